@@ -1,0 +1,209 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Leaf is one cgroup v2 directory of ours.
+type Leaf struct {
+	// Dir is its absolute path.
+	Dir string
+	fd  int
+}
+
+// OwnDir finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
+func OwnDir() (string, error) {
+	mounts, err := readFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	own, err := readFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	return findDir(mounts, own)
+}
+
+// Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
+// to this user, EEXIST when the name is taken.
+func Create(parent, name string) (*Leaf, error) {
+	dir := parent + "/" + name
+	if err := unix.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
+	}
+	l, err := Open(dir)
+	if err == nil && !l.usable() {
+		err = fmt.Errorf("use cgroup %s: its type is not domain: %w", dir, unix.EOPNOTSUPP)
+		l.Close()
+	}
+	if err != nil {
+		_ = unix.Rmdir(dir)
+		return nil, err
+	}
+	return l, nil
+}
+
+// usable reports whether processes can be put in: not in the "domain invalid" children of a threaded cgroup.
+func (l *Leaf) usable() bool {
+	b, err := readFile(l.Dir + "/cgroup.type")
+	return err != nil || !bytes.Contains(b, []byte("invalid"))
+}
+
+// Open opens an existing leaf.
+func Open(dir string) (*Leaf, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
+	}
+	return &Leaf{Dir: dir, fd: fd}, nil
+}
+
+// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf.
+func (l *Leaf) FD() int {
+	if l == nil {
+		return -1
+	}
+	return l.fd
+}
+
+// Close closes the descriptor; the leaf itself stays.
+func (l *Leaf) Close() { _ = unix.Close(l.fd) }
+
+// OpenProcs opens cgroup.procs for a process that shall move itself in, by writing "0".
+func (l *Leaf) OpenProcs() (int, error) {
+	name := l.Dir + "/cgroup.procs"
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", name, err)
+	}
+	return fd, nil
+}
+
+// Expel moves a process to the parent cgroup.
+func (l *Leaf) Expel(pid int) error {
+	return writeFile(l.Dir+"/../cgroup.procs", strconv.Itoa(pid))
+}
+
+// Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
+// before).
+func (l *Leaf) Kill() error { return writeFile(l.Dir+"/cgroup.kill", "1") }
+
+// Freeze stops (or lets go) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process
+// can be killed.
+func (l *Leaf) Freeze(on bool) error {
+	state := "0"
+	if on {
+		state = "1"
+	}
+	return writeFile(l.Dir+"/cgroup.freeze", state)
+}
+
+// Populated reports whether any live process is in the leaf or below.
+func (l *Leaf) Populated() (bool, error) {
+	b, err := readFile(l.Dir + "/cgroup.events")
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	return bytes.Contains(b, []byte("populated 1")), nil
+}
+
+// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out.
+func (l *Leaf) Procs() ([]int, error) {
+	var out []int
+	err := l.walk(l.Dir, func(dir string) error {
+		b, err := readFile(dir + "/cgroup.procs")
+		if err != nil {
+			return err
+		}
+		for _, f := range bytes.Fields(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+				out = append(out, pid)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Has reports whether a process is in the leaf or below, from its own /proc/PID/cgroup.
+func (l *Leaf) Has(pid int) bool {
+	b, err := readFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return false
+	}
+	p, ok := ownPath(b)
+	if !ok {
+		return false
+	}
+	// The mount point is not known here; the leaf's own name is unique by its session id.
+	name := l.Dir[bytes.LastIndexByte([]byte(l.Dir), '/'):]
+	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/"))
+}
+
+// Remove removes the leaf and the cgroups below it, deepest first. Gone already is fine; EBUSY means that a process is
+// still in it.
+func (l *Leaf) Remove() error {
+	err := l.walk(l.Dir, func(dir string) error {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove cgroup %s: %w", dir, err)
+		}
+		return nil
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// maxDepth bounds the walk below a leaf.
+const maxDepth = 32
+
+// walk calls visit for the cgroups below dir, deepest first, and for dir itself last.
+func (l *Leaf) walk(dir string, visit func(dir string) error) error {
+	return walk(dir, maxDepth, visit)
+}
+
+func walk(dir string, depth int, visit func(dir string) error) error {
+	names, err := children(dir)
+	if err != nil {
+		return fmt.Errorf("list cgroup %s: %w", dir, err)
+	}
+	for _, name := range names {
+		if depth == 0 {
+			break
+		}
+		if err := walk(dir+"/"+name, depth-1, visit); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return visit(dir)
+}
+
+// children lists the cgroups directly below dir. Most leaves have none, which the link count of the directory tells
+// (kernfs counts "." and ".." and one for each child).
+func children(dir string) ([]string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return nil, err
+	}
+	if st.Nlink <= 2 {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(dir)
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, err
+}

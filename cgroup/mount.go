@@ -1,0 +1,90 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// ErrNone says that there is no cgroup v2 hierarchy in sight.
+var ErrNone = errors.New("no cgroup v2 hierarchy is mounted")
+
+// findDir gives the directory of the own cgroup from the texts of /proc/self/mountinfo and /proc/self/cgroup
+// (proc_pid_mountinfo(5), cgroups(7)). The mount need not be at /sys/fs/cgroup (hybrid set-ups have it at
+// /sys/fs/cgroup/unified), and a bind mount may show a part of the hierarchy only.
+func findDir(mountinfo, selfCgroup []byte) (string, error) {
+	own, ok := ownPath(selfCgroup)
+	if !ok {
+		return "", ErrNone
+	}
+	found := false
+	for line := range bytes.Lines(mountinfo) {
+		root, point, ok := parseMount(string(line))
+		if !ok {
+			continue
+		}
+		found = true
+		if rel, ok := below(root, own); ok {
+			return path.Join(point, rel), nil
+		}
+	}
+	if found {
+		return "", fmt.Errorf("own cgroup %s is outside of every cgroup v2 mount", own)
+	}
+	return "", ErrNone
+}
+
+// ownPath reads the "0::/path" line.
+func ownPath(selfCgroup []byte) (string, bool) {
+	for line := range bytes.Lines(selfCgroup) {
+		if p, ok := bytes.CutPrefix(bytes.TrimRight(line, "\n"), []byte("0::")); ok {
+			return strings.TrimSuffix(string(p), " (deleted)"), true
+		}
+	}
+	return "", false
+}
+
+// parseMount reads the root and mount point of a cgroup2 line: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE
+// SOURCE SUPER".
+func parseMount(line string) (root, point string, ok bool) {
+	head, tail, ok := strings.Cut(line, " - ")
+	if !ok || !strings.HasPrefix(tail, "cgroup2 ") {
+		return "", "", false
+	}
+	f := strings.Fields(head)
+	if len(f) < 6 {
+		return "", "", false
+	}
+	return unescape(f[3]), unescape(f[4]), true
+}
+
+// below gives p relative to root, when p is root or below it.
+func below(root, p string) (string, bool) {
+	if root == "/" {
+		return p, true
+	}
+	rel, ok := strings.CutPrefix(p, root)
+	return rel, ok && (rel == "" || rel[0] == '/')
+}
+
+// unescape undoes the octal escapes for space, tab, newline and backslash.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/supervise"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// role is what the anchor asked this process to do; nil when a user called it.
+type role struct {
+	hand    supervise.Handover
+	recover bool
+}
+
+// command parses the command line and runs it.
+func command(args []string, as *role) int {
+	code := 0
+	app := &cli.App{
+		Name:                      "mcp-tether",
+		Usage:                     "ends stdio MCP servers with their session, whatever they started",
+		Version:                   version,
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,
+		Writer:                    os.Stdout,
+		ErrWriter:                 os.Stderr,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return err },
+		Commands:                  []*cli.Command{runCommand(as, &code)},
+		CommandNotFound: func(_ *cli.Context, name string) {
+			code = exit(supervise.ExitFailure, usageError("no such command: "+name))
+		},
+	}
+	if len(args) > 1 && args[1] == "run" {
+		// Standard output belongs to the server.
+		app.Writer = os.Stderr
+	}
+	if err := app.Run(args); err != nil {
+		return exit(max(code, supervise.ExitFailure), err)
+	}
+	return code
+}
+
+// usageError is a mistake in the command line.
+type usageError string
+
+func (e usageError) Error() string { return string(e) + " (see mcp-tether --help)" }
+
+const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
+(whoever spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
+SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
+
+Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
+be executed, 127 if it is not found.
+
+A flag wins over its environment variable. Durations are such as 500ms, 1.5s, 2m.
+
+Examples:
+   mcp-tether run -- npx -y @modelcontextprotocol/server-everything
+   mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
+   mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
+
+func runCommand(as *role, code *int) *cli.Command {
+	return &cli.Command{
+		Name:            "run",
+		Usage:           "start a server and end all of it with its session",
+		UsageText:       "mcp-tether run [flags] -- COMMAND [ARG...]",
+		Description:     runHelp,
+		HideHelpCommand: true,
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		Flags:           runFlags(),
+		Action: func(c *cli.Context) (err error) {
+			opts, err := options(c)
+			if err != nil {
+				*code = supervise.ExitFailure
+				return err
+			}
+			*code, err = session(opts, as)
+			return err
+		},
+	}
+}
+
+func runFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "name", Usage: "`LABEL` for logs and ps", EnvVars: []string{"MCP_TETHER_NAME"}},
+		&cli.DurationFlag{Name: "eof-grace", Value: 5 * time.Second, EnvVars: []string{"MCP_TETHER_EOF_GRACE"},
+			Usage: "how long the server may go on after standard input was closed"},
+		&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, EnvVars: []string{"MCP_TETHER_TERM_GRACE"},
+			Usage: "how long from SIGTERM to SIGKILL"},
+		&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, EnvVars: []string{"MCP_TETHER_KILL_TIMEOUT"},
+			Usage: "how long to repeat SIGKILL before naming the survivors"},
+		&cli.StringSliceFlag{Name: "keep", EnvVars: []string{"MCP_TETHER_KEEP_MATCH"},
+			Usage: "leave descendants alone whose command matches `GLOB` (repeatable); so does MCP_TETHER_KEEP=1 in their environment"},
+		&cli.StringFlag{Name: "cgroup", Value: "auto", EnvVars: []string{"MCP_TETHER_CGROUP"},
+			Usage: "use a cgroup v2 leaf: auto, off or require"},
+		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
+			Usage: "trace, debug, info, warn or error"},
+		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "text or json"},
+		&cli.StringFlag{Name: "log-file", EnvVars: []string{"MCP_TETHER_LOG_FILE"},
+			Usage: "append the log to `FILE` instead of standard error"},
+		&cli.BoolFlag{Name: "no-anchor", EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
+			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
+	}
+}
+
+// options reads the flags of run.
+func options(c *cli.Context) (supervise.Options, error) {
+	o := supervise.Options{
+		Command:     c.Args().Slice(),
+		Name:        c.String("name"),
+		EOFGrace:    c.Duration("eof-grace"),
+		TermGrace:   c.Duration("term-grace"),
+		KillTimeout: c.Duration("kill-timeout"),
+		Keep:        c.StringSlice("keep"),
+		Cgroup:      supervise.Cgroup(c.String("cgroup")),
+		Log:         supervise.LogOptions{File: c.String("log-file")},
+	}
+	if len(o.Command) == 0 {
+		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
+	}
+	level, err := zerolog.ParseLevel(c.String("log-level"))
+	if err != nil || c.String("log-level") == "" || level > zerolog.ErrorLevel {
+		return o, usageError("--log-level " + c.String("log-level") + " is none of trace, debug, info, warn, error")
+	}
+	o.Log.Level = level
+	switch f := c.String("log-format"); f {
+	case "json":
+		o.Log.JSON = true
+	case "text":
+	default:
+		return o, usageError("--log-format " + f + " is none of text, json")
+	}
+	return o, o.Validate()
+}
+
+// session runs in the role that was asked for.
+func session(opts supervise.Options, as *role) (int, error) {
+	if as == nil {
+		hand, err := supervise.Direct()
+		if err != nil {
+			return supervise.ExitFailure, err
+		}
+		as = &role{hand: hand}
+	}
+	if as.recover {
+		return supervise.Recover(opts, as.hand)
+	}
+	return supervise.Run(opts, as.hand)
+}

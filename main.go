@@ -1,0 +1,55 @@
+// A session sleeps nearly all of its life: it needs no more than one processor, and nobody to look for more.
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
+// Command mcp-tether supervises stdio MCP servers: when a session ends, however it ends, nothing that the server
+// started is left, and nothing else is touched.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"mcp-tether/supervise"
+)
+
+func main() { os.Exit(run(os.Args)) }
+
+// run picks the role. The anchor comes first: it must stay as small as a process can be, so it runs before any flag is
+// parsed.
+func run(args []string) int {
+	if len(args) < 2 {
+		return command(args, nil)
+	}
+	switch args[1] {
+	case "run":
+		if os.Getpid() == 1 || !supervise.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
+			return command(args, nil)
+		}
+		return exit(supervise.Anchor(args))
+	case supervise.RoleSupervise, supervise.RoleRecover:
+		if len(args) < 4 {
+			return exit(supervise.ExitFailure, fmt.Errorf("%s is for mcp-tether itself: use 'mcp-tether run'", args[1]))
+		}
+		return takeOver(args)
+	}
+	return command(args, nil)
+}
+
+// takeOver continues the command line of the anchor in another role.
+func takeOver(args []string) int {
+	hand, err := supervise.ParseHandover(args[2])
+	if err != nil {
+		return exit(supervise.ExitFailure, err)
+	}
+	role := &role{hand: hand, recover: args[1] == supervise.RoleRecover}
+	return command(append([]string{args[0]}, args[3:]...), role)
+}
+
+// exit reports an error and gives the exit code.
+func exit(code int, err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
+	}
+	return code
+}

@@ -1,0 +1,74 @@
+#include "textflag.h"
+
+// struct kernel_sigaction: handler, flags, restorer, mask; 32 bytes.
+GLOBL action<>(SB), NOPTR, $32
+
+// Blockable, see atexec.go.
+DATA blockable<>(SB)/8, $0xfffffffc3bba7a27
+GLOBL blockable<>(SB), RODATA|NOPTR, $8
+
+// struct rlimit: soft, hard.
+GLOBL limit<>(SB), NOPTR, $16
+
+// func atExec()
+// Runs on the initial stack, before the runtime: uses no stack, keeps SP as the kernel set it.
+TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ $14, AX             // rt_sigprocmask(SIG_BLOCK, &blockable, &execMask, 8)
+	XORQ DI, DI
+	LEAQ blockable<>(SB), SI
+	LEAQ ·execMask(SB), DX
+	MOVQ $8, R10
+	SYSCALL
+
+	MOVQ $302, AX            // prlimit64(0, RLIMIT_NOFILE, NULL, &limit)
+	XORQ DI, DI
+	MOVQ $7, SI
+	XORQ DX, DX
+	LEAQ limit<>(SB), R10
+	SYSCALL
+	MOVQ limit<>(SB), AX
+	MOVQ AX, ·execFilesCur(SB)
+	MOVQ limit<>+8(SB), AX
+	MOVQ AX, ·execFilesMax(SB)
+
+	MOVQ $1, BX
+signal:
+	MOVQ $13, AX             // rt_sigaction(signal, NULL, &action, 8)
+	MOVQ BX, DI
+	XORQ SI, SI
+	LEAQ action<>(SB), DX
+	MOVQ $8, R10
+	SYSCALL
+	TESTQ AX, AX
+	JNE nextsignal
+	CMPQ action<>(SB), $1    // SIG_IGN
+	JNE nextsignal
+	LEAQ -1(BX), CX
+	MOVQ $1, AX
+	SHLQ CX, AX
+	ORQ AX, ·execIgnored(SB)
+nextsignal:
+	INCQ BX
+	CMPQ BX, $64
+	JLE signal
+
+	XORQ BX, BX
+stream:
+	MOVQ $72, AX             // fcntl(stream, F_GETFD)
+	MOVQ BX, DI
+	MOVQ $1, SI
+	XORQ DX, DX
+	SYSCALL
+	TESTQ AX, AX
+	JGE nextstream
+	MOVQ BX, CX
+	MOVQ $1, AX
+	SHLQ CX, AX
+	ORQ AX, ·execClosed(SB)
+nextstream:
+	INCQ BX
+	CMPQ BX, $3
+	JLT stream
+
+	MOVQ $1, ·execRan(SB)
+	JMP _rt0_amd64_linux(SB)

@@ -1,0 +1,80 @@
+#include "textflag.h"
+
+// struct kernel_sigaction: handler, flags, restorer, mask; 32 bytes.
+GLOBL action<>(SB), NOPTR, $32
+
+// Blockable, see atexec.go.
+DATA blockable<>(SB)/8, $0xfffffffc3bba7a27
+GLOBL blockable<>(SB), RODATA|NOPTR, $8
+
+// struct rlimit: soft, hard.
+GLOBL limit<>(SB), NOPTR, $16
+
+// func atExec()
+// Runs on the initial stack, before the runtime: uses no stack, keeps RSP as the kernel set it.
+TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
+	MOVD $0, R0              // rt_sigprocmask(SIG_BLOCK, &blockable, &execMask, 8)
+	MOVD $blockable<>(SB), R1
+	MOVD $·execMask(SB), R2
+	MOVD $8, R3
+	MOVD $135, R8
+	SVC
+
+	MOVD $0, R0              // prlimit64(0, RLIMIT_NOFILE, NULL, &limit)
+	MOVD $7, R1
+	MOVD $0, R2
+	MOVD $limit<>(SB), R3
+	MOVD $261, R8
+	SVC
+	MOVD $limit<>(SB), R3
+	MOVD (R3), R4
+	MOVD R4, ·execFilesCur(SB)
+	MOVD 8(R3), R4
+	MOVD R4, ·execFilesMax(SB)
+
+	MOVD $1, R19
+	MOVD $0, R20
+signal:
+	MOVD R19, R0             // rt_sigaction(signal, NULL, &action, 8)
+	MOVD $0, R1
+	MOVD $action<>(SB), R2
+	MOVD $8, R3
+	MOVD $134, R8
+	SVC
+	CBNZ R0, nextsignal
+	MOVD $action<>(SB), R2
+	MOVD (R2), R3
+	CMP $1, R3               // SIG_IGN
+	BNE nextsignal
+	SUB $1, R19, R4
+	MOVD $1, R5
+	LSL R4, R5, R5
+	ORR R5, R20, R20
+nextsignal:
+	ADD $1, R19, R19
+	CMP $64, R19
+	BLE signal
+	MOVD R20, ·execIgnored(SB)
+
+	MOVD $0, R19
+	MOVD $0, R20
+stream:
+	MOVD R19, R0             // fcntl(stream, F_GETFD)
+	MOVD $1, R1
+	MOVD $0, R2
+	MOVD $25, R8
+	SVC
+	CMP $0, R0
+	BGE nextstream
+	MOVD $1, R5
+	LSL R19, R5, R5
+	ORR R5, R20, R20
+nextstream:
+	ADD $1, R19, R19
+	CMP $3, R19
+	BLT stream
+	MOVD R20, ·execClosed(SB)
+
+	MOVD $1, R5
+	MOVD R5, ·execRan(SB)
+	B _rt0_arm64_linux(SB)

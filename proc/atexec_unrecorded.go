@@ -1,0 +1,5 @@
+//go:build linux && !(amd64 || arm64)
+
+package proc
+
+func recorded() (AtExec, bool) { return AtExec{}, false }

@@ -1,0 +1,78 @@
+package proc
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// readFile appends the content of a small kernel file to buf[:0] and returns it.
+func readFile(path string, buf []byte) ([]byte, error) {
+	fd, err := openRetry(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	buf = buf[:0]
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if n <= 0 {
+			return buf, nil
+		}
+		buf = buf[:len(buf)+n]
+	}
+}
+
+func openRetry(path string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// pids lists the numeric entries of a directory such as /proc or /proc/PID/task.
+func pids(dir string) ([]int, error) {
+	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	var (
+		out   []int
+		names []string
+		buf   = make([]byte, 16<<10)
+	)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", dir, err)
+		}
+		if n <= 0 {
+			return out, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
+				out = append(out, pid)
+			}
+		}
+	}
+}
+
+// path gives /proc/PID/name.
+func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -1,0 +1,164 @@
+package proc
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The fork is our own because package syscall's cannot give the child another signal mask, other ignored signals or the
+// original limit of open files, nor move it to a cgroup without clone3. Between clone and execve the child is a copy of
+// one thread of a Go program: it may only make raw system calls from functions that never grow the stack, with every
+// signal blocked.
+
+// image is a Child in the form that the forked copy can use without allocating.
+type image struct {
+	path       *byte
+	argv, envv []*byte
+	child      Child
+	cgroupFD   int
+	flags      uintptr
+	parent     uintptr
+	report     uintptr
+	setFiles   bool
+	actions    [2]sigaction // default, ignore
+	move       [2]byte
+}
+
+// sigaction is struct kernel_sigaction.
+type sigaction struct {
+	handler, flags, restorer, mask uint64
+}
+
+// cloneArgs is struct clone_args, version 2 (clone(2)).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+const cloneIntoCgroup = 0x200000000
+
+func newImage(c Child) (*image, error) {
+	path, err := unix.BytePtrFromString(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("path %q: %w", c.Path, err)
+	}
+	argv, err := syscall.SlicePtrFromStrings(c.Argv)
+	if err != nil {
+		return nil, fmt.Errorf("arguments of %q: %w", c.Path, err)
+	}
+	envv, err := syscall.SlicePtrFromStrings(c.Env)
+	if err != nil {
+		return nil, fmt.Errorf("environment of %q: %w", c.Path, err)
+	}
+	img := &image{path: path, argv: argv, envv: envv, child: c, parent: uintptr(unix.Getpid()), move: [2]byte{'0'}}
+	img.actions[1].handler = sigIgn
+	img.setFiles = c.Inherited.Files != syscall.Rlimit{}
+	return img, nil
+}
+
+// fork clones the process with all signals blocked; only the parent returns from it.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func (img *image) fork() (pid uintptr, errno syscall.Errno) {
+	all, old := ^uint64(0), uint64(0)
+	args := cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
+	if img.child.CgroupFD >= 0 {
+		args.flags, args.cgroup = cloneIntoCgroup, uint64(img.child.CgroupFD)
+	}
+	return img.clone(&args, &all, &old)
+}
+
+//go:noinline
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (img *image) clone(args *cloneArgs, all, old *uint64) (pid uintptr, errno syscall.Errno) {
+	sigprocmask(unix.SIG_SETMASK, all, old)
+	if args.flags != 0 {
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
+	} else {
+		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	}
+	if errno == 0 && pid == 0 {
+		img.exec()
+	}
+	sigprocmask(unix.SIG_SETMASK, old, nil)
+	return pid, errno
+}
+
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func sigprocmask(how uintptr, set, old *uint64) {
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, how, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+}
+
+// exec makes the copy into the child, and never returns.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (img *image) exec() {
+	errno := img.prepare()
+	if errno == 0 {
+		sigprocmask(unix.SIG_SETMASK, &img.child.Inherited.Mask, nil)
+		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(img.path)),
+			uintptr(unsafe.Pointer(&img.argv[0])), uintptr(unsafe.Pointer(&img.envv[0])))
+	}
+	code := byte(errno)
+	syscall.RawSyscall(unix.SYS_WRITE, img.report, uintptr(unsafe.Pointer(&code)), 1)
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
+	}
+}
+
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (img *image) prepare() syscall.Errno {
+	img.setSignals()
+	if img.child.DiesWithThread {
+		syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+		// A parent that died before the line above sends nothing any more.
+		if ppid, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); ppid != img.parent {
+			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
+		}
+	}
+	if img.child.NewSession {
+		syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	} else if img.child.NewGroup {
+		syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0)
+	}
+	if img.child.CgroupProcs >= 0 {
+		_, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(img.child.CgroupProcs), uintptr(unsafe.Pointer(&img.move)), 1)
+		if errno != 0 {
+			return errno
+		}
+	}
+	if img.setFiles {
+		syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&img.child.Inherited.Files)), 0, 0, 0)
+	}
+	for n := uintptr(0); n < 3; n++ {
+		if img.child.Inherited.Closed&(1<<n) != 0 {
+			syscall.RawSyscall(unix.SYS_CLOSE, n, 0, 0)
+		}
+	}
+	return 0
+}
+
+// setSignals replaces the runtime's handlers, so that none of them can run in the copy once signals are let through.
+//
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (img *image) setSignals() {
+	for n := uintptr(1); n <= 64; n++ {
+		action := &img.actions[img.child.Inherited.Ignored>>(n-1)&1]
+		syscall.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(action)), 0, 8, 0, 0)
+	}
+}

@@ -1,0 +1,27 @@
+package proc
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenPidfd opens a close-on-exec pidfd (Linux 5.3). Errors: ErrGone; ENOSYS on older kernels and under some seccomp
+// filters, also reported for EPERM, which is what a filter that does not know the call answers.
+func OpenPidfd(pid int) (int, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.EPERM {
+		err = unix.ENOSYS
+	}
+	if err != nil {
+		return -1, fmt.Errorf("open pidfd of %d: %w", pid, vanished(err))
+	}
+	return fd, nil
+}
+
+// exited reports whether the process behind a pidfd has ended: the fd polls readable then (pidfd_open(2)).
+func exited(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0 && p[0].Revents&unix.POLLIN != 0
+}

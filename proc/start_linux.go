@@ -1,0 +1,123 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child says how a process is started. Its standard streams are the caller's, untouched; so are all other inherited
+// descriptors and the working directory.
+type Child struct {
+	// Path is the file to execute; Argv[0] may differ.
+	Path string
+	Argv []string
+	Env  []string
+	// NewGroup makes the child lead a process group, NewSession a session (and a group).
+	NewGroup, NewSession bool
+	// DiesWithThread has the kernel SIGKILL the child when the starting thread ends (PR_SET_PDEATHSIG): give it only on
+	// a thread that lives as long as the process.
+	DiesWithThread bool
+	// CgroupFD is an open cgroup v2 directory to be born in (CLONE_INTO_CGROUP, Linux 5.7), or -1.
+	CgroupFD int
+	// CgroupProcs is that cgroup's cgroup.procs, open for writing, through which the child moves itself before it
+	// executes anything; or -1. It is for kernels and seccomp filters that refuse clone3.
+	CgroupProcs int
+	// Inherited is what the child shall find: signal mask, ignored signals, closed streams, limit of open files.
+	Inherited AtExec
+}
+
+// Start starts the child and returns its pid. The error is the errno of fork or exec, or of moving to the cgroup.
+func Start(c Child) (int, error) {
+	pid, err := start(c)
+	if errors.Is(err, unix.ENOEXEC) {
+		// A script without "#!": execvp(3), which the gateway would have used, hands it to the shell.
+		c.Argv = append([]string{"/bin/sh", c.Path}, c.Argv[1:]...)
+		c.Path = "/bin/sh"
+		return start(c)
+	}
+	return pid, err
+}
+
+func start(c Child) (int, error) {
+	img, err := newImage(c)
+	if err != nil {
+		return 0, err
+	}
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return 0, fmt.Errorf("make the start pipe: %w", err)
+	}
+	defer unix.Close(p[0])
+	img.report = uintptr(p[1])
+	pid, errno := img.fork()
+	runtime.KeepAlive(img)
+	unix.Close(p[1])
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno := readErrno(p[0]); errno != 0 {
+		_, _ = unix.Wait4(int(pid), nil, unix.WALL, nil)
+		return 0, errno
+	}
+	return int(pid), nil
+}
+
+// readErrno waits for the exec: it closes the pipe, a failure writes its errno first.
+func readErrno(fd int) syscall.Errno {
+	var b [1]byte
+	for {
+		n, err := unix.Read(fd, b[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if n != 1 {
+			return 0
+		}
+		return syscall.Errno(b[0])
+	}
+}
+
+// LookPath finds the file that execvp(3) would execute. The error is ENOENT when there is none, EACCES when what was
+// found may not be executed.
+func LookPath(name, path string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	if name == "" {
+		return "", fmt.Errorf("find command %q: %w", name, unix.ENOENT)
+	}
+	denied := false
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		err := executable(dir + "/" + name)
+		if err == nil {
+			return dir + "/" + name, nil
+		}
+		denied = denied || errors.Is(err, unix.EACCES)
+	}
+	if denied {
+		return "", fmt.Errorf("find command %q in PATH: %w", name, unix.EACCES)
+	}
+	return "", fmt.Errorf("find command %q in PATH: %w", name, unix.ENOENT)
+}
+
+func executable(file string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return fmt.Errorf("find command %s: %w", file, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("command %s is not a regular file: %w", file, unix.EACCES)
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, 0); err != nil {
+		return fmt.Errorf("execute %s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reader reads process entries; it keeps its buffer from one to the next. The zero value is ready. Not for use by
+// several goroutines.
+type Reader struct{ buf []byte }
+
+func (r *Reader) read(name string) ([]byte, error) {
+	if r.buf == nil {
+		r.buf = make([]byte, 0, 4096)
+	}
+	b, err := readFile(name, r.buf)
+	if err == nil {
+		r.buf = b
+	}
+	return b, err
+}
+
+// Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
+func (r *Reader) Stat(pid int) (Stat, error) {
+	b, err := r.read(path(pid, "stat"))
+	if err != nil {
+		return Stat{}, vanished(err)
+	}
+	s, err := ParseStat(b)
+	if err == nil && s.PID != pid {
+		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
+	}
+	return s, err
+}
+
+// vanished is the one place that decides which errors of a /proc entry mean that its process is gone: ENOENT when it
+// ended before the open, ESRCH when it ended between open and read.
+func vanished(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%w (%w)", ErrGone, err)
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descendants lists every living or dead-but-unreaped descendant of the process root, parents before children. root
+// must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold what detached itself.
+//
+// The kernel promises an exact list of children only while they stand still (proc_pid_task(5)), so the list is a
+// snapshot: who must be sure asks again until nothing new turns up.
+func (r *Reader) Descendants(root int) ([]Stat, error) {
+	first, err := r.children(root, 0)
+	if errors.Is(err, ErrGone) {
+		// Kernels without CONFIG_PROC_CHILDREN, and emulated ones such as gVisor.
+		return r.descendantsByScan(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var (
+		out   []Stat
+		known = map[int]bool{root: true}
+		queue = first
+	)
+	for len(queue) > 0 {
+		pid := queue[0]
+		queue = queue[1:]
+		if known[pid] {
+			continue
+		}
+		s, err := r.Stat(pid)
+		// A pid listed a moment ago may be somebody else's by now: it is ours only if its parent is.
+		if err != nil || !known[s.PPID] {
+			continue
+		}
+		known[pid] = true
+		out = append(out, s)
+		if more, err := r.children(pid, s.Threads); err == nil {
+			queue = append(queue, more...)
+		}
+	}
+	return out, nil
+}
+
+// children reads /proc/PID/task/TID/children of every thread; threads is the number of threads if known, else 0.
+func (r *Reader) children(pid, threads int) ([]int, error) {
+	tids := []int{pid}
+	if threads != 1 {
+		all, err := pids(path(pid, "task"))
+		if err != nil {
+			return nil, vanished(err)
+		}
+		tids = all
+	}
+	var (
+		out  []int
+		read bool
+		last error
+	)
+	for _, tid := range tids {
+		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/children"))
+		if err != nil {
+			last = vanished(err)
+			continue
+		}
+		read = true
+		for _, f := range bytes.Fields(b) {
+			if child, err := strconv.Atoi(string(f)); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	if !read {
+		return nil, last
+	}
+	return out, nil
+}
+
+// descendantsByScan reads the whole process table.
+func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
+	all, err := r.All()
+	if err != nil {
+		return nil, err
+	}
+	byParent := make(map[int][]Stat)
+	for _, s := range all {
+		byParent[s.PPID] = append(byParent[s.PPID], s)
+	}
+	out := byParent[root]
+	for i := 0; i < len(out); i++ {
+		out = append(out, byParent[out[i].PID]...)
+	}
+	return out, nil
+}
+
+// All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out.
+func (r *Reader) All() ([]Stat, error) {
+	list, err := pids("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
+	}
+	out := make([]Stat, 0, len(list))
+	for _, pid := range list {
+		if s, err := r.Stat(pid); err == nil {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,121 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// BecomeSubreaper makes orphaned descendants fall to this process instead of init (prctl(2), Linux 3.4). The role
+// survives exec and ends with the process.
+func BecomeSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become child subreaper: %w", err)
+	}
+	return nil
+}
+
+// Reap waits for every child that has ended. It calls each for them and reports whether any child, living or dead, is
+// left. For a subreaper "none left" is exact: there is no descendant any more.
+func Reap(each func(pid int, ws unix.WaitStatus)) (left bool, err error) {
+	for {
+		var ws unix.WaitStatus
+		// __WALL: also children made by clone(2) with another exit signal than SIGCHLD.
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WALL, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECHILD):
+			return false, nil
+		case err != nil:
+			return true, fmt.Errorf("wait for children: %w", err)
+		case pid == 0:
+			return true, nil
+		}
+		each(pid, ws)
+	}
+}
+
+// HasExited reports whether the child has ended, and leaves it to be reaped, so that its pid stays its own.
+func HasExited(pid int) (bool, error) {
+	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_pid (waitid(2)) stays 0.
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+		if err == nil {
+			return info.Signo != 0, nil
+		}
+		if err != unix.EINTR {
+			return false, fmt.Errorf("wait for child %d: %w", pid, err)
+		}
+	}
+}
+
+// AwaitInput blocks until one of the fds can be read, or for the given milliseconds if that is not negative.
+func AwaitInput(milliseconds int, fds ...int) error {
+	p := make([]unix.PollFd, len(fds))
+	for i, fd := range fds {
+		p[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	if _, err := unix.Poll(p, milliseconds); err != nil && err != unix.EINTR {
+		return fmt.Errorf("wait for input: %w", err)
+	}
+	return nil
+}
+
+// ChildWatch tells of ended children by a descriptor. SIGCHLD would do the same, but the Go runtime unblocks it in all of
+// its threads, which keeps it from a signalfd.
+type ChildWatch struct {
+	// FD is readable when a child has ended, or none is left.
+	FD    int
+	again chan struct{}
+}
+
+// WatchChildren prepares the watch. Call Again when the first child exists, and after each Reap that left children.
+func WatchChildren() (*ChildWatch, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("open eventfd: %w", err)
+	}
+	c := &ChildWatch{FD: fd, again: make(chan struct{}, 1)}
+	go c.run()
+	return c, nil
+}
+
+// run blocks in waitid(2) on a thread of its own.
+func (c *ChildWatch) run() {
+	one := [8]byte{1}
+	for range c.again {
+		for {
+			// Leaves the child to be reaped by the owner of the watch.
+			err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
+			if err != unix.EINTR {
+				break
+			}
+		}
+		_, _ = unix.Write(c.FD, one[:])
+	}
+}
+
+// Clear makes the descriptor unreadable again, before the children are reaped.
+func (c *ChildWatch) Clear() {
+	var b [8]byte
+	_, _ = unix.Read(c.FD, b[:])
+}
+
+// Again waits for the next child to end.
+func (c *ChildWatch) Again() {
+	select {
+	case c.again <- struct{}{}:
+	default:
+	}
+}
+
+// ExitCode turns a wait status into a shell's exit code: the code itself, or 128+n after signal n.
+func ExitCode(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}

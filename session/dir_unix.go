@@ -1,0 +1,51 @@
+//go:build unix
+
+package session
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir finds the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
+// /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. It must be a real directory of that user, closed to
+// everybody else; otherwise the error says what to change, and no record is kept.
+func Dir(uid int, xdgRuntime string) (string, error) {
+	dir := dirName(uid, xdgRuntime, isDir)
+	if err := unix.Mkdir(dir, 0o700); err != nil && err != unix.EEXIST {
+		return "", fmt.Errorf("create session directory %s: %w", dir, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return "", fmt.Errorf("look at session directory %s: %w", dir, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return "", fmt.Errorf("session directory %s is not a directory: remove it", dir)
+	case int(st.Uid) != uid:
+		return "", fmt.Errorf("session directory %s belongs to uid %d: remove it or set XDG_RUNTIME_DIR", dir, st.Uid)
+	case st.Mode&0o077 != 0:
+		return "", fmt.Errorf("session directory %s is open to others: chmod 700 it", dir)
+	}
+	return dir, nil
+}
+
+func dirName(uid int, xdgRuntime string, isDir func(string) bool) string {
+	user := "/run/user/" + strconv.Itoa(uid)
+	switch {
+	case len(xdgRuntime) > 0 && xdgRuntime[0] == '/':
+		return xdgRuntime + "/mcp-tether"
+	case isDir(user):
+		return user + "/mcp-tether"
+	case uid == 0 && isDir("/run"):
+		return "/run/mcp-tether"
+	}
+	return "/tmp/mcp-tether-" + strconv.Itoa(uid)
+}
+
+func isDir(name string) bool {
+	var st unix.Stat_t
+	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}

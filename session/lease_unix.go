@@ -1,0 +1,96 @@
+//go:build unix
+
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lease is a held lock with its record. Its descriptor is close-on-exec: no server inherits it.
+type Lease struct {
+	dir, id string
+	fd      int
+}
+
+// ErrHeld says that another living process holds the lock.
+var ErrHeld = errors.New("session is held by a living supervisor")
+
+// Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it.
+func Take(dir, id string) (*Lease, error) {
+	name := dir + "/" + id + ".lock"
+	fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create lock %s: %w", name, err)
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrHeld
+		}
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return &Lease{dir, id, fd}, nil
+}
+
+func (l *Lease) record() string { return l.dir + "/" + l.id + ".json" }
+
+// Write replaces the record. On a full disk the record that was there stays.
+func (l *Lease) Write(r Record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode record %s: %w", l.id, err)
+	}
+	tmp := l.record() + ".tmp"
+	if err := writeNew(tmp, append(b, '\n')); err != nil {
+		_ = unix.Unlink(tmp)
+		return err
+	}
+	if err := unix.Rename(tmp, l.record()); err != nil {
+		_ = unix.Unlink(tmp)
+		return fmt.Errorf("replace record %s: %w", l.record(), err)
+	}
+	return nil
+}
+
+func writeNew(name string, b []byte) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	for len(b) > 0 {
+		n, err := unix.Write(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		b = b[n:]
+	}
+	if err := unix.Close(fd); err != nil {
+		return fmt.Errorf("close %s: %w", name, err)
+	}
+	return nil
+}
+
+// Remove removes record and lock and lets go: the session is over.
+func (l *Lease) Remove() error {
+	err := errors.Join(unlink(l.record()), unlink(l.dir+"/"+l.id+".lock"))
+	unix.Close(l.fd)
+	return err
+}
+
+// Release lets go and leaves the record for a reaper.
+func (l *Lease) Release() { unix.Close(l.fd) }
+
+func unlink(name string) error {
+	if err := unix.Unlink(name); err != nil && err != unix.ENOENT {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
+}

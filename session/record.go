@@ -1,0 +1,47 @@
+package session
+
+import (
+	"encoding/hex"
+	"time"
+
+	"mcp-tether/proc"
+)
+
+// Version is the version of the record format. A reader leaves records of a later version alone.
+const Version = 1
+
+// Record is what is known of a session on disk.
+type Record struct {
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name,omitempty"`
+	Host    proc.Host `json:"host"`
+	UID     int       `json:"uid"`
+	Started time.Time `json:"started"`
+	State   string    `json:"state"`
+	// Gateway is the first ancestor that is no launcher; zero when it is not known.
+	Gateway    proc.ID `json:"gateway"`
+	Parent     proc.ID `json:"parent"`
+	Anchor     proc.ID `json:"anchor"`
+	Supervisor proc.ID `json:"supervisor"`
+	Server     proc.ID `json:"server"`
+	// Args is the server's command line without what looks like a secret.
+	Args   []string `json:"args"`
+	Cgroup string   `json:"cgroup,omitempty"`
+}
+
+// NewID gives a random session id of 16 hexadecimal digits.
+func NewID() string {
+	var b [8]byte
+	random(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// ValidID reports whether id has the form that NewID gives; it becomes part of file names.
+func ValidID(id string) bool {
+	if len(id) != 16 {
+		return false
+	}
+	_, err := hex.DecodeString(id)
+	return err == nil
+}

@@ -1,0 +1,150 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// The hidden first arguments by which the anchor's exec and spawn tell a process its role.
+const (
+	RoleSupervise = "__supervise"
+	RoleRecover   = "__recover"
+)
+
+// crashed is the exit code of a Go program that panicked.
+const crashed = 2
+
+// Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
+// on, and returns the supervisor's exit code. When the supervisor was killed, it becomes the recovering process. Call it
+// on the main goroutine.
+func Anchor(args []string) (int, error) {
+	runtime.LockOSThread()
+	inherited, err := proc.ExecBlocked()
+	if err != nil {
+		return ExitFailure, err
+	}
+	h, err := Direct()
+	if err != nil {
+		return ExitFailure, err
+	}
+	h.Anchor = os.Getpid()
+	if err := proc.BecomeSubreaper(); err != nil {
+		return ExitFailure, err
+	}
+	signals, err := listen(inherited, h.Terminal)
+	if err != nil {
+		return ExitFailure, err
+	}
+	keepOpen(h.ParentFD)
+	supervisor, err := proc.Start(proc.Child{
+		Path:        proc.SelfExe,
+		Argv:        append([]string{args[0], RoleSupervise, h.String()}, args[1:]...),
+		Env:         os.Environ(),
+		NewSession:  !h.Terminal,
+		CgroupFD:    -1,
+		CgroupProcs: -1,
+		Inherited:   inherited,
+	})
+	if err != nil {
+		return ExitFailure, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
+	}
+	letGo(h)
+	if err := passSignals(signals, supervisor); err != nil {
+		return ExitFailure, err
+	}
+	return conclude(supervisor, h, args)
+}
+
+// Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
+// more: if it has changed, the gateway died before it could be watched.
+func Direct() (Handover, error) {
+	h := Handover{ParentFD: -1, Parent: os.Getppid()}
+	if h.Parent > 0 {
+		if fd, err := proc.OpenPidfd(h.Parent); err == nil {
+			h.ParentFD = fd
+		}
+		if os.Getppid() != h.Parent {
+			return h, fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", h.Parent)
+		}
+	}
+	h.ID, h.Terminal = session.NewID(), proc.OnTerminal()
+	return h, nil
+}
+
+// keepOpen lets the next exec inherit fd.
+func keepOpen(fd int) {
+	if fd >= 0 {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+	}
+}
+
+// letGo closes what the supervisor has now: the gateway must see end of file as soon as nobody else holds its pipes.
+func letGo(h Handover) {
+	if h.ParentFD >= 0 {
+		_ = unix.Close(h.ParentFD)
+	}
+	if !h.Terminal {
+		dropStreams()
+	}
+}
+
+// dropStreams puts /dev/null in place of standard input and output; standard error stays for what there is to say.
+func dropStreams() {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	_ = unix.Dup3(null, 0, 0)
+	_ = unix.Dup3(null, 1, 0)
+	_ = unix.Close(null)
+}
+
+// childPoll is how often to look for the supervisor's end without a pidfd (before Linux 5.3), in milliseconds.
+const childPoll = 100
+
+// passSignals hands signals to the supervisor until that has ended. It is left to be reaped, so its pid stays its own.
+func passSignals(signals, supervisor int) error {
+	fds, timeout := []int{signals}, -1
+	if fd, err := proc.OpenPidfd(supervisor); err == nil {
+		fds = append(fds, fd)
+	} else {
+		timeout = childPoll
+	}
+	var got []proc.Caught
+	for {
+		if err := proc.AwaitInput(timeout, fds...); err != nil {
+			return err
+		}
+		got = proc.ReadSignals(signals, got[:0])
+		for _, c := range got {
+			if !fromKeyboard(c) {
+				_ = proc.SignalChild(supervisor, c.Signal)
+			}
+		}
+		if ended, err := proc.HasExited(supervisor); ended || err != nil {
+			return err
+		}
+	}
+}
+
+func conclude(supervisor int, h Handover, args []string) (int, error) {
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(supervisor, &ws, unix.WALL, nil); err != nil {
+		return ExitFailure, fmt.Errorf("read the end of the supervisor (pid %d): %w", supervisor, err)
+	}
+	h.Status = proc.ExitCode(ws)
+	if !ws.Signaled() && h.Status != crashed {
+		return h.Status, nil
+	}
+	// Children, subreaper role and blocked signals survive the exec: nothing can end this process on the way.
+	argv := append([]string{args[0], RoleRecover, h.String()}, args[1:]...)
+	err := syscall.Exec(proc.SelfExe, argv, os.Environ())
+	return ExitFailure, fmt.Errorf("recover session %s after the supervisor ended with %d: %w", h.ID, h.Status, err)
+}

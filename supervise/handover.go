@@ -1,0 +1,52 @@
+package supervise
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Handover is what the anchor tells the process that takes over: the supervisor, or itself after an exec. It travels as
+// one word of the command line.
+type Handover struct {
+	// ID is the session id.
+	ID string
+	// Anchor is the anchor's pid; 0 when there is none.
+	Anchor int
+	// Parent is the pid of the process that spawned us, from the anchor's view; ParentFD is its pidfd, or -1.
+	Parent, ParentFD int
+	// Terminal says that a person started us in the foreground of a terminal.
+	Terminal bool
+	// Status is the supervisor's exit code, for the recovering process.
+	Status int
+}
+
+// String encodes the handover.
+func (h Handover) String() string {
+	terminal := 0
+	if h.Terminal {
+		terminal = 1
+	}
+	part := []string{h.ID}
+	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, terminal, h.Status} {
+		part = append(part, strconv.Itoa(n))
+	}
+	return strings.Join(part, ",")
+}
+
+// ParseHandover decodes what String wrote.
+func ParseHandover(s string) (Handover, error) {
+	part := strings.Split(s, ",")
+	if len(part) != 6 {
+		return Handover{}, fmt.Errorf("parse handover %.80q: want 6 fields", s)
+	}
+	var n [5]int
+	for i := range n {
+		v, err := strconv.Atoi(part[i+1])
+		if err != nil {
+			return Handover{}, fmt.Errorf("parse handover %.80q: %w", s, err)
+		}
+		n[i] = v
+	}
+	return Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1, Status: n[4]}, nil
+}

@@ -1,0 +1,345 @@
+package supervise
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+	"mcp-tether/teardown"
+)
+
+// The causes of an end, as the closing event names them.
+const (
+	causeServer     = "server-exited"
+	causeStdin      = "stdin-closed"
+	causeStdout     = "stdout-closed"
+	causeGateway    = "gateway-gone"
+	causeAnchor     = "anchor-gone"
+	causeSignal     = "signal"
+	causeSupervisor = "supervisor-gone"
+	causeStart      = "start-failed"
+)
+
+func causeOf(s source) string {
+	switch s {
+	case stdin:
+		return causeStdin
+	case stdout:
+		return causeStdout
+	case anchor:
+		return causeAnchor
+	default:
+		return causeGateway
+	}
+}
+
+// loop runs until the session is over.
+func (s *supervisor) loop() {
+	for s.machine.State != teardown.Done {
+		for _, src := range s.watch.wait(s.timeout(time.Now())) {
+			switch src {
+			case signals:
+				s.onSignals()
+			case children:
+				s.ends.Clear()
+				s.reap()
+			case stdin:
+				s.step(teardown.StdinClosed, causeStdin)
+			default:
+				s.end(causeOf(src))
+			}
+		}
+		s.onTime(time.Now())
+	}
+}
+
+// timeout is how long poll may wait: for ever when nothing is due.
+func (s *supervisor) timeout(now time.Time) time.Duration {
+	due := s.machine.Deadline
+	if !s.retryAt.IsZero() && (due.IsZero() || s.retryAt.Before(due)) {
+		due = s.retryAt
+	}
+	if tick := s.nextParentCheck; !tick.IsZero() && (due.IsZero() || tick.Before(due)) {
+		due = tick
+	}
+	if due.IsZero() {
+		return -1
+	}
+	return max(due.Sub(now), 0)
+}
+
+// step gives the policy an event, and does what it answers. The first event that ends the session names the cause.
+func (s *supervisor) step(ev teardown.Event, cause string) {
+	if s.machine.State <= teardown.Draining && cause != "" && !(s.cause != "" && ev == teardown.StdinClosed) {
+		s.cause = cause
+	}
+	before := s.machine.State
+	switch s.machine.Step(time.Now(), ev) {
+	case teardown.Terminate:
+		s.report(s.scope.Terminate(s.server))
+		s.lookAgain()
+	case teardown.Kill:
+		s.kill()
+	case teardown.Nothing:
+	}
+	if s.machine.State != before && s.machine.State != teardown.Done {
+		s.log.Debug().Str("cause", s.cause).Uint8("state", uint8(s.machine.State)).Msg("session is ending")
+	}
+}
+
+func (s *supervisor) end(cause string) { s.step(teardown.MustEnd, cause) }
+
+// onSignals acts on the signals that have arrived.
+func (s *supervisor) onSignals() {
+	s.arrived = proc.ReadSignals(s.sigfd, s.arrived[:0])
+	for _, c := range s.arrived {
+		switch {
+		case ends(c.Signal):
+			s.onEnding(c)
+		case s.server > 0 && !fromKeyboard(c):
+			_ = proc.SignalChild(s.server, c.Signal)
+		}
+	}
+}
+
+// twice is how close together two interrupts from a terminal mean "end it".
+const twice = 2 * time.Second
+
+// onEnding takes a signal that ends the session. An interrupt from the keyboard has reached the server as well, and what
+// it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
+// the session is ending, another signal on a terminal means not to wait any longer.
+func (s *supervisor) onEnding(c proc.Caught) {
+	if fromKeyboard(c) && s.machine.State < teardown.Ending {
+		first := time.Since(s.interrupted) > twice
+		s.interrupted = time.Now()
+		if first {
+			return
+		}
+	}
+	if s.machine.State <= teardown.Draining {
+		s.bySignal = c.Signal
+	}
+	if s.hand.Terminal {
+		s.step(teardown.Hurry, causeSignal)
+		return
+	}
+	s.step(teardown.MustEnd, causeSignal)
+}
+
+// reap waits for ended children, and notes the server's end and that of the whole tree.
+func (s *supervisor) reap() {
+	exited := false
+	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
+		if pid == s.server {
+			s.server, s.code, exited = 0, proc.ExitCode(ws), true
+		}
+	})
+	if err != nil {
+		s.log.Warn().Err(err).Msg("children cannot be waited for")
+	}
+	if left {
+		s.ends.Again()
+	}
+	if exited {
+		// Nobody needs our copies any more: the gateway shall see end of file when the last other holder ends.
+		if !s.hand.Terminal {
+			s.watch.drop(stdin)
+			s.watch.drop(stdout)
+			dropStreams()
+		}
+		if s.machine.State <= teardown.Draining && s.cause == "" {
+			s.cause = causeServer
+		}
+	}
+	if s.server == 0 && s.empty(left) {
+		s.step(teardown.TreeEmpty, "")
+		return
+	}
+	if exited {
+		s.step(teardown.ServerExited, causeServer)
+	}
+}
+
+// empty reports whether nothing of the session is left. Without children nothing is below us; the leaf may still hold a
+// process that somebody else put there. With children, all of them may be such as to be kept.
+func (s *supervisor) empty(childrenLeft bool) bool {
+	if !childrenLeft && s.scope.Leaf == nil {
+		return true
+	}
+	if !childrenLeft {
+		populated, err := s.scope.Leaf.Populated()
+		return err == nil && !populated
+	}
+	if s.machine.State < teardown.Ending && s.server > 0 {
+		return false
+	}
+	return s.onlyKept()
+}
+
+// onlyKept reports whether all that is left is kept on purpose. It reads the tree, so it is asked only at the end.
+func (s *supervisor) onlyKept() bool {
+	members, kept, err := s.scope.Members()
+	return err == nil && len(members) == 0 && len(kept) > 0
+}
+
+// First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
+// for is the end of a leaf's other members, and fresh forks during the kill.
+const (
+	firstRetry = 2 * time.Millisecond
+	lastRetry  = 100 * time.Millisecond
+)
+
+func (s *supervisor) lookAgain() {
+	s.retry = min(max(2*s.retry, firstRetry), lastRetry)
+	s.retryAt = time.Now().Add(s.retry)
+}
+
+// onTime acts on what is due.
+func (s *supervisor) onTime(now time.Time) {
+	if tick := s.nextParentCheck; !tick.IsZero() && !now.Before(tick) {
+		s.checkParent(now)
+	}
+	if s.machine.Due(now) {
+		s.step(teardown.TimeUp, "")
+	}
+	if s.retryAt.IsZero() || now.Before(s.retryAt) || s.machine.State == teardown.Done {
+		return
+	}
+	s.retryAt = time.Time{}
+	s.reap()
+	switch s.machine.State {
+	case teardown.Killing:
+		s.kill()
+	case teardown.Ending:
+		s.lookAgain()
+	}
+}
+
+// kill is one round of SIGKILL.
+func (s *supervisor) kill() {
+	if s.killing++; s.killing == 1 {
+		s.retry = 0
+	}
+	s.report(s.scope.Kill(s.server))
+	s.lookAgain()
+}
+
+// report writes down at debug level who was signalled, and why.
+func (s *supervisor) report(sent []teardown.Sent) {
+	for _, x := range sent {
+		s.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Stringer("signal", x.Sig).Str("cause", s.cause).
+			AnErr("error", x.Err).Msg("signalled")
+	}
+}
+
+// finish cleans up after the tree and writes the closing event.
+func (s *supervisor) finish() int {
+	survivors := s.scope.Survivors()
+	s.removeLeaf()
+	s.closeRecord(len(survivors))
+	if s.server > 0 {
+		// The server itself would not die: its code is not known.
+		s.code = ExitFailure
+	}
+	s.logEnd(survivors)
+	return s.code
+}
+
+// close ends a session that never started its server.
+func (s *supervisor) close(code int) {
+	s.code = code
+	s.removeLeaf()
+	s.closeRecord(0)
+	s.logEnd(nil)
+}
+
+func (s *supervisor) logEnd(survivors []teardown.Survivor) {
+	now := time.Now()
+	level := s.log.Info()
+	if len(survivors) > 0 {
+		level = s.log.Error()
+	}
+	if s.bySignal != 0 && s.cause == causeSignal {
+		level = level.Str("signal", unix.SignalName(s.bySignal))
+	}
+	began := s.machine.Began
+	if began.IsZero() {
+		began = now
+	}
+	if survivors == nil {
+		survivors = []teardown.Survivor{}
+	}
+	level.Str("cause", s.cause).Int("exit", s.code).Interface("survivors", survivors).Bool("leaked", len(survivors) > 0).
+		Interface("kept", s.keptPIDs()).
+		Float64("uptime_ms", milliseconds(now.Sub(s.started))).
+		Float64("teardown_ms", milliseconds(now.Sub(began))).
+		Msg("session ended")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// keptPIDs lists who was left alone on purpose.
+func (s *supervisor) keptPIDs() []int {
+	out := []int{}
+	_, kept, _ := s.scope.Members()
+	for _, k := range kept {
+		out = append(out, k.PID)
+	}
+	return out
+}
+
+// removeTries bounds the wait for the kernel to let go of a leaf whose last process was reaped a moment ago.
+const removeTries = 20
+
+// removeLeaf removes the session's cgroup; kept processes move to the parent first.
+func (s *supervisor) removeLeaf() {
+	leaf := s.scope.Leaf
+	if leaf == nil {
+		return
+	}
+	if _, kept, _ := s.scope.Members(); len(kept) > 0 {
+		for _, k := range kept {
+			_ = leaf.Expel(k.PID)
+		}
+	}
+	var err error
+	for range removeTries {
+		if err = leaf.Remove(); err == nil {
+			break
+		}
+		time.Sleep(firstRetry)
+	}
+	if err != nil {
+		s.log.Warn().Err(err).Msg("cgroup not removed")
+	}
+	leaf.Close()
+}
+
+// parentPoll is how often to ask for the parent where the kernel has no pidfd to wait on (before Linux 5.3).
+const parentPoll = 250 * time.Millisecond
+
+// checkParent compares the parents with what they were.
+func (s *supervisor) checkParent(now time.Time) {
+	s.nextParentCheck = now.Add(parentPoll)
+	ours := os.Getppid()
+	if s.hand.Anchor == 0 {
+		if ours != s.hand.Parent {
+			s.loseParent(causeGateway)
+		}
+		return
+	}
+	if ours != s.hand.Anchor {
+		s.loseParent(causeAnchor)
+		return
+	}
+	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.PPID != s.hand.Parent {
+		s.loseParent(causeGateway)
+	}
+}
+
+func (s *supervisor) loseParent(cause string) {
+	s.nextParentCheck = time.Time{}
+	s.end(cause)
+}

@@ -1,0 +1,65 @@
+package supervise
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Cgroup says what to do about the session's cgroup.
+type Cgroup string
+
+// The values of --cgroup.
+const (
+	CgroupAuto    Cgroup = "auto"    // use one where the hierarchy can be written
+	CgroupOff     Cgroup = "off"     // never
+	CgroupRequire Cgroup = "require" // fail where it cannot be had
+)
+
+// Options are what the user may choose for a session.
+type Options struct {
+	// Command is the server's command line, never empty.
+	Command []string
+	// Name labels the session for people.
+	Name string
+	// EOFGrace, TermGrace and KillTimeout are the limits of a teardown, each 0 or more.
+	EOFGrace, TermGrace, KillTimeout time.Duration
+	// Keep are shell patterns of descendants to leave alone.
+	Keep   []string
+	Cgroup Cgroup
+	Log    LogOptions
+}
+
+// LogOptions say where and what to log.
+type LogOptions struct {
+	Level zerolog.Level
+	// JSON selects one JSON object a line instead of text.
+	JSON bool
+	// File is appended to; empty means standard error.
+	File string
+}
+
+// Exit codes of our own, as env(1) and timeout(1) have them.
+const (
+	ExitFailure       = 125 // mcp-tether itself failed, or was called wrongly
+	ExitNotExecutable = 126 // the command was found but cannot be executed
+	ExitNotFound      = 127 // the command was not found
+)
+
+// Validate reports the first option that makes no sense.
+func (o Options) Validate() error {
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}} {
+		if d.value < 0 {
+			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
+		}
+	}
+	switch o.Cgroup {
+	case CgroupAuto, CgroupOff, CgroupRequire:
+		return nil
+	}
+	return fmt.Errorf("--cgroup %q is none of auto, off, require", o.Cgroup)
+}

@@ -1,0 +1,61 @@
+package supervise
+
+import (
+	"os"
+	"time"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// openRecord takes the lease before the server is started. Without a record the session runs all the same: what is lost
+// is that `reap` and `ps` can see it.
+func (s *supervisor) openRecord() {
+	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err == nil {
+		s.lease, err = session.Take(dir, s.hand.ID)
+	}
+	if err != nil {
+		s.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
+	}
+}
+
+// writeRecord replaces the record.
+func (s *supervisor) writeRecord(state string) {
+	if s.lease == nil {
+		return
+	}
+	r := &s.record
+	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
+	if r.Started.IsZero() {
+		r.Started = time.Now().UTC()
+		r.Args = session.Redact(s.opts.Command)
+		r.Anchor, r.Supervisor, r.Server = s.identity(s.hand.Anchor), s.identity(os.Getpid()), s.identity(s.server)
+	}
+	if err := s.lease.Write(*r); err != nil {
+		s.log.Warn().Err(err).Msg("session record not written")
+	}
+}
+
+// identity is zero for a process that cannot be read: a pid alone would prove nothing.
+func (s *supervisor) identity(pid int) proc.ID {
+	st, err := s.reader.Stat(pid)
+	if err != nil {
+		return proc.ID{}
+	}
+	return st.ID
+}
+
+// closeRecord removes the record, or leaves it for a reaper when somebody survived.
+func (s *supervisor) closeRecord(survivors int) {
+	switch {
+	case s.lease == nil:
+	case survivors > 0:
+		s.writeRecord("survived")
+		s.lease.Release()
+	default:
+		if err := s.lease.Remove(); err != nil {
+			s.log.Warn().Err(err).Msg("session record not removed")
+		}
+	}
+}

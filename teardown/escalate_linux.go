@@ -1,0 +1,110 @@
+package teardown
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+)
+
+// Sent is one signal and what became of it.
+type Sent struct {
+	To  proc.Stat
+	Sig syscall.Signal
+	// Err is nil, or says why the signal did not reach the process. One that was gone already is left out.
+	Err error
+}
+
+// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. server is the child
+// that the caller has not waited for yet, or 0: it is asked even when /proc cannot be read.
+func (s *Scope) Terminate(server int) []Sent {
+	members, _, err := s.Members()
+	if err != nil && len(members) == 0 && server > 0 {
+		return blind(server, syscall.SIGTERM, syscall.SIGCONT)
+	}
+	return s.signalAll(members, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// maxSweeps bounds the search for a fixed point against a tree that forks while it is stopped.
+const maxSweeps = 64
+
+// Kill ends every member once: the cgroup in one stroke, then whoever is below the root, stopped first so that nobody
+// forks away. Call it again until nothing is left. When something is to be kept the stroke is not taken, because the
+// kernel would make no exception.
+func (s *Scope) Kill(server int) []Sent {
+	members, kept, err := s.Members()
+	if s.Leaf != nil && len(kept) == 0 && err == nil {
+		s.killLeaf()
+	}
+	if err != nil && len(members) == 0 && server > 0 {
+		return blind(server, syscall.SIGKILL)
+	}
+	return s.signalAll(s.stopAll(members), syscall.SIGKILL)
+}
+
+// killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead: then its members can be listed to the last
+// and the SIGKILLs of Kill reach them frozen.
+func (s *Scope) killLeaf() {
+	if err := s.Leaf.Kill(); err == nil {
+		return
+	}
+	if err := s.Leaf.Freeze(true); err != nil {
+		return
+	}
+	if members, _, err := s.Members(); err == nil {
+		s.signalAll(members, syscall.SIGKILL)
+	}
+	_ = s.Leaf.Freeze(false)
+}
+
+// stopAll stops members until no unstopped one turns up, and returns all of them.
+func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
+	stopped := make(map[proc.ID]bool, len(members))
+	for range maxSweeps {
+		var fresh []proc.Stat
+		for _, m := range members {
+			if !stopped[m.ID] {
+				stopped[m.ID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		s.signalAll(fresh, syscall.SIGSTOP)
+		next, _, err := s.Members()
+		if err != nil && len(next) == 0 {
+			break
+		}
+		members = next
+	}
+	return members
+}
+
+func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {
+	sent := make([]Sent, 0, len(to))
+	for _, m := range to {
+		err := s.reader.Signal(m.ID, sigs...)
+		if errors.Is(err, proc.ErrGone) {
+			continue
+		}
+		sent = append(sent, Sent{m, sigs[0], err})
+	}
+	return sent
+}
+
+// blind reaches the server and its own process group when nothing can be listed (no /proc). The group is the server's
+// as long as the server is not waited for.
+func blind(server int, sigs ...syscall.Signal) []Sent {
+	var sent []Sent
+	for _, sig := range sigs {
+		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
+		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
+		if pgid, err := unix.Getpgid(server); err == nil && pgid == server {
+			_ = unix.Kill(-server, sig)
+		}
+	}
+	return sent
+}

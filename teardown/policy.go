@@ -1,0 +1,134 @@
+package teardown
+
+import "time"
+
+// State is where a session stands. It only ever grows: there is no way back from a teardown.
+type State uint8
+
+// The states.
+const (
+	Running  State = iota // the server serves
+	Draining              // stdin is closed: the server may finish its answers
+	Ending                // SIGTERM was sent to the tree
+	Killing               // SIGKILL is sent until the tree is empty
+	Done                  // nothing is left, or the time is up
+	states
+)
+
+// Event is what the supervisor has seen.
+type Event uint8
+
+// The events.
+const (
+	StdinClosed  Event = iota // the gateway closed the server's stdin
+	MustEnd                   // gateway, anchor or stdout's reader gone, or an ending signal
+	Hurry                     // the same request again from a terminal: do not wait
+	ServerExited              // the server ended by itself; others may be left
+	TreeEmpty                 // no process of the session is left
+	TimeUp                    // the deadline of the state has passed
+	events
+)
+
+// Action is what the supervisor must do now.
+type Action uint8
+
+// The actions.
+const (
+	Nothing   Action = iota
+	Terminate        // SIGTERM, then SIGCONT, to every member
+	Kill             // SIGKILL to every member, and again until told otherwise
+)
+
+// Grace holds the time limits of a teardown, each 0 or more.
+type Grace struct {
+	EOF  time.Duration // Draining
+	Term time.Duration // Ending
+	Kill time.Duration // Killing
+}
+
+type move struct {
+	to State
+	do Action
+}
+
+// table is the whole policy. A repeated request is the same request: it moves nothing and restarts no clock.
+var table = [states][events]move{
+	Running: {
+		StdinClosed:  {Draining, Nothing},
+		MustEnd:      {Ending, Terminate},
+		Hurry:        {Ending, Terminate},
+		ServerExited: {Ending, Terminate},
+		TreeEmpty:    {Done, Nothing},
+		TimeUp:       {Running, Nothing},
+	},
+	Draining: {
+		StdinClosed:  {Draining, Nothing},
+		MustEnd:      {Ending, Terminate},
+		Hurry:        {Ending, Terminate},
+		ServerExited: {Ending, Terminate},
+		TreeEmpty:    {Done, Nothing},
+		TimeUp:       {Ending, Terminate},
+	},
+	Ending: {
+		StdinClosed:  {Ending, Nothing},
+		MustEnd:      {Ending, Nothing},
+		Hurry:        {Killing, Kill},
+		ServerExited: {Ending, Nothing},
+		TreeEmpty:    {Done, Nothing},
+		TimeUp:       {Killing, Kill},
+	},
+	Killing: {
+		StdinClosed:  {Killing, Nothing},
+		MustEnd:      {Killing, Nothing},
+		Hurry:        {Killing, Nothing},
+		ServerExited: {Killing, Nothing},
+		TreeEmpty:    {Done, Nothing},
+		TimeUp:       {Done, Nothing},
+	},
+	Done: {
+		StdinClosed:  {Done, Nothing},
+		MustEnd:      {Done, Nothing},
+		Hurry:        {Done, Nothing},
+		ServerExited: {Done, Nothing},
+		TreeEmpty:    {Done, Nothing},
+		TimeUp:       {Done, Nothing},
+	},
+}
+
+// Machine runs the policy for one session. The zero value with Grace set is a running session.
+type Machine struct {
+	Grace Grace
+	State State
+	// Deadline is when TimeUp is due; zero when nothing is.
+	Deadline time.Time
+	// Began is when the teardown began: the first event that was not for nothing.
+	Began time.Time
+}
+
+// Step takes an event and returns what to do. Entering a state sets its deadline.
+func (m *Machine) Step(now time.Time, ev Event) Action {
+	mv := table[m.State][ev]
+	if mv.to == m.State {
+		return mv.do
+	}
+	if m.Began.IsZero() {
+		m.Began = now
+	}
+	m.State = mv.to
+	switch mv.to {
+	case Draining:
+		m.Deadline = now.Add(m.Grace.EOF)
+	case Ending:
+		m.Deadline = now.Add(m.Grace.Term)
+	case Killing:
+		m.Deadline = now.Add(m.Grace.Kill)
+	default:
+		m.Deadline = time.Time{}
+	}
+	return mv.do
+}
+
+// Due reports whether the deadline has passed.
+func (m *Machine) Due(now time.Time) bool {
+	return !m.Deadline.IsZero() && !now.Before(m.Deadline)
+}

@@ -1,0 +1,37 @@
+package teardown
+
+import (
+	"syscall"
+
+	"mcp-tether/proc"
+)
+
+// Survivor is a member that could not be ended, for the closing log event.
+type Survivor struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+	UID  int    `json:"uid"`
+	// Why says what stood in the way.
+	Why string `json:"why"`
+}
+
+// Survivors names who is left after the last SIGKILL.
+func (s *Scope) Survivors() []Survivor {
+	members, _, _ := s.Members()
+	out := make([]Survivor, 0, len(members))
+	for _, m := range members {
+		uid, _ := proc.UID(m.PID)
+		out = append(out, Survivor{m.PID, m.Comm, uid, s.why(m)})
+	}
+	return out
+}
+
+func (s *Scope) why(m proc.Stat) string {
+	if err := s.reader.Signal(m.ID, syscall.SIGKILL); err != nil {
+		return err.Error()
+	}
+	if m.State == 'D' {
+		return "in uninterruptible sleep (state D): it ends when the kernel lets it"
+	}
+	return "still ending after SIGKILL"
+}
