@@ -9,11 +9,16 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"mcp-tether/supervise"
 )
 
-func main() { os.Exit(run(os.Args)) }
+func main() {
+	// What belongs to a thread (parent death signal, signal mask, command name) must belong to the main one.
+	runtime.LockOSThread()
+	os.Exit(run(os.Args))
+}
 
 // run picks the role. The anchor comes first: it must stay as small as a process can be, so it runs before any flag is
 // parsed.

@@ -49,24 +49,33 @@ func (g GlobalID) String() string {
 	return g.ID.String() + ":" + g.Boot + ":" + strconv.FormatUint(g.PIDNS, 10)
 }
 
+// ParseID reads the form that ID.String writes.
+func ParseID(s string) (ID, error) {
+	p, t, ok := strings.Cut(s, ":")
+	pid, err := strconv.Atoi(p)
+	if !ok || err != nil || pid <= 0 {
+		return ID{}, fmt.Errorf("parse process identity %.80q: bad pid", s)
+	}
+	start, err := strconv.ParseUint(t, 10, 64)
+	if err != nil {
+		return ID{}, fmt.Errorf("parse process identity %.80q: bad start time", s)
+	}
+	return ID{pid, start}, nil
+}
+
 // ParseGlobalID reads the form that GlobalID.String writes.
 func ParseGlobalID(s string) (GlobalID, error) {
-	var g GlobalID
 	part := strings.Split(s, ":")
 	if len(part) != 4 {
-		return g, fmt.Errorf("parse process identity %.80q: want pid:start:boot:pidns", s)
+		return GlobalID{}, fmt.Errorf("parse process identity %.80q: want pid:start:boot:pidns", s)
 	}
-	pid, err := strconv.Atoi(part[0])
-	if err != nil || pid <= 0 {
-		return g, fmt.Errorf("parse process identity %.80q: bad pid", s)
-	}
-	start, err := strconv.ParseUint(part[1], 10, 64)
+	id, err := ParseID(part[0] + ":" + part[1])
 	if err != nil {
-		return g, fmt.Errorf("parse process identity %.80q: bad start time", s)
+		return GlobalID{}, err
 	}
 	ns, err := strconv.ParseUint(part[3], 10, 64)
 	if err != nil {
-		return g, fmt.Errorf("parse process identity %.80q: bad pid namespace", s)
+		return GlobalID{}, fmt.Errorf("parse process identity %.80q: bad pid namespace", s)
 	}
-	return GlobalID{ID{pid, start}, Host{part[2], ns}}, nil
+	return GlobalID{id, Host{part[2], ns}}, nil
 }

@@ -37,6 +37,12 @@ func Reap(each func(pid int, ws unix.WaitStatus)) (left bool, err error) {
 	}
 }
 
+// HasChildren reports whether the caller has any child, living or dead.
+func HasChildren() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+	return err != unix.ECHILD
+}
+
 // HasExited reports whether the child has ended, and leaves it to be reaped, so that its pid stays its own.
 func HasExited(pid int) (bool, error) {
 	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_pid (waitid(2)) stays 0.

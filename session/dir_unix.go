@@ -5,15 +5,17 @@ package session
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 // Dir finds the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
-// /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. It must be a real directory of that user, closed to
-// everybody else; otherwise the error says what to change, and no record is kept.
+// /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or belongs to
+// somebody else (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed
+// to everybody else; otherwise the error says what to change, and no record is kept.
 func Dir(uid int, xdgRuntime string) (string, error) {
-	dir := dirName(uid, xdgRuntime, isDir)
+	dir := dirName(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) })
 	if err := unix.Mkdir(dir, 0o700); err != nil && err != unix.EEXIST {
 		return "", fmt.Errorf("create session directory %s: %w", dir, err)
 	}
@@ -32,20 +34,21 @@ func Dir(uid int, xdgRuntime string) (string, error) {
 	return dir, nil
 }
 
-func dirName(uid int, xdgRuntime string, isDir func(string) bool) string {
+func dirName(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	user := "/run/user/" + strconv.Itoa(uid)
 	switch {
-	case len(xdgRuntime) > 0 && xdgRuntime[0] == '/':
+	case strings.HasPrefix(xdgRuntime, "/") && ours(xdgRuntime):
 		return xdgRuntime + "/mcp-tether"
-	case isDir(user):
+	case ours(user):
 		return user + "/mcp-tether"
-	case uid == 0 && isDir("/run"):
+	case uid == 0 && ours("/run"):
 		return "/run/mcp-tether"
 	}
 	return "/tmp/mcp-tether-" + strconv.Itoa(uid)
 }
 
-func isDir(name string) bool {
+// belongsTo reports whether name is a directory of the user.
+func belongsTo(name string, uid int) bool {
 	var st unix.Stat_t
-	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }

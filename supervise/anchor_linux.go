@@ -3,7 +3,6 @@ package supervise
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,9 +22,8 @@ const crashed = 2
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
 // on, and returns the supervisor's exit code. When the supervisor was killed, it becomes the recovering process. Call it
-// on the main goroutine.
+// on the main thread.
 func Anchor(args []string) (int, error) {
-	runtime.LockOSThread()
 	inherited, err := proc.ExecBlocked()
 	if err != nil {
 		return ExitFailure, err
@@ -43,10 +41,12 @@ func Anchor(args []string) (int, error) {
 		return ExitFailure, err
 	}
 	keepOpen(h.ParentFD)
+	env, restore := frugal(os.Environ())
+	h.Restore = restore
 	supervisor, err := proc.Start(proc.Child{
 		Path:        proc.SelfExe,
 		Argv:        append([]string{args[0], RoleSupervise, h.String()}, args[1:]...),
-		Env:         os.Environ(),
+		Env:         env,
 		NewSession:  !h.Terminal,
 		CgroupFD:    -1,
 		CgroupProcs: -1,
@@ -56,6 +56,7 @@ func Anchor(args []string) (int, error) {
 		return ExitFailure, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
 	letGo(h)
+	rest()
 	if err := passSignals(signals, supervisor); err != nil {
 		return ExitFailure, err
 	}
@@ -74,8 +75,25 @@ func Direct() (Handover, error) {
 			return h, fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", h.Parent)
 		}
 	}
-	h.ID, h.Terminal = session.NewID(), proc.OnTerminal()
+	h.ID, h.Terminal, h.Foreign = session.NewID(), proc.OnTerminal(), foreignChildren()
 	return h, nil
+}
+
+// foreignChildren lists the children that this process has from before: a shell may have started some and then executed
+// mcp-tether in its own place.
+func foreignChildren() []proc.ID {
+	if !proc.HasChildren() {
+		return nil
+	}
+	var r proc.Reader
+	all, _ := r.Descendants(os.Getpid())
+	var out []proc.ID
+	for _, p := range all {
+		if p.PPID == os.Getpid() {
+			out = append(out, p.ID)
+		}
+	}
+	return out
 }
 
 // keepOpen lets the next exec inherit fd.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"mcp-tether/proc"
 )
 
 // Handover is what the anchor tells the process that takes over: the supervisor, or itself after an exec. It travels as
@@ -19,7 +21,17 @@ type Handover struct {
 	Terminal bool
 	// Status is the supervisor's exit code, for the recovering process.
 	Status int
+	// Foreign are the children that the anchor had before the session.
+	Foreign []proc.ID
+	// Restore are the assignments to put back into the server's environment in place of ours (see frugal).
+	Restore []string
 }
+
+// separator of the fields; Restore comes last and may hold anything but the byte that separates its elements.
+const (
+	separator = ","
+	restorer  = "\x1f"
+)
 
 // String encodes the handover.
 func (h Handover) String() string {
@@ -31,14 +43,18 @@ func (h Handover) String() string {
 	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, terminal, h.Status} {
 		part = append(part, strconv.Itoa(n))
 	}
-	return strings.Join(part, ",")
+	var foreign []string
+	for _, id := range h.Foreign {
+		foreign = append(foreign, id.String())
+	}
+	return strings.Join(append(part, strings.Join(foreign, " "), strings.Join(h.Restore, restorer)), separator)
 }
 
 // ParseHandover decodes what String wrote.
 func ParseHandover(s string) (Handover, error) {
-	part := strings.Split(s, ",")
-	if len(part) != 6 {
-		return Handover{}, fmt.Errorf("parse handover %.80q: want 6 fields", s)
+	part := strings.SplitN(s, separator, 8)
+	if len(part) != 8 {
+		return Handover{}, fmt.Errorf("parse handover %.80q: want 8 fields", s)
 	}
 	var n [5]int
 	for i := range n {
@@ -48,5 +64,16 @@ func ParseHandover(s string) (Handover, error) {
 		}
 		n[i] = v
 	}
-	return Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1, Status: n[4]}, nil
+	h := Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1, Status: n[4]}
+	for f := range strings.FieldsSeq(part[6]) {
+		id, err := proc.ParseID(f)
+		if err != nil {
+			return Handover{}, fmt.Errorf("parse handover %.80q: %w", s, err)
+		}
+		h.Foreign = append(h.Foreign, id)
+	}
+	if part[7] != "" {
+		h.Restore = strings.Split(part[7], restorer)
+	}
+	return h, nil
 }

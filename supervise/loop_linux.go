@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
@@ -154,6 +155,7 @@ func (s *supervisor) reap() {
 		}
 	}
 	if s.server == 0 && s.empty(left) {
+		s.clear = !left
 		s.step(teardown.TreeEmpty, "")
 		return
 	}
@@ -175,13 +177,14 @@ func (s *supervisor) empty(childrenLeft bool) bool {
 	if s.machine.State < teardown.Ending && s.server > 0 {
 		return false
 	}
-	return s.onlyKept()
+	return s.onlyOthers()
 }
 
-// onlyKept reports whether all that is left is kept on purpose. It reads the tree, so it is asked only at the end.
-func (s *supervisor) onlyKept() bool {
+// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the tree, so it is asked
+// only at the end.
+func (s *supervisor) onlyOthers() bool {
 	members, kept, err := s.scope.Members()
-	return err == nil && len(members) == 0 && len(kept) > 0
+	return err == nil && len(members) == 0 && len(kept)+len(s.scope.Foreign) > 0
 }
 
 // First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
@@ -234,75 +237,69 @@ func (s *supervisor) report(sent []teardown.Sent) {
 	}
 }
 
-// finish cleans up after the tree and writes the closing event.
+// finish cleans up after the tree, writes the closing event and returns the exit code.
 func (s *supervisor) finish() int {
-	survivors := s.scope.Survivors()
-	s.removeLeaf()
+	var (
+		survivors []teardown.Survivor
+		kept      []proc.Stat
+	)
+	if !s.clear {
+		var members []proc.Stat
+		members, kept, _ = s.scope.Members()
+		survivors = s.scope.Survivors(members)
+	}
+	s.removeLeaf(kept)
 	s.closeRecord(len(survivors))
 	if s.server > 0 {
 		// The server itself would not die: its code is not known.
 		s.code = ExitFailure
 	}
-	s.logEnd(survivors)
+	s.logEnd(survivors, kept)
 	return s.code
 }
 
-// close ends a session that never started its server.
-func (s *supervisor) close(code int) {
-	s.code = code
-	s.removeLeaf()
-	s.closeRecord(0)
-	s.logEnd(nil)
-}
-
-func (s *supervisor) logEnd(survivors []teardown.Survivor) {
-	now := time.Now()
-	level := s.log.Info()
+// logEnd writes the one closing event of a session.
+func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat) {
+	ev := s.log.Info()
 	if len(survivors) > 0 {
-		level = s.log.Error()
+		ev = s.log.Error()
+	}
+	if ev == nil {
+		return
 	}
 	if s.bySignal != 0 && s.cause == causeSignal {
-		level = level.Str("signal", unix.SignalName(s.bySignal))
+		ev = ev.Str("signal", unix.SignalName(s.bySignal))
 	}
-	began := s.machine.Began
+	keptPIDs := zerolog.Arr()
+	for _, k := range kept {
+		keptPIDs.Int(k.PID)
+	}
+	left := zerolog.Arr()
+	for _, v := range survivors {
+		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
+	}
+	now, began := time.Now(), s.machine.Began
 	if began.IsZero() {
 		began = now
 	}
-	if survivors == nil {
-		survivors = []teardown.Survivor{}
-	}
-	level.Str("cause", s.cause).Int("exit", s.code).Interface("survivors", survivors).Bool("leaked", len(survivors) > 0).
-		Interface("kept", s.keptPIDs()).
-		Float64("uptime_ms", milliseconds(now.Sub(s.started))).
-		Float64("teardown_ms", milliseconds(now.Sub(began))).
-		Msg("session ended")
+	ev.Str("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", len(survivors) > 0).
+		Array("kept", keptPIDs).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
+		Float64("teardown_ms", milliseconds(now.Sub(began))).Msg("session ended")
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// keptPIDs lists who was left alone on purpose.
-func (s *supervisor) keptPIDs() []int {
-	out := []int{}
-	_, kept, _ := s.scope.Members()
-	for _, k := range kept {
-		out = append(out, k.PID)
-	}
-	return out
-}
 
 // removeTries bounds the wait for the kernel to let go of a leaf whose last process was reaped a moment ago.
 const removeTries = 20
 
 // removeLeaf removes the session's cgroup; kept processes move to the parent first.
-func (s *supervisor) removeLeaf() {
+func (s *supervisor) removeLeaf(kept []proc.Stat) {
 	leaf := s.scope.Leaf
 	if leaf == nil {
 		return
 	}
-	if _, kept, _ := s.scope.Members(); len(kept) > 0 {
-		for _, k := range kept {
-			_ = leaf.Expel(k.PID)
-		}
+	for _, k := range kept {
+		_ = leaf.Expel(k.PID)
 	}
 	var err error
 	for range removeTries {

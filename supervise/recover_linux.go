@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"os"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,8 @@ func Recover(opts Options, hand Handover) (int, error) {
 	}
 	defer s.sink.flush()
 	s.code = hand.Status
-	s.findLeaf()
 	clean := s.findRecord()
+	s.findLeaf()
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { s.noteServer(pid, ws) })
 	if clean && !left {
 		// The supervisor had closed the session; the exit code that looked like a crash was the server's own.
@@ -47,13 +48,17 @@ func (s *supervisor) noteServer(pid int, ws unix.WaitStatus) {
 	}
 }
 
-// findLeaf opens the leaf that the supervisor made below the cgroup we are in.
+// findLeaf opens the leaf that the supervisor made, which the record names; without one, below the cgroup we are in.
 func (s *supervisor) findLeaf() {
-	dir, err := cgroup.OwnDir()
-	if err != nil {
-		return
+	dir := s.record.Cgroup
+	if path.Base(dir) != leafName(s.hand.ID) {
+		own, err := cgroup.OwnDir()
+		if err != nil {
+			return
+		}
+		dir = own + "/" + leafName(s.hand.ID)
 	}
-	if leaf, err := cgroup.Open(dir + "/" + leafName(s.hand.ID)); err == nil {
+	if leaf, err := cgroup.Open(dir); err == nil {
 		s.scope.Leaf = leaf
 	}
 }

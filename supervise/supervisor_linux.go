@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -44,6 +43,8 @@ type supervisor struct {
 
 	// server is the child's pid until it is reaped, then 0; code is what the session exits with.
 	server, code int
+	// clear says that the last look found nothing left, not even something to keep.
+	clear bool
 	// cause is why the session ends, from the first event that ended it; bySignal belongs to cause "signal".
 	cause    string
 	bySignal syscall.Signal
@@ -59,7 +60,7 @@ type supervisor struct {
 	started time.Time
 }
 
-// Run supervises one session to its end and returns the exit code. It must be called on the main goroutine.
+// Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
 func Run(opts Options, hand Handover) (int, error) {
 	s, err := newSupervisor(opts, hand)
 	if err != nil {
@@ -70,19 +71,20 @@ func Run(opts Options, hand Handover) (int, error) {
 		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
 	}
 	s.watchOwners()
-	if code, err := s.start(); err != nil {
-		s.cause = causeStart
-		s.close(code)
-		return code, err
+	if s.machine.State != teardown.Running {
+		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
 	}
+	if code, err := s.start(); err != nil {
+		s.cause, s.code, s.clear = causeStart, code, true
+		return s.finish(), err
+	}
+	rest()
 	s.loop()
 	return s.finish(), nil
 }
 
 // newSupervisor takes up the roles that must be in place before the server is started.
 func newSupervisor(opts Options, hand Handover) (*supervisor, error) {
-	// Parent death signals and the signal mask belong to a thread: the main one lives as long as the process.
-	runtime.LockOSThread()
 	if hand.ParentFD >= 0 {
 		unix.CloseOnExec(hand.ParentFD)
 	}
@@ -94,6 +96,9 @@ func newSupervisor(opts Options, hand Handover) (*supervisor, error) {
 	s := &supervisor{opts: opts, hand: hand, started: time.Now(), code: ExitFailure, inherited: inherited}
 	s.machine.Grace = teardown.Grace{EOF: opts.EOFGrace, Term: opts.TermGrace, Kill: opts.KillTimeout}
 	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
+	if hand.Anchor == 0 {
+		s.scope.Foreign = hand.Foreign
+	}
 	log, out, err := openLog(opts.Log)
 	if err != nil {
 		return nil, err
@@ -249,6 +254,9 @@ func (s *supervisor) dropLeaf() {
 // environ is the server's environment: ours, and the two marks. A mark to be kept that we inherited was meant for us and
 // not for everything below.
 func (s *supervisor) environ(own []string) []string {
+	if s.hand.Anchor > 0 {
+		own = original(own, s.hand.Restore)
+	}
 	out := make([]string, 0, len(own)+2)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")

@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"mcp-tether/cgroup"
@@ -18,6 +19,9 @@ type Scope struct {
 	Root int
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
+	// Foreign are children that Root had before the session: what a shell started before it executed mcp-tether in its
+	// own place. Neither they nor what is below them belong to it.
+	Foreign []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
 
@@ -30,9 +34,11 @@ type Scope struct {
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
-	below := map[int]bool{}
+	below, foreign := map[int]bool{}, map[int]bool{}
 	for _, p := range found {
 		switch {
+		case foreign[p.PPID] || slices.Contains(s.Foreign, p.ID):
+			foreign[p.PID] = true
 		case p.Dead():
 		case below[p.PPID] || s.keeps(p):
 			below[p.PID] = true

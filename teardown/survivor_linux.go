@@ -15,9 +15,8 @@ type Survivor struct {
 	Why string `json:"why"`
 }
 
-// Survivors names who is left after the last SIGKILL.
-func (s *Scope) Survivors() []Survivor {
-	members, _, _ := s.Members()
+// Survivors names the given members, left after the last SIGKILL.
+func (s *Scope) Survivors(members []proc.Stat) []Survivor {
 	out := make([]Survivor, 0, len(members))
 	for _, m := range members {
 		uid, _ := proc.UID(m.PID)
