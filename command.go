@@ -13,7 +13,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// role is what the anchor asked this process to do; nil when a user called it.
+// role is what the anchor asked for; nil when a user called us and there is no anchor.
 type role struct {
 	hand    supervise.Handover
 	recover bool

@@ -31,8 +31,8 @@ func run(args []string) int {
 		if os.Getpid() == 1 || !supervise.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 			return command(args, nil)
 		}
-		return exit(supervise.Anchor(args))
-	case supervise.RoleSupervise, supervise.RoleRecover:
+		return anchor(args)
+	case supervise.RoleSupervise:
 		if len(args) < 4 {
 			return exit(supervise.ExitFailure, fmt.Errorf("%s is for mcp-tether itself: use 'mcp-tether run'", args[1]))
 		}
@@ -41,14 +41,22 @@ func run(args []string) int {
 	return command(args, nil)
 }
 
-// takeOver continues the command line of the anchor in another role.
+// takeOver continues the command line of the anchor as the supervisor.
 func takeOver(args []string) int {
 	hand, err := supervise.ParseHandover(args[2])
 	if err != nil {
 		return exit(supervise.ExitFailure, err)
 	}
-	role := &role{hand: hand, recover: args[1] == supervise.RoleRecover}
-	return command(append([]string{args[0]}, args[3:]...), role)
+	return command(append([]string{args[0]}, args[3:]...), &role{hand: hand})
+}
+
+// anchor parses no flags, unless the supervisor was killed and its work falls to us.
+func anchor(args []string) int {
+	code, orphaned, err := supervise.Anchor(args)
+	if orphaned == nil {
+		return exit(code, err)
+	}
+	return command(args, &role{hand: *orphaned, recover: true})
 }
 
 // exit reports an error and gives the exit code.

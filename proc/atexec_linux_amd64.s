@@ -3,19 +3,15 @@
 // struct kernel_sigaction: handler, flags, restorer, mask; 32 bytes.
 GLOBL action<>(SB), NOPTR, $32
 
-// Blockable, see atexec.go.
-DATA blockable<>(SB)/8, $0xfffffffc3bba7a27
-GLOBL blockable<>(SB), RODATA|NOPTR, $8
-
 // struct rlimit: soft, hard.
 GLOBL limit<>(SB), NOPTR, $16
 
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps SP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
-	MOVQ $14, AX             // rt_sigprocmask(SIG_BLOCK, &blockable, &execMask, 8)
+	MOVQ $14, AX             // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
 	XORQ DI, DI
-	LEAQ blockable<>(SB), SI
+	XORQ SI, SI
 	LEAQ ·execMask(SB), DX
 	MOVQ $8, R10
 	SYSCALL

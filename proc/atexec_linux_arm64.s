@@ -3,18 +3,14 @@
 // struct kernel_sigaction: handler, flags, restorer, mask; 32 bytes.
 GLOBL action<>(SB), NOPTR, $32
 
-// Blockable, see atexec.go.
-DATA blockable<>(SB)/8, $0xfffffffc3bba7a27
-GLOBL blockable<>(SB), RODATA|NOPTR, $8
-
 // struct rlimit: soft, hard.
 GLOBL limit<>(SB), NOPTR, $16
 
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps RSP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
-	MOVD $0, R0              // rt_sigprocmask(SIG_BLOCK, &blockable, &execMask, 8)
-	MOVD $blockable<>(SB), R1
+	MOVD $0, R0              // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
+	MOVD $0, R1
 	MOVD $·execMask(SB), R2
 	MOVD $8, R3
 	MOVD $135, R8

@@ -18,18 +18,11 @@ type image struct {
 	path       *byte
 	argv, envv []*byte
 	child      Child
-	cgroupFD   int
-	flags      uintptr
 	parent     uintptr
 	report     uintptr
 	setFiles   bool
 	actions    [2]sigaction // default, ignore
 	move       [2]byte
-}
-
-// sigaction is struct kernel_sigaction.
-type sigaction struct {
-	handler, flags, restorer, mask uint64
 }
 
 // cloneArgs is struct clone_args, version 2 (clone(2)).

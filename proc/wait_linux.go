@@ -70,54 +70,6 @@ func AwaitInput(milliseconds int, fds ...int) error {
 	return nil
 }
 
-// ChildWatch tells of ended children by a descriptor. SIGCHLD would do the same, but the Go runtime unblocks it in all of
-// its threads, which keeps it from a signalfd.
-type ChildWatch struct {
-	// FD is readable when a child has ended, or none is left.
-	FD    int
-	again chan struct{}
-}
-
-// WatchChildren prepares the watch. Call Again when the first child exists, and after each Reap that left children.
-func WatchChildren() (*ChildWatch, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("open eventfd: %w", err)
-	}
-	c := &ChildWatch{FD: fd, again: make(chan struct{}, 1)}
-	go c.run()
-	return c, nil
-}
-
-// run blocks in waitid(2) on a thread of its own.
-func (c *ChildWatch) run() {
-	one := [8]byte{1}
-	for range c.again {
-		for {
-			// Leaves the child to be reaped by the owner of the watch.
-			err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
-			if err != unix.EINTR {
-				break
-			}
-		}
-		_, _ = unix.Write(c.FD, one[:])
-	}
-}
-
-// Clear makes the descriptor unreadable again, before the children are reaped.
-func (c *ChildWatch) Clear() {
-	var b [8]byte
-	_, _ = unix.Read(c.FD, b[:])
-}
-
-// Again waits for the next child to end.
-func (c *ChildWatch) Again() {
-	select {
-	case c.again <- struct{}{}:
-	default:
-	}
-}
-
 // ExitCode turns a wait status into a shell's exit code: the code itself, or 128+n after signal n.
 func ExitCode(ws unix.WaitStatus) int {
 	if ws.Signaled() {

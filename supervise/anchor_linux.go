@@ -11,34 +11,27 @@ import (
 	"mcp-tether/session"
 )
 
-// The hidden first arguments by which the anchor's exec and spawn tell a process its role.
-const (
-	RoleSupervise = "__supervise"
-	RoleRecover   = "__recover"
-)
+// RoleSupervise is the hidden first argument by which the anchor tells the process it starts its role.
+const RoleSupervise = "__supervise"
 
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
-// on, and returns the supervisor's exit code. When the supervisor was killed, it becomes the recovering process. Call it
-// on the main thread.
-func Anchor(args []string) (int, error) {
-	inherited, err := proc.ExecBlocked()
-	if err != nil {
-		return ExitFailure, err
-	}
+// on, and returns the supervisor's exit code. When the supervisor was killed instead, the handover for Recover is not
+// nil: every orphan of the session has fallen to this process. Call it on the locked main thread.
+func Anchor(args []string) (int, *Handover, error) {
+	inherited := proc.ReadAtExec()
 	h, err := Direct()
 	if err != nil {
-		return ExitFailure, err
+		return ExitFailure, nil, err
 	}
 	h.Anchor = os.Getpid()
 	if err := proc.BecomeSubreaper(); err != nil {
-		return ExitFailure, err
+		return ExitFailure, nil, err
 	}
-	signals, err := listen(inherited, h.Terminal)
-	if err != nil {
-		return ExitFailure, err
+	if h.Signals, err = listen(inherited, h.Terminal); err != nil {
+		return ExitFailure, nil, err
 	}
 	keepOpen(h.ParentFD)
 	env, restore := frugal(os.Environ())
@@ -53,14 +46,14 @@ func Anchor(args []string) (int, error) {
 		Inherited:   inherited,
 	})
 	if err != nil {
-		return ExitFailure, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
+		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
 	letGo(h)
 	rest()
-	if err := passSignals(signals, supervisor); err != nil {
-		return ExitFailure, err
+	if err := passSignals(h.Signals, supervisor); err != nil {
+		return ExitFailure, nil, err
 	}
-	return conclude(supervisor, h, args)
+	return conclude(supervisor, h)
 }
 
 // Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
@@ -140,9 +133,9 @@ func passSignals(signals, supervisor int) error {
 		if err := proc.AwaitInput(timeout, fds...); err != nil {
 			return err
 		}
-		got = proc.ReadSignals(signals, got[:0])
+		got = proc.ReadCaught(signals, got[:0])
 		for _, c := range got {
-			if !fromKeyboard(c) {
+			if c.Signal != syscall.SIGCHLD && !fromKeyboard(c) {
 				_ = proc.SignalChild(supervisor, c.Signal)
 			}
 		}
@@ -152,17 +145,14 @@ func passSignals(signals, supervisor int) error {
 	}
 }
 
-func conclude(supervisor int, h Handover, args []string) (int, error) {
+func conclude(supervisor int, h Handover) (int, *Handover, error) {
 	var ws unix.WaitStatus
 	if _, err := unix.Wait4(supervisor, &ws, unix.WALL, nil); err != nil {
-		return ExitFailure, fmt.Errorf("read the end of the supervisor (pid %d): %w", supervisor, err)
+		return ExitFailure, nil, fmt.Errorf("read the end of the supervisor (pid %d): %w", supervisor, err)
 	}
 	h.Status = proc.ExitCode(ws)
-	if !ws.Signaled() && h.Status != crashed {
-		return h.Status, nil
+	if ws.Signaled() || h.Status == crashed {
+		return h.Status, &h, nil
 	}
-	// Children, subreaper role and blocked signals survive the exec: nothing can end this process on the way.
-	argv := append([]string{args[0], RoleRecover, h.String()}, args[1:]...)
-	err := syscall.Exec(proc.SelfExe, argv, os.Environ())
-	return ExitFailure, fmt.Errorf("recover session %s after the supervisor ended with %d: %w", h.ID, h.Status, err)
+	return h.Status, nil, nil
 }

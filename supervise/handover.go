@@ -8,8 +8,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// Handover is what the anchor tells the process that takes over: the supervisor, or itself after an exec. It travels as
-// one word of the command line.
+// Handover is what the anchor tells who takes over: the supervisor, as one word of its command line, or itself when the
+// supervisor was killed.
 type Handover struct {
 	// ID is the session id.
 	ID string
@@ -19,8 +19,9 @@ type Handover struct {
 	Parent, ParentFD int
 	// Terminal says that a person started us in the foreground of a terminal.
 	Terminal bool
-	// Status is the supervisor's exit code, for the recovering process.
-	Status int
+	// Status is the killed supervisor's exit code, and Signals the descriptor of the anchor's caught signals. Both stay in
+	// the process and are not encoded.
+	Status, Signals int
 	// Foreign are the children that the anchor had before the session.
 	Foreign []proc.ID
 	// Restore are the assignments to put back into the server's environment in place of ours (see frugal).
@@ -40,7 +41,7 @@ func (h Handover) String() string {
 		terminal = 1
 	}
 	part := []string{h.ID}
-	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, terminal, h.Status} {
+	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, terminal} {
 		part = append(part, strconv.Itoa(n))
 	}
 	var foreign []string
@@ -52,11 +53,11 @@ func (h Handover) String() string {
 
 // ParseHandover decodes what String wrote.
 func ParseHandover(s string) (Handover, error) {
-	part := strings.SplitN(s, separator, 8)
-	if len(part) != 8 {
-		return Handover{}, fmt.Errorf("parse handover %.80q: want 8 fields", s)
+	part := strings.SplitN(s, separator, 7)
+	if len(part) != 7 {
+		return Handover{}, fmt.Errorf("parse handover %.80q: want 7 fields", s)
 	}
-	var n [5]int
+	var n [4]int
 	for i := range n {
 		v, err := strconv.Atoi(part[i+1])
 		if err != nil {
@@ -64,16 +65,16 @@ func ParseHandover(s string) (Handover, error) {
 		}
 		n[i] = v
 	}
-	h := Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1, Status: n[4]}
-	for f := range strings.FieldsSeq(part[6]) {
+	h := Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1}
+	for f := range strings.FieldsSeq(part[5]) {
 		id, err := proc.ParseID(f)
 		if err != nil {
 			return Handover{}, fmt.Errorf("parse handover %.80q: %w", s, err)
 		}
 		h.Foreign = append(h.Foreign, id)
 	}
-	if part[7] != "" {
-		h.Restore = strings.Split(part[7], restorer)
+	if part[6] != "" {
+		h.Restore = strings.Split(part[6], restorer)
 	}
 	return h, nil
 }

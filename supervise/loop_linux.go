@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -43,9 +44,6 @@ func (s *supervisor) loop() {
 			switch src {
 			case signals:
 				s.onSignals()
-			case children:
-				s.ends.Clear()
-				s.reap()
 			case stdin:
 				s.step(teardown.StdinClosed, causeStdin)
 			default:
@@ -94,9 +92,11 @@ func (s *supervisor) end(cause string) { s.step(teardown.MustEnd, cause) }
 
 // onSignals acts on the signals that have arrived.
 func (s *supervisor) onSignals() {
-	s.arrived = proc.ReadSignals(s.sigfd, s.arrived[:0])
+	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
 	for _, c := range s.arrived {
 		switch {
+		case c.Signal == syscall.SIGCHLD:
+			s.reap()
 		case ends(c.Signal):
 			s.onEnding(c)
 		case s.server > 0 && !fromKeyboard(c):
@@ -139,9 +139,6 @@ func (s *supervisor) reap() {
 	})
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
-	}
-	if left {
-		s.ends.Again()
 	}
 	if exited {
 		// Nobody needs our copies any more: the gateway shall see end of file when the last other holder ends.

@@ -14,9 +14,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Recover ends what a killed supervisor left. It runs in the anchor's process, after an exec: every orphan of the
-// session has fallen to it, and the cgroup leaf is known by the session's id alone. It returns the server's exit code
-// if the server could be waited for, else the supervisor's.
+// Recover ends what a killed supervisor left. It runs in the anchor's process: every orphan of the session has fallen to
+// it, and the cgroup leaf is known by the session's id alone. It returns the server's exit code if the server could be
+// waited for, else the supervisor's.
 func Recover(opts Options, hand Handover) (int, error) {
 	hand.Anchor, hand.ParentFD = 0, -1
 	s, err := newSupervisor(opts, hand)
@@ -36,7 +36,6 @@ func Recover(opts Options, hand Handover) (int, error) {
 	if s.empty(left) {
 		s.step(teardown.TreeEmpty, "")
 	}
-	s.ends.Again()
 	s.loop()
 	return s.finish(), nil
 }

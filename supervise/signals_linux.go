@@ -7,28 +7,32 @@ import (
 )
 
 // Of the signals that reach one of our processes, four end the session, SIGCHLD and SIGPIPE concern ourselves, and all
-// others are passed on to the server (which signals are caught at all: proc.Blockable). On a terminal the job control
-// signals keep their default, so that Ctrl-Z stops us together with the server, which is in the same process group.
+// others are passed on to the server. On a terminal the job control signals keep their default, so that Ctrl-Z stops us
+// together with the server, which is in the same process group.
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 
-// caught is the set of signals to read. An ending signal that was ignored when we were started stays without effect
-// (nohup, background jobs of a shell); SIGTERM alone always ends the session.
-func caught(inherited proc.AtExec, terminal bool) uint64 {
-	respected := proc.SignalBit(syscall.SIGHUP) | proc.SignalBit(syscall.SIGINT) | proc.SignalBit(syscall.SIGQUIT)
-	set := proc.Blockable &^ (inherited.Ignored & respected) &^ proc.SignalBit(syscall.SIGPIPE)
+// listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
+// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.
+func listen(inherited proc.AtExec, terminal bool) (int, error) {
+	set := ^uint64(0) &^ proc.SignalBit(syscall.SIGPIPE)
 	if terminal {
 		set &^= jobControl
 	}
-	return set
-}
-
-// listen opens the signalfd.
-func listen(inherited proc.AtExec, terminal bool) (int, error) {
-	if terminal {
-		proc.UnblockSome(jobControl)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if inherited.Ignored&proc.SignalBit(sig) == 0 {
+			continue
+		}
+		set &^= proc.SignalBit(sig)
+		if err := proc.Ignore(sig); err != nil {
+			return -1, err
+		}
 	}
-	return proc.SignalFD(caught(inherited, terminal))
+	// Ours: a log line to a closed standard error.
+	if err := proc.Ignore(syscall.SIGPIPE); err != nil {
+		return -1, err
+	}
+	return proc.Catch(set)
 }
 
 // ends reports whether a signal ends the session.

@@ -38,7 +38,6 @@ type supervisor struct {
 
 	inherited proc.AtExec
 	sigfd     int
-	ends      *proc.ChildWatch
 	arrived   []proc.Caught
 
 	// server is the child's pid until it is reaped, then 0; code is what the session exits with.
@@ -89,11 +88,7 @@ func newSupervisor(opts Options, hand Handover) (*supervisor, error) {
 		unix.CloseOnExec(hand.ParentFD)
 	}
 	proc.SetComm("mcp-tether")
-	inherited, err := proc.ExecBlocked()
-	if err != nil {
-		return nil, err
-	}
-	s := &supervisor{opts: opts, hand: hand, started: time.Now(), code: ExitFailure, inherited: inherited}
+	s := &supervisor{opts: opts, hand: hand, started: time.Now(), code: ExitFailure, inherited: proc.ReadAtExec()}
 	s.machine.Grace = teardown.Grace{EOF: opts.EOFGrace, Term: opts.TermGrace, Kill: opts.KillTimeout}
 	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
 	if hand.Anchor == 0 {
@@ -109,14 +104,12 @@ func newSupervisor(opts Options, hand Handover) (*supervisor, error) {
 		s.log = s.log.With().Str("name", opts.Name).Logger()
 	}
 
-	if s.sigfd, err = listen(inherited, hand.Terminal); err != nil {
-		return nil, err
+	if s.sigfd = hand.Signals; s.sigfd == 0 {
+		if s.sigfd, err = listen(s.inherited, hand.Terminal); err != nil {
+			return nil, err
+		}
 	}
 	s.watch.add(signals, s.sigfd, unix.POLLIN)
-	if s.ends, err = proc.WatchChildren(); err != nil {
-		return nil, err
-	}
-	s.watch.add(children, s.ends.FD, unix.POLLIN)
 	return s, proc.BecomeSubreaper()
 }
 
@@ -184,7 +177,6 @@ func (s *supervisor) start() (int, error) {
 	s.server = pid
 	s.watch.addStreams()
 	s.writeRecord("running")
-	s.ends.Again()
 	return 0, nil
 }
 

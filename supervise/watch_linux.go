@@ -54,7 +54,7 @@ func (w *watch) wait(timeout time.Duration) []source {
 	keepFDs, keepSources := w.fds[:0], w.sources[:0]
 	for i, p := range w.fds {
 		s := w.sources[i]
-		if p.Revents == 0 || s == signals || s == children {
+		if p.Revents == 0 || s == signals {
 			keepFDs, keepSources = append(keepFDs, unix.PollFd{Fd: p.Fd, Events: p.Events}), append(keepSources, s)
 		}
 		// POLLNVAL: a stream that was closed when we were started tells nothing.

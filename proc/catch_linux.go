@@ -1,0 +1,65 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals arrive in a pipe that poll(2) can watch beside everything else. The handler is ours (catch_linux_*.s): it
+// writes two bytes and returns, on whatever thread the kernel picks. Package os/signal would do the same with two more
+// threads and a hand-shake between them for every signal, a millisecond at each start; a signalfd(2) sees nothing of
+// SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
+
+// Catchable reports whether a signal is caught when asked for. Not so: SIGKILL and SIGSTOP, which cannot be; the faults
+// (SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS), which are our own; SIGURG, with which the runtime preempts its
+// threads; 32 to 34, which belong to C libraries.
+func Catchable(n syscall.Signal) bool {
+	switch n {
+	case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,
+		syscall.SIGSYS, syscall.SIGURG, 32, 33, 34:
+		return false
+	}
+	return n >= 1 && n <= LastSignal
+}
+
+// LastSignal is the highest real-time signal.
+const LastSignal = 64
+
+// Catch directs the signals of the set (bit n-1 for signal n) to a pipe and returns its read end. Those that are not
+// Catchable are left out. Call it once: there is one pipe for the process.
+func Catch(set uint64) (int, error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return -1, fmt.Errorf("make the signal pipe: %w", err)
+	}
+	for n := syscall.Signal(1); n <= LastSignal; n++ {
+		if set&SignalBit(n) == 0 || !Catchable(n) {
+			set &^= SignalBit(n)
+		}
+	}
+	return p[0], catchInto(p[1], set)
+}
+
+// siKernel is SI_KERNEL of sigaction(2), as the one byte that the handler writes.
+const siKernel = 0x80
+
+// ReadCaught empties the pipe into the slice.
+func ReadCaught(fd int, into []Caught) []Caught {
+	var buf [256]byte
+	for {
+		n, err := unix.Read(fd, buf[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			return into
+		}
+		// The handler writes two bytes at once, so there is never half a record (pipe(7), PIPE_BUF).
+		for i := 0; i+1 < n; i += 2 {
+			into = append(into, Caught{syscall.Signal(buf[i]), buf[i+1] == siKernel})
+		}
+	}
+}
