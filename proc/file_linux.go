@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -42,8 +43,17 @@ func openRetry(path string, flags int) (int, error) {
 	}
 }
 
-// pids lists the numeric entries of a directory such as /proc or /proc/PID/task.
+// pids lists the processes in /proc, or the threads in /proc/PID/task: the numeric entries but 0.
 func pids(dir string) ([]int, error) {
+	all, err := numericEntries(dir)
+	if i := slices.Index(all, 0); i >= 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	return all, err
+}
+
+// numericEntries lists the numeric entries of a directory.
+func numericEntries(dir string) ([]int, error) {
 	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -67,8 +77,8 @@ func pids(dir string) ([]int, error) {
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
 		for _, name := range names {
-			if pid, err := strconv.Atoi(name); err == nil && pid > 0 {
-				out = append(out, pid)
+			if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+				out = append(out, n)
 			}
 		}
 	}

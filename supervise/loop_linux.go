@@ -187,7 +187,7 @@ func (s *supervisor) onlyOthers() bool {
 // First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
 // for is the end of a leaf's other members, and fresh forks during the kill.
 const (
-	firstRetry = 2 * time.Millisecond
+	firstRetry = 10 * time.Millisecond
 	lastRetry  = 100 * time.Millisecond
 )
 
@@ -213,6 +213,7 @@ func (s *supervisor) onTime(now time.Time) {
 	case teardown.Killing:
 		s.kill()
 	case teardown.Ending:
+		s.report(s.scope.Terminate(s.server))
 		s.lookAgain()
 	}
 }
@@ -287,7 +288,10 @@ func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat) {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // removeTries bounds the wait for the kernel to let go of a leaf whose last process was reaped a moment ago.
-const removeTries = 20
+const (
+	removeTries = 50
+	removePause = time.Millisecond
+)
 
 // removeLeaf removes the session's cgroup; kept processes move to the parent first.
 func (s *supervisor) removeLeaf(kept []proc.Stat) {
@@ -303,7 +307,7 @@ func (s *supervisor) removeLeaf(kept []proc.Stat) {
 		if err = leaf.Remove(); err == nil {
 			break
 		}
-		time.Sleep(firstRetry)
+		time.Sleep(removePause)
 	}
 	if err != nil {
 		s.log.Warn().Err(err).Msg("cgroup not removed")

@@ -24,14 +24,15 @@ func Recover(opts Options, hand Handover) (int, error) {
 		return ExitFailure, err
 	}
 	defer s.sink.flush()
-	s.code = hand.Status
-	clean := s.findRecord()
+	s.code, s.started = hand.Status, time.Now()
+	dir, recorded := s.findRecord()
 	s.findLeaf()
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { s.noteServer(pid, ws) })
-	if clean && !left {
+	if dir != "" && !recorded && (!left || s.onlyOthers()) {
 		// The supervisor had closed the session; the exit code that looked like a crash was the server's own.
 		return hand.Status, nil
 	}
+	s.takeRecord(dir)
 	s.end(causeSupervisor)
 	if s.empty(left) {
 		s.step(teardown.TreeEmpty, "")
@@ -62,28 +63,33 @@ func (s *supervisor) findLeaf() {
 	}
 }
 
-// findRecord takes over the session's record, and reports whether there is none any more.
-func (s *supervisor) findRecord() (gone bool) {
+// findRecord reads what the supervisor had written down. dir is "" when no record can be looked for.
+func (s *supervisor) findRecord() (dir string, recorded bool) {
 	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
-		return false
+		return "", false
 	}
 	r, err := session.Read(dir, s.hand.ID)
-	if errors.Is(err, unix.ENOENT) {
-		gone = true
+	if err != nil {
+		return dir, !errors.Is(err, unix.ENOENT)
 	}
-	if err == nil {
-		s.record = r
-		// Unreaped, or somebody else's: a child of ours is told by waiting for it.
+	s.record = r
+	// A child of ours is told by waiting for it. Until then its pid is its own.
+	if st, err := s.reader.Stat(r.Server.PID); err == nil && st.ID == r.Server && st.PPID == os.Getpid() {
 		s.server = r.Server.PID
-		if st, serr := s.reader.Stat(s.server); serr != nil || st.ID != r.Server || st.PPID != os.Getpid() {
-			s.server = 0
-		}
 	}
-	s.lease, err = session.Take(dir, s.hand.ID)
+	return dir, true
+}
+
+// takeRecord takes over the lease, so that the record goes with the session.
+func (s *supervisor) takeRecord(dir string) {
+	if dir == "" {
+		return
+	}
+	lease, err := session.Take(dir, s.hand.ID)
 	if err != nil {
 		s.log.Warn().Err(err).Msg("session record not taken over")
+		return
 	}
-	s.started = time.Now()
-	return gone
+	s.lease = lease
 }

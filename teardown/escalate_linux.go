@@ -17,17 +17,48 @@ type Sent struct {
 	Err error
 }
 
-// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. server is the child
-// that the caller has not waited for yet, or 0: it is asked even when /proc cannot be read.
+// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. Each is asked once; who
+// turns up later (a child that fell to the root while the tree was read, a daemon started in answer) is asked by the
+// next call. server is the child that the caller has not waited for yet, or 0: it is asked even when /proc cannot be
+// read.
 func (s *Scope) Terminate(server int) []Sent {
-	members, _, err := s.Members()
-	if err != nil && len(members) == 0 && server > 0 {
-		return blind(server, syscall.SIGTERM, syscall.SIGCONT)
+	if s.asked == nil {
+		s.asked = map[proc.ID]bool{}
 	}
-	return s.signalAll(members, syscall.SIGTERM, syscall.SIGCONT)
+	var sent []Sent
+	for range termSweeps {
+		members, _, err := s.Members()
+		if err != nil && len(members) == 0 && server > 0 {
+			return s.askBlindly(server)
+		}
+		fresh := members[:0]
+		for _, m := range members {
+			if !s.asked[m.ID] {
+				s.asked[m.ID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		sent = append(sent, s.signalAll(fresh, syscall.SIGTERM, syscall.SIGCONT)...)
+	}
+	return sent
 }
 
-// maxSweeps bounds the search for a fixed point against a tree that forks while it is stopped.
+// termSweeps bounds one call of Terminate against a tree that forks meanwhile.
+const termSweeps = 3
+
+func (s *Scope) askBlindly(server int) []Sent {
+	id := proc.ID{PID: server}
+	if s.asked[id] {
+		return nil
+	}
+	s.asked[id] = true
+	return blind(server, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
 const maxSweeps = 64
 
 // Kill ends every member once: the cgroup in one stroke, then whoever is below the root, stopped first so that nobody

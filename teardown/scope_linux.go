@@ -27,6 +27,7 @@ type Scope struct {
 
 	reader proc.Reader
 	kept   map[proc.ID]bool
+	asked  map[proc.ID]bool
 }
 
 // Members lists the living processes of the session, without those to keep, and the ones to keep: what was marked, and

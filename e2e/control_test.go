@@ -1,0 +1,28 @@
+//go:build linux
+
+package e2e
+
+import "testing"
+
+// Negative controls: without the wrapper these trees outlive their gateway. If one of them fails, the tests of the
+// wrapper beside it prove nothing.
+func TestBareTreeOutlivesGateway(t *testing.T) {
+	for name, child := range map[string]string{
+		"setsid":                 "setsid",
+		"double fork":            "daemon",
+		"closed fds":             "setsid,closefds,clearenv,chdir",
+		"daemon with closed fds": "daemon,closefds,clearenv,chdir",
+		"forking family":         "setsid,family=8",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, setup{bare: true}, "serve", child)
+			s.gw.kill()
+			awaitExit(t, s.server)
+			if !s.alive() {
+				t.Error("nothing is left of the bare tree")
+			}
+			s.endAll()
+		})
+	}
+}

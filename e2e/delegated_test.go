@@ -1,0 +1,76 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A cgroup that was handed over to a user is used by that user, and ends what the user alone could not kill.
+func TestDelegatedCgroup(t *testing.T) {
+	need(t, os.Geteuid() == 0, "root")
+	name := setuidCopy(t)
+	for _, e := range losses {
+		t.Run(e.name, func(t *testing.T) {
+			w := world{steps: []string{"cgroup=" + delegate(t)}, uid: nobody}
+			s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
+			s.waitReady()
+			e.end(s)
+			s.gone()
+			s.endedWhole(e.causes...)
+		})
+	}
+}
+
+// delegate makes a cgroup and hands it over, as systemd does.
+func delegate(t *testing.T) string {
+	t.Helper()
+	root := cgroupMount()
+	need(t, root != "", "cgroup v2")
+	dir, err := os.MkdirTemp(root, "e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeCgroup(t, dir) })
+	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
+		if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func cgroupMount() string {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); strings.Contains(line, " - cgroup2 ") {
+			return fields[4]
+		}
+	}
+	return ""
+}
+
+// removeCgroup waits until the kernel has let go of the last process: cgroup.events polls as an exception when it has.
+func removeCgroup(t *testing.T, dir string) {
+	t.Helper()
+	events, err := os.Open(filepath.Join(dir, "cgroup.events"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer events.Close()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if err = os.Remove(dir); err == nil {
+			return
+		}
+		_, _ = events.ReadAt(make([]byte, 128), 0)
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(events.Fd()), Events: unix.POLLPRI}}, 100)
+	}
+	t.Error(err)
+}

@@ -1,0 +1,166 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// spoiled is a runtime directory in which no record can be kept. Its place is known only once the session is.
+type spoiled struct {
+	name string
+	step string // of the fixture's verb world, on the runtime directory
+	do   func(*session)
+	why  string // part of the warning
+}
+
+func (s *session) recordDir() string { return filepath.Join(s.runtime, "mcp-tether") }
+
+var spoiledDirs = []spoiled{
+	{name: "read-only", step: "readonly", why: "read-only file system"},
+	{name: "full", step: "full", why: "no space left"},
+	{name: "no inodes", step: "noinodes", why: "no space left"},
+	{name: "not there", do: func(s *session) { s.ok(os.Remove(s.runtime)) }, why: "no such file"},
+	{name: "of another user", do: func(s *session) {
+		s.ok(os.Mkdir(s.recordDir(), 0o700))
+		s.ok(os.Chown(s.recordDir(), nobody, nobody))
+	}, why: "belongs to uid 65534"},
+	{name: "open to others", do: func(s *session) {
+		s.ok(os.Mkdir(s.recordDir(), 0o700))
+		s.ok(os.Chmod(s.recordDir(), 0o777))
+	}, why: "open to others"},
+	{name: "a file", do: func(s *session) { s.ok(os.WriteFile(s.recordDir(), nil, 0o600)) }, why: "not a directory"},
+	{name: "a link", do: func(s *session) { s.ok(os.Symlink(s.dir, s.recordDir())) }, why: "not a directory"},
+}
+
+// The server starts all the same, its session ends whole, and a warning tells what is lost.
+func TestRecordCannotBeKept(t *testing.T) {
+	for _, d := range spoiledDirs {
+		for _, e := range losses {
+			t.Run(d.name+"/"+e.name, func(t *testing.T) {
+				need(t, os.Geteuid() == 0, "root")
+				t.Parallel()
+				s := startGateway(t).newSession()
+				argv := s.wrap(quick(), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+				if d.do != nil {
+					d.do(s)
+				} else {
+					argv = inWorld(argv, d.step+"="+s.runtime)
+				}
+				s.spawn(setup{bare: true}, argv...)
+				s.waitReady()
+				s.wantWarning(d.why)
+				e.end(s)
+				s.waitDead()
+				s.endedWhole(e.causes...)
+			})
+		}
+	}
+}
+
+func inWorld(argv []string, steps ...string) []string {
+	return append(append(append([]string{fixture, "world"}, steps...), "--"), argv...)
+}
+
+func (s *session) wantWarning(why string) {
+	s.t.Helper()
+	log, err := os.ReadFile(s.log)
+	s.ok(err)
+	for line := range bytes.Lines(log) {
+		var e struct{ Level, Message, Error string }
+		s.ok(json.Unmarshal(line, &e))
+		if e.Level == "warn" && strings.Contains(e.Error, why) && strings.Contains(e.Message, "record") {
+			return
+		}
+	}
+	s.t.Errorf("no warning about %q:\n%s", why, log)
+}
+
+// A log that cannot be written down is lost, and nothing else is.
+func TestLogCannotBeWritten(t *testing.T) {
+	cases := []struct {
+		name string
+		step string
+		file func(*session) string
+	}{
+		{name: "full disk", step: "full", file: func(s *session) string { return filepath.Join(s.runtime, "log") }},
+		{name: "full device", file: func(*session) string { return "/dev/full" }},
+		{name: "reader asleep", file: func(s *session) string { return s.fifo(false) }},
+		{name: "reader gone", file: func(s *session) string { return s.fifo(true) }},
+	}
+	for _, c := range cases {
+		for _, e := range losses {
+			t.Run(c.name+"/"+e.name, func(t *testing.T) {
+				need(t, os.Geteuid() == 0, "root")
+				t.Parallel()
+				s := startGateway(t).newSession()
+				flags := quick("--log-level=trace", "--log-file="+c.file(s))
+				argv := s.wrap(flags, node(s.dir, "serve", "daemon*30", "daemon,ignore-term")...)
+				if c.step != "" {
+					argv = inWorld(argv, c.step+"="+s.runtime)
+				}
+				s.spawn(setup{bare: true}, argv...)
+				s.waitReady()
+				e.end(s)
+				s.gone()
+			})
+		}
+	}
+}
+
+// fifo is as small as it can be, and has a reader that does not read, or will be gone before there is much to read.
+func (s *session) fifo(leaves bool) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "fifo")
+	s.ok(syscall.Mkfifo(path, 0o600))
+	r, err := os.OpenFile(path, os.O_RDWR, 0)
+	s.ok(err)
+	_, err = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 4096)
+	s.ok(err)
+	if !leaves {
+		s.t.Cleanup(func() { _ = r.Close() })
+		return path
+	}
+	// Its end comes with the first event: the wrapper has the file open by then.
+	go func() {
+		_, _ = r.Read(make([]byte, 1))
+		_ = r.Close()
+	}()
+	return path
+}
+
+// A log file that cannot be opened is a mistake in the command line: nothing is started.
+func TestLogCannotBeOpened(t *testing.T) {
+	cases := map[string]func(*session) string{
+		"no such directory": func(s *session) string { return filepath.Join(s.dir, "no", "log") },
+		"a directory":       func(s *session) string { return s.dir },
+		"nobody reads": func(s *session) string {
+			path := filepath.Join(s.dir, "fifo")
+			s.ok(syscall.Mkfifo(path, 0o600))
+			return path
+		},
+	}
+	for name, file := range cases {
+		for _, flags := range [][]string{nil, {"--no-anchor"}} {
+			t.Run(strings.Join(append(flags, name), " "), func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				path := file(s)
+				s.spawn(setup{flags: append(flags, "--log-file="+path)}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.dir, "notes"))
+				wantExit(t, s.wait(), "exit 125")
+				s.gone()
+				if said, _ := os.ReadFile(s.stderr); !strings.Contains(string(said), path) || s.notes() != "" {
+					t.Errorf("stderr: %q, the server noted %q", said, s.notes())
+				}
+			})
+		}
+	}
+}

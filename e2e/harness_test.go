@@ -1,0 +1,318 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
+const patience = 30 * time.Second
+
+// need skips a test that lacks something, unless skips are forbidden.
+func need(t *testing.T, ok bool, what string) {
+	t.Helper()
+	if ok {
+		return
+	}
+	if os.Getenv("MCP_TETHER_NO_SKIP") != "" {
+		t.Fatalf("this needs %s, and skips are forbidden", what)
+	}
+	t.Skipf("this needs %s", what)
+}
+
+// setup of one session.
+type setup struct {
+	bare   bool     // without the wrapper: the negative control
+	flags  []string // of the wrapper, beside the log flags
+	stdio  string   // pipe (default) or socketpair
+	stderr string   // "pipe": held unread by the gateway; default: a file that is shown on failure
+	env    []string // K=V, beside the test's own
+	keys   []string // further key=value words of the gateway's spawn, see fixture/gateway.go
+}
+
+// session is one server below a gateway, with all that its test may wait for. It has a runtime directory of its own.
+type session struct {
+	t       *testing.T
+	gw      *gateway
+	name    string
+	dir     string // shared with the fixture
+	runtime string // XDG_RUNTIME_DIR
+	log     string
+	stderr  string
+	life    *lifeline
+	flock   string
+	pid     int // what the gateway spawned: the wrapper, or bare the server
+	server  int // the server's own pid, known after waitReady
+	ids     []string
+}
+
+// quick are the flags of a session whose server may be stubborn: the graces are short, the outcome is the same.
+func quick(flags ...string) []string {
+	return append([]string{"--eof-grace=300ms", "--term-grace=300ms"}, flags...)
+}
+
+// node is the command line of a fixture tree: a root and its children, see fixture/main.go.
+func node(dir, root string, children ...string) []string {
+	return append([]string{fixture, "node", dir, "-", "0", root}, children...)
+}
+
+// begin starts a gateway with one server, the fixture tree, and waits until all of it is up.
+func begin(t *testing.T, with setup, root string, children ...string) *session {
+	t.Helper()
+	s := startGateway(t).tree(with, root, children...)
+	s.waitReady()
+	return s
+}
+
+// tree starts a fixture tree as a further server of the gateway.
+func (g *gateway) tree(with setup, root string, children ...string) *session {
+	g.t.Helper()
+	s := g.newSession()
+	s.spawn(with, node(s.dir, root, children...)...)
+	return s
+}
+
+// newSession prepares a session for a command of the caller's choice, to be started by spawn.
+func (g *gateway) newSession() *session {
+	g.t.Helper()
+	g.count++
+	dir := filepath.Join(g.dir, strconv.Itoa(g.count))
+	s := &session{
+		t: g.t, gw: g, name: strconv.Itoa(g.count), dir: dir, runtime: filepath.Join(dir, "run"),
+		log: filepath.Join(dir, "log"), stderr: filepath.Join(dir, "stderr"), flock: filepath.Join(dir, "flock"),
+	}
+	s.ok(os.Mkdir(dir, 0o777))
+	s.ok(os.Mkdir(s.runtime, 0o700))
+	s.ok(os.Chmod(dir, 0o777))
+	if g.uid != 0 {
+		s.ok(os.Chown(s.runtime, g.uid, g.uid))
+	}
+	s.life = newLifeline(g.t, filepath.Join(dir, "lifeline"))
+	g.t.Cleanup(s.cleanup)
+	return s
+}
+
+// spawn has the gateway start the command, tethered unless bare.
+func (s *session) spawn(with setup, argv ...string) {
+	s.t.Helper()
+	if !with.bare {
+		argv = s.wrap(with.flags, argv...)
+	}
+	stderr := s.stderr
+	if with.stderr != "" {
+		stderr = with.stderr
+	}
+	req := []string{"spawn", s.name, "stdio=" + with.stdio, "stderr=" + stderr, "lifeline=" + s.life.path}
+	for _, e := range append([]string{"XDG_RUNTIME_DIR=" + s.runtime}, with.env...) {
+		req = append(req, "env="+e)
+	}
+	req = append(append(append(req, with.keys...), "--"), argv...)
+	s.pid = number(s.t, s.gw.call(req...))
+}
+
+// wrap is the tethered command line, with the log where the test can read it.
+func (s *session) wrap(flags []string, argv ...string) []string {
+	head := []string{tether, "run", "--log-level=info", "--log-format=json", "--log-file=" + s.log}
+	return slices.Concat(head, flags, []string{"--"}, argv)
+}
+
+// waitReady waits for the line that the fixture prints when its whole tree is up.
+func (s *session) waitReady() {
+	s.t.Helper()
+	line := s.read()
+	var ready struct {
+		Method string
+		Params struct{ Pid int }
+	}
+	if err := json.Unmarshal([]byte(line), &ready); err != nil || ready.Method != "ready" {
+		s.t.Fatalf("instead of ready the server said %q (%v)", line, err)
+	}
+	s.server = ready.Params.Pid
+	s.ids = s.records()
+}
+
+// record is what a session's record says, as far as tests must know.
+type record struct{ Supervisor, Anchor, Server struct{ PID int } }
+
+func (s *session) record(id string) record {
+	s.t.Helper()
+	var r record
+	b, err := os.ReadFile(filepath.Join(s.runtime, "mcp-tether", id+".json"))
+	s.ok(err)
+	s.ok(json.Unmarshal(b, &r))
+	return r
+}
+
+// supervisor is the pid in the session's record.
+func (s *session) supervisor() int {
+	s.t.Helper()
+	pid := s.record(s.ids[0]).Supervisor.PID
+	if pid == 0 {
+		s.t.Fatal("no supervisor in the record")
+	}
+	return pid
+}
+
+// records are the ids of the sessions on disk.
+func (s *session) records() []string {
+	files, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*.json"))
+	var ids []string
+	for _, f := range files {
+		ids = append(ids, strings.TrimSuffix(filepath.Base(f), ".json"))
+	}
+	return ids
+}
+
+// What the gateway does with this server. Each waits for the gateway's answer.
+
+func (s *session) write(text string) { s.t.Helper(); s.gw.call("write", s.name, text) }
+func (s *session) read() string      { s.t.Helper(); return s.gw.call("read", s.name) }
+func (s *session) closeStdin()       { s.t.Helper(); s.gw.call("close", s.name, "stdin") }
+func (s *session) closeStdout()      { s.t.Helper(); s.gw.call("close", s.name, "stdout") }
+func (s *session) closeStderr()      { s.t.Helper(); s.gw.call("close", s.name, "stderr") }
+func (s *session) shutdownStdin()    { s.t.Helper(); s.gw.call("shutdown", s.name) }
+
+// readToEnd returns what is left on the server's stdout once every writer has closed it.
+func (s *session) readToEnd() string { s.t.Helper(); return s.gw.call("eof", s.name) }
+
+// ask sends a line and returns the answer.
+func (s *session) ask(line string) string {
+	s.t.Helper()
+	s.write(line + "\n")
+	return s.read()
+}
+
+// signal sends a signal to what the gateway spawned.
+func (s *session) signal(sig syscall.Signal) {
+	s.t.Helper()
+	s.gw.call("signal", s.name, strconv.Itoa(int(sig)))
+}
+
+// wait returns how the gateway's child ended: "exit N" or "signal N".
+func (s *session) wait() string {
+	s.t.Helper()
+	return s.gw.call("wait", s.name)
+}
+
+// notes that members of the tree left.
+func (s *session) notes() string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "notes"))
+	return string(b)
+}
+
+// waitDead waits until no process of the session is left: neither one of the wrapper's nor of the tree.
+func (s *session) waitDead() {
+	s.t.Helper()
+	if err := s.life.wait(patience); err != nil {
+		s.t.Fatalf("still alive: %v", err)
+	}
+	if err := waitFree(s.flock, patience); err != nil {
+		s.t.Fatalf("a member without fds is still alive: %v", err)
+	}
+}
+
+// alive tells whether any process of the session is left.
+func (s *session) alive() bool {
+	return s.life.held() || held(s.flock)
+}
+
+// gone waits for the end of the session and looks for anything that it left.
+func (s *session) gone() {
+	s.t.Helper()
+	s.waitDead()
+	s.nothingLeft()
+}
+
+// nothingLeft looks for records and cgroups of the session.
+func (s *session) nothingLeft() {
+	s.t.Helper()
+	if s.alive() {
+		s.t.Error("processes are left")
+	}
+	left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
+	if len(left) > 0 {
+		s.t.Errorf("left in the runtime directory: %v", left)
+	}
+	for _, id := range s.ids {
+		if leaf := cgroupLeaf(id); leaf != "" {
+			s.t.Errorf("cgroup left: %s", leaf)
+		}
+	}
+}
+
+// cleanup shows what is left of a failed test, and ends what is left of any.
+func (s *session) cleanup() {
+	if s.t.Failed() {
+		s.dump()
+	}
+	s.ids = append(s.ids, s.records()...)
+	s.endAll()
+	for _, id := range s.ids {
+		if leaf := cgroupLeaf(id); leaf != "" {
+			_ = os.Remove(leaf)
+		}
+	}
+	_ = s.life.r.Close()
+}
+
+// endAll kills the holders of the lifeline and the lock, by pid, until there are none. A forking family is told to
+// stop first: it is never all in one listing.
+func (s *session) endAll() {
+	_ = os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o666)
+	for range 100 {
+		if !s.alive() {
+			return
+		}
+		left := append(holders(s.life.path), holders(s.flock)...)
+		for _, p := range left {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		_ = s.life.wait(200 * time.Millisecond)
+		_ = waitFree(s.flock, 200*time.Millisecond)
+	}
+	s.t.Errorf("could not end %v", holders(s.life.path))
+}
+
+func (s *session) dump() {
+	s.t.Helper()
+	for _, f := range []string{s.log, s.stderr} {
+		b, _ := os.ReadFile(f)
+		if len(b) > 8<<10 {
+			b = b[len(b)-8<<10:]
+		}
+		s.t.Logf("session %s, %s:\n%s", s.name, filepath.Base(f), b)
+	}
+	left := append(holders(s.life.path), holders(s.flock)...)
+	for i, p := range left {
+		if i == 30 {
+			s.t.Logf("... %d in all", len(left))
+			return
+		}
+		s.t.Logf("left: %v", p)
+	}
+}
+
+func (s *session) ok(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,336 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many, MCP_TETHER_SEED which.
+
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
+		return n
+	}
+	return usual
+}
+
+// nest makes a cgroup for a gateway, so that leaves of its sessions are found even when nobody learnt their ids. It is
+// "" where there is no cgroup to be had; then there are no leaves either.
+func nest(t *testing.T) string {
+	t.Helper()
+	own, err := ownCgroup()
+	if err != nil {
+		return ""
+	}
+	dir, err := os.MkdirTemp(own, "e2e-")
+	if err != nil {
+		return ""
+	}
+	t.Cleanup(func() { clearNest(t, dir) })
+	return dir
+}
+
+// clearNest expects no leaf, and removes the nest once the kernel has let go of the last dead process.
+func clearNest(t *testing.T, dir string) {
+	below, _ := os.ReadDir(dir)
+	for _, e := range below {
+		if e.IsDir() {
+			t.Errorf("cgroup left: %s", e.Name())
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	for deadline := time.Now().Add(patience); os.Remove(dir) != nil; {
+		if time.Now().After(deadline) {
+			t.Errorf("not empty: %s", dir)
+			return
+		}
+	}
+}
+
+// ownCgroup is the directory of the cgroup v2 that the test is in.
+func ownCgroup() (string, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	_, path, found := strings.Cut("\n"+string(own), "\n0::")
+	path, _, _ = strings.Cut(path, "\n")
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if found && strings.Contains(line, " - cgroup2 ") && len(fields) > 4 {
+			return filepath.Join(fields[4], path), nil
+		}
+	}
+	return "", os.ErrNotExist
+}
+
+// early is a death soon after the gateway started its server.
+type early struct {
+	who    string // self is the gateway, child the anchor, grandchild the supervisor
+	signal syscall.Signal
+	within time.Duration
+}
+
+var earlyDeaths = []early{
+	{"self", syscall.SIGKILL, time.Millisecond},
+	{"self", syscall.SIGKILL, 20 * time.Millisecond},
+	{"child", syscall.SIGKILL, time.Millisecond},
+	{"child", syscall.SIGKILL, 20 * time.Millisecond},
+	{"child", syscall.SIGTERM, time.Millisecond},
+	{"child", syscall.SIGTERM, 20 * time.Millisecond},
+	{"child", syscall.SIGHUP, 20 * time.Millisecond},
+	{"grandchild", syscall.SIGKILL, time.Millisecond},
+	{"grandchild", syscall.SIGKILL, 20 * time.Millisecond},
+	{"grandchild", syscall.SIGTERM, 20 * time.Millisecond},
+}
+
+// The session has hardly begun, or not yet, when somebody dies.
+func TestKilledAtStart(t *testing.T) {
+	for _, e := range earlyDeaths {
+		for _, cgroup := range []string{"auto", "off"} {
+			for _, stdio := range []string{"pipe", "socketpair"} {
+				t.Run(fmt.Sprintf("%s/%v/%v/%s/cgroup=%s", e.who, e.signal, e.within, stdio, cgroup), func(t *testing.T) {
+					t.Parallel()
+					from, dir := newSeed(t), nest(t)
+					for range rounds(8) {
+						e.round(t, from, stdio, dir, "--cgroup="+cgroup)
+						if t.Failed() {
+							return
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func (e early) round(t *testing.T, from seed, stdio, cgroup string, flags ...string) {
+	t.Helper()
+	after := from.between(0, e.within)
+	s := startGateway(t).newSession()
+	argv := s.wrap(quick(flags...), node(s.dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
+	b := s.brief([]string{
+		"who=" + e.who, "signal=" + strconv.Itoa(int(e.signal)), "after=" + strconv.FormatInt(after.Microseconds(), 10),
+		"stdio=" + stdio, "cgroup=" + cgroup,
+	}, argv)
+	s.gone()
+	if t.Failed() {
+		t.Logf("after %v", after)
+	}
+	b.end()
+}
+
+// brief is a gateway for one early death, see fixture/brief.go.
+type brief struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+}
+
+// brief starts the gateway and returns when the signal is sent.
+func (s *session) brief(keys, argv []string) *brief {
+	s.t.Helper()
+	full := append([]string{"brief", "stderr=" + s.stderr, "lifeline=" + s.life.path, "env=XDG_RUNTIME_DIR=" + s.runtime}, keys...)
+	b := &brief{cmd: exec.Command(fixture, append(append(full, "--"), argv...)...)}
+	b.cmd.Stderr = os.Stderr
+	in, err := b.cmd.StdinPipe()
+	s.ok(err)
+	out, err := b.cmd.StdoutPipe()
+	s.ok(err)
+	b.in = in
+	s.ok(b.cmd.Start())
+	s.t.Cleanup(b.end)
+	// The end of the file, when it was itself that got the signal.
+	_, _ = bufio.NewReader(out).ReadString('\n')
+	return b
+}
+
+func (b *brief) end() {
+	_ = b.in.Close()
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+}
+
+// The control: the one process of --no-anchor is killed, and a tree that escaped it is left.
+func TestKilledWithoutAnchorLeaks(t *testing.T) {
+	t.Parallel()
+	s := begin(t, setup{flags: []string{"--no-anchor", "--cgroup=off"}}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
+	s.signal(syscall.SIGKILL)
+	wantExit(t, s.wait(), "signal 9")
+	awaitExit(t, s.server)
+	if len(holders(s.life.path)) == 0 || !held(s.flock) {
+		t.Error("nothing is left of the tree")
+	}
+	s.endAll()
+}
+
+// Several sessions below one gateway; a gateway, an anchor or a supervisor is killed at a random moment.
+func TestKillAnywhere(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			from := newSeed(t)
+			for n := range rounds(40) {
+				c := newChance(from)
+				t.Run(fmt.Sprintf("%d %v", n, c), func(t *testing.T) { c.round(t, "--cgroup="+cgroup) })
+			}
+		})
+	}
+}
+
+// groves are the trees of a round, one a session.
+var groves = [][]string{
+	{"serve", "daemon", "setsid"},
+	{"serve,ignore-eof", "setsid,closefds,clearenv,chdir", "daemon/plain"},
+	{"serve,ignore-term", "daemon,ignore-term", "pgrp/setsid*3"},
+	{"serve", "setsid,subreaper/daemon*3", "setsid,respawn"},
+}
+
+// openings begin the teardown into which a kill falls.
+var openings = []func(*session){
+	(*session).closeStdin,
+	(*session).closeStdout,
+	func(s *session) { s.signal(syscall.SIGTERM) },
+	func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) },
+}
+
+// chance is what one round does.
+type chance struct {
+	victim      int // the session
+	role, phase string
+	after       time.Duration
+	opening     int
+}
+
+func newChance(from seed) chance {
+	c := chance{
+		victim:  from.IntN(len(groves)),
+		role:    []string{"gateway", "anchor", "supervisor"}[from.IntN(3)],
+		phase:   []string{"starting", "running", "ending"}[from.IntN(3)],
+		opening: from.IntN(len(openings)),
+	}
+	c.after = from.between(0, map[string]time.Duration{
+		"starting": 60 * time.Millisecond, "running": 5 * time.Millisecond, "ending": 50 * time.Millisecond,
+	}[c.phase])
+	return c
+}
+
+func (c chance) String() string {
+	return fmt.Sprintf("%s of %d %s after %v opening %d", c.role, c.victim, c.phase, c.after, c.opening)
+}
+
+func (c chance) round(t *testing.T, flag string) {
+	g := startGateway(t)
+	if dir := nest(t); dir != "" {
+		if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []*session
+	for i, grove := range groves {
+		if i == c.victim && c.phase == "starting" {
+			all = append(all, g.newSession())
+			continue
+		}
+		s := g.tree(setup{flags: quick(flag)}, grove[0], grove[1:]...)
+		s.waitReady()
+		all = append(all, s)
+	}
+	v := all[c.victim]
+	kill := c.prepare(v, setup{flags: quick(flag)})
+	pause(c.after)
+	kill()
+	if c.role != "gateway" {
+		v.gone()
+		c.othersLive(t, all)
+		g.kill()
+	}
+	for _, s := range all {
+		s.gone()
+		s.endedWell()
+	}
+}
+
+// prepare brings the victim to the phase and returns the kill. Whoever is to be killed is known by a pidfd: by then it
+// may have ended, and its pid may be somebody else's.
+func (c chance) prepare(v *session, with setup) func() {
+	if c.phase == "starting" {
+		v.spawn(with, node(v.dir, groves[c.victim][0], groves[c.victim][1:]...)...)
+	}
+	kill := c.kill(v)
+	if c.phase == "ending" {
+		openings[c.opening](v)
+	}
+	return kill
+}
+
+func (c chance) kill(v *session) func() {
+	fd, err := -1, error(nil)
+	switch c.role {
+	case "gateway":
+		return v.gw.kill
+	case "anchor":
+		fd, err = unix.PidfdOpen(v.pid, 0)
+	case "supervisor":
+		fd, err = unix.PidfdOpen(firstChild(v.t, v.pid), 0)
+	}
+	v.ok(err)
+	return func() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		_ = unix.Close(fd)
+	}
+}
+
+// firstChild waits until the process has a child.
+func firstChild(t *testing.T, pid int) int {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first, _, found := strings.Cut(string(list), " "); found {
+			return number(t, first)
+		}
+	}
+	t.Fatalf("process %d has no child", pid)
+	return 0
+}
+
+func (c chance) othersLive(t *testing.T, all []*session) {
+	t.Helper()
+	for i, s := range all {
+		if i != c.victim && !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+			t.Errorf("session %s was touched", s.name)
+		}
+	}
+}
+
+// endedWell expects at most one closing event, and none that tells of survivors. A session whose supervisor died on the
+// way from removing the record to its last line has none.
+func (s *session) endedWell() {
+	s.t.Helper()
+	if _, err := os.Stat(s.log); err != nil {
+		return
+	}
+	if events := s.events("session ended"); len(events) > 0 {
+		if c := s.ended(); len(c.Survivors) > 0 || *c.Leaked {
+			s.t.Errorf("survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
+		}
+	}
+}

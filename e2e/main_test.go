@@ -1,0 +1,69 @@
+//go:build linux
+
+// Package e2e runs the built binary in front of real process trees. It has one test double, the fixture: a gateway or
+// a server, as badly behaved as a test asks for. Nothing here sleeps: a test waits for a lifeline (a FIFO that every
+// descendant holds open for writing; its end of file means that all are dead), for a lock that processes without fds
+// hold in its place, or for an answer of the gateway.
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var tether, fixture string // the two binaries, absolute
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mcp-tether-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// build makes the fixture, and the binary unless MCP_TETHER_BIN names one.
+func build(dir string) error {
+	fixture, tether = filepath.Join(dir, "fixture"), os.Getenv("MCP_TETHER_BIN")
+	// Other users run them too.
+	errs := []error{os.Chmod(dir, 0o755), goBuild(fixture, "./fixture")}
+	if tether == "" {
+		tether = filepath.Join(dir, "mcp-tether")
+		errs = append(errs, makeBuild(tether))
+	}
+	return errors.Join(errs...)
+}
+
+// makeBuild builds what is shipped: the link flags are part of it.
+func makeBuild(out string) error {
+	if _, err := exec.LookPath("make"); err != nil {
+		return goBuild(out, "-tags", "urfave_cli_no_docs", "..")
+	}
+	cmd := exec.Command("make", "-s", "-C", "..", "build", "BIN="+out)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", filepath.Base(out), err, msg)
+	}
+	return nil
+}
+
+func goBuild(out string, args ...string) error {
+	cmd := exec.Command("go", append([]string{"build", "-o", out}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", filepath.Base(out), err, msg)
+	}
+	return nil
+}

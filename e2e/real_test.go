@@ -1,0 +1,348 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Real software: servers from npm behind the official TypeScript client, and Chromium behind one of them. Chromium is
+// the worst case in the wild. Its server starts it in a session of its own, its crash handlers detach themselves to
+// two more, most of its processes overwrite their environment, and its server does not care about EOF.
+
+const (
+	// For a Chromium that starts for the first time, on a machine that is busy.
+	startPatience = 2 * time.Minute
+	// What is still there so long after its client's end is there to stay.
+	leakPatience = 3 * time.Second
+)
+
+// A realServer is what a user would put into a gateway's configuration, and one call to see that it works.
+type realServer struct {
+	Command   string            `json:"command"`
+	Args      []string          `json:"args"`
+	Env       map[string]string `json:"env"`
+	Tool      string            `json:"tool"`
+	Arguments map[string]string `json:"arguments"`
+}
+
+func everything(launcher ...string) func(*testing.T, string) realServer {
+	return func(_ *testing.T, dir string) realServer {
+		return realServer{
+			Command:   launcher[0],
+			Args:      launcher[1:],
+			Env:       realEnv(dir),
+			Tool:      "echo",
+			Arguments: map[string]string{"message": "hello"},
+		}
+	}
+}
+
+func puppeteer(t *testing.T, dir string) realServer {
+	t.Helper()
+	browser := os.Getenv("PUPPETEER_EXECUTABLE_PATH")
+	if browser == "" {
+		browser = "/usr/bin/chromium"
+	}
+	_, err := os.Stat(browser)
+	need(t, err == nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
+
+	options, err := json.Marshal(map[string]any{"headless": true, "args": []string{
+		"--no-sandbox", // It refuses to run as root otherwise.
+		"--user-data-dir=" + filepath.Join(dir, "profile"),
+		// The page is a data: URL, and nothing else is to be asked of any network.
+		"--host-resolver-rules=MAP * ~NOTFOUND", "--no-proxy-server", "--disable-quic",
+		"--disable-background-networking", "--disable-component-update", "--disable-domain-reliability",
+		"--disable-sync", "--no-first-run", "--no-pings",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := realEnv(dir)
+	env["PUPPETEER_EXECUTABLE_PATH"] = browser
+	env["PUPPETEER_LAUNCH_OPTIONS"] = string(options)
+	env["ALLOW_DANGEROUS"] = "true"
+	return realServer{
+		Command:   "npx",
+		Args:      []string{"--no-install", "mcp-server-puppeteer"},
+		Env:       env,
+		Tool:      "puppeteer_navigate",
+		Arguments: map[string]string{"url": "data:text/html,<title>hello</title>"},
+	}
+}
+
+// realEnv keeps all that the server and its tools write below dir, whose name doubles as the mark of the family.
+func realEnv(dir string) map[string]string {
+	return map[string]string{
+		"E2E_FAMILY":                 dir,
+		"HOME":                       dir,
+		"TMPDIR":                     dir,
+		"XDG_RUNTIME_DIR":            dir,
+		"npm_config_update_notifier": "false",
+	}
+}
+
+// A realCase is a server and what it does when it is on its own.
+type realCase struct {
+	name       string
+	server     func(*testing.T, string) realServer
+	leaksAlone bool
+}
+
+var realServers = []realCase{
+	{"everything", everything("node", "node_modules/.bin/mcp-server-everything"), false},
+	{"everything-npx", everything("npx", "--no-install", "mcp-server-everything"), false},
+	{"puppeteer-npx", puppeteer, true},
+}
+
+// A gateway that dies closes its pipes too, and either may be noticed first; a good server even exits first.
+var goneCauses = []string{"gateway-gone", "stdout-closed", "stdin-closed", "server-exited"}
+
+type realEnding struct {
+	name   string
+	end    func(*sdkClient)
+	causes []string
+}
+
+var realEndings = []realEnding{
+	{"close", (*sdkClient).close, []string{"stdin-closed", "server-exited", "signal"}},
+	{"kill", func(c *sdkClient) { c.signal(syscall.SIGKILL) }, goneCauses},
+	{"term", func(c *sdkClient) { c.signal(syscall.SIGTERM) }, goneCauses},
+}
+
+func TestRealServersLeaveNothing(t *testing.T) {
+	for _, s := range realServers {
+		for _, e := range realEndings {
+			for _, flag := range []string{"--cgroup=auto", "--cgroup=off"} {
+				t.Run(s.name+"/"+e.name+"/"+flag[2:], func(t *testing.T) { leaveNothing(t, s, e, flag) })
+			}
+		}
+	}
+}
+
+func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
+	t.Helper()
+	dir := realDir(t)
+	session := &session{t: t, log: filepath.Join(dir, "log.json")}
+	server := s.server(t, dir)
+	argv := session.wrap([]string{flag}, append([]string{server.Command}, server.Args...)...)
+	server.Command, server.Args = argv[0], argv[1:]
+
+	client := startSDKClient(t, dir, server)
+	e.end(client)
+	if left := awaitKin(t, client.family, patience); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if left := findKin(t, nil, dir); len(left) > 0 {
+		t.Errorf("born late and left behind: %v", left)
+	}
+	event := session.endedWhole(e.causes...)
+	t.Logf("cause %s, %d processes gone in %.0f ms", event.Cause, len(client.family), *event.TeardownMS)
+	checkNoRecords(t, dir)
+	if leaf := cgroupLeaf(event.Session); leaf != "" {
+		t.Errorf("cgroup left: %s", leaf)
+	}
+}
+
+// The negative control: without mcp-tether each of these endings leaves a browser behind.
+func TestRealServersLeakAlone(t *testing.T) {
+	for _, s := range realServers {
+		if !s.leaksAlone {
+			continue
+		}
+		for _, e := range realEndings {
+			t.Run(s.name+"/"+e.name, func(t *testing.T) {
+				dir := realDir(t)
+				client := startSDKClient(t, dir, s.server(t, dir))
+				e.end(client)
+				left := awaitKin(t, client.family, leakPatience)
+				if len(left) == 0 {
+					t.Fatal("the bare run left nothing, so the tethered one proves nothing")
+				}
+				sessions := map[int]bool{}
+				for _, k := range left {
+					sessions[k.session] = true
+				}
+				t.Logf("left behind: %d of %d processes in %d sessions", len(left), len(client.family), len(sessions))
+			})
+		}
+	}
+}
+
+// realDir is short where t.TempDir is long: Chromium puts a socket into it, and those have room for 107 bytes. Whoever
+// still belongs to the family is ended before it is removed.
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // t.TempDir is too long, see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the test's directory: %v", err)
+		}
+	})
+	return dir
+}
+
+func checkNoRecords(t *testing.T, runtime string) {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Join(runtime, "mcp-tether"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("look for records: %v", err)
+	}
+	if len(files) > 0 {
+		t.Errorf("records are left: %v", files)
+	}
+}
+
+// An sdkClient is a gateway: a Node process with the official SDK, see npm/client.mjs.
+type sdkClient struct {
+	t      *testing.T
+	dir    string
+	cmd    *exec.Cmd
+	orders io.WriteCloser
+	// The client's answers; the pipe is kept for its deadline.
+	pipe    *os.File
+	answers *bufio.Reader
+	stderr  string
+	// Everyone below the client or with its mark, as of when the server had answered.
+	family []kin
+}
+
+// startSDKClient returns once the server has answered a tool call.
+func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
+	t.Helper()
+	_, err := exec.LookPath("node")
+	need(t, err == nil, "node")
+	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
+	need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+
+	config, err := json.Marshal(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", "client.mjs", string(config)), stderr: filepath.Join(dir, "stderr")}
+	c.cmd.Dir = "npm"
+	c.run()
+	t.Cleanup(c.endAll)
+	answer := c.hear()
+	if answer.Event != "ready" || answer.Error || answer.Tools == 0 {
+		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
+	}
+	c.family = findKin(t, []int{c.cmd.Process.Pid}, dir)
+	return c
+}
+
+func (c *sdkClient) run() {
+	c.t.Helper()
+	// A file, because a pipe would be held open by everyone who is left behind.
+	stderr, err := os.Create(c.stderr)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer stderr.Close()
+	pipe, stdout, err := os.Pipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer stdout.Close()
+	c.cmd.Stdout, c.cmd.Stderr = stdout, stderr
+	c.pipe, c.answers = pipe, bufio.NewReader(pipe)
+	if c.orders, err = c.cmd.StdinPipe(); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatalf("start the client: %v", err)
+	}
+}
+
+type sdkAnswer struct {
+	Event string
+	Tools int
+	Error bool
+	Text  string
+}
+
+func (c *sdkClient) hear() sdkAnswer {
+	c.t.Helper()
+	if err := c.pipe.SetReadDeadline(time.Now().Add(startPatience)); err != nil {
+		c.t.Fatal(err)
+	}
+	line, err := c.answers.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("hear from the client: %v\n%s", err, c.complaint())
+	}
+	var answer sdkAnswer
+	if err := json.Unmarshal(line, &answer); err != nil {
+		c.t.Fatalf("parse the client's %q: %v", line, err)
+	}
+	return answer
+}
+
+func (c *sdkClient) complaint() string {
+	text, err := os.ReadFile(c.stderr)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// close lets the SDK shut the server down as it thinks best, which ends with SIGTERM and SIGKILL to its direct child.
+func (c *sdkClient) close() {
+	c.t.Helper()
+	if _, err := fmt.Fprintln(c.orders, "close"); err != nil {
+		c.t.Fatalf("ask the client to close: %v", err)
+	}
+	if answer := c.hear(); answer.Event != "closed" {
+		c.t.Fatalf("want the client closed, got %+v", answer)
+	}
+	if err := c.orders.Close(); err != nil {
+		c.t.Fatalf("close the client's stdin: %v", err)
+	}
+	if err := c.cmd.Wait(); err != nil {
+		c.t.Errorf("the client failed: %v\n%s", err, c.complaint())
+	}
+}
+
+func (c *sdkClient) signal(s syscall.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.t.Fatalf("send the client %v: %v", s, err)
+	}
+	_ = c.cmd.Wait()
+	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != s {
+		c.t.Errorf("want the client dead of %v, got %v", s, c.cmd.ProcessState)
+	}
+}
+
+// endAll leaves no one behind, whatever the test has found.
+func (c *sdkClient) endAll() {
+	var roots []int
+	if c.cmd.ProcessState == nil {
+		roots = append(roots, c.cmd.Process.Pid)
+	}
+	left := findKin(c.t, roots, c.dir)
+	for _, k := range c.family {
+		// Held anew: the test's own pidfds have been closed by now.
+		if k.hold(c.t) {
+			left = append(left, k)
+		}
+	}
+	endKin(c.t, left)
+	if c.cmd.ProcessState == nil {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	}
+	_ = c.pipe.Close()
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Ending one of several servers never touches another.
+func TestSeveralServers(t *testing.T) {
+	ends := map[string]func(*session){
+		"stdin closed":       (*session).closeStdin,
+		"stdout closed":      (*session).closeStdout,
+		"wrapper terminated": func(s *session) { s.signal(syscall.SIGTERM) },
+		"wrapper killed":     func(s *session) { s.signal(syscall.SIGKILL) },
+		"supervisor killed":  func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) },
+		"server exits":       func(s *session) { s.write(`{"method":"exit","code":0}` + "\n") },
+		"server killed":      func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) },
+	}
+	for name, end := range ends {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(name+"/cgroup="+cgroup, func(t *testing.T) {
+				t.Parallel()
+				testSeveral(t, cgroup, end)
+			})
+		}
+	}
+}
+
+func testSeveral(t *testing.T, cgroup string, end func(*session)) {
+	g := startGateway(t)
+	var all []*session
+	for range 3 {
+		s := g.newSession()
+		if len(all) > 0 {
+			s.runtime = all[0].runtime // as real ones share it
+		}
+		s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid,closefds,clearenv")...)
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.waitReady()
+	}
+	for _, s := range all {
+		s.ids = []string{s.ownRecord()}
+	}
+	one, others := all[1], []*session{all[0], all[2]}
+	end(one)
+	one.waitDead()
+	for _, s := range others {
+		if !s.whole(4) { // two of the wrapper, the server, the daemon
+			t.Errorf("session %s was touched: %v", s.name, holders(s.life.path))
+		}
+	}
+	if left := others[0].records(); len(left) != 2 || slices.Contains(left, one.ids[0]) {
+		t.Errorf("records %v, want those of %v", left, []string{others[0].ids[0], others[1].ids[0]})
+	}
+	g.kill()
+	for _, s := range others {
+		s.waitDead()
+	}
+	for _, s := range all {
+		s.nothingLeft()
+	}
+}
+
+// ownRecord is the id of the record that names this session's server, among those of others.
+func (s *session) ownRecord() string {
+	s.t.Helper()
+	for _, id := range s.records() {
+		if s.record(id).Server.PID == s.server {
+			return id
+		}
+	}
+	s.t.Fatalf("no record names server %d", s.server)
+	return ""
+}
+
+// A process that somebody else started with the same command line lives on.
+func TestSameCommandOfOthers(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		for _, e := range endings {
+			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
+				t.Parallel()
+				ours := startGateway(t).newSession()
+				argv := node(ours.dir, "serve", "daemon", "setsid")
+				ours.spawn(setup{flags: quick("--cgroup=" + cgroup)}, argv...)
+				theirs := startGateway(t).newSession()
+				theirs.spawn(setup{bare: true}, argv...)
+				ours.waitReady()
+				theirs.waitReady()
+				e.end(ours)
+				ours.gone()
+				ours.endedWhole(e.causes...)
+				if !theirs.whole(3) {
+					t.Errorf("a stranger was touched: %v", holders(theirs.life.path))
+				}
+			})
+		}
+	}
+}
+
+// whole tells whether the server answers, and that many processes hold the lifeline. Members that hold the lock in
+// its place count as one.
+func (s *session) whole(members int) bool {
+	s.t.Helper()
+	if !strings.Contains(s.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+		return false
+	}
+	return len(holders(s.life.path)) == members && held(s.flock) == s.locks()
+}
+
+// locks tells whether the tree has members that hold the lock.
+func (s *session) locks() bool {
+	return strings.Contains(describe(s.server).args, "closefds")
+}

@@ -1,0 +1,199 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// client is the test itself as the gateway of one server, for more bytes than the fixture's protocol can carry.
+type client struct {
+	cmd     *exec.Cmd
+	in, out *os.File
+	s       *session
+}
+
+// newClient starts the command, tethered, with streams of the given kind.
+func newClient(t *testing.T, stdio string, flags []string, argv ...string) *client {
+	t.Helper()
+	s := startGateway(t).newSession()
+	full := s.wrap(flags, argv...)
+	c := &client{cmd: exec.Command(full[0], full[1:]...), s: s}
+	join := os.Pipe
+	if stdio == "socketpair" {
+		join = socketpair
+	}
+	theirIn, in, err := join()
+	s.ok(err)
+	out, theirOut, err := join()
+	s.ok(err)
+	lifeline := holdLifeline(t, s.life)
+	c.in, c.out = in, out
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, os.Stderr
+	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	c.cmd.ExtraFiles = make([]*os.File, lifelineFD-2)
+	c.cmd.ExtraFiles[lifelineFD-3] = lifeline
+	s.ok(c.cmd.Start())
+	for _, f := range []*os.File{theirIn, theirOut, lifeline} {
+		s.ok(f.Close())
+	}
+	t.Cleanup(func() {
+		_, _ = c.in.Close(), c.out.Close()
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	return c
+}
+
+const lifelineFD = 9 // as in the fixture
+
+// holdLifeline opens the writing end. Not by os: the file would be non-blocking for all who inherit it.
+func holdLifeline(t *testing.T, l *lifeline) *os.File {
+	t.Helper()
+	fd, err := unix.Open(l.path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), l.path)
+}
+
+func socketpair() (r, w *os.File, err error) {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(p[0]), "socket"), os.NewFile(uintptr(p[1]), "socket"), nil
+}
+
+// exitCode waits for the wrapper.
+func (c *client) exitCode() int {
+	err := c.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		c.s.t.Fatal(err)
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// A server that sends back what it gets: what comes back is what was sent, to the last byte.
+func TestBytesAreIdentical(t *testing.T) {
+	for stdio, size := range map[string]int64{"pipe": gib, "socketpair": 128 * mib} {
+		t.Run(stdio, func(t *testing.T) {
+			t.Parallel()
+			c := newClient(t, stdio, nil, node(t.TempDir(), "cat")...)
+			sent := make(chan hash.Hash, 1)
+			go func() {
+				sum := sha256.New()
+				_, _ = io.Copy(io.MultiWriter(c.in, sum), io.LimitReader(rand.NewChaCha8([32]byte{1}), size))
+				_ = c.in.Close()
+				sent <- sum
+			}()
+			got := sha256.New()
+			n, err := io.Copy(got, c.out)
+			if err != nil || n != size {
+				t.Fatalf("%d bytes came back of %d (%v)", n, size, err)
+			}
+			if !bytes.Equal(got.Sum(nil), (<-sent).Sum(nil)) {
+				t.Error("what came back is not what was sent")
+			}
+			if code := c.exitCode(); code != 0 {
+				t.Errorf("exit %d", code)
+			}
+			c.s.gone()
+		})
+	}
+}
+
+// Lines of a mebibyte, each way.
+func TestLongLines(t *testing.T) {
+	for _, stdio := range []string{"pipe", "socketpair"} {
+		t.Run(stdio, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, setup{stdio: stdio, flags: quick()}, "serve")
+			filler := strings.Repeat("0123456789abcdef", mib/16)
+			for id := range 5 {
+				line := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"params":"` + filler + `"}`
+				want := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"result":` + line + "}\n"
+				if s.ask(line) != want {
+					t.Fatalf("line %d is not the same", id)
+				}
+			}
+			s.closeStdin()
+			wantExit(t, s.wait(), "exit 0")
+			s.gone()
+		})
+	}
+}
+
+// The last words of a server that exits at once after them, with the wrapper gone before they are read or not.
+func TestLastOutputIsNotCut(t *testing.T) {
+	for _, stdio := range []string{"pipe", "socketpair"} {
+		for _, size := range []int{60 * kib, 16 * mib} {
+			t.Run(stdio+"/"+strconv.Itoa(size), func(t *testing.T) {
+				t.Parallel()
+				want := make([]byte, size)
+				_, _ = rand.NewChaCha8([32]byte{2}).Read(want)
+				file := filepath.Join(t.TempDir(), "words")
+				if err := os.WriteFile(file, want, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for range 10 {
+					testLastOutput(t, stdio, file, want)
+				}
+			})
+		}
+	}
+}
+
+func testLastOutput(t *testing.T, stdio, file string, want []byte) {
+	t.Helper()
+	c := newClient(t, stdio, quick(), fixture, "burst", file, "7")
+	if len(want) <= 64*kib { // all of it is in the pipe when the wrapper ends
+		if code := c.exitCode(); code != 7 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	_ = c.out.SetReadDeadline(time.Now().Add(patience))
+	got, err := io.ReadAll(c.out)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes of %d (%v), or others", len(got), len(want), err)
+	}
+	if len(want) > 64*kib {
+		if code := c.exitCode(); code != 7 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	c.s.gone()
+}
+
+// The wrapper's own words never get on stdout, however much it has to say.
+func TestStdoutIsTheServers(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	s.spawn(setup{flags: quick("--log-level=trace", "--log-file=")}, "/bin/sh", "-c", "exit 3")
+	if all := s.readToEnd(); all != "" {
+		t.Errorf("stdout has %q", all)
+	}
+	wantExit(t, s.wait(), "exit 3")
+	s.gone()
+}

@@ -1,0 +1,66 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+// A member that belongs to another user and may not be killed is named, its record stays, and the session ends.
+func TestUnkillableMemberIsNamed(t *testing.T) {
+	need(t, os.Geteuid() == 0, "root")
+	t.Parallel()
+	name := setuidCopy(t)
+	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms")}, "serve", "setsid,setuid,comm="+name, "daemon")
+	s.waitReady()
+	s.signal(syscall.SIGTERM)
+	wantExit(t, s.wait(), "exit 143")
+	left := holders(s.life.path)
+	if len(left) != 1 {
+		t.Fatalf("left: %v, want the one of another user", left)
+	}
+	c := s.ended()
+	if c.Cause != "signal" || c.Signal != "SIGTERM" || *c.Exit != 143 || !*c.Leaked {
+		t.Errorf("closing event: %+v, exit %d, leaked %v", c, *c.Exit, *c.Leaked)
+	}
+	if len(c.Survivors) != 1 || c.Survivors[0].PID != left[0].pid || c.Survivors[0].UID != 0 || c.Survivors[0].Why == "" {
+		t.Errorf("survivors = %+v, want pid %d of user 0, and why", c.Survivors, left[0].pid)
+	}
+	if got := s.records(); len(got) != 1 {
+		t.Errorf("records = %v, want the session's, for a later sweep", got)
+	}
+	s.endAll()
+}
+
+// setuidCopy is the name of a copy of the fixture, beside it, that runs as root.
+func setuidCopy(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(fixture), fmt.Sprintf("suid-%d", os.Getpid()))
+	in, err := os.Open(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+	return filepath.Base(path)
+}

@@ -1,0 +1,93 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one entry of a Snapshot.
+type Process struct {
+	Stat
+	// UID is the effective user.
+	UID int
+	// Args is the command line, nil when it is empty or cannot be read.
+	Args []string
+}
+
+// Snapshot reads who runs: the stat, owner and command line of every process in sight, kernel threads left out. Entries
+// that vanish or cannot be read meanwhile are missing: unknown.
+func (r *Reader) Snapshot() ([]Process, error) {
+	list, err := pids("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	out := make([]Process, 0, len(list))
+	for _, pid := range list {
+		if p, ok := r.process(pid); ok {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// kthreadd is the parent of all kernel threads.
+const kthreadd = 2
+
+func (r *Reader) process(pid int) (Process, bool) {
+	s, err := r.Stat(pid)
+	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
+		return Process{}, false
+	}
+	uid, err := UID(pid)
+	if err != nil {
+		return Process{}, false
+	}
+	p := Process{Stat: s, UID: uid}
+	if !s.Dead() {
+		p.Args = r.Args(pid)
+	}
+	return p, true
+}
+
+// Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.
+// A variable that is not set is "".
+func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
+	b, err := r.read(path(pid, "environ"))
+	if err != nil {
+		return nil, false
+	}
+	values = make([]string, len(names))
+	for len(b) > 0 {
+		var entry []byte
+		entry, b, _ = bytes.Cut(b, []byte{0})
+		for i, n := range names {
+			if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
+				values[i] = string(entry[len(n)+1:])
+			}
+		}
+	}
+	return values, true
+}
+
+// ticksPerSecond is USER_HZ, in which the kernel reports start times on every architecture that Go runs on.
+const ticksPerSecond = 100
+
+// Now is the time since boot in the clock ticks of ID.Start.
+func Now() (uint64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0, fmt.Errorf("read the time since boot: %w", err)
+	}
+	return uint64(ts.Sec)*ticksPerSecond + uint64(ts.Nsec)*ticksPerSecond/1e9, nil
+}
+
+// PIDNamespace reads the pid namespace of a process; the error is that of a process of another user.
+func PIDNamespace(pid int) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path(pid, "ns/pid"), &st); err != nil {
+		return 0, fmt.Errorf("read the pid namespace of %d: %w", pid, vanished(err))
+	}
+	return st.Ino, nil
+}

@@ -1,0 +1,93 @@
+package proc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// From linux/sock_diag.h and linux/unix_diag.h (sock_diag(7)).
+const (
+	sockDiagByFamily = 20
+	udiagShowPeer    = 0x4
+	unixDiagPeer     = 2
+	anyCookie        = 0xffffffff
+)
+
+type unixDiagReq struct {
+	family, protocol uint8
+	pad              uint16
+	states, ino      uint32
+	show             uint32
+	cookie           [2]uint32
+}
+
+// errNoPeer says that the answer named no peer.
+var errNoPeer = errors.New("the kernel names no peer")
+
+// unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
+func unixPeer(ino uint32) (uint32, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, fmt.Errorf("open a sock_diag socket: %w", err)
+	}
+	defer unix.Close(fd)
+	// The kernel answers at once; the limit is against surprises.
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+
+	req := unixDiagReq{
+		family: unix.AF_UNIX, states: ^uint32(0), ino: ino, show: udiagShowPeer, cookie: [2]uint32{anyCookie, anyCookie},
+	}
+	size := unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
+	msg := make([]byte, size)
+	ne := binary.NativeEndian
+	ne.PutUint32(msg[0:], uint32(size))
+	ne.PutUint16(msg[4:], sockDiagByFamily)
+	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
+	copy(msg[unix.SizeofNlMsghdr:], unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req)))
+	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
+	}
+	buf := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	if err != nil {
+		return 0, fmt.Errorf("read sock_diag's answer for socket %d: %w", ino, err)
+	}
+	return parsePeer(buf[:n], ino)
+}
+
+// sizeofUnixDiagMsg is the fixed part of the answer: family, type, state, pad, inode, cookie.
+const sizeofUnixDiagMsg = 16
+
+// parsePeer reads one answer: a header, struct unix_diag_msg, then attributes.
+func parsePeer(b []byte, ino uint32) (uint32, error) {
+	ne := binary.NativeEndian
+	if len(b) < unix.SizeofNlMsghdr {
+		return 0, fmt.Errorf("sock_diag's answer for socket %d is cut short", ino)
+	}
+	if ne.Uint16(b[4:]) == unix.NLMSG_ERROR {
+		if len(b) < unix.SizeofNlMsghdr+4 {
+			return 0, fmt.Errorf("sock_diag refused socket %d", ino)
+		}
+		return 0, fmt.Errorf("sock_diag refused socket %d: %w", ino, unix.Errno(-int32(ne.Uint32(b[unix.SizeofNlMsghdr:]))))
+	}
+	end := int(ne.Uint32(b))
+	at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg
+	if end > len(b) || at > end || ne.Uint32(b[unix.SizeofNlMsghdr+4:]) != ino {
+		return 0, fmt.Errorf("sock_diag's answer for socket %d makes no sense", ino)
+	}
+	for at+4 <= end {
+		length, kind := int(ne.Uint16(b[at:])), ne.Uint16(b[at+2:])
+		if length < 4 || at+length > end {
+			break
+		}
+		if kind == unixDiagPeer && length >= 8 {
+			return ne.Uint32(b[at+4:]), nil
+		}
+		at += (length + 3) &^ 3
+	}
+	return 0, fmt.Errorf("socket %d: %w", ino, errNoPeer)
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// becomeSubreaper makes whatever is orphaned below us fall to us, so that "nothing is left" can be known and not
+// just hoped for.
+func becomeSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	return nil
+}
+
+// reapOrphans waits, for a bounded time, until no child is left.
+func reapOrphans() bool {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if errors.Is(err, unix.ECHILD) {
+			return true
+		}
+		if pid <= 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return false
+}
+
+// cleanUp leaves nothing of this run: a wrapper is asked first, since it knows best what is its own.
+func (b *bench) cleanUp() {
+	b.starting.Lock()
+	b.stopping = true
+	b.starting.Unlock()
+	own, err := below(os.Getpid())
+	if err == nil && len(own) > 0 {
+		for _, p := range own {
+			if p.parent == os.Getpid() {
+				_ = unix.Kill(p.pid, unix.SIGTERM)
+			}
+		}
+		reapOrphans()
+	}
+	for range 100 {
+		own, err = below(os.Getpid())
+		if err != nil || len(own) == 0 {
+			break
+		}
+		for _, p := range own {
+			p.kill()
+		}
+		reapOrphans()
+	}
+	if len(own) > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %d processes could not be ended\n", len(own))
+	}
+	b.removeLeaves()
+	_ = os.RemoveAll(b.dir)
+}
+
+// removeLeaves removes the cgroups of sessions whose record is still in our private runtime directory. They are there
+// only after a session that had to be killed whole. rmdir refuses a cgroup with processes in it.
+func (b *bench) removeLeaves() {
+	records, _ := filepath.Glob(filepath.Join(b.dir, "mcp-tether", "*.json"))
+	raw, _ := os.ReadFile("/proc/self/cgroup")
+	for _, record := range records {
+		leaf := "mcp-tether-" + strings.TrimSuffix(filepath.Base(record), ".json")
+		for line := range strings.Lines(string(raw)) {
+			own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+			if !ok {
+				continue
+			}
+			for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+				_ = os.Remove(filepath.Join(mount, own, leaf))
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+//go:build linux
+
+// Command bench measures what mcp-tether costs, against a run without it.
+//
+// Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine, so
+// that whatever else slows the machine slows both. The gateway's part is played by this program; the servers are the
+// system's own sh, cat, dd, echo and sleep, so that a server's own start hides as little as possible of ours.
+//
+// Peers (tini, bubblewrap) are measured the same way when they are installed, to show where the figures stand.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// options are the command line of bench.
+type options struct {
+	bin      string
+	argv     string
+	only     string
+	rounds   int
+	sessions int
+	bulkMiB  int
+	idle     time.Duration
+	json     bool
+}
+
+// bench is one run: what is compared, how often, and where its files are.
+type bench struct {
+	options
+	subjects []subject
+	dir      string
+	env      []string
+
+	// starting is held while a process is started; stopping says that none may be started any more.
+	starting sync.Mutex
+	stopping bool
+}
+
+func main() {
+	// The kernel ties PDEATHSIG to the thread that spawned: bubblewrap would end when that thread does.
+	runtime.LockOSThread()
+	if len(os.Args) > 1 && os.Args[1] == gatewayArg {
+		os.Exit(gateway(os.Args[2:]))
+	}
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	opts, err := parse(args)
+	if err != nil {
+		return err
+	}
+	sections, err := chosen(opts.only)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(opts)
+	if err != nil {
+		return err
+	}
+	defer b.cleanUp()
+	b.cleanUpOnSignal()
+	var tables []table
+	for _, s := range sections {
+		fmt.Fprintf(os.Stderr, "bench: %s ...\n", s.name)
+		stuck := time.AfterFunc(sectionLimit+opts.idle, func() {
+			fmt.Fprintf(os.Stderr, "bench: %s hangs: giving up\n", s.name)
+			b.cleanUp()
+			os.Exit(1)
+		})
+		t, err := s.measure(b)
+		stuck.Stop()
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", s.name, err)
+		}
+		tables = append(tables, t)
+	}
+	return render(os.Stdout, tables, opts.json)
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.StringVar(&o.bin, "bin", "bin/mcp-tether", "the `binary` to measure")
+	f.StringVar(&o.argv, "argv", "", "measure this wrapper in place of -bin, as in \"bin/mcp-tether run --cgroup=off --\"")
+	f.StringVar(&o.only, "only", "", "comma-separated `sections` of "+strings.Join(sectionNames(), ","))
+	f.IntVar(&o.rounds, "n", 200, "pairs for startup; the slower sections do a fraction of it")
+	f.IntVar(&o.sessions, "sessions", 100, "concurrent sessions for memory")
+	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
+	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
+	f.BoolVar(&o.json, "json", false, "print JSON, not Markdown")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.idle <= 0 {
+		return o, errors.New("-n, -sessions, -bulk and -idle must be above zero")
+	}
+	return o, nil
+}
+
+// sectionLimit is many times what the slowest section takes with the default number of rounds.
+const sectionLimit = 15 * time.Minute
+
+// section is one thing to measure.
+type section struct {
+	name    string
+	measure func(*bench) (table, error)
+}
+
+func sections() []section {
+	return []section{
+		{"startup", measureStartup},
+		{"roundtrip", measureRoundtrip},
+		{"bulk", measureBulk},
+		{"memory", measureMemory},
+		{"idle", measureIdle},
+		{"kill", measureKill},
+	}
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func chosen(only string) ([]section, error) {
+	if only == "" {
+		return sections(), nil
+	}
+	var out []section
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.Index(sectionNames(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("no section %q; there are %s", name, strings.Join(sectionNames(), ", "))
+		}
+		out = append(out, sections()[i])
+	}
+	return out, nil
+}
+
+func newBench(o options) (*bench, error) {
+	subjects, err := findSubjects(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := becomeSubreaper(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "mcp-tether-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the run: %w", err)
+	}
+	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir)}, nil
+}
+
+// sessionEnv is our environment with a private runtime directory and without settings of mcp-tether, which would
+// change what is measured.
+func sessionEnv(dir string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=")
+	})
+	return append(env, "XDG_RUNTIME_DIR="+dir)
+}
+
+func (b *bench) cleanUpOnSignal() {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-ch
+		b.cleanUp()
+		os.Exit(130)
+	}()
+}

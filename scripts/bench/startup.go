@@ -1,0 +1,45 @@
+//go:build linux
+
+package main
+
+import "time"
+
+// measureStartup times spawn to the server's first byte. The server is echo: all it does is that byte.
+func measureStartup(b *bench) (table, error) {
+	t := table{
+		Section: "startup",
+		Title:   "Start-up: spawn to the server's first byte",
+		Columns: []string{"pairs", "bare ms", "wrapped ms", "wrapped p95 ms", "added ms"},
+	}
+	for _, s := range b.againAnd() {
+		if s.missing {
+			t.missing(s.name, "")
+			continue
+		}
+		without, with, err := pairs(b.rounds, 5, b.startOnce, s)
+		if err != nil {
+			return t, err
+		}
+		t.add(s.name, "", float64(b.rounds), median(without), median(with), quantile(with, 0.95),
+			median(differences(with, without)))
+	}
+	return t, nil
+}
+
+func (b *bench) startOnce(s subject) (float64, error) {
+	l, err := b.start(s.command("/bin/echo", "ready"), pipes)
+	if err != nil {
+		return 0, err
+	}
+	at, err := l.firstByte()
+	if err != nil {
+		_ = l.end()
+		return 0, err
+	}
+	// The whole session must be over before the next begins, or its end is measured as the next one's start.
+	err = l.wait()
+	l.letGo()
+	return ms(at.Sub(l.spawned)), err
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

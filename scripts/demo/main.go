@@ -1,0 +1,80 @@
+//go:build unix
+
+// Command demo shows what mcp-tether is for, on this machine, with nothing but Go installed.
+//
+// A throw-away gateway starts an MCP server. The server starts a worker and a helper, and the helper detaches itself
+// the way daemons do: new session, double fork, empty environment, directory /. Then the gateway is SIGKILLed. This is
+// done once bare and once with mcp-tether in front of the server. All the parts are played by this one binary.
+//
+//	go run ./scripts/demo bin/mcp-tether
+//
+// It exits 0 only if the bare run left something and the tethered run left nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// What the bare run has left by then is not going to end by itself.
+	barePatience = 2 * time.Second
+	// Far longer than all the grace periods of mcp-tether together.
+	tetheredPatience = 15 * time.Second
+)
+
+func main() {
+	if err := dispatch(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func dispatch(args []string) error {
+	if len(args) >= 3 && args[0] == "--as" {
+		return play(args[1], args[2], args[3:])
+	}
+	if len(args) != 1 {
+		return errors.New("usage: demo PATH-OF-MCP-TETHER")
+	}
+	tether, err := filepath.Abs(args[0])
+	if err != nil {
+		return fmt.Errorf("find %s: %w", args[0], err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return compare(ctx, tether)
+}
+
+func compare(ctx context.Context, tether string) error {
+	fmt.Println("A gateway runs an MCP server, which has a worker and a helper that detaches itself.")
+	fmt.Println("The gateway is SIGKILLed, first bare, then with mcp-tether in front of the server.")
+
+	bare, err := perform(ctx, barePatience)
+	if err != nil {
+		return fmt.Errorf("bare run: %w", err)
+	}
+	printStage(os.Stdout, "bare", bare)
+
+	// At level info mcp-tether reports how the session ended; by default it would be silent.
+	tethered, err := perform(ctx, tetheredPatience, tether, "run", "--log-level=info", "--")
+	if err != nil {
+		return fmt.Errorf("tethered run: %w", err)
+	}
+	printStage(os.Stdout, "tethered", tethered)
+	printSummary(os.Stdout, bare, tethered)
+
+	if len(bare.left()) == 0 {
+		return errors.New("the bare run left nothing, so this shows nothing")
+	}
+	if n := len(tethered.left()); n > 0 {
+		return fmt.Errorf("the tethered run left %d behind", n)
+	}
+	return nil
+}

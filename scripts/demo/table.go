@@ -1,0 +1,65 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// What each of them is, for people.
+var parts = map[string]string{
+	"server":     "answers, and exits on EOF",
+	"worker":     "child of the server",
+	"helper":     "setsid, double fork, no environment, in /",
+	"mcp-tether": "anchor and supervisor",
+}
+
+func printStage(out io.Writer, title string, s *stage) {
+	fmt.Fprintf(out, "\n%s: gateway %d was SIGKILLed\n", title, s.gateway.Process.Pid)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  PID\tPROCESS\tWHAT IT IS\tWHAT BECAME OF IT")
+	for _, m := range s.members {
+		pid := "-"
+		if m.pid != 0 {
+			pid = fmt.Sprint(m.pid)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", pid, m.name, parts[m.name], fate(m))
+	}
+	table.Flush()
+	if log := strings.TrimSpace(s.log.String()); log != "" {
+		fmt.Fprintf(out, "  its log: %s\n", log)
+	}
+}
+
+func fate(m member) string {
+	if m.dead {
+		return "ended after " + milliseconds(m.after)
+	}
+	return "STILL THERE"
+}
+
+func printSummary(out io.Writer, bare, tethered *stage) {
+	fmt.Fprintln(out)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  RUN\tSTARTED\tSURVIVORS\tLAST DEATH AFTER")
+	for _, row := range []struct {
+		title    string
+		s        *stage
+		patience time.Duration
+	}{{"bare", bare, barePatience}, {"tethered", tethered, tetheredPatience}} {
+		last := milliseconds(row.s.lastDeath())
+		if len(row.s.left()) > 0 {
+			last = fmt.Sprintf("never (watched for %v)", row.patience)
+		}
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\n", row.title, len(row.s.members), len(row.s.left()), last)
+	}
+	table.Flush()
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
