@@ -9,6 +9,13 @@ GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
 # Largest static stripped binary, in bytes.
 BUDGET  := 6291456
+# How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
+FUZZTIME ?= 5s
+# The packages whose tests need no built binary.
+UNITS   := . ./proc ./cgroup ./session ./teardown ./supervise
+SOURCES := *.go proc cgroup session teardown supervise scripts e2e/*.go e2e/fixture
+# A tool that is not there is passed over, but not where skips are forbidden.
+missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
 
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # The binary enters before the Go runtime does, to record what the runtime changes (proc/atexec.go).
@@ -16,15 +23,56 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/proc.atExec
 endif
 
-.PHONY: help build test check bench demo install lint fuzz size
+.PHONY: help build test check bench demo install lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
 	@echo "make test     all tests (some need root, Chromium or npm packages, and say so when they skip)"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
+	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
 	@echo "make install  $(PREFIX)/bin/mcp-tether"
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
+
+# -vet=off: check does it, once.
+test: build
+	$(GO) test -vet=off -tags $(TAGS) -timeout 12m ./...
+
+check: lint race fuzz size
+
+lint:
+	$(GO) vet -tags $(TAGS) ./...
+	GOOS=darwin $(GO) vet -tags $(TAGS) ./...
+	@odd=$$(gofmt -l $(SOURCES)); [ -z "$$odd" ] || { echo "gofmt -w these: $$odd" >&2; exit 1; }
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(call missing,golangci-lint); fi
+
+race:
+	@if command -v $(CC) >/dev/null; then set -x; CGO_ENABLED=1 $(GO) test -vet=off -race -tags $(TAGS) -timeout 5m $(UNITS); \
+	else $(call missing,a C compiler for the race detector); fi
+
+# Every fuzz target of the unit packages, one after the other: go test takes one at a time.
+fuzz:
+	@for package in $(UNITS); do \
+		list=$$($(GO) test -vet=off -tags $(TAGS) -list '^Fuzz' $$package) || { echo "$$list"; exit 1; }; \
+		for target in $$(echo "$$list" | grep '^Fuzz'); do \
+			echo "fuzz $$package $$target"; \
+			$(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1 || \
+				{ cat fuzz.out; rm -f fuzz.out; exit 1; }; \
+		done; \
+	done; rm -f fuzz.out
+
+size: build
+	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
+
+bench: build
+	$(GO) run ./scripts/bench -bin $(BIN)
+
+demo: build
+	$(GO) run ./scripts/demo $(BIN)
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mcp-tether

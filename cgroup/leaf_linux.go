@@ -61,6 +61,11 @@ func Open(dir string) (*Leaf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
 	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		unix.Close(fd)
+		return nil, fmt.Errorf("open cgroup %s: %w", dir, ErrNone)
+	}
 	return &Leaf{Dir: dir, fd: fd}, nil
 }
 
@@ -74,6 +79,15 @@ func (l *Leaf) FD() int {
 
 // Close closes the descriptor; the leaf itself stays.
 func (l *Leaf) Close() { _ = unix.Close(l.fd) }
+
+// Owner is the user who made the leaf.
+func (l *Leaf) Owner() (int, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(l.fd, &st); err != nil {
+		return -1, fmt.Errorf("look at cgroup %s: %w", l.Dir, err)
+	}
+	return int(st.Uid), nil
+}
 
 // OpenProcs opens cgroup.procs for a process that shall move itself in, by writing "0".
 func (l *Leaf) OpenProcs() (int, error) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +34,8 @@ func delegate(t *testing.T) string {
 	t.Helper()
 	root := cgroupMount()
 	need(t, root != "", "cgroup v2")
-	dir, err := os.MkdirTemp(root, "e2e-")
-	if err != nil {
+	dir := filepath.Join(root, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeCgroup(t, dir) })

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,6 @@ var spoiledDirs = []spoiled{
 	{name: "read-only", step: "readonly", why: "read-only file system"},
 	{name: "full", step: "full", why: "no space left"},
 	{name: "no inodes", step: "noinodes", why: "no space left"},
-	{name: "not there", do: func(s *session) { s.ok(os.Remove(s.runtime)) }, why: "no such file"},
 	{name: "of another user", do: func(s *session) {
 		s.ok(os.Mkdir(s.recordDir(), 0o700))
 		s.ok(os.Chown(s.recordDir(), nobody, nobody))
@@ -63,6 +63,33 @@ func TestRecordCannotBeKept(t *testing.T) {
 				s.endedWhole(e.causes...)
 			})
 		}
+	}
+}
+
+// A runtime directory of somebody else is not used: the record goes to the next place, and nothing is lost.
+func TestRuntimeOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	s := startGatewayAs(t, nobody).newSession()
+	s.ok(os.Chown(s.runtime, 0, 0))
+	s.ok(os.Chmod(s.runtime, 0o777))
+	next := "/tmp/mcp-tether-65534"
+	if _, err := os.Stat(next); errors.Is(err, os.ErrNotExist) {
+		t.Cleanup(func() { _ = os.Remove(next) })
+	}
+	s.spawn(setup{flags: quick()}, node(s.dir, "serve", "daemon")...)
+	s.waitReady()
+	record := filepath.Join(next, strings.Trim(answerTo(s, "MCP_TETHER_SESSION"), `"`)+".json")
+	if _, err := os.Stat(record); err != nil {
+		t.Error(err)
+	}
+	s.gw.kill()
+	s.gone()
+	s.endedWhole("gateway-gone", "stdin-closed", "stdout-closed", "server-exited")
+	if _, err := os.Stat(record); err == nil {
+		t.Errorf("%s is left", record)
+	}
+	if log, _ := os.ReadFile(s.log); strings.Contains(string(log), `"level":"warn"`) {
+		t.Errorf("a warning:\n%s", log)
 	}
 }
 

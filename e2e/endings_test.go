@@ -56,6 +56,10 @@ var finales = []finale{
 		causes: []string{"stdin-closed", "server-exited"}, exit: []string{"exit 0"},
 	},
 	{
+		name: "stdin shut down, EOF ignored", end: (*session).shutdownStdin, only: "socketpair", root: "serve,ignore-eof",
+		causes: []string{"stdin-closed"}, exit: []string{"exit 143"},
+	},
+	{
 		name: "stdout closed", end: (*session).closeStdout, bare: true, leave: func(s *session) { s.write("{}\n") },
 		causes: []string{"stdout-closed"}, exit: []string{"exit 143"},
 	},
@@ -220,7 +224,8 @@ func TestSpawningThreadEnds(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{stdio: stdio, flags: quick(), keys: []string{"thread=end"}}, "serve", "daemon")
+			s := begin(t, setup{stdio: stdio, flags: quick(), keys: []string{"thread=own"}}, "serve", "daemon")
+			s.gw.call("endthread", s.name)
 			if answer := s.ask(`{"id":11,"method":"ping"}`); !strings.Contains(answer, `"id":11`) {
 				t.Errorf("answer %q", answer)
 			}
@@ -238,7 +243,9 @@ func TestSpawningThreadEnds(t *testing.T) {
 func TestSpawningThreadEndsWithDeathSignal(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{bare: true, keys: []string{"thread=end", "pdeathsig=9"}}, node(s.dir, "serve")...)
+	s.spawn(setup{bare: true, keys: []string{"thread=own", "pdeathsig=9"}}, node(s.dir, "serve")...)
+	s.waitReady()
+	s.gw.call("endthread", s.name)
 	if end := s.wait(); end != "signal 9" {
 		t.Errorf("the server ended with %q", end)
 	}
@@ -301,6 +308,21 @@ func TestFullStderr(t *testing.T) {
 		end(s)
 		s.concluded(exit)
 	})
+}
+
+// More to say than a log keeps in store, and nobody who reads it.
+func TestFullStderrAndMuchToSay(t *testing.T) {
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			flags := quick("--log-file=", "--log-level=trace")
+			s := begin(t, setup{stderr: "pipe", flags: flags}, "serve", "plain*400")
+			s.write(`{"method":"flood-err"}` + "\n")
+			s.waitStuck(2)
+			d.end(s)
+			s.concluded(d.exit)
+		})
+	}
 }
 
 // Nobody has stderr's other end any more: what the wrapper writes there is answered with SIGPIPE.

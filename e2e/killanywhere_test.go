@@ -131,6 +131,7 @@ func (e early) round(t *testing.T, from seed, stdio, cgroup string, flags ...str
 		"stdio=" + stdio, "cgroup=" + cgroup,
 	}, argv)
 	s.gone()
+	s.endedWell()
 	if t.Failed() {
 		t.Logf("after %v", after)
 	}
@@ -187,7 +188,10 @@ func TestKillAnywhere(t *testing.T) {
 			from := newSeed(t)
 			for n := range rounds(40) {
 				c := newChance(from)
-				t.Run(fmt.Sprintf("%d %v", n, c), func(t *testing.T) { c.round(t, "--cgroup="+cgroup) })
+				t.Run(fmt.Sprintf("%d %v", n, c), func(t *testing.T) {
+					t.Parallel()
+					c.round(t, "--cgroup="+cgroup, "--eof-grace=150ms", "--term-grace=150ms")
+				})
 			}
 		})
 	}
@@ -234,7 +238,7 @@ func (c chance) String() string {
 	return fmt.Sprintf("%s of %d %s after %v opening %d", c.role, c.victim, c.phase, c.after, c.opening)
 }
 
-func (c chance) round(t *testing.T, flag string) {
+func (c chance) round(t *testing.T, flags ...string) {
 	g := startGateway(t)
 	if dir := nest(t); dir != "" {
 		if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(g.pid)), 0); err != nil {
@@ -247,12 +251,12 @@ func (c chance) round(t *testing.T, flag string) {
 			all = append(all, g.newSession())
 			continue
 		}
-		s := g.tree(setup{flags: quick(flag)}, grove[0], grove[1:]...)
+		s := g.tree(setup{flags: flags}, grove[0], grove[1:]...)
 		s.waitReady()
 		all = append(all, s)
 	}
 	v := all[c.victim]
-	kill := c.prepare(v, setup{flags: quick(flag)})
+	kill := c.prepare(v, setup{flags: flags})
 	pause(c.after)
 	kill()
 	if c.role != "gateway" {

@@ -78,8 +78,9 @@ func waitFree(path string, limit time.Duration) error {
 	}
 	locked := make(chan error, 1)
 	go func() {
-		defer f.Close()
-		locked <- unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		_ = f.Close() // before the news: who hears it may look for locks, and ours is none
+		locked <- err
 	}()
 	select {
 	case err := <-locked:

@@ -36,7 +36,8 @@ func Take(dir, id string) (*Lease, error) {
 	return &Lease{dir, id, fd}, nil
 }
 
-func (l *Lease) record() string { return l.dir + "/" + l.id + ".json" }
+// Record is the path of the record.
+func (l *Lease) Record() string { return l.dir + "/" + l.id + ".json" }
 
 // Write replaces the record. On a full disk the record that was there stays.
 func (l *Lease) Write(r Record) error {
@@ -44,14 +45,14 @@ func (l *Lease) Write(r Record) error {
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}
-	tmp := l.record() + ".tmp"
+	tmp := l.Record() + ".tmp"
 	if err := writeNew(tmp, append(b, '\n')); err != nil {
 		_ = unix.Unlink(tmp)
 		return err
 	}
-	if err := unix.Rename(tmp, l.record()); err != nil {
+	if err := unix.Rename(tmp, l.Record()); err != nil {
 		_ = unix.Unlink(tmp)
-		return fmt.Errorf("replace record %s: %w", l.record(), err)
+		return fmt.Errorf("replace record %s: %w", l.Record(), err)
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ func writeNew(name string, b []byte) error {
 
 // Remove removes record and lock and lets go: the session is over.
 func (l *Lease) Remove() error {
-	err := errors.Join(unlink(l.record()), unlink(l.dir+"/"+l.id+".lock"))
+	err := errors.Join(unlink(l.Record()), unlink(l.dir+"/"+l.id+".lock"))
 	unix.Close(l.fd)
 	return err
 }

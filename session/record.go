@@ -28,7 +28,26 @@ type Record struct {
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
+	// Keep are the patterns of --keep.
+	Keep []string `json:"keep,omitempty"`
+	// Key is that of --exclusive.
+	Key string `json:"key,omitempty"`
+	// Cause is why the session is ending; "" while it runs.
+	Cause string `json:"cause,omitempty"`
 }
+
+// The marks in the environment of a server and everything it starts.
+const (
+	EnvID      = "MCP_TETHER_SESSION"
+	EnvGateway = "MCP_TETHER_GATEWAY"
+)
+
+// The states of a session.
+const (
+	StateRunning  = "running"
+	StateEnding   = "ending"
+	StateSurvived = "survived" // over, but somebody would not die
+)
 
 // NewID gives a random session id of 16 hexadecimal digits.
 func NewID() string {

@@ -10,7 +10,11 @@ var secretWords = [...]string{"token", "secret", "passw", "key", "auth", "creden
 
 // Redact copies a command line without the values that look like secrets: those of options named like one, long random
 // words, and the user part of URLs. It would rather hide too much: the record is there to be recognised, not to be run.
+// Long command lines are cut.
 func Redact(args []string) []string {
+	if len(args) > maxArgs {
+		args = append(args[:maxArgs:maxArgs], "...")
+	}
 	out := make([]string, len(args))
 	hideNext := false
 	for i, a := range args {
@@ -24,7 +28,25 @@ func Redact(args []string) []string {
 	return out
 }
 
+// Limits of a redacted command line, in words and bytes of a word: enough to recognise it.
+const (
+	maxArgs = 64
+	maxArg  = 200
+)
+
+// Line is a redacted command line as one text.
+func Line(args []string) string {
+	line := strings.Join(Redact(args), " ")
+	if len(line) > maxArg {
+		return line[:maxArg] + "..."
+	}
+	return line
+}
+
 func redactOne(a string, command bool) (shown string, hideNext bool) {
+	if len(a) > maxArg {
+		a = a[:maxArg] + "..."
+	}
 	if name, value, ok := strings.Cut(a, "="); ok && value != "" && namesSecret(name) {
 		return name + "=" + Redacted, false
 	}

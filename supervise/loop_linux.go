@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
+	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -63,6 +64,9 @@ func (s *supervisor) timeout(now time.Time) time.Duration {
 	if tick := s.nextParentCheck; !tick.IsZero() && (due.IsZero() || tick.Before(due)) {
 		due = tick
 	}
+	if !s.sweepAt.IsZero() && (due.IsZero() || s.sweepAt.Before(due)) {
+		due = s.sweepAt
+	}
 	if due.IsZero() {
 		return -1
 	}
@@ -82,6 +86,9 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 	case teardown.Kill:
 		s.kill()
 	case teardown.Nothing:
+	}
+	if before == teardown.Running && s.machine.State != before && s.machine.State != teardown.Done && s.lease != nil {
+		s.writeRecord(session.StateEnding)
 	}
 	if s.machine.State != before && s.machine.State != teardown.Done {
 		s.log.Debug().Str("cause", s.cause).Uint8("state", uint8(s.machine.State)).Msg("session is ending")
@@ -196,8 +203,28 @@ func (s *supervisor) lookAgain() {
 	s.retryAt = time.Now().Add(s.retry)
 }
 
+// sweepDelay is how long after the server's start to look for dead sessions: off its path.
+const sweepDelay = time.Second
+
+// sweep ends this user's dead sessions, beside the loop: that may take as long as a teardown.
+func (s *supervisor) sweep() {
+	s.sweepAt = time.Time{}
+	if s.machine.State != teardown.Running || !s.opts.HasDead() {
+		return
+	}
+	log := s.log
+	go func() {
+		if err := s.opts.Sweep(); err != nil {
+			log.Warn().Err(err).Msg("dead sessions not swept")
+		}
+	}()
+}
+
 // onTime acts on what is due.
 func (s *supervisor) onTime(now time.Time) {
+	if !s.sweepAt.IsZero() && !now.Before(s.sweepAt) {
+		s.sweep()
+	}
 	if tick := s.nextParentCheck; !tick.IsZero() && !now.Before(tick) {
 		s.checkParent(now)
 	}

@@ -28,7 +28,13 @@ type Options struct {
 	// Keep are shell patterns of descendants to leave alone.
 	Keep   []string
 	Cgroup Cgroup
-	Log    LogOptions
+	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
+	Key string
+	// HasDead asks cheaply whether this user has dead sessions on record, and Sweep ends them. Both may be nil. They run
+	// shortly after the server's start, so that a host without cron heals at the next one.
+	HasDead func() bool
+	Sweep   func() error
+	Log     LogOptions
 }
 
 // LogOptions say where and what to log.

@@ -27,9 +27,10 @@ func (s *supervisor) writeRecord(state string) {
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
+	r.Key, r.Cause = s.opts.Key, s.cause
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
-		r.Args = session.Redact(s.opts.Command)
+		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
 		r.Anchor, r.Supervisor, r.Server = s.identity(s.hand.Anchor), s.identity(os.Getpid()), s.identity(s.server)
 	}
 	if err := s.lease.Write(*r); err != nil {
@@ -51,7 +52,7 @@ func (s *supervisor) closeRecord(survivors int) {
 	switch {
 	case s.lease == nil:
 	case survivors > 0:
-		s.writeRecord("survived")
+		s.writeRecord(session.StateSurvived)
 		s.lease.Release()
 	default:
 		if err := s.lease.Remove(); err != nil {

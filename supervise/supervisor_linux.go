@@ -17,12 +17,6 @@ import (
 	"mcp-tether/teardown"
 )
 
-// The environment variables by which the server and everything it starts can be told from others.
-const (
-	envSession = "MCP_TETHER_SESSION"
-	envGateway = "MCP_TETHER_GATEWAY"
-)
-
 // supervisor is one session as its owner sees it.
 type supervisor struct {
 	opts    Options
@@ -54,6 +48,8 @@ type supervisor struct {
 	retry   time.Duration
 	// nextParentCheck is when to ask for the parents; zero where pidfds watch them.
 	nextParentCheck time.Time
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
+	sweepAt time.Time
 	// killing counts the rounds of SIGKILL.
 	killing int
 	started time.Time
@@ -78,6 +74,9 @@ func Run(opts Options, hand Handover) (int, error) {
 		return s.finish(), err
 	}
 	rest()
+	if s.opts.HasDead != nil {
+		s.sweepAt = time.Now().Add(sweepDelay)
+	}
 	s.loop()
 	return s.finish(), nil
 }
@@ -156,10 +155,14 @@ func (s *supervisor) start() (int, error) {
 	if err != nil {
 		return startCode(err), err
 	}
+	// The lease first: a leaf without one would look like a dead session's.
+	s.openRecord()
+	if err := s.awaitPredecessor(); err != nil {
+		return ExitFailure, err
+	}
 	if err := s.contain(); err != nil {
 		return ExitFailure, err
 	}
-	s.openRecord()
 	child := proc.Child{
 		Path:           path,
 		Argv:           s.opts.Command,
@@ -176,7 +179,7 @@ func (s *supervisor) start() (int, error) {
 	}
 	s.server = pid
 	s.watch.addStreams()
-	s.writeRecord("running")
+	s.writeRecord(session.StateRunning)
 	return 0, nil
 }
 
@@ -205,7 +208,7 @@ func (s *supervisor) degraded(why error) {
 }
 
 // leafName is the name of a session's cgroup.
-func leafName(id string) string { return "mcp-tether-" + id }
+func leafName(id string) string { return cgroup.Prefix + id }
 
 // spawn starts the server in its leaf: born there by clone3, or, where that is refused (kernels before 5.7, seccomp
 // filters of container engines), moved there by itself before it executes anything.
@@ -252,7 +255,7 @@ func (s *supervisor) environ(own []string) []string {
 	out := make([]string, 0, len(own)+2)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
-		if name == envSession || name == envGateway || e == teardown.KeepMark {
+		if name == session.EnvID || name == session.EnvGateway || e == teardown.KeepMark {
 			continue
 		}
 		out = append(out, e)
@@ -262,7 +265,7 @@ func (s *supervisor) environ(own []string) []string {
 		s.degraded(err)
 	}
 	s.record.Host = host
-	return append(out, envSession+"="+s.hand.ID, envGateway+"="+proc.GlobalID{ID: s.record.Gateway, Host: host}.String())
+	return append(out, session.EnvID+"="+s.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: s.record.Gateway, Host: host}.String())
 }
 
 func searchPath() string {

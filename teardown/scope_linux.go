@@ -9,8 +9,11 @@ import (
 	"mcp-tether/proc"
 )
 
-// KeepMark in the environment of a descendant says that it is meant to outlive the session.
-const KeepMark = "MCP_TETHER_KEEP=1"
+// KeepMark in the environment of a descendant says that it is meant to outlive the session; KeepName is its name.
+const (
+	KeepName = "MCP_TETHER_KEEP"
+	KeepMark = KeepName + "=1"
+)
 
 // Scope says who belongs to a session.
 type Scope struct {

@@ -7,50 +7,16 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/reap"
 	"mcp-tether/supervise"
+	"mcp-tether/teardown"
 )
-
-// version is set by the linker.
-var version = "dev"
 
 // role is what the anchor asked for; nil when a user called us and there is no anchor.
 type role struct {
 	hand    supervise.Handover
 	recover bool
 }
-
-// command parses the command line and runs it.
-func command(args []string, as *role) int {
-	code := 0
-	app := &cli.App{
-		Name:                      "mcp-tether",
-		Usage:                     "ends stdio MCP servers with their session, whatever they started",
-		Version:                   version,
-		HideHelpCommand:           true,
-		DisableSliceFlagSeparator: true,
-		Writer:                    os.Stdout,
-		ErrWriter:                 os.Stderr,
-		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return err },
-		Commands:                  []*cli.Command{runCommand(as, &code)},
-		CommandNotFound: func(_ *cli.Context, name string) {
-			code = exit(supervise.ExitFailure, usageError("no such command: "+name))
-		},
-	}
-	if len(args) > 1 && args[1] == "run" {
-		// Standard output belongs to the server.
-		app.Writer = os.Stderr
-	}
-	if err := app.Run(args); err != nil {
-		return exit(max(code, supervise.ExitFailure), err)
-	}
-	return code
-}
-
-// usageError is a mistake in the command line.
-type usageError string
-
-func (e usageError) Error() string { return string(e) + " (see mcp-tether --help)" }
 
 const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
 (whoever spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
@@ -66,7 +32,7 @@ Examples:
    mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
    mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
 
-func runCommand(as *role, code *int) *cli.Command {
+func runCommand(as *role) *cli.Command {
 	return &cli.Command{
 		Name:            "run",
 		Usage:           "start a server and end all of it with its session",
@@ -75,14 +41,13 @@ func runCommand(as *role, code *int) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
 		Flags:           runFlags(),
-		Action: func(c *cli.Context) (err error) {
+		Action: func(c *cli.Context) error {
 			opts, err := options(c)
 			if err != nil {
-				*code = supervise.ExitFailure
 				return err
 			}
-			*code, err = session(opts, as)
-			return err
+			code, err := supervised(opts, as)
+			return status{code, err}
 		},
 	}
 }
@@ -105,6 +70,8 @@ func runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "text or json"},
 		&cli.StringFlag{Name: "log-file", EnvVars: []string{"MCP_TETHER_LOG_FILE"},
 			Usage: "append the log to `FILE` instead of standard error"},
+		&cli.StringFlag{Name: "exclusive", EnvVars: []string{"MCP_TETHER_EXCLUSIVE"},
+			Usage: "wait until an ending session of the same gateway with this `KEY` is entirely gone"},
 		&cli.BoolFlag{Name: "no-anchor", EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
 			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
 	}
@@ -120,8 +87,12 @@ func options(c *cli.Context) (supervise.Options, error) {
 		KillTimeout: c.Duration("kill-timeout"),
 		Keep:        c.StringSlice("keep"),
 		Cgroup:      supervise.Cgroup(c.String("cgroup")),
+		Key:         c.String("exclusive"),
+		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
 		Log:         supervise.LogOptions{File: c.String("log-file")},
 	}
+	grace := teardown.Grace{Term: o.TermGrace, Kill: o.KillTimeout}
+	o.Sweep = func() error { return reap.Sweep(runtimeDir(), grace) }
 	if len(o.Command) == 0 {
 		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
 	}
@@ -140,8 +111,8 @@ func options(c *cli.Context) (supervise.Options, error) {
 	return o, o.Validate()
 }
 
-// session runs in the role that was asked for.
-func session(opts supervise.Options, as *role) (int, error) {
+// supervised runs in the role that was asked for.
+func supervised(opts supervise.Options, as *role) (int, error) {
 	if as == nil {
 		hand, err := supervise.Direct()
 		if err != nil {
@@ -154,3 +125,5 @@ func session(opts supervise.Options, as *role) (int, error) {
 	}
 	return supervise.Run(opts, as.hand)
 }
+
+func runtimeDir() string { return os.Getenv("XDG_RUNTIME_DIR") }

@@ -1,0 +1,73 @@
+package cgroup
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Found is a leaf that somebody made.
+type Found struct {
+	Dir string
+	// UID owns the directory.
+	UID int
+	// Made is when it was created.
+	Made time.Time
+}
+
+// limits of the search through a hierarchy, in cgroups and levels.
+const (
+	maxFound  = 100_000
+	maxLevels = 64
+)
+
+// Find searches the hierarchy that this process can see for cgroups whose name begins with prefix. It does not look
+// below those. The error is ErrNone without cgroup v2.
+func Find(prefix string) ([]Found, error) {
+	mounts, err := readFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	roots := mountPoints(mounts)
+	if len(roots) == 0 {
+		return nil, ErrNone
+	}
+	var out []Found
+	left := maxFound
+	search(roots[0], prefix, maxLevels, &left, &out)
+	return out, nil
+}
+
+// mountPoints lists where cgroup v2 is mounted.
+func mountPoints(mountinfo []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(mountinfo)) {
+		if _, point, ok := parseMount(line); ok {
+			out = append(out, point)
+		}
+	}
+	return out
+}
+
+func search(dir, prefix string, levels int, left *int, out *[]Found) {
+	if levels == 0 || *left <= 0 {
+		return
+	}
+	names, err := children(dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		*left--
+		sub := dir + "/" + name
+		if !strings.HasPrefix(name, prefix) {
+			search(sub, prefix, levels-1, left, out)
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(sub, &st) == nil {
+			*out = append(*out, Found{sub, int(st.Uid), time.Unix(st.Mtim.Unix())})
+		}
+	}
+}

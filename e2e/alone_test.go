@@ -1,0 +1,172 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// One process in place of two: as a container's first process, or with --no-anchor.
+
+// aloneEndings are those that one process can stand. Its own SIGKILL is not: TestKilledWithoutAnchorLeaks.
+var aloneEndings = []string{
+	"gateway SIGKILL", "gateway SIGTERM", "gateway exits", "stdin closed", "stdin closed, EOF ignored", "stdout closed",
+	"wrapper SIGTERM", "wrapper SIGINT", "wrapper SIGHUP", "wrapper SIGQUIT", "server exits", "server SIGKILL",
+}
+
+func TestNoAnchor(t *testing.T) {
+	for _, f := range finales {
+		for _, cgroup := range []string{"auto", "off"} {
+			if !slices.Contains(aloneEndings, f.name) {
+				continue
+			}
+			t.Run(f.name+"/cgroup="+cgroup, func(t *testing.T) {
+				t.Parallel()
+				f.flags = append(slices.Clone(f.flags), "--no-anchor")
+				s := begin(t, f.setup("pipe", cgroup), f.tree(), escapees...)
+				if s.supervisor() != s.pid || s.record(s.ids[0]).Anchor.PID != 0 {
+					t.Errorf("the supervisor is %d, the gateway's child %d", s.supervisor(), s.pid)
+				}
+				if parent := describe(s.server).ppid; parent != s.pid {
+					t.Errorf("the server's parent is %d, want %d", parent, s.pid)
+				}
+				f.end(s)
+				if len(f.exit) > 0 {
+					wantExit(t, s.wait(), f.exit...)
+				}
+				s.gone()
+				s.endedWhole(f.causes...)
+			})
+		}
+	}
+}
+
+// The variable says the same as the flag.
+func TestNoAnchorByEnvironment(t *testing.T) {
+	t.Parallel()
+	s := begin(t, setup{flags: quick(), env: []string{"MCP_TETHER_NO_ANCHOR=1"}}, "serve", "daemon")
+	if s.supervisor() != s.pid {
+		t.Errorf("the supervisor is %d, the gateway's child %d", s.supervisor(), s.pid)
+	}
+	s.gw.kill()
+	s.gone()
+}
+
+// container is a session whose wrapper is the first process of a PID namespace; unshare waits for it outside.
+func container(t *testing.T, argv func(s *session) []string) (s *session, first int) {
+	t.Helper()
+	unshare, err := exec.LookPath("unshare")
+	need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	s = startGateway(t).newSession()
+	head := []string{unshare, "--fork", "--pid", "--mount-proc"}
+	s.spawn(setup{bare: true}, append(head, s.wrap(quick(), argv(s)...)...)...)
+	s.waitReady()
+	return s, firstChild(t, s.pid)
+}
+
+func tree(root string, children ...string) func(s *session) []string {
+	return func(s *session) []string { return node(s.dir, root, children...) }
+}
+
+func TestFirstProcess(t *testing.T) {
+	ends := map[string]struct {
+		end  func(s *session, first int)
+		exit string
+	}{
+		"stdin closed": {func(s *session, _ int) { s.closeStdin() }, "exit 0"},
+		"server exits": {func(s *session, _ int) { s.write(`{"method":"exit","code":7}` + "\n") }, "exit 7"},
+		"SIGTERM":      {func(_ *session, first int) { _ = syscall.Kill(first, syscall.SIGTERM) }, "exit 143"},
+		"SIGINT":       {func(_ *session, first int) { _ = syscall.Kill(first, syscall.SIGINT) }, "exit 143"},
+	}
+	for name, e := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, first := container(t, tree("serve", "daemon", "setsid,closefds,clearenv,chdir"))
+			if s.server == 1 {
+				t.Error("the server itself is the first process")
+			}
+			if below := children(t, first); len(below) != 2 { // the server, and the daemon that fell to us
+				t.Errorf("below the first process: %v", below)
+			}
+			e.end(s, first)
+			wantExit(t, s.wait(), e.exit)
+			s.gone()
+			s.ended()
+		})
+	}
+}
+
+// children of a process, but for zombies.
+func children(t *testing.T, pid int) []proc {
+	t.Helper()
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	var found []proc
+	for _, list := range lists {
+		pids, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f := range strings.FieldsSeq(string(pids)) {
+			if p := describe(number(t, f)); p.state != "Z" {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Orphans fall to the first process, and are waited for.
+func TestFirstProcessReaps(t *testing.T) {
+	t.Parallel()
+	s, first := container(t, tree("serve", "orphans=500", "setsid/orphans=500"))
+	for deadline := time.Now().Add(patience); zombies(first) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d zombies", zombies(first))
+		}
+		s.ask(`{"id":1,"method":"ping"}`)
+	}
+	s.closeStdin()
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+}
+
+// The control: a first process that does not care about children that are not its own keeps them as zombies.
+func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
+	unshare, err := exec.LookPath("unshare")
+	need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	t.Parallel()
+	s := startGateway(t).newSession()
+	argv := append([]string{unshare, "--fork", "--pid", "--mount-proc"}, node(s.dir, "serve", "setsid/orphans=50")...)
+	s.spawn(setup{bare: true}, argv...)
+	s.waitReady()
+	if n := zombies(firstChild(t, s.pid)); n != 50 {
+		t.Errorf("%d zombies, want 50", n)
+	}
+	s.closeStdin()
+	s.waitDead()
+}
+
+// Signals that end nothing are passed on by the first process as by any other.
+func TestFirstProcessPassesSignals(t *testing.T) {
+	t.Parallel()
+	s, first := container(t, func(*session) []string { return []string{fixture, "signals"} })
+	for _, sig := range passed {
+		if err := syscall.Kill(first, sig); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+			t.Errorf("the server %s instead of %d", got, sig)
+		}
+	}
+	_ = syscall.Kill(first, syscall.SIGTERM)
+	wantExit(t, s.wait(), "exit 137")
+	s.gone()
+}

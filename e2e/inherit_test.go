@@ -1,0 +1,238 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The server finds what it would find without us: environment (but for two variables), signal dispositions and mask,
+// limits, working directory, descriptors and umask. It is a C program, `head`, so that no runtime of its own changes
+// anything before the test looks at it from outside.
+
+// states in which gateways start their servers, as words for fixture/under.go.
+var states = map[string][]string{
+	"plain": nil,
+	"all": {
+		"ignore=1,2,3,10,13,17,20,40", "block=1,2,3,12,14,15,17,18,28,35,64", "umask=23", "nofile=777", "core=4096",
+		"open=17:/etc/passwd",
+	},
+	"everything blocked": {"block=" + allSignals()},
+	"everything ignored": {"ignore=" + allSignals()},
+	"closed stdin":       {"close=0"},
+	"closed streams":     {"close=0,1,2"},
+}
+
+// allSignals is every signal that a process may block or ignore, but for the two that C libraries keep to themselves.
+func allSignals() string {
+	var all []string
+	for n := 1; n <= 64; n++ {
+		if n != 32 && n != 33 && syscall.Signal(n) != syscall.SIGKILL && syscall.Signal(n) != syscall.SIGSTOP {
+			all = append(all, fmt.Sprint(n))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+func TestServerInherits(t *testing.T) {
+	for name, state := range states {
+		for _, how := range [][]string{{"--cgroup=auto"}, {"--cgroup=off"}, {"--cgroup=off", "--no-anchor"}} {
+			t.Run(name+"/"+strings.Join(how, ","), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				want, got := inherited(t, dir, state, nil), inherited(t, dir, state, how)
+				got.wantMarks(t)
+				for _, key := range slices.Sorted(maps.Keys(want)) {
+					if got[key] != want[key] {
+						t.Errorf("%s\n    is  %q\nwant %q", key, got[key], want[key])
+					}
+				}
+				for key := range got {
+					if _, found := want[key]; !found {
+						t.Errorf("%s: bare it is not there; now it is %q", key, got[key])
+					}
+				}
+			})
+		}
+	}
+}
+
+// The states are what they are called, or the test above compares nothing.
+func TestStatesDiffer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plain := inherited(t, dir, nil, nil)
+	for name, keys := range map[string][]string{
+		"all":                {"SigBlk", "SigIgn", "Umask", "limits", "fd 17"},
+		"everything blocked": {"SigBlk"},
+		"everything ignored": {"SigIgn"},
+		"closed stdin":       {"fd 0"},
+		"closed streams":     {"fd 0", "fd 1"},
+	} {
+		in := inherited(t, dir, states[name], nil)
+		for _, key := range keys {
+			if in[key] == plain[key] {
+				t.Errorf("%s: %s is %q, as in no particular state", name, key, in[key])
+			}
+		}
+	}
+}
+
+// In whatever state we are started, the session ends.
+func TestEndingsInStates(t *testing.T) {
+	for name, state := range states {
+		if strings.HasPrefix(name, "closed") {
+			continue // there is no stream to end it by
+		}
+		for _, e := range endings {
+			t.Run(name+"/"+e.name, func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				argv := s.wrap(quick(), "/bin/sh", "-c", "setsid sleep 100 </dev/null >/dev/null & exec cat")
+				s.spawn(setup{bare: true}, append(append(append([]string{fixture, "under"}, state...), "--"), argv...)...)
+				s.ask("up")
+				s.ids = s.records()
+				e.end(s)
+				s.gone()
+				s.endedWhole(e.causes...)
+			})
+		}
+	}
+}
+
+// inheritance is what a process was started with, by name.
+type inheritance map[string]string
+
+// inherited starts a server in the state, bare without flags, and looks at it.
+func inherited(t *testing.T, dir string, state, flags []string) inheritance {
+	t.Helper()
+	s := startGateway(t).newSession()
+	gate := filepath.Join(dir, "gate")
+	_ = syscall.Mkfifo(gate, 0o600)
+	argv := []string{"/usr/bin/head", "-n1", gate}
+	if flags != nil {
+		argv = s.wrap(quick(flags...), argv...)
+	}
+	argv = append(append(append([]string{fixture, "under"}, state...), "--"), argv...)
+	s.spawn(setup{bare: true, keys: []string{"dir=" + dir}, env: environment(s)}, argv...)
+	// It opens for as long as nobody reads: the server is up.
+	w, err := os.OpenFile(gate, os.O_WRONLY, 0)
+	s.ok(err)
+	defer w.Close()
+	server := holders(gate)
+	if len(server) != 1 {
+		t.Fatalf("%d processes read the gate", len(server))
+	}
+	in := look(t, server[0].pid, s)
+	s.ids = s.records()
+	s.ok(w.Close())
+	wantExit(t, s.wait(), "exit 0", "exit 1") // 1 where stdout is closed
+	s.gone()
+	return in
+}
+
+// environment has what the Go runtime reads, too.
+func environment(s *session) []string {
+	return []string{"XDG_RUNTIME_DIR=" + s.runtime, "EMPTY=", "GOMAXPROCS=1", "GODEBUG=gctrace=0", "GOGC=50", "GOTRACEBACK=none"}
+}
+
+// look reads the state of a process. Names that differ from one session to the next are made equal.
+func look(t *testing.T, pid int, s *session) inheritance {
+	t.Helper()
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	in := inheritance{}
+	for _, file := range []string{"limits", "oom_score_adj", "coredump_filter", "personality", "timerslack_ns", "autogroup"} {
+		if b, err := os.ReadFile(proc + file); err == nil {
+			in[file] = string(b)
+		}
+	}
+	delete(in, "autogroup") // belongs to the session, which is ours to make
+	cwd, err := os.Readlink(proc + "cwd")
+	s.ok(err)
+	in["cwd"] = cwd
+	env, err := os.ReadFile(proc + "environ")
+	s.ok(err)
+	entries := strings.SplitAfter(strings.ReplaceAll(string(env), s.dir, "DIR"), "\x00")
+	slices.Sort(entries)
+	in["environ"] = strings.Join(entries, "")
+	in.readStatus(t, proc)
+	in.readFiles(t, proc, s)
+	return in
+}
+
+// statusFields are the lines of status that a parent decides on.
+var statusFields = []string{
+	"Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
+	"NoNewPrivs", "Seccomp", "Cpus_allowed", "Mems_allowed", "THP_enabled",
+}
+
+func (in inheritance) readStatus(t *testing.T, proc string) {
+	t.Helper()
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); slices.Contains(statusFields, name) {
+			in[name] = strings.TrimSpace(value)
+		}
+	}
+	stat, err := os.ReadFile(proc + "stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))
+	in["nice"], in["priority"], in["policy"] = fields[16], fields[15], fields[38]
+}
+
+func (in inheritance) readFiles(t *testing.T, proc string, s *session) {
+	t.Helper()
+	files, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		target, err := os.Readlink(proc + "fd/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, numbered := strings.Cut(target, ":[")
+		if numbered {
+			target = kind
+		}
+		info, err := os.ReadFile(proc + "fdinfo/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(string(info), "mnt_id") // pos and flags
+		in["fd "+f.Name()] = strings.ReplaceAll(target, s.dir, "DIR") + " " + head
+	}
+}
+
+// wantMarks expects the two variables, and takes them out.
+func (in inheritance) wantMarks(t *testing.T) {
+	t.Helper()
+	marks := map[string]int{"MCP_TETHER_SESSION": 0, "MCP_TETHER_GATEWAY": 0}
+	var rest strings.Builder
+	for entry := range strings.SplitAfterSeq(in["environ"], "\x00") {
+		name, value, _ := strings.Cut(entry, "=")
+		if _, ours := marks[name]; ours && len(value) > 1 {
+			marks[name]++
+			continue
+		}
+		rest.WriteString(entry)
+	}
+	in["environ"] = rest.String()
+	for name, n := range marks {
+		if n != 1 {
+			t.Errorf("%s is there %d times", name, n)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+//go:build linux
+
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// passed are the signals that end no session.
+var passed = []syscall.Signal{
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGALRM, syscall.SIGVTALRM,
+	syscall.SIGIO, syscall.SIGPWR, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGXCPU, syscall.SIGXFSZ,
+	35, 40, 64, // real time
+}
+
+// What the wrapper gets and does not mean an end, the server gets.
+func TestSignalsArePassed(t *testing.T) {
+	for _, flag := range []string{"--cgroup=auto", "--no-anchor"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			s.spawn(setup{flags: quick(flag)}, fixture, "signals")
+			s.waitReady()
+			for range 3 {
+				for _, sig := range passed {
+					s.signal(sig)
+					if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+						t.Fatalf("the server %s instead of %s", got, strconv.Itoa(int(sig)))
+					}
+				}
+			}
+			s.closeStdin()
+			wantExit(t, s.wait(), "exit 137") // it survives SIGTERM
+			s.gone()
+			s.endedWhole("stdin-closed")
+		})
+	}
+}
+
+// The server takes a signal as if it had been its own, and the exit code says so.
+func TestPassedSignalEndsServer(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	s.spawn(setup{flags: quick()}, "/bin/cat")
+	s.ask("up") // cat has no handlers
+	s.signal(syscall.SIGUSR1)
+	wantExit(t, s.wait(), "exit "+strconv.Itoa(128+int(syscall.SIGUSR1)))
+	s.gone()
+	s.endedWhole("server-exited")
+}
+
+// A signal that the wrapper inherited as ignored stays so: what `nohup` and a shell's background jobs rely on.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			argv := s.wrap(quick(), node(s.dir, "serve", "daemon")...)
+			argv = append([]string{fixture, "under", "ignore=" + strconv.Itoa(int(sig)), "--"}, argv...)
+			s.spawn(setup{bare: true}, argv...)
+			s.waitReady()
+			for range 3 {
+				s.signal(sig)
+				if answer := s.ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
+					t.Errorf("answer %q", answer)
+				}
+			}
+			s.signal(syscall.SIGTERM)
+			wantExit(t, s.wait(), "exit 143")
+			s.gone()
+			if c := s.endedWhole("signal"); c.Signal != "SIGTERM" {
+				t.Errorf("signal = %q", c.Signal)
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// A shell inside the wrapper is as good as one without.
+func TestTerminalShell(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			y, s := newShell(t, "--cgroup="+cgroup)
+			y.typed("PS1=inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
+			y.expect("inner$ ")
+			s.ids = s.records()
+			y.foreground(strconv.Itoa(y.cmd.Process.Pid))
+			y.interrupts()
+			y.stops()
+			y.resize(33, 77)
+			y.typed("stty size\n")
+			y.expect("33 77")
+			y.typed("$FIXTURE node $DIR - 0 plain daemon setsid,closefds,clearenv,chdir &\n")
+			y.expect(`"method":"ready"`)
+			y.typed("exit 5\n")
+			y.code("5")
+			s.gone()
+			s.endedWhole("server-exited")
+		})
+	}
+}
+
+// foreground expects that the shell has the terminal, in the session of its leader.
+func (y *tty) foreground(leader string) {
+	y.t.Helper()
+	y.typed("read -r a b c d group session tty front rest </proc/$$/stat\n")
+	y.typed("echo $((group == front)) $((session == " + leader + "))=\n")
+	y.expect("1 1=")
+}
+
+// interrupts types Ctrl-C at the prompt, where it ends nothing, and at a command, which it ends.
+func (y *tty) interrupts() {
+	y.t.Helper()
+	y.typed("echo pro''mpt\n")
+	y.expect("prompt")
+	y.expect("inner$ ")
+	for range 3 {
+		y.typed(ctrlC)
+		y.expect("inner$ ")
+	}
+	y.typed("sh -c 'echo st''arted; exec sleep 100'\n")
+	y.expect("started")
+	y.typed(ctrlC)
+	y.expect("inner$ ")
+	y.typed("echo co''de=$?.\n")
+	y.expect("code=130.")
+}
+
+// stops a command of the shell by Ctrl-Z.
+func (y *tty) stops() {
+	y.t.Helper()
+	y.typed("sh -c 'echo st''arted; exec sleep 100'\n")
+	y.expect("started")
+	y.typed(ctrlZ)
+	y.expect("Stopped")
+	y.typed("kill -KILL %1; wait; echo ki''lled\n")
+	y.expect("killed")
+}
+
+// The wrapper itself leads the terminal's session, as in `xterm -e`.
+func TestTerminalLeader(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	need(t, err == nil, "bash")
+	t.Parallel()
+	s := startGateway(t).newSession()
+	env := []string{"TERM=dumb", "PS1=inner$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime}
+	y := openTTY(t, env, holdLifeline(t, s.life), s.wrap(quick(), bash, "--norc", "--noprofile")...)
+	y.expect("inner$ ")
+	s.ids = s.records()
+	y.foreground(strconv.Itoa(y.cmd.Process.Pid))
+	y.interrupts()
+	y.typed("exit 3\n")
+	_ = y.cmd.Wait()
+	if code := y.cmd.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit %d, want 3", code)
+	}
+	s.gone()
+	s.endedWhole("server-exited")
+}
+
+// A server that gives nothing on signals: the first Ctrl-C is its own business, the next one ends it.
+func TestTerminalInterruptedTwice(t *testing.T) {
+	t.Parallel()
+	y, s := newShell(t)
+	y.typed("$TETHER $FIXTURE signals 9>$LIFE\n")
+	y.ready(s)
+	y.resize(40, 100)
+	y.expect("got 28\r")
+	y.typed(ctrlC)
+	y.expect("got 2\r")
+	waitTaken(t, s.supervisor(), syscall.SIGINT)
+	y.resize(41, 100)
+	y.expect("got 28\r") // it lives
+	y.typed(ctrlC)
+	y.expect("got 15\r")
+	y.code("137")
+	s.gone()
+	if c := s.endedWhole("signal"); c.Signal != "SIGINT" {
+		t.Errorf("signal = %q", c.Signal)
+	}
+}
+
+// Standard input is something else, but Ctrl-C is meant for us all the same.
+func TestTerminalWithoutStdin(t *testing.T) {
+	t.Parallel()
+	y, s := newShell(t)
+	y.typed("$TETHER $FIXTURE signals </dev/null 9>$LIFE\n")
+	y.ready(s)
+	y.resize(40, 100)
+	y.expect("got 28\r")
+	y.typed(ctrlC)
+	y.expect("got 15\r")
+	y.code("137")
+	s.gone()
+	if c := s.endedWhole("signal"); c.Signal != "SIGINT" {
+		t.Errorf("signal = %q", c.Signal)
+	}
+}
+
+// Ctrl-Z stops the job, and fg continues it.
+func TestTerminalStopped(t *testing.T) {
+	t.Parallel()
+	y, s := newShell(t)
+	y.typed("$TETHER sed -u 's/^/sa''id: /' 9>$LIFE\n")
+	y.typed("one\n")
+	y.expect("said: one")
+	s.ids = s.records()
+	for range 2 {
+		y.typed(ctrlZ)
+		y.expect("Stopped")
+		y.expect("outer$ ")
+		y.typed("fg\n")
+		y.typed("two\n")
+		y.expect("said: two")
+	}
+	y.typed(ctrlD)
+	y.code("0")
+	s.gone()
+	s.endedWhole("server-exited", "stdin-closed")
+}
+
+// The same with the end of the terminal.
+func TestTerminalWithoutStdinHangUp(t *testing.T) {
+	t.Parallel()
+	y, s := newShell(t)
+	y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " </dev/null 9>$LIFE\n")
+	y.ready(s)
+	y.hangUp()
+	s.gone()
+}
+
+// hungUp is a tree in a terminal that is closed.
+var hungUp = []string{"serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir", "pgrp"}
+
+// The terminal is closed.
+func TestTerminalHangUp(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("leader/cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			argv := s.wrap(quick("--cgroup="+cgroup), node(s.dir, hungUp[0], hungUp[1:]...)...)
+			y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
+			y.ready(s)
+			y.hangUp()
+			s.gone()
+			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
+		})
+		t.Run("job/cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			y, s := newShell(t, "--cgroup="+cgroup)
+			y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " 9>$LIFE\n")
+			y.ready(s)
+			y.hangUp()
+			s.gone()
+			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
+		})
+	}
+}
+
+// The control.
+func TestTerminalHangUpLeaksBare(t *testing.T) {
+	t.Parallel()
+	y, s := newShell(t)
+	y.typed("$FIXTURE node $DIR - 0 " + quoted(hungUp) + " 9>$LIFE\n")
+	y.ready(s)
+	y.hangUp()
+	_ = y.cmd.Wait()
+	if len(holders(s.life.path)) == 0 || !held(s.flock) {
+		t.Error("nothing is left of the bare tree")
+	}
+	s.endAll()
+}
+
+func quoted(words []string) string {
+	line := ""
+	for _, w := range words {
+		line += "'" + w + "' "
+	}
+	return line
+}

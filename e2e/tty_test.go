@@ -1,0 +1,176 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tty is a terminal with somebody at the keyboard: the test. What is started in it leads a session of its own.
+type tty struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	unread string
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlD = "\x04"
+	ctrlZ = "\x1a"
+)
+
+// openTTY starts the command in a new terminal.
+func openTTY(t *testing.T, env []string, lifeline *os.File, argv ...string) *tty {
+	t.Helper()
+	master, slave := openPair(t)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if lifeline != nil {
+		cmd.ExtraFiles = make([]*os.File, lifelineFD-2)
+		cmd.ExtraFiles[lifelineFD-3] = lifeline
+		defer lifeline.Close()
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = slave.Close()
+	y := &tty{t: t, master: master, cmd: cmd}
+	t.Cleanup(func() {
+		y.hangUp()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return y
+}
+
+func openPair(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	need(t, err == nil, "pseudo terminals")
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("/dev/pts/%d", n)
+	other, err := unix.Open(name, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
+}
+
+// newShell is a terminal with an interactive shell, whose prompt is "outer$ ". In its environment TETHER is the command
+// line of the wrapper, FIXTURE the fixture, LIFE the session's lifeline, to be opened at fd 9 by the command, and DIR
+// the session's directory.
+func newShell(t *testing.T, flags ...string) (*tty, *session) {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	need(t, err == nil, "bash")
+	s := startGateway(t).newSession()
+	y := openTTY(t, []string{
+		"TERM=dumb", "PS1=outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
+		"TETHER=" + strings.Join(s.wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.life.path, "DIR=" + s.dir,
+	}, nil, bash, "--norc", "--noprofile")
+	y.expect("outer$ ")
+	return y, s
+}
+
+// typed goes in as from the keyboard. The terminal echoes it: what is expected from a command must not be in its text.
+func (y *tty) typed(text string) {
+	y.t.Helper()
+	if _, err := y.master.WriteString(text); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// expect reads until one of the texts is on the screen, and returns that.
+func (y *tty) expect(texts ...string) string {
+	y.t.Helper()
+	_ = y.master.SetReadDeadline(time.Now().Add(patience))
+	chunk := make([]byte, 4096)
+	for {
+		for _, text := range texts {
+			if _, after, found := strings.Cut(y.unread, text); found {
+				y.unread = after
+				return text
+			}
+		}
+		n, err := y.master.Read(chunk)
+		y.unread += string(chunk[:n])
+		if err != nil {
+			y.t.Fatalf("instead of %q the screen shows %q (%v)", texts, y.unread, err)
+		}
+	}
+}
+
+// code expects the prompt of the outer shell and the exit code of what ran in it.
+func (y *tty) code(want string) {
+	y.t.Helper()
+	y.expect("outer$ ")
+	y.typed("echo co''de=$?.\n")
+	if y.expect("code="+want+".", "code="); y.t.Failed() {
+		return
+	}
+	y.expect("outer$ ")
+}
+
+func (y *tty) resize(rows, columns uint16) {
+	y.t.Helper()
+	raw, err := y.master.SyscallConn()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+	})
+	if err != nil || set != nil {
+		y.t.Fatal(err, set)
+	}
+}
+
+// hangUp closes the terminal.
+func (y *tty) hangUp() { _ = y.master.Close() }
+
+// ready waits for the line of a fixture that is up, and notes the session's id.
+func (y *tty) ready(s *session) {
+	y.t.Helper()
+	y.expect(`"method":"ready"`)
+	y.expect("\n")
+	s.ids = s.records()
+}
+
+// waitTaken waits until the process has no signal pending.
+func waitTaken(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
+		if err != nil {
+			return
+		}
+		var pending uint64
+		_, after, _ := strings.Cut(string(status), "\nShdPnd:\t")
+		if _, err := fmt.Sscanf(after, "%x", &pending); err != nil {
+			t.Fatal(err)
+		}
+		if pending&(1<<(sig-1)) == 0 {
+			return
+		}
+	}
+	t.Fatalf("process %d does not take signal %v", pid, sig)
+}

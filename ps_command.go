@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"mcp-tether/reap"
+)
+
+const psHelp = `Lists the living sessions that you may see: your own, or everybody's as root.
+
+Examples:
+   mcp-tether ps
+   mcp-tether ps --tree
+   mcp-tether ps --watch          until interrupted
+   mcp-tether ps --json | jq '.sessions[].name'`
+
+func psCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "ps",
+		Usage:           "show living sessions",
+		UsageText:       "mcp-tether ps [flags]",
+		Description:     psHelp,
+		HideHelpCommand: true,
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "tree", Usage: "show every process"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "watch", Usage: "show again and again"},
+			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "time between two looks with --watch"},
+		},
+		Action: ps,
+	}
+}
+
+func ps(c *cli.Context) error {
+	if c.Args().Present() {
+		return usageError("ps takes no arguments, got " + c.Args().First())
+	}
+	if c.Duration("interval") <= 0 {
+		return usageError("--interval must be more than 0")
+	}
+	for {
+		all, err := reap.List(runtimeDir())
+		if err != nil {
+			return err
+		}
+		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
+			fmt.Print("\x1b[H\x1b[2J")
+		}
+		if err := show(c, all); err != nil || !c.Bool("watch") {
+			return err
+		}
+		time.Sleep(c.Duration("interval"))
+	}
+}
+
+func show(c *cli.Context, all []reap.Live) error {
+	if c.Bool("json") {
+		if !c.Bool("tree") {
+			for i := range all {
+				all[i].Tree = nil
+			}
+		}
+		return reap.LiveJSON(os.Stdout, all)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(os.Stderr, "no living sessions")
+		return nil
+	}
+	return reap.LiveText(os.Stdout, all, c.Bool("tree"))
+}

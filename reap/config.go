@@ -1,0 +1,216 @@
+package reap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Where the known gateways keep the command lines of their MCP servers, relative to a home directory.
+var configFiles = [...]string{
+	".codex/config.toml",
+	".claude.json",
+	".config/Claude/claude_desktop_config.json",
+	"Library/Application Support/Claude/claude_desktop_config.json",
+	".openclaw/openclaw.json",
+	".gemini/settings.json",
+	".cursor/mcp.json",
+	".config/Code/User/mcp.json",
+	"Library/Application Support/Code/User/mcp.json",
+}
+
+// maxConfig bounds a configuration file, in bytes. Claude Code's grows with use.
+const maxConfig = 64 << 20
+
+// DefaultConfigs reads the known gateways' files of the given homes, and the .mcp.json of the projects they name.
+// Missing files are passed over; others that cannot be read are told to warn.
+func DefaultConfigs(homes []string, warn func(error)) []Server {
+	var out []Server
+	for _, home := range homes {
+		for _, name := range configFiles {
+			file := filepath.Join(home, name)
+			servers, projects, err := readConfig(file)
+			out = append(out, servers...)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+				warn(err)
+			}
+			for _, p := range projects {
+				if servers, _, err := readConfig(filepath.Join(p, ".mcp.json")); err == nil {
+					out = append(out, servers...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// ReadConfig reads one file that the user named.
+func ReadConfig(file string) ([]Server, error) {
+	servers, _, err := readConfig(file)
+	return servers, err
+}
+
+func readConfig(file string) ([]Server, []string, error) {
+	b, err := readBounded(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration %s: %w", file, err)
+	}
+	var doc map[string]any
+	if filepath.Ext(file) == ".toml" {
+		err = toml.Unmarshal(b, &doc)
+	} else {
+		err = json.Unmarshal(withoutComments(b), &doc)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("parse configuration %s: %w", file, err)
+	}
+	var out []Server
+	collect(doc, file, 0, &out)
+	return out, projects(doc), nil
+}
+
+func readBounded(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(f, maxConfig))
+}
+
+// projects are the directories that Claude Code has worked in.
+func projects(doc map[string]any) []string {
+	m, _ := doc["projects"].(map[string]any)
+	var out []string
+	for dir := range m {
+		if filepath.IsAbs(dir) {
+			out = append(out, dir)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// maxNesting bounds the walk through a configuration.
+const maxNesting = 8
+
+// collect finds server tables wherever the gateways put them: "mcpServers" (Claude, Gemini, Cursor), "mcp_servers"
+// (Codex), "servers" (OpenClaw below "mcp", VS Code).
+func collect(doc map[string]any, file string, depth int, out *[]Server) {
+	if depth > maxNesting {
+		return
+	}
+	keys := make([]string, 0, len(doc))
+	for k := range doc {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		m, ok := doc[k].(map[string]any)
+		if !ok {
+			continue
+		}
+		if k == "mcpServers" || k == "mcp_servers" || k == "servers" {
+			serversIn(m, file, out)
+			continue
+		}
+		collect(m, file, depth+1, out)
+	}
+}
+
+func serversIn(table map[string]any, file string, out *[]Server) {
+	names := make([]string, 0, len(table))
+	for n := range table {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		entry, _ := table[name].(map[string]any)
+		command, _ := entry["command"].(string)
+		if command == "" {
+			continue
+		}
+		s := Server{Name: name, Command: command, From: file}
+		list, _ := entry["args"].([]any)
+		for _, a := range list {
+			if text, ok := a.(string); ok {
+				s.Args = append(s.Args, text)
+			}
+		}
+		*out = append(*out, unwrap(s))
+	}
+}
+
+// unwrap takes our own prefix off a configured command.
+func unwrap(s Server) Server {
+	if filepath.Base(s.Command) != "mcp-tether" {
+		return s
+	}
+	for i, a := range s.Args {
+		if a == "--" && i+1 < len(s.Args) {
+			s.Command, s.Args = s.Args[i+1], s.Args[i+2:]
+			return s
+		}
+	}
+	return s
+}
+
+// withoutComments blanks // and /* */ comments and trailing commas outside of strings, as VS Code's JSON has them.
+func withoutComments(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] == '"':
+			end := stringEnd(b, i)
+			out = append(out, b[i:end]...)
+			i = end - 1
+		case b[i] == '/' && i+1 < len(b) && b[i+1] == '/':
+			for i < len(b) && b[i] != '\n' {
+				i++
+			}
+			out = append(out, '\n')
+		case b[i] == '/' && i+1 < len(b) && b[i+1] == '*':
+			end := strings.Index(string(b[i+2:]), "*/")
+			if end < 0 {
+				return out
+			}
+			i += 2 + end + 1
+		case (b[i] == '}' || b[i] == ']'):
+			out = append(trimComma(out), b[i])
+		default:
+			out = append(out, b[i])
+		}
+	}
+	return out
+}
+
+func stringEnd(b []byte, start int) int {
+	for i := start + 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+func trimComma(b []byte) []byte {
+	trimmed := strings.TrimRight(string(b), " \t\r\n")
+	if strings.HasSuffix(trimmed, ",") {
+		return b[:len(trimmed)-1]
+	}
+	return b
+}

@@ -1,0 +1,47 @@
+package reap
+
+import (
+	"os/user"
+	"strconv"
+
+	"github.com/shirou/gopsutil/v3/process"
+)
+
+// describe fills in what people want to see. It reads through gopsutil, which is too slow and too coarse to decide
+// anything, and only about what is shown.
+func (f *Finding) describe(now uint64) {
+	if u, err := user.LookupId(strconv.Itoa(f.UID)); err == nil {
+		f.User = u.Username
+	} else {
+		f.User = strconv.Itoa(f.UID)
+	}
+	if !f.Top.Zero() && now > f.Top.Start {
+		f.AgeSeconds = int64((now - f.Top.Start) / ticks)
+	}
+	for _, m := range f.Members {
+		f.MemoryBytes += Memory(m.PID)
+	}
+}
+
+// ticks is the number of clock ticks in a second (proc.ID.Start).
+const ticks = 100
+
+// Memory is the resident memory of a process in bytes, 0 when it cannot be read.
+func Memory(pid int) uint64 {
+	p := process.Process{Pid: int32(pid)}
+	info, err := p.MemoryInfo()
+	if err != nil {
+		return 0
+	}
+	return info.RSS
+}
+
+// CPU is the share of one processor that a process has used over its life, in percent.
+func CPU(pid int) float64 {
+	p := process.Process{Pid: int32(pid)}
+	c, err := p.CPUPercent()
+	if err != nil {
+		return 0
+	}
+	return c
+}

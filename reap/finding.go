@@ -1,0 +1,72 @@
+package reap
+
+import "mcp-tether/proc"
+
+// Class says what a finding rests on.
+type Class string
+
+// The classes, strongest proof first.
+const (
+	Record  Class = "record"
+	Mark    Class = "mark"
+	Cgroup  Class = "cgroup"
+	Severed Class = "severed"
+	Suspect Class = "suspect"
+	Surplus Class = "surplus"
+)
+
+// Finding is one tree of processes that should not be there, or a remnant without processes.
+type Finding struct {
+	Class   Class  `json:"class"`
+	Session string `json:"session,omitempty"`
+	Name    string `json:"name,omitempty"`
+	// Top is the process to name first; zero when none is left.
+	Top proc.ID `json:"top"`
+	// Members are the processes that are ended together, Top among them.
+	Members []proc.ID `json:"members"`
+	// Count is the number of servers of a surplus.
+	Count int `json:"count,omitempty"`
+	// UID is the user whose processes may be touched.
+	UID int `json:"uid"`
+	// Command is the redacted command line.
+	Command []string `json:"command"`
+	Gateway Gateway  `json:"gateway"`
+	// Evidence says in words what proves the class.
+	Evidence []string `json:"evidence"`
+	// Advice says what to do about what is only reported.
+	Advice string `json:"advice,omitempty"`
+
+	// Shown to people; filled after the rules.
+	AgeSeconds  int64  `json:"age_seconds"`
+	MemoryBytes uint64 `json:"memory_bytes"`
+	User        string `json:"user,omitempty"`
+
+	// Result is what became of it: "listed", "ended", "survived", "removed" or "failed".
+	Result    string   `json:"result"`
+	Survivors []string `json:"survivors,omitempty"`
+
+	record string // directory of the record
+	leaf   string // cgroup directory
+	keep   []string
+	// sessions: members' own sessions belong to the tree too.
+	sessions bool
+}
+
+// Gateway is what is known of the one who started a server.
+type Gateway struct {
+	proc.ID
+	// State is "alive", "dead" or "unknown".
+	State   string `json:"state"`
+	Command string `json:"command,omitempty"`
+}
+
+// Proven reports whether the class may be ended; unwrapped says that the user asked for the severed as well.
+func (f Finding) Proven(unwrapped bool) bool {
+	switch f.Class {
+	case Record, Mark, Cgroup:
+		return true
+	case Severed:
+		return unwrapped
+	}
+	return false
+}

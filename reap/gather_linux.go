@@ -1,0 +1,192 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// Gather reads the host. warn is told what had to be left out. The error says that nothing can be known.
+func Gather(xdgRuntime string, warn func(error)) (*Host, error) {
+	var r proc.Reader
+	since, err := proc.Now()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	host, err := r.ReadHost()
+	if err != nil {
+		return nil, err
+	}
+	table, err := r.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since}
+	h.Procs = make([]Process, len(table))
+	for i, p := range table {
+		h.Procs[i] = withMarks(&r, p, h.UID)
+	}
+	h.Sessions = sessions(h, xdgRuntime, warn)
+	h.Leaves = leaves(began, warn)
+	h.addRecordedLeaves()
+	h.ask(&r)
+	return h, nil
+}
+
+// withMarks reads the marks of a process that the pass may touch.
+func withMarks(r *proc.Reader, p proc.Process, uid int) Process {
+	out := Process{Process: p}
+	if p.Dead() || uid != 0 && uid != p.UID {
+		return out
+	}
+	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName); ok {
+		out.Session, out.Gateway, out.Keep = v[0], v[1], v[2] == "1"
+	}
+	return out
+}
+
+// ask sets the questions that the rules may ask about single processes.
+func (h *Host) ask(r *proc.Reader) {
+	byPID := make(map[int]uint64, len(h.Procs))
+	pids := make([]int, 0, len(h.Procs))
+	for i := range h.Procs {
+		byPID[h.Procs[i].PID] = h.Procs[i].Start
+		pids = append(pids, h.Procs[i].PID)
+	}
+	h.Lives = func(id proc.ID) Life {
+		if id.Zero() {
+			return Unknown
+		}
+		return lives(r, id)
+	}
+	h.Stdin = proc.StdinOf
+	h.Inside = func(pid int) bool {
+		ns, err := proc.PIDNamespace(pid)
+		return err == nil && ns == h.PIDNS
+	}
+	h.Holder = func(in proc.Stdin) int {
+		if holders := r.Holders(in, pids); len(holders) > 0 {
+			return holders[0]
+		}
+		return 0
+	}
+}
+
+// lives asks the kernel about one identity. A process that /proc hides (hidepid) still answers kill(2).
+func lives(r *proc.Reader, id proc.ID) Life {
+	s, err := r.Stat(id.PID)
+	switch {
+	case err == nil && s.ID == id && !s.Dead():
+		return Alive
+	case err == nil:
+		return Dead
+	case errors.Is(err, proc.ErrGone) && errors.Is(unix.Kill(id.PID, 0), unix.ESRCH):
+		return Dead
+	}
+	return Unknown
+}
+
+// sessions reads the records and the states of their leases.
+func sessions(h *Host, xdgRuntime string, warn func(error)) []Session {
+	var out []Session
+	for _, place := range session.Dirs(h.UID, xdgRuntime) {
+		ids, err := session.IDs(place.Dir)
+		if err != nil {
+			warn(err)
+			continue
+		}
+		for _, id := range ids {
+			if s, err := readSession(h, place, id); err != nil {
+				warn(fmt.Errorf("left alone: %w", err))
+			} else if s != nil {
+				out = append(out, *s)
+			}
+		}
+	}
+	return out
+}
+
+// readSession reads one session; nil when it ended meanwhile.
+func readSession(h *Host, place session.Place, id string) (*Session, error) {
+	s := &Session{Dir: place.Dir, Owner: place.Owner}
+	held, lockErr := session.Held(place.Dir, id)
+	s.Held, s.Lease = held, lockErr == nil
+	rec, err := session.Read(place.Dir, id)
+	switch {
+	case err == nil:
+		s.Record = rec
+		return s, nil
+	case !errors.Is(err, unix.ENOENT):
+		return nil, err
+	case errors.Is(lockErr, session.ErrNoLock):
+		return nil, nil
+	case lockErr != nil:
+		return nil, lockErr
+	}
+	// A lock alone: its supervisor is about to write the record, or died before it could.
+	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: place.Owner}
+	return s, nil
+}
+
+// leaves finds our cgroups that are older than the pass.
+func leaves(began time.Time, warn func(error)) []Leaf {
+	found, err := cgroup.Find(cgroup.Prefix)
+	if err != nil && !errors.Is(err, cgroup.ErrNone) {
+		warn(err)
+	}
+	var out []Leaf
+	for _, f := range found {
+		id := f.Dir[len(f.Dir)-idLength:]
+		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || !f.Made.Before(began.Add(-settle)) {
+			continue
+		}
+		leaf, err := cgroup.Open(f.Dir)
+		if err != nil {
+			continue
+		}
+		pids, _ := leaf.Procs()
+		leaf.Close()
+		out = append(out, Leaf{Dir: f.Dir, ID: id, UID: f.UID, PIDs: pids})
+	}
+	return out
+}
+
+// addRecordedLeaves adds the leaves that records of dead supervisors name, also those too young to be found above: the
+// free lease is proof enough. A record counts only for a leaf of its own owner and id.
+func (h *Host) addRecordedLeaves() {
+	known := map[string]bool{}
+	for _, l := range h.Leaves {
+		known[l.ID] = true
+	}
+	for _, s := range h.Sessions {
+		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
+			continue
+		}
+		leaf, err := cgroup.Open(s.Cgroup)
+		if err != nil {
+			continue
+		}
+		if uid, err := leaf.Owner(); err == nil && uid == s.Owner {
+			pids, _ := leaf.Procs()
+			h.Leaves = append(h.Leaves, Leaf{Dir: s.Cgroup, ID: s.ID, UID: uid, PIDs: pids})
+		}
+		leaf.Close()
+	}
+}
+
+const (
+	// idLength is the length of a session id.
+	idLength = 16
+	// settle is how old a leaf must be: a supervisor that starts makes its leaf before its server.
+	settle = time.Second
+)

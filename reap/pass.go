@@ -1,0 +1,102 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// Options are what the user may choose for a pass.
+type Options struct {
+	// Kill ends what is proven, Unwrapped the severed as well.
+	Kill, Unwrapped bool
+	Rules           Rules
+	Grace           teardown.Grace
+	// Runtime is $XDG_RUNTIME_DIR.
+	Runtime string
+}
+
+// ErrBusy says that another pass is under way.
+var ErrBusy = errors.New("another reap is under way")
+
+// Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
+// the report holds what was found all the same.
+func Pass(o Options) (Report, error) {
+	r := Report{Version: SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
+	if o.Kill {
+		unlock, err := onlyPass(o.Runtime)
+		if err != nil {
+			return r, err
+		}
+		defer unlock()
+	}
+	h, err := Gather(o.Runtime, func(err error) { r.Warnings = append(r.Warnings, err.Error()) })
+	if err != nil {
+		return r, fmt.Errorf("look at the host: %w", err)
+	}
+	r.Findings = append(r.Findings, Find(h, o.Rules)...)
+	for i := range r.Findings {
+		r.Findings[i].Result = "listed"
+		r.Findings[i].describe(h.Since)
+	}
+	if o.Kill {
+		err = End(r.Findings, o.Unwrapped, o.Grace)
+	}
+	return r, err
+}
+
+// onlyPass keeps two passes of one user from overlapping.
+func onlyPass(runtime string) (unlock func(), err error) {
+	dir, err := session.Dir(os.Getuid(), runtime)
+	if err != nil {
+		// Without a directory there is nothing to lock, and no record to take care of.
+		return func() {}, nil
+	}
+	lease, err := session.Take(dir, passLock)
+	if errors.Is(err, session.ErrHeld) {
+		return nil, ErrBusy
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	return lease.Release, nil
+}
+
+// passLock is no session id, so it never meets one.
+const passLock = "reap"
+
+// HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
+func HasDead(runtime string) bool {
+	for _, place := range session.Dirs(os.Getuid(), runtime) {
+		if place.Owner != os.Getuid() {
+			continue
+		}
+		ids, _ := session.IDs(place.Dir)
+		for _, id := range ids {
+			if held, err := session.Held(place.Dir, id); err == nil && !held {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Sweep ends this user's dead recorded sessions, and nothing else.
+func Sweep(runtime string, grace teardown.Grace) error {
+	h, err := Gather(runtime, func(error) {})
+	if err != nil {
+		return err
+	}
+	found := Find(h, Rules{})
+	own := found[:0]
+	for _, f := range found {
+		if f.Class == Record && f.UID == os.Getuid() {
+			own = append(own, f)
+		}
+	}
+	return End(own, false, grace)
+}

@@ -1,0 +1,185 @@
+package reap
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// SchemaVersion is the version of the JSON that reap and ps print.
+const SchemaVersion = 1
+
+// Report is the result of a pass.
+type Report struct {
+	Version  int       `json:"version"`
+	Began    time.Time `json:"began"`
+	Killed   bool      `json:"killed"`
+	Findings []Finding `json:"findings"`
+	Warnings []string  `json:"warnings"`
+}
+
+// Left counts the findings that still stand: listed or survived.
+func (r Report) Left() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Result != "ended" && f.Result != "removed" {
+			n++
+		}
+	}
+	return n
+}
+
+// JSON writes the report as one object.
+func (r Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}
+
+// Text writes the report for people; nothing when there is nothing to say.
+func (r Report) Text(w io.Writer) error {
+	if len(r.Findings) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "CLASS\tPID\tPROCS\tAGE\tMEMORY\tUSER\tGATEWAY\tRESULT\tCOMMAND")
+	for _, f := range r.Findings {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, dash(f.Top.PID), len(f.Members), age(f.AgeSeconds),
+			Size(f.MemoryBytes), f.User, f.Gateway.text(), f.Result, Printable(strings.Join(f.Command, " ")))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, f.subject(), strings.Join(f.Evidence, "; "))
+		for _, s := range f.Survivors {
+			fmt.Fprintf(w, "  still there: %s\n", s)
+		}
+		if f.Advice != "" {
+			fmt.Fprintf(w, "  %s\n", f.Advice)
+		}
+	}
+	return r.hint(w)
+}
+
+// hint says what to do next.
+func (r Report) hint(w io.Writer) error {
+	if r.Killed {
+		return nil
+	}
+	proven, severed := 0, 0
+	for _, f := range r.Findings {
+		if f.Proven(false) {
+			proven++
+		}
+		if f.Class == Severed {
+			severed++
+		}
+	}
+	var err error
+	if proven > 0 {
+		_, err = fmt.Fprintf(w, "\n%d proven: 'mcp-tether reap --kill' ends them.\n", proven)
+	}
+	if severed > 0 {
+		_, err = fmt.Fprintf(w, "\n%d severed: 'mcp-tether reap --kill --unwrapped' ends them as well.\n", severed)
+	}
+	return err
+}
+
+func (f Finding) subject() string {
+	switch {
+	case f.Top.PID > 0:
+		return fmt.Sprint("pid ", f.Top.PID)
+	case f.Session != "":
+		return "session " + f.Session
+	}
+	return f.Name
+}
+
+func (g Gateway) text() string {
+	if g.PID == 0 {
+		return g.State
+	}
+	return fmt.Sprintf("%d (%s)", g.PID, g.State)
+}
+
+func dash(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// Size prints a number of bytes.
+func Size(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1fG", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.0fM", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%dK", n>>10)
+}
+
+func age(seconds int64) string {
+	d := time.Duration(seconds) * time.Second
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+// Printable replaces control characters, which a command line may hold, so that none reaches a terminal.
+func Printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			return '?'
+		}
+		return c
+	}, s)
+}
+
+// Metrics writes the report as a Prometheus text file, replaced by rename.
+func (r Report) Metrics(file string) error {
+	count, procs, ended := map[Class]int{}, map[Class]int{}, 0
+	for _, f := range r.Findings {
+		if f.Result == "ended" || f.Result == "removed" {
+			ended++
+			continue
+		}
+		count[f.Class]++
+		procs[f.Class] += len(f.Members)
+	}
+	var b strings.Builder
+	b.WriteString("# HELP mcp_tether_findings Findings left after the last pass.\n# TYPE mcp_tether_findings gauge\n")
+	for _, c := range []Class{Record, Mark, Cgroup, Severed, Suspect, Surplus} {
+		fmt.Fprintf(&b, "mcp_tether_findings{class=%q} %d\n", c, count[c])
+	}
+	b.WriteString("# HELP mcp_tether_processes Processes of the findings left.\n# TYPE mcp_tether_processes gauge\n")
+	for _, c := range []Class{Record, Mark, Cgroup, Severed, Suspect, Surplus} {
+		fmt.Fprintf(&b, "mcp_tether_processes{class=%q} %d\n", c, procs[c])
+	}
+	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
+	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
+		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
+	tmp := file + ".tmp"
+	if err := os.WriteFile(tmp, []byte(b.String()), 0o644); err != nil {
+		_ = os.Remove(tmp)
+		return fmt.Errorf("write metrics %s: %w", tmp, err)
+	}
+	if err := os.Rename(tmp, file); err != nil {
+		_ = os.Remove(tmp)
+		return fmt.Errorf("replace metrics %s: %w", file, err)
+	}
+	return nil
+}

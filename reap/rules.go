@@ -1,0 +1,388 @@
+package reap
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// Rules are what the user may choose about finding.
+type Rules struct {
+	// Match tells whether a command line is that of a known MCP server, and its name.
+	Match func(args []string) (name string, ok bool)
+	// SurplusOver is how many servers of one kind a gateway may have.
+	SurplusOver int
+	// MinAge spares processes that are younger, in clock ticks.
+	MinAge uint64
+	// Session limits the pass to one session id; "" means all.
+	Session string
+}
+
+// Find applies the rules to a host. It is pure but for the questions that Host answers, and never names a process
+// twice.
+func Find(h *Host, r Rules) []Finding {
+	x := newIndex(h)
+	var out []Finding
+	out = append(out, x.records(r)...)
+	out = append(out, x.marks(r)...)
+	out = append(out, x.leaves(r)...)
+	if r.Session == "" {
+		out = append(out, x.unwrapped(r)...)
+		out = append(out, x.surplusSessions(r)...)
+	}
+	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(f, r) })
+}
+
+func (x *index) tooYoung(f Finding, r Rules) bool {
+	if r.MinAge == 0 || f.Top.Zero() {
+		return false
+	}
+	return f.Top.Start+r.MinAge > x.h.Since
+}
+
+// records: the lease is free, so the supervisor is dead; the scope is what carries the mark, is in the leaf, is the
+// server itself, or is below any of these.
+func (x *index) records(r Rules) []Finding {
+	var out []Finding
+	for i := range x.h.Sessions {
+		s := &x.h.Sessions[i]
+		wanted := r.Session == "" || r.Session == s.ID
+		if !wanted || s.Held || !s.Lease || !x.mine(s.Owner) || s.UID != s.Owner {
+			continue
+		}
+		if f, ok := x.record(s); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *index) record(s *Session) (Finding, bool) {
+	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, keep: s.Keep, sessions: true}
+	f.Gateway = x.gateway(s.Gateway)
+	if s.Host.Boot != x.h.Boot {
+		f.Gateway.State = Dead.String()
+		f.Evidence = []string{"its record is from another boot: everything of it ended then"}
+		return f, true
+	}
+	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == Alive {
+		// Another pid namespace, a living supervisor, or an anchor that is about to recover.
+		return f, false
+	}
+	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
+	var tops []*Process
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if p.Session == s.ID || p.ID == s.Server && !s.Server.Zero() {
+			tops = append(tops, p)
+		}
+	}
+	if leaf := x.leafOf(s.ID); leaf != nil && leaf.UID == s.Owner {
+		f.leaf = leaf.Dir
+		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
+		tops = append(tops, x.inLeaf(leaf)...)
+	}
+	x.fill(&f, tops, s.UID)
+	return f, true
+}
+
+func (x *index) leafOf(id string) *Leaf {
+	for i := range x.h.Leaves {
+		if x.h.Leaves[i].ID == id {
+			return &x.h.Leaves[i]
+		}
+	}
+	return nil
+}
+
+func (x *index) inLeaf(l *Leaf) []*Process {
+	var out []*Process
+	for _, pid := range l.PIDs {
+		if p := x.byPID[pid]; p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// fill sets the members of a finding and the process to name first: the eldest.
+func (x *index) fill(f *Finding, tops []*Process, uid int) {
+	members := x.tree(tops, uid, f.sessions)
+	f.Members = x.take(members)
+	var top *Process
+	for _, m := range members {
+		if top == nil || m.Start < top.Start {
+			top = m
+		}
+	}
+	if top == nil {
+		return
+	}
+	f.Top = top.ID
+	if len(f.Command) == 0 {
+		f.Command = session.Redact(top.Args)
+	}
+}
+
+// marks: the environment names a session that no supervisor looks after, and a gateway that is dead.
+func (x *index) marks(r Rules) []Finding {
+	bySession := map[string][]*Process{}
+	var order []string
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.supervised[p.Session] || r.Session != "" && r.Session != p.Session {
+			continue
+		}
+		if bySession[p.Session] == nil {
+			order = append(order, p.Session)
+		}
+		bySession[p.Session] = append(bySession[p.Session], p)
+	}
+	var out []Finding
+	for _, id := range order {
+		if f, ok := x.mark(id, bySession[id]); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *index) mark(id string, marked []*Process) (Finding, bool) {
+	f := Finding{Class: Mark, Session: id, UID: marked[0].UID, sessions: true}
+	marked = slices.DeleteFunc(marked, func(p *Process) bool {
+		return p.UID != f.UID || x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
+	})
+	if len(marked) == 0 {
+		return f, false
+	}
+	g, err := proc.ParseGlobalID(marked[0].Gateway)
+	switch {
+	case err != nil:
+		return f, false
+	case g.Host.Boot != x.h.Boot || g.Host != x.h.Host:
+		return f, false
+	}
+	f.Gateway = x.gateway(g.ID)
+	f.Evidence = []string{"its environment names session " + id + ", which no supervisor looks after"}
+	if x.h.Lives(g.ID) != Dead {
+		f.Class, f.Advice = Suspect, "its gateway is not known to be dead: end it by hand if you know better"
+		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
+	} else {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is dead", g.PID))
+	}
+	x.fill(&f, marked, f.UID)
+	return f, len(f.Members) > 0
+}
+
+// leaves: a cgroup of ours whose session is dead.
+func (x *index) leaves(r Rules) []Finding {
+	var out []Finding
+	for i := range x.h.Leaves {
+		l := &x.h.Leaves[i]
+		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || !x.mine(l.UID) || x.recorded(l.ID) {
+			continue
+		}
+		tops := x.inLeaf(l)
+		if slices.ContainsFunc(tops, x.tethered) {
+			continue
+		}
+		f := Finding{Class: Cgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: Gateway{State: Unknown.String()}}
+		f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
+		uid := l.UID
+		if uid == 0 {
+			uid = -1 // a root session may drop privileges
+		}
+		x.fill(&f, tops, uid)
+		out = append(out, f)
+	}
+	return out
+}
+
+func (x *index) recorded(id string) bool {
+	return slices.ContainsFunc(x.h.Sessions, func(s Session) bool { return s.ID == id })
+}
+
+// unwrapped: known servers that were never wrapped, by their topmost process.
+func (x *index) unwrapped(r Rules) []Finding {
+	if r.Match == nil {
+		return nil
+	}
+	var (
+		out   []Finding
+		seen  = map[int]bool{}
+		under = map[string]*Finding{}
+		order []string
+	)
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
+			continue
+		}
+		name, ok := r.Match(p.Args)
+		if !ok {
+			continue
+		}
+		top := x.top(p, r)
+		if seen[top.PID] || x.spared(top) || x.tethered(top) || !x.h.Inside(top.PID) {
+			continue
+		}
+		seen[top.PID] = true
+		if g := x.liveGateway(top); g != nil {
+			x.countUnder(g, top, name, under, &order)
+			continue
+		}
+		if f, ok := x.orphan(top, name); ok {
+			out = append(out, f)
+		}
+	}
+	for _, key := range order {
+		if f := under[key]; f.Count > r.SurplusOver {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+// top climbs from a server to the launcher that was started for it.
+func (x *index) top(p *Process, r Rules) *Process {
+	for {
+		up := x.byPID[p.PPID]
+		if up == nil || up.PID <= 1 || isReaper(up) || x.ancestors[up.PID] {
+			return p
+		}
+		_, matched := r.Match(up.Args)
+		if !matched && !(proc.IsLauncher(up.Comm) && mentions(up.Args, p.Args)) {
+			return p
+		}
+		p = up
+	}
+}
+
+// mentions reports whether a launcher's command line speaks of the server: some word of the server's, or its base name.
+// An interactive shell does not.
+func mentions(launcher, server []string) bool {
+	whole := strings.Join(launcher, " ")
+	for _, a := range server {
+		if base := path.Base(a); len(base) > 3 && strings.Contains(whole, base) {
+			return true
+		}
+	}
+	return false
+}
+
+// isReaper reports whether a process adopts orphans as its office: being its child says nothing.
+func isReaper(p *Process) bool {
+	switch p.Comm {
+	case "systemd", "init", "launchd", "tini", "docker-init", "dumb-init", "catatonit", "s6-svscan", "runsvdir", "containerd-shim":
+		return true
+	}
+	return p.PID == 1
+}
+
+// liveGateway is the nearest ancestor that is neither launcher nor reaper.
+func (x *index) liveGateway(top *Process) *Process {
+	for p := x.byPID[top.PPID]; p != nil && p.PID > 1; p = x.byPID[p.PPID] {
+		if !isReaper(p) && !proc.IsLauncher(p.Comm) {
+			return p
+		}
+	}
+	return nil
+}
+
+// orphan judges a server without a gateway among its ancestors by the other end of its standard input.
+func (x *index) orphan(top *Process, name string) (Finding, bool) {
+	f := Finding{Class: Severed, Name: name, UID: top.UID, sessions: true, Gateway: Gateway{State: Dead.String()}}
+	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
+	in := x.h.Stdin(top.PID)
+	f.Evidence = append(f.Evidence, in.Why)
+	if in.Far != proc.Severed {
+		f.Class, f.Gateway.State = Suspect, Unknown.String()
+		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
+		if holder := x.h.Holder(in); holder > 0 {
+			if x.isAncestor(holder, top) {
+				return f, false
+			}
+			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
+		}
+	}
+	x.fill(&f, []*Process{top}, top.UID)
+	f.Top, f.Command = top.ID, session.Redact(top.Args)
+	return f, len(f.Members) > 0
+}
+
+func (x *index) isAncestor(pid int, of *Process) bool {
+	for p, n := x.byPID[of.PPID], 0; p != nil && n < len(x.byPID); p, n = x.byPID[p.PPID], n+1 {
+		if p.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// countUnder adds a server to the count of its kind under a living gateway.
+func (x *index) countUnder(g, top *Process, name string, under map[string]*Finding, order *[]string) {
+	key := g.ID.String() + "\x00" + name
+	f := under[key]
+	if f == nil {
+		f = &Finding{Class: Surplus, Name: name, UID: top.UID, Top: top.ID, Command: session.Redact(top.Args)}
+		f.Gateway = x.gateway(g.ID)
+		f.Advice = surplusAdvice
+		under[key] = f
+		*order = append(*order, key)
+	}
+	f.Count++
+	for _, m := range x.tree([]*Process{top}, top.UID, false) {
+		f.Members = append(f.Members, m.ID)
+	}
+	f.Evidence = []string{fmt.Sprintf("%d servers of this kind under one living gateway (pid %d)", f.Count, g.PID)}
+}
+
+const surplusAdvice = "the gateway starts a server for each session and lets none go: restart it when it is idle, and put " +
+	"'mcp-tether run --' before the command so that servers end with their session"
+
+// surplusSessions: living sessions of one gateway with the same command.
+func (x *index) surplusSessions(r Rules) []Finding {
+	kinds := map[string]*Finding{}
+	var order []string
+	for i := range x.h.Sessions {
+		s := &x.h.Sessions[i]
+		if !s.Held || s.Host != x.h.Host || !x.mine(s.Owner) {
+			continue
+		}
+		key := s.Gateway.String() + "\x00" + strings.Join(s.Args, "\x00")
+		f := kinds[key]
+		if f == nil {
+			f = &Finding{Class: Surplus, Name: s.Name, UID: s.UID, Top: s.Server, Command: s.Args, Gateway: x.gateway(s.Gateway)}
+			f.Advice = "the gateway lives and keeps these sessions open: end those you know to be idle with mcp-tether stop"
+			kinds[key] = f
+			order = append(order, key)
+		}
+		f.Count++
+		f.Members = append(f.Members, s.Server)
+		f.Evidence = []string{fmt.Sprintf("%d living sessions of this kind under one gateway (pid %d)", f.Count, s.Gateway.PID)}
+	}
+	var out []Finding
+	for _, key := range order {
+		if kinds[key].Count > r.SurplusOver {
+			out = append(out, *kinds[key])
+		}
+	}
+	return out
+}
+
+func (x *index) gateway(id proc.ID) Gateway {
+	g := Gateway{ID: id, State: Unknown.String()}
+	if id.Zero() {
+		return g
+	}
+	life := x.h.Lives(id)
+	g.State = life.String()
+	if p := x.byPID[id.PID]; p != nil && life == Alive {
+		g.Command = session.Line(p.Args)
+	}
+	return g
+}

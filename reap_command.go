@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/reap"
+	"mcp-tether/teardown"
+)
+
+// Exit codes of reap; ps and stop use the last for every failure.
+const (
+	exitFindings = 1 // something was found, or survived
+	exitLook     = 2 // it could not be looked at
+)
+
+const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends what is proven:
+
+   record   the supervisor of a recorded session is dead
+   mark     the environment names a session without supervisor and a gateway that is dead
+   cgroup   a cgroup of ours whose session is dead
+   severed  never wrapped: a configured MCP server without gateway, and nobody holds the other end
+            of its standard input (ended only with --unwrapped)
+   suspect  like severed, but not proven: never ended
+   surplus  many servers of one kind under a living gateway: never ended
+
+Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
+survivors), 2 it could not look.
+
+Examples:
+   mcp-tether reap                                what is there, and why
+   mcp-tether reap --kill                         end what is proven
+   mcp-tether reap --match 'mcp-server-' --kill --unwrapped
+   */5 * * * * mcp-tether reap --kill --quiet     in a crontab`
+
+func reapCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "reap",
+		Usage:           "find and end what outlived its session",
+		UsageText:       "mcp-tether reap [flags]",
+		Description:     reapHelp,
+		HideHelpCommand: true,
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "kill", Usage: "end what is proven"},
+			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed as well"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
+			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
+			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
+			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
+			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
+			&cli.IntFlag{Name: "surplus", Value: 8, Usage: "how many servers of one kind a gateway may have"},
+			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL"},
+			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
+			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
+			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
+		},
+		Action: func(c *cli.Context) error {
+			o, err := reapOptions(c)
+			if err != nil {
+				return err
+			}
+			return reapPass(c, o)
+		},
+	}
+}
+
+func reapOptions(c *cli.Context) (reap.Options, error) {
+	o := reap.Options{
+		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Runtime: runtimeDir(),
+		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
+	}
+	if c.Args().Present() {
+		return o, usageError("reap takes no arguments, got " + c.Args().First())
+	}
+	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
+		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
+	}
+	var pattern *regexp.Regexp
+	if p := c.String("match"); p != "" {
+		var err error
+		if pattern, err = regexp.Compile(p); err != nil {
+			return o, fmt.Errorf("--match: %w", err)
+		}
+	}
+	servers, err := configured(c.StringSlice("config"))
+	if err != nil {
+		return o, err
+	}
+	o.Rules = reap.Rules{
+		Match:       reap.NewMatcher(servers, pattern).Match,
+		SurplusOver: c.Int("surplus"),
+		MinAge:      uint64(c.Duration("min-age").Seconds() * 100),
+		Session:     c.String("session"),
+	}
+	return o, nil
+}
+
+// configured reads the MCP servers from the named files, or else from the known gateways'.
+func configured(files []string) ([]reap.Server, error) {
+	if len(files) == 0 {
+		return reap.DefaultConfigs(homes(), warn), nil
+	}
+	var out []reap.Server
+	for _, f := range files {
+		servers, err := reap.ReadConfig(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, servers...)
+	}
+	return out, nil
+}
+
+// homes are the home directories in reach: our own, and for root everybody's.
+func homes() []string {
+	var out []string
+	if h, err := os.UserHomeDir(); err == nil {
+		out = append(out, h)
+	}
+	if os.Getuid() != 0 {
+		return out
+	}
+	passwd, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return out
+	}
+	seen := map[string]bool{"/": true, "/nonexistent": true, "": true}
+	for _, h := range out {
+		seen[h] = true
+	}
+	for line := range strings.Lines(string(passwd)) {
+		if f := strings.Split(line, ":"); len(f) > 5 && !seen[f[5]] {
+			seen[f[5]] = true
+			out = append(out, f[5])
+		}
+	}
+	return out
+}
+
+func warn(err error) { fmt.Fprintln(os.Stderr, "mcp-tether: warning:", err) }
+
+// reapPass runs one pass within the time limit: a process in an odd state can hold up whoever reads its /proc entry.
+func reapPass(c *cli.Context, o reap.Options) error {
+	type result struct {
+		report reap.Report
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := reap.Pass(o)
+		done <- result{r, err}
+	}()
+	select {
+	case r := <-done:
+		return reapReport(c, r.report, r.err)
+	case <-time.After(c.Duration("timeout")):
+		return status{exitLook, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
+	}
+}
+
+func reapReport(c *cli.Context, r reap.Report, failure error) error {
+	if failure != nil && len(r.Findings) == 0 {
+		return status{exitLook, failure}
+	}
+	var err error
+	switch {
+	case c.Bool("json"):
+		err = r.JSON(os.Stdout)
+	case c.Bool("quiet"):
+		for _, w := range quietLines(r) {
+			fmt.Fprintln(os.Stderr, "mcp-tether:", w)
+		}
+	default:
+		for _, w := range r.Warnings {
+			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", w)
+		}
+		err = r.Text(os.Stdout)
+	}
+	if file := c.String("metrics-file"); file != "" && err == nil {
+		err = r.Metrics(file)
+	}
+	switch {
+	case failure != nil:
+		return status{exitLook, failure}
+	case err != nil:
+		return status{exitLook, err}
+	case r.Left() > 0:
+		return status{code: exitFindings}
+	}
+	return nil
+}
+
+// quietLines are the survivors.
+func quietLines(r reap.Report) []string {
+	var out []string
+	for _, f := range r.Findings {
+		for _, s := range f.Survivors {
+			out = append(out, "survived: "+s)
+		}
+	}
+	return out
+}

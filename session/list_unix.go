@@ -1,0 +1,119 @@
+//go:build unix
+
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lease states, as another process sees them.
+var (
+	// ErrNoLock says that there is no lock file.
+	ErrNoLock = errors.New("no lock file")
+)
+
+// Held reports whether a living process holds the lease of a session. The error says that it could not be found out;
+// then the session must be taken for a living one.
+func Held(dir, id string) (bool, error) {
+	name := dir + "/" + id + ".lock"
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err == unix.ENOENT {
+		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
+	}
+	if err != nil {
+		return true, fmt.Errorf("open lock %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return true, fmt.Errorf("lock %s is not a regular file", name)
+	}
+	// Shared: two reapers do not disturb each other.
+	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("try lock %s: %w", name, err)
+	}
+	return false, nil
+}
+
+// IDs lists the sessions that have a record or a lock in dir.
+func IDs(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list sessions in %s: %w", dir, err)
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, e := range entries {
+		id, _, ok := strings.Cut(e.Name(), ".")
+		if ok && ValidID(id) && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// Dirs lists the session directories that exist: the user's own, and for root those of everybody.
+func Dirs(uid int, xdgRuntime string) []Place {
+	candidates := []string{"/tmp/mcp-tether-" + fmt.Sprint(uid), fmt.Sprintf("/run/user/%d/mcp-tether", uid)}
+	if strings.HasPrefix(xdgRuntime, "/") {
+		candidates = append(candidates, xdgRuntime+"/mcp-tether")
+	}
+	if uid == 0 {
+		candidates = append(candidates, "/run/mcp-tether")
+		for _, parent := range []string{"/run/user", "/tmp"} {
+			entries, _ := os.ReadDir(parent)
+			for _, e := range entries {
+				switch {
+				case parent == "/tmp" && strings.HasPrefix(e.Name(), "mcp-tether-"):
+					candidates = append(candidates, "/tmp/"+e.Name())
+				case parent == "/run/user":
+					candidates = append(candidates, "/run/user/"+e.Name()+"/mcp-tether")
+				}
+			}
+		}
+	}
+	return places(candidates, uid)
+}
+
+// Place is a directory of records and its owner.
+type Place struct {
+	Dir   string
+	Owner int
+}
+
+// places keeps the real directories that only their owner can write to, each once; another user's directory counts only
+// for root.
+func places(candidates []string, uid int) []Place {
+	var out []Place
+	seen := map[uint64]bool{}
+	for _, dir := range candidates {
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 || seen[st.Ino] {
+			continue
+		}
+		if owner := int(st.Uid); owner == uid || uid == 0 {
+			seen[st.Ino] = true
+			out = append(out, Place{dir, owner})
+		}
+	}
+	return out
+}
+
+// Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.
+func Remove(dir, id string) error {
+	l, err := Take(dir, id)
+	if err != nil {
+		return err
+	}
+	return l.Remove()
+}

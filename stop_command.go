@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/reap"
+)
+
+const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
+A session is given by its id or the beginning of it (mcp-tether ps shows them), or picked by a flag.
+
+Exit code: 0 all ended, 1 something is still there, 2 nothing to stop.
+
+Examples:
+   mcp-tether stop 3f9a
+   mcp-tether stop --name files
+   mcp-tether stop --gateway 4711
+   mcp-tether stop --all`
+
+func stopCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "stop",
+		Usage:           "end living sessions politely",
+		UsageText:       "mcp-tether stop [flags] [SESSION...]",
+		Description:     stopHelp,
+		HideHelpCommand: true,
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
+			&cli.IntFlag{Name: "gateway", Usage: "the sessions of the gateway with this `PID`"},
+			&cli.BoolFlag{Name: "all", Usage: "all sessions"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "how long to wait"},
+		},
+		Action: stop,
+	}
+}
+
+func stop(c *cli.Context) error {
+	sel := reap.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
+	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
+		return usageError("stop needs a SESSION, --name, --gateway or --all")
+	}
+	all, err := reap.List(runtimeDir())
+	if err != nil {
+		return err
+	}
+	picked, err := sel.Select(all)
+	if err != nil {
+		return err
+	}
+	stopped, err := reap.Stop(picked, reap.StopOptions{Timeout: c.Duration("timeout")})
+	if err != nil {
+		return err
+	}
+	return reportStopped(c.Bool("json"), stopped)
+}
+
+func reportStopped(asJSON bool, stopped []reap.Stopped) error {
+	if asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(struct {
+			Version int            `json:"version"`
+			Stopped []reap.Stopped `json:"stopped"`
+		}{reap.SchemaVersion, stopped}); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, s := range stopped {
+		if !s.Ended {
+			failed = append(failed, fmt.Errorf("session %s: %s", s.ID, s.Error))
+		}
+	}
+	if len(failed) > 0 {
+		return status{exitFindings, errors.Join(failed...)}
+	}
+	return nil
+}
