@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,11 +40,11 @@ func command(args []string, as *role) int {
 		Writer:                    os.Stdout,
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return err },
+		OnUsageError:              badUsage,
 		Commands:                  []*cli.Command{runCommand(as), reapCommand(), psCommand(), stopCommand()},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return usageError("no such command: " + name)
+				return usageError("no such command: " + name + " (see mcp-tether --help)")
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -67,4 +68,19 @@ func command(args []string, as *role) int {
 // usageError is a mistake in the command line.
 type usageError string
 
-func (e usageError) Error() string { return string(e) + " (see mcp-tether --help)" }
+func (e usageError) Error() string { return string(e) }
+
+// badUsage explains what the flag parser says. It writes flags with one dash, and of a duration without unit only that
+// it cannot be parsed.
+func badUsage(c *cli.Context, err error, _ bool) error {
+	text := strings.Replace(err.Error(), "flag -", "flag --", 1)
+	text = strings.Replace(text, "flag provided but not defined: -", "no such flag: --", 1)
+	name := c.App.Name
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
+		name += " " + c.Command.Name
+	}
+	if strings.Contains(text, "duration") || strings.HasSuffix(text, "parse error") {
+		text += "; a duration needs a unit, such as 500ms, 1.5s or 2m"
+	}
+	return usageError(text + " (see " + name + " --help)")
+}

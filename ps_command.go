@@ -26,7 +26,7 @@ func psCommand() *cli.Command {
 		UsageText:       "mcp-tether ps [flags]",
 		Description:     psHelp,
 		HideHelpCommand: true,
-		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "tree", Usage: "show every process"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},

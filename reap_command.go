@@ -45,7 +45,7 @@ func reapCommand() *cli.Command {
 		UsageText:       "mcp-tether reap [flags]",
 		Description:     reapHelp,
 		HideHelpCommand: true,
-		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "kill", Usage: "end what is proven"},
 			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed as well"},

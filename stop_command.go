@@ -30,7 +30,7 @@ func stopCommand() *cli.Command {
 		UsageText:       "mcp-tether stop [flags] [SESSION...]",
 		Description:     stopHelp,
 		HideHelpCommand: true,
-		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
 			&cli.IntFlag{Name: "gateway", Usage: "the sessions of the gateway with this `PID`"},

@@ -4,8 +4,8 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,27 +76,38 @@ type verdict struct {
 
 const goOn = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 
+// setFlags is SECCOMP_IOCTL_NOTIF_SET_FLAGS (Linux 6.6).
+const setFlags = 0x40082104
+
 func (o *opens) serve(listener int) {
+	runtime.LockOSThread()
 	defer unix.Close(listener)
+	// The two sides take turns on one processor: many times faster when the machine is busy. It does without.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	for {
-		fds := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if fds[0].Revents&unix.POLLIN == 0 {
-			return // hung up: nobody is left to ask
-		}
 		var r request
-		if ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&r)) != 0 {
-			continue // the process died while it waited
+		switch ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&r)) {
+		case 0:
+			v := o.judge(r)
+			_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&v))
+		case unix.ENOENT: // the process died while it waited, or the last one did
+			fds := []unix.PollFd{{Fd: int32(listener)}}
+			if n, err := unix.Poll(fds, 0); err == nil && n > 0 {
+				return
+			}
+		case unix.EINTR:
+		default:
+			return
 		}
-		v := verdict{id: r.id, flags: goOn}
-		if o.hides(r) {
-			o.denied.Add(1)
-			v = verdict{id: r.id, errno: -int32(unix.ENOENT)}
-		}
-		_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&v))
 	}
+}
+
+func (o *opens) judge(r request) verdict {
+	if !o.hides(r) {
+		return verdict{id: r.id, flags: goOn}
+	}
+	o.denied.Add(1)
+	return verdict{id: r.id, errno: -int32(unix.ENOENT)}
 }
 
 func (o *opens) hides(r request) bool {

@@ -89,7 +89,7 @@ func LookPath(name, path string) (string, error) {
 		return name, executable(name)
 	}
 	if name == "" {
-		return "", fmt.Errorf("find command %q: %w", name, unix.ENOENT)
+		return "", fmt.Errorf("command %q: %w", name, unix.ENOENT)
 	}
 	denied := false
 	for dir := range strings.SplitSeq(path, ":") {
@@ -103,21 +103,21 @@ func LookPath(name, path string) (string, error) {
 		denied = denied || errors.Is(err, unix.EACCES)
 	}
 	if denied {
-		return "", fmt.Errorf("find command %q in PATH: %w", name, unix.EACCES)
+		return "", fmt.Errorf("command %s in PATH: %w", name, unix.EACCES)
 	}
-	return "", fmt.Errorf("find command %q in PATH: %w", name, unix.ENOENT)
+	return "", fmt.Errorf("command %s is not in PATH: %w", name, unix.ENOENT)
 }
 
 func executable(file string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
-		return fmt.Errorf("find command %s: %w", file, err)
+		return fmt.Errorf("command %s: %w", file, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fmt.Errorf("command %s is not a regular file: %w", file, unix.EACCES)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, 0); err != nil {
-		return fmt.Errorf("execute %s: %w", file, err)
+		return fmt.Errorf("execute command %s: %w", file, err)
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ func (s *supervisor) loop() {
 				s.step(teardown.StdinClosed, causeStdin)
 			default:
 				s.end(causeOf(src))
+				s.blame(src)
 			}
 		}
 		s.onTime(time.Now())
@@ -91,7 +92,15 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 		s.writeRecord(session.StateEnding)
 	}
 	if s.machine.State != before && s.machine.State != teardown.Done {
-		s.log.Debug().Str("cause", s.cause).Uint8("state", uint8(s.machine.State)).Msg("session is ending")
+		s.log.Debug().Str("cause", s.cause).Stringer("state", s.machine.State).Msg("session is ending")
+	}
+}
+
+// blame corrects the cause: the kernel closes a dying gateway's pipes before its pidfd tells of the death, so the first
+// thing seen of it is often that nobody reads standard output any more.
+func (s *supervisor) blame(src source) {
+	if s.cause == causeStdout && (src == parent || src == gateway || src == anchor) {
+		s.cause = causeOf(src)
 	}
 }
 
@@ -257,7 +266,7 @@ func (s *supervisor) kill() {
 // report writes down at debug level who was signalled, and why.
 func (s *supervisor) report(sent []teardown.Sent) {
 	for _, x := range sent {
-		s.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Stringer("signal", x.Sig).Str("cause", s.cause).
+		s.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", s.cause).
 			AnErr("error", x.Err).Msg("signalled")
 	}
 }
@@ -275,6 +284,9 @@ func (s *supervisor) finish() int {
 	}
 	s.removeLeaf(kept)
 	s.closeRecord(len(survivors))
+	for _, src := range s.watch.wait(0) {
+		s.blame(src)
+	}
 	if s.server > 0 {
 		// The server itself would not die: its code is not known.
 		s.code = ExitFailure

@@ -15,6 +15,23 @@ const (
 	states
 )
 
+// String names the state for the log.
+func (s State) String() string {
+	switch s {
+	case Running:
+		return "running"
+	case Draining:
+		return "draining"
+	case Ending:
+		return "ending"
+	case Killing:
+		return "killing"
+	case Done:
+		return "done"
+	}
+	return "unknown"
+}
+
 // Event is what the supervisor has seen.
 type Event uint8
 
