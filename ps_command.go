@@ -50,7 +50,7 @@ func ps(c *cli.Context) error {
 			return err
 		}
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
-			fmt.Print("\x1b[H\x1b[2J")
+			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}
 		if err := show(c, all); err != nil || !c.Bool("watch") {
 			return err

@@ -73,6 +73,7 @@ func TestDegraded(t *testing.T) {
 		for _, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
+				w.needs(t)
 				g, asked := w.start(t)
 				s := g.tree(setup{flags: append(quick("--log-level=debug"), w.flags...)}, "serve", detached...)
 				s.waitReady()
@@ -93,6 +94,7 @@ func TestDegradedQuietly(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
+			w.needs(t)
 			s := w.gateway(t).tree(setup{flags: append(quick("--log-level=warn"), w.flags...)}, "serve", "daemon")
 			s.waitReady()
 			s.closeStdin()
@@ -115,6 +117,7 @@ func TestRequiredCgroupIsMissing(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
+			w.needs(t)
 			s := w.gateway(t).newSession()
 			s.spawn(setup{flags: []string{"--cgroup=require"}}, "/bin/sh", "-c", "echo started >"+filepath.Join(s.dir, "notes"))
 			wantExit(t, s.wait(), "exit 125")
@@ -142,6 +145,7 @@ func TestRequiredCgroupIsUsed(t *testing.T) {
 		for _, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
+				w.needs(t)
 				s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", detached...)
 				s.waitReady()
 				s.wantLeaf()
@@ -150,6 +154,14 @@ func TestRequiredCgroupIsUsed(t *testing.T) {
 				s.endedWhole(e.causes...)
 			})
 		}
+	}
+}
+
+// needs skips a world whose point is the cgroup where there is none.
+func (w world) needs(t *testing.T) {
+	t.Helper()
+	if !slices.Contains(w.flags, "--cgroup=off") {
+		needCgroup(t)
 	}
 }
 
@@ -163,7 +175,7 @@ func (w world) gateway(t *testing.T) *gateway {
 // start is gateway, and who answers for the hidden files.
 func (w world) start(t *testing.T) (*gateway, *opens) {
 	t.Helper()
-	need(t, os.Geteuid() == 0, "root")
+	needWorld(t)
 	g := &gateway{t: t, uid: w.uid, dir: t.TempDir()}
 	g.openDir()
 	args := append([]string{"world"}, w.steps...)
@@ -185,6 +197,13 @@ func (w world) start(t *testing.T) (*gateway, *opens) {
 	g.launch()
 	asked.answer()
 	return g, asked
+}
+
+// needWorld skips a test where the superuser may not mount.
+func needWorld(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(fixture, "world", "--", fixture, "gateway") // ends at once: it has no stdin
+	need(t, os.Geteuid() == 0 && cmd.Run() == nil, "a superuser who may mount")
 }
 
 // below is the pid of the one child of a process, without a look at any record.

@@ -32,13 +32,7 @@ func TestDelegatedCgroup(t *testing.T) {
 // delegate makes a cgroup and hands it over, as systemd does.
 func delegate(t *testing.T) string {
 	t.Helper()
-	root := cgroupMount()
-	need(t, root != "", "cgroup v2")
-	dir := filepath.Join(root, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { removeCgroup(t, dir) })
+	dir := needCgroup(t)
 	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
 		if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
 			t.Fatal(err)
@@ -47,14 +41,26 @@ func delegate(t *testing.T) string {
 	return dir
 }
 
-func cgroupMount() string {
+// needCgroup makes a cgroup below our own for the time of the test.
+func needCgroup(t *testing.T) string {
+	t.Helper()
+	mount, own := "", ""
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); strings.Contains(line, " - cgroup2 ") {
-			return fields[4]
+		if fields := strings.Fields(line); mount == "" && strings.Contains(line, " - cgroup2 ") {
+			mount = fields[4]
 		}
 	}
-	return ""
+	cgroups, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(cgroups)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			own = path
+		}
+	}
+	dir := filepath.Join(mount, own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	need(t, mount != "" && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
+	t.Cleanup(func() { removeCgroup(t, dir) })
+	return dir
 }
 
 // removeCgroup waits until the kernel has let go of the last process: cgroup.events polls as an exception when it has.

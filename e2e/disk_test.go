@@ -46,7 +46,7 @@ func TestRecordCannotBeKept(t *testing.T) {
 	for _, d := range spoiledDirs {
 		for _, e := range losses {
 			t.Run(d.name+"/"+e.name, func(t *testing.T) {
-				need(t, os.Geteuid() == 0, "root")
+				needWorld(t)
 				t.Parallel()
 				s := startGateway(t).newSession()
 				argv := s.wrap(quick(), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
@@ -126,7 +126,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	for _, c := range cases {
 		for _, e := range losses {
 			t.Run(c.name+"/"+e.name, func(t *testing.T) {
-				need(t, os.Geteuid() == 0, "root")
+				needWorld(t)
 				t.Parallel()
 				s := startGateway(t).newSession()
 				flags := quick("--log-level=trace", "--log-file="+c.file(s))

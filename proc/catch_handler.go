@@ -5,6 +5,8 @@ package proc
 import "syscall"
 
 // signalPipe is the write end for the handler; set before the first handler is installed.
+//
+//nolint:unused // read from assembly
 var signalPipe uint64
 
 // onSignal and onReturn are the signal handler and its way back to the kernel; neither is ever called from Go.

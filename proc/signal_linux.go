@@ -38,7 +38,11 @@ func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
 		return fmt.Errorf("signal %v: %w", id, ErrGone)
 	}
 	for _, sig := range sigs {
-		if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil {
+		err := unix.PidfdSendSignal(fd, sig, nil, 0)
+		if err == unix.ENOSYS {
+			return r.signalByPID(id, sigs)
+		}
+		if err != nil {
 			return fmt.Errorf("signal %v: %w", id, vanished(err))
 		}
 	}

@@ -7,15 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one entry of a Snapshot.
-type Process struct {
-	Stat
-	// UID is the effective user.
-	UID int
-	// Args is the command line, nil when it is empty or cannot be read.
-	Args []string
-}
-
 // Snapshot reads who runs: the stat, owner and command line of every process in sight, kernel threads left out. Entries
 // that vanish or cannot be read meanwhile are missing: unknown.
 func (r *Reader) Snapshot() ([]Process, error) {

@@ -27,14 +27,15 @@ var ErrBusy = errors.New("another reap is under way")
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
 	r := Report{Version: SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
+	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.Kill {
-		unlock, err := onlyPass(o.Runtime)
+		unlock, err := onlyPass(o.Runtime, warn)
 		if err != nil {
 			return r, err
 		}
 		defer unlock()
 	}
-	h, err := Gather(o.Runtime, func(err error) { r.Warnings = append(r.Warnings, err.Error()) })
+	h, err := Gather(o.Runtime, warn)
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
@@ -50,10 +51,10 @@ func Pass(o Options) (Report, error) {
 }
 
 // onlyPass keeps two passes of one user from overlapping.
-func onlyPass(runtime string) (unlock func(), err error) {
+func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
 	dir, err := session.Dir(os.Getuid(), runtime)
 	if err != nil {
-		// Without a directory there is nothing to lock, and no record to take care of.
+		warn(fmt.Errorf("passes may overlap: %w", err))
 		return func() {}, nil
 	}
 	lease, err := session.Take(dir, passLock)
@@ -61,6 +62,7 @@ func onlyPass(runtime string) (unlock func(), err error) {
 		return nil, ErrBusy
 	}
 	if err != nil {
+		warn(fmt.Errorf("passes may overlap: %w", err))
 		return func() {}, nil
 	}
 	return lease.Release, nil

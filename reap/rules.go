@@ -187,19 +187,40 @@ func (x *index) leaves(r Rules) []Finding {
 			continue
 		}
 		tops := x.inLeaf(l)
-		if slices.ContainsFunc(tops, x.tethered) {
+		outside := func(p *Process) bool { return !x.h.Inside(p.PID) }
+		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
 			continue
 		}
-		f := Finding{Class: Cgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: Gateway{State: Unknown.String()}}
-		f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-		uid := l.UID
-		if uid == 0 {
-			uid = -1 // a root session may drop privileges
-		}
-		x.fill(&f, tops, uid)
-		out = append(out, f)
+		out = append(out, x.leaf(l, tops))
 	}
 	return out
+}
+
+func (x *index) leaf(l *Leaf, tops []*Process) Finding {
+	f := Finding{Class: Cgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: Gateway{State: Unknown.String()}}
+	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
+	if p := x.keeper(l, tops); p != nil {
+		f.Class, f.Advice = Suspect, "not proven: look at it, and end it by hand if it is nobody's"
+		f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", p.PID, p.Comm))
+	}
+	uid := l.UID
+	if uid == 0 {
+		uid = -1 // a root session may drop privileges
+	}
+	x.fill(&f, tops, uid)
+	return f
+}
+
+// keeper finds a living parent of a member that is neither a member nor a reaper: it might be a supervisor whose records
+// we do not see, under another name.
+func (x *index) keeper(l *Leaf, tops []*Process) *Process {
+	for _, p := range tops {
+		up := x.byPID[p.PPID]
+		if !p.Dead() && up != nil && !slices.Contains(l.PIDs, up.PID) && !isReaper(up) {
+			return up
+		}
+	}
+	return nil
 }
 
 func (x *index) recorded(id string) bool {

@@ -11,9 +11,6 @@ import (
 	"mcp-tether/session"
 )
 
-// RoleSupervise is the hidden first argument by which the anchor tells the process it starts its role.
-const RoleSupervise = "__supervise"
-
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 

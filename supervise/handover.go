@@ -8,6 +8,9 @@ import (
 	"mcp-tether/proc"
 )
 
+// RoleSupervise is the hidden first argument by which the anchor tells the process it starts its role.
+const RoleSupervise = "__supervise"
+
 // Handover is what the anchor tells who takes over: the supervisor, as one word of its command line, or itself when the
 // supervisor was killed.
 type Handover struct {

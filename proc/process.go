@@ -1,0 +1,10 @@
+package proc
+
+// Process is one entry of a Snapshot.
+type Process struct {
+	Stat
+	// UID is the effective user.
+	UID int
+	// Args is the command line, nil when it is empty or cannot be read.
+	Args []string
+}
