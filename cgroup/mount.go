@@ -62,12 +62,14 @@ func parseMount(line string) (root, point string, ok bool) {
 }
 
 // below gives p relative to root, when p is root or below it.
+// "/../x" is a cgroup outside of the own cgroup namespace (cgroup_namespaces(7)).
 func below(root, p string) (string, bool) {
-	if root == "/" {
-		return p, true
+	rel, ok := p, true
+	if root != "/" {
+		rel, ok = strings.CutPrefix(p, root)
 	}
-	rel, ok := strings.CutPrefix(p, root)
-	return rel, ok && (rel == "" || rel[0] == '/')
+	outside := strings.HasPrefix(rel, "/../") || rel == "/.."
+	return rel, ok && !outside && (rel == "" || rel[0] == '/')
 }
 
 // unescape undoes the octal escapes for space, tab, newline and backslash.

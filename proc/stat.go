@@ -12,7 +12,7 @@ type Stat struct {
 	PPID    int
 	PGRP    int
 	Session int
-	// Threads is num_threads; 0 for a zombie.
+	// Threads is num_threads; 1 or 0 for a zombie.
 	Threads int
 	// State is the one-letter state: R, S, D, T, t, Z, X, I.
 	State byte
@@ -20,8 +20,11 @@ type Stat struct {
 	Comm string
 }
 
-// Dead reports whether the process has ended and only waits to be reaped.
-func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
+// Dead reports whether the process has ended and only waits to be reaped. A process whose main thread has ended shows
+// state Z as well while its other threads live.
+func (s Stat) Dead() bool {
+	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X' || s.State == 'x'
+}
 
 // Indices of the fields after the command name, counted from the state (field 3) as 0.
 const (

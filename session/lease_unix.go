@@ -39,13 +39,16 @@ func Take(dir, id string) (*Lease, error) {
 // Record is the path of the record.
 func (l *Lease) Record() string { return l.dir + "/" + l.id + ".json" }
 
+// temporary is where the next record is written before it takes the place of the last.
+func (l *Lease) temporary() string { return l.Record() + ".tmp" }
+
 // Write replaces the record. On a full disk the record that was there stays.
 func (l *Lease) Write(r Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}
-	tmp := l.Record() + ".tmp"
+	tmp := l.temporary()
 	if err := writeNew(tmp, append(b, '\n')); err != nil {
 		_ = unix.Unlink(tmp)
 		return err
@@ -81,7 +84,7 @@ func writeNew(name string, b []byte) error {
 
 // Remove removes record and lock and lets go: the session is over.
 func (l *Lease) Remove() error {
-	err := errors.Join(unlink(l.Record()), unlink(l.dir+"/"+l.id+".lock"))
+	err := errors.Join(unlink(l.Record()), unlink(l.temporary()), unlink(l.dir+"/"+l.id+".lock"))
 	unix.Close(l.fd)
 	return err
 }

@@ -8,9 +8,9 @@ const Redacted = "[redacted]"
 // secretWords mark the name of an option, variable or header whose value is not written down.
 var secretWords = [...]string{"token", "secret", "passw", "key", "auth", "credential", "bearer", "cookie", "session"}
 
-// Redact copies a command line without the values that look like secrets: those of options named like one, long random
-// words, and the user part of URLs. It would rather hide too much: the record is there to be recognised, not to be run.
-// Long command lines are cut.
+// Redact copies a command line without the values that look like secrets: those of options, variables, headers and URL
+// parameters named like one, long random words, and the user part of URLs, also inside of a shell's command. It would
+// rather hide too much: the record is there to be recognised, not to be run. Long command lines are cut.
 func Redact(args []string) []string {
 	if len(args) > maxArgs {
 		args = append(args[:maxArgs:maxArgs], "...")
@@ -18,12 +18,14 @@ func Redact(args []string) []string {
 	out := make([]string, len(args))
 	hideNext := false
 	for i, a := range args {
-		switch {
-		case i > 0 && hideNext && !strings.HasPrefix(a, "-"):
+		if hideNext {
 			out[i], hideNext = Redacted, false
-		default:
-			out[i], hideNext = redactOne(a, i == 0)
+			continue
 		}
+		if len(a) > maxArg {
+			a = a[:maxArg] + "..."
+		}
+		out[i], hideNext = redactWords(a, i == 0)
 	}
 	return out
 }
@@ -43,26 +45,87 @@ func Line(args []string) string {
 	return line
 }
 
-func redactOne(a string, command bool) (shown string, hideNext bool) {
-	if len(a) > maxArg {
-		a = a[:maxArg] + "..."
+// redactWords redacts one argument, word by word: it may be the command of a shell. hideNext says that the value of its
+// last word follows in the next argument.
+func redactWords(a string, command bool) (shown string, hideNext bool) {
+	words := strings.Split(a, " ")
+	for i, w := range words {
+		if hideNext && w != "" {
+			words[i], hideNext = Redacted, false
+			continue
+		}
+		if name, value, ok := header(w); ok {
+			// The value of a header goes on to the end, with or without a space after the colon.
+			if value != "" || i+1 < len(words) {
+				return strings.Join(append(words[:i], name+":", Redacted), " "), false
+			}
+		}
+		words[i], hideNext = redactWord(w, command && i == 0)
 	}
-	if name, value, ok := strings.Cut(a, "="); ok && value != "" && namesSecret(name) {
-		return name + "=" + Redacted, false
+	return strings.Join(words, " "), hideNext
+}
+
+// header splits "Name:value" when the name is that of a secret.
+func header(w string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(w, ":")
+	return name, value, ok && !strings.HasPrefix(value, "//") && namesSecret(lastName(name))
+}
+
+func redactWord(w string, command bool) (shown string, hideNext bool) {
+	w = redactUser(w)
+	if strings.HasPrefix(w, "-") && !strings.Contains(w, "=") && namesSecret(w) {
+		return w, true
 	}
-	if strings.HasPrefix(a, "-") && namesSecret(a) && !strings.Contains(a, "=") {
-		return a, true
-	}
-	if name, value, ok := strings.Cut(a, ":"); ok && namesSecret(name) && strings.TrimSpace(value) != "" {
-		return name + ": " + Redacted, false
-	}
-	if at, scheme := strings.IndexByte(a, '@'), strings.Index(a, "://"); scheme > 0 && at > scheme {
-		return a[:scheme+3] + Redacted + a[at:], false
-	}
-	if !command && looksRandom(a) {
+	if w = redactAssignments(w); !command && looksRandom(w) {
 		return Redacted, false
 	}
-	return a, false
+	return w, false
+}
+
+// redactUser hides what stands before the host of a URL.
+func redactUser(w string) string {
+	scheme := strings.Index(w, "://")
+	if scheme < 0 {
+		return w
+	}
+	start := scheme + len("://")
+	end := len(w)
+	if slash := strings.IndexByte(w[start:], '/'); slash >= 0 {
+		end = start + slash
+	}
+	if at := strings.LastIndexByte(w[start:end], '@'); at >= 0 {
+		return w[:start] + Redacted + w[start+at:]
+	}
+	return w
+}
+
+// redactAssignments hides the value of every "name=value" with the name of a secret, up to what separates it from the
+// next.
+func redactAssignments(w string) string {
+	var b strings.Builder
+	for {
+		name, rest, ok := strings.Cut(w, "=")
+		b.WriteString(name)
+		if !ok {
+			return b.String()
+		}
+		b.WriteByte('=')
+		w = rest
+		if rest == "" || !namesSecret(lastName(name)) {
+			continue
+		}
+		b.WriteString(Redacted)
+		end := strings.IndexAny(rest, "&,;")
+		if end < 0 {
+			return b.String()
+		}
+		w = rest[end:]
+	}
+}
+
+// lastName is the name at the end of a text: what follows the last separator.
+func lastName(text string) string {
+	return text[strings.LastIndexAny(text, "=&?,;/\"'")+1:]
 }
 
 func namesSecret(name string) bool {

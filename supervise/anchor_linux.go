@@ -47,7 +47,7 @@ func Anchor(args []string) (int, *Handover, error) {
 	}
 	letGo(h)
 	rest()
-	if err := passSignals(h.Signals, supervisor); err != nil {
+	if err := passSignals(h, supervisor); err != nil {
 		return ExitFailure, nil, err
 	}
 	return conclude(supervisor, h)
@@ -118,8 +118,8 @@ func dropStreams() {
 const childPoll = 100
 
 // passSignals hands signals to the supervisor until that has ended. It is left to be reaped, so its pid stays its own.
-func passSignals(signals, supervisor int) error {
-	fds, timeout := []int{signals}, -1
+func passSignals(h Handover, supervisor int) error {
+	fds, timeout := []int{h.Signals}, -1
 	if fd, err := proc.OpenPidfd(supervisor); err == nil {
 		fds = append(fds, fd)
 	} else {
@@ -130,9 +130,9 @@ func passSignals(signals, supervisor int) error {
 		if err := proc.AwaitInput(timeout, fds...); err != nil {
 			return err
 		}
-		got = proc.ReadCaught(signals, got[:0])
+		got = proc.ReadCaught(h.Signals, got[:0])
 		for _, c := range got {
-			if c.Signal != syscall.SIGCHLD && !fromKeyboard(c) {
+			if c.Signal != syscall.SIGCHLD && !shared(c, h.Terminal) {
 				_ = proc.SignalChild(supervisor, c.Signal)
 			}
 		}

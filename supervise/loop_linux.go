@@ -115,7 +115,7 @@ func (s *supervisor) onSignals() {
 			s.reap()
 		case ends(c.Signal):
 			s.onEnding(c)
-		case s.server > 0 && !fromKeyboard(c):
+		case s.server > 0 && !shared(c, s.hand.Terminal):
 			_ = proc.SignalChild(s.server, c.Signal)
 		}
 	}
@@ -128,7 +128,7 @@ const twice = 2 * time.Second
 // it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
 // the session is ending, another signal on a terminal means not to wait any longer.
 func (s *supervisor) onEnding(c proc.Caught) {
-	if fromKeyboard(c) && s.machine.State < teardown.Ending {
+	if shared(c, s.hand.Terminal) && s.machine.State < teardown.Ending {
 		first := time.Since(s.interrupted) > twice
 		s.interrupted = time.Now()
 		if first {
@@ -282,8 +282,9 @@ func (s *supervisor) finish() int {
 		members, kept, _ = s.scope.Members()
 		survivors = s.scope.Survivors(members)
 	}
+	leaked := len(survivors) > 0 || s.unseen(kept)
 	s.removeLeaf(kept)
-	s.closeRecord(len(survivors))
+	s.closeRecord(leaked)
 	for _, src := range s.watch.wait(0) {
 		s.blame(src)
 	}
@@ -291,14 +292,23 @@ func (s *supervisor) finish() int {
 		// The server itself would not die: its code is not known.
 		s.code = ExitFailure
 	}
-	s.logEnd(survivors, kept)
+	s.logEnd(survivors, kept, leaked)
 	return s.code
 }
 
+// unseen reports whether children are left that cannot be listed (no /proc).
+func (s *supervisor) unseen(kept []proc.Stat) bool {
+	if s.clear || len(kept)+len(s.scope.Foreign) > 0 {
+		return false
+	}
+	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
+	return left
+}
+
 // logEnd writes the one closing event of a session.
-func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat) {
+func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat, leaked bool) {
 	ev := s.log.Info()
-	if len(survivors) > 0 {
+	if leaked {
 		ev = s.log.Error()
 	}
 	if ev == nil {
@@ -319,7 +329,7 @@ func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat) {
 	if began.IsZero() {
 		began = now
 	}
-	ev.Str("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", len(survivors) > 0).
+	ev.Str("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", leaked).
 		Array("kept", keptPIDs).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(began))).Msg("session ended")
 }

@@ -48,10 +48,10 @@ func (s *supervisor) identity(pid int) proc.ID {
 }
 
 // closeRecord removes the record, or leaves it for a reaper when somebody survived.
-func (s *supervisor) closeRecord(survivors int) {
+func (s *supervisor) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:
-	case survivors > 0:
+	case leaked:
 		s.writeRecord(session.StateSurvived)
 		s.lease.Release()
 	default:

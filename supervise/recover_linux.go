@@ -28,7 +28,7 @@ func Recover(opts Options, hand Handover) (int, error) {
 	dir, recorded := s.findRecord()
 	s.findLeaf()
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { s.noteServer(pid, ws) })
-	if dir != "" && !recorded && (!left || s.onlyOthers()) {
+	if dir != "" && !recorded && s.scope.Leaf == nil && (!left || s.onlyOthers()) {
 		// The supervisor had closed the session; the exit code that looked like a crash was the server's own.
 		return hand.Status, nil
 	}
@@ -71,12 +71,14 @@ func (s *supervisor) findRecord() (dir string, recorded bool) {
 	}
 	r, err := session.Read(dir, s.hand.ID)
 	if err != nil {
-		return dir, !errors.Is(err, unix.ENOENT)
+		// The lock is made first and removed last.
+		_, lockErr := session.Held(dir, s.hand.ID)
+		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
 	}
 	s.record = r
 	// A child of ours is told by waiting for it. Until then its pid is its own.
 	if st, err := s.reader.Stat(r.Server.PID); err == nil && st.ID == r.Server && st.PPID == os.Getpid() {
-		s.server = r.Server.PID
+		s.server, s.scope.Server = r.Server.PID, r.Server.PID
 	}
 	return dir, true
 }

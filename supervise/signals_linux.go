@@ -44,8 +44,8 @@ func ends(n syscall.Signal) bool {
 	return false
 }
 
-// fromKeyboard reports whether the terminal sent a signal to its whole foreground group: there the server has it
-// already, and so has each of our processes.
-func fromKeyboard(c proc.Caught) bool {
-	return c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
+// shared reports whether the server has a signal already: on a terminal it is in the same foreground group as we are,
+// and the keyboard signals reach the whole of it.
+func shared(c proc.Caught, terminal bool) bool {
+	return terminal && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
 }

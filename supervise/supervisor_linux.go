@@ -91,7 +91,7 @@ func newSupervisor(opts Options, hand Handover) (*supervisor, error) {
 	s.machine.Grace = teardown.Grace{EOF: opts.EOFGrace, Term: opts.TermGrace, Kill: opts.KillTimeout}
 	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
 	if hand.Anchor == 0 {
-		s.scope.Foreign = hand.Foreign
+		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
 	}
 	log, out, err := openLog(opts.Log)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *supervisor) start() (int, error) {
 	if err != nil {
 		return startCode(err), fmt.Errorf("start %s: %w", path, err)
 	}
-	s.server = pid
+	s.server, s.scope.Server = pid, pid
 	s.watch.addStreams()
 	s.writeRecord(session.StateRunning)
 	return 0, nil

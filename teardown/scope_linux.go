@@ -23,14 +23,21 @@ type Scope struct {
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
 	// Foreign are children that Root had before the session: what a shell started before it executed mcp-tether in its
-	// own place. Neither they nor what is below them belong to it.
+	// own place. Neither they nor what is below them belong to it. An orphan that falls to Root may be theirs as well
+	// then: it belongs to the session only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
+	// Server is the child that the session started, and Mark the assignment in its environment; both matter only beside
+	// foreign children.
+	Server int
+	Mark   string
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
 
 	reader proc.Reader
 	kept   map[proc.ID]bool
 	asked  map[proc.ID]bool
+	// foreign are those seen below a foreign child.
+	foreign map[proc.ID]bool
 }
 
 // Members lists the living processes of the session, without those to keep, and the ones to keep: what was marked, and
@@ -41,11 +48,13 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	below, foreign := map[int]bool{}, map[int]bool{}
 	for _, p := range found {
 		switch {
-		case foreign[p.PPID] || slices.Contains(s.Foreign, p.ID):
+		case foreign[p.PPID] || s.isForeign(p):
 			foreign[p.PID] = true
+			s.setForeign(p.ID)
 		case p.Dead():
 		case below[p.PPID] || s.keeps(p):
 			below[p.PID] = true
+			s.remember(p.ID)
 			kept = append(kept, p)
 		default:
 			members = append(members, p)
@@ -84,11 +93,39 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if !s.reader.HasEnv(p.PID, KeepMark) && !s.matchesKeep(p) {
 		return false
 	}
+	s.remember(p.ID)
+	return true
+}
+
+// remember that a process is kept, also when its parent is gone later.
+func (s *Scope) remember(id proc.ID) {
 	if s.kept == nil {
 		s.kept = map[proc.ID]bool{}
 	}
-	s.kept[p.ID] = true
-	return true
+	s.kept[id] = true
+}
+
+// isForeign reports whether a process was there before the session, or is an orphan that cannot be told from one that
+// belongs to such.
+func (s *Scope) isForeign(p proc.Stat) bool {
+	if len(s.Foreign) == 0 {
+		return false
+	}
+	if s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) {
+		return true
+	}
+	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
+		return false
+	}
+	return !s.reader.HasEnv(p.PID, s.Mark)
+}
+
+// setForeign remembers a foreign process, also when its parent is gone later.
+func (s *Scope) setForeign(id proc.ID) {
+	if s.foreign == nil {
+		s.foreign = map[proc.ID]bool{}
+	}
+	s.foreign[id] = true
 }
 
 func (s *Scope) matchesKeep(p proc.Stat) bool {

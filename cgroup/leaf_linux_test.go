@@ -1,0 +1,351 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
+const patience = 30 * time.Second
+
+// need skips a test that lacks something, unless skips are forbidden.
+func need(t *testing.T, ok bool, what string) {
+	t.Helper()
+	if ok {
+		return
+	}
+	if os.Getenv("MCP_TETHER_NO_SKIP") != "" {
+		t.Fatalf("this needs %s, and skips are forbidden", what)
+	}
+	t.Skipf("this needs %s", what)
+}
+
+// parent is the own cgroup, below which the tests make theirs.
+func parent(t *testing.T) string {
+	t.Helper()
+	dir, err := OwnDir()
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	return dir
+}
+
+// newLeaf makes a leaf that is gone after the test, whatever it has left in it.
+func newLeaf(t *testing.T) *Leaf {
+	t.Helper()
+	l, err := Create(parent(t), fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Kill()
+		l.awaitEmpty(t)
+		if err := l.removed(); err != nil {
+			t.Error(err)
+		}
+		l.Close()
+	})
+	return l
+}
+
+// removed tries again while the kernel lets go of a process that was reaped a moment ago.
+func (l *Leaf) removed() error {
+	err := l.Remove()
+	for deadline := time.Now().Add(patience); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); {
+		err = l.Remove()
+	}
+	return err
+}
+
+// awaitEmpty waits on cgroup.events, which polls POLLPRI when "populated" changes.
+func (l *Leaf) awaitEmpty(t *testing.T) {
+	t.Helper()
+	fd, err := unix.Open(l.Dir+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // gone
+	}
+	defer unix.Close(fd)
+	for deadline := time.Now().Add(patience); ; {
+		var b [64]byte
+		_, _ = unix.Pread(fd, b[:], 0)
+		if full, err := l.Populated(); err != nil || !full {
+			return
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			t.Fatalf("%s is still populated", l.Dir)
+		}
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, int(left.Milliseconds()))
+	}
+}
+
+// cat is a process in the leaf that rests until its standard input ends or it is killed.
+type cat struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out io.Reader
+}
+
+func (l *Leaf) start(t *testing.T) *cat {
+	t.Helper()
+	cmd := exec.Command("cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: cgroupFD(t, l.Dir)}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start in %s: %v", l.Dir, err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	return &cat{cmd, in, out}
+}
+
+func cgroupFD(t *testing.T, dir string) int {
+	t.Helper()
+	l, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l.FD()
+}
+
+// ended waits for the process and says how it ended.
+func (c *cat) ended(t *testing.T) string {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, c.out); err != nil {
+		t.Error(err)
+	}
+	_ = c.cmd.Wait()
+	return c.cmd.ProcessState.String()
+}
+
+func TestLeaf(t *testing.T) {
+	l := newLeaf(t)
+	populated(t, l, false)
+	a, b := l.start(t), l.start(t)
+	populated(t, l, true)
+	pids, err := l.Procs()
+	slices.Sort(pids)
+	want := []int{a.cmd.Process.Pid, b.cmd.Process.Pid}
+	slices.Sort(want)
+	if err != nil || !slices.Equal(pids, want) {
+		t.Errorf("procs %v, %v; want %v", pids, err, want)
+	}
+	for _, c := range []*cat{a, b} {
+		if !l.Has(c.cmd.Process.Pid) {
+			t.Errorf("%d is not said to be inside", c.cmd.Process.Pid)
+		}
+	}
+	if err := l.Remove(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("removed with processes: %v, want EBUSY", err)
+	}
+	a.in.Close()
+	if got := a.ended(t); got != "exit status 0" {
+		t.Errorf("a: %s", got)
+	}
+	populated(t, l, true)
+	if err := l.Kill(); err != nil {
+		t.Error(err)
+	}
+	if got := b.ended(t); got != "signal: killed" {
+		t.Errorf("b: %s", got)
+	}
+	l.awaitEmpty(t)
+	populated(t, l, false)
+	if err := l.removed(); err != nil {
+		t.Error(err)
+	}
+	populated(t, l, false) // gone is empty
+	if err := l.Remove(); err != nil {
+		t.Errorf("removed twice: %v", err)
+	}
+}
+
+func populated(t *testing.T, l *Leaf, want bool) {
+	t.Helper()
+	if got, err := l.Populated(); got != want || err != nil {
+		t.Errorf("populated %v, %v; want %v", got, err, want)
+	}
+}
+
+// A server may make cgroups of its own below its leaf: what is in them belongs to it, and they go with it.
+func TestLeafNested(t *testing.T) {
+	l := newLeaf(t)
+	inner := &Leaf{Dir: l.Dir + "/a/b"}
+	for _, dir := range []string{"/a", "/a/b", "/a/c", "/d"} {
+		if err := os.Mkdir(l.Dir+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := inner.start(t)
+	pid := c.cmd.Process.Pid
+	populated(t, l, true)
+	if !l.Has(pid) || !inner.Has(pid) {
+		t.Error("the inner process is not said to be inside")
+	}
+	if pids, err := l.Procs(); err != nil || !slices.Equal(pids, []int{pid}) {
+		t.Errorf("procs %v, %v; want %d", pids, err, pid)
+	}
+	if err := l.Kill(); err != nil {
+		t.Error(err)
+	}
+	if got := c.ended(t); got != "signal: killed" {
+		t.Error(got)
+	}
+	l.awaitEmpty(t)
+	if err := l.removed(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+func TestLeafHasOnlyItsOwn(t *testing.T) {
+	l := newLeaf(t)
+	longer, err := Create(parent(t), l.Dir[len(parent(t))+1:]+"0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = longer.Kill()
+		longer.awaitEmpty(t)
+		if err := longer.removed(); err != nil {
+			t.Error(err)
+		}
+		longer.Close()
+	})
+	c := longer.start(t)
+	if l.Has(c.cmd.Process.Pid) || l.Has(os.Getpid()) || l.Has(1) || l.Has(1<<30) {
+		t.Error("has a process of another cgroup, or nobody")
+	}
+}
+
+// A process that moves itself, as where clone3 is refused; and out again.
+func TestLeafMove(t *testing.T) {
+	l := newLeaf(t)
+	fd, err := l.OpenProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	procs := os.NewFile(uintptr(fd), "cgroup.procs")
+	defer procs.Close()
+	cmd := exec.Command("/bin/sh", "-c", "echo 0 >&3 && exec 3>&- && echo moved && exec cat >/dev/null")
+	cmd.ExtraFiles = []*os.File{procs}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = cmd.Wait()
+	}()
+	var word [6]byte
+	if _, err := io.ReadFull(out, word[:]); err != nil || string(word[:]) != "moved\n" {
+		t.Fatalf("%q, %v", word, err)
+	}
+	if !l.Has(cmd.Process.Pid) {
+		t.Error("it is not inside")
+	}
+	if err := l.Expel(cmd.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	if l.Has(cmd.Process.Pid) {
+		t.Error("it is still inside")
+	}
+	populated(t, l, false)
+}
+
+// What is frozen can be listed to the last, and killed.
+func TestLeafFreeze(t *testing.T) {
+	l := newLeaf(t)
+	c := l.start(t)
+	if err := l.Freeze(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ended(t); got != "signal: killed" {
+		t.Error(got)
+	}
+	if err := l.Freeze(false); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCreateErrors(t *testing.T) {
+	l := newLeaf(t)
+	name := l.Dir[len(parent(t))+1:]
+	if _, err := Create(parent(t), name); !errors.Is(err, unix.EEXIST) {
+		t.Errorf("a name that is taken: %v, want EEXIST", err)
+	}
+	if _, err := Create(l.Dir+"/none", "x"); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("without a parent: %v, want ENOENT", err)
+	}
+	if _, err := Open(l.Dir + "/none"); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("open none: %v, want ENOENT", err)
+	}
+	if _, err := Open(l.Dir + "/cgroup.procs"); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("open a file: %v, want ENOTDIR", err)
+	}
+	if got := (*Leaf)(nil).FD(); got != -1 {
+		t.Errorf("descriptor of no leaf: %d", got)
+	}
+}
+
+// In the child of a threaded cgroup nothing can be put: such a leaf is refused at once and leaves no directory.
+func TestCreateBelowThreaded(t *testing.T) {
+	l := newLeaf(t)
+	threaded := l.Dir + "/threaded"
+	if err := os.Mkdir(threaded, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := os.WriteFile(threaded+"/cgroup.type", []byte("threaded"), 0)
+	need(t, err == nil, fmt.Sprintf("threaded cgroups (%v)", err))
+	if _, err := Create(threaded, "x"); !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Errorf("%v, want EOPNOTSUPP", err)
+	}
+	if _, err := os.Stat(threaded + "/x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// The directory that was found is the one that the kernel lists us in.
+func TestOwnDir(t *testing.T) {
+	b, err := os.ReadFile(parent(t) + "/cgroup.procs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(strings.Fields(string(b)), strconv.Itoa(os.Getpid())) {
+		t.Errorf("%s does not list %d", parent(t), os.Getpid())
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The rules of the house that a compiler does not enforce.
+
+// floors says which package stands on which: imports point down, never up and never to a neighbour.
+func floors() map[string]int {
+	return map[string]int{
+		".":         3,
+		"supervise": 2, "reap": 2,
+		"session": 1, "teardown": 1,
+		"proc": 0, "cgroup": 0, "container": 0, "mcp": 0,
+	}
+}
+
+// libraries says which packages alone may import a library. What stands below supervise and reap returns errors and
+// neither logs nor prints.
+func libraries() map[string][]string {
+	return map[string][]string{
+		"github.com/urfave/cli":      {"."},
+		"github.com/rs/zerolog":      {".", "supervise"},
+		"github.com/shirou/gopsutil": {"reap"},
+	}
+}
+
+// variables are the package-level ones that are no errors, each with its reason.
+func variables() map[string]string {
+	const table = "a table that nobody writes to"
+	return map[string]string{
+		"version":             "set by the linker",
+		"proc.execRan":        "written before the runtime starts",
+		"proc.execMask":       "written before the runtime starts",
+		"proc.execIgnored":    "written before the runtime starts",
+		"proc.execClosed":     "written before the runtime starts",
+		"proc.execFilesCur":   "written before the runtime starts",
+		"proc.execFilesMax":   "written before the runtime starts",
+		"proc.signalPipe":     "for the signal handler, which has no other place to look",
+		"proc.launchers":      table,
+		"reap.configFiles":    table,
+		"reap.runners":        table,
+		"reap.valueFlags":     table,
+		"session.secretWords": table,
+		"supervise.switches":  table,
+		"teardown.table":      table,
+	}
+}
+
+// source is one Go file of the product; tests and tools are not.
+type source struct {
+	name, dir string // dir relative to the root
+	file      *ast.File
+	fset      *token.FileSet
+}
+
+func product(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	fset := token.NewFileSet()
+	for dir := range floors() {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, source{name, dir, file, fset})
+		}
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d files were found", len(out))
+	}
+	return out
+}
+
+func (s source) at(n ast.Node) token.Position { return s.fset.Position(n.Pos()) }
+
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range product(t) {
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path == "C" || path == "unsafe" && s.dir != "proc" {
+				t.Errorf("%s: import of %s", s.at(spec), path)
+			}
+			for library, in := range libraries() {
+				if strings.HasPrefix(path, library) && !slices.Contains(in, s.dir) {
+					t.Errorf("%s: %s belongs in %v", s.at(spec), path, in)
+				}
+			}
+			room, ours := strings.CutPrefix(path, "mcp-tether/")
+			if !ours {
+				continue
+			}
+			if floor, known := floors()[room]; !known || floor >= floors()[s.dir] {
+				t.Errorf("%s: %s must not import %s", s.at(spec), s.dir, room)
+			}
+		}
+	}
+}
+
+// Every directory with Go files is a room that has its floor, or a tool or test.
+func TestEveryPackageHasItsFloor(t *testing.T) {
+	outside := []string{"e2e", "e2e/fixture", "scripts/bench", "scripts/demo"}
+	walk(t, func(name string) {
+		dir := filepath.Dir(name)
+		if _, known := floors()[dir]; filepath.Ext(name) == ".go" && !known && !slices.Contains(outside, dir) {
+			t.Errorf("%s: no floor is given for %s", name, dir)
+		}
+	})
+}
+
+// The kernel's files are read in two packages only, where errors are told apart in one place.
+func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
+	kernel := regexp.MustCompile(`^/(proc|sys)(/|$)`)
+	for _, s := range product(t) {
+		if s.dir == "proc" || s.dir == "cgroup" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			if text, err := strconv.Unquote(lit.Value); err == nil && kernel.MatchString(text) {
+				t.Errorf("%s: %s belongs in proc or cgroup", s.at(lit), lit.Value)
+			}
+			return true
+		})
+	}
+}
+
+func TestNoInitFunctions(t *testing.T) {
+	for _, s := range product(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: init function", s.at(f))
+			}
+		}
+	}
+}
+
+func TestNoPackageState(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range product(t) {
+		for _, d := range s.file.Decls {
+			decl, ok := d.(*ast.GenDecl)
+			if !ok || decl.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range decl.Specs {
+				v := spec.(*ast.ValueSpec)
+				for i, name := range v.Names {
+					full := strings.TrimPrefix(s.dir+"."+name.Name, "..")
+					used[full] = true
+					if name.Name == "_" || variables()[full] != "" || i < len(v.Values) && makesError(v.Values[i]) {
+						continue
+					}
+					t.Errorf("%s: package-level variable %s", s.at(name), full)
+				}
+			}
+		}
+	}
+	for name := range variables() {
+		if !used[name] {
+			t.Errorf("exception %s is not needed any more", name)
+		}
+	}
+}
+
+func makesError(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := f.X.(*ast.Ident)
+	return ok && (x.Name == "errors" && f.Sel.Name == "New" || x.Name == "fmt" && f.Sel.Name == "Errorf")
+}
+
+// A table stays as it was written: nothing in its package assigns to it.
+func TestTablesAreNotWritten(t *testing.T) {
+	for _, s := range product(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			var written []ast.Expr
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if n.Tok != token.DEFINE {
+					written = n.Lhs
+				}
+			case *ast.IncDecStmt:
+				written = []ast.Expr{n.X}
+			}
+			for _, e := range written {
+				if name := s.dir + "." + root(e); strings.HasPrefix(variables()[name], "a table") {
+					t.Errorf("%s: %s is written to", s.at(e), name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// root is the variable that an expression such as a[i].f is a part of.
+func root(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.IndexExpr:
+		return root(e.X)
+	}
+	return ""
+}
+
+// walk visits every file that is, or is about to be, part of the repository.
+func walk(t *testing.T, visit func(name string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "node_modules"}, d.Name()):
+			return filepath.SkipDir
+		case d.Type().IsRegular():
+			visit(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever builds this chooses where packages come from: no text names a registry's host, nor the place where it was
+// written.
+func TestTextsNameNoRegistryNorMachine(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In pieces, or this file would be the first to be found.
+	registries := []string{
+		"registry" + ".npmjs.org", "registry" + ".yarnpkg.com", "proxy" + ".golang.org", "sum" + ".golang.org", "pypi" + ".org",
+		"files" + ".pythonhosted.org", "deb" + ".debian.org", "security" + ".debian.org", "registry-1" + ".docker.io",
+	}
+	walk(t, func(name string) {
+		if filepath.Ext(name) == ".test" || filepath.Ext(name) == ".out" {
+			return
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		text := string(b)
+		for _, r := range registries {
+			if strings.Contains(text, r) {
+				t.Errorf("%s names %s", name, r)
+			}
+		}
+		// A short directory such as /src may be meant in general.
+		if strings.Count(here, "/") > 1 && strings.Contains(text, here+"/") {
+			t.Errorf("%s names %s", name, here)
+		}
+		if filepath.Base(name) == "package-lock.json" && strings.Contains(text, `"resolved"`) {
+			t.Errorf("%s says where packages are fetched from", name)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// catchAll is a role: it catches every signal that it may, has the kernel send it SIGIO, and tells what arrives until
+// SIGTERM does.
+func catchAll() {
+	fd, err := Catch(^uint64(0) &^ SignalBit(syscall.SIGCHLD))
+	if err != nil {
+		fail(err.Error())
+	}
+	if err := kernelSignal(); err != nil {
+		fail(err.Error())
+	}
+	report("catch")
+	var got []Caught
+	for {
+		if err := AwaitInput(-1, fd); err != nil {
+			fail(err.Error())
+		}
+		got = ReadCaught(fd, got[:0])
+		for _, c := range got {
+			_, _ = unix.Write(lifelineFD, fmt.Appendf(nil, "kernel=%v %d\n", c.FromKernel, c.Signal))
+			if c.Signal == syscall.SIGTERM {
+				return
+			}
+		}
+	}
+}
+
+// kernelSignal has the kernel itself send SIGIO, as a terminal would send SIGINT to its group.
+func kernelSignal() error {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETOWN, os.Getpid()); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETFL, unix.O_ASYNC); err != nil {
+		return err
+	}
+	_, err := unix.Write(p[1], []byte("x"))
+	return err
+}
+
+// Every catchable signal arrives once for each time it is sent alone, in order, and says who sent it.
+func TestCatch(t *testing.T) {
+	k := startKin(t, "catch", 1, nil)
+	if got := k.line(); got != fmt.Sprintf("kernel=true %d\n", syscall.SIGIO) {
+		t.Errorf("first %q, want SIGIO from the kernel", got)
+	}
+	for n := syscall.Signal(1); n <= LastSignal; n++ {
+		if !Catchable(n) || n == syscall.SIGTERM || n == syscall.SIGCHLD {
+			continue
+		}
+		for range 2 {
+			if err := unix.Kill(k.pid, n); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := k.line(), fmt.Sprintf("kernel=false %d\n", n); got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	}
+	// Real-time signals queue; none is lost, and ReadCaught takes more than one read holds.
+	const many = 400
+	for range many {
+		if err := unix.Kill(k.pid, 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range many {
+		if got := k.line(); got != "kernel=false 50\n" {
+			t.Fatalf("%d: %q", i, got)
+		}
+	}
+	if err := unix.Kill(k.pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	k.line()
+	k.dead()
+	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+		t.Errorf("exit code %d", ExitCode(ws))
+	}
+}
+
+func TestCatchable(t *testing.T) {
+	never := []syscall.Signal{
+		syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGURG, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
+		syscall.SIGTRAP, syscall.SIGSYS, 32, 33, 34,
+	}
+	for n := syscall.Signal(-1); n <= LastSignal+1; n++ {
+		want := n >= 1 && n <= 64 && !slices.Contains(never, n)
+		if got := Catchable(n); got != want {
+			t.Errorf("signal %d: %v", n, got)
+		}
+	}
+}
+
+func TestIgnore(t *testing.T) {
+	k := startKin(t, "ignore", 1, nil)
+	for _, sig := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGHUP} {
+		if err := unix.Kill(k.pid, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.stdin.Close()
+	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+		t.Errorf("exit code %d", ExitCode(ws))
+	}
+}

@@ -1,0 +1,132 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSignalReachesItsProcess(t *testing.T) {
+	k := startKin(t, "rest", 1, nil)
+	var r Reader
+	s, err := r.Stat(k.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Signal(s.ID, 0); err != nil {
+		t.Errorf("ask: %v", err)
+	}
+	if err := r.Signal(s.ID, syscall.SIGTERM, syscall.SIGCONT); err != nil && !errors.Is(err, ErrGone) {
+		t.Errorf("end: %v", err)
+	}
+	awaitExit(t, k.pid)
+	if ended, err := HasExited(k.pid); !ended || err != nil {
+		t.Errorf("ended %v, %v", ended, err)
+	}
+	// A zombie keeps its pid and start time, but there is nobody to signal.
+	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, ErrGone) {
+		t.Errorf("signal to a zombie: %v, want ErrGone", err)
+	}
+	if ws := wait(t, k.pid); ExitCode(ws) != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d", ExitCode(ws))
+	}
+	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, ErrGone) {
+		t.Errorf("signal to nobody: %v, want ErrGone", err)
+	}
+}
+
+// An identity whose start time is not that of the process is somebody else's.
+func TestSignalSparesAnotherStartTime(t *testing.T) {
+	k := startKin(t, "echo", 1, nil)
+	var r Reader
+	s, err := r.Stat(k.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range []uint64{0, s.Start - 1, s.Start + 1} {
+		if err := r.Signal(ID{k.pid, start}, syscall.SIGKILL); !errors.Is(err, ErrGone) {
+			t.Errorf("start %d for %d: %v, want ErrGone", start, s.Start, err)
+		}
+		if err := r.signalByPID(ID{k.pid, start}, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+			t.Errorf("without pidfd: %v, want ErrGone", err)
+		}
+	}
+	k.answers()
+}
+
+// answers makes sure that an "echo" has not been killed: a pending SIGKILL would keep it from answering.
+func (k *kin) answers() {
+	k.t.Helper()
+	if _, err := k.stdin.WriteString("still 1\n"); err != nil {
+		k.t.Fatal(err)
+	}
+	if got := k.await(); got != 1 {
+		k.t.Fatalf("answered %d", got)
+	}
+	k.pids = k.pids[:len(k.pids)-1]
+}
+
+func TestSignalRefusesInitAndItself(t *testing.T) {
+	var r Reader
+	own, err := r.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []ID{own.ID, {1, 0}, {0, 0}, {-1, 0}, {-os.Getpid(), own.Start}} {
+		if err := r.Signal(id, syscall.SIGKILL); err == nil || errors.Is(err, ErrGone) {
+			t.Errorf("%v: %v, want a refusal", id, err)
+		}
+	}
+	for _, pid := range []int{1, 0, -1} {
+		if err := SignalChild(pid, syscall.SIGKILL); err == nil {
+			t.Errorf("child %d was not refused", pid)
+		}
+	}
+}
+
+// A process of another user is not gone: it is out of reach.
+func TestSignalAnotherUser(t *testing.T) {
+	need(t, os.Getuid() == 0, "root")
+	k := startKin(t, "signal-root", 1, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	if pid := k.pids[0]; pid != k.pid {
+		t.Fatal(pid)
+	}
+	k.dead()
+	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+		t.Errorf("exit code %d", ExitCode(ws))
+	}
+}
+
+// signalRoot runs as nobody and tries to signal the test, its parent.
+func signalRoot() {
+	report("signal-root")
+	var r Reader
+	s, err := r.Stat(os.Getppid())
+	if err != nil {
+		fail(err.Error())
+	}
+	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, unix.EPERM) || errors.Is(err, ErrGone) {
+		fail("signal to a process of root: " + err.Error())
+	}
+	if err := r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
+		fail("without pidfd: " + err.Error())
+	}
+}
+
+// wait reaps a child.
+func wait(t *testing.T, pid int) unix.WaitStatus {
+	t.Helper()
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
+		if err == nil {
+			return ws
+		}
+		if err != unix.EINTR {
+			t.Fatalf("wait for %d: %v", pid, err)
+		}
+	}
+}

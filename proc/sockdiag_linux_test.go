@@ -1,0 +1,114 @@
+package proc
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// answer builds what the kernel sends about socket 7.
+func answer(attributes ...[]byte) []byte {
+	ne := binary.NativeEndian
+	b := make([]byte, unix.SizeofNlMsghdr+sizeofUnixDiagMsg)
+	ne.PutUint16(b[4:], sockDiagByFamily)
+	ne.PutUint32(b[unix.SizeofNlMsghdr+4:], 7)
+	for _, a := range attributes {
+		b = append(b, a...)
+	}
+	ne.PutUint32(b, uint32(len(b)))
+	return b
+}
+
+func attribute(kind uint16, value ...byte) []byte {
+	ne := binary.NativeEndian
+	b := make([]byte, 4, 8)
+	ne.PutUint16(b, uint16(4+len(value)))
+	ne.PutUint16(b[2:], kind)
+	b = append(b, value...)
+	for len(b)%4 != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func number32(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
+
+func TestParsePeer(t *testing.T) {
+	for name, c := range map[string]struct {
+		b    []byte
+		want uint32
+	}{
+		"a peer":               {answer(attribute(unixDiagPeer, number32(99)...)), 99},
+		"a closed peer":        {answer(attribute(unixDiagPeer, number32(0)...)), 0},
+		"after others":         {answer(attribute(0, 'n', 'a', 'm'), attribute(5, 1), attribute(unixDiagPeer, number32(8)...)), 8},
+		"the largest inode":    {answer(attribute(unixDiagPeer, number32(1<<32-1)...)), 1<<32 - 1},
+		"more than the answer": {append(answer(attribute(unixDiagPeer, number32(3)...)), 1, 2, 3), 3},
+	} {
+		if got, err := parsePeer(c.b, 7); err != nil || got != c.want {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+}
+
+// Only an answer about this very socket that names a peer says anything; 0 would read as closed.
+func TestParsePeerRefuses(t *testing.T) {
+	good := answer(attribute(unixDiagPeer, number32(99)...))
+	other := answer(attribute(unixDiagPeer, number32(99)...))
+	binary.NativeEndian.PutUint32(other[unix.SizeofNlMsghdr+4:], 8)
+	long := answer(attribute(unixDiagPeer, number32(99)...))
+	binary.NativeEndian.PutUint32(long, 4096)
+	for name, b := range map[string][]byte{
+		"nothing":              nil,
+		"half a header":        good[:8],
+		"no socket":            good[:unix.SizeofNlMsghdr],
+		"no attributes":        answer(),
+		"another socket":       other,
+		"cut short":            good[:len(good)-1],
+		"longer than it is":    long,
+		"peer of two bytes":    answer(attribute(unixDiagPeer, 1, 2)),
+		"attribute too long":   answer([]byte{255, 255, 2, 0}),
+		"attribute of nothing": answer([]byte{0, 0, 2, 0, 0, 0, 0, 0}),
+	} {
+		if peer, err := parsePeer(b, 7); err == nil {
+			t.Errorf("%s: peer %d", name, peer)
+		}
+	}
+}
+
+func TestParsePeerError(t *testing.T) {
+	b := make([]byte, unix.SizeofNlMsghdr+4)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.NLMSG_ERROR)
+	binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr:], uint32(0xffffffff-uint32(unix.ENOENT)+1))
+	if _, err := parsePeer(b, 7); !errors.Is(err, unix.ENOENT) {
+		t.Error(err)
+	}
+	if _, err := parsePeer(b[:unix.SizeofNlMsghdr], 7); err == nil {
+		t.Error("an error without number is none")
+	}
+}
+
+// No such socket: that is no closed peer.
+func TestUnixPeerUnknown(t *testing.T) {
+	if peer, err := unixPeer(1<<32 - 2); err == nil {
+		t.Errorf("peer %d of a socket that there is not", peer)
+	}
+}
+
+func FuzzParsePeer(f *testing.F) {
+	f.Add(answer(attribute(unixDiagPeer, number32(99)...)))
+	f.Add(answer(attribute(0, 'x'), attribute(unixDiagPeer, number32(0)...)))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, err := parsePeer(b, 7)
+		if err != nil {
+			return
+		}
+		ne := binary.NativeEndian
+		if len(b) < unix.SizeofNlMsghdr+sizeofUnixDiagMsg+8 || ne.Uint32(b[unix.SizeofNlMsghdr+4:]) != 7 || ne.Uint16(b[4:]) == unix.NLMSG_ERROR {
+			t.Fatalf("%v was taken for an answer about socket 7", b)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func pidsOf(list []Stat) []int {
+	var out []int
+	for _, s := range list {
+		out = append(out, s.PID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// familySize is how many report in the role "family": itself, two children (one by another thread), one that rests
+// below a third, that third, and the daemon's child.
+const familySize = 6
+
+func TestDescendantsAgree(t *testing.T) {
+	subreaper(t)
+	k := startKin(t, "family", familySize, nil)
+	want := slices.Clone(k.pids)
+	slices.Sort(want)
+	var r Reader
+	byList, err := r.Descendants(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byScan, err := r.descendantsByScan(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The daemon's parent is a zombie that nobody has reaped; both ways see it.
+	list, scan := pidsOf(byList), pidsOf(byScan)
+	if !slices.Equal(list, scan) {
+		t.Errorf("children files give %v, the table gives %v", list, scan)
+	}
+	if got := pidsOf(slices.DeleteFunc(slices.Clone(byList), Stat.Dead)); !slices.Equal(got, want) {
+		t.Errorf("living descendants %v, want %v", got, want)
+	}
+	for _, found := range [][]Stat{byList, byScan} {
+		parentsFirst(t, found)
+	}
+}
+
+func parentsFirst(t *testing.T, list []Stat) {
+	t.Helper()
+	seen := map[int]bool{os.Getpid(): true}
+	for _, s := range list {
+		if !seen[s.PPID] {
+			t.Errorf("%d comes before its parent %d", s.PID, s.PPID)
+		}
+		seen[s.PID] = true
+	}
+}
+
+// The negative control: without a subreaper above it, a daemon falls out of the tree.
+func TestDescendantsLoseDaemonWithoutSubreaper(t *testing.T) {
+	var adopts int32
+	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptrOf(&adopts), 0, 0, 0); err != nil || adopts != 0 {
+		t.Fatalf("the test is a subreaper: %d, %v", adopts, err)
+	}
+	k := startKin(t, "daemon", 1, nil)
+	wait(t, k.pid)
+	var r Reader
+	for name, list := range map[string]func(int) ([]Stat, error){"list": r.Descendants, "scan": r.descendantsByScan} {
+		found, err := list(os.Getpid())
+		if err != nil || slices.Contains(pidsOf(found), k.pids[0]) {
+			t.Errorf("%s: %v holds the daemon %d, %v", name, pidsOf(found), k.pids[0], err)
+		}
+	}
+	if s, err := r.Stat(k.pids[0]); err != nil || s.Dead() {
+		t.Errorf("the daemon is not alive: %+v, %v", s, err)
+	}
+}
+
+// A subtree is listed without its neighbours.
+func TestDescendantsOfOne(t *testing.T) {
+	a, b := startKin(t, "nest", 2, nil), startKin(t, "nest", 2, nil)
+	var r Reader
+	found, err := r.Descendants(a.pid)
+	if err != nil || len(found) != 1 || found[0].PPID != a.pid || slices.Contains(b.pids, found[0].PID) {
+		t.Errorf("below %d (%v): %+v, %v", a.pid, a.pids, found, err)
+	}
+	// Never an error that could be taken for an empty tree that was really there: nobody of that pid has no children.
+	if found, err := r.Descendants(1 << 30); err == nil && len(found) != 0 {
+		t.Errorf("below nobody: %v", found)
+	}
+}
+
+// A process whose first thread has ended shows state Z, and lives.
+func TestProcessWithoutMainThreadIsNotDead(t *testing.T) {
+	k := startKin(t, "headless", 1, nil)
+	var r Reader
+	s, err := r.Stat(k.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Dead() {
+		t.Errorf("state %c with %d threads is taken for dead, but it answers only when it is asked to end", s.State, s.Threads)
+	}
+}
+
+func TestStatOfNobody(t *testing.T) {
+	k := startKin(t, "rest", 1, nil)
+	k.stdin.Close()
+	awaitExit(t, k.pid)
+	var r Reader
+	if s, err := r.Stat(k.pid); err != nil || !s.Dead() {
+		t.Errorf("unreaped: %+v, %v", s, err)
+	}
+	wait(t, k.pid)
+	if s, err := r.Stat(k.pid); !errors.Is(err, ErrGone) {
+		t.Errorf("reaped: %+v, %v; want ErrGone", s, err)
+	}
+	if _, err := OpenPidfd(k.pid); !errors.Is(err, ErrGone) {
+		t.Errorf("pidfd: %v, want ErrGone", err)
+	}
+	if _, err := UID(k.pid); !errors.Is(err, ErrGone) {
+		t.Errorf("owner: %v, want ErrGone", err)
+	}
+}
+
+func TestEnvironAndArgs(t *testing.T) {
+	t.Setenv("MCP_TETHER_TEST_MARK", "1")
+	k := startKin(t, "rest", 1, nil)
+	var r Reader
+	for assignment, want := range map[string]bool{
+		"MCP_TETHER_TEST_MARK=1": true, "MCP_TETHER_TEST_MARK=": false, "MCP_TETHER_TEST_MARK": false,
+		"CP_TETHER_TEST_MARK=1": false, "MCP_TETHER_TEST_MARK=12": false, "": false,
+	} {
+		if got := r.HasEnv(k.pid, assignment); got != want {
+			t.Errorf("%q: %v", assignment, got)
+		}
+	}
+	if got, want := r.Args(k.pid), []string{SelfExe, "role", "rest"}; !slices.Equal(got, want) {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+	if got := r.Args(1 << 30); got != nil {
+		t.Errorf("arguments of nobody: %q", got)
+	}
+}

@@ -1,0 +1,121 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each rung of the ladder, with the directories that are there and the user's.
+func TestDirName(t *testing.T) {
+	for _, c := range []struct {
+		uid       int
+		xdg, ours string // ours: directories, separated by spaces
+		want      string
+	}{
+		{1000, "/run/user/1000", "/run/user/1000", "/run/user/1000/mcp-tether"},
+		{1000, "/x", "/x /run/user/1000", "/x/mcp-tether"},
+		{1000, "/x", "/run/user/1000", "/run/user/1000/mcp-tether"}, // missing, or another's (sudo keeps the variable)
+		{1000, "", "/run/user/1000", "/run/user/1000/mcp-tether"},
+		{1000, "x", "x /run/user/1000", "/run/user/1000/mcp-tether"}, // relative: must be ignored
+		{1000, "", "", "/tmp/mcp-tether-1000"},
+		{1000, "", "/run", "/tmp/mcp-tether-1000"}, // /run is for root alone
+		{0, "", "/run", "/run/mcp-tether"},
+		{0, "", "/run /run/user/0", "/run/user/0/mcp-tether"},
+		{0, "/run/user/1000", "/run", "/run/mcp-tether"},
+		{0, "", "", "/tmp/mcp-tether-0"},
+	} {
+		ours := func(dir string) bool {
+			for d := range strings.FieldsSeq(c.ours) {
+				if d == dir {
+					return true
+				}
+			}
+			return false
+		}
+		if got := dirName(c.uid, c.xdg, ours); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestDir(t *testing.T) {
+	base := t.TempDir()
+	want := base + "/mcp-tether"
+	for range 2 { // made, then found
+		if got, err := Dir(os.Getuid(), base); err != nil || got != want {
+			t.Fatalf("%s, %v; want %s", got, err, want)
+		}
+	}
+	if info, err := os.Stat(want); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestDirRefuses(t *testing.T) {
+	elsewhere := t.TempDir()
+	if err := os.Chmod(elsewhere, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		make func(dir string) error
+		hint string
+	}{
+		"symbolic link":        {func(dir string) error { return os.Symlink(elsewhere, dir) }, "remove it"},
+		"dangling link":        {func(dir string) error { return os.Symlink(elsewhere+"/none", dir) }, "remove it"},
+		"file":                 {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "remove it"},
+		"open to the group":    {func(dir string) error { return os.Mkdir(dir, 0o750) }, "chmod 700"},
+		"open to be passed by": {func(dir string) error { return os.Mkdir(dir, 0o701) }, "chmod 700"},
+		"open to all, sticky": {func(dir string) error {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return err
+			}
+			return os.Chmod(dir, 0o777|os.ModeSticky)
+		}, "chmod 700"},
+	} {
+		base := t.TempDir()
+		if err := c.make(base + "/mcp-tether"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Dir(os.Getuid(), base)
+		if err == nil || got != "" {
+			t.Errorf("%s: %q was accepted", what, got)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.hint) || !strings.Contains(err.Error(), base) {
+			t.Errorf("%s: %v; want a hint to %s", what, err, c.hint)
+		}
+	}
+}
+
+// In a directory of somebody else nothing is kept: they could put records there.
+func TestDirOfAnotherUser(t *testing.T) {
+	need(t, os.Getuid() == 0, "root")
+	const nobody = 65534
+	base := t.TempDir()
+	if err := os.Mkdir(base+"/mcp-tether", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(base+"/mcp-tether", nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Dir(0, base); err == nil || !strings.Contains(err.Error(), "belongs to uid "+strconv.Itoa(nobody)) {
+		t.Errorf("%q, %v", got, err)
+	}
+	// A runtime directory of another user is passed over.
+	other := filepath.Join(t.TempDir(), "runtime")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(other, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if belongsTo(other, 0) || !belongsTo(other, nobody) || belongsTo(other+"/none", 0) {
+		t.Error("the owner of a directory was mistaken")
+	}
+	if got := dirName(0, other, func(dir string) bool { return belongsTo(dir, 0) }); strings.HasPrefix(got, other) {
+		t.Errorf("uses %s", got)
+	}
+}

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// secret is what must not be found in any record.
+const secret = "hunter2"
+
+func TestRedactHides(t *testing.T) {
+	for _, args := range [][]string{
+		{"srv", "--token", secret}, {"srv", "--token=" + secret}, {"srv", "-token", secret}, {"srv", "--api-key", secret},
+		{"srv", "--API_KEY=" + secret}, {"srv", "--password", secret}, {"srv", "--passwd=" + secret}, {"srv", "--client-secret", secret},
+		{"srv", "--auth", secret}, {"srv", "--credentials=" + secret}, {"srv", "--cookie", secret}, {"srv", "--bearer", secret},
+		{"env", "API_KEY=" + secret, "srv"}, {"env", "GITHUB_TOKEN=" + secret, "srv"}, {"env", "github_token=" + secret, "srv"},
+		{"srv", "--header", "Authorization: Bearer " + secret}, {"srv", "-H", "X-Api-Key:" + secret},
+		{"srv", "-H", "authorization:Basic " + secret}, {"srv", "--header=Authorization: Bearer " + secret},
+		{"srv", "--header=X-Auth-Token: " + secret}, {"srv", "-H", "Cookie: sid=" + secret},
+		{"srv", "https://user:" + secret + "@example.org/mcp"}, {"srv", "https://" + secret + "@example.org"},
+		{"srv", "postgres://u:" + secret + "@db:5432/x?sslmode=off"}, {"srv", "--dsn=postgres://u:" + secret + "@db/x"},
+		{"srv", "https://user:p@" + secret + "@example.org/"},
+		{"srv", "https://example.org/mcp?api_key=" + secret}, {"srv", "https://example.org/?a=b&token=" + secret},
+		{"docker", "run", "-e", "API_KEY=" + secret, "image"}, {"docker", "run", "--env=API_KEY=" + secret, "image"},
+		{"docker", "run", "-eAPI_KEY=" + secret, "image"}, {"docker", "run", "-e=API_KEY=" + secret, "image"},
+		{"srv", "--set=mode=fast,token=" + secret}, {"srv", "--token", "-" + secret},
+		{"sh", "-c", "API_KEY=" + secret + " exec srv"}, {"sh", "-c", "A=1 API_KEY=" + secret + " exec srv"},
+		{"sh", "-c", "exec srv --token " + secret}, {"sh", "-c", "exec srv --token=" + secret},
+		{"API_KEY=" + secret},
+	} {
+		if got := strings.Join(Redact(args), " "); strings.Contains(got, secret) {
+			t.Errorf("%q shows %q", args, got)
+		}
+	}
+}
+
+func TestRedactHidesRandomWords(t *testing.T) {
+	for _, word := range []string{
+		"ghp_16C7e42F292c6912E7710c838347Ae178B4a", "sk-proj-4f3A9c0Zk27Lm81Qx", "AKIA2E0A8F3B244C9986", "xoxb-2345678901-abcdEFGH1234",
+		"0123456789abcdef0123456789abcdef01234567", "d41d8cd9-8f00-4b20-a980-0998ecf8427e",
+	} {
+		if got := Redact([]string{"srv", word, "x"}); !slices.Equal(got, []string{"srv", Redacted, "x"}) {
+			t.Errorf("%q gives %q", word, got)
+		}
+	}
+}
+
+// A record is there to be recognised.
+func TestRedactShowsTheOrdinary(t *testing.T) {
+	for _, args := range [][]string{
+		nil, {}, {""}, {"srv", ""}, {"npx", "-y", "@modelcontextprotocol/server-everything"},
+		{"uvx", "mcp-server-filesystem", "/srv/data", "--read-only"}, {"node", "/opt/server/dist/index.js", "--port", "8080"},
+		{"docker", "run", "-i", "--rm", "-e", "LANG=C", "mcp/filesystem:1.2.3", "/projects"}, {"python3", "-m", "mcp_server_git"},
+		{"srv", "https://example.org:8443/mcp?x=1"}, {"sh", "-c", "cd /srv && exec ./server --stdio"}, {"srv", "--name=files", "a=b"},
+		{"srv", "--log-level", "debug", "2026-07-28"}, {"srv", "C:/Users/x"}, {"srv", "me@example.org"}, {"srv", "--", "-"},
+		{"/home/user/very/long/path/to/some/interpreter/binary", "x"}, {"srv", "internationalization_service"}, {"srv", "12345678901234567890"},
+		{"0123456789abcdef0123456789abcdef"},
+	} {
+		if got := Redact(args); !slices.Equal(got, args) {
+			t.Errorf("%q became %q", args, got)
+		}
+	}
+}
+
+// The names of what was hidden stay, the caller's arguments too.
+func TestRedactKeepsNames(t *testing.T) {
+	args := []string{"srv", "--token", "a", "--key=b", "K_SECRET=c", "Authorization: d", "https://u:p@h/x", "--token", "--flag"}
+	before := slices.Clone(args)
+	got := Redact(args)
+	if !slices.Equal(args, before) {
+		t.Errorf("the caller's arguments became %q", args)
+	}
+	for i, want := range []string{"srv", "--token", Redacted, "--key=" + Redacted, "K_SECRET=" + Redacted, "Authorization: " + Redacted, "https://" + Redacted + "@h/x"} {
+		if got[i] != want {
+			t.Errorf("%q became %q, want %q", args[i], got[i], want)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("--token", "x", "y")
+	f.Add("a=b", "://@", "-")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		args := []string{a, b, c}
+		got := Redact(args)
+		if len(got) != len(args) {
+			t.Fatalf("%q became %q", args, got)
+		}
+		if value := "v" + strings.Repeat("9z", 20); strings.Contains(Redact([]string{a, b, "API_TOKEN=" + value})[2], value) {
+			t.Fatalf("after %q, %q a named secret is shown", a, b)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package supervise
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
+const patience = 30 * time.Second
+
+// rawPipe gives a pipe that nothing has made non-blocking, as standard error is inherited.
+func rawPipe(t *testing.T) (r, w int) {
+	t.Helper()
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	return p[0], p[1]
+}
+
+// inTime runs f and fails when it does not return.
+func inTime(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan bool)
+	go func() {
+		f()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s: blocked", what)
+	}
+}
+
+// Nobody reads: events are dropped and nothing waits. Then somebody does: what was kept arrives whole, in order, and the
+// number of the lost ones with it.
+func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
+	r, w := rawPipe(t)
+	s := &sink{fd: w}
+	const events = 4000
+	line := strings.Repeat("x", 500)
+	inTime(t, "write", func() {
+		for i := range events {
+			event := strconv.Itoa(i) + " " + line + "\n"
+			if n, err := s.Write([]byte(event)); n != len(event) || err != nil {
+				t.Errorf("event %d: %d, %v", i, n, err)
+			}
+		}
+	})
+	inTime(t, "flush", s.flush)
+	go func() { // the writer ends when all is read
+		<-s.done
+		unix.Close(w)
+	}()
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	var out []byte
+	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
+	whole := regexp.MustCompile(`(?m)^(\d+) x{500}$`).FindAllSubmatch(out, -1)
+	lost := regexp.MustCompile(`(?m)^mcp-tether: (\d+) log events dropped`).FindAllSubmatch(out, -1)
+	total, last := len(whole), -1
+	for _, m := range whole {
+		n := number(t, m[1])
+		if n <= last {
+			t.Fatalf("event %d after %d", n, last)
+		}
+		last = n
+	}
+	if len(whole) < queueLength || len(lost) == 0 || bytes.Count(out, []byte("\n")) != len(whole)+len(lost) {
+		t.Errorf("%d whole events, %d notes of loss, in %d lines", len(whole), len(lost), bytes.Count(out, []byte("\n")))
+	}
+	for _, m := range lost {
+		total += number(t, m[1])
+	}
+	if total != events {
+		t.Errorf("%d events are accounted for, of %d", total, events)
+	}
+}
+
+func number(t *testing.T, b []byte) int {
+	t.Helper()
+	n, err := strconv.Atoi(string(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The reader has gone: neither an error nor a signal comes of it.
+func TestSinkSurvivesAClosedPipe(t *testing.T) {
+	r, w := rawPipe(t)
+	unix.Close(r)
+	defer unix.Close(w)
+	s := &sink{fd: w}
+	inTime(t, "write and flush", func() {
+		for range 3 * queueLength {
+			if n, err := s.Write([]byte("lost\n")); n != 5 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+		s.flush()
+	})
+}
+
+// The server shares standard error and may make it non-blocking: nothing is lost by that.
+func TestSinkWaitsOnANonblockingPipe(t *testing.T) {
+	r, w := rawPipe(t)
+	if err := unix.SetNonblock(w, true); err != nil {
+		t.Fatal(err)
+	}
+	s := &sink{fd: w}
+	const events = 200
+	event := []byte(strings.Repeat("y", 1999) + "\n")
+	for range events {
+		_, _ = s.Write(event)
+	}
+	close(s.queue)
+	go func() {
+		<-s.done
+		unix.Close(w)
+	}()
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	var out []byte
+	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
+	if len(out) != events*len(event) || s.dropped.Load() != 0 {
+		t.Errorf("%d bytes of %d, %d dropped", len(out), events*len(event), s.dropped.Load())
+	}
+}
+
+// What the caller does with its buffer afterwards does not matter: zerolog uses it again.
+func TestSinkCopies(t *testing.T) {
+	r, w := rawPipe(t)
+	s := &sink{fd: w}
+	event := []byte("first\n")
+	_, _ = s.Write(event)
+	copy(event, "XXXXX")
+	s.flush()
+	unix.Close(w)
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	if out, err := io.ReadAll(reader); err != nil || string(out) != "first\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestFlushWithoutEvents(t *testing.T) {
+	inTime(t, "flush", (&sink{fd: -1}).flush)
+}
+
+func TestOpenLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	for range 2 { // the second appends
+		log, s, err := openLog(LogOptions{File: file, JSON: true, Level: zerolog.InfoLevel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug().Msg("unwanted")
+		log.Info().Msg("wanted")
+		s.flush()
+		unix.Close(s.fd)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil || bytes.Count(b, []byte(`"message":"wanted"`)) != 2 || bytes.Contains(b, []byte("unwanted")) {
+		t.Errorf("%q, %v", b, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, _, err := openLog(LogOptions{File: file + "/none"}); err == nil || !strings.Contains(err.Error(), file+"/none") {
+		t.Errorf("a file that cannot be: %v", err)
+	}
+}

@@ -1,0 +1,202 @@
+package teardown
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+)
+
+func pids(list []proc.Stat) []int {
+	out := []int{}
+	for _, p := range list {
+		out = append(out, p.PID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// members asks once and compares.
+func (s *Scope) expect(t *testing.T, what string, members, kept []int) {
+	t.Helper()
+	m, k, err := s.Members()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	slices.Sort(members)
+	slices.Sort(kept)
+	if !slices.Equal(pids(m), members) || !slices.Equal(pids(k), kept) {
+		t.Errorf("%s: members %v, kept %v; want %v, %v", what, pids(m), pids(k), members, kept)
+	}
+}
+
+func TestMembersFindsDaemons(t *testing.T) {
+	s := own(t)
+	s.expect(t, "nobody", nil, nil)
+	a, b := start(t, "nest", 2), start(t, "daemon", 1)
+	awaitExit(t, b.pid)
+	s.expect(t, "all", slices.Concat(a.pids, b.pids), nil)
+	b.stdin.Close()
+	awaitExit(t, b.pids[0])
+	s.expect(t, "without the dead", a.pids, nil)
+}
+
+// The negative control: without a subreaper the daemon is nobody's.
+func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
+	k := start(t, "daemon", 1)
+	awaitExit(t, k.pid)
+	s := &Scope{Root: os.Getpid()}
+	s.expect(t, "without a subreaper", nil, nil)
+	var r proc.Reader
+	if st, err := r.Stat(k.pids[0]); err != nil || st.Dead() {
+		t.Errorf("the daemon is not alive: %+v, %v", st, err)
+	}
+}
+
+// A process goes on after its first thread has ended, and shows state Z from then on.
+func TestMembersFindsProcessWithoutMainThread(t *testing.T) {
+	s := own(t)
+	k := start(t, "headless", 1)
+	s.expect(t, "headless", k.pids, nil)
+}
+
+func TestKeepMark(t *testing.T) {
+	s := own(t)
+	marked, other := start(t, "nest", 2, KeepMark), start(t, "rest", 1, KeepMark+"0", "X"+KeepMark)
+	s.expect(t, "mark, also for what it started", other.pids, marked.pids)
+	s.Keep = []string{"nothing*"}
+	s.expect(t, "with a pattern that matches nothing", other.pids, marked.pids)
+}
+
+// A kept process may end; what it had started was meant to stay just as well.
+func TestKeptChildStaysKeptAsOrphan(t *testing.T) {
+	s := own(t)
+	k := start(t, "nest", 2, KeepMark)
+	s.expect(t, "before", nil, k.pids)
+	endOnly(t, k.pid)
+	s.expect(t, "its parent has ended", nil, without(k.pids, k.pid))
+}
+
+// endOnly ends and reaps one child of the test; its children fall to the test.
+func endOnly(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Wait4(pid, nil, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func without(pids []int, pid int) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(p int) bool { return p == pid })
+}
+
+func TestKeepPatterns(t *testing.T) {
+	k := start(t, "rest", 1)
+	var r proc.Reader
+	st, err := r.Stat(k.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]bool{
+		"": false, "*": true, "exe": true, "/proc/*": true, "/proc/self/exe": true, st.Comm: true, "ex": false, "role": false,
+		"*rest": false, "?xe": true, "/exe": false,
+	} {
+		s := &Scope{Root: os.Getpid(), Keep: []string{"nothing", pattern}}
+		members, kept, err := s.Members()
+		if err != nil || len(members)+len(kept) != 1 || (len(kept) == 1) != want {
+			t.Errorf("%q: members %v, kept %v, %v", pattern, members, kept, err)
+		}
+	}
+}
+
+func TestForeignIsNeitherMemberNorKept(t *testing.T) {
+	s := own(t)
+	foreign, ours := start(t, "nest", 2), start(t, "nest", 2)
+	var r proc.Reader
+	st, err := r.Stat(foreign.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign = []proc.ID{st.ID}
+	s.expect(t, "beside ours", ours.pids, nil)
+	// The same number with another start time is another process.
+	s = own(t)
+	s.Foreign = []proc.ID{{PID: st.PID, Start: st.Start + 1}}
+	s.expect(t, "another start time", slices.Concat(ours.pids, foreign.pids), nil)
+}
+
+// What a foreign process started falls to us when that one ends, and is no more ours than before.
+func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
+	s := own(t)
+	k := start(t, "nest", 2)
+	var r proc.Reader
+	st, err := r.Stat(k.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign = []proc.ID{st.ID}
+	s.expect(t, "before", nil, nil)
+	endOnly(t, k.pid)
+	s.expect(t, "its parent has ended", nil, nil)
+}
+
+// leaf makes a cgroup for the test.
+func leaf(t *testing.T, name string) *cgroup.Leaf {
+	t.Helper()
+	dir, err := cgroup.OwnDir()
+	if err != nil {
+		need(t, false, "cgroup v2: "+err.Error())
+	}
+	l, err := cgroup.Create(dir, name)
+	if err != nil {
+		need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
+	}
+	t.Cleanup(func() {
+		_ = l.Kill()
+		for { // an ended process leaves its cgroup a moment after it was reaped
+			if err := l.Remove(); err == nil {
+				break
+			}
+			reapAll(t)
+		}
+		l.Close()
+	})
+	return l
+}
+
+// enter moves a process to the leaf.
+func enter(t *testing.T, l *cgroup.Leaf, pid int) {
+	t.Helper()
+	// OpenProcs is for a process that moves itself; written to with a pid it moves that one.
+	fd, err := l.OpenProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(strconv.Itoa(pid))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever is in the leaf is a member, also without a common ancestor.
+func TestMembersOfLeaf(t *testing.T) {
+	l := leaf(t, "mcp-tether-test-members")
+	s := &Scope{Root: os.Getpid(), Leaf: l}
+	inside, outside := start(t, "daemon", 1), start(t, "daemon", 1)
+	for _, k := range []*kin{inside, outside} {
+		awaitExit(t, k.pid)
+	}
+	s.expect(t, "none inside", nil, nil)
+	enter(t, l, inside.pids[0])
+	s.expect(t, "one inside", inside.pids, nil)
+	// The root is not a member, wherever it is.
+	s.Root = inside.pids[0]
+	s.expect(t, "the root inside", nil, nil)
+}
