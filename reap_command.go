@@ -202,7 +202,7 @@ func quietLines(r reap.Report) []string {
 	var out []string
 	for _, f := range r.Findings {
 		for _, s := range f.Survivors {
-			out = append(out, "survived: "+s)
+			out = append(out, "survived: "+reap.Printable(s))
 		}
 	}
 	return out

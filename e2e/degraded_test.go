@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -77,6 +78,9 @@ func TestDegraded(t *testing.T) {
 				g, asked := w.start(t)
 				s := g.tree(setup{flags: append(quick("--log-level=debug"), w.flags...)}, "serve", detached...)
 				s.waitReady()
+				if w.why != "" && w.why != "-" {
+					s.logged(func(line []byte) bool { return bytes.Contains(line, []byte("degraded")) })
+				}
 				e.end(s)
 				s.gone()
 				s.endedWhole(e.causes...)

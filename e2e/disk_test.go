@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,16 +100,31 @@ func inWorld(argv []string, steps ...string) []string {
 
 func (s *session) wantWarning(why string) {
 	s.t.Helper()
-	log, err := os.ReadFile(s.log)
-	s.ok(err)
-	for line := range bytes.Lines(log) {
+	warned := s.logged(func(line []byte) bool {
 		var e struct{ Level, Message, Error string }
 		s.ok(json.Unmarshal(line, &e))
-		if e.Level == "warn" && strings.Contains(e.Error, why) && strings.Contains(e.Message, "record") {
-			return
-		}
+		return e.Level == "warn" && strings.Contains(e.Error, why) && strings.Contains(e.Message, "record")
+	})
+	if !warned {
+		s.t.Errorf("no warning about %q", why)
 	}
-	s.t.Errorf("no warning about %q:\n%s", why, log)
+}
+
+// logged waits for a line in the log: it is written when there is time. Meanwhile the server is kept talking.
+func (s *session) logged(is func(line []byte) bool) bool {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		log, err := os.ReadFile(s.log)
+		s.ok(err)
+		whole := log[:bytes.LastIndexByte(log, '\n')+1]
+		for line := range bytes.Lines(whole) {
+			if is(line) {
+				return true
+			}
+		}
+		s.ask(`{"id":1,"method":"ping"}`)
+	}
+	return false
 }
 
 // A log that cannot be written down is lost, and nothing else is.

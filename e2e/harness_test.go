@@ -155,11 +155,22 @@ func (s *session) record(id string) record {
 // supervisor is the pid in the session's record.
 func (s *session) supervisor() int {
 	s.t.Helper()
+	s.waitRecord()
 	pid := s.record(s.ids[0]).Supervisor.PID
 	if pid == 0 {
 		s.t.Fatal("no supervisor in the record")
 	}
 	return pid
+}
+
+// waitRecord waits for the record: a quick server is up before it is written.
+func (s *session) waitRecord() {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); len(s.ids) == 0; s.ids = s.records() {
+		if time.Now().After(deadline) {
+			s.t.Fatal("no record")
+		}
+	}
 }
 
 // records are the ids of the sessions on disk.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The server finds what it would find without us: environment (but for two variables), signal dispositions and mask,
@@ -122,9 +124,7 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 	}
 	argv = append(append(append([]string{fixture, "under"}, state...), "--"), argv...)
 	s.spawn(setup{bare: true, keys: []string{"dir=" + dir}, env: environment(s)}, argv...)
-	// It opens for as long as nobody reads: the server is up.
-	w, err := os.OpenFile(gate, os.O_WRONLY, 0)
-	s.ok(err)
+	w := openGate(t, gate)
 	defer w.Close()
 	server := holders(gate)
 	if len(server) != 1 {
@@ -136,6 +136,22 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 	wantExit(t, s.wait(), "exit 0", "exit 1") // 1 where stdout is closed
 	s.gone()
 	return in
+}
+
+// openGate returns when somebody has opened the FIFO for reading: the server is up.
+func openGate(t *testing.T, path string) *os.File {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			return w
+		}
+		if !errors.Is(err, syscall.ENXIO) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the server is not up")
+	return nil
 }
 
 // environment has what the Go runtime reads, too.

@@ -79,7 +79,7 @@ func waitFree(path string, limit time.Duration) error {
 	locked := make(chan error, 1)
 	go func() {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		_ = f.Close() // before the news: who hears it may look for locks, and ours is none
+		unlock(f) // before the news: who hears it may look for locks, and ours is none
 		locked <- err
 	}()
 	select {
@@ -90,13 +90,20 @@ func waitFree(path string, limit time.Duration) error {
 	}
 }
 
+// unlock lets go of a lock at once. A close alone does not: another test may fork at this moment, and until it executes
+// something the copy holds the file open.
+func unlock(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	_ = f.Close()
+}
+
 // held tells whether any process holds a lock on the file now.
 func held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer unlock(f)
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 

@@ -15,15 +15,19 @@ func TestTerminalShell(t *testing.T) {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
 			y, s := newShell(t, "--cgroup="+cgroup)
-			y.typed("PS1=inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
+			y.typed("PS1='$? 'inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
 			y.expect("inner$ ")
 			s.ids = s.records()
 			y.foreground(strconv.Itoa(y.cmd.Process.Pid))
 			y.interrupts()
 			y.stops()
+			// Not at the prompt: readline sets the size that it has just read.
+			y.typed("sh -c 'echo wa''iting; read x; stty size'\n")
+			y.expect("waiting")
 			y.resize(33, 77)
-			y.typed("stty size\n")
+			y.typed("\n")
 			y.expect("33 77")
+			y.settle("inner$ ")
 			y.typed("$FIXTURE node $DIR - 0 plain daemon setsid,closefds,clearenv,chdir &\n")
 			y.expect(`"method":"ready"`)
 			y.typed("exit 5\n")
@@ -45,19 +49,15 @@ func (y *tty) foreground(leader string) {
 // interrupts types Ctrl-C at the prompt, where it ends nothing, and at a command, which it ends.
 func (y *tty) interrupts() {
 	y.t.Helper()
-	y.typed("echo pro''mpt\n")
-	y.expect("prompt")
-	y.expect("inner$ ")
 	for range 3 {
 		y.typed(ctrlC)
-		y.expect("inner$ ")
 	}
+	y.settle("inner$ ")
 	y.typed("sh -c 'echo st''arted; exec sleep 100'\n")
 	y.expect("started")
 	y.typed(ctrlC)
-	y.expect("inner$ ")
-	y.typed("echo co''de=$?.\n")
-	y.expect("code=130.")
+	y.expect("130 inner$ ")
+	y.settle("inner$ ")
 }
 
 // stops a command of the shell by Ctrl-Z.
@@ -67,8 +67,10 @@ func (y *tty) stops() {
 	y.expect("started")
 	y.typed(ctrlZ)
 	y.expect("Stopped")
+	y.settle("inner$ ")
 	y.typed("kill -KILL %1; wait; echo ki''lled\n")
 	y.expect("killed")
+	y.settle("inner$ ")
 }
 
 // The wrapper itself leads the terminal's session, as in `xterm -e`.
@@ -77,7 +79,7 @@ func TestTerminalLeader(t *testing.T) {
 	need(t, err == nil, "bash")
 	t.Parallel()
 	s := startGateway(t).newSession()
-	env := []string{"TERM=dumb", "PS1=inner$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime}
+	env := []string{"TERM=dumb", "PS1=$? inner$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime}
 	y := openTTY(t, env, holdLifeline(t, s.life), s.wrap(quick(), bash, "--norc", "--noprofile")...)
 	y.expect("inner$ ")
 	s.ids = s.records()
@@ -97,7 +99,7 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
 	y.typed("$TETHER $FIXTURE signals 9>$LIFE\n")
-	y.ready(s)
+	y.ready()
 	y.resize(40, 100)
 	y.expect("got 28\r")
 	y.typed(ctrlC)
@@ -119,7 +121,7 @@ func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
 	y.typed("$TETHER $FIXTURE signals </dev/null 9>$LIFE\n")
-	y.ready(s)
+	y.ready()
 	y.resize(40, 100)
 	y.expect("got 28\r")
 	y.typed(ctrlC)
@@ -142,7 +144,7 @@ func TestTerminalStopped(t *testing.T) {
 	for range 2 {
 		y.typed(ctrlZ)
 		y.expect("Stopped")
-		y.expect("outer$ ")
+		y.settle("outer$ ")
 		y.typed("fg\n")
 		y.typed("two\n")
 		y.expect("said: two")
@@ -158,7 +160,8 @@ func TestTerminalWithoutStdinHangUp(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
 	y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " </dev/null 9>$LIFE\n")
-	y.ready(s)
+	y.ready()
+	s.waitRecord()
 	y.hangUp()
 	s.gone()
 }
@@ -174,7 +177,8 @@ func TestTerminalHangUp(t *testing.T) {
 			s := startGateway(t).newSession()
 			argv := s.wrap(quick("--cgroup="+cgroup), node(s.dir, hungUp[0], hungUp[1:]...)...)
 			y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
-			y.ready(s)
+			y.ready()
+			s.waitRecord()
 			y.hangUp()
 			s.gone()
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
@@ -183,7 +187,8 @@ func TestTerminalHangUp(t *testing.T) {
 			t.Parallel()
 			y, s := newShell(t, "--cgroup="+cgroup)
 			y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " 9>$LIFE\n")
-			y.ready(s)
+			y.ready()
+			s.waitRecord()
 			y.hangUp()
 			s.gone()
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
@@ -196,7 +201,7 @@ func TestTerminalHangUpLeaksBare(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
 	y.typed("$FIXTURE node $DIR - 0 " + quoted(hungUp) + " 9>$LIFE\n")
-	y.ready(s)
+	y.ready()
 	y.hangUp()
 	_ = y.cmd.Wait()
 	if len(holders(s.life.path)) == 0 || !held(s.flock) {

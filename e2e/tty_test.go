@@ -21,6 +21,7 @@ type tty struct {
 	master *os.File
 	cmd    *exec.Cmd
 	unread string
+	asked  int
 }
 
 const (
@@ -74,7 +75,7 @@ func openPair(t *testing.T) (master, slave *os.File) {
 	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
 }
 
-// newShell is a terminal with an interactive shell, whose prompt is "outer$ ". In its environment TETHER is the command
+// newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the command
 // line of the wrapper, FIXTURE the fixture, LIFE the session's lifeline, to be opened at fd 9 by the command, and DIR
 // the session's directory.
 func newShell(t *testing.T, flags ...string) (*tty, *session) {
@@ -83,7 +84,7 @@ func newShell(t *testing.T, flags ...string) (*tty, *session) {
 	need(t, err == nil, "bash")
 	s := startGateway(t).newSession()
 	y := openTTY(t, []string{
-		"TERM=dumb", "PS1=outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
+		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
 		"TETHER=" + strings.Join(s.wrap(quick(flags...)), " "), "FIXTURE=" + fixture, "LIFE=" + s.life.path, "DIR=" + s.dir,
 	}, nil, bash, "--norc", "--noprofile")
 	y.expect("outer$ ")
@@ -98,35 +99,52 @@ func (y *tty) typed(text string) {
 	}
 }
 
-// expect reads until one of the texts is on the screen, and returns that.
-func (y *tty) expect(texts ...string) string {
+// expect reads until one of the texts is on the screen.
+func (y *tty) expect(texts ...string) {
 	y.t.Helper()
-	_ = y.master.SetReadDeadline(time.Now().Add(patience))
-	chunk := make([]byte, 4096)
-	for {
-		for _, text := range texts {
-			if _, after, found := strings.Cut(y.unread, text); found {
-				y.unread = after
-				return text
-			}
-		}
-		n, err := y.master.Read(chunk)
-		y.unread += string(chunk[:n])
-		if err != nil {
-			y.t.Fatalf("instead of %q the screen shows %q (%v)", texts, y.unread, err)
-		}
+	if found, err := y.look(patience, texts...); !found {
+		y.t.Fatalf("instead of %q the screen shows %q (%v)", texts, y.unread, err)
 	}
 }
 
-// code expects the prompt of the outer shell and the exit code of what ran in it.
+// look is expect with another limit, and without consequences.
+func (y *tty) look(limit time.Duration, texts ...string) (found bool, err error) {
+	_ = y.master.SetReadDeadline(time.Now().Add(limit))
+	chunk := make([]byte, 4096)
+	for err == nil {
+		for _, text := range texts {
+			if _, after, found := strings.Cut(y.unread, text); found {
+				y.unread = after
+				return true, nil
+			}
+		}
+		var n int
+		n, err = y.master.Read(chunk)
+		y.unread += string(chunk[:n])
+	}
+	return false, err
+}
+
+// settle waits until the shell at the prompt answers. Around an interrupt, keys may get lost between the terminal and
+// the shell's line editor: then they are typed again.
+func (y *tty) settle(prompt string) {
+	y.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		y.asked++
+		y.typed(fmt.Sprintf("\necho set''tled-%d.\n", y.asked))
+		answer := fmt.Sprintf("settled-%d.", y.asked)
+		if found, _ := y.look(time.Second, answer); found {
+			y.expect(prompt)
+			return
+		}
+	}
+	y.t.Fatalf("the shell does not answer; the screen shows %q", y.unread)
+}
+
+// code expects the prompt of the outer shell, which begins with the exit code of what ran in it.
 func (y *tty) code(want string) {
 	y.t.Helper()
-	y.expect("outer$ ")
-	y.typed("echo co''de=$?.\n")
-	if y.expect("code="+want+".", "code="); y.t.Failed() {
-		return
-	}
-	y.expect("outer$ ")
+	y.expect("\n" + want + " outer$ ")
 }
 
 func (y *tty) resize(rows, columns uint16) {
@@ -147,12 +165,11 @@ func (y *tty) resize(rows, columns uint16) {
 // hangUp closes the terminal.
 func (y *tty) hangUp() { _ = y.master.Close() }
 
-// ready waits for the line of a fixture that is up, and notes the session's id.
-func (y *tty) ready(s *session) {
+// ready waits for the line of a fixture that is up.
+func (y *tty) ready() {
 	y.t.Helper()
 	y.expect(`"method":"ready"`)
 	y.expect("\n")
-	s.ids = s.records()
 }
 
 // waitTaken waits until the process has no signal pending.

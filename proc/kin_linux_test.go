@@ -179,6 +179,10 @@ func startKin(t *testing.T, name string, reports int, attr *syscall.SysProcAttr)
 	hold.Close()
 	k := &kin{t: t, pid: cmd.Process.Pid, stdin: release, life: life, lines: bufio.NewReader(life)}
 	t.Cleanup(k.end)
+	// Waited for by pid; package os shall keep no descriptor of it.
+	if err := cmd.Process.Release(); err != nil {
+		t.Fatal(err)
+	}
 	for range reports {
 		k.await()
 	}

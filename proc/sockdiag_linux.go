@@ -14,6 +14,8 @@ const (
 	sockDiagByFamily = 20
 	udiagShowPeer    = 0x4
 	unixDiagPeer     = 2
+	unixDiagShutdown = 6
+	rcvShutdown      = 1
 	anyCookie        = 0xffffffff
 )
 
@@ -79,15 +81,26 @@ func parsePeer(b []byte, ino uint32) (uint32, error) {
 	if end > len(b) || at > end || ne.Uint32(b[unix.SizeofNlMsghdr+4:]) != ino {
 		return 0, fmt.Errorf("sock_diag's answer for socket %d makes no sense", ino)
 	}
+	var (
+		peer               uint32
+		peerSeen, shutdown bool
+	)
 	for at+4 <= end {
 		length, kind := int(ne.Uint16(b[at:])), ne.Uint16(b[at+2:])
 		if length < 4 || at+length > end {
 			break
 		}
-		if kind == unixDiagPeer && length >= 8 {
-			return ne.Uint32(b[at+4:]), nil
+		switch {
+		case kind == unixDiagPeer && length >= 8:
+			peer, peerSeen = ne.Uint32(b[at+4:]), true
+		case kind == unixDiagShutdown && length >= 5:
+			shutdown = b[at+4]&rcvShutdown != 0
 		}
 		at += (length + 3) &^ 3
+	}
+	// A peer without inode is closed if it has shut us down; else it is a connection that nobody has accepted yet.
+	if peerSeen && (peer != 0 || shutdown) {
+		return peer, nil
 	}
 	return 0, fmt.Errorf("socket %d: %w", ino, errNoPeer)
 }

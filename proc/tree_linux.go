@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -94,7 +95,12 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 	}
 	out := byParent[root]
 	for i := 0; i < len(out); i++ {
-		out = append(out, byParent[out[i].PID]...)
+		for _, c := range byParent[out[i].PID] {
+			// Nobody is older than the parent: its pid was taken over while the table was read.
+			if c.Start >= out[i].Start {
+				out = append(out, c)
+			}
+		}
 	}
 	return out, nil
 }
@@ -109,7 +115,8 @@ func (r *Reader) All() ([]Stat, error) {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
 	out := make([]Stat, 0, len(list))
-	for _, pid := range list {
+	// The newest first: they are the ones that may be gone, or have children, in a moment.
+	for _, pid := range slices.Backward(list) {
 		if s, err := r.Stat(pid); err == nil {
 			out = append(out, s)
 		}

@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 )
@@ -52,21 +54,27 @@ func DefaultConfigs(homes []string, warn func(error)) []Server {
 	return out
 }
 
-// ReadConfig reads one file that the user named.
+// ReadConfig reads one file that the user named; it speaks for everybody's processes.
 func ReadConfig(file string) ([]Server, error) {
 	servers, _, err := readConfig(file)
+	for i := range servers {
+		servers[i].AnyUser = true
+	}
 	return servers, err
 }
 
 func readConfig(file string) ([]Server, []string, error) {
-	b, err := readBounded(file)
+	b, uid, err := readBounded(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration %s: %w", file, err)
 	}
+	// Some editors write a byte order mark.
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	var doc map[string]any
 	if filepath.Ext(file) == ".toml" {
 		err = toml.Unmarshal(b, &doc)
-	} else {
+	} else if err = json.Unmarshal(b, &doc); err != nil {
+		doc = nil
 		err = json.Unmarshal(withoutComments(b), &doc)
 	}
 	if err != nil {
@@ -74,19 +82,29 @@ func readConfig(file string) ([]Server, []string, error) {
 	}
 	var out []Server
 	collect(doc, file, 0, &out)
+	for i := range out {
+		out[i].UID = uid
+	}
 	return out, projects(doc), nil
 }
 
-func readBounded(file string) ([]byte, error) {
-	f, err := os.Open(file)
+// readBounded reads a regular file and tells its owner. It does not wait for the writer of a FIFO.
+func readBounded(file string) ([]byte, int, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return nil, 0, errors.New("not a regular file")
 	}
-	return io.ReadAll(io.LimitReader(f, maxConfig))
+	uid := os.Getuid()
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		uid = int(sys.Uid)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig))
+	return b, uid, err
 }
 
 // projects are the directories that Claude Code has worked in.
@@ -157,13 +175,30 @@ func unwrap(s Server) Server {
 	if filepath.Base(s.Command) != "mcp-tether" {
 		return s
 	}
-	for i, a := range s.Args {
-		if a == "--" && i+1 < len(s.Args) {
-			s.Command, s.Args = s.Args[i+1], s.Args[i+2:]
-			return s
-		}
+	if len(s.Args) == 0 || s.Args[0] != "run" {
+		return s
+	}
+	if n := 1 + supervisedAt(s.Args[1:]); n < len(s.Args) {
+		s.Command, s.Args = s.Args[n], s.Args[n+1:]
 	}
 	return s
+}
+
+// supervisedAt is where the command begins among the words after "run": after "--", or at the first that is neither a
+// flag nor the value of one.
+func supervisedAt(args []string) int {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "--":
+			return i + 1
+		case !strings.HasPrefix(a, "-"):
+			return i
+		case !strings.Contains(a, "=") && strings.TrimLeft(a, "-") != "no-anchor":
+			i++
+		}
+	}
+	return len(args)
 }
 
 // withoutComments blanks // and /* */ comments and trailing commas outside of strings, as VS Code's JSON has them.
@@ -181,7 +216,7 @@ func withoutComments(b []byte) []byte {
 			}
 			out = append(out, '\n')
 		case b[i] == '/' && i+1 < len(b) && b[i+1] == '*':
-			end := strings.Index(string(b[i+2:]), "*/")
+			end := bytes.Index(b[i+2:], []byte("*/"))
 			if end < 0 {
 				return out
 			}
@@ -208,9 +243,14 @@ func stringEnd(b []byte, start int) int {
 }
 
 func trimComma(b []byte) []byte {
-	trimmed := strings.TrimRight(string(b), " \t\r\n")
-	if strings.HasSuffix(trimmed, ",") {
-		return b[:len(trimmed)-1]
+	for i := len(b) - 1; i >= 0; i-- {
+		switch b[i] {
+		case ' ', '\t', '\r', '\n':
+		case ',':
+			return b[:i]
+		default:
+			return b
+		}
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package reap
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/session"
@@ -38,15 +39,15 @@ func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 }
 
 func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep}
+	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session}
+	if f.anyUser {
+		g.UID = -1
+	}
 	if f.leaf == "" {
 		return g
 	}
 	if leaf, err := cgroup.Open(f.leaf); err == nil {
 		g.Leaf = leaf
-	}
-	if f.Class == Cgroup && f.UID == 0 {
-		g.UID = -1
 	}
 	return g
 }
@@ -67,16 +68,31 @@ func (f *Finding) conclude(g *teardown.Group) {
 	if len(f.Members) == 0 {
 		f.Result = "removed"
 	}
-	if err := f.tidy(g.Leaf); err != nil {
+	if err := f.tidy(g); err != nil {
 		f.Result = "failed"
 		f.Survivors = append(f.Survivors, err.Error())
 	}
 }
 
-func (f *Finding) tidy(leaf *cgroup.Leaf) error {
+// How often and how long to wait for the kernel to let go of a leaf whose last process has just ended.
+const (
+	removeTries = 100
+	removePause = 10 * time.Millisecond
+)
+
+func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
-	if leaf != nil {
-		errs = append(errs, leaf.Remove())
+	if g.Leaf != nil {
+		// What is to be kept moves out of the way, as at the end of a session.
+		for _, k := range g.Kept {
+			_ = g.Leaf.Expel(k.PID)
+		}
+		err := g.Leaf.Remove()
+		for n := 0; err != nil && n < removeTries; n++ {
+			time.Sleep(removePause)
+			err = g.Leaf.Remove()
+		}
+		errs = append(errs, err)
 	}
 	if f.record != "" {
 		if err := session.Remove(f.record, f.Session); !errors.Is(err, session.ErrHeld) {

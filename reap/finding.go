@@ -48,8 +48,8 @@ type Finding struct {
 	record string // directory of the record
 	leaf   string // cgroup directory
 	keep   []string
-	// sessions: members' own sessions belong to the tree too.
-	sessions bool
+	// anyUser says that members of any user are touched: the session was root's.
+	anyUser bool
 }
 
 // Gateway is what is known of the one who started a server.

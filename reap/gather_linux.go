@@ -37,7 +37,7 @@ func Gather(xdgRuntime string, warn func(error)) (*Host, error) {
 		h.Procs[i] = withMarks(&r, p, h.UID)
 	}
 	h.Sessions = sessions(h, xdgRuntime, warn)
-	h.Leaves = leaves(began, warn)
+	h.Leaves = h.leaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
 	return h, nil
@@ -138,8 +138,13 @@ func readSession(h *Host, place session.Place, id string) (*Session, error) {
 	return s, nil
 }
 
-// leaves finds our cgroups that are older than the pass.
-func leaves(began time.Time, warn func(error)) []Leaf {
+// leaves finds our cgroups that are older than the pass, and younger ones of sessions whose lease is free: that is proof
+// enough.
+func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
+	free := map[string]bool{}
+	for _, s := range h.Sessions {
+		free[s.ID] = s.Lease && !s.Held
+	}
 	found, err := cgroup.Find(cgroup.Prefix)
 	if err != nil && !errors.Is(err, cgroup.ErrNone) {
 		warn(err)
@@ -147,7 +152,8 @@ func leaves(began time.Time, warn func(error)) []Leaf {
 	var out []Leaf
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
-		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || !f.Made.Before(began.Add(-settle)) {
+		young := !f.Made.Before(began.Add(-settle))
+		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
 		leaf, err := cgroup.Open(f.Dir)

@@ -6,6 +6,7 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 // Host is what a pass has read.
@@ -87,17 +88,23 @@ type index struct {
 	supervised map[string]bool
 	taken      map[proc.ID]bool
 	ancestors  map[int]bool // of the pass itself
+	// kept are the processes with the mark to be kept, and all below them.
+	kept map[int]bool
 }
 
 func newIndex(h *Host) *index {
 	x := &index{
 		h: h, byPID: map[int]*Process{}, children: map[int][]*Process{}, supervised: map[string]bool{},
-		taken: map[proc.ID]bool{}, ancestors: map[int]bool{},
+		taken: map[proc.ID]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+	}
+	for i := range h.Procs {
+		x.byPID[h.Procs[i].PID] = &h.Procs[i]
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		x.byPID[p.PID] = p
-		x.children[p.PPID] = append(x.children[p.PPID], p)
+		if up := x.parent(p); up != nil {
+			x.children[up.PID] = append(x.children[up.PID], p)
+		}
 		if id := supervisedID(p.Args); id != "" && !p.Dead() {
 			x.supervised[id] = true
 		}
@@ -107,10 +114,39 @@ func newIndex(h *Host) *index {
 			x.supervised[s.ID] = true
 		}
 	}
-	for p := x.byPID[h.Self]; p != nil && !x.ancestors[p.PID]; p = x.byPID[p.PPID] {
+	for p := x.byPID[h.Self]; p != nil && !x.ancestors[p.PID]; p = x.parent(p) {
 		x.ancestors[p.PID] = true
 	}
+	for i := range h.Procs {
+		if h.Procs[i].Keep {
+			x.keepTree(&h.Procs[i], x.kept)
+		}
+	}
 	return x
+}
+
+// parent is the parent of a process, nil when it is not in the table. Nobody is older than the parent: such a one has
+// taken the pid over while the table was read.
+func (x *index) parent(p *Process) *Process {
+	up := x.byPID[p.PPID]
+	if up == nil || up.Start > p.Start {
+		return nil
+	}
+	return up
+}
+
+// maxClimb bounds the way up to the ancestors, should a table hold a circle.
+const maxClimb = 256
+
+// keepTree adds a process and all below it to the kept.
+func (x *index) keepTree(p *Process, kept map[int]bool) {
+	if kept[p.PID] {
+		return
+	}
+	kept[p.PID] = true
+	for _, c := range x.children[p.PID] {
+		x.keepTree(c, kept)
+	}
 }
 
 // supervisedID is the session id in a supervisor's command line: "mcp-tether __supervise ID,...".
@@ -132,11 +168,24 @@ func isTether(p *Process) bool {
 
 // tethered reports whether a wrapper of ours is among the ancestors of p: then its session lives and looks after it.
 func (x *index) tethered(p *Process) bool {
-	for seen := 0; p != nil && seen < len(x.byPID); seen++ {
+	for n := 0; p != nil && n < maxClimb; n++ {
 		if isTether(p) {
 			return true
 		}
-		p = x.byPID[p.PPID]
+		p = x.parent(p)
+	}
+	return false
+}
+
+// rooted reports whether all ancestors of p can be seen, up to init. Where one cannot, it may be a supervisor.
+func (x *index) rooted(p *Process) bool {
+	for range maxClimb {
+		if p.PPID == 1 || p.PID == 1 {
+			return true
+		}
+		if p = x.parent(p); p == nil {
+			return false
+		}
 	}
 	return false
 }
@@ -146,46 +195,85 @@ func (x *index) mine(uid int) bool { return x.h.UID == 0 || x.h.UID == uid }
 
 // spared says of a process that it is never touched: dead, a newborn, init, the pass itself or who started it, or meant
 // to stay.
-func (x *index) spared(p *Process) bool {
-	return p.Dead() || p.PID <= 1 || p.Start >= x.h.Since || x.ancestors[p.PID] || p.Keep || x.taken[p.ID]
+func (x *index) spared(p *Process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
+
+// untouchable is spared without the newborns: below or beside a proven member they belong to it.
+func (x *index) untouchable(p *Process) bool {
+	return p.Dead() || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
-// tree collects the processes below (and with) the given ones, of one user (any for -1), without the spared and without
-// trees that belong to another living session. With sessions it follows members that lead a session of their own to
-// everybody in it.
-func (x *index) tree(tops []*Process, uid int, sessions bool) []*Process {
+// scope says who belongs to a tree.
+type scope struct {
+	// uid is the only user whose processes count; -1 for any.
+	uid int
+	// sessions follows members that lead a session of their own to everybody in it.
+	sessions bool
+	// newborns counts those who began after the pass, too.
+	newborns bool
+	// keep are the patterns of processes to leave alone, with all below them.
+	keep []string
+}
+
+// tree collects the processes below (and with) the given ones, without the spared and without trees that belong to
+// another living session.
+func (x *index) tree(tops []*Process, sc scope) []*Process {
 	var (
 		out   []*Process
 		seen  = map[int]bool{}
+		kept  = map[int]bool{}
 		queue = append([]*Process(nil), tops...)
 	)
+	if len(sc.keep) > 0 {
+		for i := range x.h.Procs {
+			if p := &x.h.Procs[i]; keptBy(p, sc.keep) {
+				x.keepTree(p, kept)
+			}
+		}
+	}
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		if seen[p.PID] {
+		if kept[p.PID] {
+			// Kept for every other rule of this pass as well.
+			x.keepTree(p, x.kept)
+		}
+		// A wrapper further down has lost its gateway with this session, and ends its own itself.
+		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
 			continue
 		}
 		seen[p.PID] = true
-		// A wrapper further down has lost its gateway with this session, and ends its own itself.
-		if p.Keep || isTether(p) {
-			continue
-		}
-		if !x.spared(p) && (uid < 0 || p.UID == uid) {
+		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
 			out = append(out, p)
 		}
 		queue = append(queue, x.children[p.PID]...)
-		if sessions && p.Stat.Session == p.PID {
-			queue = append(queue, x.inSession(p.PID)...)
+		if sc.sessions && p.Stat.Session == p.PID {
+			queue = append(queue, x.inSession(p)...)
 		}
 	}
 	return out
 }
 
-func (x *index) inSession(sid int) []*Process {
+// keptBy reports whether a pattern of --keep names the process.
+func keptBy(p *Process, patterns []string) bool {
+	names := []string{p.Comm}
+	if len(p.Args) > 0 {
+		names = append(names, p.Args[0], path.Base(p.Args[0]))
+	}
+	for _, pattern := range patterns {
+		for _, name := range names {
+			if teardown.Match(pattern, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (x *index) inSession(leader *Process) []*Process {
 	var out []*Process
 	for i := range x.h.Procs {
-		if x.h.Procs[i].Stat.Session == sid {
-			out = append(out, &x.h.Procs[i])
+		if p := &x.h.Procs[i]; p.Stat.Session == leader.PID && p.Start >= leader.Start {
+			out = append(out, p)
 		}
 	}
 	return out

@@ -2,8 +2,10 @@ package reap
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -64,6 +66,9 @@ func (s Selector) Select(all []Live) ([]Live, error) {
 	}
 	var out []Live
 	for _, id := range s.IDs {
+		if id == "" {
+			return nil, errors.New("an empty session id means none: give an id that mcp-tether ps lists")
+		}
 		var hits []Live
 		for _, l := range all {
 			if strings.HasPrefix(l.ID, id) {
@@ -83,6 +88,12 @@ func (s Selector) Select(all []Live) ([]Live, error) {
 			out = append(out, l)
 		}
 	}
+	seen := map[string]bool{}
+	out = slices.DeleteFunc(out, func(l Live) bool {
+		again := seen[l.ID]
+		seen[l.ID] = true
+		return again
+	})
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no living session is meant by that (mcp-tether ps lists them)")
 	}
@@ -116,7 +127,7 @@ func LiveText(w io.Writer, all []Live, tree bool) error {
 		if l.GatewayState != Alive.String() {
 			gateway += " (" + l.GatewayState + ")"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%.1f%%\t%s\t%s\n", l.ID, Printable(orDash(l.Name)), state, gateway,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%.1f%%\t%s\t%s\n", l.ID, Printable(orDash(l.Name)), Printable(state), gateway,
 			dash(l.Server.PID), l.Procs, Size(l.MemoryBytes), l.CPUPercent, age(l.AgeSeconds), Printable(strings.Join(l.Args, " ")))
 		if tree {
 			l.writeTree(t)

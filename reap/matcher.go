@@ -12,8 +12,10 @@ type Server struct {
 	Name    string
 	Command string
 	Args    []string
-	// From is the file that names it.
-	From string
+	// From is the file that names it, UID its owner: a file speaks for its owner's processes only, unless AnyUser.
+	From    string
+	UID     int
+	AnyUser bool
 }
 
 // Matcher recognises the command lines of MCP servers. A match proves nothing: it only says whom to look at.
@@ -38,14 +40,16 @@ func NewMatcher(servers []Server, pattern *regexp.Regexp) *Matcher {
 	return m
 }
 
-// Match reports whether a command line is that of a known server, and its name.
-func (m *Matcher) Match(args []string) (string, bool) {
+// Match reports whether a command line of a user is that of a known server, and its name. A configuration speaks for the
+// processes of its owner only.
+func (m *Matcher) Match(uid int, args []string) (string, bool) {
 	if len(args) == 0 {
 		return "", false
 	}
 	for i := range m.servers {
-		if m.servers[i].matches(args) {
-			return m.servers[i].Name, true
+		k := &m.servers[i]
+		if (k.AnyUser || k.UID == uid) && k.matches(args) {
+			return k.Name, true
 		}
 	}
 	if m.pattern == nil {
@@ -57,10 +61,11 @@ func (m *Matcher) Match(args []string) (string, bool) {
 	return "", false
 }
 
-// runners fetch a package and run what it contains; the words are those that may stand before the package.
+// runners fetch a package and run what it contains, after one of the verbs where there are any ("npm exec"; "npm run"
+// runs a script of the project instead).
 var runners = map[string][]string{
-	"npx": nil, "bunx": nil, "uvx": nil, "pipx": {"run"}, "npm": {"exec", "x"}, "pnpm": {"dlx", "exec"}, "yarn": {"dlx"},
-	"bun": {"x"}, "uv": {"tool", "run", "x"},
+	"npx": nil, "bunx": nil, "uvx": nil, "pipx": {"run"}, "npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},
+	"uv": {"tool run", "x"},
 }
 
 // valueFlags of runners are followed by a value.
@@ -72,17 +77,37 @@ func packageOf(s Server) string {
 	if !ok {
 		return ""
 	}
+	var words []string
 	for i := 0; i < len(s.Args); i++ {
-		a := s.Args[i]
-		switch {
+		switch a := s.Args[i]; {
 		case slices.Contains(valueFlags, a):
 			i++
-		case strings.HasPrefix(a, "-"), slices.Contains(verbs, a):
-		default:
-			return withoutVersion(a)
+		case !strings.HasPrefix(a, "-"):
+			words = append(words, a)
 		}
 	}
-	return ""
+	if len(verbs) > 0 {
+		line := strings.Join(words, " ")
+		n := slices.IndexFunc(verbs, func(v string) bool { return strings.HasPrefix(line, v+" ") })
+		if n < 0 {
+			return ""
+		}
+		words = words[len(strings.Fields(verbs[n])):]
+	}
+	if len(words) == 0 || isTool(words[0]) {
+		return ""
+	}
+	return withoutVersion(words[0])
+}
+
+// isTool reports whether a word names no package of a server: a script, or a tool that runs one.
+func isTool(w string) bool {
+	switch w {
+	case "tsx", "ts-node", "mcp", "nodemon", "run", "start":
+		return true
+	}
+	script := strings.HasSuffix(w, ".ts") || strings.HasSuffix(w, ".js") || strings.HasSuffix(w, ".py") || strings.HasSuffix(w, ".mjs")
+	return script || strings.HasPrefix(w, "/") || strings.HasPrefix(w, ".") || isInterpreter(w)
 }
 
 // withoutVersion cuts "@1.2.3" and "==1.2.3", not the scope's '@'.
@@ -102,35 +127,57 @@ func (k *known) matches(args []string) bool {
 	if len(args) == 1 {
 		args = strings.Fields(args[0])
 	}
-	base := path.Base(k.pkg)
-	for i, a := range args {
-		switch {
-		case withoutVersion(a) == k.pkg, strings.Contains(a, "/node_modules/"+k.pkg+"/"):
-			return true
-		case i <= 1 && isScript(args, i) && (path.Base(a) == base || path.Base(a) == "mcp-"+base):
-			return true
-		}
+	if len(args) == 0 {
+		return false
 	}
-	return false
-}
-
-// isScript reports whether word i is the program that runs: the command itself, or the script of an interpreter.
-func isScript(args []string, i int) bool {
-	if i == 0 {
+	command := path.Base(args[0])
+	if packageOf(Server{Command: command, Args: args[1:]}) == k.pkg {
 		return true
 	}
-	switch name := path.Base(args[0]); {
-	case name == "node", name == "bun", name == "deno", strings.HasPrefix(name, "python"), name == "sh" && args[1] != "-c":
-		return strings.Contains(args[i], "/")
+	if k.isProgram(args[0]) {
+		return true
 	}
-	return false
+	if !isInterpreter(command) {
+		return false
+	}
+	script := firstWord(args[1:])
+	// node may run the package runner itself: "node /usr/bin/npx PACKAGE".
+	if i := slices.Index(args, script); script != "" && i+1 < len(args) && isRunnerScript(script) {
+		return packageOf(Server{Command: strings.TrimSuffix(path.Base(script), "-cli.js"), Args: args[i+1:]}) == k.pkg
+	}
+	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
 }
 
-// same compares with a command that is no package runner: the configured words, in order, at the end of the line (an
-// interpreter may stand before a script). A bare interpreter would match anything, so it takes an argument.
+// isProgram reports whether a word is the program that the package installs: "server-x" or "mcp-server-x".
+func (k *known) isProgram(w string) bool {
+	base, name := path.Base(k.pkg), path.Base(w)
+	return name != "" && (name == base || name == "mcp-"+base)
+}
+
+func isRunnerScript(script string) bool {
+	_, ok := runners[strings.TrimSuffix(path.Base(script), "-cli.js")]
+	return ok
+}
+
+// firstWord is the first that is no flag: the script of an interpreter, or the command after "sh -c".
+func firstWord(args []string) string {
+	for _, a := range args {
+		if !strings.HasPrefix(a, "-") {
+			word, _, _ := strings.Cut(a, " ")
+			return word
+		}
+	}
+	return ""
+}
+
+// same compares with a command that fetches no package: the configured words, in order, at the end of the line, alone or
+// after an interpreter. A bare interpreter would match anything, so it takes an argument.
 func (k *known) same(args []string) bool {
 	want := append([]string{k.Command}, k.Args...)
 	if len(k.Args) == 0 && isInterpreter(path.Base(k.Command)) || len(args) < len(want) || len(args) > len(want)+1 {
+		return false
+	}
+	if len(args) == len(want)+1 && !isInterpreter(path.Base(args[0])) {
 		return false
 	}
 	tail := args[len(args)-len(want):]

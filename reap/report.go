@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -35,11 +36,20 @@ func (r Report) Left() int {
 
 // JSON writes the report as one object.
 func (r Report) JSON(w io.Writer) error {
+	findings := make([]Finding, len(r.Findings))
+	for i, f := range r.Findings {
+		// A list without elements is [], not null.
+		f.Members, f.Command, f.Evidence = list(f.Members), list(f.Command), list(f.Evidence)
+		findings[i] = f
+	}
+	r.Findings, r.Warnings = findings, list(r.Warnings)
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(r)
 }
+
+func list[T any](s []T) []T { return append([]T{}, s...) }
 
 // Text writes the report for people; nothing when there is nothing to say.
 func (r Report) Text(w io.Writer) error {
@@ -50,15 +60,15 @@ func (r Report) Text(w io.Writer) error {
 	fmt.Fprintln(t, "CLASS\tPID\tPROCS\tAGE\tMEMORY\tUSER\tGATEWAY\tRESULT\tCOMMAND")
 	for _, f := range r.Findings {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, dash(f.Top.PID), len(f.Members), age(f.AgeSeconds),
-			Size(f.MemoryBytes), f.User, f.Gateway.text(), f.Result, Printable(strings.Join(f.Command, " ")))
+			Size(f.MemoryBytes), Printable(f.User), f.Gateway.text(), f.Result, Printable(strings.Join(f.Command, " ")))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, f.subject(), strings.Join(f.Evidence, "; "))
+		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, Printable(f.subject()), Printable(strings.Join(f.Evidence, "; ")))
 		for _, s := range f.Survivors {
-			fmt.Fprintf(w, "  still there: %s\n", s)
+			fmt.Fprintf(w, "  still there: %s\n", Printable(s))
 		}
 		if f.Advice != "" {
 			fmt.Fprintf(w, "  %s\n", f.Advice)
@@ -94,7 +104,7 @@ func (r Report) hint(w io.Writer) error {
 func (f Finding) subject() string {
 	switch {
 	case f.Top.PID > 0:
-		return fmt.Sprint("pid ", f.Top.PID)
+		return "pid " + strconv.Itoa(f.Top.PID)
 	case f.Session != "":
 		return "session " + f.Session
 	}

@@ -12,8 +12,8 @@ import (
 
 // Rules are what the user may choose about finding.
 type Rules struct {
-	// Match tells whether a command line is that of a known MCP server, and its name.
-	Match func(args []string) (name string, ok bool)
+	// Match tells whether a command line of a user is that of a known MCP server, and its name.
+	Match func(uid int, args []string) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
 	// MinAge spares processes that are younger, in clock ticks.
@@ -62,7 +62,7 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *Session) (Finding, bool) {
-	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, keep: s.Keep, sessions: true}
+	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, keep: s.Keep}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot {
 		f.Gateway.State = Dead.String()
@@ -83,10 +83,11 @@ func (x *index) record(s *Session) (Finding, bool) {
 	}
 	if leaf := x.leafOf(s.ID); leaf != nil && leaf.UID == s.Owner {
 		f.leaf = leaf.Dir
+		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
-	x.fill(&f, tops, s.UID)
+	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: s.Keep})
 	return f, true
 }
 
@@ -110,8 +111,11 @@ func (x *index) inLeaf(l *Leaf) []*Process {
 }
 
 // fill sets the members of a finding and the process to name first: the eldest.
-func (x *index) fill(f *Finding, tops []*Process, uid int) {
-	members := x.tree(tops, uid, f.sessions)
+func (x *index) fill(f *Finding, tops []*Process, sc scope) {
+	if f.anyUser {
+		sc.uid = -1
+	}
+	members := x.tree(tops, sc)
 	f.Members = x.take(members)
 	var top *Process
 	for _, m := range members {
@@ -130,21 +134,26 @@ func (x *index) fill(f *Finding, tops []*Process, uid int) {
 
 // marks: the environment names a session that no supervisor looks after, and a gateway that is dead.
 func (x *index) marks(r Rules) []Finding {
-	bySession := map[string][]*Process{}
-	var order []string
+	type owner struct {
+		session string
+		uid     int
+	}
+	bySession := map[owner][]*Process{}
+	var order []owner
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.supervised[p.Session] || r.Session != "" && r.Session != p.Session {
 			continue
 		}
-		if bySession[p.Session] == nil {
-			order = append(order, p.Session)
+		key := owner{p.Session, p.UID}
+		if bySession[key] == nil {
+			order = append(order, key)
 		}
-		bySession[p.Session] = append(bySession[p.Session], p)
+		bySession[key] = append(bySession[key], p)
 	}
 	var out []Finding
-	for _, id := range order {
-		if f, ok := x.mark(id, bySession[id]); ok {
+	for _, key := range order {
+		if f, ok := x.mark(key.session, bySession[key]); ok {
 			out = append(out, f)
 		}
 	}
@@ -152,9 +161,9 @@ func (x *index) marks(r Rules) []Finding {
 }
 
 func (x *index) mark(id string, marked []*Process) (Finding, bool) {
-	f := Finding{Class: Mark, Session: id, UID: marked[0].UID, sessions: true}
+	f := Finding{Class: Mark, Session: id, UID: marked[0].UID}
 	marked = slices.DeleteFunc(marked, func(p *Process) bool {
-		return p.UID != f.UID || x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
+		return x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
 	})
 	if len(marked) == 0 {
 		return f, false
@@ -168,14 +177,30 @@ func (x *index) mark(id string, marked []*Process) (Finding, bool) {
 	}
 	f.Gateway = x.gateway(g.ID)
 	f.Evidence = []string{"its environment names session " + id + ", which no supervisor looks after"}
-	if x.h.Lives(g.ID) != Dead {
+	hidden := slices.ContainsFunc(marked, func(p *Process) bool { return !x.rooted(p) })
+	if hidden {
+		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
+	}
+	if x.h.Lives(g.ID) != Dead || hidden {
 		f.Class, f.Advice = Suspect, "its gateway is not known to be dead: end it by hand if you know better"
 		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is dead", g.PID))
 	}
-	x.fill(&f, marked, f.UID)
+	f.keep = x.keepOf(id)
+	x.fill(&f, marked, scope{uid: f.UID, sessions: true, keep: f.keep})
 	return f, len(f.Members) > 0
+}
+
+// keepOf are the patterns of what a session keeps, as far as records tell.
+func (x *index) keepOf(id string) []string {
+	var out []string
+	for i := range x.h.Sessions {
+		if x.h.Sessions[i].ID == id {
+			out = append(out, x.h.Sessions[i].Keep...)
+		}
+	}
+	return out
 }
 
 // leaves: a cgroup of ours whose session is dead.
@@ -199,28 +224,33 @@ func (x *index) leaves(r Rules) []Finding {
 func (x *index) leaf(l *Leaf, tops []*Process) Finding {
 	f := Finding{Class: Cgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: Gateway{State: Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-	if p := x.keeper(l, tops); p != nil {
+	if doubt := x.doubt(l, tops); doubt != "" {
 		f.Class, f.Advice = Suspect, "not proven: look at it, and end it by hand if it is nobody's"
-		f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", p.PID, p.Comm))
+		f.Evidence = append(f.Evidence, doubt)
 	}
-	uid := l.UID
-	if uid == 0 {
-		uid = -1 // a root session may drop privileges
-	}
-	x.fill(&f, tops, uid)
+	f.anyUser = l.UID == 0 // a root session may drop privileges
+	x.fill(&f, tops, scope{uid: l.UID})
 	return f
 }
 
-// keeper finds a living parent of a member that is neither a member nor a reaper: it might be a supervisor whose records
-// we do not see, under another name.
-func (x *index) keeper(l *Leaf, tops []*Process) *Process {
+// doubt says why a leaf might be looked after all the same, by a supervisor whose records we do not see: a member or an
+// ancestor is hidden, or a member has a living parent that is neither a member nor a reaper.
+func (x *index) doubt(l *Leaf, tops []*Process) string {
+	if len(tops) < len(l.PIDs) {
+		return "a member of it cannot be seen"
+	}
 	for _, p := range tops {
-		up := x.byPID[p.PPID]
-		if !p.Dead() && up != nil && !slices.Contains(l.PIDs, up.PID) && !isReaper(up) {
-			return up
+		if p.Dead() {
+			continue
+		}
+		if !x.rooted(p) {
+			return "an ancestor of a member cannot be seen"
+		}
+		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !isReaper(up) {
+			return fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", up.PID, up.Comm)
 		}
 	}
-	return nil
+	return ""
 }
 
 func (x *index) recorded(id string) bool {
@@ -243,7 +273,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
 			continue
 		}
-		name, ok := r.Match(p.Args)
+		name, ok := r.Match(p.UID, p.Args)
 		if !ok {
 			continue
 		}
@@ -252,11 +282,12 @@ func (x *index) unwrapped(r Rules) []Finding {
 			continue
 		}
 		seen[top.PID] = true
-		if g := x.liveGateway(top); g != nil {
+		g, known := x.liveGateway(top)
+		if g != nil {
 			x.countUnder(g, top, name, under, &order)
 			continue
 		}
-		if f, ok := x.orphan(top, name); ok {
+		if f, ok := x.orphan(top, name, known); ok {
 			out = append(out, f)
 		}
 	}
@@ -270,25 +301,36 @@ func (x *index) unwrapped(r Rules) []Finding {
 
 // top climbs from a server to the launcher that was started for it.
 func (x *index) top(p *Process, r Rules) *Process {
-	for {
-		up := x.byPID[p.PPID]
+	for range maxClimb {
+		up := x.parent(p)
 		if up == nil || up.PID <= 1 || isReaper(up) || x.ancestors[up.PID] {
 			return p
 		}
-		_, matched := r.Match(up.Args)
+		_, matched := r.Match(up.UID, up.Args)
 		if !matched && !(proc.IsLauncher(up.Comm) && mentions(up.Args, p.Args)) {
 			return p
 		}
 		p = up
 	}
+	return p
 }
 
-// mentions reports whether a launcher's command line speaks of the server: some word of the server's, or its base name.
-// An interactive shell does not.
+// mentions reports whether a launcher's command line speaks of the server: a word of it is one of the server's, or its
+// base name. Interpreters and package runners are in too many command lines to say anything, and an interactive shell
+// speaks of nothing.
 func mentions(launcher, server []string) bool {
-	whole := strings.Join(launcher, " ")
+	words := map[string]bool{}
+	for _, a := range launcher {
+		for w := range strings.FieldsSeq(a) {
+			words[path.Base(w)] = true
+		}
+	}
 	for _, a := range server {
-		if base := path.Base(a); len(base) > 3 && strings.Contains(whole, base) {
+		base := path.Base(a)
+		if _, runner := runners[base]; runner || len(base) <= 3 || isInterpreter(base) || strings.HasPrefix(base, "-") {
+			continue
+		}
+		if words[base] {
 			return true
 		}
 	}
@@ -304,23 +346,37 @@ func isReaper(p *Process) bool {
 	return p.PID == 1
 }
 
-// liveGateway is the nearest ancestor that is neither launcher nor reaper.
-func (x *index) liveGateway(top *Process) *Process {
-	for p := x.byPID[top.PPID]; p != nil && p.PID > 1; p = x.byPID[p.PPID] {
+// liveGateway is the nearest ancestor that is neither launcher nor reaper. known is false when the way up leads to a
+// process that is not in the table: hidden, outside of the pid namespace, or gone while the table was read.
+func (x *index) liveGateway(top *Process) (g *Process, known bool) {
+	p := top
+	for range maxClimb {
+		if p.PPID == 1 {
+			return nil, true
+		}
+		if p = x.parent(p); p == nil {
+			return nil, false
+		}
 		if !isReaper(p) && !proc.IsLauncher(p.Comm) {
-			return p
+			return p, true
+		}
+		if p.PID == 1 {
+			return nil, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // orphan judges a server without a gateway among its ancestors by the other end of its standard input.
-func (x *index) orphan(top *Process, name string) (Finding, bool) {
-	f := Finding{Class: Severed, Name: name, UID: top.UID, sessions: true, Gateway: Gateway{State: Dead.String()}}
+func (x *index) orphan(top *Process, name string, known bool) (Finding, bool) {
+	f := Finding{Class: Severed, Name: name, UID: top.UID, Gateway: Gateway{State: Dead.String()}}
 	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
 	in := x.h.Stdin(top.PID)
 	f.Evidence = append(f.Evidence, in.Why)
-	if in.Far != proc.Severed {
+	if !known {
+		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
+	}
+	if in.Far != proc.Severed || !known {
 		f.Class, f.Gateway.State = Suspect, Unknown.String()
 		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
 		if holder := x.h.Holder(in); holder > 0 {
@@ -330,13 +386,13 @@ func (x *index) orphan(top *Process, name string) (Finding, bool) {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
-	x.fill(&f, []*Process{top}, top.UID)
+	x.fill(&f, []*Process{top}, scope{uid: top.UID, sessions: true})
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
 
 func (x *index) isAncestor(pid int, of *Process) bool {
-	for p, n := x.byPID[of.PPID], 0; p != nil && n < len(x.byPID); p, n = x.byPID[p.PPID], n+1 {
+	for p, n := x.parent(of), 0; p != nil && n < maxClimb; p, n = x.parent(p), n+1 {
 		if p.PID == pid {
 			return true
 		}
@@ -356,7 +412,7 @@ func (x *index) countUnder(g, top *Process, name string, under map[string]*Findi
 		*order = append(*order, key)
 	}
 	f.Count++
-	for _, m := range x.tree([]*Process{top}, top.UID, false) {
+	for _, m := range x.tree([]*Process{top}, scope{uid: top.UID}) {
 		f.Members = append(f.Members, m.ID)
 	}
 	f.Evidence = []string{fmt.Sprintf("%d servers of this kind under one living gateway (pid %d)", f.Count, g.PID)}

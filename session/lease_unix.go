@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +27,7 @@ func Take(dir, id string) (*Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create lock %s: %w", name, err)
 	}
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lock(fd); err != nil {
 		unix.Close(fd)
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = ErrHeld
@@ -34,6 +35,21 @@ func Take(dir, id string) (*Lease, error) {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	return &Lease{dir, id, fd}, nil
+}
+
+// How often and how long to wait for a lock: whoever looks whether it is held holds it for a moment (Held).
+const (
+	lockTries = 25
+	lockPause = 2 * time.Millisecond
+)
+
+func lock(fd int) error {
+	err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	for n := 0; n < lockTries && errors.Is(err, unix.EWOULDBLOCK); n++ {
+		time.Sleep(lockPause)
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	return err
 }
 
 // Record is the path of the record.

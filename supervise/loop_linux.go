@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -382,6 +383,12 @@ func (s *supervisor) checkParent(now time.Time) {
 		return
 	}
 	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.PPID != s.hand.Parent {
+		s.loseParent(causeGateway)
+		return
+	}
+	// A gateway behind a launcher.
+	g := s.record.Gateway
+	if st, err := s.reader.Stat(g.PID); g != s.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
 		s.loseParent(causeGateway)
 	}
 }

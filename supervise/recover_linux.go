@@ -89,20 +89,9 @@ func (s *supervisor) takeRecord(dir string) {
 		return
 	}
 	lease, err := session.Take(dir, s.hand.ID)
-	for try := 0; errors.Is(err, session.ErrHeld) && try < takeTries; try++ {
-		// A reaper that looks at the lock holds it for a moment.
-		time.Sleep(takePause)
-		lease, err = session.Take(dir, s.hand.ID)
-	}
 	if err != nil {
 		s.log.Warn().Err(err).Msg("session record not taken over")
 		return
 	}
 	s.lease = lease
 }
-
-// How often and how long to wait for a lock that somebody looks at.
-const (
-	takeTries = 20
-	takePause = 5 * time.Millisecond
-)

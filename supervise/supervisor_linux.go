@@ -48,6 +48,8 @@ type supervisor struct {
 	retry   time.Duration
 	// nextParentCheck is when to ask for the parents; zero where pidfds watch them.
 	nextParentCheck time.Time
+	// reported says that a degraded containment was.
+	reported bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
 	// killing counts the rounds of SIGKILL.
@@ -197,13 +199,21 @@ func (s *supervisor) contain() error {
 		return nil
 	}
 	if s.opts.Cgroup == CgroupRequire {
-		return fmt.Errorf("--cgroup=require: %w", err)
+		return fmt.Errorf("%w: %w", errRequired, err)
 	}
 	s.degraded(err)
 	return nil
 }
 
+// errRequired says that the cgroup that the user requires cannot be had.
+var errRequired = errors.New("--cgroup=require")
+
+// degraded reports once that the containment is weaker than it could be.
 func (s *supervisor) degraded(why error) {
+	if s.reported {
+		return
+	}
+	s.reported = true
 	s.log.Debug().Str("why", why.Error()).Msg("containment degraded")
 }
 
@@ -230,7 +240,7 @@ func (s *supervisor) spawn(c proc.Child) (int, error) {
 	// Refused as well, or the command itself cannot be executed: the last try tells.
 	s.dropLeaf()
 	if s.opts.Cgroup == CgroupRequire {
-		return 0, fmt.Errorf("--cgroup=require: %w", err)
+		return 0, fmt.Errorf("%w: %w", errRequired, err)
 	}
 	c.CgroupProcs = -1
 	pid, lastErr := proc.Start(c)
@@ -277,6 +287,8 @@ func searchPath() string {
 
 func startCode(err error) int {
 	switch {
+	case errors.Is(err, errRequired):
+		return ExitFailure
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return ExitNotFound
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EPERM):

@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"errors"
+	"os"
 	"syscall"
 	"time"
 
@@ -13,51 +14,60 @@ import (
 
 // Group is a set of processes without a living supervisor, to be ended together.
 type Group struct {
-	// Seeds are the members found so far. Whatever is below one of them, or joins the leaf, belongs to the group too.
+	// Seeds are the members found so far. Whatever is below one of them, joins the leaf, or is born with the mark of the
+	// session while the group is ended, belongs to it too.
 	Seeds []proc.ID
 	// Leaf is their cgroup, or nil.
 	Leaf *cgroup.Leaf
+	// Mark is the variable of the environment that names the session, and Session its value; "" when there is none.
+	Mark, Session string
 	// UID is the only user whose processes are touched; -1 for any.
 	UID int
-	// Keep are the patterns of processes to leave alone.
+	// Keep are the patterns of processes to leave alone, with all that they started.
 	Keep []string
-	// Survivors and Ended are the outcome.
+	// Survivors and Kept are the outcome.
 	Survivors []Survivor
-	Ended     int
+	Kept      []proc.Stat
 
 	scope Scope
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
+	spare map[proc.ID]bool // answers of scope.keeps
 }
 
 // Batch ends several groups at once, with one look at the process table a round.
 type Batch struct {
 	Groups []*Group
 	reader proc.Reader
+	// since is when the batch began, in clock ticks: only later processes are asked for their mark.
+	since uint64
+	marks map[proc.ID]string
 }
 
 // pause is the time between two looks at the table.
 const pause = 20 * time.Millisecond
 
 // End asks every member of every group to end, waits up to the term grace, then kills until all are gone or the kill
-// timeout has passed. It fills in the groups' outcomes. The error says that the process table cannot be read: then
-// nothing was signalled.
+// timeout has passed. It fills in the groups' outcomes. The error says that the process table cannot be read.
 func (b *Batch) End(g Grace) error {
+	now, err := proc.Now()
+	if err != nil {
+		return err
+	}
+	// Those born in the tick of the look that found the groups are asked as well.
+	b.since, b.marks = now-min(now, lookTicks), map[proc.ID]string{}
 	for _, gr := range b.Groups {
 		gr.start()
 	}
-	if _, err := b.round(unix.SIGTERM, unix.SIGCONT); err != nil {
-		return err
+	done, err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT)
+	if !done && err == nil {
+		_, err = b.until(time.Now().Add(g.Kill), unix.SIGKILL)
 	}
-	if done, err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT); done || err != nil {
-		return err
-	}
-	for _, gr := range b.Groups {
-		gr.asked = map[proc.ID]bool{}
-	}
-	_, err := b.until(time.Now().Add(g.Kill), unix.SIGKILL)
 	return errors.Join(err, b.conclude())
 }
+
+// lookTicks is how long ago the look at the host may have begun: ten seconds.
+const lookTicks = 1000
 
 // until repeats rounds until nobody is left or the time is up.
 func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, err error) {
@@ -107,6 +117,7 @@ func (b *Batch) conclude() error {
 		return err
 	}
 	for _, gr := range b.Groups {
+		gr.Kept = nil
 		gr.Survivors = gr.scope.Survivors(gr.members(t))
 	}
 	return nil
@@ -116,6 +127,10 @@ func (b *Batch) conclude() error {
 type snapshot struct {
 	byPID    map[int]proc.Stat
 	children map[int][]int
+	// born are the processes with a mark that began after the batch, by session.
+	born map[string][]int
+	// own are the caller and its ancestors, which are never touched.
+	own map[int]bool
 }
 
 func (b *Batch) look() (snapshot, error) {
@@ -123,17 +138,43 @@ func (b *Batch) look() (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	t := snapshot{make(map[int]proc.Stat, len(all)), make(map[int][]int, len(all))}
+	t := snapshot{make(map[int]proc.Stat, len(all)), make(map[int][]int, len(all)), map[string][]int{}, map[int]bool{}}
 	for _, s := range all {
 		t.byPID[s.PID] = s
-		t.children[s.PPID] = append(t.children[s.PPID], s.PID)
+	}
+	for _, s := range all {
+		if up, ok := t.byPID[s.PPID]; ok && up.Start <= s.Start {
+			t.children[s.PPID] = append(t.children[s.PPID], s.PID)
+		}
+		if id := b.markOf(s); id != "" {
+			t.born[id] = append(t.born[id], s.PID)
+		}
+	}
+	for pid := os.Getpid(); pid > 0 && !t.own[pid]; pid = t.byPID[pid].PPID {
+		t.own[pid] = true
 	}
 	return t, nil
 }
 
+// markOf reads the mark of a process that began after the batch, once. Before its exec it shows its parent's.
+func (b *Batch) markOf(s proc.Stat) string {
+	if s.Start < b.since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
+		return ""
+	}
+	if id, ok := b.marks[s.ID]; ok {
+		return id
+	}
+	v, ok := b.reader.Env(s.PID, b.Groups[0].Mark)
+	if !ok {
+		return ""
+	}
+	b.marks[s.ID] = v[0]
+	return v[0]
+}
+
 func (gr *Group) start() {
 	gr.scope.Keep = gr.Keep
-	gr.seen, gr.asked = map[proc.ID]bool{}, map[proc.ID]bool{}
+	gr.seen, gr.asked, gr.spare = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
 		gr.seen[id] = true
 	}
@@ -141,37 +182,77 @@ func (gr *Group) start() {
 
 // members lists who of the group lives: the seen, and what is below them by now.
 func (gr *Group) members(t snapshot) []proc.Stat {
+	queue, reached := gr.roots(t), map[int]bool{}
+	var all []proc.Stat
+	for len(queue) > 0 {
+		pid := queue[0]
+		queue = queue[1:]
+		s, ok := t.byPID[pid]
+		if reached[pid] || !ok || t.own[pid] {
+			continue
+		}
+		reached[pid] = true
+		all = append(all, s)
+		queue = append(queue, t.children[pid]...)
+	}
+	var out []proc.Stat
+	for _, s := range all {
+		switch {
+		case s.Dead():
+		case gr.keptAbove(t, s, reached):
+			gr.Kept = append(gr.Kept, s)
+		case gr.allowed(s):
+			gr.seen[s.ID] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// roots are where to look for members in a snapshot.
+func (gr *Group) roots(t snapshot) []int {
 	var queue []int
 	for id := range gr.seen {
 		if s, ok := t.byPID[id.PID]; ok && s.ID == id {
 			queue = append(queue, id.PID)
 		}
 	}
+	if gr.Session != "" {
+		queue = append(queue, t.born[gr.Session]...)
+	}
 	if gr.Leaf != nil {
 		if pids, err := gr.Leaf.Procs(); err == nil {
 			queue = append(queue, pids...)
 		}
 	}
-	var out []proc.Stat
-	done := map[int]bool{}
-	for len(queue) > 0 {
-		pid := queue[0]
-		queue = queue[1:]
-		s, ok := t.byPID[pid]
-		if done[pid] || !ok {
-			continue
+	return queue
+}
+
+// maxClimb bounds the way up to the ancestors: a table that was read while pids changed hands may hold a circle.
+const maxClimb = 256
+
+// keptAbove reports whether a process, or an ancestor of it within the group, is to be kept.
+func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) bool {
+	for range maxClimb {
+		if gr.keeps(s) {
+			return true
 		}
-		done[pid] = true
-		if gr.scope.keeps(s) {
-			continue
+		up, ok := t.byPID[s.PPID]
+		if !ok || !group[up.PID] || up.Start > s.Start {
+			return false
 		}
-		queue = append(queue, t.children[pid]...)
-		if !s.Dead() && gr.allowed(s) {
-			gr.seen[s.ID] = true
-			out = append(out, s)
-		}
+		s = up
 	}
-	return out
+	return false
+}
+
+func (gr *Group) keeps(s proc.Stat) bool {
+	keep, judged := gr.spare[s.ID]
+	if !judged {
+		keep = gr.scope.keeps(s)
+		gr.spare[s.ID] = keep
+	}
+	return keep
 }
 
 func (gr *Group) allowed(s proc.Stat) bool {

@@ -3,6 +3,7 @@ package teardown
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -59,7 +60,10 @@ func (s *Scope) askBlindly(server int) []Sent {
 }
 
 // maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
-const maxSweeps = 64
+const (
+	maxSweeps = 64
+	sweepTime = 500 * time.Millisecond
+)
 
 // Kill ends every member once: the cgroup in one stroke, then whoever is below the root, stopped first so that nobody
 // forks away. Call it again until nothing is left. When something is to be kept the stroke is not taken, because the
@@ -92,8 +96,8 @@ func (s *Scope) killLeaf() {
 
 // stopAll stops members until no unstopped one turns up, and returns all of them.
 func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
-	stopped := make(map[proc.ID]bool, len(members))
-	for range maxSweeps {
+	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
+	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
 		var fresh []proc.Stat
 		for _, m := range members {
 			if !stopped[m.ID] {

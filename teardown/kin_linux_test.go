@@ -75,10 +75,10 @@ func report(name string) {
 	_, _ = unix.Write(lifelineFD, fmt.Appendf(nil, "%s %d\n", name, os.Getpid()))
 }
 
-// spawn starts a role with the same two pipes and no environment, and leaves it unreaped.
+// spawn starts a role with the same two pipes and next to no environment, and leaves it unreaped.
 func spawn(name string, attr *syscall.SysProcAttr) {
 	_, err := os.StartProcess(proc.SelfExe, []string{"kin", "role", name}, &os.ProcAttr{
-		Env:   []string{"NOTHING=1"},
+		Env:   []string{"GORACE=atexit_sleep_ms=0"}, // for a binary with the race detector; nothing else
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(lifelineFD, "lifeline")},
 		Sys:   attr,
 	})
@@ -130,6 +130,10 @@ func start(t *testing.T, name string, reports int, env ...string) *kin {
 	hold.Close()
 	k := &kin{t: t, pid: cmd.Process.Pid, stdin: release, life: life, lines: bufio.NewReader(life)}
 	t.Cleanup(k.end)
+	// Waited for by pid; package os shall keep no descriptor of it.
+	if err := cmd.Process.Release(); err != nil {
+		t.Fatal(err)
+	}
 	for range reports {
 		k.await()
 	}

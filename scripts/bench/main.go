@@ -31,6 +31,7 @@ type options struct {
 	rounds   int
 	sessions int
 	bulkMiB  int
+	procs    int
 	idle     time.Duration
 	json     bool
 }
@@ -52,6 +53,9 @@ func main() {
 	runtime.LockOSThread()
 	if len(os.Args) > 1 && os.Args[1] == gatewayArg {
 		os.Exit(gateway(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == crowdArg {
+		os.Exit(crowd(os.Args[2:]))
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -101,6 +105,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.rounds, "n", 200, "pairs for startup; the slower sections do a fraction of it")
 	f.IntVar(&o.sessions, "sessions", 100, "concurrent sessions for memory")
 	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
+	f.IntVar(&o.procs, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
 	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
 	f.BoolVar(&o.json, "json", false, "print JSON, not Markdown")
 	if err := f.Parse(args); err != nil {
@@ -109,8 +114,8 @@ func parse(args []string) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.idle <= 0 {
-		return o, errors.New("-n, -sessions, -bulk and -idle must be above zero")
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.procs < 1 || o.idle <= 0 {
+		return o, errors.New("-n, -sessions, -bulk, -procs and -idle must be above zero")
 	}
 	return o, nil
 }
@@ -132,6 +137,7 @@ func sections() []section {
 		{"memory", measureMemory},
 		{"idle", measureIdle},
 		{"kill", measureKill},
+		{"reap", measureReap},
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package session
 
 import (
@@ -38,7 +40,11 @@ func hold(dir, id string) {
 // holder starts the other process and waits until it holds the lease.
 func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
-	cmd = exec.Command("/proc/self/exe", "hold", dir, id)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(self, "hold", dir, id)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,0 +1,137 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// found lists what Find finds below dir, by name.
+func found(t *testing.T, dir, prefix string) map[string]Found {
+	t.Helper()
+	all, err := Find(prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]Found{}
+	for _, f := range all {
+		if rel, ok := strings.CutPrefix(f.Dir, dir+"/"); ok {
+			out[rel] = f
+		}
+	}
+	return out
+}
+
+func TestFind(t *testing.T) {
+	began := time.Now().Truncate(time.Second)
+	top := parent(t)
+	prefix := fmt.Sprintf("find-%d-", os.Getpid())
+	var made []string
+	t.Cleanup(func() {
+		for _, dir := range slices.Backward(made) {
+			if err := unix.Rmdir(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, name := range []string{
+		prefix + "a", prefix + "a/" + prefix + "nested", "x" + prefix + "other", "x" + prefix + "other/deep", "x" + prefix + "other/deep/" + prefix + "b",
+	} {
+		if err := os.Mkdir(top+"/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, top+"/"+name)
+	}
+	got := found(t, top, prefix)
+	want := []string{prefix + "a", "x" + prefix + "other/deep/" + prefix + "b"}
+	if len(got) != len(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, name := range want {
+		f, ok := got[name]
+		if !ok || f.UID != os.Getuid() || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(top+"/"+prefix+"a", 65534, -1); err != nil {
+			t.Fatal(err)
+		}
+		if f := found(t, top, prefix)[prefix+"a"]; f.UID != 65534 {
+			t.Errorf("owner %d", f.UID)
+		}
+	}
+}
+
+// A leaf that is used does not look younger or older than it is.
+func TestFindMade(t *testing.T) {
+	l := newLeaf(t)
+	name := l.Dir[strings.LastIndexByte(l.Dir, '/')+1:]
+	before := found(t, parent(t), name)[name].Made
+	c := l.start(t)
+	after := found(t, parent(t), name)[name].Made
+	if !after.Equal(before) {
+		t.Errorf("made %v, with a process in it %v", before, after)
+	}
+	c.in.Close()
+	_ = c.cmd.Wait()
+}
+
+func TestFindNothing(t *testing.T) {
+	all, err := Find("no cgroup has such a name")
+	if errors.Is(err, ErrNone) {
+		need(t, false, "cgroup v2")
+	}
+	if err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// Deep and wide hierarchies end the search, not the program.
+func TestSearchBounded(t *testing.T) {
+	dir := t.TempDir()
+	deep := dir
+	for range maxLevels + 5 {
+		deep += "/d"
+		if err := os.Mkdir(deep, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, at := range []string{dir + "/d/d", deep} {
+		if err := os.Mkdir(at+"/want", 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out []Found
+	left := maxFound
+	search(dir, "want", maxLevels, &left, &out)
+	if len(out) != 1 || out[0].Dir != dir+"/d/d/want" {
+		t.Errorf("%v", out)
+	}
+	out, left = nil, 1
+	search(dir, "want", maxLevels, &left, &out)
+	if len(out) > 0 {
+		t.Errorf("more than the limit: %v", out)
+	}
+}
+
+func TestMountPoints(t *testing.T) {
+	const mounts = `20 1 8:1 / / rw - ext4 /dev/sda rw
+30 20 0:26 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro
+31 30 0:27 / /sys/fs/cgroup/unified rw shared:1 - cgroup2 cgroup2 rw
+32 30 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+33 20 0:27 /a /mnt/with\040space rw - cgroup2 cgroup2 rw
+`
+	if got := mountPoints([]byte(mounts)); !slices.Equal(got, []string{"/sys/fs/cgroup/unified", "/mnt/with space"}) {
+		t.Errorf("%q", got)
+	}
+	if got := mountPoints(nil); got != nil {
+		t.Errorf("%q", got)
+	}
+}

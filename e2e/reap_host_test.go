@@ -1,0 +1,287 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own: in
+// private pid, mount and cgroup namespaces, with its own /proc, /tmp and /run. With the end of the test the kernel ends
+// everybody there.
+
+const inHost = "MCP_TETHER_E2E_HOST"
+
+// onOwnHost tells whether the test runs there. If not, it runs the same test there, and reports its outcome.
+func onOwnHost(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inHost) != "" {
+		return true
+	}
+	need(t, os.Geteuid() == 0, "root, for namespaces")
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{"host"}
+	if dir := nest(t); dir != "" {
+		argv = append(argv, "cgroup="+dir)
+	}
+	for _, dir := range keptDirs(self) {
+		argv = append(argv, "keep="+dir)
+	}
+	argv = append(argv, "--", self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=10m")
+	cmd := exec.Command(fixture, argv...)
+	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, "TMPDIR=/tmp")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Setpgid: true,
+	}
+	out, err := cmd.CombinedOutput()
+	t.Logf("on a host of its own:\n%s", out)
+	switch {
+	case err != nil:
+		t.Errorf("%v", err)
+	case bytes.Contains(out, []byte("--- SKIP: "+t.Name()+" ")):
+		t.Skip("skipped there")
+	case !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")):
+		t.Error("the test did not run there")
+	}
+	return false
+}
+
+// keptDirs are what the test needs of the old /tmp.
+func keptDirs(self string) []string {
+	cwd, _ := os.Getwd()
+	var out []string
+	for _, dir := range []string{filepath.Dir(self), filepath.Dir(tether), filepath.Dir(fixture), filepath.Dir(cwd), os.Getenv("HOME")} {
+		if strings.HasPrefix(dir, "/tmp/") || strings.HasPrefix(dir, "/run/") {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+func hostEnviron() []string {
+	var out []string
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		if name != "XDG_RUNTIME_DIR" && name != "TMPDIR" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// outcome is how a command of the binary ended.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// caller says who calls the binary.
+type caller struct {
+	uid     int
+	runtime string // XDG_RUNTIME_DIR
+	env     []string
+}
+
+var operator = caller{} // root at a terminal of its own, with nothing in the environment
+
+func (c caller) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(tether, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, c.env...)
+	if c.runtime != "" {
+		cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+c.runtime)
+	}
+	if c.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.uid), Gid: uint32(c.uid)}}
+	}
+	return cmd
+}
+
+// run calls the binary and waits for it.
+func (c caller) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return finish(t, c.command(args...))
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// identity is a process as reports name it.
+type identity struct {
+	PID   int
+	Start uint64
+}
+
+// finding is what a sweep reports of one tree.
+type finding struct {
+	Class, Session, Name string
+	Top                  identity
+	Members              []identity
+	Count, UID           int
+	Command, Evidence    []string
+	Gateway              struct {
+		PID            int
+		State, Command string
+	}
+	Advice      string
+	AgeSeconds  *int64  `json:"age_seconds"`
+	MemoryBytes *uint64 `json:"memory_bytes"`
+	User        string
+	Result      string
+	Survivors   []string
+}
+
+func (f finding) String() string {
+	return fmt.Sprintf("%s %s pid %d (%d members), %s: %s", f.Class, f.Session, f.Top.PID, len(f.Members), f.Result,
+		strings.Join(append(f.Evidence, f.Survivors...), "; "))
+}
+
+func (f finding) has(pid int) bool {
+	for _, m := range f.Members {
+		if m.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep is the outcome of one reap.
+type sweep struct {
+	outcome
+	Version  int
+	Killed   bool
+	Findings []finding
+	Warnings []string
+}
+
+// reap runs one pass with --json and fails unless it ends with the code.
+func (c caller) reap(t *testing.T, code int, args ...string) sweep {
+	t.Helper()
+	return parseSweep(t, code, c.run(t, append([]string{"reap", "--json", "--term-grace=300ms"}, args...)...))
+}
+
+func parseSweep(t *testing.T, code int, o outcome) sweep {
+	t.Helper()
+	r := sweep{outcome: o}
+	if err := json.Unmarshal([]byte(r.stdout), &r); err != nil {
+		t.Fatalf("reap: %v\nstdout: %s\nstderr: %s", err, r.stdout, r.stderr)
+	}
+	if r.code != code || r.Version != 1 {
+		t.Fatalf("reap: exit code %d, want %d; version %d\nfindings: %v\nwarnings: %v\nstderr: %s",
+			r.code, code, r.Version, r.Findings, r.Warnings, r.stderr)
+	}
+	return r
+}
+
+// classes lists the classes that were found.
+func (r sweep) classes() string {
+	var out []string
+	for _, f := range r.Findings {
+		out = append(out, f.Class)
+	}
+	return strings.Join(out, " ")
+}
+
+// about returns the finding that names the process, and whether there is one.
+func (r sweep) about(pid int) (finding, bool) {
+	for _, f := range r.Findings {
+		if f.has(pid) {
+			return f, true
+		}
+	}
+	return finding{}, false
+}
+
+// shareRuntime puts the session's record where every reap of its user looks.
+func (s *session) shareRuntime() {
+	s.t.Helper()
+	s.runtime = "/run"
+	if s.gw.uid == 0 {
+		return
+	}
+	s.runtime = fmt.Sprintf("/run/user/%d", s.gw.uid)
+	s.ok(os.MkdirAll(s.runtime, 0o755))
+	s.ok(os.Chmod(s.runtime, 0o700))
+	s.ok(os.Chown(s.runtime, s.gw.uid, s.gw.uid))
+}
+
+// swept expects that nothing is left: no process, record or cgroup.
+func (s *session) swept() {
+	s.t.Helper()
+	s.waitDead()
+	if left := s.records(); len(left) > 0 {
+		s.t.Errorf("records left: %v", left)
+	}
+	if locks, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*")); len(locks) > 0 && !(len(locks) == 1 && filepath.Base(locks[0]) == "reap.lock") {
+		s.t.Errorf("files left: %v", locks)
+	}
+	if leaves := allLeaves(); len(leaves) > 0 {
+		s.t.Errorf("cgroups left: %v", leaves)
+	}
+}
+
+// allLeaves lists the sessions' cgroups below our own.
+func allLeaves() []string {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil
+	}
+	found, _ := filepath.Glob(filepath.Join(own, "mcp-tether-*"))
+	return found
+}
+
+// killPair ends both wrappers so that neither sees the other's end: what a crash of the host's memory management does.
+func killPair(t *testing.T, anchor int) {
+	t.Helper()
+	freeze(t, anchor)
+	for _, pid := range childrenOf(anchor) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		awaitExit(t, pid)
+	}
+	_ = syscall.Kill(anchor, syscall.SIGKILL)
+	awaitExit(t, anchor)
+}
+
+// freeze stops a process and returns when it has stopped, or ended.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	for {
+		if state := describe(pid).state; state == "T" || state == "Z" || state == "" {
+			return
+		}
+	}
+}
+
+func childrenOf(pid int) []int {
+	var out []int
+	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, f := range strings.Fields(string(list)) {
+		var child int
+		_, _ = fmt.Sscan(f, &child)
+		out = append(out, child)
+	}
+	return out
+}

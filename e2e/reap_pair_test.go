@@ -1,0 +1,154 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Both wrappers are killed at once, and nobody is left to look after the tree. One sweep ends what can be proven.
+
+// pairTree is a tree, and whether a sweep can prove all of it without a cgroup.
+type pairTree struct {
+	root     string
+	children []string
+	proven   bool
+}
+
+var pairTrees = []pairTree{
+	{"serve", []string{"daemon", "setsid", "pgrp/plain"}, true},
+	{"serve,ignore-term", []string{"daemon,ignore-term", "setsid,closefds,chdir", "daemon/setsid"}, true},
+	{"serve,ignore-eof", []string{"daemon/daemon*2", "chain=5", "setsid/daemon,closefds"}, true},
+	{"serve", []string{"daemon,closefds,clearenv,chdir", "setsid"}, false},
+	{"serve,ignore-term", []string{"setsid,clearenv/daemon", "daemon,clearenv/plain"}, false},
+}
+
+// Each round kills at another moment: while the session starts, and when it is up.
+func TestReapAfterPairKilled(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	from := newSeed(t)
+	for n := range rounds(60) {
+		tree := pairTrees[from.IntN(len(pairTrees))]
+		cgroup := []string{"auto", "off"}[from.IntN(2)]
+		up, gatewayDies := from.IntN(2) == 0, from.IntN(3) == 0
+		after := from.between(0, 60*time.Millisecond)
+		t.Run(fmt.Sprintf("%d cgroup=%s up=%v after=%v gateway dies=%v %s", n, cgroup, up, after, gatewayDies, tree.root), func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, tree.root, tree.children...)...)
+			if up {
+				s.waitReady()
+			}
+			pause(after)
+			if gatewayDies {
+				freeze(t, s.pid)
+				s.gw.kill()
+			}
+			killPair(t, s.pid)
+			if gatewayDies {
+				s.gw.kill()
+			}
+			tree.sweep(t, s, cgroup != "off" && nestable())
+		})
+	}
+}
+
+func nestable() bool { _, err := ownCgroup(); return err == nil }
+
+// sweep expects that one pass leaves nothing, or only what cannot be proven.
+func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
+	t.Helper()
+	r := operator.reap(t, 0, "--kill")
+	for _, f := range r.Findings {
+		if f.Class != "record" {
+			t.Errorf("by %s, want by its record: %v", f.Class, f)
+		}
+	}
+	if p.proven || cgroup {
+		s.swept()
+	} else {
+		p.unproven(t, s)
+	}
+	if t.Failed() {
+		t.Logf("the sweep: %v, warnings %v", r.Findings, r.Warnings)
+	}
+	if again := operator.reap(t, 0); len(again.Findings) > 0 {
+		t.Errorf("a second sweep found %v", again.Findings)
+	}
+}
+
+// unproven expects that who cleared its environment is reported when its command line is known, and lives.
+func (p pairTree) unproven(t *testing.T, s *session) {
+	t.Helper()
+	left := append(holders(s.life.path), holders(s.flock)...)
+	match := "--match=fixture node " + s.dir
+	if len(left) == 0 {
+		return // it was not up yet, or is descended from one that could be proven
+	}
+	found := operator.reap(t, 1, match)
+	operator.reap(t, 1, match, "--kill", "--unwrapped")
+	for _, p := range left {
+		if f, ok := found.about(p.pid); !ok || f.Class != "suspect" {
+			t.Errorf("%v was reported as %v, want suspect", p, f)
+		}
+		if now := describe(p.pid); now.args != p.args || now.state == "Z" {
+			t.Errorf("%v was killed without proof: now %v", p, now)
+		}
+	}
+	s.endAll()
+}
+
+// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells who belongs to it.
+func TestReapForkingTree(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
+			s.waitReady()
+			killPair(t, s.pid)
+			r := operator.reap(t, 0, "--kill")
+			s.swept()
+			if t.Failed() {
+				t.Logf("the sweep: %v", r.Findings)
+			}
+		})
+	}
+}
+
+// What is meant to outlive its session is kept by a sweep as well: by its mark, or by the pattern in the record.
+func TestReapKeeps(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, cgroup := range []string{"auto", "off"} {
+		for _, child := range []string{"daemon,closefds,keep", "daemon,closefds,comm=shared-helper"} {
+			t.Run("cgroup="+cgroup+"/"+child, func(t *testing.T) {
+				s := startGateway(t).newSession()
+				s.shareRuntime()
+				s.spawn(setup{flags: quick("--cgroup="+cgroup, "--keep=shared-*")}, node(s.dir, "serve", child, "setsid", "daemon,ignore-term")...)
+				s.waitReady()
+				kept := holders(s.flock)
+				killPair(t, s.pid)
+				r := operator.reap(t, 0, "--kill")
+				if err := s.life.wait(patience); err != nil {
+					t.Errorf("others are alive: %v", err)
+				}
+				if now := holders(s.flock); len(kept) != 1 || len(now) != 1 || now[0].pid != kept[0].pid {
+					t.Errorf("kept %v, want %v", now, kept)
+				}
+				if t.Failed() {
+					t.Logf("the sweep: %v", r.Findings)
+				}
+				s.endAll()
+			})
+		}
+	}
+}

@@ -1,0 +1,180 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// A pid that belonged to a session belongs to somebody else now. In a pid namespace of its own the test chooses who
+// gets which pid, so the reuse is made to happen.
+
+// startInnocent starts a process that answers what it is told.
+func startInnocent(t *testing.T, user int) innocent {
+	t.Helper()
+	i, err := newInnocent(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.end)
+	return i
+}
+
+// innocent is a process that nobody may end. It answers as long as it lives.
+type innocent struct {
+	pid   int
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Reader
+}
+
+func newInnocent(user int) (innocent, error) {
+	i := innocent{cmd: exec.Command("/bin/cat")}
+	i.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if user != 0 {
+		i.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
+	}
+	in, err := i.cmd.StdinPipe()
+	if err != nil {
+		return i, err
+	}
+	out, err := i.cmd.StdoutPipe()
+	if err != nil {
+		return i, err
+	}
+	i.in, i.lines = in, bufio.NewReader(out)
+	if err := i.cmd.Start(); err != nil {
+		return i, err
+	}
+	i.pid = i.cmd.Process.Pid
+	return i, i.answers()
+}
+
+// answers tells whether the process lives.
+func (i innocent) answers() error {
+	if _, err := io.WriteString(i.in, "still\n"); err != nil {
+		return err
+	}
+	if line, err := i.lines.ReadString('\n'); err != nil || line != "still\n" {
+		return fmt.Errorf("it answered %q: %w", line, err)
+	}
+	return nil
+}
+
+func (i innocent) wantAlive(t *testing.T, after string) {
+	t.Helper()
+	if err := i.answers(); err != nil {
+		t.Errorf("after %s: an innocent was ended: %v", after, err)
+	}
+}
+
+func (i innocent) end() {
+	_ = i.cmd.Process.Kill()
+	_ = i.cmd.Wait()
+}
+
+// reuse starts innocents until one has the pid. Its last owner must have been waited for.
+func reuse(t *testing.T, pid int) innocent {
+	t.Helper()
+	for range 10000 {
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Appendf(nil, "%d", pid-1), 0); err != nil {
+			t.Fatal(err)
+		}
+		i := startInnocent(t, 0)
+		if i.pid == pid {
+			return i
+		}
+		i.end()
+	}
+	t.Fatalf("nobody got pid %d", pid)
+	return innocent{}
+}
+
+// positions are the processes that a record, or a mark, names.
+var positions = map[string]func(*session) int{
+	"gateway":    func(s *session) int { return s.gw.pid },
+	"anchor":     func(s *session) int { return s.pid },
+	"supervisor": func(s *session) int { return s.supervisor() },
+	"server":     func(s *session) int { return s.server },
+	"member":     func(s *session) int { return childrenOf(s.server)[0] },
+}
+
+func TestReapSparesReusedPID(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for name, position := range positions {
+		for _, cgroup := range []string{"auto", "off"} {
+			for _, recorded := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/cgroup=%s/recorded=%v", name, cgroup, recorded), func(t *testing.T) {
+					testReuse(t, position, cgroup, recorded)
+				})
+			}
+		}
+	}
+}
+
+// Nobody stays in the group or session of a process that ends: its pid would not be free.
+func testReuse(t *testing.T, position func(*session) int, cgroup string, recorded bool) {
+	s := startGateway(t).newSession()
+	if recorded {
+		s.shareRuntime()
+	}
+	s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
+	s.waitReady()
+	pid := position(s)
+	s.gw.kill2(t, s.pid)
+	if pid != s.gw.pid {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		awaitExit(t, pid)
+	}
+	other := reuse(t, pid)
+	settle(t)
+	r := operator.reap(t, 0, "--kill")
+	if f, ok := r.about(pid); ok {
+		t.Errorf("%v has the innocent among its members", f)
+	}
+	other.wantAlive(t, "the sweep")
+	s.waitDead()
+	// The control: the bare number does reach it.
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil || other.answers() == nil {
+		t.Errorf("kill %d did not reach the innocent: %v", pid, err)
+	}
+	if again := operator.reap(t, 0, "--kill"); len(again.Findings) > 0 {
+		t.Errorf("a second sweep found %v", again.Findings)
+	}
+}
+
+// A member that obeys SIGTERM is gone, and its pid is somebody else's, when the kill comes for one that does not.
+func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
+			s.waitReady()
+			obeys := holders(s.flock)[0].pid
+			killPair(t, s.pid)
+			cmd := operator.command("reap", "--kill", "--term-grace=1s")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitExit(t, obeys)
+			other := reuse(t, obeys)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("reap: %v", err)
+			}
+			other.wantAlive(t, "the sweep")
+			s.swept()
+		})
+	}
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A host without cron heals when the next session starts.
+
+// The new session sweeps what its user's dead sessions have left, soon after its start; nobody else's, and no living one.
+func TestRunSweeps(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, user := range []int{0, nobody} {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run("cgroup="+cgroup+"/uid="+decimalOf(user), func(t *testing.T) {
+				g := startGatewayAs(t, user)
+				var dead []*session
+				for range 2 {
+					dead = append(dead, recordedTree(g, cgroup))
+				}
+				live := recordedTree(g, cgroup)
+				other := recordedTree(startGatewayAs(t, nobody-user), cgroup)
+				for _, s := range append(dead, other) {
+					killPair(t, s.pid)
+				}
+				fresh := recordedTree(g, cgroup)
+				for _, s := range dead {
+					s.waitDead()
+				}
+				waitNoRecord(t, dead)
+				if !live.whole(5) || !fresh.whole(5) {
+					t.Error("a living session was touched")
+				}
+				if !other.alive() {
+					t.Error("another user's session was swept")
+				}
+				if r := operator.reap(t, 0, "--kill"); r.classes() != "record" {
+					t.Errorf("afterwards found %v, want the other user's session", r.Findings)
+				}
+				other.waitDead()
+			})
+		}
+	}
+}
+
+func recordedTree(g *gateway, cgroup string) *session {
+	g.t.Helper()
+	s := g.newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid")...)
+	s.waitReady()
+	s.ids = []string{s.ownRecord()}
+	return s
+}
+
+// waitNoRecord returns when the records of swept sessions are gone. They go after the last process.
+func waitNoRecord(t *testing.T, all []*session) {
+	t.Helper()
+	for _, s := range all {
+		lock := filepath.Join(s.recordDir(), s.ids[0]+".lock")
+		awaitGone(t, lock)
+		if _, err := os.Stat(filepath.Join(s.recordDir(), s.ids[0]+".json")); err == nil {
+			t.Errorf("the record of %s is left", s.ids[0])
+		}
+	}
+}
+
+// The sweep is not on the path of the server's start: a dead session with a stubborn member holds up nothing.
+func TestSweepDoesNotDelayStart(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	g := startGateway(t)
+	dead := g.newSession()
+	dead.shareRuntime()
+	dead.spawn(setup{flags: quick()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term")...)
+	dead.waitReady()
+	dead.ids = []string{dead.ownRecord()}
+	killPair(t, dead.pid)
+	fresh := g.newSession()
+	fresh.shareRuntime()
+	fresh.spawn(setup{flags: []string{"--term-grace=5s"}}, node(fresh.dir, "serve")...)
+	fresh.waitReady()
+	if !dead.alive() {
+		t.Error("the dead session was ended before the new server was up")
+	}
+	// It ends in mid-sweep: that holds up nothing either.
+	awaitSignalled(t, dead)
+	fresh.closeStdin()
+	fresh.waitDead()
+	if !dead.alive() {
+		t.Error("the session waited for its sweep")
+	}
+	operator.reap(t, 0, "--kill")
+	dead.swept()
+}
+
+// awaitSignalled returns when the sweep has begun: it takes the lock of all passes, or asks the tree to end.
+func awaitSignalled(t *testing.T, s *session) {
+	t.Helper()
+	pidfd := holders(s.life.path)
+	if len(pidfd) == 0 {
+		t.Fatal("nobody is left")
+	}
+	waitTaken(t, pidfd[0].pid, syscall.SIGTERM)
+}

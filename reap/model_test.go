@@ -1,0 +1,252 @@
+package reap
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mcp-tether/proc"
+	"mcp-tether/teardown"
+)
+
+var (
+	modelSeed  = flag.Uint64("model.seed", 0, "seed of the model of hosts; 0 takes the time")
+	modelRound = flag.Uint64("model.round", 0, "play this round only")
+)
+
+const modelRounds = 10_000
+
+// finder is what is put to the test: Find, or something worse.
+type finder func(*Host, Rules) []Finding
+
+// verdicts counts what a finder did over many hosts.
+type verdicts struct {
+	falseKills, missed, twice int
+	processes, ended          int
+	classes                   map[Class]int
+	kinds                     map[string]int
+	first                     string
+}
+
+func TestModel(t *testing.T) {
+	seed := *modelSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d: -model.seed=%d repeats it", seed, seed)
+	from, to := uint64(1), uint64(modelRounds)
+	if *modelRound > 0 {
+		from, to = *modelRound, *modelRound
+	}
+	v := play(Find, seed, from, to)
+	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
+	if v.falseKills+v.missed+v.twice > 0 {
+		t.Errorf("%d innocents would be ended, %d proven ones are missed, %d named twice: %v; the first of each:\n%s", v.falseKills, v.missed, v.twice, v.kinds, v.first)
+	}
+	for _, c := range []Class{Record, Mark, Cgroup, Severed, Suspect} {
+		if *modelRound == 0 && v.classes[c] < 100 {
+			t.Errorf("only %d findings of class %s: the model does not reach it", v.classes[c], c)
+		}
+	}
+}
+
+// The rules of home-made sweepers, each of which the model must see through.
+func TestModelCatches(t *testing.T) {
+	for name, broken := range map[string]finder{
+		"ppid 1":          byParent,
+		"by name":         byName,
+		"bare pid":        byBarePID,
+		"mark alone":      byMark,
+		"nothing at all":  func(*Host, Rules) []Finding { return nil },
+		"lease not asked": withoutLeases,
+	} {
+		v := play(broken, 1, 1, 300)
+		if bad := v.falseKills; bad == 0 && (name != "nothing at all" || v.missed == 0) {
+			t.Errorf("%s: the model found nothing wrong with it", name)
+		}
+	}
+}
+
+func play(find finder, seed, from, to uint64) *verdicts {
+	v := &verdicts{classes: map[Class]int{}, kinds: map[string]int{}}
+	for round := from; round <= to; round++ {
+		w := newWorld(seed, round)
+		for range 1 + w.IntN(6) {
+			s := scenes[w.IntN(len(scenes))]
+			w.scenes = append(w.scenes, s.name)
+			s.play(w)
+		}
+		v.judge(w, find(w.host(), modelRules()), round)
+	}
+	return v
+}
+
+func (v *verdicts) judge(w *world, found []Finding, round uint64) {
+	ended := map[proc.ID]Finding{}
+	for _, f := range found {
+		v.classes[f.Class]++
+		if !f.Proven(true) {
+			continue
+		}
+		for _, id := range struck(w.h, f) {
+			if other, ok := ended[id]; ok && other.leaf == f.leaf && other.leaf == "" {
+				v.twice++
+				v.note(w, round, "twice", "named twice: %v by %s and %s", id, other.Class, f.Class)
+			}
+			ended[id] = f
+		}
+	}
+	for _, a := range w.all {
+		if a.gone {
+			continue
+		}
+		v.processes++
+		f, hit := ended[a.ID]
+		switch {
+		case hit && a.verdict == innocent:
+			v.falseKills++
+			v.note(w, round, "innocent "+a.kind()+" as "+string(f.Class), "INNOCENT %v uid %d %q (%s) ended as %s %s: %s", a.ID, a.UID, a.Args, a.role, f.Class, f.Session, strings.Join(f.Evidence, "; "))
+		case !hit && a.verdict == guilty && a.Start < w.h.Since:
+			v.missed++
+			v.note(w, round, "missed "+a.kind(), "MISSED %v uid %d %q (%s), pass of uid %d", a.ID, a.UID, a.Args, a.role, w.h.UID)
+		}
+		if hit {
+			v.ended++
+		}
+	}
+}
+
+// note counts what went wrong by kind, and keeps the first of each.
+func (v *verdicts) note(w *world, round uint64, kind, format string, args ...any) {
+	if v.kinds[kind]++; v.kinds[kind] == 1 {
+		v.first += fmt.Sprintf("round %d %q:\n    ", round, w.scenes) + fmt.Sprintf(format, args...) + "\n"
+	}
+}
+
+// struck lists whom package teardown would signal: the members, who is in the leaf, and who is below them, of the one
+// user, and without those to keep.
+func struck(h *Host, f Finding) []proc.ID {
+	byPID, children := map[int]*Process{}, map[int][]int{}
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		byPID[p.PID] = p
+		if up := p.PPID; up > 0 {
+			children[up] = append(children[up], p.PID)
+		}
+	}
+	var queue []int
+	for _, id := range f.Members {
+		if p := byPID[id.PID]; p != nil && p.ID == id {
+			queue = append(queue, id.PID)
+		}
+	}
+	for _, l := range h.Leaves {
+		if l.Dir == f.leaf {
+			queue = append(queue, l.PIDs...)
+		}
+	}
+	var all []*Process
+	group := map[int]bool{}
+	for ; len(queue) > 0; queue = queue[1:] {
+		p := byPID[queue[0]]
+		if p == nil || group[p.PID] {
+			continue
+		}
+		group[p.PID] = true
+		all = append(all, p)
+		for _, c := range children[p.PID] {
+			if byPID[c].Start >= p.Start {
+				queue = append(queue, c)
+			}
+		}
+	}
+	kept := func(p *Process) bool {
+		for n := 0; n < maxClimb; n++ {
+			if p.Keep || matchesAny(f.keep, p) {
+				return true
+			}
+			up := byPID[p.PPID]
+			if up == nil || !group[up.PID] || up.Start > p.Start {
+				return false
+			}
+			p = up
+		}
+		return false
+	}
+	var out []proc.ID
+	for _, p := range all {
+		if !p.Dead() && (f.anyUser || p.UID == f.UID) && !kept(p) {
+			out = append(out, p.ID)
+		}
+	}
+	return out
+}
+
+func matchesAny(patterns []string, p *Process) bool {
+	for _, pattern := range patterns {
+		if teardown.Match(pattern, p.Comm) {
+			return true
+		}
+	}
+	return false
+}
+
+// one makes a finding of one process.
+func one(c Class, p *Process) Finding {
+	return Finding{Class: c, UID: p.UID, Members: []proc.ID{p.ID}, Top: p.ID}
+}
+
+func byParent(h *Host, r Rules) (out []Finding) {
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		if _, ok := r.Match(p.UID, p.Args); ok && p.PPID == 1 && !p.Dead() {
+			out = append(out, one(Severed, p))
+		}
+	}
+	return out
+}
+
+func byName(h *Host, r Rules) (out []Finding) {
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == proc.Severed {
+			out = append(out, one(Severed, p))
+		}
+	}
+	return out
+}
+
+func byBarePID(h *Host, _ Rules) (out []Finding) {
+	for i := range h.Procs {
+		for _, s := range h.Sessions {
+			if !s.Held && s.Lease && s.Host == h.Host && h.Procs[i].PID == s.Server.PID {
+				out = append(out, one(Record, &h.Procs[i]))
+			}
+		}
+	}
+	return out
+}
+
+func byMark(h *Host, _ Rules) (out []Finding) {
+	for i := range h.Procs {
+		if p := &h.Procs[i]; p.Session != "" && !p.Keep {
+			out = append(out, one(Mark, p))
+		}
+	}
+	return out
+}
+
+// withoutLeases takes every record for that of a dead supervisor.
+func withoutLeases(h *Host, r Rules) []Finding {
+	for i := range h.Sessions {
+		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
+	}
+	for i := range h.Procs {
+		if p := &h.Procs[i]; supervisedID(p.Args) != "" {
+			p.Args = []string{"something"}
+		}
+	}
+	return Find(h, r)
+}

@@ -1,0 +1,269 @@
+package reap
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"mcp-tether/proc"
+)
+
+func sample() Report {
+	return Report{
+		Version: SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
+		Findings: []Finding{
+			{
+				Class: Record, Session: "00112233445566ff", Name: "files", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
+				Command: []string{"server", "<a&b>"}, Gateway: Gateway{ID: proc.ID{PID: 9, Start: 1}, State: "dead"}, Evidence: []string{"the lease is free", "and more"},
+				AgeSeconds: 3725, MemoryBytes: 3 << 29, User: "root", Result: "listed",
+			},
+			{
+				Class: Severed, Name: "x", Top: proc.ID{PID: 20, Start: 7}, Members: []proc.ID{{PID: 20, Start: 7}}, UID: 1000,
+				Command: []string{"npx", "x"}, Gateway: Gateway{State: "dead"}, Evidence: []string{"nobody"}, AgeSeconds: 59, MemoryBytes: 5 << 20, User: "u", Result: "listed",
+			},
+			{
+				Class: Surplus, Name: "y", Count: 12, Members: []proc.ID{}, Command: []string{"y"}, Gateway: Gateway{State: "alive"}, Evidence: []string{"12 servers"},
+				Advice: "restart it", User: "u", Result: "listed",
+			},
+			{Class: Cgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Evidence: []string{"empty"}, Result: "removed"},
+		},
+	}
+}
+
+func TestReportText(t *testing.T) {
+	var b strings.Builder
+	if err := sample().Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `CLASS    PID  PROCS  AGE    MEMORY  USER  GATEWAY   RESULT   COMMAND
+record   10   2      1h02m  1.5G    root  9 (dead)  listed   server <a&b>
+severed  20   1      59s    5M      u     dead      listed   npx x
+surplus  -    0      0s     0K      u     alive     listed   y
+cgroup   -    0      0s     0K                      removed  
+
+record pid 10: the lease is free; and more
+
+severed pid 20: nobody
+
+surplus y: 12 servers
+  restart it
+
+cgroup session ffffffffffffffff: empty
+
+2 proven: 'mcp-tether reap --kill' ends them.
+
+1 severed: 'mcp-tether reap --kill --unwrapped' ends them as well.
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestReportTextNothing(t *testing.T) {
+	var b strings.Builder
+	if err := (Report{}).Text(&b); err != nil || b.Len() > 0 {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
+// After a kill nothing is advised that was done already.
+func TestReportTextKilled(t *testing.T) {
+	r := sample()
+	r.Killed = true
+	r.Findings[0].Result, r.Findings[0].Survivors = "survived", []string{"pid 10 (x): will not"}
+	var b strings.Builder
+	if err := r.Text(&b); err != nil || strings.Contains(b.String(), "--kill") || !strings.Contains(b.String(), "still there: pid 10 (x): will not") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// The keys are what scripts read: they may be added to, never changed within a version.
+func TestReportJSON(t *testing.T) {
+	var b strings.Builder
+	if err := sample().JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Version  int
+		Began    string
+		Killed   *bool
+		Warnings []string
+		Findings []map[string]any
+	}
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != 1 || got.Began != "2026-03-04T05:06:07Z" || got.Killed == nil || got.Warnings == nil || len(got.Findings) != 4 {
+		t.Errorf("%+v", got)
+	}
+	f := got.Findings[0]
+	for _, key := range []string{
+		"class", "session", "name", "top", "members", "uid", "command", "gateway", "evidence", "age_seconds", "memory_bytes", "user", "result",
+	} {
+		if _, ok := f[key]; !ok {
+			t.Errorf("no %s in %v", key, f)
+		}
+	}
+	if top := f["top"].(map[string]any); top["pid"] != 10.0 || top["start"] != 5.0 {
+		t.Errorf("top %v", top)
+	}
+	if g := f["gateway"].(map[string]any); g["pid"] != 9.0 || g["state"] != "dead" {
+		t.Errorf("gateway %v", g)
+	}
+	if !strings.Contains(b.String(), "<a&b>") {
+		t.Error("a command line was escaped as for HTML")
+	}
+	if strings.Contains(b.String(), "null") {
+		t.Error("a list is null, not empty:\n" + b.String())
+	}
+}
+
+func TestReportLeft(t *testing.T) {
+	r := Report{}
+	for _, result := range []string{"listed", "ended", "survived", "removed", "failed"} {
+		r.Findings = append(r.Findings, Finding{Result: result})
+	}
+	if r.Left() != 3 {
+		t.Errorf("%d left", r.Left())
+	}
+}
+
+// Whatever others named their processes, files and sessions: nothing of it may reach a terminal as a control sequence.
+func TestReportTextControls(t *testing.T) {
+	const evil = "a\x1b[2J\u009b31m\r\nb"
+	r := Report{Findings: []Finding{{
+		Class: Cgroup, Name: evil, Command: []string{evil}, Evidence: []string{"cgroup /sys/fs/cgroup/" + evil}, User: "u",
+		Survivors: []string{"pid 7 (" + evil + "): will not"}, Gateway: Gateway{State: "dead", Command: evil},
+	}}}
+	var b strings.Builder
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	noControls(t, b.String())
+}
+
+func TestLiveTextControls(t *testing.T) {
+	const evil = "a\x1b[2J\u009b31m\rb"
+	l := Live{GatewayState: "alive", Tree: []Node{{Command: []string{evil}}}}
+	l.Name, l.State, l.Cause, l.Args = evil, evil, evil, []string{evil}
+	var b strings.Builder
+	if err := LiveText(&b, []Live{l}, true); err != nil {
+		t.Fatal(err)
+	}
+	noControls(t, b.String())
+}
+
+func noControls(t *testing.T, s string) {
+	t.Helper()
+	for _, c := range s {
+		if c != '\n' && unicode.IsControl(c) {
+			t.Errorf("%q in %q", c, s)
+			return
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0K", 1023: "0K", 1024: "1K", 1<<20 - 1: "1023K", 1 << 20: "1M", 1<<30 - 1: "1024M", 1 << 30: "1.0G", 82 << 30: "82.0G",
+	} {
+		if got := Size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for seconds, want := range map[int64]string{
+		0: "0s", 59: "59s", 60: "1m00s", 3599: "59m59s", 3600: "1h00m", 3725: "1h02m", 47*3600 + 59: "47h00m", 48 * 3600: "2d", 100 * 86400: "100d",
+	} {
+		if got := age(seconds); got != want {
+			t.Errorf("%d: %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := Printable(s)
+		if !utf8.ValidString(out) || utf8.RuneCountInString(out) != utf8.RuneCountInString(s) {
+			t.Fatalf("%q became %q", s, out)
+		}
+		for _, c := range out {
+			if unicode.IsControl(c) {
+				t.Fatalf("%q in %q", c, out)
+			}
+		}
+		clean := utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+		if clean && out != s {
+			t.Fatalf("%q became %q", s, out)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tether.prom")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := sample()
+	r.Findings[0].Result = "survived"
+	r.Findings[1].Result = "ended"
+	if err := r.Metrics(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`mcp_tether_findings{class="record"} 1`, `mcp_tether_findings{class="mark"} 0`, `mcp_tether_findings{class="cgroup"} 0`,
+		`mcp_tether_findings{class="severed"} 0`, `mcp_tether_findings{class="surplus"} 1`, `mcp_tether_processes{class="record"} 2`,
+		`mcp_tether_ended 2`, `mcp_tether_last_pass_seconds 1772600767`,
+	} {
+		if !strings.Contains(string(b), "\n"+line+"\n") {
+			t.Errorf("no %s in\n%s", line, b)
+		}
+	}
+	declared := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if f[0] == "#" {
+			declared[f[2]] = true
+			continue
+		}
+		if name, _, _ := strings.Cut(f[0], "{"); !declared[name] || len(f) != 2 {
+			t.Errorf("undeclared or odd: %s", line)
+		}
+	}
+	left, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// What cannot be replaced stays as it was, and nothing else is left.
+func TestMetricsFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := (Report{}).Metrics(filepath.Join(dir, "none", "x.prom")); err == nil {
+		t.Error("written into a directory that is not there")
+	}
+	taken := filepath.Join(dir, "taken")
+	if err := os.Mkdir(taken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Report{}).Metrics(taken); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}

@@ -1,0 +1,256 @@
+package reap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// table is a host in one line a process: "pid ppid start comm args...".
+func table(t *testing.T, rows ...string) *Host {
+	t.Helper()
+	h := &Host{Host: here, Self: 3, Since: 1000}
+	for _, row := range append([]string{"1 0 1 systemd init", "3 1 990 mcp-tether mcp-tether reap"}, rows...) {
+		var p Process
+		f := strings.Fields(row)
+		if _, err := fmt.Sscan(strings.Join(f[:4], " "), &p.PID, &p.PPID, &p.Start, &p.Comm); err != nil {
+			t.Fatal(row, err)
+		}
+		p.State, p.Threads, p.Stat.Session, p.Args = 'S', 1, p.PID, f[4:]
+		h.Procs = append(h.Procs, p)
+	}
+	h.Lives = func(id proc.ID) Life {
+		for _, p := range h.Procs {
+			if p.ID == id {
+				return Alive
+			}
+		}
+		return Dead
+	}
+	h.Stdin = func(int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed"} }
+	h.Inside = func(int) bool { return true }
+	h.Holder = func(proc.Stdin) int { return 0 }
+	return h
+}
+
+// proc finds an entry.
+func (h *Host) proc(pid int) *Process {
+	return &h.Procs[slices.IndexFunc(h.Procs, func(p Process) bool { return p.PID == pid })]
+}
+
+const deadID = "00112233445566ff"
+
+// dead adds the record of a dead session.
+func (h *Host) dead(server int) *Session {
+	h.Sessions = append(h.Sessions, Session{Dir: "/run/mcp-tether", Lease: true})
+	s := &h.Sessions[len(h.Sessions)-1]
+	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
+	if server > 0 {
+		s.Server = h.proc(server).ID
+	}
+	return s
+}
+
+// ended lists whom a pass with --kill --unwrapped would end, by pid.
+func ended(h *Host, r Rules) []int {
+	out := []int{}
+	for _, f := range Find(h, r) {
+		if f.Proven(true) {
+			for _, id := range struck(h, f) {
+				out = append(out, id.PID)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func TestFind(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows []string
+		more func(*Host)
+		want []int
+	}{
+		"the server of a record and what it started": {
+			[]string{"10 1 5 node s", "11 10 6 sh x", "12 1 7 daemon d"}, func(h *Host) { h.dead(10) }, []int{10, 11},
+		},
+		"a reused pid is somebody else": {
+			[]string{"10 1 5 node s", "11 10 6 sh x"}, func(h *Host) { h.dead(10).Server.Start = 4 }, []int{},
+		},
+		"a marked orphan": {
+			[]string{"10 1 5 chrome c", "11 1 6 chrome c"}, func(h *Host) { h.dead(0); h.proc(11).Session = deadID }, []int{11},
+		},
+		"a member's own session": {
+			[]string{"10 1 5 chrome c", "11 1 6 chrome c"}, func(h *Host) { h.dead(10); h.proc(11).Stat.Session = 10 }, []int{10, 11},
+		},
+		"members that became another user are found with their own uid": {
+			[]string{"10 1 5 node s", "11 1 6 postgres p"},
+			func(h *Host) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 }, []int{10, 11},
+		},
+		"a living anchor will recover": {
+			[]string{"9 1 4 mcp-tether mcp-tether run -- s", "10 9 5 node s"}, func(h *Host) { h.dead(10).Anchor = h.proc(9).ID }, []int{},
+		},
+		"a supervisor whose record was lost": {
+			[]string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
+			func(h *Host) { mark(h, 10); mark(h, 11) }, []int{},
+		},
+		"older than its parent: that pid has changed hands": {
+			[]string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"}, func(h *Host) { h.dead(10) }, []int{10},
+		},
+		"older than the leader of its session": {
+			[]string{"10 1 50 node s", "11 1 6 daemon d"}, func(h *Host) { h.dead(10); h.proc(11).Stat.Session = 10 }, []int{10},
+		},
+		"what a process kept by pattern started": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 10 8 helper h"},
+			func(h *Host) { h.dead(10).Keep = []string{"chrome"} }, []int{10, 13},
+		},
+		"what a kept process started without environment, in the leaf": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
+			func(h *Host) {
+				h.dead(10)
+				h.proc(11).Keep = true
+				h.Leaves = []Leaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12}}}
+			}, []int{10},
+		},
+		"what a kept process started, in the session of a member": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
+			func(h *Host) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 }, []int{10},
+		},
+		"a root session that dropped privileges, in the recorded leaf": {
+			[]string{"10 1 5 node s", "11 1 6 postgres p"},
+			func(h *Host) {
+				h.dead(10)
+				h.proc(11).UID = 33
+				h.Leaves = []Leaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
+			}, []int{10, 11},
+		},
+		"an orphaned server whose stdin is severed": {
+			[]string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c"}, nil, []int{10, 11},
+		},
+		"a server below a parent that cannot be seen": {
+			[]string{"10 777 5 fs-server /opt/fs-server --root /srv"}, nil, []int{},
+		},
+		"a server whose parent is outside of the pid namespace": {
+			[]string{"10 0 5 fs-server /opt/fs-server --root /srv"}, nil, []int{},
+		},
+		"a script that mentions an interpreter and runs something else as well": {
+			[]string{"10 1 5 bash bash /home/u/start-node-things.sh", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 10 7 node node /srv/api.js"},
+			nil, []int{11},
+		},
+		"the launcher that was started for the server": {
+			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}, nil, []int{10, 11},
+		},
+		"a newborn": {
+			[]string{"10 1 1000 fs-server /opt/fs-server --root /srv"}, nil, []int{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := table(t, c.rows...)
+			if c.more != nil {
+				c.more(h)
+			}
+			if got := ended(h, modelRules()); !slices.Equal(got, c.want) {
+				t.Errorf("ended %v, want %v", got, c.want)
+				for _, f := range Find(h, modelRules()) {
+					t.Logf("%s %v: %s", f.Class, f.Members, strings.Join(f.Evidence, "; "))
+				}
+			}
+		})
+	}
+}
+
+// mark marks a process as of a session whose gateway is dead.
+func mark(h *Host, pid int) {
+	p := h.proc(pid)
+	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
+}
+
+// The table is no snapshot: by pids that changed hands meanwhile, parents may go round in a circle.
+func TestFindEndsOnCircle(t *testing.T) {
+	h := table(t, "10 11 5 sh sh -c fs-server", "11 10 6 sh sh -c fs-server", "12 11 7 fs-server /opt/fs-server --root /srv", "13 14 8 bash bash", "14 13 9 bash bash",
+		"15 14 10 fs-server /opt/fs-server --root /srv")
+	mark(h, 15)
+	done := make(chan bool, 1)
+	go func() {
+		Find(h, modelRules())
+		done <- true
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Error("the pass goes round and round")
+	}
+}
+
+// 492 servers of four kinds under one living gateway.
+func TestFindSurplus(t *testing.T) {
+	rows := []string{"50 1 5 codex codex app-server"}
+	kinds := []string{"/opt/fs-server --root /srv", "uvx mcp-server-git", "npx -y @scope/server-x", "/opt/other --flag"}
+	for i := range 492 {
+		rows = append(rows, fmt.Sprintf("%d 50 %d server %s", 100+i, 10+i, kinds[i%4]))
+	}
+	r := modelRules()
+	known := r.Match
+	r.Match = func(uid int, args []string) (string, bool) {
+		if len(args) > 0 && args[0] == "/opt/other" {
+			return "other", true
+		}
+		return known(uid, args)
+	}
+	found := Find(table(t, rows...), r)
+	if len(found) != 4 {
+		t.Fatalf("%d findings", len(found))
+	}
+	for _, f := range found {
+		if f.Class != Surplus || f.Count != 123 || len(f.Members) != 123 || f.Proven(true) || f.Advice == "" || f.Gateway.PID != 50 || f.Gateway.State != "alive" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A limit of one session leaves everything else alone.
+func TestFindSession(t *testing.T) {
+	h := table(t, "10 1 5 node s", "11 1 6 node s", "12 1 7 fs-server /opt/fs-server --root /srv")
+	mark(h, 10)
+	mark(h, 11)
+	h.proc(11).Session = "ffffffffffffffff"
+	r := modelRules()
+	r.Session = deadID
+	if got := ended(h, r); !slices.Equal(got, []int{10}) {
+		t.Errorf("ended %v", got)
+	}
+}
+
+func TestFindMinAge(t *testing.T) {
+	for age, want := range map[uint64]int{0: 1, 100: 1, 500: 0} {
+		h := table(t, "10 1 600 fs-server /opt/fs-server --root /srv")
+		r := modelRules()
+		r.MinAge = age
+		if got := ended(h, r); len(got) != want {
+			t.Errorf("age %d: ended %v", age, got)
+		}
+	}
+}
+
+// Only what is proven by our own marks is ended unasked.
+func TestProven(t *testing.T) {
+	for c, want := range map[Class][2]bool{
+		Record: {true, true}, Mark: {true, true}, Cgroup: {true, true}, Severed: {false, true}, Suspect: {}, Surplus: {}, "": {}, "other": {},
+	} {
+		f := Finding{Class: c}
+		if got := [2]bool{f.Proven(false), f.Proven(true)}; got != want {
+			t.Errorf("%q: %v, want %v", c, got, want)
+		}
+	}
+}
+
+func TestLifeString(t *testing.T) {
+	if Unknown.String() != "unknown" || Alive.String() != "alive" || Dead.String() != "dead" || Life(9).String() != "unknown" {
+		t.Error("the words are part of the JSON")
+	}
+}

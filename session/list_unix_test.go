@@ -1,0 +1,234 @@
+//go:build unix
+
+package session
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestHeld(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	if held, err := Held(dir, id); held || !errors.Is(err, ErrNoLock) {
+		t.Errorf("no lock: %v, %v", held, err)
+	}
+	l, err := Take(dir, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // a look changes nothing
+		if held, err := Held(dir, id); !held || err != nil {
+			t.Errorf("taken: %v, %v", held, err)
+		}
+	}
+	l.Release()
+	if held, err := Held(dir, id); held || err != nil {
+		t.Errorf("released: %v, %v", held, err)
+	}
+	// A look must leave no lock behind.
+	again, err := Take(dir, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The lock goes with the process, however it ends.
+func TestHeldByAnother(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	cmd, _ := holder(t, dir, id)
+	if held, err := Held(dir, id); !held || err != nil {
+		t.Errorf("%v, %v", held, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if held, err := Held(dir, id); held || err != nil {
+		t.Errorf("killed: %v, %v", held, err)
+	}
+}
+
+// What cannot be looked at is taken for held.
+func TestHeldOddLocks(t *testing.T) {
+	for name, make := range map[string]func(lock string) error{
+		"a FIFO":            func(lock string) error { return unix.Mkfifo(lock, 0o600) },
+		"a directory":       func(lock string) error { return os.Mkdir(lock, 0o700) },
+		"a dangling link":   func(lock string) error { return os.Symlink("/nonexistent", lock) },
+		"a link to another": func(lock string) error { return os.Symlink("/etc/passwd", lock) },
+	} {
+		dir, id := t.TempDir(), NewID()
+		if err := make(dir + "/" + id + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+		if held, err := Held(dir, id); !held || err == nil || errors.Is(err, ErrNoLock) {
+			t.Errorf("%s: %v, %v", name, held, err)
+		}
+	}
+}
+
+// Looking at a session must not keep its supervisor from taking the lease.
+func TestHeldDisturbsNobody(t *testing.T) {
+	dir := t.TempDir()
+	stop, stopped := make(chan bool), make(chan bool)
+	id := NewID()
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = Held(dir, id)
+			}
+		}
+	}()
+	failed := 0
+	for range 2000 {
+		l, err := Take(dir, id)
+		if err != nil {
+			failed++
+			continue
+		}
+		l.Release()
+	}
+	close(stop)
+	<-stopped
+	if failed > 0 {
+		t.Errorf("%d of 2000 supervisors found their lease taken by somebody who only looked", failed)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	dir := t.TempDir()
+	want := []string{"00112233445566ff", "aaaaaaaaaaaaaaaa", "ffffffffffffffff"}
+	for _, name := range []string{
+		want[0] + ".json", want[0] + ".lock", want[1] + ".lock", want[2] + ".json.tmp",
+		"reap.lock", "short.json", "zzzzzzzzzzzzzzzz.json", want[1], ".json", "00112233445566ff0.json",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := IDs(dir)
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := IDs(dir + "/none"); err == nil {
+		t.Error("no directory, no error")
+	}
+	if _, err := IDs(dir + "/reap.lock"); err == nil {
+		t.Error("a file was listed")
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	dir := t.TempDir()
+	good, open, file, link := dir+"/good", dir+"/open", dir+"/file", dir+"/link"
+	for name, mode := range map[string]os.FileMode{good: 0o700, open: 0o777} {
+		if err := os.Mkdir(name, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(good, link); err != nil {
+		t.Fatal(err)
+	}
+	uid := os.Getuid()
+	got := places([]string{good, open, file, link, dir + "/none", good, good + "/."}, uid)
+	if len(got) != 1 || got[0] != (Place{good, uid}) {
+		t.Errorf("%v", got)
+	}
+	// Another user's directory is root's business only.
+	if uid != 0 {
+		got = places([]string{good}, uid+1)
+		if len(got) > 0 {
+			t.Errorf("%v", got)
+		}
+		return
+	}
+	if err := os.Chown(good, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if got := places([]string{good}, 0); len(got) != 1 || got[0].Owner != 65534 {
+		t.Errorf("root: %v", got)
+	}
+	if got := places([]string{good}, 1000); len(got) > 0 {
+		t.Errorf("a user: %v", got)
+	}
+}
+
+func TestDirs(t *testing.T) {
+	runtime := t.TempDir()
+	if err := os.Mkdir(runtime+"/mcp-tether", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := Place{runtime + "/mcp-tether", os.Getuid()}
+	if got := Dirs(os.Getuid(), runtime); !slices.Contains(got, want) {
+		t.Errorf("%v lacks %v", got, want)
+	}
+	for _, odd := range []string{"", "relative", runtime + "/none"} {
+		if got := Dirs(os.Getuid(), odd); slices.Contains(got, want) {
+			t.Errorf("%q: %v", odd, got)
+		}
+	}
+}
+
+func TestRemoveSession(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	l, err := Take(dir, id)
+	if err == nil {
+		err = l.Write(Record{Version: Version, ID: id})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(dir, id); !errors.Is(err, ErrHeld) {
+		t.Errorf("a living session: %v", err)
+	}
+	if _, err := Read(dir, id); err != nil {
+		t.Errorf("its record: %v", err)
+	}
+	l.Release()
+	if err := Remove(dir, id); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := Remove(dir, id); err != nil {
+		t.Errorf("gone already: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("removing what is gone left %v, %v", left, err)
+	}
+}
+
+// A record in the way of a removal is no file to follow.
+func TestRemoveFollowsNoLinks(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	precious := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{id + ".json", id + ".lock"} {
+		if err := os.Symlink(precious, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = Remove(dir, id)
+	if b, err := os.ReadFile(precious); err != nil || string(b) != "text" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -1,0 +1,228 @@
+package teardown
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+)
+
+// ids reads the identities of processes that live.
+func ids(t *testing.T, pids ...int) []proc.ID {
+	t.Helper()
+	var r proc.Reader
+	var out []proc.ID
+	for _, pid := range pids {
+		s, err := r.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func end(t *testing.T, groups ...*Group) {
+	t.Helper()
+	b := Batch{Groups: groups}
+	if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: patience}); err != nil {
+		t.Error(err)
+	}
+	for _, g := range groups {
+		if len(g.Survivors) > 0 {
+			t.Errorf("survivors %+v", g.Survivors)
+		}
+	}
+}
+
+// alive reports whether a process of the family lives: it still holds the lifeline.
+func (k *kin) alive() bool {
+	fd := []unix.PollFd{{Fd: int32(k.life.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(fd, 0)
+	return err == nil && (n == 0 || fd[0].Revents&unix.POLLHUP == 0)
+}
+
+func TestBatchEnds(t *testing.T) {
+	for name, reports := range map[string]int{"rest": 1, "nest": 2, "stubborn": 1, "stopped": 1, "daemon": 1} {
+		t.Run(name, func(t *testing.T) {
+			own(t)
+			k := start(t, name, reports)
+			end(t, &Group{Seeds: ids(t, k.pids...), UID: os.Getuid()})
+			k.dead()
+		})
+	}
+}
+
+// Who is below a seed belongs to the group, whatever its own environment and session.
+func TestBatchFollowsChildren(t *testing.T) {
+	k := start(t, "nest", 2)
+	end(t, &Group{Seeds: ids(t, k.pid), UID: os.Getuid()})
+	k.dead()
+}
+
+func TestBatchSeveralGroups(t *testing.T) {
+	a, b, bystander := start(t, "rest", 1), start(t, "stubborn", 1), start(t, "rest", 1)
+	end(t, &Group{Seeds: ids(t, a.pid), UID: os.Getuid()}, &Group{Seeds: ids(t, b.pid), UID: -1}, &Group{})
+	a.dead()
+	b.dead()
+	if !bystander.alive() {
+		t.Error("a bystander was ended")
+	}
+}
+
+// Two passes that end the same at once do not disturb each other.
+func TestBatchTwice(t *testing.T) {
+	k := start(t, "nest", 2)
+	seeds := ids(t, k.pids...)
+	done := make(chan bool)
+	for range 2 {
+		go func() {
+			end(t, &Group{Seeds: seeds, UID: os.Getuid()})
+			done <- true
+		}()
+	}
+	<-done
+	<-done
+	k.dead()
+}
+
+func TestBatchSpares(t *testing.T) {
+	for name, c := range map[string]struct {
+		env    string
+		change func(*Group)
+	}{
+		"the marked":          {env: KeepMark},
+		"the named":           {change: func(g *Group) { g.Keep = []string{"*teardown*", "exe"} }},
+		"another user's":      {change: func(g *Group) { g.UID = os.Getuid() + 1 }},
+		"who took over a pid": {change: func(g *Group) { g.Seeds[0].Start-- }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t, "rest", 1, c.env)
+			g := &Group{Seeds: ids(t, k.pid), UID: os.Getuid()}
+			if c.change != nil {
+				c.change(g)
+			}
+			end(t, g)
+			if !k.alive() {
+				t.Error("ended")
+			}
+		})
+	}
+}
+
+// What a kept process has started stays with it, though it may be named itself.
+func TestBatchSparesBelowTheKept(t *testing.T) {
+	k := start(t, "nest", 2, KeepMark) // its child has no environment
+	end(t, &Group{Seeds: ids(t, k.pids...), UID: os.Getuid()})
+	for _, pid := range k.pids {
+		var r proc.Reader
+		if s, err := r.Stat(pid); err != nil || s.Dead() {
+			t.Errorf("%d was ended", pid)
+		}
+	}
+}
+
+// startIn starts a role inside a leaf.
+func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *kin {
+	t.Helper()
+	in, release, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	life, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(leaf.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd := exec.Command(proc.SelfExe, "role", name)
+	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, os.Stderr, []*os.File{hold}
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	hold.Close()
+	k := &kin{t: t, pid: cmd.Process.Pid, stdin: release, life: life, lines: bufio.NewReader(life)}
+	t.Cleanup(k.end)
+	return k
+}
+
+func ownLeaf(t *testing.T) *cgroup.Leaf {
+	t.Helper()
+	dir, err := cgroup.OwnDir()
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-batch-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = leaf.Kill()
+		err := leaf.Remove()
+		for until := time.Now().Add(patience); err != nil && time.Now().Before(until); {
+			err = leaf.Remove()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		leaf.Close()
+	})
+	return leaf
+}
+
+// A family on the run, each in a session of its own, found by its leaf alone: there is no seed.
+func TestBatchLeaf(t *testing.T) {
+	leaf := ownLeaf(t)
+	own(t)
+	k := startIn(t, leaf, "generation")
+	end(t, &Group{Leaf: leaf, UID: os.Getuid()})
+	k.dead()
+}
+
+// A pass may be called from a shell that outlived its session and is in its leaf: both must live to tell.
+func TestBatchFromWithin(t *testing.T) {
+	if name := os.Getenv("MCP_TETHER_TEST_LEAF"); name != "" {
+		sweepOwnLeaf(t, name)
+		return
+	}
+	leaf := ownLeaf(t)
+	const script = `echo 0 >"$MCP_TETHER_TEST_LEAF/cgroup.procs"; "$0" -test.run='^TestBatchFromWithin$' -test.v; echo the shell lives`
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", script, self)
+	cmd.Env = append(os.Environ(), "MCP_TETHER_TEST_LEAF="+leaf.Dir)
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"swept", "the shell lives"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("no %q: %v\n%s", want, err, out)
+		}
+	}
+}
+
+func sweepOwnLeaf(t *testing.T, dir string) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaf.Close()
+	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
+	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
+	fmt.Println("swept")
+}
