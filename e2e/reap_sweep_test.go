@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
+	"runtime"
+	"strconv"
 	"testing"
+	"time"
 )
 
 // A host without cron heals when the next session starts.
@@ -18,7 +21,7 @@ func TestRunSweeps(t *testing.T) {
 	}
 	for _, user := range []int{0, nobody} {
 		for _, cgroup := range []string{"auto", "off"} {
-			t.Run("cgroup="+cgroup+"/uid="+decimalOf(user), func(t *testing.T) {
+			t.Run("cgroup="+cgroup+"/uid="+strconv.Itoa(user), func(t *testing.T) {
 				g := startGatewayAs(t, user)
 				var dead []*session
 				for range 2 {
@@ -44,6 +47,9 @@ func TestRunSweeps(t *testing.T) {
 					t.Errorf("afterwards found %v, want the other user's session", r.Findings)
 				}
 				other.waitDead()
+				g.kill()
+				live.swept()
+				fresh.swept()
 			})
 		}
 	}
@@ -79,7 +85,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	g := startGateway(t)
 	dead := g.newSession()
 	dead.shareRuntime()
-	dead.spawn(setup{flags: quick()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term")...)
+	dead.spawn(setup{flags: quick()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term", "daemon,closefds")...)
 	dead.waitReady()
 	dead.ids = []string{dead.ownRecord()}
 	killPair(t, dead.pid)
@@ -90,8 +96,10 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	if !dead.alive() {
 		t.Error("the dead session was ended before the new server was up")
 	}
-	// It ends in mid-sweep: that holds up nothing either.
-	awaitSignalled(t, dead)
+	// The one that obeys is gone: the sweep has begun. An end in its middle is held up by nothing either.
+	if err := waitFree(dead.flock, patience); err != nil {
+		t.Fatal(err)
+	}
 	fresh.closeStdin()
 	fresh.waitDead()
 	if !dead.alive() {
@@ -101,12 +109,15 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	dead.swept()
 }
 
-// awaitSignalled returns when the sweep has begun: it takes the lock of all passes, or asks the tree to end.
-func awaitSignalled(t *testing.T, s *session) {
+// awaitGone returns when there is no such file.
+func awaitGone(t *testing.T, file string) {
 	t.Helper()
-	pidfd := holders(s.life.path)
-	if len(pidfd) == 0 {
-		t.Fatal("nobody is left")
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is left", file)
+		}
 	}
-	waitTaken(t, pidfd[0].pid, syscall.SIGTERM)
 }

@@ -41,7 +41,9 @@ func TestParsePeer(t *testing.T) {
 		want uint32
 	}{
 		"a peer":               {answer(attribute(unixDiagPeer, number32(99)...)), 99},
-		"a closed peer":        {answer(attribute(unixDiagPeer, number32(0)...)), 0},
+		"a closed peer":        {answer(attribute(unixDiagPeer, number32(0)...), attribute(unixDiagShutdown, 3)), 0},
+		"closed, told before":  {answer(attribute(unixDiagShutdown, 1), attribute(unixDiagPeer, number32(0)...)), 0},
+		"shut down, not gone":  {answer(attribute(unixDiagPeer, number32(5)...), attribute(unixDiagShutdown, 3)), 5},
 		"after others":         {answer(attribute(0, 'n', 'a', 'm'), attribute(5, 1), attribute(unixDiagPeer, number32(8)...)), 8},
 		"the largest inode":    {answer(attribute(unixDiagPeer, number32(1<<32-1)...)), 1<<32 - 1},
 		"more than the answer": {append(answer(attribute(unixDiagPeer, number32(3)...)), 1, 2, 3), 3},
@@ -67,6 +69,10 @@ func TestParsePeerRefuses(t *testing.T) {
 		"another socket":       other,
 		"cut short":            good[:len(good)-1],
 		"longer than it is":    long,
+		"not accepted yet":     answer(attribute(unixDiagPeer, number32(0)...), attribute(unixDiagShutdown, 0)),
+		"only we shut down":    answer(attribute(unixDiagPeer, number32(0)...), attribute(unixDiagShutdown, 2)),
+		"no word of shutdown":  answer(attribute(unixDiagPeer, number32(0)...)),
+		"shut down, no peer":   answer(attribute(unixDiagShutdown, 3)),
 		"peer of two bytes":    answer(attribute(unixDiagPeer, 1, 2)),
 		"attribute too long":   answer([]byte{255, 255, 2, 0}),
 		"attribute of nothing": answer([]byte{0, 0, 2, 0, 0, 0, 0, 0}),

@@ -250,8 +250,7 @@ func TestStartDiesWithThread(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		in, release := pipe(t)
 		pids := make(chan int)
-		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		go onEndingThread(func() {
 			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x <&%d; exit 7", in.Fd())}, CgroupFD: -1, CgroupProcs: -1}
 			keepOverExec(in)
 			c.DiesWithThread = dies
@@ -260,7 +259,7 @@ func TestStartDiesWithThread(t *testing.T) {
 				t.Error(err)
 			}
 			pids <- pid
-		}()
+		})
 		pid := <-pids
 		in.Close()
 		if !dies {
@@ -275,6 +274,21 @@ func TestStartDiesWithThread(t *testing.T) {
 		}
 		release.Close()
 	}
+}
+
+// onEndingThread runs f on a thread that ends with it: a locked one, but not the main thread, which the runtime keeps.
+func onEndingThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		onEndingThread(f)
+	}()
+	<-done
 }
 
 func keepOverExec(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_SETFD, 0) }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // Where the known gateways keep the command lines of their MCP servers, relative to a home directory.

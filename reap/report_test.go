@@ -30,7 +30,7 @@ func sample() Report {
 				Class: Surplus, Name: "y", Count: 12, Members: []proc.ID{}, Command: []string{"y"}, Gateway: Gateway{State: "alive"}, Evidence: []string{"12 servers"},
 				Advice: "restart it", User: "u", Result: "listed",
 			},
-			{Class: Cgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Evidence: []string{"empty"}, Result: "removed"},
+			{Class: Cgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, Result: "removed"},
 		},
 	}
 }

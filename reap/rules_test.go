@@ -226,6 +226,21 @@ func TestFindSession(t *testing.T) {
 	}
 }
 
+// Who reads the JSON iterates over the lists.
+func TestFindListsAreNotNil(t *testing.T) {
+	h := table(t, "10 1 5 node s")
+	h.dead(0).Host.Boot = "another"
+	h.Leaves = []Leaf{{Dir: "/c/mcp-tether-ffffffffffffffff", ID: "ffffffffffffffff"}}
+	found := Find(h, Rules{})
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	var b strings.Builder
+	if err := (Report{Findings: found, Warnings: []string{}}).JSON(&b); err != nil || strings.Contains(b.String(), "null") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 func TestFindMinAge(t *testing.T) {
 	for age, want := range map[uint64]int{0: 1, 100: 1, 500: 0} {
 		h := table(t, "10 1 600 fs-server /opt/fs-server --root /srv")

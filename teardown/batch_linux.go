@@ -86,6 +86,10 @@ func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, er
 // round signals the members that were not asked yet, and counts the living. A SIGKILL is sent again and again, to
 // members that were stopped first, so that none forks away.
 func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
+	if sigs[0] == unix.SIGKILL {
+		defer b.freeze(false)
+		b.freeze(true)
+	}
 	t, err := b.look()
 	if err != nil {
 		return 0, err
@@ -108,6 +112,16 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 		gr.scope.signalAll(fresh, sigs...)
 	}
 	return left, nil
+}
+
+// freeze stops (or lets go) the leaves, so that nobody in them forks between the look and the kill; a frozen process can
+// be killed. A leaf in which the caller itself is stays as it is.
+func (b *Batch) freeze(on bool) {
+	for _, gr := range b.Groups {
+		if gr.Leaf != nil && !gr.Leaf.Has(os.Getpid()) {
+			_ = gr.Leaf.Freeze(on)
+		}
+	}
 }
 
 // conclude names the survivors.

@@ -1,0 +1,130 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func decimalString(n int) string { return strconv.Itoa(n) }
+
+// named starts a session with a name, in the directory where every stop looks.
+func (g *gateway) named(name string, root string, flags ...string) *session {
+	g.t.Helper()
+	s := g.newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: append([]string{"--name=" + name, "--term-grace=300ms"}, flags...)}, node(s.dir, root, "daemon", "setsid,closefds,clearenv")...)
+	s.waitReady()
+	s.ids = []string{s.ownRecord()}
+	return s
+}
+
+// selections of sessions a and b (of one gateway) and c (of another), and who ends.
+var selections = []struct {
+	name string
+	args func(a, b, c *session) []string
+	ends string
+}{
+	{"id", func(a, _, _ *session) []string { return []string{a.ids[0]} }, "a"},
+	{"beginning of the id", func(_, b, _ *session) []string { return []string{b.ids[0][:10]} }, "b"},
+	{"two ids", func(a, _, c *session) []string { return []string{a.ids[0], c.ids[0]} }, "ac"},
+	{"name", func(_, _, _ *session) []string { return []string{"--name=b"} }, "b"},
+	{"gateway", func(a, _, _ *session) []string { return []string{"--gateway=" + decimalString(a.gw.pid)} }, "ab"},
+	{"all", func(_, _, _ *session) []string { return []string{"--all"} }, "abc"},
+}
+
+func TestStop(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, sel := range selections {
+		t.Run(sel.name, func(t *testing.T) {
+			g := startGateway(t)
+			all := map[string]*session{"a": g.named("a", "serve"), "b": g.named("b", "serve,ignore-term"), "c": startGateway(t).named("c", "serve")}
+			o := operator.run(t, append([]string{"stop"}, sel.args(all["a"], all["b"], all["c"])...)...)
+			if o.code != 0 || o.stdout != "" || o.stderr != "" {
+				t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
+			}
+			for name, s := range all {
+				if !strings.Contains(sel.ends, name) {
+					if !s.whole(4) { // two of the wrapper, the server, the daemon
+						t.Errorf("%s was touched", name)
+					}
+					continue
+				}
+				// Nothing is left when stop returns, but for the anchor's last moment.
+				s.waitDead()
+				if c := s.endedWhole("signal"); c.Signal != "SIGTERM" || s.rawRecord(s.ids[0]) != "" {
+					t.Errorf("%s ended by %q, record %q", name, c.Signal, s.rawRecord(s.ids[0]))
+				}
+			}
+			operator.run(t, "stop", "--all")
+		})
+	}
+}
+
+func TestStopMistakes(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	mistakes := map[string][]string{
+		"nothing said":  {},
+		"no such id":    {"0123456789abcdef"},
+		"no such name":  {"--name=x"},
+		"no such owner": {"--gateway=1"},
+		"bad flag":      {"--no-such-flag"},
+	}
+	for name, args := range mistakes {
+		if o := operator.run(t, append([]string{"stop"}, args...)...); o.code != 2 || o.stderr == "" {
+			t.Errorf("%s: exit code %d, %q", name, o.code, o.stderr)
+		}
+	}
+	g := startGateway(t)
+	a := g.named("a", "serve")
+	b := g.named("b", "serve")
+	for name, args := range map[string][]string{"everybody's beginning": {""}, "one of two": {a.ids[0], "0123456789abcdef"}} {
+		if o := operator.run(t, append([]string{"stop"}, args...)...); o.code != 2 || o.stderr == "" {
+			t.Errorf("%s: exit code %d, %q", name, o.code, o.stderr)
+		}
+	}
+	if o := (caller{uid: nobody}).run(t, "stop", "--all"); o.code == 1 {
+		t.Errorf("another user: exit code %d, %s", o.code, o.stderr)
+	}
+	if !a.whole(4) || !b.whole(4) {
+		t.Error("a session was touched by mistake")
+	}
+}
+
+// Whoever asks again, or is out of patience, does not shorten the grace.
+func TestStopStubborn(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	s := startGateway(t).named("a", "serve,ignore-term", "--term-grace=2s")
+	for range 2 {
+		o := operator.run(t, "stop", "--json", "--timeout=50ms", "--name=a")
+		var r struct {
+			Version int
+			Stopped []struct {
+				ID, Name, Error string
+				Ended           bool
+			}
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
+			t.Fatalf("%v: %s", err, o.stdout)
+		}
+		if o.code != 1 || r.Version != 1 || len(r.Stopped) != 1 || r.Stopped[0].Ended || r.Stopped[0].Error == "" || r.Stopped[0].ID != s.ids[0] {
+			t.Errorf("exit code %d, %+v", o.code, r)
+		}
+	}
+	if o := operator.run(t, "stop", s.ids[0]); o.code != 0 {
+		t.Errorf("exit code %d: %s", o.code, o.stderr)
+	}
+	s.waitDead()
+	if c := s.endedWhole("signal"); *c.TeardownMS < 1900 {
+		t.Errorf("the teardown took %.0f ms, its grace is 2 s", *c.TeardownMS)
+	}
+}
