@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -116,6 +117,27 @@ func (l *Leaf) Freeze(on bool) error {
 		state = "1"
 	}
 	return writeFile(l.Dir+"/cgroup.freeze", state)
+}
+
+// frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.
+const (
+	frozenPause = time.Millisecond
+	frozenTries = 100
+)
+
+// AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
+func (l *Leaf) AwaitFrozen() bool {
+	for range frozenTries {
+		b, err := readFile(l.Dir + "/cgroup.events")
+		if err != nil {
+			return false
+		}
+		if bytes.Contains(b, []byte("frozen 1")) {
+			return true
+		}
+		time.Sleep(frozenPause)
+	}
+	return false
 }
 
 // Populated reports whether any live process is in the leaf or below.

@@ -97,6 +97,8 @@ func TestPs(t *testing.T) {
 	if o := operator.run(t, "ps", "more"); o.code != 2 {
 		t.Errorf("with an argument: exit code %d", o.code)
 	}
+	endNicely(theirs.gw, theirs)
+	endNicely(g, s)
 }
 
 func psTree(t *testing.T, s *session) {

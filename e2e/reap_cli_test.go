@@ -52,6 +52,8 @@ func TestReapMistakes(t *testing.T) {
 	if len(holders(s.life.path)) == 0 {
 		t.Error("something was ended")
 	}
+	operator.reap(t, 0, "--kill")
+	s.swept()
 }
 
 // dead is a session whose wrappers were killed, with a member that the kernel does not end with them.

@@ -11,9 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own: in
@@ -272,6 +276,35 @@ func freeze(t *testing.T, pid int) {
 		if state := describe(pid).state; state == "T" || state == "Z" || state == "" {
 			return
 		}
+	}
+}
+
+// outgrow returns when the clock tick in which somebody was born is over: until then a sweep takes them for newborn.
+func outgrow(t *testing.T) {
+	t.Helper()
+	const tick = int64(10 * time.Millisecond)
+	first := int64(0)
+	for {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+			t.Fatal(err)
+		}
+		switch n := now.Nano() / tick; {
+		case first == 0:
+			first = n
+		case n > first+1:
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// endNicely ends living sessions as their gateway's end does, and waits.
+func endNicely(g *gateway, all ...*session) {
+	g.t.Helper()
+	g.kill()
+	for _, s := range all {
+		s.waitDead()
 	}
 }
 

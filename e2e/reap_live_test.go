@@ -61,6 +61,7 @@ func sparesAll(t *testing.T, s *session, members int) {
 // settle makes leaves as old as they must be for a sweep to look at them.
 func settle(t *testing.T) {
 	t.Helper()
+	outgrow(t)
 	past := time.Now().Add(-time.Hour)
 	for _, leaf := range allLeaves() {
 		if err := os.Chtimes(leaf, past, past); err != nil {

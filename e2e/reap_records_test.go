@@ -127,6 +127,7 @@ func TestReapTrustsOwnRecord(t *testing.T) {
 	}
 	for _, user := range []int{0, nobody} {
 		victim := startInnocent(t, user)
+		outgrow(t)
 		dir := map[int]string{0: "/run/mcp-tether", nobody: theirDir}[user]
 		forge(t, user, dir, nil, victim.pid)
 		if r := operator.reap(t, 0, "--kill"); r.classes() != "record" || r.Findings[0].Result != "ended" {

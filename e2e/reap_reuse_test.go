@@ -79,9 +79,11 @@ func (i innocent) end() {
 	_ = i.cmd.Wait()
 }
 
-// reuse starts innocents until one has the pid. Its last owner must have been waited for.
+// reuse starts innocents until one has the pid. Its last owner must have been waited for, and have started in an earlier
+// clock tick: two within one cannot be told apart, and no host goes through all its pids so fast.
 func reuse(t *testing.T, pid int) innocent {
 	t.Helper()
+	outgrow(t)
 	for range 10000 {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Appendf(nil, "%d", pid-1), 0); err != nil {
 			t.Fatal(err)

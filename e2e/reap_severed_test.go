@@ -33,6 +33,7 @@ func bareServer(t *testing.T, stdio string, user int) *session {
 	t.Helper()
 	s := startGatewayAs(t, user).tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
 	s.waitReady()
+	outgrow(t)
 	return s
 }
 
@@ -110,6 +111,7 @@ func startCareless(t *testing.T, stdio string, user int, keys ...string) sibling
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	t.Cleanup(func() { _ = syscall.Kill(b.holder, syscall.SIGKILL) })
+	outgrow(t)
 	return b
 }
 

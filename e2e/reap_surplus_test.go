@@ -38,6 +38,7 @@ func TestSurplusIsReportedOnly(t *testing.T) {
 		g.call("write", fmt.Sprintf("%d-%d", kind, surplusSets-1), "ping\n")
 		g.call("read", fmt.Sprintf("%d-%d", kind, surplusSets-1))
 	}
+	outgrow(t)
 	for _, args := range [][]string{nil, {"--kill", "--unwrapped"}} {
 		wantSurplus(t, operator.reap(t, 1, append(args, "--config="+config)...), pids)
 	}
@@ -126,4 +127,5 @@ func TestSurplusOfSessions(t *testing.T) {
 			t.Errorf("session %s was touched", s.name)
 		}
 	}
+	endNicely(g, all...)
 }

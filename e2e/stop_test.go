@@ -96,6 +96,7 @@ func TestStopMistakes(t *testing.T) {
 	if !a.whole(4) || !b.whole(4) {
 		t.Error("a session was touched by mistake")
 	}
+	endNicely(g, a, b)
 }
 
 // Whoever asks again, or is out of patience, does not shorten the grace.

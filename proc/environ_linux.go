@@ -5,7 +5,7 @@ import "bytes"
 // HasEnv reports whether the environment that the process was started with holds the assignment "NAME=value". A process
 // may have overwritten it since; then, and when it cannot be read, the answer is false.
 func (r *Reader) HasEnv(pid int, assignment string) bool {
-	b, err := r.read(path(pid, "environ"))
+	b, err := r.readEntry(path(pid, "environ"), nil)
 	if err != nil {
 		return false
 	}
@@ -22,7 +22,7 @@ func (r *Reader) HasEnv(pid int, assignment string) bool {
 
 // Args reads the command line of a process; nil when it has none (kernel threads, zombies) or it cannot be read.
 func (r *Reader) Args(pid int) []string {
-	b, err := r.read(path(pid, "cmdline"))
+	b, err := r.readEntry(path(pid, "cmdline"), nil)
 	if err != nil || len(b) == 0 {
 		return nil
 	}

@@ -8,6 +8,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// readShort reads a file that the kernel gives whole in one read if it fits: stat, cmdline and environ of a process. A
+// read that leaves room is the last; that saves one in two, which counts for ten thousand processes. st, if not nil,
+// gets the file's status.
+func readShort(path string, buf []byte, st *unix.Stat_t) ([]byte, error) {
+	fd, err := openRetry(path, unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	if st != nil {
+		if err := unix.Fstat(fd, st); err != nil {
+			return nil, fmt.Errorf("look at %s: %w", path, err)
+		}
+	}
+	buf = buf[:0]
+	for {
+		room := cap(buf) - len(buf)
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		buf = buf[:len(buf)+max(n, 0)]
+		if n < room {
+			return buf, nil
+		}
+		buf = append(buf, 0)[:len(buf)]
+	}
+}
+
 // readFile appends the content of a small kernel file to buf[:0] and returns it.
 func readFile(path string, buf []byte) ([]byte, error) {
 	fd, err := openRetry(path, unix.O_RDONLY)

@@ -3,39 +3,46 @@ package proc
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Snapshot reads who runs: the stat, owner and command line of every process in sight, kernel threads left out. Entries
-// that vanish or cannot be read meanwhile are missing: unknown.
-func (r *Reader) Snapshot() ([]Process, error) {
+// that vanish or cannot be read meanwhile are missing: unknown. The table is read by several workers, each with a Reader
+// of its own; more is asked about each process right there, in no order.
+func Snapshot(workers int, more func(r *Reader, p Process)) error {
 	list, err := pids("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
+		return fmt.Errorf("read the process table: %w", err)
 	}
-	out := make([]Process, 0, len(list))
-	for _, pid := range list {
-		if p, ok := r.process(pid); ok {
-			out = append(out, p)
-		}
+	var wait sync.WaitGroup
+	for part := range slices.Chunk(list, len(list)/max(workers, 1)+1) {
+		wait.Go(func() {
+			var r Reader
+			for _, pid := range part {
+				if p, ok := r.process(pid); ok {
+					more(&r, p)
+				}
+			}
+		})
 	}
-	return out, nil
+	wait.Wait()
+	return nil
 }
 
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
 func (r *Reader) process(pid int) (Process, bool) {
-	s, err := r.Stat(pid)
+	var st unix.Stat_t
+	s, err := r.statInto(pid, &st)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
 		return Process{}, false
 	}
-	uid, err := UID(pid)
-	if err != nil {
-		return Process{}, false
-	}
-	p := Process{Stat: s, UID: uid}
+	// The owner of the entry is the effective user, as of the directory (proc(5)).
+	p := Process{Stat: s, UID: int(st.Uid)}
 	if !s.Dead() {
 		p.Args = r.Args(pid)
 	}
@@ -45,7 +52,7 @@ func (r *Reader) process(pid int) (Process, bool) {
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.
 // A variable that is not set is "".
 func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
-	b, err := r.read(path(pid, "environ"))
+	b, err := r.readEntry(path(pid, "environ"), nil)
 	if err != nil {
 		return nil, false
 	}

@@ -22,9 +22,23 @@ func (r *Reader) read(name string) ([]byte, error) {
 	return b, err
 }
 
+// readEntry reads stat, cmdline or environ of a process.
+func (r *Reader) readEntry(name string, st *unix.Stat_t) ([]byte, error) {
+	if r.buf == nil {
+		r.buf = make([]byte, 0, 4096)
+	}
+	b, err := readShort(name, r.buf, st)
+	if err == nil {
+		r.buf = b
+	}
+	return b, err
+}
+
 // Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
-func (r *Reader) Stat(pid int) (Stat, error) {
-	b, err := r.read(path(pid, "stat"))
+func (r *Reader) Stat(pid int) (Stat, error) { return r.statInto(pid, nil) }
+
+func (r *Reader) statInto(pid int, st *unix.Stat_t) (Stat, error) {
+	b, err := r.readEntry(path(pid, "stat"), st)
 	if err != nil {
 		return Stat{}, vanished(err)
 	}

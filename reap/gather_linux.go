@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,20 +29,29 @@ func Gather(xdgRuntime string, warn func(error)) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := r.Snapshot()
-	if err != nil {
-		return nil, err
-	}
 	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since}
-	h.Procs = make([]Process, len(table))
-	for i, p := range table {
-		h.Procs[i] = withMarks(&r, p, h.UID)
+	if err := h.readTable(); err != nil {
+		return nil, err
 	}
 	h.Sessions = sessions(h, xdgRuntime, warn)
 	h.Leaves = h.leaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
 	return h, nil
+}
+
+// maxWorkers bounds the readers of the process table: it is the kernel that works there, and the host has other things
+// to do.
+const maxWorkers = 4
+
+func (h *Host) readTable() error {
+	var mu sync.Mutex
+	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), func(r *proc.Reader, p proc.Process) {
+		marked := withMarks(r, p, h.UID)
+		mu.Lock()
+		h.Procs = append(h.Procs, marked)
+		mu.Unlock()
+	})
 }
 
 // withMarks reads the marks of a process that the pass may touch.

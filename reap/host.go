@@ -110,7 +110,8 @@ func newIndex(h *Host) *index {
 		}
 	}
 	for _, s := range h.Sessions {
-		if s.Held || !s.Lease {
+		// Somebody else's lock says nothing about root's session: its id can be read in command lines.
+		if (s.Held || !s.Lease) && (s.Owner == 0 || s.Owner == h.UID || !x.rootOwned(s.ID)) {
 			x.supervised[s.ID] = true
 		}
 	}
@@ -149,6 +150,21 @@ func (x *index) keepTree(p *Process, kept map[int]bool) {
 	}
 }
 
+// rootOwned reports whether a leaf or a mark of root names the session.
+func (x *index) rootOwned(id string) bool {
+	for i := range x.h.Leaves {
+		if x.h.Leaves[i].ID == id && x.h.Leaves[i].UID == 0 {
+			return true
+		}
+	}
+	for i := range x.h.Procs {
+		if x.h.Procs[i].Session == id && x.h.Procs[i].UID == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // supervisedID is the session id in a supervisor's command line: "mcp-tether __supervise ID,...".
 func supervisedID(args []string) string {
 	if len(args) < 3 || args[1] != "__supervise" {
@@ -163,7 +179,7 @@ func isTether(p *Process) bool {
 	if p.Dead() || len(p.Args) < 2 {
 		return false
 	}
-	return p.Args[1] == "__supervise" || p.Args[1] == "run" && path.Base(p.Args[0]) == "mcp-tether"
+	return p.Args[1] == "__supervise" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
 }
 
 // tethered reports whether a wrapper of ours is among the ancestors of p: then its session lives and looks after it.

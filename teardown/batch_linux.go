@@ -33,6 +33,8 @@ type Group struct {
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
 	spare map[proc.ID]bool // answers of scope.keeps
+	// unseen counts the members of the leaf that were born after the look.
+	unseen int
 }
 
 // Batch ends several groups at once, with one look at the process table a round.
@@ -69,12 +71,19 @@ func (b *Batch) End(g Grace) error {
 // lookTicks is how long ago the look at the host may have begun: ten seconds.
 const lookTicks = 1000
 
-// until repeats rounds until nobody is left or the time is up.
+// until repeats rounds until twice in a row nobody is left, or the time is up. A tree that forks may have nobody in one
+// look: who was there has ended, and who is there now was born after it.
 func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, err error) {
-	for {
+	for empty := 0; ; {
 		left, err := b.round(sigs...)
-		if err != nil || left == 0 {
-			return left == 0, err
+		if err != nil {
+			return false, err
+		}
+		if empty++; left > 0 {
+			empty = 0
+		}
+		if empty == 2 {
+			return true, nil
 		}
 		if !time.Now().Before(deadline) {
 			return false, nil
@@ -96,7 +105,7 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 	}
 	for _, gr := range b.Groups {
 		members := gr.members(t)
-		left += len(members)
+		left += len(members) + gr.unseen
 		if sigs[0] == unix.SIGKILL {
 			gr.scope.signalAll(members, unix.SIGSTOP)
 			gr.scope.signalAll(members, sigs...)
@@ -119,7 +128,9 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 func (b *Batch) freeze(on bool) {
 	for _, gr := range b.Groups {
 		if gr.Leaf != nil && !gr.Leaf.Has(os.Getpid()) {
-			_ = gr.Leaf.Freeze(on)
+			if err := gr.Leaf.Freeze(on); err == nil && on {
+				gr.Leaf.AwaitFrozen()
+			}
 		}
 	}
 }
@@ -234,12 +245,17 @@ func (gr *Group) roots(t snapshot) []int {
 	if gr.Session != "" {
 		queue = append(queue, t.born[gr.Session]...)
 	}
-	if gr.Leaf != nil {
-		if pids, err := gr.Leaf.Procs(); err == nil {
-			queue = append(queue, pids...)
+	gr.unseen = 0
+	if gr.Leaf == nil {
+		return queue
+	}
+	pids, _ := gr.Leaf.Procs()
+	for _, pid := range pids {
+		if _, ok := t.byPID[pid]; !ok {
+			gr.unseen++
 		}
 	}
-	return queue
+	return append(queue, pids...)
 }
 
 // maxClimb bounds the way up to the ancestors: a table that was read while pids changed hands may hold a circle.

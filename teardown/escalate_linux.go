@@ -88,6 +88,7 @@ func (s *Scope) killLeaf() {
 	if err := s.Leaf.Freeze(true); err != nil {
 		return
 	}
+	s.Leaf.AwaitFrozen()
 	if members, _, err := s.Members(); err == nil {
 		s.signalAll(members, syscall.SIGKILL)
 	}
