@@ -35,7 +35,7 @@ func nest(t *testing.T) string {
 	if err != nil {
 		return ""
 	}
-	dir, err := os.MkdirTemp(own, "e2e-")
+	dir, err := os.MkdirTemp(own, "e2e-") //nolint:usetesting // a cgroup, not a temporary directory
 	if err != nil {
 		return ""
 	}

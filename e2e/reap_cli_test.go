@@ -242,7 +242,7 @@ func TestReapOddRuntimes(t *testing.T) {
 		"a file":           func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 		"a link":           func(dir string) error { return os.Symlink("/run", dir) },
 		"link to nowhere":  func(dir string) error { return os.Symlink("/run/nowhere", dir) },
-		"records are file": func(dir string) error { return recordsFile(dir) },
+		"records are file": recordsFile,
 	} {
 		s := dead(t)
 		dir := filepath.Join(base, name)

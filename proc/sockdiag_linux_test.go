@@ -3,6 +3,7 @@ package proc
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -11,12 +12,10 @@ import (
 // answer builds what the kernel sends about socket 7.
 func answer(attributes ...[]byte) []byte {
 	ne := binary.NativeEndian
-	b := make([]byte, unix.SizeofNlMsghdr+sizeofUnixDiagMsg)
-	ne.PutUint16(b[4:], sockDiagByFamily)
-	ne.PutUint32(b[unix.SizeofNlMsghdr+4:], 7)
-	for _, a := range attributes {
-		b = append(b, a...)
-	}
+	head := make([]byte, unix.SizeofNlMsghdr+sizeofUnixDiagMsg)
+	ne.PutUint16(head[4:], sockDiagByFamily)
+	ne.PutUint32(head[unix.SizeofNlMsghdr+4:], 7)
+	b := slices.Concat(append([][]byte{head}, attributes...)...)
 	ne.PutUint32(b, uint32(len(b)))
 	return b
 }
@@ -87,7 +86,7 @@ func TestParsePeerError(t *testing.T) {
 	b := make([]byte, unix.SizeofNlMsghdr+4)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
 	binary.NativeEndian.PutUint16(b[4:], unix.NLMSG_ERROR)
-	binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr:], uint32(0xffffffff-uint32(unix.ENOENT)+1))
+	binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr:], 0xffffffff-uint32(unix.ENOENT)+1)
 	if _, err := parsePeer(b, 7); !errors.Is(err, unix.ENOENT) {
 		t.Error(err)
 	}

@@ -170,7 +170,7 @@ func TestMatchOddLines(t *testing.T) {
 func FuzzMatch(f *testing.F) {
 	f.Add("npx", "-y @a/b@1", "node /x/node_modules/.bin/b")
 	f.Add("sh", "-c x", "sh")
-	f.Fuzz(func(t *testing.T, command, args, running string) {
+	f.Fuzz(func(_ *testing.T, command, args, running string) {
 		m := NewMatcher([]Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}, nil)
 		m.Match(0, strings.Split(running, " "))
 		m.Match(0, []string{running})

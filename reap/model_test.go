@@ -163,7 +163,7 @@ func struck(h *Host, f Finding) []proc.ID {
 		}
 	}
 	kept := func(p *Process) bool {
-		for n := 0; n < maxClimb; n++ {
+		for range maxClimb {
 			if p.Keep || matchesAny(f.keep, p) {
 				return true
 			}

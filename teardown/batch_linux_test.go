@@ -224,5 +224,5 @@ func sweepOwnLeaf(t *testing.T, dir string) {
 	defer leaf.Close()
 	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
 	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
-	fmt.Println("swept")
+	fmt.Fprintln(os.Stdout, "swept")
 }
