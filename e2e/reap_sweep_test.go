@@ -47,8 +47,7 @@ func TestRunSweeps(t *testing.T) {
 					t.Errorf("afterwards found %v, want the other user's session", r.Findings)
 				}
 				other.waitDead()
-				g.kill()
-				live.swept()
+				endNicely(g, live, fresh)
 				fresh.swept()
 			})
 		}
