@@ -58,7 +58,8 @@ func parseMount(line string) (root, point string, ok bool) {
 	if len(f) < 6 {
 		return "", "", false
 	}
-	return unescape(f[3]), unescape(f[4]), true
+	root, point = unescape(f[3]), unescape(f[4])
+	return root, point, strings.HasPrefix(root, "/") && strings.HasPrefix(point, "/")
 }
 
 // below gives p relative to root, when p is root or below it.
