@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -69,7 +70,7 @@ func below(root, p string) (string, bool) {
 	if root != "/" {
 		rel, ok = strings.CutPrefix(p, root)
 	}
-	outside := strings.HasPrefix(rel, "/../") || rel == "/.."
+	outside := slices.Contains(strings.Split(rel, "/"), "..")
 	return rel, ok && !outside && (rel == "" || rel[0] == '/')
 }
 
