@@ -2,9 +2,11 @@ package reap
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -182,14 +184,28 @@ func (r Report) Metrics(file string) error {
 	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
-	tmp := file + ".tmp"
-	if err := os.WriteFile(tmp, []byte(b.String()), 0o644); err != nil {
-		_ = os.Remove(tmp)
-		return fmt.Errorf("write metrics %s: %w", tmp, err)
+	tmp, err := writeBeside(file, b.String())
+	if err != nil {
+		return err
 	}
 	if err := os.Rename(tmp, file); err != nil {
 		_ = os.Remove(tmp)
 		return fmt.Errorf("replace metrics %s: %w", file, err)
 	}
 	return nil
+}
+
+// writeBeside writes a new file in the directory of file, under a name that nobody can have prepared, readable by all.
+func writeBeside(file, text string) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return "", fmt.Errorf("write metrics beside %s: %w", file, err)
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return "", fmt.Errorf("write metrics %s: %w", f.Name(), err)
+	}
+	return f.Name(), nil
 }
