@@ -49,10 +49,14 @@ func command(args []string, as *role) int {
 			return cli.ShowAppHelp(c)
 		},
 	}
-	failure := exitLook
-	if len(args) > 1 && args[1] == "run" {
+	failure := supervise.ExitFailure
+	switch {
+	case len(args) < 2:
+	case args[1] == "run":
 		// Standard output belongs to the server.
-		app.Writer, failure = os.Stderr, supervise.ExitFailure
+		app.Writer = os.Stderr
+	case args[1] == "reap", args[1] == "ps", args[1] == "stop":
+		failure = exitLook
 	}
 	err := app.Run(args)
 	var s status

@@ -43,7 +43,9 @@ type Batch struct {
 	reader proc.Reader
 	// since is when the batch began, in clock ticks: only later processes are asked for their mark.
 	since uint64
-	marks map[proc.ID]string
+	// askedAt is when the first round of SIGTERM was over.
+	askedAt uint64
+	marks   map[proc.ID]string
 }
 
 // pause is the time between two looks at the table.
@@ -113,14 +115,18 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 		}
 		var fresh []proc.Stat
 		for _, m := range members {
-			if !gr.asked[m.ID] {
+			// Who is born after the first round may be what a member starts in answer, to clean up.
+			if !gr.asked[m.ID] && (b.askedAt == 0 || m.Start < b.askedAt) {
 				gr.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}
 		}
 		gr.scope.signalAll(fresh, sigs...)
 	}
-	return left, nil
+	if b.askedAt == 0 {
+		b.askedAt, err = proc.Now()
+	}
+	return left, err
 }
 
 // freeze stops (or lets go) the leaves, so that nobody in them forks between the look and the kill; a frozen process can

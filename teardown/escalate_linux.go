@@ -18,37 +18,41 @@ type Sent struct {
 	Err error
 }
 
-// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. Each is asked once; who
-// turns up later (a child that fell to the root while the tree was read, a daemon started in answer) is asked by the
-// next call. server is the child that the caller has not waited for yet, or 0: it is asked even when /proc cannot be
-// read.
+// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. The first call looks
+// until nobody new turns up before it asks anybody: a process whose parent ends while the tree is read falls to the root
+// and may be missed once. Who is born after that is not asked: it may be what a member starts in answer, to clean up. A
+// later call asks only those who are older and were missed all the same. server is the child that the caller has not
+// waited for yet, or 0: it is asked even when /proc cannot be read.
 func (s *Scope) Terminate(server int) []Sent {
-	if s.asked == nil {
+	first := s.asked == nil
+	if first {
 		s.asked = map[proc.ID]bool{}
 	}
-	var sent []Sent
+	var fresh []proc.Stat
 	for range termSweeps {
 		members, _, err := s.Members()
 		if err != nil && len(members) == 0 && server > 0 {
 			return s.askBlindly(server)
 		}
-		fresh := members[:0]
+		news := len(fresh)
 		for _, m := range members {
-			if !s.asked[m.ID] {
+			if !s.asked[m.ID] && (first || m.Start < s.askedAt) {
 				s.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}
 		}
-		if len(fresh) == 0 {
+		if !first || len(fresh) == news {
 			break
 		}
-		sent = append(sent, s.signalAll(fresh, syscall.SIGTERM, syscall.SIGCONT)...)
 	}
-	return sent
+	if first {
+		s.askedAt, _ = proc.Now()
+	}
+	return s.signalAll(fresh, syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// termSweeps bounds one call of Terminate against a tree that forks meanwhile.
-const termSweeps = 3
+// termSweeps bounds the looks before anybody is asked, against a tree that forks meanwhile.
+const termSweeps = 4
 
 func (s *Scope) askBlindly(server int) []Sent {
 	id := proc.ID{PID: server}

@@ -36,6 +36,8 @@ type Scope struct {
 	reader proc.Reader
 	kept   map[proc.ID]bool
 	asked  map[proc.ID]bool
+	// askedAt is when they were asked first, in clock ticks.
+	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
 }
