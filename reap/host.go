@@ -241,7 +241,7 @@ func (x *index) tree(tops []*Process, sc scope) []*Process {
 	)
 	if len(sc.keep) > 0 {
 		for i := range x.h.Procs {
-			if p := &x.h.Procs[i]; keptBy(p, sc.keep) {
+			if p := &x.h.Procs[i]; teardown.KeptBy(sc.keep, p.Comm, p.Args) {
 				x.keepTree(p, kept)
 			}
 		}
@@ -267,22 +267,6 @@ func (x *index) tree(tops []*Process, sc scope) []*Process {
 		}
 	}
 	return out
-}
-
-// keptBy reports whether a pattern of --keep names the process.
-func keptBy(p *Process, patterns []string) bool {
-	names := []string{p.Comm}
-	if len(p.Args) > 0 {
-		names = append(names, p.Args[0], path.Base(p.Args[0]))
-	}
-	for _, pattern := range patterns {
-		for _, name := range names {
-			if teardown.Match(pattern, name) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (x *index) inSession(leader *Process) []*Process {

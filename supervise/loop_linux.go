@@ -59,20 +59,22 @@ func (s *supervisor) loop() {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *supervisor) timeout(now time.Time) time.Duration {
-	due := s.machine.Deadline
-	if !s.retryAt.IsZero() && (due.IsZero() || s.retryAt.Before(due)) {
-		due = s.retryAt
-	}
-	if tick := s.nextParentCheck; !tick.IsZero() && (due.IsZero() || tick.Before(due)) {
-		due = tick
-	}
-	if !s.sweepAt.IsZero() && (due.IsZero() || s.sweepAt.Before(due)) {
-		due = s.sweepAt
-	}
+	due := earliest(s.machine.Deadline, s.retryAt, s.nextParentCheck, s.sweepAt)
 	if due.IsZero() {
 		return -1
 	}
 	return max(due.Sub(now), 0)
+}
+
+// earliest is the first of the times that are set, zero when none is.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
 }
 
 // step gives the policy an event, and does what it answers. The first event that ends the session names the cause.
@@ -86,6 +88,7 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 		s.report(s.scope.Terminate(s.server))
 		s.lookAgain()
 	case teardown.Kill:
+		s.retry = 0
 		s.kill()
 	case teardown.Nothing:
 	}
@@ -257,9 +260,6 @@ func (s *supervisor) onTime(now time.Time) {
 
 // kill is one round of SIGKILL.
 func (s *supervisor) kill() {
-	if s.killing++; s.killing == 1 {
-		s.retry = 0
-	}
 	s.report(s.scope.Kill(s.server))
 	s.lookAgain()
 }

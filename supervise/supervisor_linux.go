@@ -52,8 +52,6 @@ type supervisor struct {
 	reported bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
-	// killing counts the rounds of SIGKILL.
-	killing int
 	started time.Time
 }
 

@@ -10,7 +10,7 @@ import (
 type source uint8
 
 const (
-	signals  source = iota // the signalfd
+	signals  source = iota // the pipe of caught signals
 	children               // some child has ended
 	stdin                  // the gateway's end of standard input
 	stdout                 // the gateway's end of standard output

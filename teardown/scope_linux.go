@@ -3,7 +3,6 @@ package teardown
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
@@ -134,16 +133,5 @@ func (s *Scope) matchesKeep(p proc.Stat) bool {
 	if len(s.Keep) == 0 {
 		return false
 	}
-	names := []string{p.Comm}
-	if args := s.reader.Args(p.PID); len(args) > 0 {
-		names = append(names, args[0], args[0][strings.LastIndexByte(args[0], '/')+1:])
-	}
-	for _, pattern := range s.Keep {
-		for _, name := range names {
-			if Match(pattern, name) {
-				return true
-			}
-		}
-	}
-	return false
+	return KeptBy(s.Keep, p.Comm, s.reader.Args(p.PID))
 }
