@@ -136,6 +136,16 @@ func (img *image) prepare() syscall.Errno {
 	if img.setFiles {
 		syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&img.child.Inherited.Files)), 0, 0, 0)
 	}
+	if in := img.child.Stdin; in > 0 {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(in), 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	if out := img.child.Stdout; out > 0 {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(out), 1, 0); errno != 0 {
+			return errno
+		}
+	}
 	for n := uintptr(0); n < 3; n++ {
 		if img.child.Inherited.Closed&(1<<n) != 0 {
 			syscall.RawSyscall(unix.SYS_CLOSE, n, 0, 0)

@@ -10,9 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child says how a process is started. Its standard streams are the caller's, untouched; so are all other inherited
-// descriptors and the working directory.
+// Child says how a process is started. Its standard streams are the caller's, untouched, unless others are given; so are
+// all other inherited descriptors and the working directory.
 type Child struct {
+	// Stdin and Stdout are descriptors to have in place of the caller's; 0 leaves them.
+	Stdin, Stdout int
 	// Path is the file to execute; Argv[0] may differ.
 	Path string
 	Argv []string

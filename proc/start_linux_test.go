@@ -292,3 +292,57 @@ func onEndingThread(f func()) {
 }
 
 func keepOverExec(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_SETFD, 0) }
+
+// Streams: a child may have others than the caller's, and the caller's own stay as they are.
+func TestChildHasTheStreamsThatItWasGiven(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	if err := os.WriteFile(in, []byte("question"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from, err := unix.Open(in, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(from)
+	to, err := unix.Open(out, unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(to)
+	c := shell("cat", out)
+	c.Stdin, c.Stdout = from, to
+	if got := result(t, c); got != "question" {
+		t.Errorf("the child wrote %q", got)
+	}
+}
+
+// Reopen: the new description does not block, the old one still does.
+func TestReopenLeavesTheFirstDescriptionAlone(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[0])
+	defer unix.Close(p[1])
+	again, err := Reopen(p[0], unix.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(again)
+	if _, err := unix.Read(again, make([]byte, 1)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("the new description blocks: %v", err)
+	}
+	if flags, err := unix.FcntlInt(uintptr(p[0]), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+		t.Errorf("the old description has flags %#x, %v", flags, err)
+	}
+	s, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(s[0])
+	defer unix.Close(s[1])
+	if _, err := Reopen(s[0], unix.O_RDWR); !errors.Is(err, unix.ENXIO) {
+		t.Errorf("a socket was reopened: %v", err)
+	}
+}
