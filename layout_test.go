@@ -48,6 +48,8 @@ func variables() map[string]string {
 		"proc.execFilesCur":   "written before the runtime starts",
 		"proc.execFilesMax":   "written before the runtime starts",
 		"proc.signalPipe":     "for the signal handler, which has no other place to look",
+		"mcp.classOf":         table,
+		"mcp.moves":           table,
 		"proc.launchers":      table,
 		"reap.configFiles":    table,
 		"reap.runners":        table,

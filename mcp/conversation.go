@@ -1,0 +1,255 @@
+package mcp
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+const (
+	methodInitialize  = "initialize"
+	methodInitialized = "notifications/initialized"
+	methodCancelled   = "notifications/cancelled"
+	methodSetLevel    = "logging/setLevel"
+	methodSubscribe   = "resources/subscribe"
+	methodUnsubscribe = "resources/unsubscribe"
+	methodUpdated     = "notifications/resources/updated"
+	methodListen      = "subscriptions/listen"
+	methodDiscover    = "server/discover"
+	methodTasksGet    = "tasks/get"
+	methodTasksResult = "tasks/result"
+	methodTasksCancel = "tasks/cancel"
+	methodTasksList   = "tasks/list"
+	// 2025-11-25, and the extension.
+	methodTaskStatus    = "notifications/tasks/status"
+	methodTaskExtension = "notifications/tasks"
+)
+
+// Keys of _meta from 2026-07-28 on (basic/index, "_meta"; SEP-2663).
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	tasksExtension   = "io.modelcontextprotocol/tasks"
+)
+
+// Conversation is what must be known of both directions to let a server sleep and to wake it. It is to be told of every
+// message, of each direction in order, before the message is acted on; but not of what Replay has a relay send and
+// swallow. Zero value: nothing seen. Not for concurrent use.
+type Conversation struct {
+	client, server party
+	handshake      handshake
+	// modern: the server has answered a request of 2026-07-28 or later, so it needs no handshake.
+	modern bool
+	memory restorable
+	ids    ownIDs
+}
+
+// party is one side, and what it has asked of the other.
+type party struct {
+	requests requests
+	tasks    tasks
+}
+
+// FromClient takes a message of the client.
+func (c *Conversation) FromClient(m Message, now time.Time) {
+	switch {
+	case m.asks():
+		c.ids.avoid(m.ID)
+		if m.Method == methodInitialize {
+			c.handshake = beginHandshake(m)
+		}
+		c.client.requests.add(read(m))
+	case m.answers():
+		c.server.answered(m, now)
+	case m.Kind == Notification:
+		c.noticeOfClient(m)
+	}
+}
+
+func (c *Conversation) noticeOfClient(m Message) {
+	switch m.Method {
+	case methodInitialized:
+		c.handshake.confirm(m)
+	case methodCancelled:
+		c.client.requests.cancel(cancelledID(m))
+	case methodTaskStatus:
+		c.server.tasks.notified(dig(m.Raw, "params"))
+	}
+}
+
+// FromServer takes a message of the server. A relay that answers a request of the client itself tells so here, with a
+// Message that has the ID, Kind Response and IsError.
+func (c *Conversation) FromServer(m Message, now time.Time) {
+	switch {
+	case m.asks():
+		c.server.requests.add(read(m))
+	case m.answers():
+		c.answeredClient(m, now)
+	case m.Kind == Notification:
+		c.noticeOfServer(m)
+	}
+}
+
+func (c *Conversation) answeredClient(m Message, now time.Time) {
+	r, ok := c.client.answered(m, now)
+	switch {
+	case !ok:
+	case r.method == methodInitialize:
+		// An earlier initialize may be answered after it was replaced.
+		if m.ID == c.handshake.id {
+			c.handshake.answer(m)
+		}
+	case m.IsError:
+	case remembers(r.method):
+		c.memory.apply(r)
+	case r.modern:
+		// An error would prove nothing: clients probe servers of earlier versions with such a request and then fall back
+		// to initialize (2026-07-28, basic/transports/stdio, "Backward Compatibility").
+		c.modern = true
+	}
+}
+
+func (c *Conversation) noticeOfServer(m Message) {
+	switch m.Method {
+	case methodCancelled:
+		c.cancelledByServer(cancelledID(m))
+	case methodTaskStatus, methodTaskExtension:
+		c.client.tasks.notified(dig(m.Raw, "params"))
+	}
+}
+
+// cancelledByServer: a request of its own, or, from 2026-07-28 on, a subscription of the client that it ends ("Servers
+// MUST NOT send notifications/cancelled for any other purpose", basic/patterns/cancellation).
+func (c *Conversation) cancelledByServer(id string) {
+	if c.server.requests.cancel(id) {
+		return
+	}
+	if open := c.client.requests.open[id]; len(open) > 0 && open[0].method == methodListen {
+		c.client.requests.cancel(id)
+	}
+}
+
+// answered takes the answer to a request of this side.
+func (p *party) answered(m Message, now time.Time) (request, bool) {
+	r, ok := p.requests.answer(m.ID)
+	switch {
+	case !ok:
+	case aboutTasks(r.method):
+		p.tasks.asked(r, m)
+	case r.mayTask && !m.IsError && m.Raw != nil:
+		p.tasks.created(dig(m.Raw, "result"), now)
+	}
+	return r, ok
+}
+
+// read keeps of a request what its answer will need. One that was too large to keep may be anything.
+func read(m Message) request {
+	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == methodDiscover}
+	if m.Raw == nil {
+		r.known = !remembers(m.Method)
+		r.mayTask = true
+		return r
+	}
+	switch {
+	case remembers(m.Method):
+		r.params, r.known = withoutMeta(m.Raw)
+		r.target = digText(r.params, "uri")
+	case aboutTasks(m.Method):
+		r.target = digText(m.Raw, "params", "taskId")
+	default:
+		r.mayTask = mayTask(m.Raw)
+		r.modern = r.modern || saysVersion(m.Raw)
+	}
+	return r
+}
+
+// saysVersion: every request of 2026-07-28 and later does. The slash of the key may be written with an escape.
+func saysVersion(raw []byte) bool {
+	return mentions(raw, "protocolVersion") && digText(raw, "params", "_meta", metaVersion) != ""
+}
+
+// mayTask: a request asks for a task by the member task of its params in 2025-11-25; in the extension it only says that
+// the client knows tasks, and the server decides (SEP-2663, "Capability Negotiation").
+func mayTask(raw []byte) bool {
+	if !mentions(raw, "task") {
+		return false
+	}
+	params := dig(raw, "params")
+	return isObject(dig(params, "task")) || dig(params, "_meta", metaCapabilities, "extensions", tasksExtension) != nil
+}
+
+// cancelledID is the request that a notification cancels, "" if it cannot be known.
+func cancelledID(m Message) string {
+	id, _ := normalID(bytes.TrimSpace(dig(m.Raw, "params", "requestId")))
+	return id
+}
+
+// MaySleep is "" when nothing stands in the way of ending the server, else what does, for the log. It does not know of a
+// message that is under way: ask Scanner.Partial, too.
+func (c *Conversation) MaySleep(now time.Time) string {
+	if !c.handshake.done() && (!c.modern || c.handshake.answered) {
+		return "handshake unfinished"
+	}
+	for _, reason := range []string{
+		c.client.requests.unanswered("client"),
+		c.server.requests.unanswered("server"),
+		c.client.tasks.unfinished("client", now),
+		c.server.tasks.unfinished("server", now),
+		c.handshake.lost(),
+		c.memory.lostLevel,
+		c.memory.lost,
+	} {
+		if reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Pending lists the ids, as JSON, of the client's requests without an answer, oldest first. An id that is used twice is
+// there twice.
+func (c *Conversation) Pending() []string {
+	var ids []string
+	for _, r := range c.client.requests.waiting() {
+		ids = append(ids, r.id)
+	}
+	return ids
+}
+
+// ServerGone forgets what belonged to the server that has ended: its own requests, and the tasks of both sides. Requests
+// of the client stay: they may wait for the next server.
+func (c *Conversation) ServerGone() {
+	c.server = party{}
+	c.client.tasks = nil
+}
+
+// Step is something that a new server must be sent.
+type Step struct {
+	// Line is the message, with its newline.
+	Line []byte
+	// AwaitID is the id of the answer to wait for and to swallow; "" if there is none to come.
+	AwaitID string
+	// Check says what is wrong with that answer; the server cannot take the place of the earlier one then. nil with
+	// AwaitID "".
+	Check func(m Message) error
+	// Tell is a line, with its newline, for the client when the step has succeeded; nil for none.
+	Tell []byte
+}
+
+// Replay is what a new server must be sent, in order, before it can go on where the last one was. Each call uses new ids
+// of ours, which no request of the client has had. No other request is repeated. Empty where there was no handshake and
+// nothing to restore; what MaySleep says cannot be restored is left out, which matters when a server ended by itself.
+func (c *Conversation) Replay() []Step {
+	var steps []Step
+	if c.handshake.done() && c.handshake.lost() == "" {
+		steps = c.handshake.replay()
+	}
+	return append(steps, c.memory.replay(c.ids.next)...)
+}
+
+// ErrorReply is the line, with its newline, that answers a request with an error. id is JSON. The code is -32603,
+// "internal error" (JSON-RPC 2.0, section 5.1): those that MCP has are for other things (2026-07-28, basic/index, "Error
+// Codes").
+func ErrorReply(id, message string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, quote(message))
+}

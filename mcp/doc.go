@@ -1,0 +1,28 @@
+// Package mcp knows the Model Context Protocol as far as a relay must that puts an idle server to sleep: where a message
+// ends, what its id and method are (Scanner), whether anything stands in the way of ending the server, and what its
+// successor must be told (Conversation). It does no input or output, keeps no clock and logs nothing.
+//
+// What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):
+//
+//   - Messages are JSON-RPC 2.0, one a line, without newlines in them (all versions, basic/transports; 2026-07-28,
+//     basic/transports/stdio). Only 2025-03-26 has batches, and initialize must not be in one (basic/index, "Batching";
+//     basic/lifecycle).
+//   - An id is a string or an integer, never null (all versions, basic/index, "Requests"; 2024-11-05, basic/messages).
+//     Up to 2025-11-25 an id is not used twice in a session; from 2026-07-28 on not while it is unanswered.
+//   - Either side may cancel its own requests, but not initialize; an answer may still come and is to be ignored (up to
+//     2025-11-25, basic/utilities/cancellation). From 2026-07-28 on only the client cancels, and a server sends the same
+//     notification about a subscriptions/listen of the client that it ends (basic/patterns/cancellation).
+//   - Progress belongs to an unanswered request or to a task that has not ended (2025-11-25, basic/utilities/progress),
+//     so it needs no book of its own.
+//   - Up to 2025-11-25 a server knows its client from initialize and notifications/initialized, and keeps a log level
+//     and resource subscriptions (basic/lifecycle, server/utilities/logging, server/resources).
+//   - 2025-11-25 has tasks, which outlive the request that made them (basic/utilities/tasks); later they are an
+//     extension that a server may use whenever a request says that the client knows it (SEP-2663).
+//   - From 2026-07-28 on a server must not rely on earlier requests (basic/index, "Statelessness"), every request says
+//     its version in _meta, and there is no handshake (basic/versioning). A subscription lasts as long as its
+//     subscriptions/listen is unanswered (basic/patterns/subscriptions), so it counts as the request that it is.
+//
+// Other state of a server cannot be known: what a tool call left in its memory, a method of an extension, a page that the
+// user was sent to (elicitation in URL mode, 2025-11-25) and that the server waits for. Whoever lets such a server sleep
+// loses it.
+package mcp

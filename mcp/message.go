@@ -1,0 +1,43 @@
+package mcp
+
+// Kind says what a message is for.
+type Kind uint8
+
+const (
+	// Opaque is a line or element that is no JSON object, or one that is none of the other kinds.
+	Opaque Kind = iota
+	// Request has a method and an id. It is to be answered.
+	Request
+	// Notification has a method and no id.
+	Notification
+	// Response has a result or an error and no method.
+	Response
+)
+
+// IDNull is the ID of a message whose id is null. MCP forbids it in requests; an error whose request could not be read
+// has it (JSON-RPC 2.0, section 5).
+const IDNull = "null"
+
+// Message is one JSON-RPC message; the elements of a batch come one by one.
+type Message struct {
+	// ID is the id as JSON, in one spelling for all equal ids (1, 1.0 and 1e0; "a" and "\u0061"). Empty if there is none.
+	ID string
+	// Method is decoded. Empty for a response.
+	Method string
+	Kind   Kind
+	// IsError: the response has an error that is not null.
+	IsError bool
+	// Line is false for an element of a batch.
+	Line bool
+	// Size is in bytes: of the line without its newline (a carriage return before it counts), or of the element.
+	Size int64
+	// Raw are these bytes, or nil if the whole line had more than Scanner.Keep. Valid only during emit.
+	Raw []byte
+}
+
+// answers reports whether the message ends the request that has its id.
+func (m Message) answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
+
+// asks reports whether the message is a request that can be answered. One with the id null is not: its answer could not
+// be told from that to an unreadable line, and none of the official SDKs answers it.
+func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }

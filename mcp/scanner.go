@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// DefaultMax is Scanner.Max where it is 0, in bytes.
+	DefaultMax = 64 << 20
+	// DefaultKeep is Scanner.Keep where it is 0, in bytes.
+	DefaultKeep = 256 << 10
+	// heldMax is the largest buffer that is kept from one line to the next: a sleeping session costs memory, too.
+	heldMax = 16 << 10
+)
+
+// ErrTooLong is the error of a line with more than Scanner.Max bytes.
+var ErrTooLong = errors.New("message too long")
+
+// Scanner splits a stream of newline-delimited JSON-RPC into messages. It reads along while others pass the bytes on,
+// finds id and method wherever they stand in a message of any size, and remembers of a message no more than Keep bytes.
+// Not for concurrent use; one for each direction.
+type Scanner struct {
+	// Max is how many bytes a line may have, without its newline; 0 means DefaultMax.
+	Max int64
+	// Keep is the size up to which a line is given as Message.Raw; 0 means DefaultKeep.
+	Keep int
+
+	line line
+	// held is what earlier chunks had of the line, unless the line is too large to be kept.
+	held []byte
+	err  error
+}
+
+// Feed takes the next bytes of the stream and calls emit for each message that ends in them. Lines of nothing but white
+// space are no messages. The error is ErrTooLong, at the first byte too many: what came before was emitted, and the
+// scanner takes no more.
+func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
+	for len(chunk) > 0 && s.err == nil {
+		if s.line.step == halt { // The zero value, and after each line.
+			s.line.reset()
+		}
+		n, ended := s.line.read(chunk)
+		if s.err = s.tooLong(); s.err != nil {
+			break
+		}
+		if !ended {
+			s.hold(chunk)
+			return nil
+		}
+		s.finish(chunk[:n], emit)
+		chunk = chunk[n+1:]
+	}
+	return s.err
+}
+
+// Partial reports whether the stream is in the middle of a line.
+func (s *Scanner) Partial() bool { return s.line.step != halt && s.line.offset > 0 }
+
+// End tells that the stream has ended: what stands after the last newline is a message, too. Another stream may be fed
+// then.
+func (s *Scanner) End(emit func(Message)) {
+	if s.Partial() && s.err == nil {
+		s.finish(nil, emit)
+	}
+	*s = Scanner{Max: s.Max, Keep: s.Keep}
+}
+
+func (s *Scanner) tooLong() error {
+	limit := s.Max
+	if limit == 0 {
+		limit = DefaultMax
+	}
+	if s.line.offset <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: at least %d bytes, and %d are allowed", ErrTooLong, s.line.offset, limit)
+}
+
+func (s *Scanner) keep() int64 {
+	if s.Keep == 0 {
+		return DefaultKeep
+	}
+	return int64(s.Keep)
+}
+
+// hold keeps what the chunk has of a line that goes on in the next.
+func (s *Scanner) hold(part []byte) {
+	if s.line.offset > s.keep() {
+		s.held = nil
+		return
+	}
+	s.held = append(s.held, part...)
+}
+
+// finish emits the messages of the line whose last part is given.
+func (s *Scanner) finish(part []byte, emit func(Message)) {
+	size := s.line.offset
+	raw := part
+	switch {
+	case size > s.keep():
+		raw = nil
+	case len(s.held) > 0:
+		s.held = append(s.held, part...)
+		raw = s.held
+	}
+	s.emit(raw, size, emit)
+	s.line.step = halt
+	s.held = s.held[:0]
+	if cap(s.held) > heldMax {
+		s.held = nil
+	}
+}
+
+func (s *Scanner) emit(raw []byte, size int64, emit func(Message)) {
+	l := &s.line
+	switch {
+	case l.blank():
+	case !l.whole():
+		emit(Message{Line: true, Size: size, Raw: raw})
+	case l.batch():
+		for _, e := range l.elements {
+			if raw != nil && e.Size > 0 {
+				e.Raw = raw[e.start : e.start+e.Size]
+			}
+			emit(e.Message)
+		}
+	default:
+		m := l.head.message()
+		m.Line, m.Size, m.Raw = true, size, raw
+		emit(m)
+	}
+}

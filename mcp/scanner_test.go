@@ -1,0 +1,351 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// scan feeds the stream in chunks that end at the given positions.
+func scan(s *Scanner, stream []byte, cuts ...int) ([]Message, error) {
+	var out []Message
+	emit := func(m Message) {
+		m.Raw = bytes.Clone(m.Raw)
+		out = append(out, m)
+	}
+	from := 0
+	for _, cut := range append(cuts, len(stream)) {
+		// A copy with nothing behind it, so that reading past a chunk is found.
+		if err := s.Feed(bytes.Clone(stream[from:cut]), emit); err != nil {
+			return out, err
+		}
+		from = cut
+	}
+	s.End(emit)
+	return out, nil
+}
+
+// oracle reads whole lines with encoding/json.
+func oracle(stream []byte, keep int) []Message {
+	var out []Message
+	lines := bytes.Split(stream, []byte("\n"))
+	for _, line := range lines {
+		if len(bytes.Trim(line, " \t\r")) == 0 {
+			continue
+		}
+		kept := line
+		if len(line) > keep {
+			kept = nil
+		}
+		var batch []json.RawMessage
+		if err := json.Unmarshal(line, &batch); err != nil || len(batch) == 0 || len(batch) > maxBatch {
+			m := oracleMessage(line)
+			m.Line, m.Size, m.Raw = true, int64(len(line)), kept
+			out = append(out, m)
+			continue
+		}
+		for _, e := range batch {
+			m := oracleMessage(e)
+			if e[0] == '{' {
+				m.Size = int64(len(e))
+				if kept != nil {
+					m.Raw = e
+				}
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func oracleMessage(raw []byte) Message {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(raw, &o) != nil || o == nil {
+		return Message{}
+	}
+	id, hasID := o["id"]
+	method, hasMethod := o["method"]
+	_, hasResult := o["result"]
+	failure, hasError := o["error"]
+	var m Message
+	if hasID {
+		var ok bool
+		if m.ID, ok = normalID(id); !ok || len(id) > tokenMax {
+			return Message{}
+		}
+	}
+	switch {
+	case hasMethod:
+		if method[0] != '"' || len(method) > tokenMax || json.Unmarshal(method, &m.Method) != nil {
+			return Message{}
+		}
+		m.Kind = Notification
+		if hasID {
+			m.Kind = Request
+		}
+	case hasResult || hasError:
+		m.Kind, m.IsError = Response, hasError && string(failure) != "null"
+	default:
+		return Message{}
+	}
+	return m
+}
+
+func same(t *testing.T, got, want []Message) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Fatalf("message %d is missing: %+v", i, want[i])
+		case i >= len(want):
+			t.Fatalf("message %d is too many: %+v", i, got[i])
+		}
+		g, w := got[i], want[i]
+		if !bytes.Equal(g.Raw, w.Raw) || (g.Raw == nil) != (w.Raw == nil) {
+			t.Fatalf("message %d has the bytes %.200q, want %.200q", i, g.Raw, w.Raw)
+		}
+		g.Raw, w.Raw = nil, nil
+		if !reflect.DeepEqual(g, w) {
+			t.Fatalf("message %d is %+v, want %+v", i, g, w)
+		}
+	}
+}
+
+func TestScannerFindsIDAndMethod(t *testing.T) {
+	line := func(k Kind, id, method string) Message { return Message{Kind: k, ID: id, Method: method, Line: true} }
+	failed := func(id string) Message { return Message{Kind: Response, ID: id, IsError: true, Line: true} }
+	opaque := Message{Line: true}
+	tests := []struct {
+		name, line string
+		want       Message
+	}{
+		{"request", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, line(Request, "1", "tools/call")},
+		{"notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, line(Notification, "", "notifications/initialized")},
+		{"response", `{"jsonrpc":"2.0","id":"a","result":{}}`, line(Response, `"a"`, "")},
+		{"empty result", `{"id":1,"result":null}`, line(Response, "1", "")},
+		{"error", `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"id"}}`, failed("7")},
+		{"error without id", `{"error":{"code":-32700}}`, failed("")},
+		{"error with null id", `{"id":null,"error":{"code":-32700}}`, failed("null")},
+		{"error that is null", `{"id":1,"result":1,"error":null}`, line(Response, "1", "")},
+		{"id at the end", `{"result":{"id":5,"x":[{"id":6}]},"jsonrpc":"2.0","id":1}`, line(Response, "1", "")},
+		{"nested method", `{"id":1,"params":{"method":"x","id":2},"method":"y"}`, line(Request, "1", "y")},
+		{"escaped keys", `{"\u0069d":3,"m\u0065thod":"a\/b"}`, line(Request, "3", "a/b")},
+		{"all escaped key", `{"\u006D\u0065\u0074\u0068\u006f\u0064":"x"}`, line(Notification, "", "x")},
+		{"last id counts", `{"id":1,"method":"x","id":2}`, line(Request, "2", "x")},
+		{"last id is good", `{"id":[1],"method":"x","id":2}`, line(Request, "2", "x")},
+		{"last id is bad", `{"id":1,"method":"x","id":{}}`, opaque},
+		{"last method is bad", `{"id":1,"method":"x","method":5}`, opaque},
+		{"case counts", `{"ID":1,"Method":"x","result":0}`, line(Response, "", "")},
+		{"equal numbers", `{"id":1.0e0,"method":"x"}`, line(Request, "1", "x")},
+		{"equal strings", `{"id":"\u00e9\n","method":"x"}`, line(Request, `"é\n"`, "x")},
+		{"null id", `{"id":null,"method":"x"}`, line(Request, "null", "x")},
+		{"id true", `{"id":true,"method":"x"}`, opaque},
+		{"method and result", `{"id":1,"method":"x","result":1}`, line(Request, "1", "x")},
+		{"braces in strings", `{"a":"}{\"][\\","id":1,"method":"x}"}`, line(Request, "1", "x}")},
+		{"white space", " \t{ \"id\" : 1 , \"method\" : \"x\" } \r", line(Request, "1", "x")},
+		{"invalid UTF-8", "{\"a\":\"\xff\xfe\",\"id\":\"\xff\",\"method\":\"x\"}", line(Request, "\"\xff\"", "x")},
+		{"neither", `{"jsonrpc":"2.0","id":1}`, opaque},
+		{"no object", `"id"`, opaque},
+		{"number", `12`, opaque},
+		{"no JSON", `Server started on stdio`, opaque},
+		{"cut short", `{"id":1,"method":"x"`, opaque},
+		{"too much", `{"id":1,"method":"x"}}`, opaque},
+		{"comma too many", `{"id":1,"method":"x",}`, opaque},
+		{"bracket mismatch", `{"id":1,"method":"x","a":[}}`, opaque},
+		{"no colon", `{"id" 1,"method":"x"}`, opaque},
+		{"cut in a number", `{"id":1`, opaque},
+		{"bad number", `{"id":01,"method":"x"}`, opaque},
+		{"bad literal", `{"id":1,"method":"x","a":nulk}`, opaque},
+		{"control character", "{\"id\":1,\"method\":\"x\ty\"}", opaque},
+		{"bad escape", `{"id":1,"method":"\x"}`, opaque},
+		{"empty batch", `[]`, opaque},
+		{"broken batch", `[{"id":1,"method":"x"},]`, opaque},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := scan(&Scanner{}, []byte(tt.line+"\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want.Raw, tt.want.Size = []byte(tt.line), int64(len(tt.line))
+			same(t, got, []Message{tt.want})
+			same(t, oracle([]byte(tt.line), DefaultKeep), got)
+		})
+	}
+}
+
+func TestScannerTakesBatchesApart(t *testing.T) {
+	line := ` [ {"id":1,"method":"a"} , {"method":"b"},7,[{"id":2,"method":"c"}],{"id":3,"result":[]},{"x":{"id":9}} ]`
+	got, err := scan(&Scanner{}, []byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := func(m Message, s string) Message {
+		m.Raw, m.Size = []byte(s), int64(len(s))
+		return m
+	}
+	same(t, got, []Message{
+		raw(Message{Kind: Request, ID: "1", Method: "a"}, `{"id":1,"method":"a"}`),
+		raw(Message{Kind: Notification, Method: "b"}, `{"method":"b"}`),
+		{}, {},
+		raw(Message{Kind: Response, ID: "3"}, `{"id":3,"result":[]}`),
+		raw(Message{}, `{"x":{"id":9}}`),
+	})
+}
+
+// Wherever the chunks end, the messages are the same.
+func TestScannerDoesNotDependOnChunks(t *testing.T) {
+	stream := []byte("\n{\"\\u0069d\":\"x\\\"\\\\\",\"method\":\"é\"}\r\n" +
+		`[{"id":-1.5e+3,"result":{"id":[true,false,null,"\u12aF",0,10.25]}},3,{"id":2,"error":{}}]` + "\n  \nnonsense\n" + `{"id":7,"method":"end"}`)
+	for _, keep := range []int{1, 25, 0} {
+		want := oracle(stream, cmpOr(keep, DefaultKeep))
+		for i := range stream {
+			for j := i; j < len(stream); j += 3 {
+				got, err := scan(&Scanner{Keep: keep}, stream, i, j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, got, want)
+			}
+		}
+	}
+}
+
+func cmpOr(a, b int) int {
+	if a != 0 {
+		return a
+	}
+	return b
+}
+
+func TestScannerBoundsDepth(t *testing.T) {
+	nested := func(n int) []byte {
+		return []byte(`{"id":1,"method":"x","a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}\n")
+	}
+	for n, want := range map[int]Kind{maxDepth - 1: Request, maxDepth: Opaque} {
+		got, err := scan(&Scanner{}, nested(n))
+		if err != nil || len(got) != 1 || got[0].Kind != want {
+			t.Errorf("%d deep: %v %+v", n, err, got)
+		}
+		same(t, got, oracle(nested(n), DefaultKeep))
+	}
+}
+
+func TestScannerBoundsBatches(t *testing.T) {
+	for n, want := range map[int]int{maxBatch: maxBatch, maxBatch + 1: 1} {
+		got, err := scan(&Scanner{}, []byte("["+strings.Repeat("{},", n-1)+"{}]"))
+		if err != nil || len(got) != want {
+			t.Errorf("%d elements: %v, %d messages", n, err, len(got))
+		}
+	}
+}
+
+func TestScannerBoundsLines(t *testing.T) {
+	s := &Scanner{Max: 21}
+	fits, over := `{"id":1,"method":"x"}`, `{"id":1,"method":"xy"}`
+	got, err := scan(s, []byte(fits+"\n"+over+"\n"+fits+"\n"), 30)
+	if !errors.Is(err, ErrTooLong) || len(got) != 1 {
+		t.Fatalf("%v, %d messages", err, len(got))
+	}
+	if again := s.Feed([]byte("\n"), nil); !errors.Is(again, ErrTooLong) {
+		t.Errorf("the scanner goes on: %v", again)
+	}
+	if !strings.Contains(err.Error(), "22 bytes") || !strings.Contains(err.Error(), "21 are allowed") {
+		t.Error(err)
+	}
+}
+
+func TestScannerBoundsIDs(t *testing.T) {
+	for n, want := range map[int]Kind{tokenMax - 2: Request, tokenMax - 1: Opaque} {
+		got, err := scan(&Scanner{}, fmt.Appendf(nil, `{"id":"%s","method":"x"}`, strings.Repeat("a", n)), 100)
+		if err != nil || len(got) != 1 || got[0].Kind != want {
+			t.Errorf("%d letters: %v %+v", n, err, got)
+		}
+	}
+}
+
+func TestScannerKnowsPartialLines(t *testing.T) {
+	s := &Scanner{}
+	none := func(Message) {}
+	for _, tt := range []struct {
+		chunk string
+		want  bool
+	}{{"", false}, {"{", true}, {"}", true}, {"\n", false}, {"\n", false}, {"a\nb", true}} {
+		if err := s.Feed([]byte(tt.chunk), none); err != nil || s.Partial() != tt.want {
+			t.Errorf("after %q: %v, partial %t", tt.chunk, err, s.Partial())
+		}
+	}
+	if s.End(none); s.Partial() {
+		t.Error("partial after the end")
+	}
+}
+
+// A scanner that has seen a large line does not go on holding it: there may be hundreds that sleep.
+func TestScannerLetsGoOfLargeLines(t *testing.T) {
+	s := &Scanner{}
+	got, err := scan(s, []byte(`"`+strings.Repeat("a", DefaultKeep-2)+`"`+"\n"+`{"id":1,"method":"x"}`+"\n"), 1000)
+	if err != nil || len(got) != 2 || len(got[0].Raw) != DefaultKeep {
+		t.Fatalf("%v, %d messages", err, len(got))
+	}
+	if cap(s.held) > heldMax {
+		t.Errorf("%d bytes held", cap(s.held))
+	}
+}
+
+// The result is that of reading whole lines, whatever the bytes and wherever they are cut.
+func FuzzScanner(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n", `[{"id":1,"result":{}},{}]` + "\r\n\n",
+		`{"\u0069d":"\ud800","method":"\u00e9","id":1e3}`, `{"a":[1,-0.5e-7,true,false,null],"error":null,"id":null}`,
+		"{\"id\":\"\xff\",\"method\":\"\xc3\"}\nx", `{"id":12345678901234567890,"method":""}`,
+	} {
+		f.Add([]byte(seed), uint16(3), uint16(9), uint8(20))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, a, b uint16, keep uint8) {
+		i, j := int(a)%(len(stream)+1), int(b)%(len(stream)+1)
+		limit := int(keep) + 1
+		got, err := scan(&Scanner{Keep: limit}, stream, min(i, j), max(i, j))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, oracle(stream, limit))
+	})
+}
+
+func TestPlainStopsAtTheFirstSpecialByte(t *testing.T) {
+	text := []byte("abcdefgh\x7f\x80\xff !#[]ijklmnopqrstuvwxyz")
+	for i := range text {
+		for c := range 256 {
+			p := bytes.Clone(text)
+			p[i] = byte(c)
+			want := len(p)
+			if c < ' ' || c == '"' || c == '\\' {
+				want = i
+			}
+			if got := plain(p); got != want {
+				t.Fatalf("%q: %d, want %d", p, got, want)
+			}
+		}
+	}
+}
+
+func TestEqualIDsAreSpelledAlike(t *testing.T) {
+	for raw, want := range map[string]string{
+		`1`: "1", `1.0`: "1", `10e-1`: "1", `-0`: "0", `1.50`: "1.5", `9007199254740993`: "9007199254740993",
+		`1e999`: "1e999", `"1"`: `"1"`, `"\u0031"`: `"1"`, `"\u003c"`: `"<"`, `"<"`: `"<"`, `"\/"`: `"/"`, `"\""`: `"\""`,
+		`"\ud800"`: `"\ud800"`, `"\ud83d\ude00"`: `"😀"`, `null`: "null",
+	} {
+		if got, ok := normalID([]byte(raw)); !ok || got != want {
+			t.Errorf("%s is %s (%t), want %s", raw, got, ok, want)
+		}
+	}
+	for _, raw := range []string{"", "true", "{}", "[1]"} {
+		if got, ok := normalID([]byte(raw)); ok {
+			t.Errorf("%s is the id %s", raw, got)
+		}
+	}
+}
