@@ -15,7 +15,11 @@ import (
 // somebody else (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed
 // to everybody else; otherwise the error says what to change, and no record is kept.
 func Dir(uid int, xdgRuntime string) (string, error) {
-	dir := dirName(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) })
+	return ownDir(dirName(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
+}
+
+// ownDir makes a directory when needed, and verifies that it is the user's alone.
+func ownDir(dir string, uid int) (string, error) {
 	if err := unix.Mkdir(dir, 0o700); err != nil && err != unix.EEXIST {
 		return "", fmt.Errorf("create session directory %s: %w", dir, err)
 	}
@@ -44,8 +48,11 @@ func dirName(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	case uid == 0 && ours("/run"):
 		return "/run/mcp-tether"
 	}
-	return "/tmp/mcp-tether-" + strconv.Itoa(uid)
+	return fallback(uid)
 }
+
+// fallback is the directory where there is no runtime directory.
+func fallback(uid int) string { return "/tmp/mcp-tether-" + strconv.Itoa(uid) }
 
 // belongsTo reports whether name is a directory of the user.
 func belongsTo(name string, uid int) bool {

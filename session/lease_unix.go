@@ -98,9 +98,14 @@ func writeNew(name string, b []byte) error {
 	return nil
 }
 
-// Remove removes record and lock and lets go: the session is over.
+// Dir is the directory of the record.
+func (l *Lease) Dir() string { return l.dir }
+
+// Remove removes all that the session has on disk, the lock last, and lets go: the session is over.
 func (l *Lease) Remove() error {
-	err := errors.Join(unlink(l.Record()), unlink(l.temporary()), unlink(l.dir+"/"+l.id+".lock"))
+	base := l.dir + "/" + l.id
+	err := errors.Join(unlink(base+journalSuffix), unlink(base+socketSuffix), unlink(l.Record()), unlink(l.temporary()),
+		unlink(base+".lock"))
 	unix.Close(l.fd)
 	return err
 }

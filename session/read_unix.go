@@ -16,24 +16,42 @@ const maxRecord = 64 << 10
 // file are errors: such a record proves nothing.
 func Read(dir, id string) (Record, error) {
 	name := dir + "/" + id + ".json"
+	b, err := readRegular(name, maxRecord)
+	if err != nil {
+		return Record{}, err
+	}
+	return parse(b, name, id)
+}
+
+// readRegular reads a file that must be a regular one of at most limit bytes.
+func readRegular(name string, limit int64) ([]byte, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return Record{}, fmt.Errorf("open record %s: %w", name, err)
+		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return Record{}, fmt.Errorf("look at record %s: %w", name, err)
+		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxRecord {
-		return Record{}, fmt.Errorf("record %s is not a regular file of at most %d bytes", name, maxRecord)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > limit {
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, limit)
 	}
 	b := make([]byte, st.Size)
-	n, err := unix.Read(fd, b)
-	if err != nil {
-		return Record{}, fmt.Errorf("read record %s: %w", name, err)
+	for done := 0; done < len(b); {
+		n, err := unix.Read(fd, b[done:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if n == 0 {
+			return b[:done], nil
+		}
+		done += n
 	}
-	return parse(b[:max(n, 0)], name, id)
+	return b, nil
 }
 
 func parse(b []byte, name, id string) (Record, error) {

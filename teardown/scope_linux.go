@@ -29,6 +29,8 @@ type Scope struct {
 	// foreign children.
 	Server int
 	Mark   string
+	// Helpers lists processes that Root itself has started to do its work; they are no members. It may be nil.
+	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
 
@@ -47,9 +49,11 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
 	below, foreign := map[int]bool{}, map[int]bool{}
+	// Asked after the table was read: whoever is in it is known by then.
+	helpers := s.helpers()
 	for _, p := range found {
 		switch {
-		case foreign[p.PPID] || s.isForeign(p):
+		case foreign[p.PPID] || slices.Contains(helpers, p.ID) || s.isForeign(p):
 			foreign[p.PID] = true
 			s.setForeign(p.ID)
 		case p.Dead():
@@ -62,6 +66,13 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 		}
 	}
 	return members, kept, errors.Join(err, lerr)
+}
+
+func (s *Scope) helpers() []proc.ID {
+	if s.Helpers == nil {
+		return nil
+	}
+	return s.Helpers()
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:

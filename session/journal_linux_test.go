@@ -1,0 +1,162 @@
+package session
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/container"
+)
+
+const journalled = "0123456789abcdef"
+
+func notes() []container.Note {
+	return []container.Note{
+		{Op: container.OpCreate, Kind: container.Container, Request: "a", At: time.Unix(1, 2).UTC()},
+		{Op: container.OpCreated, Kind: container.Container, Request: "a", ID: "c1", Name: "odd \n \" name"},
+	}
+}
+
+func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
+	dir := t.TempDir()
+	j := NewJournal(dir, journalled)
+	if _, err := os.Stat(j.name); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal("a file without a note")
+	}
+	for _, n := range notes() {
+		if err := j.Note(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.Close()
+	got, err := ReadNotes(dir, journalled)
+	if err != nil || !reflect.DeepEqual(got, notes()) {
+		t.Fatalf("read %v, %v", got, err)
+	}
+	st, err := os.Stat(j.name)
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Fatalf("mode %v, %v", st.Mode(), err)
+	}
+}
+
+func TestNoJournalIsNoNotes(t *testing.T) {
+	if got, err := ReadNotes(t.TempDir(), journalled); got != nil || err != nil {
+		t.Fatalf("read %v, %v", got, err)
+	}
+}
+
+// A full disk tears a line. The ones before and after it count, and the reader is told.
+func TestATornLineCostsOnlyItself(t *testing.T) {
+	dir := t.TempDir()
+	j := NewJournal(dir, journalled)
+	n := notes()
+	if err := j.Note(n[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(j.fd, []byte(`{"op":"crea`)); err != nil {
+		t.Fatal(err)
+	}
+	j.torn = true
+	if err := j.Note(n[1]); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadNotes(dir, journalled)
+	if !errors.Is(err, ErrTorn) || !reflect.DeepEqual(got, n) {
+		t.Fatalf("read %v, %v", got, err)
+	}
+	j.Reset()
+	if got, err := ReadNotes(dir, journalled); got != nil || err != nil {
+		t.Fatalf("after the reset: %v, %v", got, err)
+	}
+	j.Close()
+}
+
+func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
+	j := NewJournal(filepath.Join(t.TempDir(), "missing"), journalled)
+	if err := j.Note(notes()[0]); !errors.Is(err, unix.ENOENT) {
+		t.Fatal(err)
+	}
+}
+
+func TestASymbolicLinkIsNoJournal(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte(`{"op":"created"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := NewJournal(dir, journalled)
+	if err := os.Symlink(victim, j.name); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Note(notes()[0]); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("written through a link: %v", err)
+	}
+	if _, err := ReadNotes(dir, journalled); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("read through a link: %v", err)
+	}
+}
+
+func TestTheSocketIsItsOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	fd, path, err := Listen(dir, journalled, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	st, err := os.Stat(path)
+	if err != nil || st.Mode() != os.ModeSocket|0o600 || filepath.Dir(path) != dir {
+		t.Fatalf("%s: %v, %v", path, st.Mode(), err)
+	}
+	if err := RemoveSocket(path, journalled); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the socket is still there")
+	}
+}
+
+// A path that does not fit into a socket address, or a directory that cannot be written to, leads below /tmp.
+func TestTheSocketFallsBackBelowTmp(t *testing.T) {
+	for _, dir := range []string{"", "/proc", filepath.Join(t.TempDir(), strings.Repeat("long", 30))} {
+		fd, path, err := Listen(dir, journalled, os.Getuid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		if want := fallback(os.Getuid()) + "/" + journalled + ".sock"; path != want {
+			t.Errorf("for %q: %s, want %s", dir, path, want)
+		}
+		if err := RemoveSocket(path, journalled); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOnlyASessionsSocketIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	fd, other, err := Listen(dir, "fedcba9876543210", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	file := filepath.Join(dir, journalled+".sock")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{other, file, "", "/" + journalled + ".sock"} {
+		if err := RemoveSocket(path, journalled); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, path := range []string{other, file} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("removed: %v", err)
+		}
+	}
+}
