@@ -65,6 +65,12 @@ func runFlags() []cli.Flag {
 			Usage: "leave descendants alone whose command matches `GLOB` (repeatable); so does MCP_TETHER_KEEP=1 in their environment"},
 		&cli.StringFlag{Name: "cgroup", Value: "auto", EnvVars: []string{"MCP_TETHER_CGROUP"},
 			Usage: "use a cgroup v2 leaf: `MODE` auto, off or require"},
+		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},
+			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
+		&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
+			Usage: "container engine `URL` instead of the one the docker command would use"},
+		&cli.DurationFlag{Name: "container-grace", Value: 400 * time.Millisecond, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
+			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},
@@ -88,9 +94,12 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Keep:        c.StringSlice("keep"),
 		Cgroup:      supervise.Cgroup(c.String("cgroup")),
 		Key:         c.String("exclusive"),
+		Containers:  supervise.Containers(c.String("containers")),
+		Engine:      c.String("engine"),
 		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
 		Log:         supervise.LogOptions{File: c.String("log-file")},
 	}
+	o.ContainerGrace = c.Duration("container-grace")
 	grace := teardown.Grace{Term: o.TermGrace, Kill: o.KillTimeout}
 	o.Sweep = func() error { return reap.Sweep(runtimeDir(), grace) }
 	if len(o.Command) == 0 {

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"math"
 	"runtime/debug"
 	"strings"
 )
@@ -40,6 +41,12 @@ func original(env, restore []string) []string {
 func rest() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(memoryLimit)
+}
+
+// attend undoes rest for a supervisor that has work: a busy engine's streams and bodies may need more than the limit.
+func attend() {
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(math.MaxInt64)
 }
 
 // memoryLimit is far above what a session needs, in bytes.

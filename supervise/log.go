@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,13 +25,20 @@ const flushTime = 250 * time.Millisecond
 // sink is the asynchronous writer. Its goroutine starts with the first event.
 type sink struct {
 	fd      int
+	mu      sync.Mutex // of the next two; the goroutines beside the loop log as well
 	queue   chan []byte
+	closed  bool
 	done    chan struct{}
 	dropped atomic.Int64
 }
 
 // Write implements io.Writer; it never blocks and never fails.
 func (s *sink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return len(p), nil
+	}
 	if s.queue == nil {
 		s.queue, s.done = make(chan []byte, queueLength), make(chan struct{})
 		go s.drain()
@@ -69,12 +77,16 @@ func writeAll(fd int, p []byte) {
 	}
 }
 
-// flush waits for the queue to be written, up to flushTime. No event may follow.
+// flush waits for the queue to be written, up to flushTime. What follows is lost.
 func (s *sink) flush() {
+	s.mu.Lock()
+	s.closed = true
 	if s.queue == nil {
+		s.mu.Unlock()
 		return
 	}
 	close(s.queue)
+	s.mu.Unlock()
 	select {
 	case <-s.done:
 	case <-time.After(flushTime):

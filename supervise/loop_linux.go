@@ -48,6 +48,8 @@ func (s *supervisor) loop() {
 				s.onSignals()
 			case stdin:
 				s.step(teardown.StdinClosed, causeStdin)
+			case clients:
+				s.serveEngine()
 			default:
 				s.end(causeOf(src))
 				s.blame(src)
@@ -83,7 +85,11 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 		s.cause = cause
 	}
 	before := s.machine.State
-	switch s.machine.Step(time.Now(), ev) {
+	action := s.machine.Step(time.Now(), ev)
+	if s.machine.State >= teardown.Ending {
+		s.shutEngine()
+	}
+	switch action {
 	case teardown.Terminate:
 		s.report(s.scope.Terminate(s.server))
 		s.lookAgain()
@@ -201,7 +207,15 @@ func (s *supervisor) empty(childrenLeft bool) bool {
 // only at the end.
 func (s *supervisor) onlyOthers() bool {
 	members, kept, err := s.scope.Members()
-	return err == nil && len(members) == 0 && len(kept)+len(s.scope.Foreign) > 0
+	return err == nil && len(members) == 0 && len(kept)+s.others() > 0
+}
+
+// others counts the children that do not belong to the session.
+func (s *supervisor) others() int {
+	if s.engine == nil {
+		return len(s.scope.Foreign)
+	}
+	return len(s.scope.Foreign) + len(s.engine.running())
 }
 
 // First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
@@ -283,7 +297,8 @@ func (s *supervisor) finish() int {
 		members, kept, _ = s.scope.Members()
 		survivors = s.scope.Survivors(members)
 	}
-	leaked := len(survivors) > 0 || s.unseen(kept)
+	removed := s.closeEngine()
+	leaked := len(survivors) > 0 || s.unseen(kept) || removed.err != nil
 	s.removeLeaf(kept)
 	s.closeRecord(leaked)
 	for _, src := range s.watch.wait(0) {
@@ -293,13 +308,13 @@ func (s *supervisor) finish() int {
 		// The server itself would not die: its code is not known.
 		s.code = ExitFailure
 	}
-	s.logEnd(survivors, kept, leaked)
+	s.logEnd(survivors, kept, removed, leaked)
 	return s.code
 }
 
 // unseen reports whether children are left that cannot be listed (no /proc).
 func (s *supervisor) unseen(kept []proc.Stat) bool {
-	if s.clear || len(kept)+len(s.scope.Foreign) > 0 {
+	if s.clear || len(kept)+s.others() > 0 {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
@@ -307,7 +322,7 @@ func (s *supervisor) unseen(kept []proc.Stat) bool {
 }
 
 // logEnd writes the one closing event of a session.
-func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat, leaked bool) {
+func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat, removed removal, leaked bool) {
 	ev := s.log.Info()
 	if leaked {
 		ev = s.log.Error()
@@ -325,6 +340,9 @@ func (s *supervisor) logEnd(survivors []teardown.Survivor, kept []proc.Stat, lea
 	left := zerolog.Arr()
 	for _, v := range survivors {
 		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
+	}
+	if n := len(removed.ended); n > 0 {
+		ev = ev.Int("containers", n)
 	}
 	now, began := time.Now(), s.machine.Began
 	if began.IsZero() {

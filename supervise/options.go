@@ -17,6 +17,17 @@ const (
 	CgroupRequire Cgroup = "require" // fail where it cannot be had
 )
 
+// Containers says which containers of a session end with it.
+type Containers string
+
+// The values of --containers.
+const (
+	ContainersAuto     Containers = "auto"     // all, where an engine is in sight
+	ContainersAll      Containers = "all"      // all, and a warning where no engine is in sight
+	ContainersAttached Containers = "attached" // only those that run in the foreground of their client
+	ContainersOff      Containers = "off"      // none: no proxy
+)
+
 // Options are what the user may choose for a session.
 type Options struct {
 	// Command is the server's command line, never empty.
@@ -28,6 +39,11 @@ type Options struct {
 	// Keep are shell patterns of descendants to leave alone.
 	Keep   []string
 	Cgroup Cgroup
+	// Containers says which containers end with the session, Engine is the engine's URL instead of the one that the docker
+	// CLI would use, and ContainerGrace how long a container has from its stop signal to its removal, 0 or more.
+	Containers     Containers
+	Engine         string
+	ContainerGrace time.Duration
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
 	// HasDead asks cheaply whether this user has dead sessions on record, and Sweep ends them. Both may be nil. They run
@@ -58,14 +74,19 @@ func (o Options) Validate() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}} {
+	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}} {
 		if d.value < 0 {
 			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
 		}
 	}
 	switch o.Cgroup {
 	case CgroupAuto, CgroupOff, CgroupRequire:
+	default:
+		return fmt.Errorf("--cgroup %q is none of auto, off, require", o.Cgroup)
+	}
+	switch o.Containers {
+	case ContainersAuto, ContainersAll, ContainersAttached, ContainersOff:
 		return nil
 	}
-	return fmt.Errorf("--cgroup %q is none of auto, off, require", o.Cgroup)
+	return fmt.Errorf("--containers %q is none of auto, all, attached, off", o.Containers)
 }

@@ -33,6 +33,7 @@ func Recover(opts Options, hand Handover) (int, error) {
 		return hand.Status, nil
 	}
 	s.takeRecord(dir)
+	s.engine = s.findEngine(dir)
 	s.end(causeSupervisor)
 	if s.empty(left) {
 		s.step(teardown.TreeEmpty, "")

@@ -27,6 +27,7 @@ type supervisor struct {
 	machine teardown.Machine
 	scope   teardown.Scope
 	lease   *session.Lease
+	engine  *engine // nil where containers are not looked after
 	record  session.Record
 	reader  proc.Reader
 
@@ -163,6 +164,12 @@ func (s *supervisor) start() (int, error) {
 	if err := s.contain(); err != nil {
 		return ExitFailure, err
 	}
+	s.openEngine()
+	return s.launch(path)
+}
+
+// launch starts the server.
+func (s *supervisor) launch(path string) (int, error) {
 	child := proc.Child{
 		Path:           path,
 		Argv:           s.opts.Command,
@@ -267,6 +274,9 @@ func (s *supervisor) environ(own []string) []string {
 			continue
 		}
 		out = append(out, e)
+	}
+	if s.engine != nil {
+		out = s.engine.endpoint.Environ(out, s.engine.socket)
 	}
 	host, err := s.reader.ReadHost()
 	if err != nil {

@@ -17,6 +17,7 @@ const (
 	parent                 // the process that spawned us
 	gateway                // the first ancestor that is no launcher
 	anchor
+	clients // somebody connects to the container engine through us
 )
 
 // watch is the set of descriptors behind the supervisor's one poll(2). A descriptor that has fired is dropped, or poll

@@ -1,0 +1,307 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/container"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// engine is what a session has to do with its container engine. Until a client connects it is a listening socket in the
+// supervisor's poll set and nothing else; from then on goroutines beside the loop serve it.
+type engine struct {
+	endpoint container.Endpoint
+	claim    teardown.Claim // without the ledger
+	grace    time.Duration
+	limit    time.Duration
+	log      zerolog.Logger
+	proxy    *container.Proxy // nil when recovering
+	listener int              // -1 when there is none, or the proxy has it
+	socket   string
+	journal  *session.Journal // nil without a session directory
+	// outcome is what the removal gives; nil until it has begun.
+	outcome chan removal
+
+	mu      sync.Mutex // of all below
+	ledger  container.Ledger
+	helpers []proc.ID // `docker system dial-stdio` processes of ours
+	reader  proc.Reader
+	served  bool
+	warned  bool
+	said    string // the last warning
+}
+
+// removal is what became of a session's containers.
+type removal struct {
+	ended []teardown.ContainerResult
+	err   error // says what may be left
+}
+
+// dialTimeout bounds the connection to an engine's socket: one that hangs must not hold up a client for ever.
+const dialTimeout = 5 * time.Second
+
+// openEngine puts the proxy between the server and its container engine, if one is in sight. What goes wrong is said and
+// costs the session nothing but its containers' end.
+func (s *supervisor) openEngine() {
+	if s.opts.Containers == ContainersOff {
+		return
+	}
+	at, found, err := container.Resolve(s.opts.Engine, os.Getenv)
+	switch {
+	case err != nil:
+		s.log.Warn().Err(err).Msg("containers will not end with this session")
+		return
+	case !found && s.opts.Containers == ContainersAll:
+		s.log.Warn().Msg("no container engine is in sight: containers will not end with this session")
+	}
+	if !found {
+		return
+	}
+	if helper := at.Helper(); helper != "" {
+		if _, err := proc.LookPath(helper, searchPath()); err != nil {
+			s.log.Warn().Err(err).Str("engine", at.URL).Msg("containers will not end with this session: the engine has no socket here")
+			return
+		}
+	}
+	e := s.newEngine(at)
+	dir := ""
+	if s.lease != nil {
+		dir = s.lease.Dir()
+		e.journal = session.NewJournal(dir, s.hand.ID)
+	}
+	if e.listener, e.socket, err = session.Listen(dir, s.hand.ID, os.Getuid()); err != nil {
+		s.log.Warn().Err(err).Msg("containers will not end with this session")
+		return
+	}
+	e.claim.Complete = true
+	e.proxy = &container.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
+	s.engine, s.scope.Helpers = e, e.running
+	s.watch.add(clients, e.listener, unix.POLLIN)
+	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
+}
+
+func (s *supervisor) newEngine(at container.Endpoint) *engine {
+	return &engine{
+		endpoint: at, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
+		claim: teardown.Claim{Session: s.hand.ID, TrustIDs: true},
+	}
+}
+
+// serveEngine starts the proxy: its first client has connected.
+func (s *supervisor) serveEngine() {
+	e := s.engine
+	attend()
+	base := s.labels()
+	e.proxy.Labels = func() map[string]string {
+		out := maps.Clone(base)
+		out[container.LabelRequest] = container.NewRequest()
+		out[container.LabelCreated] = time.Now().UTC().Format(time.RFC3339Nano)
+		return out
+	}
+	l := container.NewListener(e.listener)
+	e.listener = -1
+	e.mu.Lock()
+	e.served = true
+	e.mu.Unlock()
+	go func() {
+		if err := e.proxy.Serve(l); err != nil {
+			e.warn(err)
+		}
+	}()
+}
+
+// labels are what all creates of the session have in common.
+func (s *supervisor) labels() map[string]string {
+	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: s.record.Host}.String() }
+	out := map[string]string{
+		container.LabelSession:    s.hand.ID,
+		container.LabelGateway:    mark(s.record.Gateway),
+		container.LabelSupervisor: mark(s.identity(os.Getpid())),
+	}
+	if s.hand.Anchor > 0 {
+		out[container.LabelAnchor] = mark(s.identity(s.hand.Anchor))
+	}
+	if id := container.MachineID(); id != "" {
+		out[container.LabelMachine] = id
+	}
+	return out
+}
+
+// findEngine is the engine of a session whose supervisor was killed. nil when there is nothing to look for.
+func (s *supervisor) findEngine(dir string) *engine {
+	if s.opts.Containers == ContainersOff {
+		return nil
+	}
+	at, found, err := container.Resolve(s.opts.Engine, os.Getenv)
+	if err != nil || !found {
+		return nil
+	}
+	e := s.newEngine(at)
+	e.socket = s.record.Socket
+	if dir == "" {
+		// Nothing could be written down: the labels must do.
+		return e
+	}
+	notes, err := session.ReadNotes(dir, s.hand.ID)
+	for _, n := range notes {
+		e.ledger.Add(n)
+	}
+	e.claim.Complete = err == nil
+	s.scope.Helpers = e.running
+	return e
+}
+
+// dial connects to the engine. The lock keeps a teardown from meeting a helper of ours that it does not know yet.
+func (e *engine) dial() (net.Conn, error) {
+	if e.endpoint.Socket == "" {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+	}
+	return e.endpoint.Dial(dialTimeout, nil, func(pid int) {
+		if st, err := e.reader.Stat(pid); err == nil {
+			e.helpers = append(e.helpers, st.ID)
+		}
+	})
+}
+
+// running are the helpers, which are no members of the session.
+func (e *engine) running() []proc.ID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.helpers
+}
+
+// note writes down what the session does to the engine. Without a journal it is still known here.
+func (e *engine) note(n container.Note) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ledger.Add(n)
+	if e.journal == nil {
+		return
+	}
+	if e.ledger.Empty() {
+		e.journal.Reset()
+		return
+	}
+	if err := e.journal.Note(n); err != nil && !e.warned {
+		e.warned = true
+		e.log.Warn().Err(err).Msg("containers are not recorded: if mcp-tether is killed they stay")
+	}
+}
+
+// warn says what went wrong, once as long as it is the same.
+func (e *engine) warn(err error) {
+	e.mu.Lock()
+	again := e.said == err.Error()
+	e.said = err.Error()
+	e.mu.Unlock()
+	if !again {
+		e.log.Warn().Err(err).Msg("container engine")
+	}
+}
+
+// shutEngine begins to remove what the session made, beside the end of its processes.
+func (s *supervisor) shutEngine() {
+	e := s.engine
+	if e == nil || e.outcome != nil {
+		return
+	}
+	e.outcome = make(chan removal, 1)
+	e.mu.Lock()
+	idle := !e.served && e.ledger.Empty() && e.claim.Complete
+	e.mu.Unlock()
+	if idle {
+		e.outcome <- removal{}
+		return
+	}
+	go func() { e.outcome <- e.remove() }()
+}
+
+// An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
+// not waited for any longer.
+const (
+	maxRounds  = 6
+	answerTime = time.Second
+)
+
+// remove ends what the session made, in rounds of the limit each.
+func (e *engine) remove() removal {
+	var r removal
+	for range maxRounds {
+		ctx, cancel := context.WithTimeout(context.Background(), e.limit)
+		r = e.removeOnce(ctx)
+		cancel()
+		if r.err == nil || !e.answers() {
+			break
+		}
+	}
+	return r
+}
+
+// answers reports whether the engine is there, and not stuck.
+func (e *engine) answers() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	_, err := container.Client{Dial: e.dial}.Containers(ctx)
+	return err == nil
+}
+
+// removeOnce closes the gate, and ends what was made before it closed.
+func (e *engine) removeOnce(ctx context.Context) removal {
+	if e.proxy != nil {
+		e.proxy.Shut(ctx)
+	}
+	e.mu.Lock()
+	claim := e.claim
+	claim.Ledger = e.ledger.Clone()
+	e.mu.Unlock()
+	if claim.Complete && claim.Ledger.Empty() {
+		return removal{}
+	}
+	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, e.grace)
+	return removal{ended, err}
+}
+
+// closeEngine waits for the removal, which is bounded, and closes the proxy.
+func (s *supervisor) closeEngine() removal {
+	e := s.engine
+	if e == nil {
+		return removal{}
+	}
+	s.shutEngine()
+	r := <-e.outcome
+	if e.proxy != nil {
+		e.proxy.Close()
+	}
+	if e.listener >= 0 {
+		_ = unix.Close(e.listener)
+	}
+	for _, id := range e.running() {
+		_ = s.reader.Signal(id, unix.SIGKILL)
+	}
+	if err := session.RemoveSocket(e.socket, s.hand.ID); err != nil {
+		r.err = errors.Join(r.err, err)
+	}
+	if e.journal != nil {
+		e.journal.Close()
+	}
+	for _, x := range r.ended {
+		s.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
+			AnErr("error", x.Err).Msg("container ended")
+	}
+	if r.err != nil {
+		s.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
+	}
+	return r
+}
