@@ -28,7 +28,7 @@ func psCommand() *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "tree", Usage: "show every process"},
+			&cli.BoolFlag{Name: "tree", Usage: "show every process and container"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", Usage: "show again and again"},
 			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "time between two looks with --watch"},
@@ -49,6 +49,7 @@ func ps(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
+		reap.AddContainers(all)
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
 			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}

@@ -21,13 +21,14 @@ const (
 
 const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends what is proven:
 
-   record   the supervisor of a recorded session is dead
-   mark     the environment names a session without supervisor and a gateway that is dead
-   cgroup   a cgroup of ours whose session is dead
-   severed  never wrapped: a configured MCP server without gateway, and nobody holds the other end
-            of its standard input (ended only with --unwrapped)
-   suspect  like severed, but not proven: never ended
-   surplus  many servers of one kind under a living gateway: never ended
+   record     the supervisor of a recorded session is dead: its processes and containers
+   mark       the environment names a session without supervisor and a gateway that is dead
+   cgroup     a cgroup of ours whose session is dead
+   container  a container with our label whose session is dead
+   severed    never wrapped: a configured MCP server without gateway, and nobody holds the other end
+              of its standard input (ended only with --unwrapped)
+   suspect    like severed or container, but not proven: never ended
+   surplus    many servers of one kind under a living gateway: never ended
 
 Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
 survivors), 2 it could not look.
@@ -54,9 +55,12 @@ func reapCommand() *cli.Command {
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
+			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
+				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
+			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
 			&cli.IntFlag{Name: "surplus", Value: 8, Usage: "how many servers of one kind a gateway may have"},
-			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL"},
+			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
@@ -74,6 +78,7 @@ func reapCommand() *cli.Command {
 func reapOptions(c *cli.Context) (reap.Options, error) {
 	o := reap.Options{
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Runtime: runtimeDir(),
+		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
 	}
 	if c.Args().Present() {
@@ -93,8 +98,10 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 	if err != nil {
 		return o, err
 	}
+	matcher := reap.NewMatcher(servers, pattern)
 	o.Rules = reap.Rules{
-		Match:       reap.NewMatcher(servers, pattern).Match,
+		Match:       matcher.Match,
+		Image:       matcher.Image,
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * 100),
 		Session:     c.String("session"),

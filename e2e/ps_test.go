@@ -120,7 +120,7 @@ func psTree(t *testing.T, s *session) {
 
 func psText(t *testing.T, s *session, g *gateway) {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^` + s.ids[0] + ` +files\S+ +running +` + decimalString(g.pid) + ` +` + decimalString(s.server) + ` +4 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
+	line := regexp.MustCompile(`(?m)^` + s.ids[0] + ` +files\S+ +running +` + decimalString(g.pid) + ` +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
 	for _, args := range [][]string{{"ps"}, {"ps", "--tree"}} {
 		o := operator.run(t, args...)
 		if !line.MatchString(o.stdout) || strings.ContainsAny(o.stdout, "\x1b\r\x07") {

@@ -9,14 +9,19 @@ import (
 
 // describe fills in what people want to see. It reads through gopsutil, which is too slow and too coarse to decide
 // anything, and only about what is shown.
-func (f *Finding) describe(now uint64) {
+func (f *Finding) describe(h *Host) {
+	if f.Top.Zero() && !f.born.IsZero() {
+		// An engine does not say whose its containers are.
+		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
+		return
+	}
 	if u, err := user.LookupId(strconv.Itoa(f.UID)); err == nil {
 		f.User = u.Username
 	} else {
 		f.User = strconv.Itoa(f.UID)
 	}
-	if !f.Top.Zero() && now > f.Top.Start {
-		f.AgeSeconds = int64((now - f.Top.Start) / ticks)
+	if !f.Top.Zero() && h.Since > f.Top.Start {
+		f.AgeSeconds = int64((h.Since - f.Top.Start) / ticks)
 	}
 	for _, m := range f.Members {
 		f.MemoryBytes += Memory(m.PID)

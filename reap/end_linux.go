@@ -10,12 +10,14 @@ import (
 	"mcp-tether/teardown"
 )
 
-// End ends the findings that are proven, all at once, and notes what became of each. The error says that it could not
+// End ends the findings that are proven, all at once, their containers beside their processes, and notes what became of
+// each. The error says that it could not
 // even be tried.
 func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	var (
 		batch  teardown.Batch
 		ending []*Finding
+		groups = map[*Finding]*teardown.Group{}
 	)
 	for i := range findings {
 		f := &findings[i]
@@ -24,16 +26,22 @@ func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 			continue
 		}
 		ending = append(ending, f)
-		batch.Groups = append(batch.Groups, group(f))
+		if f.Class != Container {
+			batch.Groups = append(batch.Groups, group(f))
+			groups[f] = batch.Groups[len(batch.Groups)-1]
+		}
 	}
-	if len(ending) == 0 {
-		return nil
+	wait := endContainers(ending, grace)
+	var err error
+	if len(batch.Groups) > 0 {
+		err = batch.End(grace)
 	}
-	if err := batch.End(grace); err != nil {
+	wait()
+	if err != nil {
 		return fmt.Errorf("end what was found: %w", err)
 	}
-	for i, f := range ending {
-		f.conclude(batch.Groups[i])
+	for _, f := range ending {
+		f.conclude(groups[f])
 	}
 	return nil
 }
@@ -52,20 +60,23 @@ func group(f *Finding) *teardown.Group {
 	return g
 }
 
-// conclude removes what a dead session left on disk, unless somebody survived.
+// conclude removes what a dead session left on disk, unless somebody survived or may have. g is nil for containers alone.
 func (f *Finding) conclude(g *teardown.Group) {
+	if g == nil {
+		g = &teardown.Group{}
+	}
 	if g.Leaf != nil {
 		defer g.Leaf.Close()
 	}
-	if len(g.Survivors) > 0 {
-		f.Result = "survived"
-		for _, s := range g.Survivors {
-			f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
-		}
+	for _, s := range g.Survivors {
+		f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
+	}
+	if len(f.Survivors) > 0 {
+		f.Result = survived
 		return
 	}
 	f.Result = "ended"
-	if len(f.Members) == 0 {
+	if len(f.Members)+len(f.Containers) == 0 {
 		f.Result = "removed"
 	}
 	if err := f.tidy(g); err != nil {
@@ -94,7 +105,12 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		}
 		errs = append(errs, err)
 	}
+	if f.unseen != "" {
+		// The record stays, for the next pass to look again.
+		return errors.Join(append(errs, errors.New(f.unseen))...)
+	}
 	if f.record != "" {
+		errs = append(errs, session.RemoveSocket(f.socket, f.Session))
 		if err := session.Remove(f.record, f.Session); !errors.Is(err, session.ErrHeld) {
 			errs = append(errs, err)
 		}

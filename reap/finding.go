@@ -1,21 +1,28 @@
 package reap
 
-import "mcp-tether/proc"
+import (
+	"time"
+
+	"mcp-tether/proc"
+)
 
 // Class says what a finding rests on.
 type Class string
 
 // The classes, strongest proof first.
 const (
-	Record  Class = "record"
-	Mark    Class = "mark"
-	Cgroup  Class = "cgroup"
-	Severed Class = "severed"
-	Suspect Class = "suspect"
-	Surplus Class = "surplus"
+	Record    Class = "record"
+	Mark      Class = "mark"
+	Cgroup    Class = "cgroup"
+	Container Class = "container"
+	Severed   Class = "severed"
+	Suspect   Class = "suspect"
+	Surplus   Class = "surplus"
 )
 
-// Finding is one tree of processes that should not be there, or a remnant without processes.
+func classes() []Class { return []Class{Record, Mark, Cgroup, Container, Severed, Suspect, Surplus} }
+
+// Finding is one tree of processes that should not be there, containers of a dead session, or a remnant without either.
 type Finding struct {
 	Class   Class  `json:"class"`
 	Session string `json:"session,omitempty"`
@@ -24,7 +31,9 @@ type Finding struct {
 	Top proc.ID `json:"top"`
 	// Members are the processes that are ended together, Top among them.
 	Members []proc.ID `json:"members"`
-	// Count is the number of servers of a surplus.
+	// Containers are ended with the members.
+	Containers []FoundContainer `json:"containers,omitempty"`
+	// Count is the number of servers of a surplus, or of containers that are too many.
 	Count int `json:"count,omitempty"`
 	// UID is the user whose processes may be touched.
 	UID int `json:"uid"`
@@ -47,7 +56,14 @@ type Finding struct {
 
 	record string // directory of the record
 	leaf   string // cgroup directory
+	socket string // of the session's proxy
 	keep   []string
+	// ending is what to end in an engine, nil for nothing; unseen says why containers may be left that nobody could look
+	// for.
+	ending *ending
+	unseen string
+	// born is when the eldest container was created, where there are no processes.
+	born time.Time
 	// anyUser says that members of any user are touched: the session was root's.
 	anyUser bool
 }
@@ -63,7 +79,7 @@ type Gateway struct {
 // Proven reports whether the class may be ended; unwrapped says that the user asked for the severed as well.
 func (f Finding) Proven(unwrapped bool) bool {
 	switch f.Class {
-	case Record, Mark, Cgroup:
+	case Record, Mark, Cgroup, Container:
 		return true
 	case Severed:
 		return unwrapped

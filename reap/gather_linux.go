@@ -17,8 +17,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Gather reads the host. warn is told what had to be left out. The error says that nothing can be known.
-func Gather(xdgRuntime string, warn func(error)) (*Host, error) {
+// Gather reads the host, and meanwhile what its container engines have. warn is told what had to be left out. The error
+// says that nothing can be known.
+func Gather(xdgRuntime string, reach Reach, warn func(error)) (*Host, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
@@ -29,14 +30,18 @@ func Gather(xdgRuntime string, warn func(error)) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since}
+	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
+	look := newEngineLook(h, reach)
+	defer look.close()
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}
 	h.Sessions = sessions(h, xdgRuntime, warn)
+	look.recorded()
 	h.Leaves = h.leaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
+	look.finish(warn)
 	return h, nil
 }
 
@@ -136,6 +141,9 @@ func readSession(h *Host, place session.Place, id string) (*Session, error) {
 	switch {
 	case err == nil:
 		s.Record = rec
+		if !held {
+			s.readLedger()
+		}
 		return s, nil
 	case !errors.Is(err, unix.ENOENT):
 		return nil, err

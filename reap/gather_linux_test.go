@@ -8,7 +8,7 @@ import (
 )
 
 func TestGather(t *testing.T) {
-	h, err := Gather(t.TempDir(), func(err error) { t.Log(err) })
+	h, err := Gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func TestGather(t *testing.T) {
 
 func BenchmarkGather(b *testing.B) {
 	for b.Loop() {
-		if _, err := Gather("", func(error) {}); err != nil {
+		if _, err := Gather("", Reach{Recorded: true}, func(error) {}); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkFind(b *testing.B) {
-	h, err := Gather("", func(error) {})
+	h, err := Gather("", Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,7 +3,9 @@ package reap
 import (
 	"path"
 	"strings"
+	"time"
 
+	"mcp-tether/container"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -16,11 +18,16 @@ type Host struct {
 	UID int
 	// Self is the reaping process.
 	Self int
-	// Since is when the pass began, in clock ticks: whoever started later is a newborn and spared.
+	// Since is when the pass began, in clock ticks: whoever started later is a newborn and spared. Began is the same by
+	// the wall clock, for what engines and labels say.
 	Since    uint64
+	Began    time.Time
 	Procs    []Process
 	Sessions []Session
 	Leaves   []Leaf
+	Engines  []*Engine
+	// Machine is container.MachineID.
+	Machine string
 	// Lives tells of an identity whether it lives: by the table, and by asking the kernel for what the table hides.
 	Lives func(proc.ID) Life
 	// Stdin and Inside are asked only about candidates: the far end of standard input, and whether the process is in
@@ -30,6 +37,12 @@ type Host struct {
 	// Holder names a process that holds the far end, 0 if none can be seen.
 	Holder func(proc.Stdin) int
 }
+
+// booted is when this boot began, by the wall clock.
+func (h *Host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * tick) }
+
+// tick is the length of a clock tick (proc.ID.Start).
+const tick = time.Second / ticks
 
 // Life is the answer of Host.Lives.
 type Life uint8
@@ -69,6 +82,11 @@ type Session struct {
 	Owner int
 	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
 	Held, Lease bool
+	// Of a session that nobody holds: what it did to its engine, and where that is, nil for nowhere. Torn says why some of
+	// it cannot be read.
+	Ledger container.Ledger
+	At     *Engine
+	Torn   error
 }
 
 // Leaf is a cgroup of ours.
@@ -87,7 +105,11 @@ type index struct {
 	// supervised are the session ids of living supervisors.
 	supervised map[string]bool
 	taken      map[proc.ID]bool
-	ancestors  map[int]bool // of the pass itself
+	// looked are the ids of containers that are in a finding already.
+	looked map[string]bool
+	// suspects are the containers that the rules came across and could not prove.
+	suspects  []Finding
+	ancestors map[int]bool // of the pass itself
 	// kept are the processes with the mark to be kept, and all below them.
 	kept map[int]bool
 }
@@ -95,7 +117,7 @@ type index struct {
 func newIndex(h *Host) *index {
 	x := &index{
 		h: h, byPID: map[int]*Process{}, children: map[int][]*Process{}, supervised: map[string]bool{},
-		taken: map[proc.ID]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
 	}
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID] = &h.Procs[i]

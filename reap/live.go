@@ -25,7 +25,9 @@ type Live struct {
 	GatewayCommand string `json:"gateway_command,omitempty"`
 	// GatewayState is "alive", "dead" or "unknown".
 	GatewayState string `json:"gateway_state"`
-	Tree         []Node `json:"tree,omitempty"`
+	// Containers are those that the session made or started and that are there, filled in by AddContainers.
+	Containers []FoundContainer `json:"containers,omitempty"`
+	Tree       []Node           `json:"tree,omitempty"`
 
 	dir string
 }
@@ -117,7 +119,7 @@ func LiveJSON(w io.Writer, all []Live) error {
 // LiveText writes the sessions for people.
 func LiveText(w io.Writer, all []Live, tree bool) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tMEMORY\tCPU\tAGE\tCOMMAND")
+	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND")
 	for _, l := range all {
 		state := l.State
 		if l.Cause != "" {
@@ -127,8 +129,8 @@ func LiveText(w io.Writer, all []Live, tree bool) error {
 		if l.GatewayState != Alive.String() {
 			gateway += " (" + l.GatewayState + ")"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%.1f%%\t%s\t%s\n", l.ID, Printable(orDash(l.Name)), Printable(state), gateway,
-			dash(l.Server.PID), l.Procs, Size(l.MemoryBytes), l.CPUPercent, age(l.AgeSeconds), Printable(strings.Join(l.Args, " ")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, Printable(orDash(l.Name)), Printable(state), gateway,
+			dash(l.Server.PID), l.Procs, l.countContainers(), Size(l.MemoryBytes), l.CPUPercent, age(l.AgeSeconds), Printable(strings.Join(l.Args, " ")))
 		if tree {
 			l.writeTree(t)
 		}
@@ -141,9 +143,25 @@ func LiveText(w io.Writer, all []Live, tree bool) error {
 
 func (l Live) writeTree(w io.Writer) {
 	for _, n := range l.Tree {
-		fmt.Fprintf(w, "\t\t\t\t%d\t\t%s\t\t\t%s%s\n", n.PID, Size(n.MemoryBytes), strings.Repeat("  ", n.Depth),
+		fmt.Fprintf(w, "\t\t\t\t%d\t\t\t%s\t\t\t%s%s\n", n.PID, Size(n.MemoryBytes), strings.Repeat("  ", n.Depth),
 			Printable(strings.Join(n.Command, " ")))
 	}
+	for _, c := range l.Containers {
+		fmt.Fprintf(w, "\t\t\t\t\t\t%s\t\t\t\t%s\n", Printable(c.ID[:min(len(c.ID), shortID)]), Printable(c.title()))
+	}
+}
+
+// unknownState is that of a container of which the engine does not say anything.
+const unknownState = "unknown"
+
+// countContainers is the number for people, with a question mark when the engine did not confirm it.
+func (l Live) countContainers() string {
+	for _, c := range l.Containers {
+		if c.State == unknownState {
+			return fmt.Sprint(len(l.Containers), "?")
+		}
+	}
+	return fmt.Sprint(len(l.Containers))
 }
 
 func orDash(s string) string {

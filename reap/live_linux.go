@@ -92,7 +92,7 @@ func Stop(sessions []Live, o StopOptions) ([]Stopped, error) {
 			if !held && (err == nil || errors.Is(err, session.ErrNoLock)) {
 				out[i].Ended = errors.Is(err, session.ErrNoLock) || !recorded(l)
 				if !out[i].Ended {
-					out[i].Error = "over, but processes survived: mcp-tether reap names them"
+					out[i].Error = "over, but something of it survived: mcp-tether reap names it"
 				}
 				break
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcp-tether/container"
 	"mcp-tether/proc"
 )
 
@@ -66,14 +67,20 @@ func TestLiveText(t *testing.T) {
 	l.State, l.Cause, l.Server, l.Procs, l.MemoryBytes, l.CPUPercent, l.AgeSeconds, l.Args = "ending", "signal", proc.ID{PID: 30, Start: 1}, 2, 3<<20, 1.25, 61, []string{"npx", "x"}
 	l.GatewayState = "dead"
 	l.Tree = []Node{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
+	l.Containers = []FoundContainer{
+		{Kind: container.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
+		{Kind: container.Container, ID: strings.Repeat("ba9876543210", 5), State: unknownState},
+	}
 	var b strings.Builder
 	if err := LiveText(&b, []Live{l}, true); err != nil {
 		t.Fatal(err)
 	}
-	const want = `SESSION           NAME  STATE            GATEWAY    SERVER  PROCS  MEMORY  CPU   AGE    COMMAND
-aaaa000000000000  n0    ending (signal)  10 (dead)  30      2      3M      1.2%  1m01s  npx x
-                                                    30             1M                   npx x
-                                                    31             2M                     node
+	const want = `SESSION           NAME  STATE            GATEWAY    SERVER  PROCS  CONTAINERS    MEMORY  CPU   AGE    COMMAND
+aaaa000000000000  n0    ending (signal)  10 (dead)  30      2      2?            3M      1.2%  1m01s  npx x
+                                                    30                           1M                   npx x
+                                                    31                           2M                     node
+                                                                   0123456789ab                       container w?b (mcp/x, running)
+                                                                   ba9876543210                       container ba9876543210 (unknown)
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

@@ -29,13 +29,15 @@ type known struct {
 	Server
 	// pkg is the package that a package runner fetches, without version; "" for other commands.
 	pkg string
+	// image is the one that a container engine's client runs; "" for other commands.
+	image string
 }
 
 // NewMatcher prepares the comparison. pattern may be nil.
 func NewMatcher(servers []Server, pattern *regexp.Regexp) *Matcher {
 	m := &Matcher{pattern: pattern}
 	for _, s := range servers {
-		m.servers = append(m.servers, known{s, packageOf(s)})
+		m.servers = append(m.servers, known{s, packageOf(s), configuredImage(s)})
 	}
 	return m
 }
@@ -57,6 +59,19 @@ func (m *Matcher) Match(uid int, args []string) (string, bool) {
 	}
 	if line := strings.Join(args, " "); m.pattern.MatchString(line) {
 		return m.pattern.FindString(line), true
+	}
+	return "", false
+}
+
+// Image reports whether a known server is started from an image, and its name. A container has no owner that could be
+// told, so all that the user of the pass has configured counts, and for root everybody's.
+func (m *Matcher) Image(uid int, image string) (string, bool) {
+	image = canonicalImage(image)
+	for i := range m.servers {
+		k := &m.servers[i]
+		if k.image == image && (k.AnyUser || uid == 0 || k.UID == uid) {
+			return k.Name, true
+		}
 	}
 	return "", false
 }

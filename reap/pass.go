@@ -18,6 +18,16 @@ type Options struct {
 	Grace           teardown.Grace
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
+	Reach   Reach
+}
+
+// Reach says which container engines a pass looks at. The zero value is the one that the docker command would talk to,
+// and those in the records of dead sessions.
+type Reach struct {
+	// Engine is the URL of one to look at instead of the docker command's.
+	Engine string
+	// Recorded leaves out all but the recorded ones, None these as well.
+	Recorded, None bool
 }
 
 // ErrBusy says that another pass is under way.
@@ -35,14 +45,14 @@ func Pass(o Options) (Report, error) {
 		}
 		defer unlock()
 	}
-	h, err := Gather(o.Runtime, warn)
+	h, err := Gather(o.Runtime, o.Reach, warn)
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
 	r.Findings = append(r.Findings, Find(h, o.Rules)...)
 	for i := range r.Findings {
 		r.Findings[i].Result = "listed"
-		r.Findings[i].describe(h.Since)
+		r.Findings[i].describe(h)
 	}
 	if o.Kill {
 		err = End(r.Findings, o.Unwrapped, o.Grace)
@@ -87,9 +97,9 @@ func HasDead(runtime string) bool {
 	return false
 }
 
-// Sweep ends this user's dead recorded sessions, and nothing else.
+// Sweep ends this user's dead recorded sessions with their containers, and nothing else.
 func Sweep(runtime string, grace teardown.Grace) error {
-	h, err := Gather(runtime, func(error) {})
+	h, err := Gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Gather needs Linux: without pidfds, start times in clock ticks and cgroups nothing could be proven.
-func Gather(string, func(error)) (*Host, error) { return nil, proc.ErrUnsupported }
+func Gather(string, Reach, func(error)) (*Host, error) { return nil, proc.ErrUnsupported }
 
 // End needs Linux as well.
 func End([]Finding, bool, teardown.Grace) error { return proc.ErrUnsupported }
@@ -18,3 +18,6 @@ func List(string) ([]Live, error) { return nil, proc.ErrUnsupported }
 
 // Stop needs Linux as well.
 func Stop([]Live, StopOptions) ([]Stopped, error) { return nil, proc.ErrUnsupported }
+
+// AddContainers needs living sessions, and so Linux.
+func AddContainers([]Live) {}

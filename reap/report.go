@@ -69,6 +69,9 @@ func (r Report) Text(w io.Writer) error {
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, Printable(f.subject()), Printable(strings.Join(f.Evidence, "; ")))
+		for _, c := range f.Containers {
+			fmt.Fprintf(w, "  %s\n", Printable(c.text()))
+		}
 		for _, s := range f.Survivors {
 			fmt.Fprintf(w, "  still there: %s\n", Printable(s))
 		}
@@ -112,6 +115,33 @@ func (f Finding) subject() string {
 	}
 	return f.Name
 }
+
+// text is the container for people: "container web (mcp/fetch, running): removed".
+func (c FoundContainer) text() string {
+	text := c.title()
+	if c.Result != "" {
+		text += ": " + c.Result
+	}
+	return text
+}
+
+func (c FoundContainer) title() string {
+	about := c.State
+	if c.Image != "" {
+		about = strings.TrimSuffix(c.Image+", "+c.State, ", ")
+	}
+	name := c.Name
+	if name == "" {
+		name = c.ID[:min(len(c.ID), shortID)]
+	}
+	if about == "" {
+		return string(c.Kind) + " " + name
+	}
+	return fmt.Sprintf("%s %s (%s)", c.Kind, name, about)
+}
+
+// shortID is how much of an id engines show.
+const shortID = 12
 
 func (g Gateway) text() string {
 	if g.PID == 0 {
@@ -163,7 +193,7 @@ func Printable(s string) string {
 
 // Metrics writes the report as a Prometheus text file, replaced by rename.
 func (r Report) Metrics(file string) error {
-	count, procs, ended := map[Class]int{}, map[Class]int{}, 0
+	count, procs, containers, ended := map[Class]int{}, map[Class]int{}, map[Class]int{}, 0
 	for _, f := range r.Findings {
 		if f.Result == "ended" || f.Result == "removed" {
 			ended++
@@ -171,16 +201,18 @@ func (r Report) Metrics(file string) error {
 		}
 		count[f.Class]++
 		procs[f.Class] += len(f.Members)
+		containers[f.Class] += len(f.Containers)
 	}
 	var b strings.Builder
-	b.WriteString("# HELP mcp_tether_findings Findings left after the last pass.\n# TYPE mcp_tether_findings gauge\n")
-	for _, c := range []Class{Record, Mark, Cgroup, Severed, Suspect, Surplus} {
-		fmt.Fprintf(&b, "mcp_tether_findings{class=%q} %d\n", c, count[c])
+	gauge := func(name, help string, of map[Class]int) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+		for _, c := range classes() {
+			fmt.Fprintf(&b, "%s{class=%q} %d\n", name, c, of[c])
+		}
 	}
-	b.WriteString("# HELP mcp_tether_processes Processes of the findings left.\n# TYPE mcp_tether_processes gauge\n")
-	for _, c := range []Class{Record, Mark, Cgroup, Severed, Suspect, Surplus} {
-		fmt.Fprintf(&b, "mcp_tether_processes{class=%q} %d\n", c, procs[c])
-	}
+	gauge("mcp_tether_findings", "Findings left after the last pass.", count)
+	gauge("mcp_tether_processes", "Processes of the findings left.", procs)
+	gauge("mcp_tether_containers", "Containers of the findings left.", containers)
 	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"mcp-tether/container"
 	"mcp-tether/proc"
 )
 
@@ -265,5 +266,75 @@ func TestMetricsFails(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// boxedSample is a report about containers alone.
+func boxedSample() Report {
+	return Report{Version: SchemaVersion, Warnings: []string{}, Findings: []Finding{{
+		Class: Container, Session: "00112233445566ff", Command: []string{"mcp/x"}, Gateway: Gateway{State: "dead"}, Evidence: []string{"its label"},
+		AgeSeconds: 61, Result: "listed",
+		Containers: []FoundContainer{
+			{Engine: "unix:///e", Kind: container.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
+			{Engine: "unix:///e", Kind: container.Network, ID: strings.Repeat("0123456789abcdef", 4), Result: "listed"},
+		},
+	}}}
+}
+
+func TestReportTextContainers(t *testing.T) {
+	var b strings.Builder
+	if err := boxedSample().Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `CLASS      PID  PROCS  AGE    MEMORY  USER  GATEWAY  RESULT  COMMAND
+container  -    0      1m01s  0K            dead     listed  mcp/x
+
+container session 00112233445566ff: its label
+  container w?b (mcp/x, running): listed
+  network 0123456789ab: listed
+
+1 proven: 'mcp-tether reap --kill' ends them.
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestReportJSONContainers(t *testing.T) {
+	var b strings.Builder
+	if err := boxedSample().JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Findings []struct{ Containers []map[string]any }
+	}
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || len(got.Findings) != 1 || len(got.Findings[0].Containers) != 2 {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	for key, want := range map[string]string{
+		"engine": "unix:///e", "kind": "container", "id": strings.Repeat("0123456789abcdef", 4), "name": "w\x1bb", "image": "mcp/x", "state": "running", "result": "listed",
+	} {
+		if got.Findings[0].Containers[0][key] != want {
+			t.Errorf("%s: %v, want %q", key, got.Findings[0].Containers[0][key], want)
+		}
+	}
+	if sampleText := new(strings.Builder); sample().JSON(sampleText) != nil || strings.Contains(sampleText.String(), "containers") {
+		t.Error("findings without containers speak of them")
+	}
+}
+
+func TestMetricsContainers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m.prom")
+	if err := boxedSample().Metrics(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"mcp_tether_findings{class=\"container\"} 1\n", "mcp_tether_containers{class=\"container\"} 2\n", "mcp_tether_containers{class=\"record\"} 0\n"} {
+		if !strings.Contains(string(b), line) {
+			t.Errorf("no %q in\n%s", line, b)
+		}
 	}
 }

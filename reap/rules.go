@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -14,6 +15,8 @@ import (
 type Rules struct {
 	// Match tells whether a command line of a user is that of a known MCP server, and its name.
 	Match func(uid int, args []string) (name string, ok bool)
+	// Image tells whether a known MCP server is started from an image, and its name; nil for none.
+	Image func(uid int, image string) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.
 	SurplusOver int
 	// MinAge spares processes that are younger, in clock ticks.
@@ -30,16 +33,22 @@ func Find(h *Host, r Rules) []Finding {
 	out = append(out, x.records(r)...)
 	out = append(out, x.marks(r)...)
 	out = append(out, x.leaves(r)...)
+	out = append(out, x.labelled(r)...)
 	if r.Session == "" {
 		out = append(out, x.unwrapped(r)...)
+		out = append(out, x.lookAlikes(r)...)
 		out = append(out, x.surplusSessions(r)...)
 	}
+	out = append(out, x.suspects...)
 	return slices.DeleteFunc(out, func(f Finding) bool { return x.tooYoung(f, r) })
 }
 
 func (x *index) tooYoung(f Finding, r Rules) bool {
-	if r.MinAge == 0 || f.Top.Zero() {
+	if r.MinAge == 0 {
 		return false
+	}
+	if f.Top.Zero() {
+		return f.born.Add(time.Duration(r.MinAge) * tick).After(x.h.Began)
 	}
 	return f.Top.Start+r.MinAge > x.h.Since
 }
@@ -62,11 +71,12 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *Session) (Finding, bool) {
-	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, keep: s.Keep}
+	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: s.Keep}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot {
 		f.Gateway.State = Dead.String()
-		f.Evidence = []string{"its record is from another boot: everything of it ended then"}
+		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
+		x.claim(&f, s)
 		return f, true
 	}
 	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == Alive {
@@ -88,6 +98,7 @@ func (x *index) record(s *Session) (Finding, bool) {
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: s.Keep})
+	x.claim(&f, s)
 	return f, true
 }
 

@@ -31,6 +31,10 @@ var scenes = []struct {
 	{"newborns", (*world).newborns},
 	{"bystanders", (*world).bystanders},
 	{"parent's pid reused during the scan", (*world).staleParents},
+	{"containers from elsewhere", (*world).crossedContainers},
+	{"containers of an earlier boot", (*world).oldContainers},
+	{"containers of nobody", (*world).plainContainers},
+	{"forged notes", (*world).forgedNotes},
 }
 
 func (w *world) gatewayUnder(parent *actor) *actor {
@@ -111,6 +115,7 @@ func (w *world) judge(s *wrapped) {
 			m.verdict = innocent // nothing is known of the supervisor
 		}
 	}
+	w.judgeCrates(s)
 }
 
 // isKept: meant to stay, as far as anybody can know: the mark, a pattern of the record, or a living parent with either.
@@ -159,6 +164,7 @@ func (w *world) wrapperIn(s *wrapped) bool {
 func (w *world) nestedSessions() {
 	outer := w.wrap(w.anyGateway())
 	inner := w.wrap(outer.server)
+	outer.notes = append(outer.notes, inner.notes...) // the outer proxy sees them as well
 	switch w.IntN(3) {
 	case 0:
 		w.settle(outer)
@@ -175,6 +181,12 @@ func (w *world) nestedSessions() {
 		w.settle(inner)
 		w.judge(outer)
 		// The inner wrapper has lost its gateway, or will, and ends its own.
+		for _, c := range inner.crates {
+			c.verdict = innocent
+			if c.stop {
+				c.verdict = either // nobody can see which of the two started it
+			}
+		}
 		for _, m := range append(inner.members, inner.sup, inner.anchor, inner.launcher) {
 			if m != nil {
 				m.verdict = either

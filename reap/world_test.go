@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcp-tether/container"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -25,6 +26,10 @@ type world struct {
 	self   *actor
 	hidden map[proc.ID]bool
 	scenes []string
+
+	engine *Engine // what the pass sees of it is filled in by host
+	deaf   *Engine // does not answer
+	crates []*crate
 }
 
 // verdict is what a process deserves.
@@ -70,6 +75,7 @@ func newWorld(seed, round uint64) *world {
 	sshd := w.add(w.init, 0, "sshd", "sshd: u@pts/0")
 	shell := w.add(sshd, w.h.UID, "bash", "-bash")
 	w.self = w.add(shell, w.h.UID, "mcp-tether", "mcp-tether", "reap", "--kill")
+	w.openEngines()
 	return w
 }
 
@@ -146,6 +152,8 @@ func (w *world) anyUID() int {
 func (w *world) host() *Host {
 	h := w.h
 	h.Self, h.Since = w.self.PID, w.tick+1
+	h.Began, h.Machine = w.clock(h.Since), ourMachine
+	w.closeEngines()
 	byPID, byID := map[int]*actor{}, map[proc.ID]*actor{}
 	w.Shuffle(len(w.all), func(i, j int) { w.all[i], w.all[j] = w.all[j], w.all[i] })
 	for _, a := range w.all {
@@ -207,6 +215,8 @@ type wrapped struct {
 	rec                                    *Session
 	leaf                                   *Leaf
 	pattern                                string
+	notes                                  []container.Note
+	crates                                 []*crate
 }
 
 // wrap starts a session under a gateway.
@@ -234,6 +244,7 @@ func (w *world) wrap(gateway *actor) *wrapped {
 	s.server.role = "server of " + s.id
 	s.members = append(s.members, s.server)
 	w.grow(s)
+	w.load(s)
 	w.record(s)
 	return s
 }
@@ -285,6 +296,10 @@ func (w *world) record(s *wrapped) {
 	if s.leaf != nil {
 		s.rec.Cgroup = s.leaf.Dir
 	}
+	s.rec.At, s.rec.Engine = w.engine, w.engine.URL
+	if w.chance(5) {
+		s.rec.At, s.rec.Engine = w.deaf, w.deaf.URL
+	}
 	if w.chance(15) {
 		s.pattern = "chrome*"
 		s.rec.Keep = []string{s.pattern}
@@ -297,6 +312,9 @@ func (w *world) record(s *wrapped) {
 // settle writes what is on disk and in the cgroup once the history is over.
 func (w *world) settle(s *wrapped) {
 	if s.rec != nil {
+		for _, n := range s.notes {
+			s.rec.Ledger.Add(n)
+		}
 		w.h.Sessions = append(w.h.Sessions, *s.rec)
 	}
 	if s.leaf == nil {
@@ -322,5 +340,6 @@ func modelRules() Rules {
 	for i, c := range commands {
 		servers = append(servers, Server{Name: fmt.Sprint("s", i), Command: c[0], Args: slices.Clone(c[1:]), AnyUser: true})
 	}
-	return Rules{Match: NewMatcher(servers, nil).Match, SurplusOver: 8}
+	m := NewMatcher(append(servers, Server{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "--rm", boxed}, AnyUser: true}), nil)
+	return Rules{Match: m.Match, Image: m.Image, SurplusOver: 8}
 }

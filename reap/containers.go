@@ -1,0 +1,299 @@
+package reap
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mcp-tether/container"
+	"mcp-tether/proc"
+	"mcp-tether/teardown"
+)
+
+// Engine is a container engine, and what it has.
+type Engine struct {
+	container.Endpoint
+	// Client is for asking it more; the rules never do.
+	Client container.Client
+	// Have are its containers, pods and networks. Err says why they are not known.
+	Have []container.Info
+	Err  error
+	// ImageLabels is asked only about the images of candidates.
+	ImageLabels teardown.ImageLabels
+}
+
+// FoundContainer is an object of an engine as a finding, or ps, shows it.
+type FoundContainer struct {
+	// Engine is the URL of its engine.
+	Engine string         `json:"engine"`
+	Kind   container.Kind `json:"kind"`
+	ID     string         `json:"id"`
+	Name   string         `json:"name,omitempty"`
+	Image  string         `json:"image,omitempty"`
+	// State is the engine's word for it, which networks have none of; "unknown" when the engine did not answer.
+	State string `json:"state,omitempty"`
+	// Why is the proof that it belongs to the session, or what is missing from it.
+	Why string `json:"why,omitempty"`
+	// Result is what became of it: "listed", "removed", "stopped" (it was there before the session) or "survived".
+	Result string `json:"result,omitempty"`
+}
+
+func found(e *Engine, i *container.Info, why string) FoundContainer {
+	return FoundContainer{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
+}
+
+// ending is what a finding has to end in an engine.
+type ending struct {
+	engine *Engine
+	// claim is that of our own record: the engine is asked again until nothing of it is left, and what the session had
+	// asked for when it was killed is waited for. nil to end the targets and nothing else.
+	claim   *teardown.Claim
+	targets []teardown.Target
+}
+
+// claim adds the containers of a dead recorded session to its finding.
+func (x *index) claim(f *Finding, s *Session) {
+	e := s.At
+	if e == nil {
+		return
+	}
+	if e.Err != nil {
+		if !s.Ledger.Empty() || s.Torn != nil {
+			f.unseen = fmt.Sprintf("containers of it may be left: engine %s: %v", e.URL, e.Err)
+			f.Evidence = append(f.Evidence, f.unseen)
+		}
+		return
+	}
+	c := teardown.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
+	mine, doubtful := c.Targets(e.Have, e.ImageLabels)
+	f.ending = &ending{engine: e}
+	for _, t := range mine {
+		if x.looked[t.ID] || !x.endable(&t, &c) {
+			// Off the ledger, by either of its proofs.
+			c.Ledger.Add(container.Note{Op: container.OpRemoved, ID: t.ID})
+			c.Ledger.Add(container.Note{Op: container.OpRefused, Request: t.Labels[container.LabelRequest]})
+			continue
+		}
+		x.add(f, e, t)
+	}
+	if c.TrustIDs {
+		f.ending.claim = &c
+	}
+	if len(f.Containers) > 0 {
+		f.Evidence = append(f.Evidence, count(f.Containers)+" of it left in engine "+e.URL)
+	}
+	x.doubtful(e, s.ID, doubtful)
+}
+
+// count says how many of each kind there are: "2 containers, 1 network".
+func count(all []FoundContainer) string {
+	var out []string
+	for _, kind := range []container.Kind{container.Container, container.Pod, container.Network} {
+		n := 0
+		for _, c := range all {
+			if c.Kind == kind {
+				n++
+			}
+		}
+		switch n {
+		case 0:
+		case 1:
+			out = append(out, "1 "+string(kind))
+		default:
+			out = append(out, fmt.Sprintf("%d %ss", n, kind))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// endable reports whether a target of a record may be ended. What a wrapper further down has labelled is that one's as
+// long as it lives: it has lost its gateway, and ends its own. Another user's record says nothing about whose a
+// container is, so there the label itself must prove that its session is dead. A directory of records may be shared with
+// another machine.
+func (x *index) endable(t *teardown.Target, c *teardown.Claim) bool {
+	labelled := t.Labels[container.LabelSession] != ""
+	if !labelled {
+		return c.TrustIDs
+	}
+	life, _ := x.life(t.Labels)
+	if !c.TrustIDs {
+		return life == Dead
+	}
+	machine := t.Labels[container.LabelMachine]
+	elsewhere := machine != "" && x.h.Machine != "" && machine != x.h.Machine
+	return life != Alive && !elsewhere
+}
+
+// add makes a target a part of a finding.
+func (x *index) add(f *Finding, e *Engine, t teardown.Target) {
+	x.looked[t.ID] = true
+	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
+	f.ending.targets = append(f.ending.targets, t)
+}
+
+// doubtful reports what looks like a dead session's without being proven to be: mostly containers of an image that was
+// committed from one of its containers, and so carries the labels.
+func (x *index) doubtful(e *Engine, id string, all []teardown.Target) {
+	f := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}}
+	f.Advice = "not proven: look at it, and remove it by hand if it is nobody's"
+	for _, t := range all {
+		if !x.looked[t.ID] {
+			x.suspect(&f, e, &t.Info, t.Why)
+		}
+	}
+	if len(f.Containers) > 0 {
+		x.suspects = append(x.suspects, f)
+	}
+}
+
+// suspect adds an object to a finding that is only reported.
+func (x *index) suspect(f *Finding, e *Engine, i *container.Info, why string) {
+	x.looked[i.ID] = true
+	f.Containers = append(f.Containers, found(e, i, why))
+	f.nameAfter(i)
+	for _, have := range f.Evidence {
+		if have == why {
+			return
+		}
+	}
+	f.Evidence = append(f.Evidence, why)
+}
+
+// nameAfter names a finding after its first container.
+func (f *Finding) nameAfter(i *container.Info) {
+	if f.Name == "" {
+		f.Name = i.Name
+	}
+	if len(f.Command) == 0 && i.Image != "" {
+		f.Command = []string{i.Image}
+	}
+	if f.born.IsZero() || i.Created.Before(f.born) {
+		f.born = i.Created
+	}
+}
+
+// labelled: containers with our label whose session is dead by what the labels say. Records have taken theirs already.
+func (x *index) labelled(r Rules) []Finding {
+	var out []Finding
+	for _, e := range x.h.Engines {
+		bySession := map[string][]container.Info{}
+		var order []string
+		for _, i := range e.Have {
+			id := i.Labels[container.LabelSession]
+			if id == "" || x.looked[i.ID] || r.Session != "" && r.Session != id {
+				continue
+			}
+			if bySession[id] == nil {
+				order = append(order, id)
+			}
+			bySession[id] = append(bySession[id], i)
+		}
+		for _, id := range order {
+			if f, ok := x.labelledSession(e, id, bySession[id]); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// labelledSession judges what carries the label of one session.
+func (x *index) labelledSession(e *Engine, id string, all []container.Info) (Finding, bool) {
+	f := Finding{Class: Container, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
+	odd := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}, Advice: foreignAdvice}
+	var dead []container.Info
+	for _, i := range all {
+		life, why := x.life(i.Labels)
+		switch {
+		case life == Alive || x.newborn(i.Labels):
+		case life == Dead:
+			dead = append(dead, i)
+		default:
+			x.suspect(&odd, e, &i, why)
+		}
+	}
+	if len(odd.Containers) > 0 {
+		x.suspects = append(x.suspects, odd)
+	}
+	if len(dead) == 0 {
+		return f, false
+	}
+	mine, doubtful := (teardown.Claim{Session: id}).Targets(dead, e.ImageLabels)
+	for _, t := range mine {
+		x.add(&f, e, t)
+		f.nameAfter(&t.Info)
+	}
+	x.doubtful(e, id, doubtful)
+	if len(mine) == 0 {
+		return f, false
+	}
+	f.Gateway = x.labelledGateway(mine[0].Labels)
+	_, why := x.life(mine[0].Labels)
+	f.Evidence = []string{"its label names session " + id + ", which no supervisor looks after", why}
+	return f, true
+}
+
+const foreignAdvice = "its session may live elsewhere: run mcp-tether reap there, or remove it by hand if you know better"
+
+// newborn reports whether a create was asked for after the pass began, or at a time that cannot be read.
+func (x *index) newborn(labels map[string]string) bool {
+	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	return err != nil || !at.Before(x.h.Began)
+}
+
+// life tells whether the session that a container's labels name lives, and why it is thought so. Only identities of this
+// boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
+func (x *index) life(labels map[string]string) (Life, string) {
+	sup, err := proc.ParseGlobalID(labels[container.LabelSupervisor])
+	switch {
+	case x.supervised[labels[container.LabelSession]]:
+		return Alive, "its session has a supervisor"
+	case err != nil || sup.Boot == "":
+		return Unknown, "its labels do not say which process looks after it"
+	case sup.Boot != x.h.Boot:
+		return x.earlierBoot(labels)
+	case sup.Host != x.h.Host:
+		return Unknown, "foreign: it was created from another pid namespace of this machine"
+	}
+	life := x.h.Lives(sup.ID)
+	if text, ok := labels[container.LabelAnchor]; ok && life != Alive {
+		anchor, err := proc.ParseGlobalID(text)
+		if err != nil || anchor.Host != x.h.Host {
+			return Unknown, "its labels do not say which process looks after it"
+		}
+		if anchors := x.h.Lives(anchor.ID); anchors != Dead {
+			life = anchors
+		}
+	}
+	if life == Dead {
+		return Dead, fmt.Sprintf("its supervisor (pid %d) is dead", sup.PID)
+	}
+	return life, fmt.Sprintf("its supervisor (pid %d) or anchor is %s", sup.PID, life)
+}
+
+// earlierBoot judges labels with another boot id. A machine id may have been copied with the machine, so the labels must
+// be older than this boot as well.
+func (x *index) earlierBoot(labels map[string]string) (Life, string) {
+	if labels[container.LabelMachine] == "" || labels[container.LabelMachine] != x.h.Machine {
+		return Unknown, "foreign: it was created from another machine"
+	}
+	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	if err != nil || !at.Before(x.h.booted()) {
+		return Unknown, "foreign: it was created from another machine with the same machine id"
+	}
+	return Dead, "it was created in an earlier boot of this machine: its session ended then"
+}
+
+// labelledGateway is the gateway that labels name.
+func (x *index) labelledGateway(labels map[string]string) Gateway {
+	g, err := proc.ParseGlobalID(labels[container.LabelGateway])
+	switch {
+	case err != nil:
+		return Gateway{State: Unknown.String()}
+	case g.Boot != x.h.Boot:
+		return Gateway{ID: g.ID, State: Dead.String()}
+	case g.Host != x.h.Host:
+		return Gateway{ID: g.ID, State: Unknown.String()}
+	}
+	return x.gateway(g.ID)
+}

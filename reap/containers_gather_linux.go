@@ -1,0 +1,255 @@
+package reap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mcp-tether/container"
+	"mcp-tether/session"
+)
+
+// Bounds of a look at the engines.
+const (
+	// lookContainers is how long an engine has to answer.
+	lookContainers = 3 * time.Second
+	// maxEngines bounds how many are asked: other users' records may name any number.
+	maxEngines = 16
+	// maxHops bounds the way from a session's proxy to the engine, should records name each other.
+	maxHops = 8
+)
+
+// Why an engine was not asked.
+var (
+	errNotAsked  = errors.New("not looked at (--no-containers)")
+	errNotSocket = errors.New("another user's record names it, and it is no unix socket")
+	errTooMany   = errors.New("not looked at: too many engines")
+)
+
+// engineLook asks engines while the rest of the host is read.
+type engineLook struct {
+	h     *Host
+	reach Reach
+	// first is the engine of the docker command, nil when there is none in sight.
+	first *Engine
+	byKey map[string]*Engine
+	err   error // of resolving the first
+	wait  sync.WaitGroup
+	ctx   context.Context
+	stop  context.CancelFunc
+}
+
+// newEngineLook begins with the one engine that is known before any record is read. Without one in sight it costs a few
+// stat calls.
+func newEngineLook(h *Host, reach Reach) *engineLook {
+	l := &engineLook{h: h, reach: reach, byKey: map[string]*Engine{}}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	if reach.None || reach.Recorded {
+		return l
+	}
+	at, ok, err := container.Resolve(reach.Engine, os.Getenv)
+	if err != nil {
+		l.err = fmt.Errorf("containers are not looked at: %w", err)
+	}
+	if ok && err == nil {
+		l.first = l.add(at)
+	}
+	return l
+}
+
+func (l *engineLook) close() { l.stop() }
+
+// add asks an engine, once.
+func (l *engineLook) add(at container.Endpoint) *Engine {
+	k := engineKey(at)
+	if e := l.byKey[k]; e != nil {
+		return e
+	}
+	e := &Engine{Endpoint: at}
+	l.byKey[k] = e
+	l.h.Engines = append(l.h.Engines, e)
+	switch {
+	case l.reach.None:
+		e.Err = errNotAsked
+		return e
+	case len(l.h.Engines) > maxEngines:
+		e.Err = errTooMany
+		return e
+	}
+	e.Client = container.Client{Dial: func() (net.Conn, error) { return at.Dial(lookContainers, nil, nil) }}
+	e.ImageLabels = func(id string) (map[string]string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), lookContainers)
+		defer cancel()
+		return e.Client.ImageLabels(ctx, id)
+	}
+	l.wait.Go(func() { e.list(l.ctx) })
+	return e
+}
+
+// engineKey is the same for two ways to name one engine.
+func engineKey(at container.Endpoint) string {
+	if at.Socket == "" {
+		return at.URL + "\x00" + at.Context
+	}
+	if socket, err := filepath.EvalSymlinks(at.Socket); err == nil {
+		return "unix://" + socket
+	}
+	return "unix://" + at.Socket
+}
+
+// list reads what the engine has.
+func (e *Engine) list(parent context.Context) {
+	ctx, cancel := context.WithTimeout(parent, lookContainers)
+	defer cancel()
+	for _, ask := range []func(context.Context) ([]container.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
+		have, err := ask(ctx)
+		if err != nil {
+			e.Err = err
+			return
+		}
+		e.Have = append(e.Have, have...)
+	}
+}
+
+// recorded asks the engines of dead sessions.
+func (l *engineLook) recorded() {
+	l.unproxyFirst()
+	for i := range l.h.Sessions {
+		s := &l.h.Sessions[i]
+		if s.Held || !s.Lease {
+			continue
+		}
+		at, err := l.engineOf(s)
+		switch {
+		case err != nil:
+			s.At = &Engine{Endpoint: container.Endpoint{URL: s.Record.Engine}, Err: err}
+		case at.URL != "":
+			s.At = l.add(at)
+		case !s.Ledger.Empty():
+			s.At = l.first
+		}
+	}
+}
+
+// unproxyFirst looks behind the first engine if it is a session's proxy, as it is for whoever is called from within a
+// session: the same engine by two names would be asked twice.
+func (l *engineLook) unproxyFirst() {
+	if l.first == nil {
+		return
+	}
+	at, err := l.behind(l.first.Endpoint, l.h.UID)
+	if err != nil || at.URL == l.first.URL {
+		return
+	}
+	l.h.Engines = l.h.Engines[:0]
+	clear(l.byKey)
+	l.first = l.add(at)
+}
+
+// engineOf is the engine of a dead session, without URL when it has none.
+func (l *engineLook) engineOf(s *Session) (container.Endpoint, error) {
+	if s.Record.Engine == "" {
+		return container.Endpoint{}, nil
+	}
+	at, err := container.EndpointAt(s.Record.Engine, s.EngineContext)
+	if err == nil {
+		at, err = l.behind(at, s.Owner)
+	}
+	if err == nil && at.Socket == "" && s.Owner != l.h.UID {
+		err = errNotSocket
+	}
+	return at, err
+}
+
+// behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
+// engine, which has ended with it. If nobody knows what was behind it, it was the first engine, most likely.
+func (l *engineLook) behind(at container.Endpoint, owner int) (container.Endpoint, error) {
+	for range maxHops {
+		s := l.proxyAt(at.Socket, owner)
+		if s == nil {
+			break
+		}
+		next, err := container.EndpointAt(s.Record.Engine, s.EngineContext)
+		if err != nil {
+			return at, err
+		}
+		at = next
+	}
+	if l.first != nil && isProxySocket(at.Socket) && !isProxySocket(l.first.Socket) {
+		return l.first.Endpoint, nil
+	}
+	return at, nil
+}
+
+// proxyAt is the session of a user whose proxy listens, or listened, on a socket.
+func (l *engineLook) proxyAt(socket string, owner int) *Session {
+	for i := range l.h.Sessions {
+		if s := &l.h.Sessions[i]; socket != "" && s.Socket == socket && s.Owner == owner && s.Record.Engine != "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// isProxySocket reports whether a path is that of a session's proxy.
+func isProxySocket(socket string) bool {
+	id, ok := strings.CutSuffix(path.Base(socket), ".sock")
+	return ok && session.ValidID(id)
+}
+
+// finish waits for the answers.
+func (l *engineLook) finish(warn func(error)) {
+	l.wait.Wait()
+	if len(l.h.Engines) > 0 {
+		l.h.Machine = container.MachineID()
+	}
+	for i := range l.h.Sessions {
+		if s := &l.h.Sessions[i]; s.At != nil && s.At.Err == nil {
+			s.At.inspectStarted(l.ctx, s.Ledger.Started())
+		}
+	}
+	if l.err != nil {
+		warn(l.err)
+	}
+	for _, e := range l.h.Engines {
+		// A default socket behind which nobody listens is no engine.
+		if e.Err != nil && (e.Named || !errors.Is(e.Err, container.ErrUnreachable)) && !errors.Is(e.Err, errNotAsked) {
+			warn(fmt.Errorf("containers of engine %s are not looked at: %w", e.URL, e.Err))
+		}
+	}
+}
+
+// inspectStarted adds what no list tells: when the containers were started that a session did not create.
+func (e *Engine) inspectStarted(parent context.Context, started []container.Started) {
+	if len(started) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(parent, lookContainers)
+	defer cancel()
+	for _, s := range started {
+		for i := range e.Have {
+			if e.Have[i].ID != s.ID {
+				continue
+			}
+			if more, err := e.Client.Inspect(ctx, s.ID); err == nil {
+				e.Have[i].StartedAt, e.Have[i].Running = more.StartedAt, more.Running
+			}
+		}
+	}
+}
+
+// readLedger reads what a session noted. Notes that cannot be read may tell of containers.
+func (s *Session) readLedger() {
+	notes, err := session.ReadNotes(s.Dir, s.ID)
+	for _, n := range notes {
+		s.Ledger.Add(n)
+	}
+	s.Torn = err
+}

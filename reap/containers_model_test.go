@@ -1,0 +1,438 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"mcp-tether/container"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// crate is an object of the engine with its truth.
+type crate struct {
+	container.Info
+	verdict verdict
+	// stop says that it may be stopped, but never removed.
+	stop bool
+	gone bool
+	role string
+	// image are the labels of its image.
+	image map[string]string
+}
+
+const (
+	ourMachine = "0123456789abcdef0123456789abcdef"
+	boxed      = "mcp/boxed:latest" // the image of a configured server
+)
+
+// clock is the time of a tick: the host was booted at midnight.
+func (w *world) clock(ticks uint64) time.Time {
+	return time.Date(2026, 1, 2, 0, 0, 0, 123_456_789, time.UTC).Add(time.Duration(ticks) * tick)
+}
+
+func (w *world) openEngines() {
+	w.engine = &Engine{Endpoint: container.Endpoint{URL: "unix:///run/e.sock", Socket: "/run/e.sock"}}
+	w.deaf = &Engine{Endpoint: container.Endpoint{URL: "unix:///run/deaf.sock", Socket: "/run/deaf.sock"}, Err: errors.New("no answer")}
+	w.h.Engines = []*Engine{w.engine, w.deaf}
+}
+
+// closeEngines writes what a list of the engine holds.
+func (w *world) closeEngines() {
+	images := map[string]map[string]string{}
+	w.Shuffle(len(w.crates), func(i, j int) { w.crates[i], w.crates[j] = w.crates[j], w.crates[i] })
+	for _, c := range w.crates {
+		if c.gone {
+			continue
+		}
+		info := c.Info
+		info.Labels = maps.Clone(c.Labels)
+		if info.Kind == container.Container {
+			info.Created = info.Created.Truncate(time.Second)
+		}
+		images[info.ImageID] = c.image
+		w.engine.Have = append(w.engine.Have, info)
+	}
+	w.engine.ImageLabels = func(id string) (map[string]string, error) { return images[id], nil }
+}
+
+// crate adds an object to the engine; it takes the engine up to two seconds.
+func (w *world) crate(kind container.Kind, role string, labels map[string]string) *crate {
+	w.tick += uint64(w.IntN(200))
+	c := &crate{role: role}
+	id := fmt.Sprintf("%016x%016x", w.Uint64(), w.Uint64())
+	c.Info = container.Info{
+		Kind: kind, ID: id, Name: "n" + id[:6], Created: w.clock(w.tick), Labels: labels,
+		Running: w.chance(70), State: "running", Image: pick(w, boxed, "postgres:16", "sha256:"+id), ImageID: "sha256:" + id,
+	}
+	if !c.Running {
+		c.State = pick(w, "created", "exited")
+	}
+	c.StartedAt = c.Created
+	w.crates = append(w.crates, c)
+	return c
+}
+
+// labels are those of one create request of a session.
+func (w *world) labels(s *wrapped) map[string]string {
+	mark := func(a *actor) string { return proc.GlobalID{ID: a.ID, Host: here}.String() }
+	out := map[string]string{
+		container.LabelSession: s.id, container.LabelRequest: fmt.Sprintf("%016x", w.Uint64()), container.LabelMachine: ourMachine,
+		container.LabelGateway: mark(s.gateway), container.LabelSupervisor: mark(s.sup),
+		container.LabelCreated: w.clock(w.tick).Format(time.RFC3339Nano),
+	}
+	if s.anchor != nil {
+		out[container.LabelAnchor] = mark(s.anchor)
+	}
+	return out
+}
+
+// load lets a session create and start containers.
+func (w *world) load(s *wrapped) {
+	if w.chance(50) {
+		return
+	}
+	for range 1 + w.IntN(3) {
+		if w.chance(15) {
+			w.startForeign(s)
+			continue
+		}
+		w.create(s)
+	}
+}
+
+func (w *world) create(s *wrapped) {
+	labels, kind := w.labels(s), pick(w, container.Container, container.Container, container.Container, container.Network, container.Pod)
+	request := labels[container.LabelRequest]
+	s.notes = append(s.notes, container.Note{Op: container.OpCreate, Kind: kind, Request: request, At: w.clock(w.tick)})
+	if w.chance(5) {
+		return // killed before the engine was asked
+	}
+	c := w.crate(kind, "container of "+s.id, labels)
+	s.crates = append(s.crates, c)
+	noted := w.chance(85)
+	if noted {
+		s.notes = append(s.notes, container.Note{Op: container.OpCreated, Kind: kind, Request: request, ID: c.ID})
+	} // else killed before the answer
+	c.gone = w.chance(20)
+	if c.gone && w.chance(50) { // by a client of the session, else by somebody else
+		s.notes = append(s.notes, container.Note{Op: container.OpRemoved, Kind: kind, ID: c.ID})
+	}
+	// A clone of what was never noted, while the original is gone, could not be told from it.
+	if kind == container.Container && (noted || !c.gone) && w.chance(20) {
+		w.copies(c)
+	}
+}
+
+// copies: the user keeps what a container of a session held, or clones the container itself.
+func (w *world) copies(from *crate) {
+	if w.chance(50) {
+		committed := w.crate(container.Container, "committed "+from.role, maps.Clone(from.Labels))
+		committed.image = maps.Clone(from.Labels)
+		return
+	}
+	w.tick += 700 // seven seconds later
+	w.crate(container.Container, "cloned "+from.role, maps.Clone(from.Labels))
+}
+
+// startForeign: a container that was there before; its user may have started it again since.
+func (w *world) startForeign(s *wrapped) {
+	c := w.crate(container.Container, "started of "+s.id, nil)
+	c.stop, c.Running, c.State = true, true, "running"
+	w.tick += 300
+	c.StartedAt = w.clock(w.tick)
+	s.notes = append(s.notes, container.Note{Op: container.OpStart, ID: c.ID, At: c.StartedAt},
+		container.Note{Op: container.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
+	switch w.IntN(4) {
+	case 0:
+		w.tick += 300
+		c.StartedAt = w.clock(w.tick)
+		c.role = "started again of " + s.id
+	case 1:
+		c.Running, c.State = false, "exited"
+	default:
+		s.crates = append(s.crates, c)
+	}
+}
+
+// judgeCrates says what a dead session's containers deserve. The labels prove it to everybody, the record of what it
+// merely started only to its owner.
+func (w *world) judgeCrates(s *wrapped) {
+	for _, c := range s.crates {
+		switch {
+		case s.rec != nil && !s.rec.Lease && w.mine(s.uid):
+			c.verdict = innocent // nothing is known of the supervisor
+		case s.rec != nil && !s.rec.Lease:
+			c.verdict = either
+		case c.stop:
+			c.verdict = innocent
+			if s.rec != nil && s.rec.At == w.engine && s.uid == w.h.UID {
+				c.verdict = guilty
+			}
+		default:
+			c.verdict = guilty
+		}
+	}
+}
+
+// crossedContainers: from another machine, a clone of this one, or another pid namespace, behind a shared engine. The
+// pids that they name are, by chance, those of nobody here.
+func (w *world) crossedContainers() {
+	nobody := proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}
+	for range 1 + w.IntN(3) {
+		from, machine := nobody, ourMachine
+		at := w.clock(w.tick)
+		var role string
+		switch w.IntN(6) {
+		case 0:
+			role, from.Boot, machine = "of another machine", "another boot", "ffffffffffffffffffffffffffffffff"
+			at = at.Add(-time.Duration(w.IntN(48)) * time.Hour)
+		case 1:
+			role, from.Boot = "of a clone of this machine", "another boot"
+		case 2:
+			role, from.Boot, machine = "of a machine without id", "another boot", ""
+			at = at.Add(-48 * time.Hour)
+		case 3:
+			role, from.PIDNS = "of another pid namespace", 4026532999
+		case 4:
+			role = "a newborn"
+			at = at.Add(time.Hour)
+		default:
+			role, from = "of nobody knows whom", proc.GlobalID{}
+		}
+		c := w.crate(container.Container, role, map[string]string{
+			container.LabelSession: fmt.Sprintf("%016x", w.Uint64()), container.LabelRequest: fmt.Sprintf("%016x", w.Uint64()),
+			container.LabelSupervisor: from.String(), container.LabelMachine: machine, container.LabelCreated: at.Format(time.RFC3339Nano),
+		})
+		c.Created = at
+	}
+}
+
+// oldContainers: from before the last boot, with a record or without.
+func (w *world) oldContainers() {
+	old := proc.Host{Boot: "00000000-0000-4000-8000-00000000000d", PIDNS: here.PIDNS}
+	at := w.clock(0).Add(-time.Duration(1+w.IntN(100)) * time.Hour)
+	uid := w.anyUID()
+	id := fmt.Sprintf("%016x", w.Uint64())
+	c := w.crate(container.Container, "of an earlier boot", map[string]string{
+		container.LabelSession: id, container.LabelRequest: "r" + id, container.LabelMachine: ourMachine,
+		container.LabelSupervisor: proc.GlobalID{ID: w.init.ID, Host: old}.String(), container.LabelCreated: at.Format(time.RFC3339Nano),
+	})
+	c.Created, c.verdict = at.Add(time.Second), guilty
+	if w.chance(30) {
+		committed := w.crate(container.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
+		committed.image = c.Labels
+	}
+	if w.chance(50) {
+		s := Session{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
+		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID}
+		s.Ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: c.ID, Request: "r" + id})
+		w.h.Sessions = append(w.h.Sessions, s)
+	}
+}
+
+// plainContainers: of the image of a configured server, but not ours, with clients or without.
+func (w *world) plainContainers() {
+	g := w.gatewayUnder(w.login)
+	for range w.IntN(4) {
+		w.crate(container.Container, "without label", pick(w, nil, map[string]string{"com.docker.compose.project": "x"})).Image = boxed
+		if w.chance(50) {
+			w.add(g, g.UID, "docker", "docker", "run", "-i", "--rm", boxed)
+		}
+	}
+}
+
+// forgedNotes: a user notes as created what is not his.
+func (w *world) forgedNotes() {
+	living := w.wrap(w.gatewayUnder(w.init))
+	if w.chance(30) {
+		living.rec = nil
+	}
+	w.settle(living)
+	plain := w.crate(container.Container, "somebody's", nil)
+	s := Session{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
+	s.Record = session.Record{
+		Version: 1, ID: pick(w, living.id, fmt.Sprintf("%016x", w.Uint64())), Host: here, UID: 65534,
+		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
+	}
+	s.Host.Boot = pick(w, here.Boot, "another boot")
+	for _, c := range append(slices.Clone(living.crates), plain) {
+		s.Ledger.Add(container.Note{Op: container.OpCreated, Kind: c.Kind, ID: c.ID, Request: c.Labels[container.LabelRequest]})
+		if c.Kind == container.Container {
+			s.Ledger.Add(container.Note{Op: container.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
+		}
+	}
+	w.h.Sessions = append(w.h.Sessions, s)
+}
+
+// strike is what package teardown would do to an object.
+type strike struct {
+	stop bool
+	by   Finding
+}
+
+// containersStruck lists what End would do to the engine, by id: the targets, and all that a claim comes to.
+func containersStruck(f Finding) map[string]strike {
+	out := map[string]strike{}
+	if f.ending == nil {
+		return out
+	}
+	targets := f.ending.targets
+	if f.ending.claim != nil {
+		more, _ := f.ending.claim.Targets(f.ending.engine.Have, f.ending.engine.ImageLabels)
+		targets = append(slices.Clone(targets), more...)
+	}
+	for _, t := range targets {
+		out[t.ID] = strike{t.Stop, f}
+	}
+	return out
+}
+
+func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
+	struck, named := map[string]strike{}, map[string]bool{}
+	for _, f := range found {
+		if f.Proven(true) {
+			maps.Copy(struck, containersStruck(f))
+		}
+		for _, c := range f.Containers {
+			if named[c.ID] {
+				v.twice++
+				v.note(w, round, "container twice", "container %s named twice", c.ID)
+			}
+			named[c.ID] = true
+		}
+	}
+	for _, c := range w.crates {
+		if c.gone {
+			continue
+		}
+		v.crates++
+		hit, ok := struck[c.ID]
+		switch {
+		case ok && (c.verdict == innocent || c.stop && !hit.stop):
+			v.falseRemovals++
+			v.note(w, round, "removed "+kindOf(c.role), "INNOCENT %s %s (%s) by %s %s: %v", c.Kind, c.ID, c.role, hit.by.Class, hit.by.Session, hit.by.Evidence)
+		case !ok && c.verdict == guilty:
+			v.left++
+			v.note(w, round, "left "+kindOf(c.role), "LEFT %s %s (%s), pass of uid %d", c.Kind, c.ID, c.role, w.h.UID)
+		}
+		if ok {
+			v.removed++
+		}
+		if ok && !named[c.ID] {
+			v.note(w, round, "unnamed", "UNNAMED %s (%s)", c.ID, c.role)
+			v.left++
+		}
+	}
+}
+
+func kindOf(role string) string { return (&actor{role: role}).kind() }
+
+// The rules for containers that suggest themselves, each of which the model must see through.
+func TestModelCatchesContainers(t *testing.T) {
+	for name, broken := range map[string]finder{
+		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
+		"machine not asked": withMachine(func(l map[string]string, h *Host) { l[container.LabelMachine] = h.Machine }),
+		// The boot seems to have begun just now.
+		"clone not thought of": func(h *Host, r Rules) []Finding { h.Since = 0; return Find(h, r) },
+		"pid namespace not asked": withMachine(func(l map[string]string, h *Host) {
+			if id, err := proc.ParseGlobalID(l[container.LabelSupervisor]); err == nil && id.Boot == h.Boot {
+				l[container.LabelSupervisor] = proc.GlobalID{ID: id.ID, Host: h.Host}.String()
+			}
+		}),
+		"anchor not asked": withMachine(func(l map[string]string, _ *Host) { delete(l, container.LabelAnchor) }),
+		"newborns":         func(h *Host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return Find(h, r) },
+		"restarted since":  removingStarted,
+		"nothing at all":   func(*Host, Rules) []Finding { return nil },
+	} {
+		v := play(broken, 1, 1, 600)
+		if v.falseRemovals == 0 && (name != "nothing at all" || v.left == 0) {
+			t.Errorf("%s: the model found nothing wrong with it", name)
+		}
+	}
+}
+
+// these makes a finding of objects.
+func these(e *Engine, all ...container.Info) Finding {
+	f := Finding{Class: Container, ending: &ending{engine: e}}
+	for _, i := range all {
+		f.ending.targets = append(f.ending.targets, teardown.Target{Info: i})
+	}
+	return f
+}
+
+func byLabel(h *Host, _ Rules) (out []Finding) {
+	held := map[string]bool{}
+	for _, s := range h.Sessions {
+		held[s.ID] = s.Held || !s.Lease
+	}
+	for _, i := range h.Engines[0].Have {
+		if id := i.Labels[container.LabelSession]; id != "" && !held[id] {
+			out = append(out, these(h.Engines[0], i))
+		}
+	}
+	return out
+}
+
+// byLabelOfDead ends whatever carries the label of a session that is proven dead, copies as well.
+func byLabelOfDead(h *Host, r Rules) (out []Finding) {
+	dead := map[string]bool{}
+	for _, f := range Find(h, r) {
+		dead[f.Session] = dead[f.Session] || f.Class == Record || f.Class == Container
+	}
+	for _, i := range h.Engines[0].Have {
+		if id := i.Labels[container.LabelSession]; id != "" && dead[id] {
+			out = append(out, these(h.Engines[0], i))
+		}
+	}
+	return out
+}
+
+func byImage(h *Host, r Rules) (out []Finding) {
+	for _, i := range h.Engines[0].Have {
+		if _, ok := r.Image(h.UID, i.Image); ok {
+			out = append(out, these(h.Engines[0], i))
+		}
+	}
+	return out
+}
+
+// trustingAll takes the record of every user for its own.
+func trustingAll(h *Host, r Rules) []Finding {
+	for i := range h.Sessions {
+		h.Sessions[i].Owner, h.Sessions[i].UID = h.UID, h.UID
+	}
+	return Find(h, r)
+}
+
+// withMachine changes labels before it looks.
+func withMachine(change func(labels map[string]string, h *Host)) finder {
+	return func(h *Host, r Rules) []Finding {
+		for _, i := range h.Engines[0].Have {
+			if i.Labels[container.LabelSession] != "" {
+				change(i.Labels, h)
+			}
+		}
+		return Find(h, r)
+	}
+}
+
+// removingStarted ends what a session only started, and does not look since when it runs.
+func removingStarted(h *Host, r Rules) []Finding {
+	out := Find(h, r)
+	for i := range h.Sessions {
+		s := &h.Sessions[i]
+		if s.Held || s.Owner != h.UID {
+			continue
+		}
+		for _, started := range s.Ledger.Started() {
+			out = append(out, these(h.Engines[0], container.Info{ID: started.ID}))
+		}
+	}
+	return out
+}

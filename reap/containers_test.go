@@ -1,0 +1,317 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcp-tether/container"
+	"mcp-tether/proc"
+)
+
+// noon is when the passes of these tests begin: ten seconds after boot, by the tables of rules_test.go.
+var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+
+// boxes is a host with one engine that has the given containers.
+func boxes(t *testing.T, all ...container.Info) *Host {
+	t.Helper()
+	h := table(t, "10 1 5 node s")
+	h.Began, h.Machine = noon, ourMachine
+	h.Engines = []*Engine{{
+		Endpoint: container.Endpoint{URL: "unix:///e", Socket: "/e"}, Have: all,
+		ImageLabels: func(string) (map[string]string, error) { return nil, nil },
+	}}
+	return h
+}
+
+func gone(host proc.Host) string {
+	return proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: host}.String()
+}
+
+// box is a container of a session whose supervisor is dead, made a second before the pass; more are labels as "name=value".
+func box(id, session string, more ...string) container.Info {
+	i := container.Info{Kind: container.Container, ID: id, Name: "n" + id, Image: "x", State: "running", Running: true, Created: noon.Add(-time.Second)}
+	if session != "" {
+		i.Labels = map[string]string{
+			container.LabelSession: session, container.LabelRequest: "r" + id, container.LabelSupervisor: gone(here), container.LabelMachine: ourMachine,
+			container.LabelCreated: i.Created.Format(time.RFC3339Nano),
+		}
+	}
+	for _, m := range more {
+		name, value, _ := strings.Cut(m, "=")
+		i.Labels["mcp-tether."+name] = value
+	}
+	return i
+}
+
+// fates lists what a pass says of containers: "class:id", with "!" for those that it would end.
+func fates(h *Host, r Rules) string {
+	var out []string
+	for _, f := range Find(h, r) {
+		for _, c := range f.Containers {
+			fate := string(f.Class) + ":" + c.ID
+			if _, ok := containersStruck(f)[c.ID]; ok && f.Proven(false) {
+				fate += "!"
+			}
+			out = append(out, fate)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+const otherID = "ffeeddccbbaa9988"
+
+func TestLabelledContainers(t *testing.T) {
+	otherBoot, otherNS := proc.Host{Boot: "old", PIDNS: here.PIDNS}, proc.Host{Boot: here.Boot, PIDNS: 1}
+	alive := proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String()
+	before := "created=" + noon.Add(-time.Hour).Format(time.RFC3339Nano)
+	for name, c := range map[string]struct {
+		box  container.Info
+		want string
+	}{
+		"dead":                              {box("a", otherID), "container:a!"},
+		"no label":                          {box("a", ""), ""},
+		"living supervisor":                 {box("a", otherID, "supervisor="+alive), ""},
+		"living anchor":                     {box("a", otherID, "anchor="+alive), ""},
+		"dead anchor":                       {box("a", otherID, "anchor="+gone(here)), "container:a!"},
+		"anchor of another namespace":       {box("a", otherID, "anchor="+gone(otherNS)), "suspect:a"},
+		"anchor that cannot be read":        {box("a", otherID, "anchor=x"), "suspect:a"},
+		"supervisor that cannot be read":    {box("a", otherID, "supervisor=1:2"), "suspect:a"},
+		"supervisor of no boot":             {box("a", otherID, "supervisor=1:2::3"), "suspect:a"},
+		"another namespace":                 {box("a", otherID, "supervisor="+gone(otherNS)), "suspect:a"},
+		"another machine":                   {box("a", otherID, "supervisor="+gone(otherBoot), "machine=x", before), "suspect:a"},
+		"no machine":                        {box("a", otherID, "supervisor="+gone(otherBoot), "machine=", before), "suspect:a"},
+		"another machine id, but this boot": {box("a", otherID, "machine=x"), "container:a!"},
+		"a clone":                           {box("a", otherID, "supervisor="+gone(otherBoot)), "suspect:a"},
+		"made after the pass began":         {box("a", otherID, "created="+noon.Format(time.RFC3339Nano)), ""},
+		"made at no time":                   {box("a", otherID, "created="), ""},
+		"made at another time":              {box("a", otherID, before), "suspect:a"},
+	} {
+		if got := fates(boxes(t, c.box), Rules{}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestContainersOfAnEarlierBoot(t *testing.T) {
+	b := box("a", otherID, "supervisor="+gone(proc.Host{Boot: "old", PIDNS: 7}))
+	b.Created = noon.Add(-time.Hour)
+	b.Labels[container.LabelCreated] = b.Created.Format(time.RFC3339Nano)
+	if got := fates(boxes(t, b), Rules{}); got != "container:a!" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestLabelledContainersOfTheLiving(t *testing.T) {
+	h := boxes(t, box("a", otherID), box("b", deadID))
+	h.dead(0).Held = true
+	if got := fates(h, Rules{}); got != "container:a!" {
+		t.Errorf("got %q", got)
+	}
+	h = boxes(t, box("a", otherID), box("b", deadID))
+	h.Lives = func(proc.ID) Life { return Unknown }
+	if got := fates(h, Rules{}); got != "suspect:a suspect:b" {
+		t.Errorf("supervisor hidden: got %q", got)
+	}
+}
+
+// Whatever a user asks to be left alone stays out of it.
+func TestContainersAndFilters(t *testing.T) {
+	h := func() *Host { return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x")) }
+	if got := fates(h(), Rules{Session: deadID}); got != "container:b! suspect:c" {
+		t.Errorf("one session: got %q", got)
+	}
+	if got := fates(h(), Rules{MinAge: 99}); got != "container:a! container:b! suspect:c" {
+		t.Errorf("older: got %q", got)
+	}
+	if got := fates(h(), Rules{MinAge: 101}); got != "" {
+		t.Errorf("younger: got %q", got)
+	}
+}
+
+// noted is a host with the record of a dead session that noted containers.
+func noted(t *testing.T, ids string, all ...container.Info) (*Host, *Session) {
+	t.Helper()
+	h := boxes(t, all...)
+	s := h.dead(0)
+	s.At = h.Engines[0]
+	for id := range strings.FieldsSeq(ids) {
+		s.Ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: id, Request: "r" + id})
+	}
+	return h, s
+}
+
+func TestRecordedContainers(t *testing.T) {
+	alive := "supervisor=" + proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String()
+	plain := box("a", "")
+	for name, c := range map[string]struct {
+		ids  string
+		all  []container.Info
+		more func(*Host, *Session)
+		want string
+	}{
+		"its own":              {"a", []container.Info{box("a", deadID)}, nil, "record:a!"},
+		"without label":        {"a", []container.Info{plain}, nil, "record:a!"},
+		"gone":                 {"b", []container.Info{plain}, nil, ""},
+		"never noted":          {"", []container.Info{box("a", deadID), box("b", otherID)}, nil, "container:b! record:a!"},
+		"of a living inner":    {"a b", []container.Info{box("a", otherID, alive), box("b", deadID)}, nil, "record:b!"},
+		"of a dead inner":      {"a", []container.Info{box("a", otherID)}, nil, "record:a!"},
+		"of an inner unseen":   {"a", []container.Info{box("a", otherID, "supervisor=x")}, nil, "record:a!"},
+		"of an inner recorded": {"a", []container.Info{box("a", otherID)}, heldInner, ""},
+		"asked for by a living inner": {"", []container.Info{box("a", otherID, alive)}, func(_ *Host, s *Session) {
+			s.Ledger.Add(container.Note{Op: container.OpCreate, Kind: container.Container, Request: "ra", At: noon.Add(-2 * time.Second)})
+		}, ""},
+		"of another boot":                      {"a", []container.Info{plain}, func(_ *Host, s *Session) { s.Host.Boot = "old" }, "record:a!"},
+		"of another boot and machine":          {"a", []container.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, func(_ *Host, s *Session) { s.Host.Boot = "old" }, "suspect:a"},
+		"of another namespace":                 {"a", []container.Info{plain}, func(_ *Host, s *Session) { s.Host.PIDNS++ }, ""},
+		"somebody's record":                    {"a", []container.Info{plain}, ofSomebody, ""},
+		"somebody's record, and label":         {"a", []container.Info{box("a", deadID)}, ofSomebody, "record:a!"},
+		"somebody's record, and living label":  {"a", []container.Info{box("a", deadID, alive)}, ofSomebody, ""},
+		"somebody's record, and foreign label": {"a", []container.Info{box("a", deadID, "supervisor=x")}, ofSomebody, "suspect:a"},
+		"somebody's record, another's label":   {"a", []container.Info{box("a", otherID, alive)}, ofSomebody, ""},
+		"recorded elsewhere":                   {"a", []container.Info{plain}, func(_ *Host, s *Session) { s.At = &Engine{} }, ""},
+		"recorded nowhere":                     {"a", []container.Info{plain}, func(_ *Host, s *Session) { s.At = nil }, ""},
+	} {
+		h, s := noted(t, c.ids, c.all...)
+		if c.more != nil {
+			c.more(h, s)
+		}
+		if got := fates(h, Rules{}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func ofSomebody(_ *Host, s *Session) { s.Owner, s.UID = 1000, 1000 }
+
+func heldInner(h *Host, s *Session) {
+	inner := *s
+	inner.ID, inner.Held = otherID, true
+	inner.Ledger = container.Ledger{}
+	h.Sessions = append(h.Sessions, inner)
+}
+
+// What was there before is stopped, never removed, and only while it runs since then.
+func TestStartedContainers(t *testing.T) {
+	for name, c := range map[string]struct {
+		since time.Time
+		owner int
+		want  string
+	}{
+		"since":                     {noon.Add(-time.Minute), 0, "record:a!"},
+		"started again":             {noon, 0, ""},
+		"by a record of somebody's": {noon.Add(-time.Minute), 1000, "suspect:a"},
+	} {
+		b := box("a", "")
+		b.StartedAt = c.since
+		h, s := noted(t, "", b)
+		s.Owner, s.UID = c.owner, c.owner
+		s.Ledger.Add(container.Note{Op: container.OpStarted, ID: "a", Started: noon.Add(-time.Minute).Format(time.RFC3339Nano)})
+		if got := fates(h, Rules{}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		for _, f := range Find(h, Rules{}) {
+			for _, x := range containersStruck(f) {
+				if !x.stop {
+					t.Errorf("%s: it would be removed", name)
+				}
+			}
+		}
+	}
+}
+
+// The record of a session stays as long as nobody could look for its containers.
+func TestEngineThatDoesNotAnswer(t *testing.T) {
+	down := &Engine{Endpoint: container.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
+	for name, c := range map[string]struct {
+		ids   string
+		torn  error
+		known bool
+	}{
+		"with containers":      {"a b", nil, false},
+		"without":              {"", nil, true},
+		"with a damaged notes": {"", errors.New("torn"), false},
+	} {
+		h, s := noted(t, c.ids)
+		s.At, s.Torn = down, c.torn
+		f := Find(h, Rules{})[0]
+		if (f.unseen == "") != c.known || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") == c.known {
+			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
+		}
+	}
+}
+
+// Two of the same: once by its record, and never again by its label, in whatever engine it is seen.
+func TestContainersAreNamedOnce(t *testing.T) {
+	h, _ := noted(t, "a", box("a", deadID), box("b", otherID))
+	h.Engines = append(h.Engines, &Engine{Endpoint: container.Endpoint{URL: "unix:///too"}, Have: h.Engines[0].Have, ImageLabels: h.Engines[0].ImageLabels})
+	if got := fates(h, Rules{}); got != "container:b! record:a!" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestLookAlikes(t *testing.T) {
+	config := NewMatcher([]Server{{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "mcp/x"}, UID: 1000}}, nil)
+	const client, anchor = " docker docker run -i mcp/x", "20 1 5 mcp-tether mcp-tether run -- x"
+	for name, c := range map[string]struct {
+		plain, labelled int
+		rows            []string
+		want            int
+	}{
+		"none":                               {0, 0, nil, 0},
+		"without client":                     {2, 0, nil, 2},
+		"with theirs":                        {2, 0, []string{"30 1 6" + client, "31 1 6" + client}, 0},
+		"one too many":                       {2, 0, []string{"30 1 6" + client}, 1},
+		"a client of something else":         {1, 0, []string{"30 1 6 docker docker run -i mcp/y"}, 1},
+		"a session's container and client":   {1, 1, []string{anchor, "30 20 6" + client}, 1},
+		"a session that goes past the proxy": {1, 0, []string{anchor, "30 20 6" + client}, 0},
+		"a session's alone":                  {0, 1, []string{anchor, "30 20 6" + client}, 0},
+	} {
+		h := boxes(t)
+		extra := table(t, c.rows...)
+		h.Procs = append(h.Procs, extra.Procs[2:]...)
+		for n := range c.plain + c.labelled {
+			b := box(fmt.Sprint("a", n), "")
+			if n >= c.plain {
+				b = box(fmt.Sprint("a", n), otherID, "supervisor="+proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String())
+			}
+			b.Image, b.Created = "docker.io/mcp/x:latest", noon.Add(-time.Minute)
+			h.Engines[0].Have = append(h.Engines[0].Have, b)
+		}
+		found := Find(h, Rules{Image: config.Image})
+		switch {
+		case c.want == 0 && len(found) > 0:
+			t.Errorf("%s: found %+v", name, found)
+		case c.want > 0 && (len(found) != 1 || found[0].Class != Suspect || found[0].Count != c.want || len(found[0].Containers) != c.plain || found[0].ending != nil):
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
+// What is not running, young, or in an engine elsewhere says nothing.
+func TestLookAlikesLeftOut(t *testing.T) {
+	config := NewMatcher([]Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}, AnyUser: true}}, nil)
+	for name, change := range map[string]func(*Engine){
+		"young":       func(e *Engine) { e.Have[0].Created = noon },
+		"not running": func(e *Engine) { e.Have[0].Running = false },
+		"elsewhere":   func(e *Engine) { e.Socket = "" },
+		"not known":   func(e *Engine) { e.Err = errors.New("no answer") },
+		"other image": func(e *Engine) { e.Have[0].Image = "y" },
+		"a pod":       func(e *Engine) { e.Have[0].Kind = container.Pod },
+	} {
+		b := box("a", "")
+		b.Created = noon.Add(-time.Minute)
+		h := boxes(t, b)
+		if got := fates(h, Rules{Image: config.Image}); got != "suspect:a" {
+			t.Fatalf("unchanged: got %q", got)
+		}
+		change(h.Engines[0])
+		if got := fates(h, Rules{Image: config.Image}); got != "" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
