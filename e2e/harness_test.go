@@ -257,6 +257,10 @@ func (s *session) nothingLeft() {
 		if leaf := cgroupLeaf(id); leaf != "" {
 			s.t.Errorf("cgroup left: %s", leaf)
 		}
+		// Where it is when its path would be too long.
+		if socks, _ := filepath.Glob("/tmp/mcp-tether-*/" + id + ".sock"); len(socks) > 0 {
+			s.t.Errorf("socket left: %v", socks)
+		}
 	}
 }
 

@@ -80,7 +80,8 @@ func hostEnviron() []string {
 	var out []string
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
-		if name != "XDG_RUNTIME_DIR" && name != "TMPDIR" {
+		// An engine is a part of the host: a test that wants one starts its own there.
+		if name != "XDG_RUNTIME_DIR" && name != "TMPDIR" && name != testEngine && name != testPodman && name != "DOCKER_HOST" {
 			out = append(out, e)
 		}
 	}
@@ -143,6 +144,7 @@ type finding struct {
 	Class, Session, Name string
 	Top                  identity
 	Members              []identity
+	Containers           []foundContainer
 	Count, UID           int
 	Command, Evidence    []string
 	Gateway              struct {
@@ -162,6 +164,9 @@ func (f finding) String() string {
 		strings.Join(append(f.Evidence, f.Survivors...), "; "))
 }
 
+// foundContainer is a container as reports show it.
+type foundContainer struct{ Engine, Kind, ID, Name, Image, State, Why, Result string }
+
 func (f finding) has(pid int) bool {
 	for _, m := range f.Members {
 		if m.PID == pid {
@@ -180,7 +185,7 @@ type sweep struct {
 	Warnings []string
 }
 
-// reap runs one pass with --json and fails unless it ends with the code.
+// reap runs one pass with --json and fails unless it ends with the code, if that is not negative.
 func (c caller) reap(t *testing.T, code int, args ...string) sweep {
 	t.Helper()
 	return parseSweep(t, code, c.run(t, append([]string{"reap", "--json", "--term-grace=300ms"}, args...)...))
@@ -192,7 +197,7 @@ func parseSweep(t *testing.T, code int, o outcome) sweep {
 	if err := json.Unmarshal([]byte(r.stdout), &r); err != nil {
 		t.Fatalf("reap: %v\nstdout: %s\nstderr: %s", err, r.stdout, r.stderr)
 	}
-	if r.code != code || r.Version != 1 {
+	if r.code != code && code >= 0 || r.Version != 1 {
 		t.Fatalf("reap: exit code %d, want %d; version %d\nfindings: %v\nwarnings: %v\nstderr: %s",
 			r.code, code, r.Version, r.Findings, r.Warnings, r.stderr)
 	}

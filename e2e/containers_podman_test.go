@@ -1,0 +1,83 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// podman's engine speaks Docker's API and one of its own, on one socket.
+
+// podmanLaunchers are docker's clients on podman's socket, and podman's own client.
+func podmanLaunchers() []launcher {
+	var out []launcher
+	for _, name := range []string{"i", "it", "d", "init", "exec", "python", "dockerode", "dockerode-hijack"} {
+		out = append(out, launch(name))
+	}
+	return append(out,
+		launcher{"podman-i", func(t *testing.T, o order) []string { return podmanRun(t, o, "-i", "--rm") }},
+		launcher{"podman-d", func(t *testing.T, o order) []string {
+			return before(podmanRun(t, o, "-d", "-i"), node(o.dir, "serve,ignore-eof"))
+		}},
+		launcher{"podman-pod", podmanPod},
+	)
+}
+
+// podmanRun is the command line of podman's client, which asks its service by libpod's own API.
+func podmanRun(t *testing.T, o order, how ...string) []string {
+	t.Helper()
+	argv := append([]string{lookPath(t, "podman"), "--remote", "run"}, how...)
+	argv = append(append(argv, o.flags()...), o.image)
+	return append(argv, o.boxed()...)
+}
+
+// podmanPod has its container in a pod, without the one that holds a pod's namespaces: its image would have to be had.
+func podmanPod(t *testing.T, o order) []string {
+	t.Helper()
+	pod := []string{lookPath(t, "podman"), "--remote", "pod", "create", "--infra=false", "--label", o.label(), "--name", o.mark}
+	o.with = append(o.with, "--pod", o.mark)
+	return before(pod, podmanRun(t, o, "-i", "--rm"))
+}
+
+func (e *engine) podman(t *testing.T, args ...string) outcome {
+	t.Helper()
+	cmd := exec.Command("podman", append([]string{"--remote", "--url", e.host}, args...)...)
+	return finish(t, cmd)
+}
+
+func TestPodmanContainersEndWithTheirSession(t *testing.T) {
+	e := podmanFor(t)
+	for i, l := range podmanLaunchers() {
+		for j, end := range boxEndings {
+			// The gateway's end, and one other in turn: what differs from Docker is the engine, not the session's end.
+			if j > 0 && i%(len(boxEndings)-1) != j-1 {
+				continue
+			}
+			temper := tempers[(i+j)%len(tempers)]
+			t.Run(fmt.Sprintf("%s/%s/%s", l.name, temper.name, end.name), func(t *testing.T) {
+				t.Parallel()
+				endBox(t, e, l, temper, end)
+			})
+		}
+	}
+}
+
+func TestBarePodmanContainersOutliveTheirClients(t *testing.T) {
+	e := podmanFor(t)
+	for _, l := range podmanLaunchers() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			mark := e.mark(t)
+			s := startGateway(t).box(e, setup{bare: true}, l, order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+			s.gw.kill()
+			s.endAll()
+			if !slices.ContainsFunc(e.marked(t, mark), func(b box) bool { return b.State == "running" }) {
+				t.Error("the bare container ended, so the tethered one proves nothing")
+			}
+			e.podman(t, "pod", "rm", "-f", "-t", "0", mark)
+		})
+	}
+}

@@ -1,0 +1,306 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A container is no descendant of the client that asked for it: whatever is done to that client, the container stays.
+
+// patient are the flags of a session with containers: an engine on a busy machine may stand still for seconds.
+func patient(flags ...string) []string { return quick(append(flags, "--kill-timeout=25s")...) }
+
+// box starts a session whose server is in a container, and returns once that is ready.
+func (g *gateway) box(e *engine, with setup, l launcher, o order) *session {
+	g.t.Helper()
+	s := g.newSession()
+	o.e, o.dir, o.image = e, s.dir, e.image(g.t)
+	with.env = append(with.env, boxEnviron(e, s)...)
+	s.spawn(with, l.argv(g.t, o)...)
+	s.waitBox()
+	// The server may speak before the engine says that it runs.
+	e.awaitRunning(g.t, o.mark, 1)
+	return s
+}
+
+// boxEnviron is what the clients of a session are told. Nothing they write goes to the user's home.
+func boxEnviron(e *engine, s *session) []string {
+	return append(e.environ(), "HOME="+s.dir, "npm_config_update_notifier=false", "PYTHONDONTWRITEBYTECODE=1")
+}
+
+// waitBox waits for the line that says ready. Its pid is one of the container's.
+func (s *session) waitBox() {
+	s.t.Helper()
+	if line := s.read(); !strings.Contains(line, `"ready"`) {
+		s.t.Fatalf("instead of ready the server said %q", line)
+	}
+	s.ids = s.records()
+}
+
+// serverPID is what the supervisor started: npm, a shell, or a client of the engine.
+func (s *session) serverPID() int {
+	s.t.Helper()
+	s.waitRecord()
+	pid := s.record(s.ids[0]).Server.PID
+	if pid < 2 {
+		s.t.Fatal("no server in the record")
+	}
+	return pid
+}
+
+// temper is how a server in a container takes being asked to end.
+type temper struct {
+	name  string
+	words []string
+}
+
+var tempers = []temper{
+	{"obliging", nil},
+	{"ignores-eof", []string{"ignore-eof"}},
+	{"no-handler", []string{"no-handler"}},
+	{"ignores-both", []string{"ignore-eof", "ignore-term"}},
+}
+
+type boxEnding struct {
+	name string
+	end  func(*session)
+}
+
+var boxEndings = []boxEnding{
+	{"gateway", func(s *session) { s.gw.kill() }},
+	{"wrapper", func(s *session) { s.signal(syscall.SIGTERM) }},
+	{"anchor", func(s *session) { s.signal(syscall.SIGKILL) }},
+	{"supervisor", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }},
+	{"launcher", func(s *session) { _ = syscall.Kill(s.serverPID(), syscall.SIGKILL) }},
+}
+
+// boxCases are all tempers and endings of the plain client, and every ending of all others, with one temper or the other.
+func boxCases(visit func(launcher, temper, boxEnding)) {
+	for i, l := range launchers {
+		for j, end := range boxEndings {
+			for k, temper := range tempers {
+				if l.name == "i" || (i+j)%len(tempers) == k {
+					visit(l, temper, end)
+				}
+			}
+		}
+	}
+}
+
+func TestContainersEndWithTheirSession(t *testing.T) {
+	e := engineFor(t)
+	bystanders := newBystanders(t, e)
+	t.Run("all", func(t *testing.T) {
+		boxCases(func(l launcher, temper temper, end boxEnding) {
+			t.Run(l.name+"/"+temper.name+"/"+end.name, func(t *testing.T) {
+				t.Parallel()
+				endBox(t, e, l, temper, end)
+			})
+		})
+	})
+	bystanders.untouched(t)
+}
+
+func endBox(t *testing.T, e *engine, l launcher, temper temper, end boxEnding) {
+	mark := e.mark(t)
+	s := startGateway(t).box(e, setup{flags: patient()}, l, order{mark: mark, words: temper.words})
+	if up := e.marked(t, mark); len(up) == 0 {
+		t.Fatal("no container, so this proves nothing")
+	}
+	end.end(s)
+	s.gone()
+	if left := e.marked(t, mark); len(left) > 0 {
+		t.Errorf("containers left: %v", left)
+	}
+	if left := e.networks(t, mark); len(left) > 0 {
+		t.Errorf("networks left: %v", left)
+	}
+}
+
+// The control: without the wrapper the container of each launcher outlives its gateway, and all of its clients.
+func TestBareContainersOutliveTheirClients(t *testing.T) {
+	e := engineFor(t)
+	for _, l := range launchers {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			mark := e.mark(t)
+			stubborn := order{mark: mark, words: []string{"ignore-eof", "ignore-term"}}
+			s := startGateway(t).box(e, setup{bare: true}, l, stubborn)
+			s.gw.kill()
+			s.endAll()
+			if !slices.ContainsFunc(e.marked(t, mark), func(b box) bool { return b.State == "running" }) {
+				t.Error("the bare container ended, so the tethered one proves nothing")
+			}
+			e.removeNetworks(t, mark)
+		})
+	}
+}
+
+// The other control: with the mechanism off the wrapper ends the clients, and their container stays.
+func TestContainersOffLeaks(t *testing.T) {
+	e := engineFor(t)
+	for _, end := range boxEndings {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			mark := e.mark(t)
+			stubborn := order{mark: mark, words: []string{"ignore-eof", "ignore-term"}}
+			s := startGateway(t).box(e, setup{flags: patient("--containers=off")}, launch("i"), stubborn)
+			end.end(s)
+			s.gone()
+			if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
+				t.Errorf("containers left: %v, want one that runs, or the others prove nothing", left)
+			}
+		})
+	}
+}
+
+// bystanders are containers that have nothing to do with the sessions which end.
+type bystanders struct {
+	e        *engine
+	mark     string
+	before   map[string]running
+	images   []string
+	neighbor *session
+}
+
+// newBystanders starts one container without a session and one of a session that goes on.
+func newBystanders(t *testing.T, e *engine) *bystanders {
+	t.Helper()
+	b := &bystanders{e: e, mark: e.mark(t), before: map[string]running{}}
+	image := e.image(t)
+	label := markLabel + "=" + b.mark
+	if o := e.docker(t, "run", "-d", "-i", "--network", "none", "--label", label, image, "boxed", "seconds=600"); o.code != 0 {
+		t.Fatalf("start a bystander: %s", o.stderr)
+	}
+	if o := e.docker(t, "create", "--network", "none", "--label", label, image, "boxed"); o.code != 0 {
+		t.Fatalf("create a bystander: %s", o.stderr)
+	}
+	b.neighbor = startGateway(t).box(e, setup{}, launch("i"), order{mark: b.mark, words: []string{"ignore-eof", "seconds=600"}})
+	e.awaitRunning(t, b.mark, 2)
+	for _, c := range e.marked(t, b.mark) {
+		b.before[c.ID], _ = e.state(t, c.ID)
+	}
+	b.images = e.images(t)
+	return b
+}
+
+func (b *bystanders) untouched(t *testing.T) {
+	t.Helper()
+	for id, before := range b.before {
+		if now, _ := b.e.state(t, id); now != before {
+			t.Errorf("a container of others was touched: %+v, and now %+v", before, now)
+		}
+	}
+	if len(b.before) != 3 {
+		t.Errorf("%d bystanders, want 3", len(b.before))
+	}
+	now := b.e.images(t)
+	for _, id := range b.images {
+		if !slices.Contains(now, id) {
+			t.Errorf("image %s is gone", id)
+		}
+	}
+	if !strings.Contains(b.neighbor.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+		t.Error("the other session's server was touched")
+	}
+	b.neighbor.gw.kill()
+	b.neighbor.gone()
+}
+
+// Four containers of one session, by four clients at once.
+func TestFourContainersEndWithTheirSession(t *testing.T) {
+	e := engineFor(t)
+	for _, end := range boxEndings {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			mark := e.mark(t)
+			s := startGateway(t).four(t, e, setup{flags: patient()}, mark)
+			end.end(s)
+			s.gone()
+			if left := e.marked(t, mark); len(left) > 0 {
+				t.Errorf("containers left: %v", left)
+			}
+		})
+	}
+}
+
+// four starts a session with four containers at once and returns when all run.
+func (g *gateway) four(t *testing.T, e *engine, with setup, mark string) *session {
+	t.Helper()
+	s := g.newSession()
+	with.env = append(with.env, boxEnviron(e, s)...)
+	s.spawn(with, fourRuns(t, e, mark)...)
+	e.awaitRunning(t, mark, 4)
+	s.waitRecord()
+	return s
+}
+
+// fourRuns are four clients at once, below a shell that waits for them.
+func fourRuns(t *testing.T, e *engine, mark string) []string {
+	t.Helper()
+	o := order{e: e, image: e.image(t), mark: mark, words: []string{"ignore-eof", "ignore-term"}}
+	run := quote(o.dockerRun(t, "--rm"))
+	return []string{"/bin/sh", "-c", strings.Repeat(run+" >/dev/null & ", 4) + "wait"}
+}
+
+// The gateway is the official client, the launcher npm, and the container's server speaks MCP.
+func TestRealClientOfServerInContainerLeavesNothing(t *testing.T) {
+	e := engineFor(t)
+	for _, end := range realEndings {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			mark, dir := e.mark(t), realDir(t)
+			s := &session{t: t, log: filepath.Join(dir, "log.json")}
+			server := boxedServer(t, e, mark, dir, s.wrap(nil))
+			client := startSDKClient(t, dir, server)
+			if up := e.marked(t, mark); len(up) != 1 {
+				t.Fatalf("%d containers run, want 1", len(up))
+			}
+			end.end(client)
+			if left := awaitKin(t, client.family, patience); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			if left := e.marked(t, mark); len(left) > 0 {
+				t.Errorf("containers left: %v", left)
+			}
+			s.endedWhole(end.causes...)
+			checkNoRecords(t, dir)
+		})
+	}
+}
+
+// The control: the official client closes its server in its own way, and the container stays.
+func TestRealClientOfServerInContainerLeaksAlone(t *testing.T) {
+	e := engineFor(t)
+	for _, end := range realEndings {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			mark, dir := e.mark(t), realDir(t)
+			client := startSDKClient(t, dir, boxedServer(t, e, mark, dir, nil))
+			end.end(client)
+			client.endAll()
+			if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
+				t.Errorf("containers left: %v, want one that runs, or the tethered one proves nothing", left)
+			}
+		})
+	}
+}
+
+// boxedServer is the entry of a gateway's configuration.
+func boxedServer(t *testing.T, e *engine, mark, dir string, wrapper []string) realServer {
+	t.Helper()
+	o := order{e: e, dir: dir, image: e.image(t), mark: mark, words: []string{"mcp", "ignore-eof", "ignore-term"}}
+	argv := slices.Concat(wrapper, throughNPM(t, o))
+	env := realEnv(dir)
+	for _, pair := range append(e.environ(), "PATH="+os.Getenv("PATH")) {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return realServer{Command: argv[0], Args: argv[1:], Env: env, Tool: "echo", Arguments: map[string]string{"message": "hello"}}
+}

@@ -1,0 +1,182 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The ways in which a server comes to be in a container, each with a real client of the engine.
+
+// order is what a launcher is to start.
+type order struct {
+	e     *engine
+	dir   string // the session's
+	image string
+	mark  string
+	words []string // of fixture boxed
+	with  []string // further flags of docker run
+}
+
+// flags of docker run that every container has.
+func (o order) flags() []string {
+	return append([]string{"--network", "none", "--label", o.label()}, o.with...)
+}
+
+func (o order) label() string { return markLabel + "=" + o.mark }
+
+func (o order) boxed() []string { return append([]string{"boxed"}, o.words...) }
+
+// dockerRun is the command line of docker run with these flags.
+func (o order) dockerRun(t *testing.T, how ...string) []string {
+	t.Helper()
+	argv := append([]string{lookPath(t, "docker"), "run"}, how...)
+	argv = append(append(argv, o.flags()...), o.image)
+	return append(argv, o.boxed()...)
+}
+
+// launcher makes the command line of a server in a container. Its stdout says ready once that runs.
+type launcher struct {
+	name string
+	argv func(t *testing.T, o order) []string
+}
+
+var launchers = []launcher{
+	{"i", func(t *testing.T, o order) []string { return o.dockerRun(t, "-i", "--rm") }},
+	{"it", func(t *testing.T, o order) []string {
+		return append([]string{fixture, "pty", "--"}, o.dockerRun(t, "-it", "--rm")...)
+	}},
+	{"d", runDetached},
+	{"init", func(t *testing.T, o order) []string { return o.dockerRun(t, "-i", "--rm", "--init") }},
+	{"exec", executed},
+	{"npm", throughNPM},
+	{"compose-run", func(t *testing.T, o order) []string { return composeRun(t, o, "docker-compose") }},
+	{"compose-up", func(t *testing.T, o order) []string { return composeUp(t, o, "docker-compose") }},
+	{"compose2-run", func(t *testing.T, o order) []string { return composeRun(t, o, "docker-compose-v2") }},
+	{"compose2-up", func(t *testing.T, o order) []string { return composeUp(t, o, "docker-compose-v2") }},
+	{"python", python},
+	{"dockerode", func(t *testing.T, o order) []string { return dockerode(t, o, "plain") }},
+	{"dockerode-hijack", func(t *testing.T, o order) []string { return dockerode(t, o, "hijack") }},
+}
+
+func launch(name string) launcher {
+	for _, l := range launchers {
+		if l.name == name {
+			return l
+		}
+	}
+	panic("no launcher " + name)
+}
+
+// before runs a command line and then executes another, which keeps the session's streams.
+func before(first, then []string) []string {
+	return []string{"/bin/sh", "-c", quote(first) + " >/dev/null </dev/null && exec " + quote(then)}
+}
+
+func quote(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+// runDetached leaves a container behind on purpose and serves on the host.
+func runDetached(t *testing.T, o order) []string {
+	return before(o.dockerRun(t, "-d", "-i"), node(o.dir, "serve,ignore-eof"))
+}
+
+// executed serves by docker exec in a container of its own, whose first process does nothing.
+func executed(t *testing.T, o order) []string {
+	first := o
+	first.words = []string{"ignore-eof"}
+	first.with = append(first.with, "--name", o.mark)
+	then := append([]string{lookPath(t, "docker"), "exec", "-i", o.mark, "/fixture"}, o.boxed()...)
+	return before(first.dockerRun(t, "-d", "-i"), then)
+}
+
+// throughNPM is what a user writes into a gateway's configuration: npm exec, a shell below it, the client below that.
+func throughNPM(t *testing.T, o order) []string {
+	return []string{lookPath(t, "npm"), "exec", "--offline", "-c", quote(o.dockerRun(t, "-i", "--rm"))}
+}
+
+// compose writes a project with as many services as asked for, which share a network.
+func compose(t *testing.T, o order, program string, services int, network string) []string {
+	t.Helper()
+	command, err := json.Marshal(o.boxed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: '2.4'\nservices:\n")
+	for i := range services {
+		fmt.Fprintf(&b, "  s%d:\n    image: %s\n    command: %s\n    stdin_open: true\n    labels: {%s: %s}\n",
+			i, o.image, command, markLabel, o.mark)
+		if network == "none" {
+			fmt.Fprintf(&b, "    network_mode: none\n")
+		}
+	}
+	if network != "none" {
+		fmt.Fprintf(&b, "networks: {default: {internal: true, labels: {%s: %s}}}\n", markLabel, o.mark)
+	}
+	file := filepath.Join(o.dir, "compose.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return []string{lookPath(t, program), "-f", file, "-p", o.mark}
+}
+
+func composeRun(t *testing.T, o order, program string) []string {
+	t.Helper()
+	return append(compose(t, o, program, 1, "none"), "run", "-T", "--rm", "s0")
+}
+
+// composeUp has two containers on a network of the project's own.
+func composeUp(t *testing.T, o order, program string) []string {
+	t.Helper()
+	network := "own"
+	if o.e.kind == "podman" {
+		network = "none"
+	}
+	return before(append(compose(t, o, program, 2, network), "up", "-d"), node(o.dir, "serve,ignore-eof"))
+}
+
+func python(t *testing.T, o order) []string {
+	t.Helper()
+	program := lookPath(t, "python3")
+	// Not with a path below /usr/local, which another version may have in front.
+	if exec.Command("/usr/bin/python3", "-c", "import docker").Run() == nil {
+		program = "/usr/bin/python3"
+	}
+	need(t, exec.Command(program, "-c", "import docker").Run() == nil, "the Docker SDK for Python")
+	return append([]string{program, absolute(t, "testdata/launch.py"), o.image, o.label()}, o.boxed()...)
+}
+
+func dockerode(t *testing.T, o order, how string) []string {
+	t.Helper()
+	_, err := os.Stat("npm/node_modules/dockerode")
+	need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	return append([]string{lookPath(t, "node"), absolute(t, "npm/dockerode.mjs"), how, o.image, o.label()}, o.boxed()...)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	full, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return full
+}
+
+func lookPath(t *testing.T, command string) string {
+	t.Helper()
+	path, err := exec.LookPath(command)
+	need(t, err == nil, command)
+	return path
+}
