@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,18 +169,27 @@ func (e *engine) dial() (net.Conn, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 	}
-	return e.endpoint.Dial(dialTimeout, nil, func(pid int) {
-		if st, err := e.reader.Stat(pid); err == nil {
-			e.helpers = append(e.helpers, st.ID)
-		}
-	})
+	return e.endpoint.Dial(dialTimeout, nil, e.addHelper)
+}
+
+// addHelper remembers a helper, and forgets those of whose sessions nobody is left.
+func (e *engine) addHelper(pid int) {
+	all, err := e.reader.Descendants(os.Getpid())
+	if err == nil {
+		e.helpers = slices.DeleteFunc(e.helpers, func(id proc.ID) bool {
+			return !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == id.PID })
+		})
+	}
+	if st, err := e.reader.Stat(pid); err == nil {
+		e.helpers = append(slices.Clip(e.helpers), st.ID)
+	}
 }
 
 // running are the helpers, which are no members of the session.
 func (e *engine) running() []proc.ID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.helpers
+	return slices.Clone(e.helpers)
 }
 
 // note writes down what the session does to the engine. Without a journal it is still known here.
@@ -273,6 +283,20 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 	return removal{ended, err}
 }
 
+// endHelpers ends our helpers and what they have started. They would end by themselves, as nobody holds their
+// connections any more, but not before us.
+func (s *supervisor) endHelpers() {
+	if len(s.engine.running()) == 0 {
+		return
+	}
+	all, _ := s.reader.Descendants(os.Getpid()) // what cannot be listed ends by itself
+	for _, p := range all {
+		if slices.ContainsFunc(s.engine.running(), func(id proc.ID) bool { return id.PID == p.Session && p.Start >= id.Start }) {
+			_ = s.reader.Signal(p.ID, unix.SIGKILL)
+		}
+	}
+}
+
 // closeEngine waits for the removal, which is bounded, and closes the proxy.
 func (s *supervisor) closeEngine() removal {
 	e := s.engine
@@ -287,9 +311,7 @@ func (s *supervisor) closeEngine() removal {
 	if e.listener >= 0 {
 		_ = unix.Close(e.listener)
 	}
-	for _, id := range e.running() {
-		_ = s.reader.Signal(id, unix.SIGKILL)
-	}
+	s.endHelpers()
 	if err := session.RemoveSocket(e.socket, s.hand.ID); err != nil {
 		r.err = errors.Join(r.err, err)
 	}

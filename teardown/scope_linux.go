@@ -29,7 +29,8 @@ type Scope struct {
 	// foreign children.
 	Server int
 	Mark   string
-	// Helpers lists processes that Root itself has started to do its work; they are no members. It may be nil.
+	// Helpers lists processes that Root itself has started to do its work, each the leader of a session. Neither they nor
+	// anybody in their sessions is a member. It may be nil.
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
@@ -50,10 +51,10 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, lerr := s.addLeaf(found)
 	below, foreign := map[int]bool{}, map[int]bool{}
 	// Asked after the table was read: whoever is in it is known by then.
-	helpers := s.helpers()
+	helpers := s.helpers(found)
 	for _, p := range found {
 		switch {
-		case foreign[p.PPID] || slices.Contains(helpers, p.ID) || s.isForeign(p):
+		case foreign[p.PPID] || helpers[p.Session] || s.isForeign(p):
 			foreign[p.PID] = true
 			s.setForeign(p.ID)
 		case p.Dead():
@@ -68,11 +69,19 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	return members, kept, errors.Join(err, lerr)
 }
 
-func (s *Scope) helpers() []proc.ID {
+// helpers are the sessions of Root's helpers. The kernel gives a session's number to nobody else while anybody is in it
+// (pid_namespaces(7) apart), so what a helper started is known by it, also when the helper is gone. A number that a new
+// process leads is not a helper's any more.
+func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	if s.Helpers == nil {
 		return nil
 	}
-	return s.Helpers()
+	sessions := map[int]bool{}
+	for _, id := range s.Helpers() {
+		reused := func(p proc.Stat) bool { return p.PID == id.PID && p.Start != id.Start }
+		sessions[id.PID] = !slices.ContainsFunc(found, reused)
+	}
+	return sessions
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:

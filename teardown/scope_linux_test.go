@@ -200,3 +200,22 @@ func TestMembersOfLeaf(t *testing.T) {
 	s.Root = inside.pids[0]
 	s.expect(t, "the root inside", nil, nil)
 }
+
+// A helper of ours is no member, nor is what it has started, also when the helper has ended before anybody looked. Its
+// number is worth nothing once another process has it.
+func TestHelpersAreNoMembers(t *testing.T) {
+	s := own(t)
+	k := start(t, "daemon", 1)
+	awaitExit(t, k.pid)
+	var r proc.Reader
+	st, err := r.Stat(k.pids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, "control: nobody's helper", k.pids, nil)
+	gone := proc.ID{PID: st.Session, Start: st.Start}
+	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
+	s.expect(t, "what a helper that has ended left", nil, nil)
+	gone.Start++
+	s.expect(t, "the number belongs to another one now", k.pids, nil)
+}
