@@ -39,7 +39,7 @@ build:
 
 # -vet=off: check does it, once.
 test: build
-	$(GO) test -vet=off -tags $(TAGS) -timeout 12m ./...
+	$(GO) test -vet=off -tags $(TAGS) -timeout 40m ./...
 
 check: lint race fuzz size
 

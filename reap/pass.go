@@ -55,9 +55,22 @@ func Pass(o Options) (Report, error) {
 		r.Findings[i].describe(h)
 	}
 	if o.Kill {
+		tidySockets(o.Runtime, warn)
 		err = End(r.Findings, o.Unwrapped, o.Grace)
 	}
 	return r, err
+}
+
+// tidySockets removes what killed supervisors left that could keep no record.
+func tidySockets(runtime string, warn func(error)) {
+	for _, place := range session.Dirs(os.Getuid(), runtime) {
+		if place.Owner != os.Getuid() {
+			continue
+		}
+		if err := session.RemoveDeadSockets(place.Dir); err != nil {
+			warn(err)
+		}
+	}
 }
 
 // onlyPass keeps two passes of one user from overlapping.

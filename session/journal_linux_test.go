@@ -160,3 +160,39 @@ func TestOnlyASessionsSocketIsRemoved(t *testing.T) {
 		}
 	}
 }
+
+// A socket without a listener goes, one that is listened on stays, and so does one whose session has a lock.
+func TestOnlyDeadSocketsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	const living, locked, young = "00000000000000aa", "00000000000000bb", "00000000000000cc"
+	fds := map[string]int{}
+	for _, id := range []string{journalled, living, locked, young} {
+		fd, path, err := Listen(dir, id, os.Getuid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old := time.Now().Add(-time.Hour); id != young {
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fds[id] = fd
+	}
+	lease, err := Take(dir, locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	unix.Close(fds[journalled])
+	unix.Close(fds[locked])
+	unix.Close(fds[young])
+	defer unix.Close(fds[living])
+	if err := RemoveDeadSockets(dir); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{journalled: false, living: true, locked: true, young: true} {
+		if _, err := os.Lstat(dir + "/" + id + ".sock"); (err == nil) != want {
+			t.Errorf("%s: there %v, want %v", id, err == nil, want)
+		}
+	}
+}

@@ -29,6 +29,9 @@ func Listen(dir, id string, uid int) (fd int, path string, err error) {
 	return fd, path, nil
 }
 
+// FallbackSocket is where Listen makes the socket if it cannot make it in the session's directory.
+func FallbackSocket(id string, uid int) string { return fallback(uid) + "/" + id + socketSuffix }
+
 func listenIn(dir, id string) (int, string, error) {
 	path := dir + "/" + id + socketSuffix
 	if len(path) > maxSocket {

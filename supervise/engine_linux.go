@@ -149,7 +149,10 @@ func (s *supervisor) findEngine(dir string) *engine {
 		return nil
 	}
 	e := s.newEngine(at)
-	e.socket = s.record.Socket
+	if e.socket = s.record.Socket; e.socket == "" {
+		// Where no record could be written, it is likely to be there.
+		e.socket = session.FallbackSocket(s.hand.ID, os.Getuid())
+	}
 	if dir == "" {
 		// Nothing could be written down: the labels must do.
 		return e
