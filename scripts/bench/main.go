@@ -57,6 +57,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == crowdArg {
 		os.Exit(crowd(os.Args[2:]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == engineArg {
+		os.Exit(playEngine(os.Args[2]))
+	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -138,6 +141,8 @@ func sections() []section {
 		{"idle", measureIdle},
 		{"kill", measureKill},
 		{"reap", measureReap},
+		{"containers", measureContainers},
+		{"engine", measureEngine},
 	}
 }
 

@@ -1,0 +1,720 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clientOf is a route without a docker command: what is sent is written here, byte for byte.
+func clientOf(t *testing.T, host string) route {
+	return route{t: t, name: "route1", host: host}
+}
+
+// end closes the session's stdin and expects that nothing of it is left.
+func (s *session) end() {
+	s.t.Helper()
+	s.closeStdin()
+	wantExit(s.t, s.wait(), "exit 0")
+	s.gone()
+}
+
+// endLeaving ends a session that cannot know what became of its containers: it says so, and its record stays for reap.
+func (s *session) endLeaving() {
+	s.t.Helper()
+	s.closeStdin()
+	wantExit(s.t, s.wait(), "exit 0")
+	s.waitDead()
+	if !s.warned("containers may be left") {
+		s.t.Error("nobody says that containers may be left")
+	}
+	if len(s.records()) != 1 {
+		s.t.Errorf("records: %v, want one for reap", s.records())
+	}
+}
+
+// warned tells whether the log of a session that has ended has a warning, or worse, with these words.
+func (s *session) warned(words string) bool {
+	s.t.Helper()
+	for line := range bytes.Lines(readFile(s.t, s.log)) {
+		var e struct{ Level string }
+		s.ok(json.Unmarshal(line, &e))
+		if (e.Level == "warn" || e.Level == "error") && bytes.Contains(line, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// badCreate is a create that cannot be labelled for certain.
+type badCreate struct {
+	name, message string
+}
+
+func badCreates() []badCreate {
+	const path = "/v1.41/containers/create"
+	var all []badCreate
+	for _, b := range []badCreate{
+		{"half an object", `{"Image":"a"`}, {"an array", `[{"Image":"a"}]`}, {"a string", `"Image"`}, {"nothing but space", " \r\n"}, {"null", "null"},
+		{"two objects", `{"Image":"a"}{"Image":"b"}`}, {"rubbish after it", `{"Image":"a"} x`}, {"comma at the end", `{"Image":"a",}`},
+		{"labels are a number", `{"Image":"a","Labels":7}`}, {"labels are a list", `{"labels":["a"]}`}, {"second labels are a string", `{"Labels":{},"LABELS":"x"}`},
+		{"single quotes", `{'Image':'a'}`}, {"no text", "\xff\xfe\x00"}, {"too deep", `{"a":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + "}"},
+		{"10 MiB and no end", `{"Image":"` + strings.Repeat("a", 10*mib)},
+	} {
+		all = append(all, badCreate{b.name, lastMessage("POST", path, b.message)})
+	}
+	good := `{"Image":"a"}`
+	return append(all,
+		badCreate{"no body", lastMessage("POST", path, "")},
+		badCreate{"compressed", lastMessage("POST", path, good, "Content-Encoding: gzip")},
+		badCreate{"65 MiB", lastMessage("POST", path, "", fmt.Sprint("Content-Length: ", 65*mib)) + good},
+		badCreate{"no chunks", lastMessage("POST", path, "", "Transfer-Encoding: chunked") + good + "\r\n\r\n"},
+		badCreate{"a chunk that lies", lastMessage("POST", path, "", "Transfer-Encoding: chunked") + "3\r\n" + good + "\r\n0\r\n\r\n"},
+		badCreate{"two lengths", lastMessage("POST", path, "", "Content-Length: 13", "Content-Length: 2") + good},
+		badCreate{"odd length", lastMessage("POST", path, "", "Content-Length: +13") + good},
+		badCreate{"odd coding", lastMessage("POST", path, "", "Transfer-Encoding: gzip, chunked") + chunked(good)},
+	)
+}
+
+// What cannot be labelled for certain is refused, and the engine never hears of it.
+func TestEngineBadCreates(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	for _, b := range badCreates() {
+		answer := clientOf(t, host).raw(b.message)
+		if !regexp.MustCompile(`(?s)^HTTP/1\.1 4\d\d .*"message":"mcp-tether: `).MatchString(answer) {
+			t.Errorf("%s: answered with %q", b.name, answer)
+		}
+		if got := f.asked("create"); len(got) > 0 {
+			t.Fatalf("%s: the engine was asked: %q", b.name, got)
+		}
+	}
+	// The control: one of them, asked directly, and a good one.
+	clientOf(t, f.host).raw(badCreates()[0].message)
+	if len(f.asked("create")) != 1 {
+		t.Error("the engine does not hear what it is asked")
+	}
+	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create?name=good", `{"Image":"a"}`))
+	if left := f.left(); len(left) != 1 || left[0].labels["mcp-tether.session"] != s.ids[0] {
+		t.Errorf("instead of a good one there is %+v", left)
+	}
+	s.end()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	if !s.warned("refused") {
+		t.Error("nobody says that creates were refused")
+	}
+}
+
+// A create by another spelling, which the engine may or may not take for one, makes nothing that has not our label.
+func TestEngineOddSpellings(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	mark := e.mark(t)
+	body := fmt.Sprintf(`{"Image":%q,"Cmd":["boxed"],"Labels":{%q:%q},"HostConfig":{"NetworkMode":"none"}}`, e.image(t), markLabel, mark)
+	direct := 0
+	for _, path := range []string{
+		"/containers/create", "/v1.41/containers/create", "/v1.24/containers/create", "//containers/create", "/v1.41//containers/create", "/v1.41/containers/create/",
+		"/v1.41/containers/%63reate", "/v1.41/%63ontainers/create", "/v1.41/containers%2Fcreate", "/%761.41/containers/create", "/./containers/create",
+		"/x/../containers/create", "/v1.41/containers/./create", "http://docker/v1.41/containers/create", "http://docker//containers/create", "unix:/containers/create",
+		"/V1.41/containers/create", "/v1.41/CONTAINERS/create", "/v1.41/containers/create;x=1", "/v1.41/containers/create?", "/v1.41/containers/create?name=", "/v1/containers/create",
+		"/v01.41/containers/create", "/v1.041/containers/create", "/v1.41.0/containers/create", "/v.1.41/containers/create", "/v1.41/containers/create#x", "/v1.41/containers/create%00",
+		"/v1.41/containers/create%20", "containers/create", "/v1.41/containers/create?%zz",
+	} {
+		for _, method := range []string{"POST", "post", "PUT"} {
+			for _, text := range []string{
+				lastMessage(method, path, body, "Content-Type: application/json"),
+				lastMessage(method, path, "", "Content-Type: application/json", "Transfer-Encoding: chunked") + chunked(body),
+				lastMessage(method, path, "", "content-type: application/json", fmt.Sprint("CONTENT-LENGTH:", len(body))) + body,
+				lastMessage(method, path, "", "Content-Type: application/json", "Content-Length: 5", "Transfer-Encoding: chunked") + chunked(body),
+			} {
+				clientOf(t, e.host).raw(text)
+				made := e.marked(t, mark)
+				direct += len(made)
+				e.remove(t, made...)
+				answer := clientOf(t, host).raw(text)
+				now := e.marked(t, mark)
+				for _, b := range now {
+					if b.Labels["mcp-tether.session"] != s.ids[0] {
+						t.Errorf("%s %s made a container without our label: %v", method, path, b.Labels)
+					}
+				}
+				if len(now) != len(made) && !strings.Contains(answer, "mcp-tether: ") {
+					t.Errorf("%s %s makes %d containers, and %d through the proxy: %s", method, path, len(made), len(now), answer)
+				}
+				e.remove(t, now...)
+			}
+		}
+	}
+	if direct < 10 {
+		t.Errorf("only %d of the spellings make a container at all", direct)
+	}
+	s.end()
+}
+
+// Labels in any form that Go's decoder takes: the container has what it would have without us, and ours.
+func TestEngineOddLabels(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, labels := range []string{
+		`"Labels":null`, `"Labels":{}`, `"labels":{"a":"1"}`, `"Labels":{"a":"1"},"labels":{"b":"2"},"LABELS":{"a":"3"}`, `"Labels":{"a":"1","a":"2"}`,
+		`"Labels":{"a":"1"},"Labels":null`, `"Labels":null,"lABELS":{"a":"1"}`, `"\u004cabels":{"a":"1"}`, "\"Label\u017f\":{\"a\":\"1\"}", `"Label\u017f":{"a":"1"},"Labels":{"b":"1"}`,
+		`"Labels":{"mcp-tether.session":"","mcp-tether":"x"}`, `"Labels":{"a":null}`, `"Labels":{"\u0000":"\ud800","ä":"</script>\u2028"}`, "\"Labels\" : \n{\t\"a\" :\r\n\"1\"\n}",
+		`"Labels":{"long":"` + strings.Repeat("x", mib) + `"}`, `"Labelss":{"a":"1"},"Label":{"b":"2"}`, `"Config":{"Labels":{"a":"1"}}`,
+	} {
+		mark := e.mark(t)
+		body := fmt.Sprintf(`{%s,"Image":%q,"lAbels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, labels, e.image(t), markLabel, mark)
+		var got [2]string
+		for i, h := range []string{e.host, host} {
+			answer := clientOf(t, h).raw(lastMessage("POST", "/v1.41/containers/create", body, "Content-Type: application/json"))
+			made := e.marked(t, mark)
+			if len(made) != 1 {
+				t.Fatalf("%.100s: %d containers were made: %s", labels, len(made), answer)
+			}
+			if i == 1 && made[0].Labels["mcp-tether.session"] != s.ids[0] {
+				t.Errorf("%.100s: not labelled: %v", labels, made[0].Labels)
+			}
+			for name := range made[0].Labels {
+				if strings.HasPrefix(name, "mcp-tether.") {
+					delete(made[0].Labels, name)
+				}
+			}
+			text, err := json.Marshal(made[0].Labels)
+			got[i] = fmt.Sprint(string(text), err)
+			e.remove(t, made...)
+		}
+		if got[0] != got[1] {
+			t.Errorf("%.100s: the container has %.500s, and through the proxy %.500s", labels, got[0], got[1])
+		}
+	}
+	s.end()
+}
+
+// Ten mebibytes arrive whole, in one piece or in chunks.
+func TestEngineLongCreate(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	value := strings.Repeat("0123456789abcdef", 10*mib/16)
+	for i, h := range []string{e.host, host, host} {
+		mark := e.mark(t)
+		body := fmt.Sprintf(`{"Env":["A=%s"],"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, value, e.image(t), markLabel, mark)
+		text := lastMessage("POST", "/v1.41/containers/create", body, "Content-Type: application/json")
+		if i == 2 {
+			text = lastMessage("POST", "/v1.41/containers/create", "", "Content-Type: application/json", "Transfer-Encoding: chunked") + chunked(body)
+		}
+		answer := clientOf(t, h).raw(text)
+		made := e.marked(t, mark)
+		if len(made) != 1 {
+			t.Fatalf("way %d: %d containers: %.500s", i, len(made), answer)
+		}
+		var seen struct{ Config struct{ Env []string } }
+		e.do(t, http.MethodGet, "/containers/"+made[0].ID+"/json", nil, &seen)
+		if len(seen.Config.Env) == 0 || seen.Config.Env[0] != "A="+value {
+			t.Errorf("way %d: the value is another one", i)
+		}
+		e.remove(t, made...)
+	}
+	s.end()
+}
+
+// A client that goes away, at every point of a create, leaves no container behind, and breaks nothing for the others.
+func TestEngineClientHangsUp(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	mark, bare := e.mark(t), e.mark(t)
+	create := func(mark string) string {
+		body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, e.image(t), markLabel, mark)
+		return message("POST", "/v1.41/containers/create", body, "Content-Type: application/json")
+	}
+	text := create(mark)
+	var all sync.WaitGroup
+	for cut := 1; cut <= len(text)+10; cut += 7 {
+		c, reset := dialEngine(t, host), cut%2 == 0
+		all.Go(func() {
+			_, _ = io.WriteString(c, text[:min(cut, len(text))])
+			if reset {
+				_ = c.CloseWrite()
+			}
+			_ = c.Close()
+		})
+	}
+	all.Wait()
+	// The control: without us, what was asked for in full is there.
+	c := dialEngine(t, e.host)
+	_, _ = io.WriteString(c, create(bare))
+	_ = c.Close()
+	e.awaitCreated(t, bare)
+	if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.HasSuffix(got, "OK") {
+		t.Errorf("the next client is told %q", got)
+	}
+	s.end()
+	if left := e.marked(t, mark); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// awaitCreated returns when there is a container with the label, in any state.
+func (e *engine) awaitCreated(t *testing.T, mark string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); len(e.marked(t, mark)) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no container")
+		}
+	}
+}
+
+// lostEngine is a DOCKER_HOST behind which is no engine.
+type lostEngine struct {
+	name, host string
+	env        []string
+	// What a client reads, and what the log says, in part. Where a client reads nothing, the server's DOCKER_HOST is as it was.
+	client, log string
+}
+
+// The server starts whatever its engine is, its client learns what is wrong, and the log says what is lost.
+func TestEngineIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, dead := listenUnix(t)
+	l.SetUnlinkOnClose(false)
+	_ = l.Close()
+	const cannot, not = "cannot reach the container engine", "containers will not end with this session"
+	for _, c := range []lostEngine{
+		{name: "no socket", host: "unix://" + dir + "/none", client: cannot, log: cannot},
+		{name: "a dead socket", host: dead, client: cannot, log: cannot},
+		{name: "a file", host: "unix://" + file, client: cannot, log: cannot},
+		{name: "tcp, nobody listens", host: "tcp://127.0.0.1:1", client: cannot, log: cannot},
+		{name: "ssh, nobody listens", host: "ssh://nobody@127.0.0.1:1", client: cannot, log: cannot},
+		{name: "tcp without a client", host: "tcp://127.0.0.1:1", env: []string{"PATH=/nonexistent"}, log: not},
+		{name: "no such scheme", host: "gopher://127.0.0.1", log: not},
+		{name: "rubbish", host: "\x01 %%%", client: cannot, log: cannot},
+		{name: "no such context", env: []string{"DOCKER_CONTEXT=nonsense"}, log: not},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			testLostEngine(t, c)
+		})
+	}
+}
+
+func testLostEngine(t *testing.T, c lostEngine) {
+	s, host := proxied(t, setup{env: append([]string{"DOCKER_HOST=" + c.host}, c.env...)})
+	if c.client == "" {
+		if host != c.host {
+			t.Errorf("the server has DOCKER_HOST=%s", host)
+		}
+	} else if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.Contains(got, c.client) {
+		t.Errorf("its client is told %q", got)
+	}
+	if got := s.ask(`{"id":1,"method":"ping"}`); !strings.Contains(got, "ping") {
+		t.Errorf("the server says %q", got)
+	}
+	s.end()
+	if !s.warned(c.log) {
+		t.Errorf("nothing in the log about %q", c.log)
+	}
+}
+
+// An engine that goes away takes nothing with it but its containers, and those are not forgotten.
+func TestEngineDies(t *testing.T) {
+	for _, name := range []string{"unix", "tcp"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, nil)
+			env := []string{"DOCKER_HOST=" + f.host}
+			if name == "tcp" {
+				env = overTCP(t, &engine{sock: strings.TrimPrefix(f.host, "unix://")}, "")
+			}
+			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: env})
+			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+			waiting := dialEngine(t, host)
+			_, _ = io.WriteString(waiting, message("GET", "/_ping", ""))
+			in := newLines(waiting)
+			if got := in.answer("GET"); !strings.HasSuffix(got, "OK") {
+				t.Fatalf("answered with %q", got)
+			}
+			f.die()
+			if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
+				t.Errorf("a client of the dead engine reads %q, %v", rest, err)
+			}
+			got := clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
+			if name == "unix" && !strings.Contains(got, "cannot reach the container engine") {
+				t.Errorf("the next one is told %q", got)
+			}
+			s.endLeaving()
+		})
+	}
+}
+
+// An engine that was started again is the session's engine as before.
+func TestEngineComesBack(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+	f.die()
+	path := strings.TrimPrefix(f.host, "unix://")
+	_ = os.Remove(path)
+	l, err := net.Listen("unix", path)
+	s.ok(err)
+	again := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
+	go func() { _ = again.Serve(l) }()
+	t.Cleanup(func() { _ = again.Close() })
+	if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.HasSuffix(got, "OK") {
+		t.Errorf("answered with %q", got)
+	}
+	s.end()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+// A create that the engine takes its time for. It is waited for, but not for ever; what comes in time is removed.
+func TestEngineIsSlow(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		t.Run(fmt.Sprint("answers ", answers), func(t *testing.T) {
+			t.Parallel()
+			asked, release := make(chan struct{}), make(chan struct{})
+			f := newFake(t, func(_ http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/containers/create") {
+					close(asked)
+					<-release
+				}
+				return false
+			})
+			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: []string{"DOCKER_HOST=" + f.host}})
+			c := dialEngine(t, host)
+			_, _ = io.WriteString(c, message("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+			<-asked
+			if !answers {
+				t.Cleanup(func() { close(release) })
+				s.endLeaving()
+				return
+			}
+			s.closeStdin()
+			// The gate is shut when another create is refused.
+			refused := func() string {
+				return clientOf(t, host).raw(lastMessage("POST", "/v1.41/networks/create", `{"Name":"a"}`))
+			}
+			for !strings.HasPrefix(refused(), "HTTP/1.1 503 ") {
+				continue
+			}
+			close(release)
+			wantExit(t, s.wait(), "exit 0")
+			s.gone()
+			if left := f.left(); len(left) > 0 || len(f.asked("DELETE")) == 0 {
+				t.Errorf("left: %+v, asked: %v", left, f.asked(""))
+			}
+		})
+	}
+}
+
+// An engine that hears and says nothing holds up its client only.
+func TestEngineSaysNothing(t *testing.T) {
+	hold := make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	for _, path := range []string{"", "GET /_ping", "POST /v1.41/containers/create"} {
+		t.Run(path, func(t *testing.T) {
+			heard := make(chan struct{}, 99)
+			silent := rudeEngine(t, func(*net.UnixConn, string) { heard <- struct{}{}; <-hold })
+			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: []string{"DOCKER_HOST=" + silent}})
+			if path == "" {
+				s.end()
+				return
+			}
+			method, path, _ := strings.Cut(path, " ")
+			c := dialEngine(t, host)
+			_, _ = io.WriteString(c, message(method, path, `{"Image":"a"}`))
+			<-heard
+			if method == "POST" {
+				s.endLeaving()
+			} else {
+				s.end()
+			}
+		})
+	}
+}
+
+// rubbish is what an engine may say that is no answer.
+type rubbish struct {
+	name, says string
+	// settled says that a create so answered makes nothing, or something whose id is known.
+	settled bool
+}
+
+func allRubbish() []rubbish {
+	return []rubbish{
+		{name: "nothing"},
+		{name: "noise", says: "\x00\xff\xfe rubbish \r\n\r\n and more"},
+		{name: "no end of line", says: strings.Repeat("x", 3*mib)},
+		{name: "long head", says: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 3*mib) + "\r\n\r\n"},
+		{name: "cut head", says: "HTTP/1.1 201 Created\r\nContent-Le"},
+		{name: "cut body", says: "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{\"Id\":\"" + strings.Repeat("a", 64)},
+		{name: "huge length", says: "HTTP/1.1 201 Created\r\nContent-Length: 99999999999999999999999\r\n\r\n{}"},
+		{name: "negative length", says: "HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}"},
+		{name: "not JSON", says: "HTTP/1.1 201 Created\r\nContent-Length: 7\r\nConnection: close\r\n\r\nrubbish"},
+		{name: "no id", says: "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"},
+		{name: "bad chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"},
+		{name: "huge chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}"},
+		{name: "another protocol", says: "HTTP/1.1 101 Switching\r\nUpgrade: tcp\r\n\r\nstream"},
+		{name: "only interim", says: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"},
+		{name: "refused", says: "HTTP/1.1 500 No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n", settled: true},
+		{name: "two answers", says: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", settled: true},
+		{name: "the way out", says: "HTTP/1.1 201 Created\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{\"Id\":\"../../../networks/x?force=1#aaaa\"}", settled: false},
+	}
+}
+
+// What an engine says reaches its client as it is. A session whose create was so answered ends in time, and says that it
+// does not know.
+func TestEngineAnswersRubbish(t *testing.T) {
+	for _, what := range allRubbish() {
+		t.Run(what.name, func(t *testing.T) {
+			t.Parallel()
+			f := rudeEngine(t, func(c *net.UnixConn, _ string) {
+				_, _ = io.WriteString(c, what.says)
+				_ = c.CloseWrite()
+				_, _ = io.Copy(io.Discard, c)
+			})
+			s, host := proxied(t, setup{flags: []string{"--kill-timeout=500ms"}, env: []string{"DOCKER_HOST=" + f}})
+			for _, text := range []string{lastMessage("GET", "/_ping", ""), lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`)} {
+				wantSame(t, clientOf(t, f).raw(text), clientOf(t, host).raw(text))
+			}
+			if what.settled {
+				s.end()
+			} else {
+				s.endLeaving()
+			}
+		})
+	}
+}
+
+// Two hundred clients at once, each of which asks twice, and none of which goes before all have their answer.
+func TestEngineManyClients(t *testing.T) {
+	const many = 200
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
+	before := openFDs(t, s.supervisor())
+	wrong := make(chan string, 2*many)
+	var first, all sync.WaitGroup
+	first.Add(many)
+	for range many {
+		c := dialEngine(t, host)
+		all.Go(func() {
+			in := newLines(c)
+			for i := range 2 {
+				_, _ = io.WriteString(c, message("GET", "/_ping", ""))
+				if got := in.answer("GET"); !strings.HasSuffix(got, "\r\n\r\nOK") {
+					wrong <- got
+				}
+				if i == 0 {
+					first.Done()
+					first.Wait()
+				}
+			}
+			_ = c.Close()
+		})
+	}
+	all.Wait()
+	close(wrong)
+	for got := range wrong {
+		t.Errorf("answered with %q", got)
+	}
+	for deadline := time.Now().Add(patience); openFDs(t, s.supervisor()) > before+2; s.ask(`{"id":1,"method":"ping"}`) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d files are open, %d before", openFDs(t, s.supervisor()), before)
+		}
+	}
+	s.end()
+}
+
+// More clients than the wrapper may have files. Those that get in are served or told why not, the others when there is
+// room.
+func TestEngineTooManyClients(t *testing.T) {
+	e := engineFor(t)
+	s := startGateway(t).newSession()
+	argv := s.wrap(quick(), node(s.dir, "serve")...)
+	shell := append([]string{"/bin/sh", "-c", `ulimit -n 64 && exec "$@"`, "sh"}, argv...)
+	s.spawn(setup{bare: true, env: []string{"DOCKER_HOST=" + e.host}}, shell...)
+	s.waitReady()
+	host := s.environment("DOCKER_HOST")
+	var all []*net.UnixConn
+	for range 100 {
+		c := dialEngine(t, host)
+		_, _ = io.WriteString(c, message("GET", "/_ping", ""))
+		all = append(all, c)
+	}
+	for _, c := range all[:20] {
+		if got := newLines(c).answer("GET"); !strings.HasSuffix(got, "OK") && !strings.Contains(got, "mcp-tether: ") {
+			t.Errorf("one is told %q", got)
+		}
+	}
+	for _, c := range all {
+		_ = c.Close()
+	}
+	if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.HasSuffix(got, "OK") {
+		t.Errorf("the last is told %q", got)
+	}
+	s.end()
+	if !s.warned("too many open files") {
+		t.Error("nobody says that files were short")
+	}
+}
+
+// oddPlace is a runtime directory in which no socket can be.
+type oddPlace struct {
+	name string
+	long bool
+	step string // of the fixture's verb world, on the runtime directory
+}
+
+// Where the session's own directory cannot have the socket, it is elsewhere: as private, and gone with the session.
+func TestEngineSocketElsewhere(t *testing.T) {
+	for _, place := range []oddPlace{{name: "too long", long: true}, {name: "read-only", step: "readonly"}, {name: "no inodes", step: "noinodes"}} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/supervisor killed %v", place.name, lost), func(t *testing.T) {
+				t.Parallel()
+				testOddPlace(t, place, lost)
+			})
+		}
+	}
+}
+
+func testOddPlace(t *testing.T, place oddPlace, lost bool) {
+	e := engineFor(t)
+	s := startGateway(t).newSession()
+	if place.long {
+		s.runtime = filepath.Join(s.runtime, strings.Repeat("long", 30))
+		s.ok(os.Mkdir(s.runtime, 0o700))
+	}
+	argv := s.wrap(quick(), node(s.dir, "serve")...)
+	if place.step != "" {
+		needWorld(t)
+		argv = inWorld(argv, place.step+"="+s.runtime)
+	}
+	s.spawn(setup{bare: true, env: []string{"DOCKER_HOST=" + e.host}}, argv...)
+	s.waitReady()
+	host := s.environment("DOCKER_HOST")
+	path := strings.TrimPrefix(host, "unix://")
+	if strings.HasPrefix(path, s.runtime) || len(path) > 107 {
+		t.Fatalf("the server has DOCKER_HOST=%s", host)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+	s.wantPrivate(path)
+	mark := e.mark(t)
+	body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, e.image(t), markLabel, mark)
+	answer := clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", body, "Content-Type: application/json"))
+	if len(e.marked(t, mark)) != 1 {
+		t.Errorf("answered with %q", answer)
+	}
+	if lost {
+		s.ok(syscall.Kill(s.below(s.pid), syscall.SIGKILL))
+		s.gone()
+	} else {
+		s.end()
+	}
+	if left := e.marked(t, mark); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Errorf("%s is left", path)
+	}
+}
+
+// wantPrivate expects a socket that only its owner can reach.
+func (s *session) wantPrivate(path string) {
+	s.t.Helper()
+	for name, want := range map[string]uint32{path: unix.S_IFSOCK | 0o600, filepath.Dir(path): unix.S_IFDIR | 0o700} {
+		var st unix.Stat_t
+		s.ok(unix.Lstat(name, &st))
+		if st.Mode != want || int(st.Uid) != os.Geteuid() {
+			s.t.Errorf("%s has mode %o of user %d", name, st.Mode, st.Uid)
+		}
+	}
+}
+
+// What makes a client speak TLS to an engine is not for a client that speaks to us.
+func TestEngineTLSVariables(t *testing.T) {
+	e := engineFor(t)
+	odd := []string{"DOCKER_TLS_VERIFY=1", "DOCKER_TLS=1", "DOCKER_CERT_PATH=/nonexistent"}
+	s, host := proxied(t, setup{env: append([]string{"DOCKER_HOST=" + e.host}, odd...)})
+	for _, name := range []string{"DOCKER_TLS_VERIFY", "DOCKER_TLS", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"} {
+		if got := s.environment(name); got != "" {
+			t.Errorf("the server has %s=%s", name, got)
+		}
+	}
+	r := route{t: t, name: "route1", host: host, cli: dockerPath(t)}
+	if got := r.docker("version"); !strings.HasPrefix(got, "exit 0\n") {
+		t.Errorf("its client says %s", got)
+	}
+	// The control: with them, it does not work.
+	cmd := r.command("version")
+	cmd.Env = append(cmd.Env, odd...)
+	if got := r.finish(cmd); strings.HasPrefix(got, "exit 0\n") {
+		t.Errorf("with all of %v it says %s", odd, got)
+	}
+	s.end()
+}
+
+// An engine behind tcp, TLS or ssh is as good as one behind a socket: scenes that use all of a connection are the same,
+// what they leave is removed, and no helper stays.
+func TestEngineElsewhere(t *testing.T) {
+	e := engineFor(t)
+	for i, cli := range dockers(t) {
+		for name, over := range map[string]func(*testing.T, *engine, string) (env []string){"tcp": overTCP, "tls": overTLS, "ssh": overSSH} {
+			if i > 0 && name != "ssh" {
+				continue // ssh is the way of which a command has the most to do
+			}
+			t.Run(name+"/"+cli.version, func(t *testing.T) {
+				t.Parallel()
+				// The command of this version goes before all others.
+				bin := t.TempDir()
+				if err := os.Symlink(cli.path, filepath.Join(bin, "docker")); err != nil {
+					t.Fatal(err)
+				}
+				testFarEngine(t, e, cli, name, append(over(t, e, bin), "PATH="+bin+":"+os.Getenv("PATH")))
+			})
+		}
+	}
+}
+
+func testFarEngine(t *testing.T, e *engine, cli dockerCLI, name string, env []string) {
+	s, host := proxied(t, setup{env: env})
+	for _, sc := range scenes() {
+		switch sc.name {
+		case "interactive", "half-close", "keep-alive":
+			r := route{t: t, name: "route1", host: e.host, cli: cli.path, image: e.image(t), scene: name + "-" + sc.name + cli.version[:2]}
+			want := sc.play(r)
+			r.name, r.host = "route2", host
+			wantSame(t, want, sc.play(r))
+		}
+	}
+	mark := e.mark(t)
+	r := route{t: t, name: "route3", host: host, cli: cli.path, image: e.image(t)}
+	r.docker(r.run([]string{"-d", "--label", markLabel + "=" + mark}, "rest")...)
+	if len(e.awaitRunning(t, mark, 1)) != 1 {
+		t.Error("it does not run")
+	}
+	s.end()
+	if left := e.marked(t, mark); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,438 @@
+//go:build linux
+
+package e2e
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// route is one way to the engine. What a client sees on one must be what it sees on any other.
+type route struct {
+	t     *testing.T
+	name  string // "route1" and so on: part of names, and not part of any word that is compared
+	host  string // as DOCKER_HOST has it
+	cli   string // the docker command
+	image string // that has the fixture
+	scene string // makes names unique
+}
+
+// tarOf is an archive of one file.
+func tarOf(t *testing.T, name string, mode int64, content []byte) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: time.Unix(1e9, 0)})
+	if _, werr := w.Write(content); err != nil || werr != nil || w.Close() != nil {
+		t.Fatal(err, werr)
+	}
+	return &b
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// cleanEnv is ours without what directs or decorates a docker client.
+func cleanEnv(t *testing.T) []string {
+	t.Helper()
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "DOCKER_") && !strings.HasPrefix(e, "CONTAINER_") {
+			env = append(env, e)
+		}
+	}
+	return append(env, "DOCKER_CONFIG="+filepath.Join(t.TempDir(), "none"))
+}
+
+func dockerPath(t *testing.T) string {
+	t.Helper()
+	all := dockers(t)
+	return all[0].path
+}
+
+// dockerCLI is one installed docker command.
+type dockerCLI struct {
+	path    string
+	version string
+}
+
+// classic tells whether the CLI speaks to the engine's own BuildKit without a plugin.
+func (d dockerCLI) classic() bool { return strings.HasPrefix(d.version, "20.") }
+
+// dockers are the docker commands in PATH, each once.
+func dockers(t *testing.T) []dockerCLI {
+	t.Helper()
+	seen := map[string]bool{}
+	var all []dockerCLI
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, "docker")
+		file, err := filepath.EvalSymlinks(path)
+		if err != nil || seen[file] {
+			continue
+		}
+		seen[file] = true
+		out, err := exec.Command(path, "--version").Output()
+		version, found := strings.CutPrefix(string(out), "Docker version ")
+		if err == nil && found {
+			version, _, _ = strings.Cut(version, ",")
+			all = append(all, dockerCLI{path, version})
+		}
+	}
+	need(t, len(all) > 0, "a docker client")
+	return all
+}
+
+// named is the name of an object of this route; in what is compared it reads as NAME.
+func (r route) named(object string) string {
+	return fmt.Sprintf("mt%d-%s-%s-%s", os.Getpid(), r.scene, object, r.name)
+}
+
+// container is a name that is free again after the test.
+func (r route) container(object string) string {
+	name := r.named(object)
+	r.t.Cleanup(func() { r.cleanUp("rm", "-f", "-v", name) })
+	return name
+}
+
+func (r route) cleanUp(args ...string) {
+	cmd := exec.Command(r.cli, args...)
+	cmd.Env = append(os.Environ(), "DOCKER_HOST="+engineFor(r.t).host)
+	_ = cmd.Run()
+}
+
+func (r route) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	r.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, r.cli, args...)
+	cmd.WaitDelay = time.Second
+	cmd.Env = append(cleanEnv(r.t), "DOCKER_HOST="+r.host, "DOCKER_BUILDKIT=0")
+	return cmd
+}
+
+// docker runs the client to its end, and returns what can be compared of it.
+func (r route) docker(args ...string) string {
+	r.t.Helper()
+	return r.fed(nil, args...)
+}
+
+// fed is docker with something on stdin.
+func (r route) fed(stdin io.Reader, args ...string) string {
+	r.t.Helper()
+	cmd := r.command(args...)
+	cmd.Stdin = stdin
+	return r.finish(cmd)
+}
+
+// finish runs a command of the client's. One that does not end is a difference like any other.
+func (r route) finish(cmd *exec.Cmd) string {
+	r.t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return "failed: " + err.Error()
+	}
+	return r.plain(fmt.Sprintf("exit %d\nstdout: %s\nstderr: %s\n", cmd.ProcessState.ExitCode(), out.String(), errs.String()))
+}
+
+// run is the beginning of a `docker run` of a tool.
+func (r route) run(flags []string, tool ...string) []string {
+	return r.on("run", flags, tool...)
+}
+
+func (r route) on(verb string, flags []string, tool ...string) []string {
+	args := append([]string{verb, "--network=none"}, flags...)
+	return append(append(args, r.image, "tool"), tool...)
+}
+
+// plain takes out what no two runs have in common.
+func (r route) plain(text string) string {
+	text = strings.ReplaceAll(text, "-"+r.name, "-ROUTE")
+	for _, rule := range plainRules {
+		text = rule.find.ReplaceAllString(text, rule.put)
+	}
+	return text
+}
+
+var plainRules = []struct {
+	find *regexp.Regexp
+	put  string
+}{
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "ID"},
+	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "ID"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
+	{regexp.MustCompile(`(?m)^Date: .*$`), "Date: TIME"},
+}
+
+// talk is a client with which the test speaks while it runs.
+type talk struct {
+	r    route
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	pipe *os.File
+	errs bytes.Buffer
+}
+
+func (r route) start(args ...string) *talk {
+	r.t.Helper()
+	k := &talk{r: r, cmd: r.command(args...)}
+	in, err := k.cmd.StdinPipe()
+	out, pipeErr := k.cmd.StdoutPipe()
+	if err != nil || pipeErr != nil {
+		r.t.Fatal(err, pipeErr)
+	}
+	k.in, k.pipe, k.out = in, out.(*os.File), bufio.NewReader(out)
+	k.cmd.Stderr = &k.errs
+	if err := k.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = k.cmd.Process.Kill(); _ = k.cmd.Wait() })
+	return k
+}
+
+func (k *talk) say(text string) string {
+	_, err := io.WriteString(k.in, text)
+	if err != nil {
+		return "failed: " + err.Error() + "\n"
+	}
+	return k.line()
+}
+
+func (k *talk) line() string {
+	_ = k.pipe.SetReadDeadline(time.Now().Add(patience))
+	line, err := k.out.ReadString('\n')
+	if err != nil {
+		return line + " failed: " + err.Error() + "\n"
+	}
+	return k.r.plain(line)
+}
+
+// end closes the client's stdin and returns the rest.
+func (k *talk) end() string {
+	_ = k.in.Close()
+	return k.rest()
+}
+
+func (k *talk) rest() string {
+	_ = k.pipe.SetReadDeadline(time.Now().Add(patience))
+	rest, err := io.ReadAll(k.out)
+	if err != nil {
+		return "failed: " + err.Error()
+	}
+	_ = k.cmd.Wait()
+	return k.r.plain(fmt.Sprintf("exit %d\nstdout: %s\nstderr: %s\n", k.cmd.ProcessState.ExitCode(), rest, k.errs.String()))
+}
+
+// dial connects to what DOCKER_HOST says.
+func (r route) dial() *net.UnixConn {
+	r.t.Helper()
+	return dialEngine(r.t, r.host)
+}
+
+func dialEngine(t *testing.T, host string) *net.UnixConn {
+	t.Helper()
+	path, found := strings.CutPrefix(host, "unix://")
+	if !found {
+		t.Fatalf("DOCKER_HOST is %q", host)
+	}
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// raw sends the bytes, and returns all that comes back until the engine closes.
+func (r route) raw(text string) string {
+	r.t.Helper()
+	c := r.dial()
+	go func() { _, _ = io.WriteString(c, text) }()
+	return r.readAll(c)
+}
+
+func (r route) readAll(c io.Reader) string {
+	all, err := io.ReadAll(c)
+	if err != nil {
+		return r.plain(string(all)) + " failed: " + err.Error()
+	}
+	return r.plain(string(all))
+}
+
+// lastMessage is the text of a request, the last one on its connection.
+func lastMessage(method, path, body string, headers ...string) string {
+	return message(method, path, body, append(headers, "Connection: close")...)
+}
+
+// message is lastMessage for a connection that goes on.
+func message(method, path, body string, headers ...string) string {
+	head := method + " " + path + " HTTP/1.1\r\nHost: docker\r\n"
+	if body != "" {
+		headers = append(headers, "Content-Length: "+strconv.Itoa(len(body)))
+	}
+	for _, h := range headers {
+		head += h + "\r\n"
+	}
+	return head + "\r\n" + body
+}
+
+// create is the request for a container of the tools' image that is only created.
+func (r route) create(name string) string {
+	body := `{"Image":"` + r.image + `","Cmd":["tool","rest"],"HostConfig":{"NetworkMode":"none"}}`
+	return lastMessage("POST", "/v1.41/containers/create?name="+name, body, "Content-Type: application/json")
+}
+
+// chunked is a body in chunks of odd sizes.
+func chunked(body string) string {
+	var b strings.Builder
+	for size := 1; len(body) > 0; size = size*3%8191 + 1 {
+		n := min(size, len(body))
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
+		body = body[n:]
+	}
+	b.WriteString("0\r\n\r\n")
+	return b.String()
+}
+
+// peakMemory is the most that a process has held, in KiB.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	status := string(readFile(t, fmt.Sprintf("/proc/%d/status", pid)))
+	_, rest, _ := strings.Cut(status, "VmHWM:")
+	return number(t, strings.Fields(rest)[0])
+}
+
+// openFDs counts the descriptors of a process.
+func openFDs(t *testing.T, pid int) int {
+	t.Helper()
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// environment asks the server for a variable.
+func (s *session) environment(name string) string {
+	s.t.Helper()
+	value, err := strconv.Unquote(answerTo(s, name))
+	s.ok(err)
+	return value
+}
+
+// proxied starts a session whose server does nothing, and returns the DOCKER_HOST that the server has.
+func proxied(t *testing.T, with setup) (*session, string) {
+	t.Helper()
+	with.flags = append(quick(), with.flags...)
+	with.env = append([]string{"DOCKER_CONFIG=" + filepath.Join(t.TempDir(), "none")}, with.env...)
+	s := begin(t, with, "serve")
+	s.waitRecord()
+	return s, s.environment("DOCKER_HOST")
+}
+
+// relayTo listens in place of the engine.
+func relayTo(t *testing.T, e *engine, relay func(client, engine *net.UnixConn)) string {
+	t.Helper()
+	l, host := listenUnix(t)
+	go func() {
+		for {
+			client, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				engine, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: e.sock, Net: "unix"})
+				if err != nil {
+					return
+				}
+				defer engine.Close()
+				relay(client, engine)
+			}()
+		}
+	}()
+	return host
+}
+
+// listenUnix listens at an address that is short enough, whatever the test's name.
+func listenUnix(t *testing.T) (*net.UnixListener, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // its directories have the test's name in them
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l, "unix://" + path
+}
+
+// lines reads answers from a connection.
+type lines struct{ *bufio.Reader }
+
+func newLines(c io.Reader) lines { return lines{bufio.NewReader(c)} }
+
+// head is the head of an answer, as it came.
+func (l lines) head() string {
+	var head strings.Builder
+	for {
+		line, err := l.ReadString('\n')
+		head.WriteString(line)
+		if err != nil || line == "\r\n" {
+			return head.String()
+		}
+	}
+}
+
+// answer is an answer with a Content-Length, or without a body.
+func (l lines) answer(method string) string {
+	head := l.head()
+	found := regexp.MustCompile(`\r\nContent-Length: (\d+)\r\n`).FindStringSubmatch(head)
+	if found == nil || method == "HEAD" {
+		return head
+	}
+	size, _ := strconv.Atoi(found[1])
+	body := make([]byte, size)
+	_, _ = io.ReadFull(l, body)
+	return head + string(body)
+}
+
+// find skips to the line that begins so.
+func (l lines) find(start string) string {
+	for {
+		line, err := l.ReadString('\n')
+		if err != nil || strings.HasPrefix(line, start) {
+			return line
+		}
+	}
+}
+
+func digest(b []byte) [sha256.Size]byte { return sha256.Sum256(b) }
