@@ -55,6 +55,7 @@ func variables() map[string]string {
 		"reap.runners":        table,
 		"reap.valueFlags":     table,
 		"session.secretWords": table,
+		"supervise.dozeTable": table,
 		"supervise.switches":  table,
 		"teardown.table":      table,
 	}

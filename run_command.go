@@ -22,6 +22,9 @@ const runHelp = `Starts COMMAND with this process's standard streams and ends ev
 (whoever spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
 SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
 
+Containers that the session creates through a Docker or podman engine end with it, too (--containers).
+With --hibernate an idle server is ended, and started again by the next message.
+
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
 be executed, 127 if it is not found.
 
@@ -29,6 +32,8 @@ A flag wins over its environment variable. Durations are such as 500ms, 1.5s, 2m
 
 Examples:
    mcp-tether run -- npx -y @modelcontextprotocol/server-everything
+   mcp-tether run -- docker run -i --rm mcp/fetch                 the container ends with the session
+   mcp-tether run --hibernate 10m -- npx -y @modelcontextprotocol/server-memory
    mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
    mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
 
@@ -71,6 +76,12 @@ func runFlags() []cli.Flag {
 			Usage: "container engine `URL` instead of the one the docker command would use"},
 		&cli.DurationFlag{Name: "container-grace", Value: 400 * time.Millisecond, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
 			Usage: "`DURATION` from a container's stop signal to its removal"},
+		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
+			Usage: "put the server to sleep after `DURATION` without a message or anything pending; the next message wakes it"},
+		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
+			Usage: "`DURATION` in which a woken server must have answered the handshake"},
+		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
+			Usage: "longest message with --hibernate, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},
@@ -100,6 +111,12 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Log:         supervise.LogOptions{File: c.String("log-file")},
 	}
 	o.ContainerGrace = c.Duration("container-grace")
+	o.Hibernate, o.WakeTimeout = c.Duration("hibernate"), c.Duration("wake-timeout")
+	size, err := parseSize(c.String("max-message"))
+	if err != nil {
+		return o, usageError("--max-message: " + err.Error())
+	}
+	o.MaxMessage = size
 	grace := teardown.Grace{Term: o.TermGrace, Kill: o.KillTimeout}
 	o.Sweep = func() error { return reap.Sweep(runtimeDir(), grace) }
 	if len(o.Command) == 0 {

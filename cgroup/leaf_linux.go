@@ -16,6 +16,8 @@ type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
 	fd  int
+	// killed says that Kill was called.
+	killed bool
 }
 
 // OwnDir finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
@@ -70,9 +72,10 @@ func Open(dir string) (*Leaf, error) {
 	return &Leaf{Dir: dir, fd: fd}, nil
 }
 
-// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf.
+// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill: seen in Linux 6.18, whoever is born by
+// clone3 in a cgroup that cgroup.kill was used on is killed at once, however much later. Who moves in is not.
 func (l *Leaf) FD() int {
-	if l == nil {
+	if l == nil || l.killed {
 		return -1
 	}
 	return l.fd
@@ -107,7 +110,10 @@ func (l *Leaf) Expel(pid int) error {
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
 // before).
-func (l *Leaf) Kill() error { return writeFile(l.Dir+"/cgroup.kill", "1") }
+func (l *Leaf) Kill() error {
+	l.killed = true
+	return writeFile(l.Dir+"/cgroup.kill", "1")
+}
 
 // Freeze stops (or lets go) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process
 // can be killed.

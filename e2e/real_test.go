@@ -272,6 +272,8 @@ type sdkAnswer struct {
 	Tools int
 	Error bool
 	Text  string
+	// Of patient.mjs: what came before the answer.
+	Updated, Logged, Complaints []string
 }
 
 func (c *sdkClient) hear() sdkAnswer {

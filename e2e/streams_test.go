@@ -30,33 +30,47 @@ type client struct {
 // newClient starts the command, tethered, with streams of the given kind.
 func newClient(t *testing.T, stdio string, flags []string, argv ...string) *client {
 	t.Helper()
-	s := startGateway(t).newSession()
-	full := s.wrap(flags, argv...)
-	c := &client{cmd: exec.Command(full[0], full[1:]...), s: s}
 	join := os.Pipe
 	if stdio == "socketpair" {
 		join = socketpair
 	}
 	theirIn, in, err := join()
-	s.ok(err)
+	noError(t, err)
 	out, theirOut, err := join()
-	s.ok(err)
-	lifeline := holdLifeline(t, s.life)
+	noError(t, err)
+	c := startOn(t, theirIn, theirOut, flags, argv...)
 	c.in, c.out = in, out
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, os.Stderr
+	t.Cleanup(func() { _, _ = in.Close(), out.Close() })
+	return c
+}
+
+// startOn starts the command, tethered, with these streams, which are closed here then.
+func startOn(t *testing.T, in, out *os.File, flags []string, argv ...string) *client {
+	t.Helper()
+	s := startGateway(t).newSession()
+	full := s.wrap(flags, argv...)
+	c := &client{cmd: exec.Command(full[0], full[1:]...), s: s}
+	lifeline := holdLifeline(t, s.life)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, os.Stderr
 	c.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
 	c.cmd.ExtraFiles = make([]*os.File, lifelineFD-2)
 	c.cmd.ExtraFiles[lifelineFD-3] = lifeline
 	s.ok(c.cmd.Start())
-	for _, f := range []*os.File{theirIn, theirOut, lifeline} {
+	for _, f := range []*os.File{in, out, lifeline} {
 		s.ok(f.Close())
 	}
 	t.Cleanup(func() {
-		_, _ = c.in.Close(), c.out.Close()
 		_ = c.cmd.Process.Kill()
 		_ = c.cmd.Wait()
 	})
 	return c
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 const lifelineFD = 9 // as in the fixture

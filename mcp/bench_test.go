@@ -30,6 +30,11 @@ func BenchmarkLongStrings(b *testing.B) {
 	benchmarkFeed(b, fmt.Appendf(nil, `{"result":{"content":[{"type":"image","data":"%s"}]},"jsonrpc":"2.0","id":1}`+"\n", text))
 }
 
+func BenchmarkManyLongStrings(b *testing.B) {
+	text := strings.Repeat("QUJDRUZHSElKS0xNTk9QUVJTVFVWV1hZWmFiY2RlZmdoaWprbG1ub3A=", 1<<20/56)
+	benchmarkFeed(b, bytes.Repeat(fmt.Appendf(nil, `{"result":{"data":"%s"},"jsonrpc":"2.0","id":1}`+"\n", text), 8))
+}
+
 // Source code and the like: an escape every 40 bytes.
 func BenchmarkTexts(b *testing.B) {
 	text := strings.Repeat(`\tif err := server.Feed(chunk, emit); err != nil {\n`, 8<<20/52)

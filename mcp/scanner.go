@@ -10,7 +10,7 @@ const (
 	DefaultMax = 64 << 20
 	// DefaultKeep is Scanner.Keep where it is 0, in bytes.
 	DefaultKeep = 256 << 10
-	// heldMax is the largest buffer that is kept from one line to the next: a sleeping session costs memory, too.
+	// heldMax is the largest buffer that is kept when a line comes that does not need it.
 	heldMax = 16 << 10
 )
 
@@ -87,7 +87,7 @@ func (s *Scanner) keep() int64 {
 // hold keeps what the chunk has of a line that goes on in the next.
 func (s *Scanner) hold(part []byte) {
 	if s.line.offset > s.keep() {
-		s.held = nil
+		s.held = s.held[:0]
 		return
 	}
 	s.held = append(s.held, part...)
@@ -107,7 +107,7 @@ func (s *Scanner) finish(part []byte, emit func(Message)) {
 	s.emit(raw, size, emit)
 	s.line.step = halt
 	s.held = s.held[:0]
-	if cap(s.held) > heldMax {
+	if cap(s.held) > heldMax && size <= heldMax {
 		s.held = nil
 	}
 }

@@ -317,7 +317,7 @@ func FuzzScanner(f *testing.F) {
 }
 
 func TestPlainStopsAtTheFirstSpecialByte(t *testing.T) {
-	text := []byte("abcdefgh\x7f\x80\xff !#[]ijklmnopqrstuvwxyz")
+	text := bytes.Repeat([]byte("abcdefgh\x7f\x80\xff !#[]ijklmnopqrstuvwxyz"), 2)
 	for i := range text {
 		for c := range 256 {
 			p := bytes.Clone(text)

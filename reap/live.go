@@ -121,10 +121,7 @@ func LiveText(w io.Writer, all []Live, tree bool) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND")
 	for _, l := range all {
-		state := l.State
-		if l.Cause != "" {
-			state += " (" + l.Cause + ")"
-		}
+		state := l.state()
 		gateway := fmt.Sprint(l.Gateway.PID)
 		if l.GatewayState != Alive.String() {
 			gateway += " (" + l.GatewayState + ")"
@@ -139,6 +136,18 @@ func LiveText(w io.Writer, all []Live, tree bool) error {
 		return fmt.Errorf("write the sessions: %w", err)
 	}
 	return nil
+}
+
+// state is the session's, with why it is ending and how often its server slept.
+func (l Live) state() string {
+	out := l.State
+	if l.Cause != "" {
+		out += " (" + l.Cause + ")"
+	}
+	if l.Sleeps > 0 {
+		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
+	}
+	return out
 }
 
 func (l Live) writeTree(w io.Writer) {

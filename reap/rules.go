@@ -430,7 +430,7 @@ func (x *index) countUnder(g, top *Process, name string, under map[string]*Findi
 }
 
 const surplusAdvice = "the gateway starts a server for each session and lets none go: restart it when it is idle, and put " +
-	"'mcp-tether run --' before the command so that servers end with their session"
+	"'mcp-tether run --hibernate 10m --' before the command so that servers end with their session and idle ones sleep"
 
 // surplusSessions: living sessions of one gateway with the same command.
 func (x *index) surplusSessions(r Rules) []Finding {
@@ -445,7 +445,8 @@ func (x *index) surplusSessions(r Rules) []Finding {
 		f := kinds[key]
 		if f == nil {
 			f = &Finding{Class: Surplus, Name: s.Name, UID: s.UID, Top: s.Server, Command: s.Args, Gateway: x.gateway(s.Gateway)}
-			f.Advice = "the gateway lives and keeps these sessions open: end those you know to be idle with mcp-tether stop"
+			f.Advice = "the gateway lives and keeps these sessions open: end those you know to be idle with mcp-tether stop, " +
+				"or let idle ones sleep: run --hibernate"
 			kinds[key] = f
 			order = append(order, key)
 		}

@@ -37,6 +37,9 @@ type Record struct {
 	Keep []string `json:"keep,omitempty"`
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
+	// Sleeps and Wakes count how often the server was put to sleep and woken.
+	Sleeps int `json:"sleeps,omitempty"`
+	Wakes  int `json:"wakes,omitempty"`
 	// Cause is why the session is ending; "" while it runs.
 	Cause string `json:"cause,omitempty"`
 }
@@ -51,6 +54,7 @@ const (
 const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
+	StateAsleep   = "asleep"   // without a server, until the next message (--hibernate)
 	StateSurvived = "survived" // over, but somebody would not die
 )
 

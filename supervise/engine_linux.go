@@ -76,16 +76,19 @@ func (s *supervisor) openEngine() {
 		}
 	}
 	e := s.newEngine(at)
+	e.claim.Complete = true
 	dir := ""
 	if s.lease != nil {
 		dir = s.lease.Dir()
 		e.journal = session.NewJournal(dir, s.hand.ID)
+		if s.containersLeft {
+			e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+		}
 	}
 	if e.listener, e.socket, err = session.Listen(dir, s.hand.ID, os.Getuid()); err != nil {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.claim.Complete = true
 	e.proxy = &container.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
 	s.engine, s.scope.Helpers = e, e.running
 	s.watch.add(clients, e.listener, unix.POLLIN)
@@ -157,13 +160,18 @@ func (s *supervisor) findEngine(dir string) *engine {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	notes, err := session.ReadNotes(dir, s.hand.ID)
+	e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+	s.scope.Helpers = e.running
+	return e
+}
+
+// recall reads what was noted before.
+func (e *engine) recall(dir, id string) error {
+	notes, err := session.ReadNotes(dir, id)
 	for _, n := range notes {
 		e.ledger.Add(n)
 	}
-	e.claim.Complete = err == nil
-	s.scope.Helpers = e.running
-	return e
+	return err
 }
 
 // dial connects to the engine. The lock keeps a teardown from meeting a helper of ours that it does not know yet.
@@ -319,6 +327,9 @@ func (s *supervisor) closeEngine() removal {
 		r.err = errors.Join(r.err, err)
 	}
 	if e.journal != nil {
+		if r.err == nil {
+			e.journal.Reset()
+		}
 		e.journal.Close()
 	}
 	for _, x := range r.ended {

@@ -49,7 +49,7 @@ func (s *supervisor) predecessor() bool {
 	}
 	for _, id := range ids {
 		r, err := session.Read(dir, id)
-		if err != nil || id == s.hand.ID || r.Key != s.opts.Key || r.Gateway != s.record.Gateway || r.State == session.StateRunning {
+		if err != nil || id == s.hand.ID || r.Key != s.opts.Key || r.Gateway != s.record.Gateway || r.State != session.StateEnding || r.Cause == causeIdle {
 			continue
 		}
 		if held, err := session.Held(dir, id); err == nil && held && r.UID == os.Getuid() {

@@ -41,13 +41,13 @@ func causeOf(s source) string {
 
 // loop runs until the session is over.
 func (s *supervisor) loop() {
-	for s.machine.State != teardown.Done {
-		for _, src := range s.watch.wait(s.timeout(time.Now())) {
+	for s.machine.State != teardown.Done || s.rests() {
+		for _, src := range s.wait() {
 			switch src {
 			case signals:
 				s.onSignals()
 			case stdin:
-				s.step(teardown.StdinClosed, causeStdin)
+				s.onStdinClosed()
 			case clients:
 				s.serveEngine()
 			default:
@@ -59,9 +59,29 @@ func (s *supervisor) loop() {
 	}
 }
 
+// wait waits for the next events, and moves what the relay has to move.
+func (s *supervisor) wait() []source {
+	now := time.Now()
+	if s.hib == nil {
+		return s.watch.wait(s.timeout(now))
+	}
+	ready := s.hib.polls(now)
+	fired := s.watch.wait(s.timeout(now), &ready[0], &ready[1])
+	s.relay(ready)
+	return fired
+}
+
+func (s *supervisor) onStdinClosed() {
+	if s.hib != nil {
+		s.clientClosed()
+		return
+	}
+	s.step(teardown.StdinClosed, causeStdin)
+}
+
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *supervisor) timeout(now time.Time) time.Duration {
-	due := earliest(s.machine.Deadline, s.retryAt, s.nextParentCheck, s.sweepAt)
+	due := earliest(s.machine.Deadline, s.retryAt, s.nextParentCheck, s.sweepAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -84,6 +104,9 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 	if s.machine.State <= teardown.Draining && cause != "" && !(s.cause != "" && ev == teardown.StdinClosed) {
 		s.cause = cause
 	}
+	if s.hib != nil && (ev == teardown.MustEnd || ev == teardown.Hurry || cause == causeStdin) {
+		s.sleepNoMore(cause)
+	}
 	before := s.machine.State
 	action := s.machine.Step(time.Now(), ev)
 	if s.machine.State >= teardown.Ending {
@@ -98,7 +121,8 @@ func (s *supervisor) step(ev teardown.Event, cause string) {
 		s.kill()
 	case teardown.Nothing:
 	}
-	if before == teardown.Running && s.machine.State != before && s.machine.State != teardown.Done && s.lease != nil {
+	// Who sleeps has nothing that could take time to end.
+	if before == teardown.Running && s.machine.State != before && s.machine.State != teardown.Done && s.lease != nil && s.scope.Server > 0 {
 		s.writeRecord(session.StateEnding)
 	}
 	if s.machine.State != before && s.machine.State != teardown.Done {
@@ -168,7 +192,7 @@ func (s *supervisor) reap() {
 	}
 	if exited {
 		// Nobody needs our copies any more: the gateway shall see end of file when the last other holder ends.
-		if !s.hand.Terminal {
+		if !s.hand.Terminal && s.hib == nil {
 			s.watch.drop(stdin)
 			s.watch.drop(stdout)
 			dropStreams()
@@ -176,6 +200,10 @@ func (s *supervisor) reap() {
 		if s.machine.State <= teardown.Draining && s.cause == "" {
 			s.cause = causeServer
 		}
+	}
+	if s.hib != nil && s.hib.state == asleep && s.machine.State == teardown.Running {
+		// Nothing ends here: there is no tree. A signal that came together with this one must still find the session running.
+		return
 	}
 	if s.server == 0 && s.empty(left) {
 		s.clear = !left
@@ -255,6 +283,7 @@ func (s *supervisor) onTime(now time.Time) {
 	if tick := s.nextParentCheck; !tick.IsZero() && !now.Before(tick) {
 		s.checkParent(now)
 	}
+	s.onRelayTime(now)
 	if s.machine.Due(now) {
 		s.step(teardown.TimeUp, "")
 	}
@@ -296,6 +325,10 @@ func (s *supervisor) finish() int {
 		var members []proc.Stat
 		members, kept, _ = s.scope.Members()
 		survivors = s.scope.Survivors(members)
+	}
+	s.flushRelay()
+	if s.engine == nil && s.containersLeft && s.lease != nil {
+		s.engine = s.findEngine(s.lease.Dir())
 	}
 	removed := s.closeEngine()
 	leaked := len(survivors) > 0 || s.unseen(kept) || removed.err != nil

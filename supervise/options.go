@@ -44,6 +44,10 @@ type Options struct {
 	Containers     Containers
 	Engine         string
 	ContainerGrace time.Duration
+	// Hibernate is how long nothing may move and nothing be pending before the server is put to sleep; 0 never. WakeTimeout
+	// bounds the handshake with a woken one, MaxMessage the length of a message on the relay, in bytes.
+	Hibernate, WakeTimeout time.Duration
+	MaxMessage             int64
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
 	// HasDead asks cheaply whether this user has dead sessions on record, and Sweep ends them. Both may be nil. They run
@@ -74,10 +78,13 @@ func (o Options) Validate() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}} {
+	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}, {"hibernate", o.Hibernate}} {
 		if d.value < 0 {
 			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
 		}
+	}
+	if o.Hibernate > 0 && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
+		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
 	}
 	switch o.Cgroup {
 	case CgroupAuto, CgroupOff, CgroupRequire:

@@ -31,7 +31,11 @@ func (s *supervisor) writeRecord(state string) {
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
-		r.Anchor, r.Supervisor, r.Server = s.identity(s.hand.Anchor), s.identity(os.Getpid()), s.identity(s.server)
+		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
+	}
+	if s.server > 0 && r.Server.PID != s.server {
+		// The first server, or one that was woken.
+		r.Server = s.identity(s.server)
 	}
 	if err := s.lease.Write(*r); err != nil {
 		s.log.Warn().Err(err).Msg("session record not written")

@@ -27,9 +27,12 @@ type supervisor struct {
 	machine teardown.Machine
 	scope   teardown.Scope
 	lease   *session.Lease
-	engine  *engine // nil where containers are not looked after
-	record  session.Record
-	reader  proc.Reader
+	engine  *engine      // nil where containers are not looked after
+	hib     *hibernation // nil without --hibernate
+	// containersLeft says that a server that sleeps left some.
+	containersLeft bool
+	record         session.Record
+	reader         proc.Reader
 
 	inherited proc.AtExec
 	sigfd     int
@@ -165,6 +168,7 @@ func (s *supervisor) start() (int, error) {
 		return ExitFailure, err
 	}
 	s.openEngine()
+	s.openRelay()
 	return s.launch(path)
 }
 
@@ -180,12 +184,21 @@ func (s *supervisor) launch(path string) (int, error) {
 		CgroupProcs:    -1,
 		Inherited:      s.inherited,
 	}
+	if s.hib != nil {
+		done, err := s.hib.connect(&child)
+		if err != nil {
+			return ExitFailure, fmt.Errorf("make the server's pipes: %w", err)
+		}
+		defer done()
+	}
 	pid, err := s.spawn(child)
 	if err != nil {
 		return startCode(err), fmt.Errorf("start %s: %w", path, err)
 	}
 	s.server, s.scope.Server = pid, pid
-	s.watch.addStreams()
+	if s.hib == nil || s.record.Sleeps == 0 {
+		s.watch.addStreams()
+	}
 	s.writeRecord(session.StateRunning)
 	return 0, nil
 }
@@ -226,13 +239,16 @@ func (s *supervisor) degraded(why error) {
 func leafName(id string) string { return cgroup.Prefix + id }
 
 // spawn starts the server in its leaf: born there by clone3, or, where that is refused (kernels before 5.7, seccomp
-// filters of container engines), moved there by itself before it executes anything.
+// filters of container engines) or would be fatal (cgroup.Leaf.FD), moved there by itself before it executes anything.
 func (s *supervisor) spawn(c proc.Child) (int, error) {
-	pid, err := proc.Start(c)
-	if err == nil || c.CgroupFD < 0 {
-		return pid, err
+	if c.CgroupFD >= 0 || s.scope.Leaf == nil {
+		pid, err := proc.Start(c)
+		if err == nil || s.scope.Leaf == nil {
+			return pid, err
+		}
 	}
 	c.CgroupFD = -1
+	var pid int
 	procs, err := s.scope.Leaf.OpenProcs()
 	if err == nil {
 		c.CgroupProcs = procs

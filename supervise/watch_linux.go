@@ -40,14 +40,26 @@ func (w *watch) addStreams() {
 	w.add(stdout, 1, 0)
 }
 
-// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired.
-func (w *watch) wait(timeout time.Duration) []source {
+// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired. What
+// happened to others is left in them; they stay as they are.
+func (w *watch) wait(timeout time.Duration, others ...*unix.PollFd) []source {
 	var ts *unix.Timespec
 	if timeout >= 0 {
 		t := unix.NsecToTimespec(timeout.Nanoseconds())
 		ts = &t
 	}
+	own := len(w.fds)
+	for _, o := range others {
+		o.Revents = 0
+		w.fds = append(w.fds, *o)
+	}
 	n, err := unix.Ppoll(w.fds, ts, nil)
+	for i, o := range others {
+		if err == nil {
+			*o = w.fds[own+i]
+		}
+	}
+	w.fds = w.fds[:own]
 	if err != nil || n <= 0 {
 		return nil
 	}

@@ -84,6 +84,9 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	return sessions
 }
 
+// Forget what was done to members that are all gone: a server that is started again has others.
+func (s *Scope) Forget() { s.asked, s.askedAt, s.Server = nil, 0, 0 }
+
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
 // membership is read again after the start time.
 func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {

@@ -1,0 +1,255 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.
+
+// A phase is what the server does when the session ends.
+type phase struct {
+	name  string
+	root  string
+	flags []string
+	reach func(s *session)
+	// members hold the lifeline then: two of the wrapper, the server, its two children with fds.
+	members int
+	// term is the code of a session that SIGTERM ends, closed that of one whose standard input is closed.
+	term, closed []string
+}
+
+func phases() []phase {
+	return []phase{
+		{
+			name: "awake", root: "serve", reach: func(s *session) { s.write(toolCall(1, "hold", "") + "\n") }, members: 5,
+			term: []string{"exit 143"}, closed: []string{"exit 0"},
+		},
+		{
+			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=1s"},
+			reach: func(s *session) { s.awaitState(s.t, "ending") }, members: 5,
+			term: []string{"exit 143"}, closed: []string{"exit 0", "exit 143"},
+		},
+		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"}},
+		{
+			name: "asleep again", root: "serve", members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			reach: func(s *session) { s.asleep(1); s.echo(1); s.asleep(2) },
+		},
+		{
+			name: "waking", root: "serve", flags: []string{"--wake-timeout=1s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			reach: func(s *session) { s.wakeMute() },
+		},
+		{
+			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=1s"}, members: 5,
+			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
+		},
+		{
+			name: "after a failed wake", root: "serve", members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			reach: func(s *session) {
+				s.asleep(1)
+				s.mode("crash=9")
+				s.wantError(s.ask(toolCall(7, "echo", "")), 7, "code 9")
+				s.until("asleep", func() bool { return s.sleeper().State == "asleep" })
+			},
+		},
+	}
+}
+
+// wakeMute leaves the session waiting for a server that does not answer the handshake.
+func (s *session) wakeMute() {
+	s.t.Helper()
+	s.asleep(1)
+	s.mode("mute")
+	s.write(toolCall(7, "echo", "") + "\n")
+	s.until("waking", func() bool { got := s.got(); return s.starts() == 2 && got[len(got)-1] == initialize(version) })
+}
+
+// A napEnd is an ending; want gives how the wrapper ends, nil when nobody is there to see it.
+type napEnd struct {
+	name   string
+	end    func(s *session)
+	want   func(p phase) []string
+	causes []string
+}
+
+func endsWith(codes ...string) func(phase) []string { return func(phase) []string { return codes } }
+
+// by turns the code for SIGTERM into that for a signal which reaches the server as it is sent. An ending is SIGTERM to
+// the server whatever it was to us, so only where there is no server the number shows.
+func by(code string) func(phase) []string {
+	return func(p phase) []string {
+		if p.members == 2 {
+			return []string{code}
+		}
+		return p.term
+	}
+}
+
+func napEnds() []napEnd {
+	lost := []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited", "anchor-gone", "signal"}
+	return []napEnd{
+		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), lost},
+		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), lost},
+		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), lost},
+		{"stdin closed", (*session).closeStdin, func(p phase) []string { return p.closed }, []string{"stdin-closed", "server-exited"}},
+		{"stdout closed", (*session).closeStdout, func(p phase) []string {
+			if p.members == 2 {
+				return []string{"exit 0"}
+			}
+			return p.term
+		}, []string{"stdout-closed"}},
+		{"SIGTERM", signals(syscall.SIGTERM), by("exit 143"), []string{"signal"}},
+		{"SIGINT", signals(syscall.SIGINT), by("exit 130"), []string{"signal"}},
+		{"SIGHUP", signals(syscall.SIGHUP), by("exit 129"), []string{"signal"}},
+		{"SIGTERM twice", signals(syscall.SIGTERM, syscall.SIGTERM), by("exit 143"), []string{"signal"}},
+		{"stop", (*session).stop, by("exit 143"), []string{"signal"}},
+		{"anchor SIGKILL", signals(syscall.SIGKILL), endsWith("signal 9"), []string{"anchor-gone"}},
+		{"supervisor SIGKILL", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }, endsWith("exit 137"), []string{"supervisor-gone"}},
+	}
+}
+
+// stop ends the session as an operator does.
+func (s *session) stop() {
+	s.t.Helper()
+	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.ids[0]); o.code != 0 {
+		s.t.Errorf("stop: exit code %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+}
+
+func TestHibernateEndings(t *testing.T) {
+	for _, p := range phases() {
+		for _, e := range napEnds() {
+			for _, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
+				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
+					t.Parallel()
+					p.test(t, e, how[0], how[1])
+				})
+			}
+		}
+	}
+}
+
+func (p phase) test(t *testing.T, e napEnd, stdio, cgroup string) {
+	flags := append(sleepy("--cgroup="+cgroup), p.flags...)
+	s := nap(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
+	p.reach(s)
+	s.waitRecord()
+	if n := len(holders(s.life.path)); n != p.members || held(s.flock) != (p.members > 2) {
+		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
+	}
+	e.end(s)
+	if want := e.want(p); len(want) > 0 {
+		wantExit(t, s.wait(), want...)
+	}
+	s.gone()
+	s.endedWhole(e.causes...)
+}
+
+// The moment of the end is not chosen: somewhere between awake, asleep and awake again.
+func TestHibernateEndsAnywhere(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			from := newSeed(t)
+			ends := slices.DeleteFunc(napEnds(), func(e napEnd) bool { return e.name == "stop" })
+			for range rounds(40) {
+				e := ends[from.IntN(len(ends))]
+				s := nap(t, setup{flags: sleepy("--cgroup="+cgroup, "--hibernate=10ms")}, "serve", "daemon", "setsid,closefds,clearenv")
+				if from.IntN(2) == 0 {
+					s.asleep(1)
+					s.write(toolCall(1, "echo", "") + "\n")
+				}
+				s.waitRecord()
+				pause(from.between(0, limit/4))
+				e.end(s)
+				s.gone()
+				s.endedWhole(e.causes...)
+				s.gw.kill()
+				if t.Failed() {
+					t.Logf("by %s", e.name)
+					return
+				}
+			}
+		})
+	}
+}
+
+// What ps shows of a session that sleeps, and that reap takes it for what it is: alive.
+func TestHibernatePsAndReap(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			s.spawn(setup{flags: sleepy("--cgroup=" + cgroup)}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
+			s.greet()
+			s.asleep(1)
+			s.ids = s.records()
+			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
+			s.sparedAsleep(t)
+			s.echo(1)
+			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
+			s.asleep(2)
+			s.wantShown(t, sleeper{State: "asleep", Sleeps: 2, Wakes: 1})
+			// The control: one of which both halves are dead is found, and only its record.
+			killPair(t, s.pid)
+			if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
+				t.Errorf("a dead one that slept: %v", r.Findings)
+			}
+			s.swept()
+			s.gw.kill()
+		})
+	}
+}
+
+// napping is a session as ps shows it.
+type napping struct {
+	sleeper
+	Procs int
+}
+
+func (c caller) naps(t *testing.T) []napping {
+	t.Helper()
+	o := c.run(t, "ps", "--json")
+	var list struct{ Sessions []napping }
+	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
+		t.Fatalf("ps: %v\n%s%s", err, o.stdout, o.stderr)
+	}
+	return list.Sessions
+}
+
+// wantShown compares what ps says with what is so.
+func (s *session) wantShown(t *testing.T, want sleeper) {
+	t.Helper()
+	list := operator.naps(t)
+	if len(list) != 1 || list[0].State != want.State || list[0].Sleeps != want.Sleeps || list[0].Wakes != want.Wakes {
+		t.Fatalf("ps shows %+v, want %+v", list, want)
+	}
+	if running := want.State == "running"; running != (list[0].Server.PID != 0) || running != (list[0].Procs == 3) {
+		t.Errorf("ps shows %+v", list[0])
+	}
+	if o := operator.run(t, "ps"); !strings.Contains(o.stdout, want.State) {
+		t.Errorf("ps does not say %s:\n%s", want.State, o.stdout)
+	}
+}
+
+// sparedAsleep sweeps from where the record is seen, and from where it is not.
+func (s *session) sparedAsleep(t *testing.T) {
+	t.Helper()
+	settle(t)
+	for _, c := range []caller{operator, {runtime: t.TempDir()}, {uid: nobody}} {
+		if r := c.reap(t, 0, "--kill"); len(r.Findings) > 0 {
+			t.Errorf("%+v found %v", c, r.Findings)
+		}
+	}
+	if now := s.sleeper(); now.State != "asleep" || len(holders(s.life.path)) != 2 {
+		t.Errorf("it was touched: %+v", now)
+	}
+}

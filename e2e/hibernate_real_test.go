@@ -1,0 +1,285 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The official SDK's client in front of real servers that sleep between its calls: it must not see an error, ever.
+
+// A patientClient is such a client, see npm/patient.mjs.
+type patientClient struct {
+	*sdkClient
+	s   *session
+	got string // what the servers receive, if that is recorded
+}
+
+// toldServer is the client's configuration.
+type toldServer struct {
+	Command  string            `json:"command"`
+	Args     []string          `json:"args"`
+	Env      map[string]string `json:"env"`
+	Protocol string            `json:"protocol,omitempty"`
+	Roots    []string          `json:"roots,omitempty"`
+}
+
+// recorded is a command line that writes down what the server gets.
+func recorded(file string, argv ...string) []string {
+	return append([]string{"sh", "-c", `got=$1; shift; tee -a "$got" | "$@"`, "sh", file}, argv...)
+}
+
+const (
+	everythingJS = "node_modules/.bin/mcp-server-everything"
+	filesystemJS = "node_modules/.bin/mcp-server-filesystem"
+	memoryJS     = "node_modules/.bin/mcp-server-memory"
+)
+
+// startPatient returns once the client has met its server.
+func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *patientClient {
+	t.Helper()
+	_, err := exec.LookPath("node")
+	need(t, err == nil, "node")
+	for _, file := range []string{everythingJS, filesystemJS, memoryJS} {
+		_, err = os.Stat(filepath.Join("npm", file))
+		need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	}
+	s := &session{t: t, log: filepath.Join(dir, "log.json"), runtime: dir}
+	full := s.wrap(quick("--hibernate=150ms"), argv...) // Not all of these servers end at the end of their input.
+	server.Command, server.Args = full[0], full[1:]
+	env := realEnv(dir)
+	for name, value := range server.Env {
+		env[name] = value
+	}
+	server.Env = env
+	config, err := json.Marshal(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", "patient.mjs", string(config)), stderr: filepath.Join(dir, "stderr")}
+	c.cmd.Dir = "npm"
+	c.run()
+	t.Cleanup(c.endAll)
+	p := &patientClient{sdkClient: c, s: s, got: filepath.Join(dir, "got")}
+	if answer := c.hear(); answer.Event != "ready" || answer.Error || answer.Text == "0" {
+		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
+	}
+	return p
+}
+
+// order has the client do something, and expects no error.
+func (p *patientClient) order(order map[string]any) sdkAnswer {
+	p.t.Helper()
+	b, err := json.Marshal(order)
+	if err == nil {
+		_, err = fmt.Fprintf(p.orders, "%s\n", b)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	answer := p.hear()
+	if answer.Error {
+		log, _ := os.ReadFile(p.s.log)
+		p.t.Fatalf("the client saw an error: %+v\n%s\n%s", answer, p.complaint(), log)
+	}
+	return answer
+}
+
+func (p *patientClient) call(name string, arguments any) sdkAnswer {
+	p.t.Helper()
+	return p.order(map[string]any{"call": map[string]any{"name": name, "arguments": arguments}})
+}
+
+// bye closes the client and looks for anything left.
+func (p *patientClient) bye() {
+	p.t.Helper()
+	family := findKin(p.t, []int{p.cmd.Process.Pid}, p.dir)
+	p.order(map[string]any{"close": true})
+	_ = p.orders.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the client failed: %v\n%s", err, p.complaint())
+	}
+	if left := awaitKin(p.t, family, patience); len(left) > 0 {
+		p.t.Errorf("left behind: %v", left)
+	}
+	if left := findKin(p.t, nil, p.dir); len(left) > 0 {
+		p.t.Errorf("born late and left behind: %v", left)
+	}
+	checkNoRecords(p.t, p.dir)
+}
+
+// A napCase is a real server, and a call that has the same answer whenever it is made.
+type napCase struct {
+	name string
+	argv func(dir string) []string
+	env  func(dir string) map[string]string
+	// first is called once, before the first sleep; nil for nothing.
+	first func(p *patientClient)
+	again func(p *patientClient) string
+	want  string
+}
+
+func napCases() []napCase {
+	return []napCase{
+		{
+			name: "everything", argv: func(string) []string { return []string{"node", everythingJS} }, want: "hello",
+			again: func(p *patientClient) string { return p.call("echo", map[string]string{"message": "hello"}).Text },
+		},
+		{
+			name: "filesystem", argv: func(dir string) []string { return []string{"node", filesystemJS, dir} }, want: "kept",
+			first: func(p *patientClient) {
+				p.call("write_file", map[string]string{"path": filepath.Join(p.dir, "note"), "content": "kept"})
+			},
+			again: func(p *patientClient) string {
+				return p.call("read_text_file", map[string]string{"path": filepath.Join(p.dir, "note")}).Text
+			},
+		},
+		{
+			name: "memory", argv: func(string) []string { return []string{"node", memoryJS} }, want: "remembered",
+			env: func(dir string) map[string]string {
+				return map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.jsonl")}
+			},
+			first: func(p *patientClient) {
+				p.call("create_entities", map[string]any{"entities": []map[string]any{{"name": "a", "entityType": "b", "observations": []string{"remembered"}}}})
+			},
+			again: func(p *patientClient) string { return p.call("read_graph", map[string]string{}).Text },
+		},
+	}
+}
+
+func TestHibernateRealServers(t *testing.T) {
+	for _, n := range napCases() {
+		t.Run(n.name, func(t *testing.T) {
+			t.Parallel()
+			n.test(t)
+		})
+	}
+}
+
+func (n napCase) test(t *testing.T) {
+	dir := realDir(t)
+	server := toldServer{Roots: []string{"file://" + dir}}
+	if n.env != nil {
+		server.Env = n.env(dir)
+	}
+	p := startPatient(t, dir, server, n.argv(dir)...)
+	if n.first != nil {
+		n.first(p)
+	}
+	cycles := rounds(50)
+	for i := 1; i <= cycles; i++ {
+		p.s.asleep(i)
+		if i == 1 {
+			p.alone()
+		}
+		if text := n.again(p); !strings.Contains(text, n.want) {
+			t.Fatalf("cycle %d: the answer is %q, want %q in it", i, text, n.want)
+		}
+	}
+	p.bye()
+	if slept, woken := len(p.s.events("server sleeps")), len(p.s.events("server woken")); woken != cycles || slept < cycles {
+		t.Errorf("%d sleeps and %d wakes in %d cycles", slept, woken, cycles)
+	}
+	if failed := p.s.events("server could not be woken"); len(failed) > 0 {
+		t.Errorf("%s", failed)
+	}
+}
+
+// alone expects that nobody but the client and the wrapper is there.
+func (p *patientClient) alone() {
+	p.t.Helper()
+	for _, k := range findKin(p.t, []int{p.cmd.Process.Pid}, p.dir) {
+		if k.pid != p.cmd.Process.Pid && k.comm != "mcp-tether" {
+			p.t.Errorf("beside the sleeping session there is %v", k)
+		}
+	}
+}
+
+// Each version of the protocol with a handshake: each server gets the client's own, once, and no request that another had.
+func TestHibernateRealVersions(t *testing.T) {
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			dir := realDir(t)
+			got := filepath.Join(dir, "got")
+			p := startPatient(t, dir, toldServer{Protocol: version}, recorded(got, "node", everythingJS)...)
+			const cycles = 3
+			for i := 1; i <= cycles; i++ {
+				p.s.asleep(i)
+				p.call("echo", map[string]string{"message": fmt.Sprintf("cycle %d", i)})
+			}
+			p.bye()
+			p.wantVersions(version, cycles+1)
+		})
+	}
+}
+
+// wantVersions looks at what the servers have received, all in all.
+func (p *patientClient) wantVersions(version string, servers int) {
+	p.t.Helper()
+	text, err := os.ReadFile(p.got)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	handshakes := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ ProtocolVersion string }
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			p.t.Fatalf("a server got %q: %v", line, err)
+		}
+		counts[m.Method]++
+		if m.Method == "initialize" {
+			handshakes[line] = true
+			if m.Params.ProtocolVersion != version {
+				p.t.Errorf("initialize for %s", m.Params.ProtocolVersion)
+			}
+		}
+	}
+	if len(handshakes) != 1 || counts["initialize"] != servers || counts["notifications/initialized"] != servers ||
+		counts["tools/list"] != 1 || counts["tools/call"] != servers-1 {
+		p.t.Errorf("%d servers of %s got %v, with %d different handshakes", servers, version, counts, len(handshakes))
+	}
+}
+
+// The server says at level info that it was asked for a subscription, also when a relay asks again; the client hears that
+// only if it has not asked for errors alone. That the subscription is there shows when the server tells of updates.
+func TestHibernateRealRestores(t *testing.T) {
+	for _, level := range []string{"", "error"} {
+		t.Run("level="+level, func(t *testing.T) {
+			t.Parallel()
+			p := startPatient(t, realDir(t), toldServer{}, "node", everythingJS)
+			const uri = "demo://resource/dynamic/text/1"
+			if level != "" {
+				p.order(map[string]any{"level": level})
+			}
+			p.order(map[string]any{"subscribe": uri})
+			for i := 1; i <= 3; i++ {
+				p.s.asleep(i)
+				first := p.call("toggle-subscriber-updates", map[string]string{})
+				second := p.call("echo", map[string]string{"message": "x"})
+				updated, logged := slices.Concat(first.Updated, second.Updated), slices.Concat(first.Logged, second.Logged)
+				// One of the wrapper, because nobody has looked while the server slept, and one of the server, which may send more
+				// later.
+				if len(updated) < 2 || updated[0] != uri || updated[1] != uri {
+					t.Errorf("wake %d: updates of %q, want two of %s", i, updated, uri)
+				}
+				if heard := strings.Contains(strings.Join(logged, "\n"), "Received Subscribe"); heard != (level == "") {
+					t.Errorf("wake %d: with level %q the client was told %q", i, level, logged)
+				}
+			}
+			p.bye()
+		})
+	}
+}

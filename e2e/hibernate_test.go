@@ -1,0 +1,463 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down
+// what it receives, see fixture/mcp.go; the client is the test.
+
+// limit is the idle time of the sessions here. Nothing is expected to happen within some time of it.
+const limit = 100 * time.Millisecond
+
+// sleepy are the flags of a session that sleeps soon.
+func sleepy(flags ...string) []string {
+	return append(quick("--hibernate="+limit.String(), "--log-level=debug"), flags...)
+}
+
+// napper starts the MCP server as a further server of the gateway.
+func (g *gateway) napper(with setup, root string, children ...string) *session {
+	g.t.Helper()
+	s := g.newSession()
+	s.spawn(with, append([]string{fixture, "mcp", s.dir, "-", "0", root}, children...)...)
+	return s
+}
+
+// nap starts a gateway with one server that has met its client.
+func nap(t *testing.T, with setup, root string, children ...string) *session {
+	t.Helper()
+	s := startGateway(t).napper(with, root, children...)
+	s.greet()
+	s.ids = s.records()
+	return s
+}
+
+const (
+	version       = "2025-11-25"
+	initialized   = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	release       = `{"jsonrpc":"2.0","method":"test/release"}`
+	stateless     = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	cancelRequest = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`
+)
+
+func initialize(version string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + version +
+		`","capabilities":{"roots":{},"sampling":{},"elicitation":{}},"clientInfo":{"name":"test","version":"0"}}}`
+}
+
+func toolCall(id int, name, text string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, id, name, text)
+}
+
+// greet is the handshake.
+func (s *session) greet() {
+	s.t.Helper()
+	s.wantAnswer(s.ask(initialize(version)), 0)
+	s.write(initialized + "\n")
+}
+
+// reply is an answer of the server, or of the wrapper in its place.
+type reply struct {
+	ID     *int
+	Method string
+	Error  *struct {
+		Code    int
+		Message string
+	}
+	Result json.RawMessage
+}
+
+func (s *session) parse(line string) reply {
+	s.t.Helper()
+	var r reply
+	if err := json.Unmarshal([]byte(line), &r); err != nil {
+		s.t.Fatalf("instead of a message the client got %q: %v", line, err)
+	}
+	return r
+}
+
+// wantAnswer expects a result for the request.
+func (s *session) wantAnswer(line string, id int) {
+	s.t.Helper()
+	if r := s.parse(line); r.ID == nil || *r.ID != id || r.Error != nil || r.Result == nil {
+		s.t.Fatalf("want the answer to %d, got %s", id, line)
+	}
+}
+
+// wantError expects that the request was answered with an error that says why.
+func (s *session) wantError(line string, id int, why string) {
+	s.t.Helper()
+	r := s.parse(line)
+	if r.ID == nil || *r.ID != id || r.Error == nil || r.Error.Code != -32603 || !strings.Contains(r.Error.Message, why) || r.Result != nil {
+		s.t.Fatalf("want an error for %d that says %q, got %s", id, why, line)
+	}
+}
+
+// echo calls a tool, and expects the answer.
+func (s *session) echo(id int) {
+	s.t.Helper()
+	s.wantAnswer(s.ask(toolCall(id, "echo", "hello")), id)
+}
+
+// sleeper is the part of a record that tells about sleep.
+type sleeper struct {
+	State         string
+	Sleeps, Wakes int
+	Server        struct{ PID int }
+}
+
+func (s *session) sleeper() sleeper {
+	var r sleeper
+	for _, id := range s.records() {
+		_ = json.Unmarshal([]byte(s.rawRecord(id)), &r)
+	}
+	return r
+}
+
+// asleep waits until the server sleeps for the nth time.
+func (s *session) asleep(n int) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("asleep for the %d. time", n), func() bool { r := s.sleeper(); return r.State == "asleep" && r.Sleeps == n })
+}
+
+// until is awaitTrue without turning on the spot: what is waited for needs the processor.
+func (s *session) until(what string, is func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); pause(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not %s: %+v", what, s.sleeper())
+		}
+	}
+}
+
+// got is what the servers of the session have received, and their starts, in order.
+func (s *session) got() []string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+// gotOf is what the nth server has received.
+func (s *session) gotOf(n int) []string {
+	s.t.Helper()
+	var out []string
+	for _, line := range s.got() {
+		if strings.HasPrefix(line, "start ") {
+			n--
+			continue
+		}
+		if n == 0 {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// starts counts the servers that have been started.
+func (s *session) starts() int {
+	return len(slices.DeleteFunc(s.got(), func(line string) bool { return !strings.HasPrefix(line, "start ") }))
+}
+
+// mode sets what the next server is like.
+func (s *session) mode(words string) {
+	s.t.Helper()
+	s.ok(os.WriteFile(filepath.Join(s.dir, "mode"), []byte(words), 0o666))
+}
+
+// farewell ends the session by the end of its standard input, and looks for anything left.
+func (s *session) farewell() {
+	s.t.Helper()
+	s.closeStdin()
+	wantExit(s.t, s.wait(), "exit 0")
+	s.gone()
+	s.endedWhole("stdin-closed", "server-exited")
+}
+
+// whys are the reasons that the log gave for staying awake.
+func (s *session) whys() []string {
+	log, _ := os.ReadFile(s.log)
+	var out []string
+	for line := range strings.Lines(string(log)) {
+		var e struct{ Message, Why string }
+		if json.Unmarshal([]byte(line), &e) == nil && e.Message == "idle, but kept awake" {
+			out = append(out, e.Why)
+		}
+	}
+	return out
+}
+
+// A pending is something that must not be slept through.
+type pending struct {
+	name  string
+	mode  string
+	quiet bool // the client has not met its server when it begins
+	begin []string
+	reads int // lines that the client gets for it
+	// why is in the reason that the log gives; without one nothing is looked at before the line is whole.
+	why string
+	// end is what ends it, each with the number of lines to be read; none if nothing does.
+	end []closingWord
+}
+
+type closingWord struct {
+	text  string
+	reads int
+}
+
+// answerToServer answers the server's request.
+const answerToServer = `{"jsonrpc":"2.0","id":"s1","result":{}}` + "\n"
+
+func asks(method string) pending {
+	return pending{
+		name: method + " of the server", begin: []string{toolCall(1, "ask", method)}, reads: 2,
+		why: "1 request of the server unanswered (" + method + ")", end: []closingWord{{answerToServer, 0}},
+	}
+}
+
+func pendings() []pending {
+	released := []closingWord{{release + "\n", 1}}
+	held := "1 request of the client unanswered (tools/call)"
+	return []pending{
+		{name: "nothing said", quiet: true, why: "handshake unfinished", end: []closingWord{{initialize(version) + "\n", 1}, {initialized + "\n", 0}}},
+		{
+			name: "initialize unanswered", mode: "mute", quiet: true, begin: []string{initialize(version)}, why: "handshake unfinished",
+			end: []closingWord{{release + "\n", 1}, {initialized + "\n", 0}},
+		},
+		{
+			name: "not initialized", quiet: true, begin: []string{initialize(version)}, reads: 1, why: "handshake unfinished",
+			end: []closingWord{{initialized + "\n", 0}},
+		},
+		{name: "request", begin: []string{toolCall(1, "hold", "")}, why: held, end: released},
+		{
+			name: "two requests", begin: []string{toolCall(1, "hold", ""), toolCall(2, "hold", "")}, why: "2 requests of the client unanswered",
+			end: []closingWord{{release + "\n", 2}},
+		},
+		{name: "request, then cancelled", begin: []string{toolCall(1, "hold", "")}, why: held, end: []closingWord{{fmt.Sprintf(cancelRequest, 1) + "\n", 0}}},
+		{
+			name: "progress", reads: 1, why: held, end: released,
+			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","_meta":{"progressToken":7}}}`},
+		},
+		asks("sampling/createMessage"), asks("elicitation/create"), asks("roots/list"), asks("ping"),
+		{
+			name: "request of the server, then cancelled", begin: []string{toolCall(1, "ask", "roots/list")}, reads: 2,
+			why: "1 request of the server unanswered", end: released,
+		},
+		{
+			name: "task", reads: 1, why: "1 task of the client running",
+			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"task","task":{}}}`},
+			end:   []closingWord{{release + "\n", 1}, {`{"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}` + "\n", 1}},
+		},
+		{name: "half a line of the server", begin: []string{toolCall(1, "half", "")}, reads: 1, end: released},
+		{name: "half a line of the client", begin: []string{`{"jsonrpc":"2.0","id":1,`}, end: []closingWord{{`"method":"ping"}` + "\n", 1}}},
+		{
+			name: "subscriptions/listen", mode: "modern", quiet: true, reads: 1,
+			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + stateless + `}}`, `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{` + stateless + `}}`},
+			why:   "1 request of the client unanswered (subscriptions/listen)",
+			end:   []closingWord{{fmt.Sprintf(cancelRequest, 2) + "\n", 0}},
+		},
+		{
+			name: "subscription that cannot be restored", reads: 1, why: "subscription cannot be restored",
+			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"` + strings.Repeat("x", 300<<10) + `"}}`},
+		},
+	}
+}
+
+// What is pending keeps the server awake. The control is that the same server sleeps once that has ended.
+func TestHibernateNeverWithAnythingPending(t *testing.T) {
+	for _, p := range pendings() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.test(t)
+		})
+	}
+}
+
+func (p pending) test(t *testing.T) {
+	s := startGateway(t).newSession()
+	s.mode(p.mode)
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	if !p.quiet {
+		s.greet()
+	}
+	text := strings.Join(p.begin, "\n")
+	if text != "" && !strings.HasPrefix(p.name, "half a line of the client") {
+		text += "\n"
+	}
+	s.write(text)
+	for range p.reads {
+		s.read()
+	}
+	if p.why == "" {
+		pause(5 * limit)
+	} else {
+		s.until("kept awake", func() bool { w := s.whys(); return len(w) > 2 && strings.Contains(w[len(w)-1], p.why) })
+	}
+	if r := s.sleeper(); r.Sleeps > 0 || r.State != "running" || s.starts() != 1 {
+		t.Fatalf("it did not stay awake: %+v, %d starts", r, s.starts())
+	}
+	s.ids = s.records()
+	for _, e := range p.end {
+		s.write(e.text)
+		for range e.reads {
+			s.read()
+		}
+	}
+	if len(p.end) > 0 {
+		s.asleep(1)
+		if len(holders(s.life.path)) != 2 {
+			t.Errorf("beside the wrapper there are %v", holders(s.life.path))
+		}
+	}
+	if p.mode == "" {
+		s.echo(99)
+	}
+	s.farewell()
+}
+
+// What the first server was told to remember the next ones are told as well, and the client's requests nobody again.
+func TestHibernateRestores(t *testing.T) {
+	t.Parallel()
+	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	const level = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`
+	for i, request := range []string{
+		level,
+		`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a:1"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:2"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"a:1"}}`,
+		toolCall(5, "echo", "once"),
+	} {
+		s.wantAnswer(s.ask(request), i+1)
+	}
+	for n := 1; n <= 3; n++ {
+		s.asleep(n)
+		s.write(toolCall(10+n, "echo", "again") + "\n")
+		// The resource may have changed meanwhile.
+		if r := s.read(); !strings.Contains(r, `"notifications/resources/updated","params":{"uri":"a:2"}`) {
+			t.Errorf("before the answer the client got %s", r)
+		}
+		s.wantAnswer(s.read(), 10+n)
+		s.wantRestored(n+1, 10+n)
+	}
+	s.farewell()
+}
+
+// wantRestored looks at what the nth server was told: the handshake, the level, the subscription, and then what woke it.
+func (s *session) wantRestored(n, id int) {
+	s.t.Helper()
+	got := s.gotOf(n)
+	if len(got) != 5 || got[0] != initialize(version) || got[1] != initialized || got[4] != toolCall(id, "echo", "again") {
+		s.t.Fatalf("the %d. server got %q", n, got)
+	}
+	var level, subscribe struct {
+		ID     string
+		Method string
+		Params map[string]string
+	}
+	s.ok(json.Unmarshal([]byte(got[2]), &level))
+	s.ok(json.Unmarshal([]byte(got[3]), &subscribe))
+	if level.Method != "logging/setLevel" || level.Params["level"] != "error" || level.ID == "" || level.ID == subscribe.ID ||
+		subscribe.Method != "resources/subscribe" || subscribe.Params["uri"] != "a:2" {
+		s.t.Errorf("the %d. server got %q", n, got)
+	}
+}
+
+// Messages that arrive at the moment when the server falls asleep are neither lost nor sent twice nor in another order.
+func TestHibernateRaces(t *testing.T) {
+	for _, stdio := range []string{"pipe", "socketpair"} {
+		for _, root := range []string{"serve", "serve,ignore-eof"} {
+			t.Run(stdio+"/"+root, func(t *testing.T) {
+				t.Parallel()
+				r := race{seed: newSeed(t), idle: 15 * time.Millisecond}
+				with := setup{stdio: stdio, flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=300ms"}}
+				r.s = nap(t, with, root)
+				r.sent = []string{initialize(version), initialized}
+				for range rounds(100) {
+					r.round()
+				}
+				r.check()
+			})
+		}
+	}
+}
+
+type race struct {
+	seed
+	s    *session
+	idle time.Duration
+	id   int
+	sent []string // all that the client has sent, in order
+}
+
+// round waits until about the server falls asleep, and sends some messages, one of them perhaps in two parts.
+func (r *race) round() {
+	r.s.t.Helper()
+	pause(r.between(r.idle*8/10, r.idle*2))
+	first := r.id + 1
+	for range 1 + r.IntN(3) {
+		if r.IntN(4) == 0 {
+			r.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"test/note","params":{"after":%d}}`, r.id))
+		}
+		r.id++
+		r.send(toolCall(r.id, "echo", "race"))
+		if r.IntN(3) == 0 {
+			pause(r.between(0, 4*time.Millisecond))
+		}
+	}
+	for id := first; id <= r.id; id++ {
+		r.s.wantAnswer(r.s.read(), id)
+	}
+}
+
+func (r *race) send(message string) {
+	r.s.t.Helper()
+	r.sent = append(r.sent, message)
+	cut := len(message)
+	if r.IntN(4) == 0 {
+		cut = r.IntN(len(message))
+	}
+	r.s.write(message[:cut])
+	if cut < len(message) {
+		pause(r.between(0, 3*time.Millisecond))
+	}
+	r.s.write(message[cut:] + "\n")
+}
+
+// check looks at what the servers have received: with the replayed handshakes left out, what was sent.
+func (r *race) check() {
+	r.s.t.Helper()
+	var got []string
+	for n := range r.s.starts() {
+		lines := r.s.gotOf(n + 1)
+		if n > 0 {
+			if len(lines) < 2 || lines[0] != initialize(version) || lines[1] != initialized {
+				r.s.t.Fatalf("the %d. server got %q", n+1, lines)
+			}
+			lines = lines[2:]
+		}
+		got = append(got, lines...)
+	}
+	for i := range max(len(got), len(r.sent)) {
+		if i >= len(got) || i >= len(r.sent) || got[i] != r.sent[i] {
+			r.s.t.Fatalf("message %d of %d: %q was sent, and %q received", i, len(r.sent), r.sent[i:min(i+3, len(r.sent))], got[i:min(i+3, len(got))])
+		}
+	}
+	now := r.s.sleeper()
+	r.s.t.Logf("%d requests, %d sleeps, %d wakes, %d servers", r.id, now.Sleeps, now.Wakes, r.s.starts())
+	if now.Wakes == 0 || now.Wakes >= r.id {
+		r.s.t.Errorf("%d wakes in %d rounds: the moment was not met", now.Wakes, r.id)
+	}
+	r.s.closeStdin()
+	if rest := r.s.readToEnd(); rest != "" {
+		r.s.t.Errorf("more answers than questions: %q", rest)
+	}
+	wantExit(r.s.t, r.s.wait(), "exit 0", "exit 143")
+	r.s.gone()
+}

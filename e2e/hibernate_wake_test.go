@@ -1,0 +1,280 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// When a server dies, or one that sleeps cannot be had again, whoever waits is told.
+
+// A deadly is a way for a server to die with requests that nobody else will answer.
+type deadly struct {
+	name  string
+	kill  func(s *session)
+	owed  []int // the requests without an answer, in order
+	exit  string
+	reads int // lines before those, of the server itself
+}
+
+var deadlies = []deadly{
+	{"exit with a request", func(s *session) { s.write(toolCall(7, "die", "3") + "\n") }, []int{7}, "exit 3", 0},
+	{
+		"exit with three", func(s *session) {
+			s.write(toolCall(7, "hold", "") + "\n" + toolCall(5, "hold", "") + "\n" + toolCall(6, "die", "0") + "\n")
+		}, []int{7, 5, 6}, "exit 0", 0,
+	},
+	{
+		"exit with a cancelled one", func(s *session) {
+			s.write(toolCall(7, "hold", "") + "\n" + fmt.Sprintf(cancelRequest, 7) + "\n" + toolCall(8, "die", "1") + "\n")
+		}, []int{8}, "exit 1", 0,
+	},
+	{
+		// The line that it has begun ends before the error.
+		"exit amid a line", func(s *session) { s.write(toolCall(7, "half", "") + "\n" + toolCall(8, "die", "1") + "\n") }, []int{8}, "exit 1", 1,
+	},
+	{
+		"SIGKILL", func(s *session) {
+			s.wantAnswer(s.ask(toolCall(6, "echo", "")), 6)
+			s.write(toolCall(7, "hold", "") + "\n")
+			s.until("held", func() bool { got := s.got(); return strings.Contains(got[len(got)-1], `"hold"`) })
+			_ = syscall.Kill(s.sleeper().Server.PID, syscall.SIGKILL)
+		}, []int{7}, "exit 137", 0,
+	},
+	{"exit with nothing", func(s *session) {
+		s.write(`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"die","arguments":{"text":"3"}}}` + "\n")
+	}, nil, "exit 3", 0},
+}
+
+// The session ends as it would without sleep, the first server's or a woken one's; each request is answered once, and
+// sent once.
+func TestHibernateServerDies(t *testing.T) {
+	for _, d := range deadlies {
+		for _, woken := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/woken=%v", d.name, woken), func(t *testing.T) {
+				t.Parallel()
+				d.test(t, woken)
+			})
+		}
+	}
+}
+
+func (d deadly) test(t *testing.T, woken bool) {
+	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	servers := 1
+	if woken {
+		s.asleep(1)
+		s.echo(1)
+		servers = 2
+	}
+	d.kill(s)
+	for range d.reads {
+		s.read()
+	}
+	lines := strings.Split(strings.TrimSuffix(s.readToEnd(), "\n"), "\n")
+	if d.reads > 0 {
+		if lines[0] != `{"jsonrpc":"2.0","method":"notifications/half"` {
+			t.Errorf("the half line came as %q", lines[0])
+		}
+		lines = lines[1:]
+	}
+	if len(lines) != max(len(d.owed), 1) {
+		t.Fatalf("the client got %q, want errors for %v", lines, d.owed)
+	}
+	for i, id := range d.owed {
+		s.wantError(lines[i], id, "the server ended ("+strings.Replace(d.exit, "exit", "exit code", 1)+")")
+	}
+	wantExit(t, s.wait(), d.exit)
+	s.gone()
+	s.endedWhole("server-exited")
+	if n := s.starts(); n != servers {
+		t.Errorf("%d servers were started, want %d", n, servers)
+	}
+}
+
+// A dud is a reason for which a server cannot be woken.
+type dud struct {
+	name  string
+	spoil func(s *session)
+	mend  func(s *session)
+	why   string
+	flags []string
+}
+
+func modal(words string) (spoil, mend func(s *session)) {
+	return func(s *session) { s.mode(words) }, func(s *session) { s.mode("") }
+}
+
+func duds() []dud {
+	of := func(name, words, why string, flags ...string) dud {
+		spoil, mend := modal(words)
+		return dud{name, spoil, mend, why, flags}
+	}
+	all := []dud{
+		of("crash at start", "crash=9", "exited with code 9"),
+		of("exit 0 at start", "crash=0", "exited with code 0"),
+		of("mute", "mute", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
+		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
+		of("other capabilities", "caps", "the server's handshake reply differs from the first: capabilities."),
+		of("other version", "version", "the server's handshake reply differs from the first: protocolVersion was"),
+		of("refused", "refuse", "the server refuses the handshake that it accepted before: not today"),
+	}
+	return append(all,
+		dud{"no interpreter for the command", garble, giveBack, "no such file or directory", nil},
+		dud{"command gone", takeAway, giveBack, "no such file or directory", nil},
+		dud{
+			"command not executable", func(s *session) { s.ok(os.Chmod(s.command(), 0o600)) },
+			func(s *session) { s.ok(os.Chmod(s.command(), 0o755)) }, "permission denied", nil,
+		})
+}
+
+// command is a file of the session's own that starts its server.
+func (s *session) command() string { return filepath.Join(s.dir, "server") }
+
+func takeAway(s *session) { s.ok(os.Rename(s.command(), s.command()+".hidden")) }
+func garble(s *session) {
+	takeAway(s)
+	s.ok(os.WriteFile(s.command(), []byte("#!/no/such/interpreter\n"), 0o755))
+}
+
+func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) }
+
+// Whoever wakes a server that cannot be had gets an error that says why, and later ones try again.
+func TestHibernateWakeFails(t *testing.T) {
+	for _, d := range duds() {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(d.name+"/cgroup="+cgroup, func(t *testing.T) {
+				t.Parallel()
+				d.test(t, cgroup)
+			})
+		}
+	}
+}
+
+func (d dud) test(t *testing.T, cgroup string) {
+	s := startGateway(t).newSession()
+	copyFile(t, fixture, s.command())
+	s.spawn(setup{flags: sleepy(append(d.flags, "--cgroup="+cgroup)...)}, s.command(), "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.greet()
+	s.ids = s.records()
+	s.asleep(1)
+	d.spoil(s)
+	// A notification and a request that wait for it, then, for the next try, one that comes in two parts.
+	s.write(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + toolCall(7, "echo", "") + "\n")
+	s.wantError(s.read(), 7, d.why)
+	s.until("asleep after a failure", func() bool { return s.sleeper().State == "asleep" })
+	if left := holders(s.life.path); len(left) != 2 {
+		t.Errorf("the failure left %v", left)
+	}
+	half := toolCall(8, "echo", "")
+	s.write(half[:20])
+	s.write(half[20:] + "\n")
+	s.wantError(s.read(), 8, d.why)
+	d.mend(s)
+	s.echo(9)
+	if n := len(s.events("server could not be woken")); n != 2 {
+		t.Errorf("%d log lines about it, want 2", n)
+	}
+	r := s.sleeper()
+	if r.Wakes != 1 || r.State != "running" || r.Server.PID == 0 {
+		t.Errorf("now it is %+v, want it woken once", r)
+	}
+	if cgroup != "off" && nestable() && cgroupLeaf(s.ids[0]) == "" {
+		t.Error("the woken server has no cgroup")
+	}
+	s.neverTwice()
+	s.asleep(2)
+	s.echo(10)
+	s.farewell()
+}
+
+// neverTwice: no server has got what was answered with an error.
+func (s *session) neverTwice() {
+	s.t.Helper()
+	for _, line := range s.got() {
+		if strings.Contains(line, `"id":7`) || strings.Contains(line, `"id":8`) || strings.Contains(line, "list_changed") {
+			s.t.Errorf("a server got %s", line)
+		}
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The end of standard input is not lost on a server that cannot be had: what was sent before is answered, and then the
+// session is over.
+func TestHibernateEndAfterFailure(t *testing.T) {
+	t.Parallel()
+	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s.asleep(1)
+	s.mode("crash=9")
+	s.write(toolCall(7, "echo", "") + "\n")
+	s.closeStdin()
+	s.wantError(strings.TrimSuffix(s.readToEnd(), "\n"), 7, "exited with code 9")
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+	s.endedWhole("stdin-closed")
+}
+
+// The same with one that can: the last request is answered.
+func TestHibernateLastWords(t *testing.T) {
+	t.Parallel()
+	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s.asleep(1)
+	s.write(toolCall(7, "echo", "") + "\n")
+	s.closeStdin()
+	s.wantAnswer(strings.TrimSuffix(s.readToEnd(), "\n"), 7)
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+	s.endedWhole("stdin-closed", "server-exited")
+}
+
+// A stateless client: every request says all that the server must know.
+func statelessCall(id int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,"name":"echo","arguments":{"text":"x"}}}`, id, stateless)
+}
+
+// Protocol 2026-07-28 has no handshake: nothing is replayed.
+func TestHibernateStateless(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	s.mode("modern")
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
+	s.ids = s.records()
+	for n := 1; n <= 5; n++ {
+		s.asleep(n)
+		s.wantAnswer(s.ask(statelessCall(n)), n)
+		if got := s.gotOf(n + 1); len(got) != 1 || got[0] != statelessCall(n) {
+			t.Errorf("the %d. server got %q", n+1, got)
+		}
+	}
+	s.farewell()
+}
+
+// Such a server that crashes at its start: its caller is told so, and the next one tries again.
+func TestHibernateStatelessWakeFails(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s.wantAnswer(s.ask(statelessCall(1)), 1)
+	s.ids = s.records()
+	s.asleep(1)
+	s.mode("crash=9")
+	s.wantError(s.ask(statelessCall(9)), 9, "code 9")
+	s.mode("")
+	s.wantAnswer(s.ask(statelessCall(10)), 10)
+	s.farewell()
+}
