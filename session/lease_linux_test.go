@@ -186,3 +186,57 @@ func TestID(t *testing.T) {
 		}
 	}
 }
+
+// Whoever looks while a lease is taken sees no lock or a held one, never a free one: that would be a dead supervisor's.
+func TestALockIsNeverSeenFree(t *testing.T) {
+	dir := t.TempDir()
+	stop, looked := make(chan struct{}), make(chan int)
+	go func() {
+		free := 0
+		defer func() { looked <- free }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			ids, _ := IDs(dir)
+			for _, id := range ids {
+				if held, err := Held(dir, id); err == nil && !held {
+					free++
+				}
+			}
+		}
+	}()
+	for range 2000 {
+		l, err := Take(dir, NewID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if free := <-looked; free > 0 {
+		t.Errorf("%d free locks of living sessions were seen", free)
+	}
+}
+
+// What a supervisor left that was killed in the middle of making its lock is no obstacle.
+func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/"+journalled+lockSuffix+freshSuffix, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Take(dir, journalled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

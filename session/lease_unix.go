@@ -20,21 +20,73 @@ type Lease struct {
 // ErrHeld says that another living process holds the lock.
 var ErrHeld = errors.New("session is held by a living supervisor")
 
-// Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it.
+// Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it. Nobody ever sees a
+// lock that is free before its session has ended: that would look like a dead supervisor's.
 func Take(dir, id string) (*Lease, error) {
-	name := dir + "/" + id + ".lock"
-	fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("create lock %s: %w", name, err)
-	}
-	if err := lock(fd); err != nil {
-		unix.Close(fd)
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = ErrHeld
+	name := dir + "/" + id + lockSuffix
+	for n := 0; ; n++ {
+		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if errors.Is(err, unix.ENOENT) {
+			fd, err = create(name, n)
+		} else if err == nil {
+			err = lockExisting(fd)
 		}
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		switch {
+		case err == nil:
+			return &Lease{dir, id, fd}, nil
+		case errors.Is(err, unix.EEXIST) && n < lockTries:
+			time.Sleep(lockPause)
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
+		default:
+			return nil, fmt.Errorf("take lock %s: %w", name, err)
+		}
 	}
-	return &Lease{dir, id, fd}, nil
+}
+
+const (
+	lockSuffix = ".lock"
+	// freshSuffix is that of a lock file before it has its name.
+	freshSuffix = ".new"
+)
+
+// create makes a lock file that is locked before it has its name. EEXIST says that somebody else is about to make it, or
+// has made it; what a killed one left in the middle of that is removed at the last try.
+func create(name string, try int) (int, error) {
+	fresh := name + freshSuffix
+	if try == lockTries-1 {
+		_ = unix.Unlink(fresh)
+	}
+	fd, err := unix.Open(fresh, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, err
+	}
+	err = lockOrClose(fd)
+	if err == nil {
+		if err = unix.Link(fresh, name); err != nil {
+			unix.Close(fd)
+		}
+	}
+	_ = unix.Unlink(fresh)
+	return fd, err
+}
+
+// lockExisting locks a lock file that was found. EEXIST says that it was removed meanwhile.
+func lockExisting(fd int) error {
+	err := lockOrClose(fd)
+	if err == nil && unlinked(fd) {
+		unix.Close(fd)
+		return unix.EEXIST
+	}
+	return err
+}
+
+func lockOrClose(fd int) error {
+	err := lock(fd)
+	if err != nil {
+		unix.Close(fd)
+	}
+	return err
 }
 
 // How often and how long to wait for a lock: whoever looks whether it is held holds it for a moment (Held).
@@ -105,7 +157,7 @@ func (l *Lease) Dir() string { return l.dir }
 func (l *Lease) Remove() error {
 	base := l.dir + "/" + l.id
 	err := errors.Join(unlink(base+journalSuffix), unlink(base+socketSuffix), unlink(l.Record()), unlink(l.temporary()),
-		unlink(base+".lock"))
+		unlink(base+lockSuffix+freshSuffix), unlink(base+lockSuffix))
 	unix.Close(l.fd)
 	return err
 }

@@ -41,7 +41,17 @@ func Held(dir, id string) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("try lock %s: %w", name, err)
 	}
+	if unlinked(fd) {
+		// Its owner has removed it and let go since it was opened: the session is over, not dead.
+		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
+	}
 	return false, nil
+}
+
+// unlinked reports whether an open file has no name any more.
+func unlinked(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
 }
 
 // IDs lists the sessions that have a record or a lock in dir.
