@@ -136,6 +136,11 @@ func (b *bench) startVictim(s subject, size int) (*victim, error) {
 }
 
 func (b *bench) startGateway(lifeline int, server []string) (*live, error) {
+	return b.startSelf(lifeline, append([]string{gatewayArg}, server...)...)
+}
+
+// startSelf starts this program in one of its other parts.
+func (b *bench) startSelf(lifeline int, args ...string) (*live, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -144,7 +149,7 @@ func (b *bench) startGateway(lifeline int, server []string) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, b.fork(s, self, append([]string{"gateway", gatewayArg}, server...), lifeline)
+	return s, b.fork(s, self, append([]string{"gateway"}, args...), lifeline)
 }
 
 // settle waits until all of the tree sleeps, and notes who is there.

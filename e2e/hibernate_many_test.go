@@ -1,0 +1,51 @@
+//go:build linux
+
+package e2e
+
+import "testing"
+
+// many is how many sessions sleep at once here; scripts/bench does it with 500, and measures.
+const many = 120
+
+// Many sessions asleep under one gateway: no servers, nobody wakes for another's message, and all end with the gateway.
+func TestManySleepers(t *testing.T) {
+	g := startGateway(t)
+	all := make([]*session, many)
+	for i := range all {
+		all[i] = g.newSession()
+		all[i].spawn(setup{flags: sleepy()}, fixture, "mcp", all[i].dir, "-", "0", "serve", "daemon")
+	}
+	for _, s := range all {
+		s.greet()
+	}
+	for _, s := range all {
+		s.asleep(1)
+		s.ids = s.records()
+	}
+	for _, s := range all {
+		if left := holders(s.life.path); len(left) != wrapperProcesses {
+			t.Errorf("session %s sleeps with %v", s.name, left)
+		}
+	}
+	one := all[many/2]
+	one.write(toolCall(1, "hold", "") + "\n")
+	one.until("awake", func() bool { return one.starts() == 2 })
+	// The control: a session with a server, which a call keeps awake, shows it.
+	if there := holders(one.life.path); len(there) != wrapperProcesses+2 {
+		t.Errorf("the woken session has %v", there)
+	}
+	one.wantAnswer(one.ask(release), 1)
+	one.asleep(2)
+	for _, s := range all {
+		if r := s.sleeper(); s != one && (r.State != "asleep" || r.Sleeps != 1 || r.Wakes != 0 || r.Server.PID != 0) {
+			t.Errorf("session %s: %+v", s.name, r)
+		}
+	}
+	g.kill()
+	for _, s := range all {
+		s.gone()
+	}
+}
+
+// wrapperProcesses are those of a session without a server: the anchor and the supervisor.
+const wrapperProcesses = 2
