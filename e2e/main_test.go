@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -29,6 +31,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	defer stopEngines()
+	// Under nohup hang-ups are ignored, and would be by all that is started here. What is caught is not inherited.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	if err := build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
