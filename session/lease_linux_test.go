@@ -229,6 +229,14 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	if err := os.WriteFile(dir+"/"+journalled+lockSuffix+freshSuffix, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := create(dir+"/"+journalled+lockSuffix, 0); !errors.Is(err, unix.EEXIST) {
+		t.Fatalf("made over what somebody else is making: %v", err)
+	}
+	fd, err := create(dir+"/"+journalled+lockSuffix, lockTries-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
 	l, err := Take(dir, journalled)
 	if err != nil {
 		t.Fatal(err)
@@ -238,5 +246,21 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// Where files without a name cannot be had, a lock is made under another name first.
+func TestALockCanBeMadeUnderAnotherName(t *testing.T) {
+	name := t.TempDir() + "/" + journalled + lockSuffix
+	fd, err := create(name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if _, err := os.Lstat(name + freshSuffix); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the first name is still there: %v", err)
+	}
+	if _, err := create(name, 0); !errors.Is(err, unix.EEXIST) {
+		t.Errorf("made twice: %v", err)
 	}
 }

@@ -27,7 +27,10 @@ func Take(dir, id string) (*Lease, error) {
 	for n := 0; ; n++ {
 		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if errors.Is(err, unix.ENOENT) {
-			fd, err = create(name, n)
+			fd, err = createUnnamed(dir, name)
+			if err != nil && !errors.Is(err, unix.EEXIST) {
+				fd, err = create(name, n)
+			}
 		} else if err == nil {
 			err = lockExisting(fd)
 		}
@@ -50,7 +53,7 @@ const (
 	freshSuffix = ".new"
 )
 
-// create makes a lock file that is locked before it has its name. EEXIST says that somebody else is about to make it, or
+// create makes a lock file that is locked before it has its name, where files without one cannot be had. EEXIST says that somebody else is about to make it, or
 // has made it; what a killed one left in the middle of that is removed at the last try.
 func create(name string, try int) (int, error) {
 	fresh := name + freshSuffix
