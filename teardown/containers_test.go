@@ -176,7 +176,7 @@ func TestEndAsksThenForces(t *testing.T) {
 	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, "/wait") && !strings.HasPrefix(r.URL.Path, "/containers/b/") // the others have ended
 	})
-	ended, err := recorded("a", "b", "c", "d", "never there").End(soon(t), f.Client, time.Millisecond)
+	ended, err := recorded("a", "b", "c", "d", "never there").End(soon(t), f.Client, time.Second)
 	if err != nil || len(ended) != 4 || slices.ContainsFunc(ended, func(r ContainerResult) bool { return !r.Done || r.Err != nil }) {
 		t.Errorf("%+v, %v", ended, err)
 	}
