@@ -109,7 +109,8 @@ func napEnds() []napEnd {
 		{"SIGTERM twice", signals(syscall.SIGTERM, syscall.SIGTERM), by("exit 143"), []string{"signal"}},
 		{"stop", (*session).stop, by("exit 143"), []string{"signal"}},
 		{"anchor SIGKILL", signals(syscall.SIGKILL), endsWith("signal 9"), []string{"anchor-gone"}},
-		{"supervisor SIGKILL", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }, endsWith("exit 137"), []string{"supervisor-gone"}},
+		// The relay's pipes close first: a server that is quick ends by that before the kernel's signal reaches it.
+		{"supervisor SIGKILL", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }, endsWith("exit 137", "exit 0"), []string{"supervisor-gone"}},
 	}
 }
 
