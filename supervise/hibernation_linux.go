@@ -375,6 +375,10 @@ func (s *supervisor) lieDown() {
 	}
 	h.up.to.close()
 	h.talk.ServerGone()
+	if h.fromClient.Partial() {
+		// Half of a message went to a server that never came up: the other half is read for its id, and answered.
+		h.refused = h.fromClient
+	}
 	h.fromClient, h.fromServer = mcp.Scanner{Max: s.opts.MaxMessage}, mcp.Scanner{Max: s.opts.MaxMessage}
 	h.line, h.steps = nil, nil
 	h.up.free()

@@ -115,9 +115,6 @@ func (s *supervisor) apologise() {
 		h.down.put(mcp.ErrorReply(id, h.cannotWake()))
 		h.talk.FromServer(mcp.Message{ID: id, Kind: mcp.Response, IsError: true}, time.Now())
 	}
-	if h.fromClient.Partial() {
-		h.refused, h.fromClient = h.fromClient, mcp.Scanner{Max: s.opts.MaxMessage}
-	}
 	h.refusing = true
 	s.refuse()
 }
