@@ -19,9 +19,10 @@ import (
 // floors says which package stands on which: imports point down, never up and never to a neighbour.
 func floors() map[string]int {
 	return map[string]int{
-		".":         3,
-		"supervise": 2, "reap": 2,
-		"session": 1, "teardown": 1,
+		".":         4,
+		"supervise": 3, "reap": 3,
+		"relay": 2, "session": 2, "teardown": 2,
+		"argv": 1,
 		"proc": 0, "cgroup": 0, "container": 0, "mcp": 0,
 	}
 }
@@ -40,24 +41,24 @@ func libraries() map[string][]string {
 func variables() map[string]string {
 	const table = "a table that nobody writes to"
 	return map[string]string{
-		"version":             "set by the linker",
-		"proc.execRan":        "written before the runtime starts",
-		"proc.execMask":       "written before the runtime starts",
-		"proc.execIgnored":    "written before the runtime starts",
-		"proc.execClosed":     "written before the runtime starts",
-		"proc.execFilesCur":   "written before the runtime starts",
-		"proc.execFilesMax":   "written before the runtime starts",
-		"proc.signalPipe":     "for the signal handler, which has no other place to look",
-		"mcp.classOf":         table,
-		"mcp.moves":           table,
-		"proc.launchers":      table,
-		"reap.configFiles":    table,
-		"reap.runners":        table,
-		"reap.valueFlags":     table,
-		"session.secretWords": table,
-		"supervise.dozeTable": table,
-		"supervise.switches":  table,
-		"teardown.table":      table,
+		"version":              "set by the linker",
+		"proc.execRan":         "written before the runtime starts",
+		"proc.execMask":        "written before the runtime starts",
+		"proc.execIgnored":     "written before the runtime starts",
+		"proc.execClosed":      "written before the runtime starts",
+		"proc.execFilesCur":    "written before the runtime starts",
+		"proc.execFilesMax":    "written before the runtime starts",
+		"proc.signalPipe":      "for the signal handler, which has no other place to look",
+		"mcp.classOf":          table,
+		"mcp.moves":            table,
+		"proc.launchers":       table,
+		"reap.configFiles":     table,
+		"reap.runners":         table,
+		"reap.valueFlags":      table,
+		"session.secretWords":  table,
+		"argv.switches":        table,
+		"supervise.phaseTable": table,
+		"teardown.table":       table,
 	}
 }
 
