@@ -23,6 +23,7 @@ func floors() map[string]int {
 		"supervise": 2, "reap": 2,
 		"session": 1, "teardown": 1,
 		"proc": 0, "cgroup": 0, "container": 0, "mcp": 0,
+		"kernel": -1,
 	}
 }
 

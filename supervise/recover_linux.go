@@ -53,7 +53,7 @@ func (s *supervisor) noteServer(pid int, ws unix.WaitStatus) {
 func (s *supervisor) findLeaf() {
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
-		own, err := cgroup.OwnDir()
+		own, err := cgroup.Current()
 		if err != nil {
 			return
 		}

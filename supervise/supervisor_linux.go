@@ -208,7 +208,7 @@ func (s *supervisor) contain() error {
 	if s.opts.Cgroup == CgroupOff {
 		return nil
 	}
-	dir, err := cgroup.OwnDir()
+	dir, err := cgroup.Current()
 	if err == nil {
 		s.scope.Leaf, err = cgroup.Create(dir, leafName(s.hand.ID))
 	}
