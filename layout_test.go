@@ -24,6 +24,7 @@ func floors() map[string]int {
 		"relay": 2, "session": 2, "teardown": 2,
 		"argv": 1,
 		"proc": 0, "cgroup": 0, "container": 0, "mcp": 0,
+		"kernel": -1,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/proc"
 	"mcp-tether/reap"
 	"mcp-tether/teardown"
 )
@@ -103,7 +104,7 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 		Match:       matcher.Match,
 		Image:       matcher.Image,
 		SurplusOver: c.Int("surplus"),
-		MinAge:      uint64(c.Duration("min-age").Seconds() * 100),
+		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     c.String("session"),
 	}
 	return o, nil

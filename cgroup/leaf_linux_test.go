@@ -31,10 +31,10 @@ func need(t *testing.T, ok bool, what string) {
 	t.Skipf("this needs %s", what)
 }
 
-// parent is the own cgroup, below which the tests make theirs.
+// parent is the current cgroup, below which the tests make theirs.
 func parent(t *testing.T) string {
 	t.Helper()
-	dir, err := OwnDir()
+	dir, err := Current()
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}
@@ -340,7 +340,7 @@ func TestCreateBelowThreaded(t *testing.T) {
 }
 
 // The directory that was found is the one that the kernel lists us in.
-func TestOwnDir(t *testing.T) {
+func TestCurrent(t *testing.T) {
 	b, err := os.ReadFile(parent(t) + "/cgroup.procs")
 	if err != nil {
 		t.Fatal(err)

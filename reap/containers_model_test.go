@@ -33,7 +33,7 @@ const (
 
 // clock is the time of a tick: the host was booted at midnight.
 func (w *world) clock(ticks uint64) time.Time {
-	return time.Date(2026, 1, 2, 0, 0, 0, 123_456_789, time.UTC).Add(time.Duration(ticks) * tick)
+	return time.Date(2026, 1, 2, 0, 0, 0, 123_456_789, time.UTC).Add(time.Duration(ticks) * proc.Tick)
 }
 
 func (w *world) openEngines() {

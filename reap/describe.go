@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/shirou/gopsutil/v3/process"
+
+	"mcp-tether/proc"
 )
 
 // describe fills in what people want to see. It reads through gopsutil, which is too slow and too coarse to decide
@@ -21,15 +23,12 @@ func (f *Finding) describe(h *Host) {
 		f.User = strconv.Itoa(f.UID)
 	}
 	if !f.Top.Zero() && h.Since > f.Top.Start {
-		f.AgeSeconds = int64((h.Since - f.Top.Start) / ticks)
+		f.AgeSeconds = int64((h.Since - f.Top.Start) / proc.TicksPerSecond)
 	}
 	for _, m := range f.Members {
 		f.MemoryBytes += Memory(m.PID)
 	}
 }
-
-// ticks is the number of clock ticks in a second (proc.ID.Start).
-const ticks = 100
 
 // Memory is the resident memory of a process in bytes, 0 when it cannot be read.
 func Memory(pid int) uint64 {

@@ -39,10 +39,7 @@ type Host struct {
 }
 
 // booted is when this boot began, by the wall clock.
-func (h *Host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * tick) }
-
-// tick is the length of a clock tick (proc.ID.Start).
-const tick = time.Second / ticks
+func (h *Host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * proc.Tick) }
 
 // Life is the answer of Host.Lives.
 type Life uint8

@@ -47,7 +47,7 @@ func live(r *proc.Reader, rec session.Record, dir string, now uint64) Live {
 		l.GatewayState = Unknown.String()
 	}
 	if now > rec.Supervisor.Start {
-		l.AgeSeconds = int64((now - rec.Supervisor.Start) / ticks)
+		l.AgeSeconds = int64((now - rec.Supervisor.Start) / proc.TicksPerSecond)
 	}
 	if l.GatewayState == Alive.String() {
 		l.GatewayCommand = session.Line(r.Args(rec.Gateway.PID))

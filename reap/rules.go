@@ -48,7 +48,7 @@ func (x *index) tooYoung(f Finding, r Rules) bool {
 		return false
 	}
 	if f.Top.Zero() {
-		return f.born.Add(time.Duration(r.MinAge) * tick).After(x.h.Began)
+		return f.born.Add(time.Duration(r.MinAge) * proc.Tick).After(x.h.Began)
 	}
 	return f.Top.Start+r.MinAge > x.h.Since
 }

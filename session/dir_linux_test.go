@@ -35,7 +35,7 @@ func TestDirName(t *testing.T) {
 			}
 			return false
 		}
-		if got := dirName(c.uid, c.xdg, ours); got != c.want {
+		if got := dirFor(c.uid, c.xdg, ours); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -115,7 +115,7 @@ func TestDirOfAnotherUser(t *testing.T) {
 	if belongsTo(other, 0) || !belongsTo(other, nobody) || belongsTo(other+"/none", 0) {
 		t.Error("the owner of a directory was mistaken")
 	}
-	if got := dirName(0, other, func(dir string) bool { return belongsTo(dir, 0) }); strings.HasPrefix(got, other) {
+	if got := dirFor(0, other, func(dir string) bool { return belongsTo(dir, 0) }); strings.HasPrefix(got, other) {
 		t.Errorf("uses %s", got)
 	}
 }

@@ -66,7 +66,7 @@ func (s *Session) contain() error {
 		s.tree.scope.Leaf, s.leaf = s.leaf, nil
 		return nil
 	}
-	dir, err := cgroup.OwnDir()
+	dir, err := cgroup.Current()
 	if err == nil {
 		s.tree.scope.Leaf, err = cgroup.Create(dir, leafName(s.hand.ID))
 	}

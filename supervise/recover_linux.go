@@ -57,7 +57,7 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 func (s *Session) findLeaf() {
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
-		own, err := cgroup.OwnDir()
+		own, err := cgroup.Current()
 		if err != nil {
 			return
 		}

@@ -162,7 +162,7 @@ func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *kin {
 
 func ownLeaf(t *testing.T) *cgroup.Leaf {
 	t.Helper()
-	dir, err := cgroup.OwnDir()
+	dir, err := cgroup.Current()
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}

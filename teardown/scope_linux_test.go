@@ -150,7 +150,7 @@ func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
 // leaf makes a cgroup for the test.
 func leaf(t *testing.T, name string) *cgroup.Leaf {
 	t.Helper()
-	dir, err := cgroup.OwnDir()
+	dir, err := cgroup.Current()
 	if err != nil {
 		need(t, false, "cgroup v2: "+err.Error())
 	}
