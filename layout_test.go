@@ -126,13 +126,40 @@ func TestImportsPointDown(t *testing.T) {
 
 // Every directory with Go files is a room that has its floor, or a tool or test.
 func TestEveryPackageHasItsFloor(t *testing.T) {
-	outside := []string{"e2e", "e2e/fixture", "scripts/bench", "scripts/demo"}
+	outside := []string{"e2e", "e2e/fixture", "internal/testkit", "scripts/bench", "scripts/demo"}
 	walk(t, func(name string) {
 		dir := filepath.Dir(name)
 		if _, known := floors()[dir]; filepath.Ext(name) == ".go" && !known && !slices.Contains(outside, dir) {
 			t.Errorf("%s: no floor is given for %s", name, dir)
 		}
 	})
+}
+
+// What tests have in common is in no program: nothing but tests, and the tool that runs them, imports it.
+func TestOnlyTestsImportTheTestkit(t *testing.T) {
+	importers := 0
+	walk(t, func(name string) {
+		if filepath.Ext(name) != ".go" {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, spec := range file.Imports {
+			if spec.Path.Value != `"mcp-tether/internal/testkit"` {
+				continue
+			}
+			importers++
+			if !strings.HasSuffix(name, "_test.go") && filepath.Dir(name) != "scripts/test" {
+				t.Errorf("%s is no test, and imports testkit", name)
+			}
+		}
+	})
+	if importers < 10 {
+		t.Errorf("only %d files import testkit", importers)
+	}
 }
 
 // The kernel's files are read in two packages only, where errors are told apart in one place.

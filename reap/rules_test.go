@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -182,7 +183,7 @@ func TestFindEndsOnCircle(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Error("the pass goes round and round")
 	}
 }
