@@ -56,7 +56,12 @@ func search(dir, prefix string, levels int, left *int, out *[]Found) {
 	if levels == 0 || *left <= 0 {
 		return
 	}
-	names, err := children(dir)
+	fd, err := openDir(unix.AT_FDCWD, dir)
+	if err != nil {
+		return
+	}
+	names, err := children(fd)
+	unix.Close(fd)
 	if err != nil {
 		return
 	}
