@@ -40,17 +40,17 @@ type Client struct {
 
 // Containers lists all containers that the engine has, in any state.
 func (c Client) Containers(ctx context.Context) ([]Info, error) {
-	return list[listedContainer](ctx, c, "/containers/json?all=1")
+	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
 }
 
 // Networks lists all networks.
 func (c Client) Networks(ctx context.Context) ([]Info, error) {
-	return list[listedNetwork](ctx, c, "/networks")
+	return list[listedObject](ctx, c, Network, "/networks")
 }
 
 // Pods lists podman's pods; other engines have none.
 func (c Client) Pods(ctx context.Context) ([]Info, error) {
-	pods, err := list[listedPod](ctx, c, libpod+"/pods/json")
+	pods, err := list[listedObject](ctx, c, Pod, libpod+"/pods/json")
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -61,14 +61,14 @@ func (c Client) Pods(ctx context.Context) ([]Info, error) {
 const libpod = "/v4.0.0/libpod"
 
 // list requests a JSON array of objects.
-func list[T interface{ info() Info }](ctx context.Context, c Client, path string) ([]Info, error) {
+func list[T interface{ info(kind Kind) Info }](ctx context.Context, c Client, kind Kind, path string) ([]Info, error) {
 	var objects []T
 	if err := c.decode(ctx, path, &objects); err != nil {
 		return nil, err
 	}
 	infos := make([]Info, len(objects))
 	for i, o := range objects {
-		infos[i] = o.info()
+		infos[i] = o.info(kind)
 	}
 	return infos, nil
 }
@@ -147,12 +147,12 @@ func (c Client) Remove(ctx context.Context, kind Kind, id string) error {
 	return fmt.Errorf("remove %s %s: %w", kind, id, errors.ErrUnsupported)
 }
 
+// idBytes are the bytes of ids, names and digests.
+const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-:"
+
 // pathOf puts an id into a path. Ids come from records and lists, and must not lead to another path.
 func pathOf(before, id, after string) (string, error) {
-	odd := strings.ContainsFunc(id, func(r rune) bool {
-		return !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-:", r)
-	})
-	if odd || id == "" || strings.HasPrefix(id, ".") {
+	if id == "" || id[0] == '.' || strings.Trim(id, idBytes) != "" {
 		return "", fmt.Errorf("id %q of an object of the engine: %w", id, ErrNotFound)
 	}
 	return before + id + after, nil

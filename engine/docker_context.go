@@ -27,20 +27,21 @@ func currentContext(getenv func(string) string) string {
 		return name
 	}
 	dir := dockerConfig(getenv)
-	if dir == "" {
-		return ""
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	if err != nil {
-		return ""
-	}
 	var config struct {
 		CurrentContext string `json:"currentContext"`
 	}
-	if json.Unmarshal(b, &config) != nil {
+	if dir == "" || readJSON(filepath.Join(dir, "config.json"), &config) != nil {
 		return ""
 	}
 	return config.CurrentContext
+}
+
+func readJSON(file string, into any) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
 }
 
 var errNoContext = errors.New("no such context (docker context ls lists them)")
@@ -62,8 +63,7 @@ func readContext(config, name string) (contextMeta, error) {
 	}
 	for _, entry := range entries {
 		var meta contextMeta
-		b, err := os.ReadFile(filepath.Join(dir, entry.Name(), "meta.json"))
-		if err == nil && json.Unmarshal(b, &meta) == nil && meta.Name == name {
+		if readJSON(filepath.Join(dir, entry.Name(), "meta.json"), &meta) == nil && meta.Name == name {
 			return meta, nil
 		}
 	}

@@ -45,9 +45,9 @@ type listedContainer struct {
 	Labels  map[string]string
 }
 
-func (x listedContainer) info() Info {
+func (x listedContainer) info(kind Kind) Info {
 	return Info{
-		Kind: Container, ID: x.ID, Name: mainName(x.Names), Image: x.Image, ImageID: x.ImageID, State: x.State,
+		Kind: kind, ID: x.ID, Name: mainName(x.Names), Image: x.Image, ImageID: x.ImageID, State: x.State,
 		Labels: x.Labels, Created: time.Unix(x.Created, 0),
 		Running: x.State == "running" || x.State == "paused" || x.State == "restarting", Paused: x.State == "paused",
 	}
@@ -63,30 +63,18 @@ func mainName(names []string) string {
 	return ""
 }
 
-// listedNetwork is an entry of /networks.
-type listedNetwork struct {
+// listedObject is an entry of /networks or /libpod/pods/json.
+type listedObject struct {
 	ID      string `json:"Id"`
 	Name    string
+	Status  string // of a pod
 	Created time.Time
 	Labels  map[string]string
 }
 
-func (x listedNetwork) info() Info {
-	return Info{Kind: Network, ID: x.ID, Name: x.Name, Labels: x.Labels, Created: x.Created}
-}
-
-// listedPod is an entry of /libpod/pods/json.
-type listedPod struct {
-	ID      string `json:"Id"`
-	Name    string
-	Status  string
-	Created time.Time
-	Labels  map[string]string
-}
-
-func (x listedPod) info() Info {
+func (x listedObject) info(kind Kind) Info {
 	return Info{
-		Kind: Pod, ID: x.ID, Name: x.Name, State: strings.ToLower(x.Status), Labels: x.Labels, Created: x.Created,
+		Kind: kind, ID: x.ID, Name: x.Name, State: strings.ToLower(x.Status), Labels: x.Labels, Created: x.Created,
 		Running: x.Status == "Running" || x.Status == "Degraded",
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,14 +104,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 	if r.now.Paused {
 		_ = e.cl.Unpause(ctx, r.ID)
 	}
-	_ = e.cl.Signal(ctx, r.ID, stopSignal(r.now))
-}
-
-func stopSignal(x Info) string {
-	if x.StopSignal == "" {
-		return "SIGTERM"
-	}
-	return x.StopSignal
+	_ = e.cl.Signal(ctx, r.ID, cmp.Or(r.now.StopSignal, "SIGTERM"))
 }
 
 // forceEnd uses force until it succeeds.
@@ -158,18 +152,10 @@ func (r *Result) persist(ctx context.Context, request func() error) {
 			last = err // an earlier error of the engine says more than that the time is up
 		}
 		if isAbsent(err) || r.Kind == Network && tries == networkTries || !sleep(ctx, pause) {
-			r.Err = fmt.Errorf("%s %s: %w", r.Kind, r.title(), last)
+			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
 			return
 		}
 	}
-}
-
-// title is the name of an object in messages.
-func (t Target) title() string {
-	if t.Name == "" {
-		return t.ID
-	}
-	return t.Name
 }
 
 // isAbsent reports whether no process listens where the engine did.

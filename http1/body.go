@@ -32,7 +32,7 @@ func (r Request) Body() *Body { return &Body{left: r.ContentLength, chunked: r.C
 // Body returns the body that follows the head of a response to a request of the given method. Without a length it lasts
 // until the server hangs up.
 func (r Response) Body(method string) *Body {
-	if method == "HEAD" || r.Status < 200 || r.Status == 204 || r.Status == 304 {
+	if method == MethodHead || r.Status < 200 || r.Status == 204 || r.Status == 304 {
 		return &Body{} // whatever the head says
 	}
 	return &Body{left: r.ContentLength, chunked: r.Chunked, untilEOF: !r.HasLength()}

@@ -13,6 +13,13 @@ import (
 // MaxHead is the longest head that is read, in bytes; net/http allows the same.
 const MaxHead = 1 << 20
 
+// Methods with a meaning to readers of this package, spelled as in net/http.
+const (
+	MethodHead   = "HEAD"
+	MethodPost   = "POST"
+	MethodDelete = "DELETE"
+)
+
 var (
 	// ErrHeadTooLong says that a head has more than MaxHead bytes.
 	ErrHeadTooLong = errors.New("head is too long")
@@ -85,19 +92,14 @@ func ParseRequest(head []byte) (Request, error) {
 	r.Method, r.Target = method, target
 	err := eachField(fields, func(name, value string) error {
 		switch {
-		case strings.EqualFold(name, "Transfer-Encoding"):
-			if proto != "HTTP/1.1" || r.Chunked {
-				return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
-			}
-			return r.setChunked(value)
-		case strings.EqualFold(name, "Content-Length"):
-			return r.setLength(value)
+		case strings.EqualFold(name, "Transfer-Encoding") && (proto != "HTTP/1.1" || r.Chunked):
+			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		case strings.EqualFold(name, "Content-Encoding") && !strings.EqualFold(value, "identity"):
 			r.Encoding = value
 		case strings.EqualFold(name, "Expect"):
 			r.Continue = hasToken(value, "100-continue")
 		}
-		return nil
+		return r.setLength(name, value)
 	})
 	return r, err
 }
@@ -113,34 +115,26 @@ func ParseResponse(head []byte) (Response, error) {
 		return r, fmt.Errorf("%w: status line %.80q", ErrMalformedHead, line)
 	}
 	r.Status = int(status)
-	err = eachField(fields, func(name, value string) error {
-		switch {
-		case strings.EqualFold(name, "Transfer-Encoding"):
-			return r.setChunked(value)
-		case strings.EqualFold(name, "Content-Length"):
-			return r.setLength(value)
-		}
-		return nil
-	})
+	err = eachField(fields, r.setLength)
 	return r, err
 }
 
-// setChunked takes a Transfer-Encoding, of which only chunked is understood.
-func (f *framing) setChunked(value string) error {
-	if !strings.EqualFold(value, "chunked") {
-		return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
+// setLength takes a field that tells the length of the body. Several Content-Lengths must be the same, and chunked is the
+// only Transfer-Encoding that is understood.
+func (f *framing) setLength(name, value string) error {
+	switch {
+	case strings.EqualFold(name, "Transfer-Encoding"):
+		if !strings.EqualFold(value, "chunked") {
+			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
+		}
+		f.Chunked = true
+	case strings.EqualFold(name, "Content-Length"):
+		n, err := strconv.ParseUint(value, 10, 63)
+		if err != nil || f.ContentLength >= 0 && f.ContentLength != int64(n) {
+			return fmt.Errorf("%w: content length %.80q", ErrMalformedHead, value)
+		}
+		f.ContentLength = int64(n)
 	}
-	f.Chunked = true
-	return nil
-}
-
-// setLength takes a Content-Length; several must be the same.
-func (f *framing) setLength(value string) error {
-	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil || f.ContentLength >= 0 && f.ContentLength != int64(n) {
-		return fmt.Errorf("%w: content length %.80q", ErrMalformedHead, value)
-	}
-	f.ContentLength = int64(n)
 	return nil
 }
 

@@ -60,10 +60,8 @@ func Set(text, value []byte, same func(a, b string) bool, path ...string) ([]byt
 			return nil, fmt.Errorf("member %q: %w", path[0], err)
 		}
 	}
-	name, err := json.Marshal(path[0])
+	name, _ := json.Marshal(path[0]) // a string has no errors
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("name %q: %w", path[0], err)
 	case last.end == 0:
 		start := bytes.IndexByte(text, '{') + 1
 		return slices.Concat(text[:start], name, []byte(":"), value, text[start:]), nil

@@ -36,7 +36,7 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 	}
 	if request != "" {
 		if !x.enter(&l.p.gate) {
-			return l.refuse(x.request, 503, errEnding)
+			return l.refuse(x.request, unavailable, errEnding)
 		}
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
 		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
@@ -47,10 +47,10 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 // readCreate reads the body of a create. Both results are nil if the client has hung up.
 func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 	if r.Encoding != "" {
-		return nil, &refusal{415, fmt.Errorf("labels cannot be added to a body in encoding %.40q", r.Encoding)}
+		return nil, &refusal{unsupportedType, fmt.Errorf("labels cannot be added to a body in encoding %.40q", r.Encoding)}
 	}
 	if r.ContentLength > maxCreate {
-		return nil, &refusal{413, http1.ErrBodyTooLong}
+		return nil, &refusal{tooLarge, http1.ErrBodyTooLong}
 	}
 	body := r.Body()
 	if r.Continue && !body.Ended() {
@@ -62,13 +62,13 @@ func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 	object, err := body.ReadAll(l.fromClient, maxCreate, nil)
 	switch {
 	case errors.Is(err, http1.ErrBodyTooLong):
-		return nil, &refusal{413, err}
+		return nil, &refusal{tooLarge, err}
 	case errors.Is(err, http1.ErrMalformedChunk):
-		return nil, &refusal{400, err}
+		return nil, &refusal{badRequest, err}
 	case err != nil:
 		return nil, nil
 	case len(object) == 0:
-		return nil, &refusal{400, fmt.Errorf("labels cannot be added: %w", io.ErrUnexpectedEOF)}
+		return nil, &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", io.ErrUnexpectedEOF)}
 	}
 	return object, nil
 }
@@ -78,7 +78,7 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	if p.Attached {
 		attached, err := isAttached(object)
 		if err != nil {
-			return nil, "", &refusal{400, err}
+			return nil, "", &refusal{badRequest, err}
 		}
 		if !attached || to.kind != engine.Container {
 			return object, "", nil
@@ -86,7 +86,7 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	}
 	out, request, err := relabel(object, to.labelsKey(), p.Labels())
 	if err != nil {
-		return nil, "", &refusal{400, fmt.Errorf("labels cannot be added: %w", err)}
+		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
 	}
 	return out, request, nil
 }

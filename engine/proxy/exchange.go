@@ -57,13 +57,3 @@ func (x *exchange) enter(g *gate) bool {
 func (x *exchange) hijacks(r http1.Response) bool {
 	return r.Status == 101 || x.mayHijack && r.Success() && !r.HasLength()
 }
-
-// isHijacked reports whether the connection has become a stream.
-func (x *exchange) isHijacked() bool {
-	select {
-	case <-x.hijacked:
-		return true
-	default:
-		return false
-	}
-}

@@ -24,6 +24,7 @@ type link struct {
 	engine     net.Conn // nil before the first request
 	fromEngine *bufio.Reader
 	responded  bool           // the engine has sent a response
+	hijacked   bool           // the connection has become a stream
 	sent       chan *exchange // from requests to responses
 	ended      chan struct{}  // closed when responses has ended; nil before the first request
 
@@ -67,23 +68,23 @@ func (l *link) close() {
 func (l *link) request() bool {
 	head, err := http1.ReadHead(l.fromClient)
 	if errors.Is(err, http1.ErrHeadTooLong) {
-		return l.refuse(http1.Request{}, 431, err)
+		return l.refuse(http1.Request{}, headTooLarge, err)
 	}
 	if err != nil {
 		return false // the client has hung up
 	}
 	r, err := http1.ParseRequest(head)
 	if err != nil {
-		return l.refuse(r, 400, err)
+		return l.refuse(r, badRequest, err)
 	}
 	to, err := routeOf(r)
 	if err != nil {
-		return l.refuse(r, 400, err)
+		return l.refuse(r, badRequest, err)
 	}
 	if l.engine == nil {
 		if err := l.connect(); err != nil {
 			l.p.Warn(err)
-			return l.refuse(r, 502, err)
+			return l.refuse(r, badGateway, err)
 		}
 	}
 	return l.dispatch(head, r, to)
@@ -102,8 +103,10 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	case actionRemove:
 		l.p.remove(x, to)
 	case actionAttach:
-		l.p.attach(to)
 		x.mayHijack = true
+		if l.p.Attached {
+			l.p.objects.attach(to.ref)
+		}
 	case actionExec:
 		x.mayHijack = true
 	case actionOther:
@@ -130,8 +133,8 @@ func (l *link) connect() error {
 }
 
 // refuse responds in place of the engine and ends the connection. It reports false, for request to return.
-func (l *link) refuse(r http1.Request, status int, err error) bool {
-	refusal{status, err}.send(l.client, r.Method != "HEAD")
+func (l *link) refuse(r http1.Request, status string, err error) bool {
+	refusal{status, err}.send(l.client, r.Method != http1.MethodHead)
 	return false
 }
 

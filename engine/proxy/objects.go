@@ -7,13 +7,11 @@ import (
 	"mcp-tether/engine"
 )
 
-// objects is what the proxy knows of a session's objects: which it created, which containers it started that existed
-// before, and which its clients have attached to. The zero value is empty.
+// objects is what the proxy knows of a session's objects. The zero value is empty.
 type objects struct {
-	mu       sync.Mutex
-	created  map[object]bool
-	started  map[string]bool // by id
-	attached map[string]bool // as in the clients' requests
+	created  sync.Map // object: the session created it
+	started  sync.Map // id of a container that existed before, and that the session started
+	attached sync.Map // container that a client has attached to, as in the request
 }
 
 // object identifies an object of an engine.
@@ -22,61 +20,29 @@ type object struct {
 	id   string
 }
 
-func (o *objects) add(kind engine.Kind, id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.created == nil {
-		o.created = map[object]bool{}
-	}
-	o.created[object{kind, id}] = true
-}
-
-func (o *objects) remove(kind engine.Kind, id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.created, object{kind, id})
-}
+func (o *objects) add(kind engine.Kind, id string)    { o.created.Store(object{kind, id}, nil) }
+func (o *objects) remove(kind engine.Kind, id string) { o.created.Delete(object{kind, id}) }
+func (o *objects) start(id string)                    { o.started.Store(id, nil) }
+func (o *objects) attach(ref string)                  { o.attached.Store(ref, nil) }
 
 // has reports whether the session created an object, by its full id.
 func (o *objects) has(kind engine.Kind, id string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.created[object{kind, id}]
-}
-
-func (o *objects) start(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.started == nil {
-		o.started = map[string]bool{}
-	}
-	o.started[id] = true
+	_, ok := o.created.Load(object{kind, id})
+	return ok
 }
 
 // hasStarted reports whether the session started a container that existed before.
 func (o *objects) hasStarted(id string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.started[id]
-}
-
-func (o *objects) attach(ref string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.attached == nil {
-		o.attached = map[string]bool{}
-	}
-	o.attached[ref] = true
+	_, ok := o.started.Load(id)
+	return ok
 }
 
 // isAttached reports whether a client has attached to a container, by its id, the beginning of its id, or its name.
-func (o *objects) isAttached(to engine.Info) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for ref := range o.attached {
-		if ref == to.Name || strings.HasPrefix(to.ID, ref) {
-			return true
-		}
-	}
-	return false
+func (o *objects) isAttached(to engine.Info) (attached bool) {
+	o.attached.Range(func(key, _ any) bool {
+		ref, ok := key.(string)
+		attached = ok && (ref == to.Name || strings.HasPrefix(to.ID, ref))
+		return !attached
+	})
+	return attached
 }

@@ -14,7 +14,7 @@ func (l *link) playKube(x *exchange, head []byte) bool {
 		return l.forward(x, head)
 	}
 	if !x.enter(&l.p.gate) {
-		return l.refuse(x.request, 503, errEnding)
+		return l.refuse(x.request, unavailable, errEnding)
 	}
 	x.settle, x.wantsBody = l.p.playedKube, true
 	return l.forward(x, head)

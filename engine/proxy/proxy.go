@@ -118,10 +118,3 @@ func (p *Proxy) serve(client net.Conn) {
 		delete(p.links, l)
 	})
 }
-
-// attach remembers a container that a client attaches to, if that decides whose it is.
-func (p *Proxy) attach(to route) {
-	if p.Attached {
-		p.objects.attach(to.ref)
-	}
-}

@@ -10,9 +10,19 @@ import (
 	"mcp-tether/engine"
 )
 
+// The statuses of refusals.
+const (
+	badRequest      = "400 Bad Request"
+	tooLarge        = "413 Content Too Large"
+	unsupportedType = "415 Unsupported Media Type"
+	headTooLarge    = "431 Request Header Fields Too Large"
+	badGateway      = "502 Bad Gateway"
+	unavailable     = "503 Service Unavailable"
+)
+
 // refusal is an error response by the proxy instead of the engine.
 type refusal struct {
-	status int
+	status string // code and reason phrase
 	err    error
 }
 
@@ -22,12 +32,12 @@ const lingerTime = 500 * time.Millisecond
 
 // send sends the response, in the form of both docker's API and podman's, and ends the connection.
 func (r refusal) send(client net.Conn, withBody bool) {
-	text, err := json.Marshal(map[string]any{"message": "mcp-tether: " + r.err.Error(), "cause": "mcp-tether", "response": r.status})
+	text, err := json.Marshal(map[string]any{"message": "mcp-tether: " + r.err.Error(), "cause": "mcp-tether", "response": json.Number(r.status[:3])})
 	if err != nil {
 		text = []byte("{}")
 	}
-	response := fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
-		r.status, reason(r.status), len(text))
+	response := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+		r.status, len(text))
 	if withBody {
 		response += string(text)
 	}
@@ -38,22 +48,4 @@ func (r refusal) send(client net.Conn, withBody bool) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, client) // until the client hangs up, or the deadline
-}
-
-func reason(status int) string {
-	switch status {
-	case 400:
-		return "Bad Request"
-	case 413:
-		return "Content Too Large"
-	case 415:
-		return "Unsupported Media Type"
-	case 431:
-		return "Request Header Fields Too Large"
-	case 502:
-		return "Bad Gateway"
-	case 503:
-		return "Service Unavailable"
-	}
-	return "Refused"
 }

@@ -13,7 +13,7 @@ func (l *link) responses() {
 	for more := true; more; {
 		x, more = l.response(x)
 	}
-	if x == nil || !x.isHijacked() { // otherwise the client's way may go on
+	if !l.hijacked { // otherwise the client's way may go on
 		l.close()
 	}
 }
@@ -72,7 +72,7 @@ func (l *link) reportHelper(x *exchange) bool {
 	}
 	err := fmt.Errorf("cannot reach the container engine: %s", helper.Stderr())
 	l.p.Warn(err)
-	l.refuse(x.request, 502, err)
+	l.refuse(x.request, badGateway, err)
 	return true
 }
 
@@ -86,6 +86,7 @@ func (l *link) passRaw(head []byte) {
 // hijack passes on the head that turns the connection into a stream, and then the engine's way of the stream.
 func (l *link) hijack(x *exchange, head []byte) {
 	x.leave()
+	l.hijacked = true
 	_, err := l.client.Write(head)
 	close(x.hijacked)
 	if err == nil {

@@ -40,7 +40,7 @@ type route struct {
 // path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
 // containers/podman, both on gorilla/mux.)
 func routeOf(r http1.Request) (route, error) {
-	if r.Method != "POST" && r.Method != "DELETE" {
+	if r.Method != http1.MethodPost && r.Method != http1.MethodDelete {
 		return route{}, nil
 	}
 	u, err := url.ParseRequestURI(r.Target)
@@ -52,7 +52,7 @@ func routeOf(r http1.Request) (route, error) {
 		return route{}, nil
 	}
 	to := matchPost(segments, libpod)
-	if r.Method == "DELETE" {
+	if r.Method == http1.MethodDelete {
 		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), ref: strings.Join(segments[1:], "/")}
 	}
 	to.libpod = libpod

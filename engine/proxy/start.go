@@ -25,13 +25,13 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	if err != nil {
 		err = fmt.Errorf("cannot tell whether container %.80q runs: %w", to.ref, err)
 		l.p.Warn(err)
-		return l.refuse(x.request, 502, err)
+		return l.refuse(x.request, badGateway, err)
 	}
 	if !l.p.startIsOurs(info, to) {
 		return l.forward(x, head)
 	}
 	if !x.enter(&l.p.gate) {
-		return l.refuse(x.request, 503, errEnding)
+		return l.refuse(x.request, unavailable, errEnding)
 	}
 	l.p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: info.ID, Name: info.Name, At: time.Now()})
 	x.settle = func(o outcome) { l.p.started(info, o) }
