@@ -101,7 +101,7 @@ func EndpointAt(url, context string) (Endpoint, error) {
 	return e, nil
 }
 
-// absolute makes a socket's path independent of the working directory. Linux's abstract names, which begin with '@', are.
+// absolute makes a socket's path independent of the working directory. Linux's abstract names begin with '@' and stay.
 func absolute(path string) (string, error) {
 	if strings.HasPrefix(path, "@") {
 		return path, nil

@@ -67,12 +67,11 @@ func (c *chunks) finishLine() error {
 	if len(c.line) > maxChunkLine {
 		return fmt.Errorf("%w: long line", ErrMalformedChunk)
 	}
-	line, complete := strings.CutSuffix(string(c.line), "\n")
-	if !complete {
+	if !bytes.HasSuffix(c.line, []byte("\n")) {
 		return nil
 	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(c.line), "\n"), "\r")
 	c.line = c.line[:0]
-	line = strings.TrimSuffix(line, "\r")
 	switch c.next {
 	case chunkSize:
 		return c.setSize(line)

@@ -32,9 +32,10 @@ var (
 // cut off. Blank lines in front are returned too: net/http allows them after a POST.
 func ReadHead(br *bufio.Reader) ([]byte, error) {
 	var head []byte
+	start, begun := 0, false // of the current line; by a line that was not blank
 	for {
-		line, err := br.ReadSlice('\n')
-		head = append(head, line...)
+		part, err := br.ReadSlice('\n')
+		head = append(head, part...)
 		switch {
 		case len(head) > MaxHead:
 			return head, ErrHeadTooLong
@@ -42,16 +43,14 @@ func ReadHead(br *bufio.Reader) ([]byte, error) {
 			return head, io.ErrUnexpectedEOF
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return head, err
-		case err == nil && headEnds(head):
-			return head, nil
+		case err == nil:
+			line := head[start:]
+			if begun && (string(line) == "\r\n" || string(line) == "\n") {
+				return head, nil
+			}
+			start, begun = len(head), begun || len(bytes.Trim(line, "\r\n")) > 0
 		}
 	}
-}
-
-// headEnds reports whether the last line is blank, and some line before it is not.
-func headEnds(head []byte) bool {
-	blank := bytes.HasSuffix(head, []byte("\n\r\n")) || bytes.HasSuffix(head, []byte("\n\n"))
-	return blank && len(bytes.TrimLeft(head, "\r\n")) > 0
 }
 
 // framing is what a head says about the length of its body.

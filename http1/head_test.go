@@ -19,6 +19,8 @@ func TestReadHead(t *testing.T) {
 		"whole":                  {"GET / HTTP/1.1\r\nA: b\r\n\r\nbody", "GET / HTTP/1.1\r\nA: b\r\n\r\n", nil},
 		"bare line feeds":        {"GET / HTTP/1.1\nA: b\n\nbody", "GET / HTTP/1.1\nA: b\n\n", nil},
 		"blank lines before":     {"\r\n\r\nGET / HTTP/1.1\r\n\r\n", "\r\n\r\nGET / HTTP/1.1\r\n\r\n", nil},
+		"blank lines alone":      {strings.Repeat("\n", MaxHead+1), "", ErrHeadTooLong}, // in no time
+		"a carriage return":      {"\r\r\n\nA\n\r\r\n\r\n", "\r\r\n\nA\n\r\r\n\r\n", nil},
 		"nothing":                {"", "", io.EOF},
 		"cut off":                {"GET / HTTP/1.1\r\nA", "GET / HTTP/1.1\r\nA", io.ErrUnexpectedEOF},
 		"cut off before the end": {"GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", io.ErrUnexpectedEOF},
