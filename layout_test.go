@@ -21,9 +21,9 @@ func floors() map[string]int {
 	return map[string]int{
 		".":         4,
 		"supervise": 3, "reap": 3,
-		"relay": 2, "session": 2, "teardown": 2,
-		"argv": 1,
-		"proc": 0, "cgroup": 0, "container": 0, "mcp": 0,
+		"relay": 2, "session": 2, "teardown": 2, "engine/proxy": 2,
+		"argv": 1, "engine": 1,
+		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
 		"kernel": -1,
 	}
 }

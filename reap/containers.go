@@ -5,31 +5,30 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
-	"mcp-tether/teardown"
 )
 
 // Engine is a container engine, and what it has.
 type Engine struct {
-	container.Endpoint
+	engine.Endpoint
 	// Client is for asking it more; the rules never do.
-	Client container.Client
+	Client engine.Client
 	// Have are its containers, pods and networks. Err says why they are not known.
-	Have []container.Info
+	Have []engine.Info
 	Err  error
 	// ImageLabels is asked only about the images of candidates.
-	ImageLabels teardown.ImageLabels
+	ImageLabels engine.ImageLabels
 }
 
 // FoundContainer is an object of an engine as a finding, or ps, shows it.
 type FoundContainer struct {
 	// Engine is the URL of its engine.
-	Engine string         `json:"engine"`
-	Kind   container.Kind `json:"kind"`
-	ID     string         `json:"id"`
-	Name   string         `json:"name,omitempty"`
-	Image  string         `json:"image,omitempty"`
+	Engine string      `json:"engine"`
+	Kind   engine.Kind `json:"kind"`
+	ID     string      `json:"id"`
+	Name   string      `json:"name,omitempty"`
+	Image  string      `json:"image,omitempty"`
 	// State is the engine's word for it, which networks have none of; "unknown" when the engine did not answer.
 	State string `json:"state,omitempty"`
 	// Why is the proof that it belongs to the session, or what is missing from it.
@@ -38,7 +37,7 @@ type FoundContainer struct {
 	Result string `json:"result,omitempty"`
 }
 
-func found(e *Engine, i *container.Info, why string) FoundContainer {
+func found(e *Engine, i *engine.Info, why string) FoundContainer {
 	return FoundContainer{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
 }
 
@@ -47,8 +46,8 @@ type ending struct {
 	engine *Engine
 	// claim is that of our own record: the engine is asked again until nothing of it is left, and what the session had
 	// asked for when it was killed is waited for. nil to end the targets and nothing else.
-	claim   *teardown.Claim
-	targets []teardown.Target
+	claim   *engine.Claim
+	targets []engine.Target
 }
 
 // claim adds the containers of a dead recorded session to its finding.
@@ -64,14 +63,14 @@ func (x *index) claim(f *Finding, s *Session) {
 		}
 		return
 	}
-	c := teardown.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
+	c := engine.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
 	mine, doubtful := c.Targets(e.Have, e.ImageLabels)
 	f.ending = &ending{engine: e}
 	for _, t := range mine {
 		if x.looked[t.ID] || !x.endable(&t, &c) {
 			// Off the ledger, by either of its proofs.
-			c.Ledger.Add(container.Note{Op: container.OpRemoved, ID: t.ID})
-			c.Ledger.Add(container.Note{Op: container.OpRefused, Request: t.Labels[container.LabelRequest]})
+			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
+			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
 			continue
 		}
 		x.add(f, e, t)
@@ -88,7 +87,7 @@ func (x *index) claim(f *Finding, s *Session) {
 // count says how many of each kind there are: "2 containers, 1 network".
 func count(all []FoundContainer) string {
 	var out []string
-	for _, kind := range []container.Kind{container.Container, container.Pod, container.Network} {
+	for _, kind := range []engine.Kind{engine.Container, engine.Pod, engine.Network} {
 		n := 0
 		for _, c := range all {
 			if c.Kind == kind {
@@ -110,8 +109,8 @@ func count(all []FoundContainer) string {
 // long as it lives: it has lost its gateway, and ends its own. Another user's record says nothing about whose a
 // container is, so there the label itself must prove that its session is dead. A directory of records may be shared with
 // another machine.
-func (x *index) endable(t *teardown.Target, c *teardown.Claim) bool {
-	labelled := t.Labels[container.LabelSession] != ""
+func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
+	labelled := t.Labels[engine.LabelSession] != ""
 	if !labelled {
 		return c.TrustIDs
 	}
@@ -119,13 +118,13 @@ func (x *index) endable(t *teardown.Target, c *teardown.Claim) bool {
 	if !c.TrustIDs {
 		return life == Dead
 	}
-	machine := t.Labels[container.LabelMachine]
+	machine := t.Labels[engine.LabelMachine]
 	elsewhere := machine != "" && x.h.Machine != "" && machine != x.h.Machine
 	return life != Alive && !elsewhere
 }
 
 // add makes a target a part of a finding.
-func (x *index) add(f *Finding, e *Engine, t teardown.Target) {
+func (x *index) add(f *Finding, e *Engine, t engine.Target) {
 	x.looked[t.ID] = true
 	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
 	f.ending.targets = append(f.ending.targets, t)
@@ -133,7 +132,7 @@ func (x *index) add(f *Finding, e *Engine, t teardown.Target) {
 
 // doubtful reports what looks like a dead session's without being proven to be: mostly containers of an image that was
 // committed from one of its containers, and so carries the labels.
-func (x *index) doubtful(e *Engine, id string, all []teardown.Target) {
+func (x *index) doubtful(e *Engine, id string, all []engine.Target) {
 	f := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if it is nobody's"
 	for _, t := range all {
@@ -147,7 +146,7 @@ func (x *index) doubtful(e *Engine, id string, all []teardown.Target) {
 }
 
 // suspect adds an object to a finding that is only reported.
-func (x *index) suspect(f *Finding, e *Engine, i *container.Info, why string) {
+func (x *index) suspect(f *Finding, e *Engine, i *engine.Info, why string) {
 	x.looked[i.ID] = true
 	f.Containers = append(f.Containers, found(e, i, why))
 	f.nameAfter(i)
@@ -160,7 +159,7 @@ func (x *index) suspect(f *Finding, e *Engine, i *container.Info, why string) {
 }
 
 // nameAfter names a finding after its first container.
-func (f *Finding) nameAfter(i *container.Info) {
+func (f *Finding) nameAfter(i *engine.Info) {
 	if f.Name == "" {
 		f.Name = i.Name
 	}
@@ -176,10 +175,10 @@ func (f *Finding) nameAfter(i *container.Info) {
 func (x *index) labelled(r Rules) []Finding {
 	var out []Finding
 	for _, e := range x.h.Engines {
-		bySession := map[string][]container.Info{}
+		bySession := map[string][]engine.Info{}
 		var order []string
 		for _, i := range e.Have {
-			id := i.Labels[container.LabelSession]
+			id := i.Labels[engine.LabelSession]
 			if id == "" || x.looked[i.ID] || r.Session != "" && r.Session != id {
 				continue
 			}
@@ -198,10 +197,10 @@ func (x *index) labelled(r Rules) []Finding {
 }
 
 // labelledSession judges what carries the label of one session.
-func (x *index) labelledSession(e *Engine, id string, all []container.Info) (Finding, bool) {
+func (x *index) labelledSession(e *Engine, id string, all []engine.Info) (Finding, bool) {
 	f := Finding{Class: Container, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
 	odd := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}, Advice: foreignAdvice}
-	var dead []container.Info
+	var dead []engine.Info
 	for _, i := range all {
 		life, why := x.life(i.Labels)
 		switch {
@@ -218,7 +217,7 @@ func (x *index) labelledSession(e *Engine, id string, all []container.Info) (Fin
 	if len(dead) == 0 {
 		return f, false
 	}
-	mine, doubtful := (teardown.Claim{Session: id}).Targets(dead, e.ImageLabels)
+	mine, doubtful := (engine.Claim{Session: id}).Targets(dead, e.ImageLabels)
 	for _, t := range mine {
 		x.add(&f, e, t)
 		f.nameAfter(&t.Info)
@@ -237,16 +236,16 @@ const foreignAdvice = "its session may live elsewhere: run mcp-tether reap there
 
 // newborn reports whether a create was asked for after the pass began, or at a time that cannot be read.
 func (x *index) newborn(labels map[string]string) bool {
-	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
 	return err != nil || !at.Before(x.h.Began)
 }
 
 // life tells whether the session that a container's labels name lives, and why it is thought so. Only identities of this
 // boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
 func (x *index) life(labels map[string]string) (Life, string) {
-	sup, err := proc.ParseGlobalID(labels[container.LabelSupervisor])
+	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])
 	switch {
-	case x.supervised[labels[container.LabelSession]]:
+	case x.supervised[labels[engine.LabelSession]]:
 		return Alive, "its session has a supervisor"
 	case err != nil || sup.Boot == "":
 		return Unknown, "its labels do not say which process looks after it"
@@ -256,7 +255,7 @@ func (x *index) life(labels map[string]string) (Life, string) {
 		return Unknown, "foreign: it was created from another pid namespace of this machine"
 	}
 	life := x.h.Lives(sup.ID)
-	if text, ok := labels[container.LabelAnchor]; ok && life != Alive {
+	if text, ok := labels[engine.LabelAnchor]; ok && life != Alive {
 		anchor, err := proc.ParseGlobalID(text)
 		if err != nil || anchor.Host != x.h.Host {
 			return Unknown, "its labels do not say which process looks after it"
@@ -274,10 +273,10 @@ func (x *index) life(labels map[string]string) (Life, string) {
 // earlierBoot judges labels with another boot id. A machine id may have been copied with the machine, so the labels must
 // be older than this boot as well.
 func (x *index) earlierBoot(labels map[string]string) (Life, string) {
-	if labels[container.LabelMachine] == "" || labels[container.LabelMachine] != x.h.Machine {
+	if labels[engine.LabelMachine] == "" || labels[engine.LabelMachine] != x.h.Machine {
 		return Unknown, "foreign: it was created from another machine"
 	}
-	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
 	if err != nil || !at.Before(x.h.booted()) {
 		return Unknown, "foreign: it was created from another machine with the same machine id"
 	}
@@ -286,7 +285,7 @@ func (x *index) earlierBoot(labels map[string]string) (Life, string) {
 
 // labelledGateway is the gateway that labels name.
 func (x *index) labelledGateway(labels map[string]string) Gateway {
-	g, err := proc.ParseGlobalID(labels[container.LabelGateway])
+	g, err := proc.ParseGlobalID(labels[engine.LabelGateway])
 	switch {
 	case err != nil:
 		return Gateway{State: Unknown.String()}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 )
 
 // lookAlikes: containers without our label, of an image that a configured server is started from, that are more than
@@ -64,7 +64,7 @@ func (x *index) imageClients() map[string]*imageClients {
 // crowd is what an engine has of one image.
 type crowd struct {
 	name     string
-	plain    []container.Info
+	plain    []engine.Info
 	labelled int
 }
 
@@ -72,7 +72,7 @@ func (x *index) lookAlikesIn(e *Engine, clients map[string]*imageClients, r Rule
 	crowds := map[string]*crowd{}
 	var order []string
 	for _, i := range e.Have {
-		if i.Kind != container.Container || !i.Running || i.Image == "" {
+		if i.Kind != engine.Container || !i.Running || i.Image == "" {
 			continue
 		}
 		image := canonicalImage(i.Image)
@@ -87,7 +87,7 @@ func (x *index) lookAlikesIn(e *Engine, clients map[string]*imageClients, r Rule
 			order = append(order, image)
 		}
 		switch {
-		case i.Labels[container.LabelSession] != "":
+		case i.Labels[engine.LabelSession] != "":
 			c.labelled++
 		case !x.looked[i.ID] && i.Created.Before(x.h.Began.Add(-settleContainer)):
 			c.plain = append(c.plain, i)

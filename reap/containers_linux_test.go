@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -91,7 +91,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // deadSession writes a session with its record and journal, whose lease nobody holds.
-func deadSession(t *testing.T, engine string, ids ...string) *Session {
+func deadSession(t *testing.T, host string, ids ...string) *Session {
 	t.Helper()
 	dir := t.TempDir()
 	lease, err := session.Take(dir, deadID)
@@ -100,14 +100,14 @@ func deadSession(t *testing.T, engine string, ids ...string) *Session {
 	}
 	defer lease.Release()
 	s := &Session{Dir: dir, Owner: os.Getuid(), Lease: true}
-	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: engine}
+	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
 	}
 	journal := session.NewJournal(dir, deadID)
 	defer journal.Close()
 	for _, id := range ids {
-		if err := journal.Note(container.Note{Op: container.OpCreated, Kind: container.Container, ID: id, Request: "r" + id}); err != nil {
+		if err := journal.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: "r" + id}); err != nil {
 			t.Fatal(err)
 		}
 	}

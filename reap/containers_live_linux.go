@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/session"
 )
 
@@ -23,7 +23,7 @@ func AddContainers(all []Live) {
 	var (
 		wait    sync.WaitGroup
 		engines = map[string]*Engine{}
-		ledgers = make([]container.Ledger, len(all))
+		ledgers = make([]engine.Ledger, len(all))
 	)
 	for i := range all {
 		l := &all[i]
@@ -36,8 +36,8 @@ func AddContainers(all []Live) {
 		}
 		e := &Engine{Err: errNotSocket}
 		engines[l.engineKey()] = e
-		if at, err := container.EndpointAt(l.Engine, l.EngineContext); err == nil && (at.Socket != "" || l.UID == os.Getuid()) {
-			e.Client = container.Client{Dial: func() (net.Conn, error) { return at.Dial(showContainers, nil, reapLater) }}
+		if at, err := engine.EndpointAt(l.Engine, l.EngineContext); err == nil && (at.Socket != "" || l.UID == os.Getuid()) {
+			e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(showContainers, nil, reapLater) }}
 			wait.Go(func() { e.Have, e.Err = e.Client.Containers(ctx) })
 		}
 	}
@@ -62,13 +62,13 @@ func reapLater(pid int) {
 }
 
 // shown are the containers of one session: those it made and those it started, as far as they are there.
-func shown(url string, e *Engine, l *container.Ledger) []FoundContainer {
-	there := make(map[string]*container.Info, len(e.Have))
+func shown(url string, e *Engine, l *engine.Ledger) []FoundContainer {
+	there := make(map[string]*engine.Info, len(e.Have))
 	for i := range e.Have {
 		there[e.Have[i].ID] = &e.Have[i]
 	}
 	var out []FoundContainer
-	add := func(kind container.Kind, id, name string, running bool) {
+	add := func(kind engine.Kind, id, name string, running bool) {
 		i := there[id]
 		switch {
 		case e.Err != nil:
@@ -78,12 +78,12 @@ func shown(url string, e *Engine, l *container.Ledger) []FoundContainer {
 		}
 	}
 	for _, o := range l.Objects() {
-		if o.Kind == container.Container {
+		if o.Kind == engine.Container {
 			add(o.Kind, o.ID, o.Name, false)
 		}
 	}
 	for _, s := range l.Started() {
-		add(container.Container, s.ID, "", true)
+		add(engine.Container, s.ID, "", true)
 	}
 	return out
 }

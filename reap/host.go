@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -26,7 +26,7 @@ type Host struct {
 	Sessions []Session
 	Leaves   []Leaf
 	Engines  []*Engine
-	// Machine is container.MachineID.
+	// Machine is engine.MachineID.
 	Machine string
 	// Lives tells of an identity whether it lives: by the table, and by asking the kernel for what the table hides.
 	Lives func(proc.ID) Life
@@ -81,7 +81,7 @@ type Session struct {
 	Held, Lease bool
 	// Of a session that nobody holds: what it did to its engine, and where that is, nil for nowhere. Torn says why some of
 	// it cannot be read.
-	Ledger container.Ledger
+	Ledger engine.Ledger
 	At     *Engine
 	Torn   error
 }

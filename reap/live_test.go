@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
 
@@ -68,8 +68,8 @@ func TestLiveText(t *testing.T) {
 	l.GatewayState = "dead"
 	l.Tree = []Node{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
 	l.Containers = []FoundContainer{
-		{Kind: container.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
-		{Kind: container.Container, ID: strings.Repeat("ba9876543210", 5), State: unknownState},
+		{Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
+		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: unknownState},
 	}
 	var b strings.Builder
 	if err := LiveText(&b, []Live{l}, true); err != nil {

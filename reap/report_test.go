@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
 
@@ -275,8 +275,8 @@ func boxedSample() Report {
 		Class: Container, Session: "00112233445566ff", Command: []string{"mcp/x"}, Gateway: Gateway{State: "dead"}, Evidence: []string{"its label"},
 		AgeSeconds: 61, Result: "listed",
 		Containers: []FoundContainer{
-			{Engine: "unix:///e", Kind: container.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
-			{Engine: "unix:///e", Kind: container.Network, ID: strings.Repeat("0123456789abcdef", 4), Result: "listed"},
+			{Engine: "unix:///e", Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
+			{Engine: "unix:///e", Kind: engine.Network, ID: strings.Repeat("0123456789abcdef", 4), Result: "listed"},
 		},
 	}}}
 }

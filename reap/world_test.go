@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -215,7 +215,7 @@ type wrapped struct {
 	rec                                    *Session
 	leaf                                   *Leaf
 	pattern                                string
-	notes                                  []container.Note
+	notes                                  []engine.Note
 	crates                                 []*crate
 }
 

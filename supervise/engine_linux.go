@@ -13,22 +13,22 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/container"
+	container "mcp-tether/engine"
+	"mcp-tether/engine/proxy"
 	"mcp-tether/proc"
 	"mcp-tether/session"
-	"mcp-tether/teardown"
 )
 
 // engine is what a session has to do with its container engine. Until a client connects it is a listening socket in the
 // supervisor's poll set and nothing else; from then on goroutines beside the loop serve it.
 type engine struct {
 	endpoint container.Endpoint
-	claim    teardown.Claim // without the ledger
+	claim    container.Claim // without the ledger
 	grace    time.Duration
 	limit    time.Duration
 	log      zerolog.Logger
-	proxy    *container.Proxy // nil when recovering
-	listener int              // -1 when there is none, or the proxy has it
+	proxy    *proxy.Proxy // nil when recovering
+	listener int          // -1 when there is none, or the proxy has it
 	socket   string
 	journal  *session.Journal // nil without a session directory
 	// outcome is what the removal gives; nil until it has begun.
@@ -46,7 +46,7 @@ type engine struct {
 // removal is what became of a session's containers.
 type removal struct {
 	done  bool
-	ended []teardown.ContainerResult
+	ended []container.Result
 	err   error // says what may be left
 }
 
@@ -90,7 +90,7 @@ func (s *Session) openEngine() {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &container.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
 	s.tree.engine = e
 	s.polled.add(clients, e.listener, unix.POLLIN)
 	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
@@ -99,7 +99,7 @@ func (s *Session) openEngine() {
 func (s *Session) newEngine(at container.Endpoint) *engine {
 	return &engine{
 		endpoint: at, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
-		claim: teardown.Claim{Session: s.hand.ID, TrustIDs: true},
+		claim: container.Claim{Session: s.hand.ID, TrustIDs: true},
 	}
 }
 
