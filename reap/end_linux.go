@@ -10,10 +10,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// End ends the findings that are proven, all at once, their containers beside their processes, and notes what became of
-// each. The error says that it could not
-// even be tried.
-func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
+// endFindings ends the findings that are proven, all at once, their containers beside their processes, and notes what
+// became of each. The error says that it could not even be tried.
+func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	var (
 		batch  teardown.Batch
 		ending []*Finding
@@ -22,11 +21,11 @@ func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	for i := range findings {
 		f := &findings[i]
 		f.Result = "listed"
-		if !f.Proven(unwrapped) {
+		if !f.proven(unwrapped) {
 			continue
 		}
 		ending = append(ending, f)
-		if f.Class != Container {
+		if f.Class != classContainer {
 			batch.Groups = append(batch.Groups, group(f))
 			groups[f] = batch.Groups[len(batch.Groups)-1]
 		}

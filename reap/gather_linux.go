@@ -19,18 +19,18 @@ import (
 
 // Gather reads the host, and meanwhile what its container engines have. warn is told what had to be left out. The error
 // says that nothing can be known.
-func Gather(xdgRuntime string, reach Reach, warn func(error)) (*Host, error) {
+func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	host, err := r.ReadHost()
+	here, err := r.ReadHost()
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
+	h := &host{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
 	look := newEngineLook(h, reach)
 	defer look.close()
 	if err := h.readTable(); err != nil {
@@ -49,7 +49,7 @@ func Gather(xdgRuntime string, reach Reach, warn func(error)) (*Host, error) {
 // to do.
 const maxWorkers = 4
 
-func (h *Host) readTable() error {
+func (h *host) readTable() error {
 	var mu sync.Mutex
 	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), func(r *proc.Reader, p proc.Process) {
 		marked := withMarks(r, p, h.UID)
@@ -60,8 +60,8 @@ func (h *Host) readTable() error {
 }
 
 // withMarks reads the marks of a process that the pass may touch.
-func withMarks(r *proc.Reader, p proc.Process, uid int) Process {
-	out := Process{Process: p}
+func withMarks(r *proc.Reader, p proc.Process, uid int) process {
+	out := process{Process: p}
 	if p.Dead() || uid != 0 && uid != p.UID {
 		return out
 	}
@@ -72,19 +72,14 @@ func withMarks(r *proc.Reader, p proc.Process, uid int) Process {
 }
 
 // ask sets the questions that the rules may ask about single processes.
-func (h *Host) ask(r *proc.Reader) {
+func (h *host) ask(r *proc.Reader) {
 	byPID := make(map[int]uint64, len(h.Procs))
 	pids := make([]int, 0, len(h.Procs))
 	for i := range h.Procs {
 		byPID[h.Procs[i].PID] = h.Procs[i].Start
 		pids = append(pids, h.Procs[i].PID)
 	}
-	h.Lives = func(id proc.ID) Life {
-		if id.Zero() {
-			return Unknown
-		}
-		return lives(r, id)
-	}
+	h.Lives = r.Life
 	h.Stdin = proc.StdinOf
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
@@ -98,23 +93,9 @@ func (h *Host) ask(r *proc.Reader) {
 	}
 }
 
-// lives asks the kernel about one identity. A process that /proc hides (hidepid) still answers kill(2).
-func lives(r *proc.Reader, id proc.ID) Life {
-	s, err := r.Stat(id.PID)
-	switch {
-	case err == nil && s.ID == id && !s.Dead():
-		return Alive
-	case err == nil:
-		return Dead
-	case errors.Is(err, proc.ErrGone) && errors.Is(unix.Kill(id.PID, 0), unix.ESRCH):
-		return Dead
-	}
-	return Unknown
-}
-
 // sessions reads the records and the states of their leases.
-func sessions(h *Host, xdgRuntime string, warn func(error)) []Session {
-	var out []Session
+func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
+	var out []storedSession
 	for _, place := range session.Dirs(h.UID, xdgRuntime) {
 		ids, err := session.IDs(place.Dir)
 		if err != nil {
@@ -133,8 +114,8 @@ func sessions(h *Host, xdgRuntime string, warn func(error)) []Session {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *Host, place session.Place, id string) (*Session, error) {
-	s := &Session{Dir: place.Dir, Owner: place.Owner}
+func readSession(h *host, place session.Place, id string) (*storedSession, error) {
+	s := &storedSession{Dir: place.Dir, Owner: place.Owner}
 	held, lockErr := session.Held(place.Dir, id)
 	s.Held, s.Lease = held, lockErr == nil
 	rec, err := session.Read(place.Dir, id)
@@ -159,7 +140,7 @@ func readSession(h *Host, place session.Place, id string) (*Session, error) {
 
 // leaves finds our cgroups that are older than the pass, and younger ones of sessions whose lease is free: that is proof
 // enough.
-func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
+func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
@@ -168,7 +149,7 @@ func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
 	if err != nil && !errors.Is(err, cgroup.ErrNone) {
 		warn(err)
 	}
-	var out []Leaf
+	var out []cgroupLeaf
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
 		young := !f.Made.Before(began.Add(-settle))
@@ -181,14 +162,14 @@ func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
 		}
 		pids, _ := leaf.Procs()
 		leaf.Close()
-		out = append(out, Leaf{Dir: f.Dir, ID: id, UID: f.UID, PIDs: pids})
+		out = append(out, cgroupLeaf{Dir: f.Dir, ID: id, UID: f.UID, PIDs: pids})
 	}
 	return out
 }
 
 // addRecordedLeaves adds the leaves that records of dead supervisors name, also those too young to be found above: the
 // free lease is proof enough. A record counts only for a leaf of its own owner and id.
-func (h *Host) addRecordedLeaves() {
+func (h *host) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
 		known[l.ID] = true
@@ -203,7 +184,7 @@ func (h *Host) addRecordedLeaves() {
 		}
 		if uid, err := leaf.Owner(); err == nil && uid == s.Owner {
 			pids, _ := leaf.Procs()
-			h.Leaves = append(h.Leaves, Leaf{Dir: s.Cgroup, ID: s.ID, UID: uid, PIDs: pids})
+			h.Leaves = append(h.Leaves, cgroupLeaf{Dir: s.Cgroup, ID: s.ID, UID: uid, PIDs: pids})
 		}
 		leaf.Close()
 	}

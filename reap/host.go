@@ -12,7 +12,7 @@ import (
 )
 
 // Host is what a pass has read.
-type Host struct {
+type host struct {
 	proc.Host
 	// UID is the user of the pass; root may look after everybody.
 	UID int
@@ -22,14 +22,14 @@ type Host struct {
 	// the wall clock, for what engines and labels say.
 	Since    uint64
 	Began    time.Time
-	Procs    []Process
-	Sessions []Session
-	Leaves   []Leaf
-	Engines  []*Engine
+	Procs    []process
+	Sessions []storedSession
+	Leaves   []cgroupLeaf
+	Engines  []*knownEngine
 	// Machine is container.MachineID.
 	Machine string
 	// Lives tells of an identity whether it lives: by the table, and by asking the kernel for what the table hides.
-	Lives func(proc.ID) Life
+	Lives func(proc.ID) proc.Life
 	// Stdin and Inside are asked only about candidates: the far end of standard input, and whether the process is in
 	// the pid namespace of the pass.
 	Stdin  func(pid int) proc.Stdin
@@ -39,33 +39,10 @@ type Host struct {
 }
 
 // booted is when this boot began, by the wall clock.
-func (h *Host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * tick) }
-
-// tick is the length of a clock tick (proc.ID.Start).
-const tick = time.Second / ticks
-
-// Life is the answer of Host.Lives.
-type Life uint8
-
-// The answers. Only Dead proves an end.
-const (
-	Unknown Life = iota
-	Alive
-	Dead
-)
-
-func (l Life) String() string {
-	switch l {
-	case Alive:
-		return "alive"
-	case Dead:
-		return "dead"
-	}
-	return "unknown"
-}
+func (h *host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * proc.Tick) }
 
 // Process is one process with the marks in its environment.
-type Process struct {
+type process struct {
 	proc.Process
 	// Session and Gateway are the marks; Session is "" when there is none or it cannot be read.
 	Session string
@@ -75,7 +52,7 @@ type Process struct {
 }
 
 // Session is one record with the state of its lease.
-type Session struct {
+type storedSession struct {
 	session.Record
 	// Dir is where it lies, Owner whose directory that is.
 	Dir   string
@@ -85,12 +62,12 @@ type Session struct {
 	// Of a session that nobody holds: what it did to its engine, and where that is, nil for nowhere. Torn says why some of
 	// it cannot be read.
 	Ledger container.Ledger
-	At     *Engine
+	At     *knownEngine
 	Torn   error
 }
 
 // Leaf is a cgroup of ours.
-type Leaf struct {
+type cgroupLeaf struct {
 	Dir, ID string
 	UID     int
 	// PIDs are its members, those of cgroups below it included.
@@ -99,9 +76,9 @@ type Leaf struct {
 
 // index holds the tables that the rules look things up in.
 type index struct {
-	h        *Host
-	byPID    map[int]*Process
-	children map[int][]*Process
+	h        *host
+	byPID    map[int]*process
+	children map[int][]*process
 	// supervised are the session ids of living supervisors.
 	supervised map[string]bool
 	taken      map[proc.ID]bool
@@ -114,9 +91,9 @@ type index struct {
 	kept map[int]bool
 }
 
-func newIndex(h *Host) *index {
+func newIndex(h *host) *index {
 	x := &index{
-		h: h, byPID: map[int]*Process{}, children: map[int][]*Process{}, supervised: map[string]bool{},
+		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[string]bool{},
 		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
 	}
 	for i := range h.Procs {
@@ -150,7 +127,7 @@ func newIndex(h *Host) *index {
 
 // parent is the parent of a process, nil when it is not in the table. Nobody is older than the parent: such a one has
 // taken the pid over while the table was read.
-func (x *index) parent(p *Process) *Process {
+func (x *index) parent(p *process) *process {
 	up := x.byPID[p.PPID]
 	if up == nil || up.Start > p.Start {
 		return nil
@@ -162,7 +139,7 @@ func (x *index) parent(p *Process) *Process {
 const maxClimb = 256
 
 // keepTree adds a process and all below it to the kept.
-func (x *index) keepTree(p *Process, kept map[int]bool) {
+func (x *index) keepTree(p *process, kept map[int]bool) {
 	if kept[p.PID] {
 		return
 	}
@@ -197,7 +174,7 @@ func supervisedID(args []string) string {
 }
 
 // isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
-func isTether(p *Process) bool {
+func isTether(p *process) bool {
 	if p.Dead() || len(p.Args) < 2 {
 		return false
 	}
@@ -205,7 +182,7 @@ func isTether(p *Process) bool {
 }
 
 // tethered reports whether a wrapper of ours is among the ancestors of p: then its session lives and looks after it.
-func (x *index) tethered(p *Process) bool {
+func (x *index) tethered(p *process) bool {
 	for n := 0; p != nil && n < maxClimb; n++ {
 		if isTether(p) {
 			return true
@@ -216,7 +193,7 @@ func (x *index) tethered(p *Process) bool {
 }
 
 // rooted reports whether all ancestors of p can be seen, up to init. Where one cannot, it may be a supervisor.
-func (x *index) rooted(p *Process) bool {
+func (x *index) rooted(p *process) bool {
 	for range maxClimb {
 		if p.PPID == 1 || p.PID == 1 {
 			return true
@@ -233,10 +210,10 @@ func (x *index) mine(uid int) bool { return x.h.UID == 0 || x.h.UID == uid }
 
 // spared says of a process that it is never touched: dead, a newborn, init, the pass itself or who started it, or meant
 // to stay.
-func (x *index) spared(p *Process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
+func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
 
 // untouchable is spared without the newborns: below or beside a proven member they belong to it.
-func (x *index) untouchable(p *Process) bool {
+func (x *index) untouchable(p *process) bool {
 	return p.Dead() || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
@@ -254,12 +231,12 @@ type scope struct {
 
 // tree collects the processes below (and with) the given ones, without the spared and without trees that belong to
 // another living session.
-func (x *index) tree(tops []*Process, sc scope) []*Process {
+func (x *index) tree(tops []*process, sc scope) []*process {
 	var (
-		out   []*Process
+		out   []*process
 		seen  = map[int]bool{}
 		kept  = map[int]bool{}
-		queue = append([]*Process(nil), tops...)
+		queue = append([]*process(nil), tops...)
 	)
 	if len(sc.keep) > 0 {
 		for i := range x.h.Procs {
@@ -291,8 +268,8 @@ func (x *index) tree(tops []*Process, sc scope) []*Process {
 	return out
 }
 
-func (x *index) inSession(leader *Process) []*Process {
-	var out []*Process
+func (x *index) inSession(leader *process) []*process {
+	var out []*process
 	for i := range x.h.Procs {
 		if p := &x.h.Procs[i]; p.Stat.Session == leader.PID && p.Start >= leader.Start {
 			out = append(out, p)
@@ -301,7 +278,7 @@ func (x *index) inSession(leader *Process) []*Process {
 	return out
 }
 
-func (x *index) take(members []*Process) []proc.ID {
+func (x *index) take(members []*process) []proc.ID {
 	ids := make([]proc.ID, 0, len(members))
 	for _, m := range members {
 		x.taken[m.ID] = true

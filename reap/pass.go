@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"mcp-tether/describe"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -31,12 +32,12 @@ type Reach struct {
 }
 
 // ErrBusy says that another pass is under way.
-var ErrBusy = errors.New("another reap is under way")
+var errBusy = errors.New("another reap is under way")
 
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
-	r := Report{Version: SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
+	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.Kill {
 		unlock, err := onlyPass(o.Runtime, warn)
@@ -45,18 +46,18 @@ func Pass(o Options) (Report, error) {
 		}
 		defer unlock()
 	}
-	h, err := Gather(o.Runtime, o.Reach, warn)
+	h, err := gather(o.Runtime, o.Reach, warn)
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
-	r.Findings = append(r.Findings, Find(h, o.Rules)...)
+	r.Findings = append(r.Findings, find(h, o.Rules)...)
 	for i := range r.Findings {
 		r.Findings[i].Result = "listed"
 		r.Findings[i].describe(h)
 	}
 	if o.Kill {
 		tidySockets(o.Runtime, warn)
-		err = End(r.Findings, o.Unwrapped, o.Grace)
+		err = endFindings(r.Findings, o.Unwrapped, o.Grace)
 	}
 	return r, err
 }
@@ -82,7 +83,7 @@ func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
 	}
 	lease, err := session.Take(dir, passLock)
 	if errors.Is(err, session.ErrHeld) {
-		return nil, ErrBusy
+		return nil, errBusy
 	}
 	if err != nil {
 		warn(fmt.Errorf("passes may overlap: %w", err))
@@ -112,16 +113,16 @@ func HasDead(runtime string) bool {
 
 // Sweep ends this user's dead recorded sessions with their containers, and nothing else.
 func Sweep(runtime string, grace teardown.Grace) error {
-	h, err := Gather(runtime, Reach{Recorded: true}, func(error) {})
+	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		return err
 	}
-	found := Find(h, Rules{})
+	found := find(h, Rules{})
 	own := found[:0]
 	for _, f := range found {
-		if f.Class == Record && f.UID == os.Getuid() {
+		if f.Class == classRecord && f.UID == os.Getuid() {
 			own = append(own, f)
 		}
 	}
-	return End(own, false, grace)
+	return endFindings(own, false, grace)
 }

@@ -2,11 +2,11 @@ package reap
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"mcp-tether/clients"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -27,7 +27,7 @@ type Rules struct {
 
 // Find applies the rules to a host. It is pure but for the questions that Host answers, and never names a process
 // twice.
-func Find(h *Host, r Rules) []Finding {
+func find(h *host, r Rules) []Finding {
 	x := newIndex(h)
 	var out []Finding
 	out = append(out, x.records(r)...)
@@ -48,7 +48,7 @@ func (x *index) tooYoung(f Finding, r Rules) bool {
 		return false
 	}
 	if f.Top.Zero() {
-		return f.born.Add(time.Duration(r.MinAge) * tick).After(x.h.Began)
+		return f.born.Add(time.Duration(r.MinAge) * proc.Tick).After(x.h.Began)
 	}
 	return f.Top.Start+r.MinAge > x.h.Since
 }
@@ -70,21 +70,21 @@ func (x *index) records(r Rules) []Finding {
 	return out
 }
 
-func (x *index) record(s *Session) (Finding, bool) {
-	f := Finding{Class: Record, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: s.Keep}
+func (x *index) record(s *storedSession) (Finding, bool) {
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: s.Keep}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot {
-		f.Gateway.State = Dead.String()
+		f.Gateway.State = proc.Dead.String()
 		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
 		x.claim(&f, s)
 		return f, true
 	}
-	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == Alive {
+	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
 		// Another pid namespace, a living supervisor, or an anchor that is about to recover.
 		return f, false
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
-	var tops []*Process
+	var tops []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
 		if p.Session == s.ID || p.ID == s.Server && !s.Server.Zero() {
@@ -102,7 +102,7 @@ func (x *index) record(s *Session) (Finding, bool) {
 	return f, true
 }
 
-func (x *index) leafOf(id string) *Leaf {
+func (x *index) leafOf(id string) *cgroupLeaf {
 	for i := range x.h.Leaves {
 		if x.h.Leaves[i].ID == id {
 			return &x.h.Leaves[i]
@@ -111,8 +111,8 @@ func (x *index) leafOf(id string) *Leaf {
 	return nil
 }
 
-func (x *index) inLeaf(l *Leaf) []*Process {
-	var out []*Process
+func (x *index) inLeaf(l *cgroupLeaf) []*process {
+	var out []*process
 	for _, pid := range l.PIDs {
 		if p := x.byPID[pid]; p != nil {
 			out = append(out, p)
@@ -122,13 +122,13 @@ func (x *index) inLeaf(l *Leaf) []*Process {
 }
 
 // fill sets the members of a finding and the process to name first: the eldest.
-func (x *index) fill(f *Finding, tops []*Process, sc scope) {
+func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	if f.anyUser {
 		sc.uid = -1
 	}
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
-	var top *Process
+	var top *process
 	for _, m := range members {
 		if top == nil || m.Start < top.Start {
 			top = m
@@ -149,7 +149,7 @@ func (x *index) marks(r Rules) []Finding {
 		session string
 		uid     int
 	}
-	bySession := map[owner][]*Process{}
+	bySession := map[owner][]*process{}
 	var order []owner
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
@@ -171,9 +171,9 @@ func (x *index) marks(r Rules) []Finding {
 	return out
 }
 
-func (x *index) mark(id string, marked []*Process) (Finding, bool) {
-	f := Finding{Class: Mark, Session: id, UID: marked[0].UID}
-	marked = slices.DeleteFunc(marked, func(p *Process) bool {
+func (x *index) mark(id string, marked []*process) (Finding, bool) {
+	f := Finding{Class: classMark, Session: id, UID: marked[0].UID}
+	marked = slices.DeleteFunc(marked, func(p *process) bool {
 		return x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
 	})
 	if len(marked) == 0 {
@@ -188,12 +188,12 @@ func (x *index) mark(id string, marked []*Process) (Finding, bool) {
 	}
 	f.Gateway = x.gateway(g.ID)
 	f.Evidence = []string{"its environment names session " + id + ", which no supervisor looks after"}
-	hidden := slices.ContainsFunc(marked, func(p *Process) bool { return !x.rooted(p) })
+	hidden := slices.ContainsFunc(marked, func(p *process) bool { return !x.rooted(p) })
 	if hidden {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
-	if x.h.Lives(g.ID) != Dead || hidden {
-		f.Class, f.Advice = Suspect, "its gateway is not known to be dead: end it by hand if you know better"
+	if x.h.Lives(g.ID) != proc.Dead || hidden {
+		f.Class, f.Advice = classSuspect, "its gateway is not known to be dead: end it by hand if you know better"
 		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is dead", g.PID))
@@ -223,7 +223,7 @@ func (x *index) leaves(r Rules) []Finding {
 			continue
 		}
 		tops := x.inLeaf(l)
-		outside := func(p *Process) bool { return !x.h.Inside(p.PID) }
+		outside := func(p *process) bool { return !x.h.Inside(p.PID) }
 		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
 			continue
 		}
@@ -232,11 +232,11 @@ func (x *index) leaves(r Rules) []Finding {
 	return out
 }
 
-func (x *index) leaf(l *Leaf, tops []*Process) Finding {
-	f := Finding{Class: Cgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: Gateway{State: Unknown.String()}}
+func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
+	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
 	if doubt := x.doubt(l, tops); doubt != "" {
-		f.Class, f.Advice = Suspect, "not proven: look at it, and end it by hand if it is nobody's"
+		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if it is nobody's"
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
@@ -246,7 +246,7 @@ func (x *index) leaf(l *Leaf, tops []*Process) Finding {
 
 // doubt says why a leaf might be looked after all the same, by a supervisor whose records we do not see: a member or an
 // ancestor is hidden, or a member has a living parent that is neither a member nor a reaper.
-func (x *index) doubt(l *Leaf, tops []*Process) string {
+func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	if len(tops) < len(l.PIDs) {
 		return "a member of it cannot be seen"
 	}
@@ -265,7 +265,7 @@ func (x *index) doubt(l *Leaf, tops []*Process) string {
 }
 
 func (x *index) recorded(id string) bool {
-	return slices.ContainsFunc(x.h.Sessions, func(s Session) bool { return s.ID == id })
+	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }
 
 // unwrapped: known servers that were never wrapped, by their topmost process.
@@ -311,14 +311,14 @@ func (x *index) unwrapped(r Rules) []Finding {
 }
 
 // top climbs from a server to the launcher that was started for it.
-func (x *index) top(p *Process, r Rules) *Process {
+func (x *index) top(p *process, r Rules) *process {
 	for range maxClimb {
 		up := x.parent(p)
 		if up == nil || up.PID <= 1 || isReaper(up) || x.ancestors[up.PID] {
 			return p
 		}
 		_, matched := r.Match(up.UID, up.Args)
-		if !matched && !(proc.IsLauncher(up.Comm) && mentions(up.Args, p.Args)) {
+		if !matched && !(proc.IsLauncher(up.Comm) && clients.Mentions(up.Args, p.Args)) {
 			return p
 		}
 		p = up
@@ -326,30 +326,8 @@ func (x *index) top(p *Process, r Rules) *Process {
 	return p
 }
 
-// mentions reports whether a launcher's command line speaks of the server: a word of it is one of the server's, or its
-// base name. Interpreters and package runners are in too many command lines to say anything, and an interactive shell
-// speaks of nothing.
-func mentions(launcher, server []string) bool {
-	words := map[string]bool{}
-	for _, a := range launcher {
-		for w := range strings.FieldsSeq(a) {
-			words[path.Base(w)] = true
-		}
-	}
-	for _, a := range server {
-		base := path.Base(a)
-		if _, runner := runners[base]; runner || len(base) <= 3 || isInterpreter(base) || strings.HasPrefix(base, "-") {
-			continue
-		}
-		if words[base] {
-			return true
-		}
-	}
-	return false
-}
-
 // isReaper reports whether a process adopts orphans as its office: being its child says nothing.
-func isReaper(p *Process) bool {
+func isReaper(p *process) bool {
 	switch p.Comm {
 	case "systemd", "init", "launchd", "tini", "docker-init", "dumb-init", "catatonit", "s6-svscan", "runsvdir", "containerd-shim":
 		return true
@@ -359,7 +337,7 @@ func isReaper(p *Process) bool {
 
 // liveGateway is the nearest ancestor that is neither launcher nor reaper. known is false when the way up leads to a
 // process that is not in the table: hidden, outside of the pid namespace, or gone while the table was read.
-func (x *index) liveGateway(top *Process) (g *Process, known bool) {
+func (x *index) liveGateway(top *process) (g *process, known bool) {
 	p := top
 	for range maxClimb {
 		if p.PPID == 1 {
@@ -379,8 +357,8 @@ func (x *index) liveGateway(top *Process) (g *Process, known bool) {
 }
 
 // orphan judges a server without a gateway among its ancestors by the other end of its standard input.
-func (x *index) orphan(top *Process, name string, known bool) (Finding, bool) {
-	f := Finding{Class: Severed, Name: name, UID: top.UID, Gateway: Gateway{State: Dead.String()}}
+func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
+	f := Finding{Class: classSevered, Name: name, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
 	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
 	in := x.h.Stdin(top.PID)
 	f.Evidence = append(f.Evidence, in.Why)
@@ -388,7 +366,7 @@ func (x *index) orphan(top *Process, name string, known bool) (Finding, bool) {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
 	if in.Far != proc.Severed || !known {
-		f.Class, f.Gateway.State = Suspect, Unknown.String()
+		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
 		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
 		if holder := x.h.Holder(in); holder > 0 {
 			if x.isAncestor(holder, top) {
@@ -397,12 +375,12 @@ func (x *index) orphan(top *Process, name string, known bool) (Finding, bool) {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
 		}
 	}
-	x.fill(&f, []*Process{top}, scope{uid: top.UID, sessions: true})
+	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
 }
 
-func (x *index) isAncestor(pid int, of *Process) bool {
+func (x *index) isAncestor(pid int, of *process) bool {
 	for p, n := x.parent(of), 0; p != nil && n < maxClimb; p, n = x.parent(p), n+1 {
 		if p.PID == pid {
 			return true
@@ -412,18 +390,18 @@ func (x *index) isAncestor(pid int, of *Process) bool {
 }
 
 // countUnder adds a server to the count of its kind under a living gateway.
-func (x *index) countUnder(g, top *Process, name string, under map[string]*Finding, order *[]string) {
+func (x *index) countUnder(g, top *process, name string, under map[string]*Finding, order *[]string) {
 	key := g.ID.String() + "\x00" + name
 	f := under[key]
 	if f == nil {
-		f = &Finding{Class: Surplus, Name: name, UID: top.UID, Top: top.ID, Command: session.Redact(top.Args)}
+		f = &Finding{Class: classSurplus, Name: name, UID: top.UID, Top: top.ID, Command: session.Redact(top.Args)}
 		f.Gateway = x.gateway(g.ID)
 		f.Advice = surplusAdvice
 		under[key] = f
 		*order = append(*order, key)
 	}
 	f.Count++
-	for _, m := range x.tree([]*Process{top}, scope{uid: top.UID}) {
+	for _, m := range x.tree([]*process{top}, scope{uid: top.UID}) {
 		f.Members = append(f.Members, m.ID)
 	}
 	f.Evidence = []string{fmt.Sprintf("%d servers of this kind under one living gateway (pid %d)", f.Count, g.PID)}
@@ -444,7 +422,7 @@ func (x *index) surplusSessions(r Rules) []Finding {
 		key := s.Gateway.String() + "\x00" + strings.Join(s.Args, "\x00")
 		f := kinds[key]
 		if f == nil {
-			f = &Finding{Class: Surplus, Name: s.Name, UID: s.UID, Top: s.Server, Command: s.Args, Gateway: x.gateway(s.Gateway)}
+			f = &Finding{Class: classSurplus, Name: s.Name, UID: s.UID, Top: s.Server, Command: s.Args, Gateway: x.gateway(s.Gateway)}
 			f.Advice = "the gateway lives and keeps these sessions open: end those you know to be idle with mcp-tether stop, " +
 				"or let idle ones sleep: run --hibernate"
 			kinds[key] = f
@@ -463,14 +441,14 @@ func (x *index) surplusSessions(r Rules) []Finding {
 	return out
 }
 
-func (x *index) gateway(id proc.ID) Gateway {
-	g := Gateway{ID: id, State: Unknown.String()}
+func (x *index) gateway(id proc.ID) gateway {
+	g := gateway{ID: id, State: proc.Unknown.String()}
 	if id.Zero() {
 		return g
 	}
 	life := x.h.Lives(id)
 	g.State = life.String()
-	if p := x.byPID[id.PID]; p != nil && life == Alive {
+	if p := x.byPID[id.PID]; p != nil && life == proc.Alive {
 		g.Command = session.Line(p.Args)
 	}
 	return g
