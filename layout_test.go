@@ -174,7 +174,7 @@ func checkRooms(t *testing.T, section string) {
 	listed := map[string]bool{".": true}
 	above := floors()["."]
 	for floor := range strings.SplitSeq(section, "\n\n") {
-		rooms := regexp.MustCompile(`(?m)^    ([a-z/]+)/ `).FindAllStringSubmatch(floor, -1)
+		rooms := regexp.MustCompile(`(?m)^    ([\w/]+)/ `).FindAllStringSubmatch(floor, -1)
 		for _, m := range rooms {
 			level, known := floors()[m[1]]
 			switch {

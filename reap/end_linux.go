@@ -45,6 +45,7 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error
 	return nil
 }
 
+// group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
 	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session}
 	if f.anyUser {
@@ -59,7 +60,7 @@ func group(f *Finding) *teardown.Group {
 	return g
 }
 
-// conclude removes what a dead session left on disk, unless somebody survived or may have. g is nil for containers alone.
+// conclude removes what a dead session left on disk, unless something survived or may have. g is nil for containers alone.
 func (f *Finding) conclude(g *teardown.Group) {
 	if g == nil {
 		g = &teardown.Group{}
@@ -84,22 +85,24 @@ func (f *Finding) conclude(g *teardown.Group) {
 	}
 }
 
-// How often and how long to wait for the kernel to let go of a leaf whose last process has just ended.
+// The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait
+// in between.
 const (
-	removeTries = 100
-	removePause = 10 * time.Millisecond
+	removeLeafTries = 100
+	removeLeafPause = 10 * time.Millisecond
 )
 
+// tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
-		// What is to be kept moves out of the way, as at the end of a session.
+		// Processes that are kept move out of the way, as at the end of a session.
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}
 		err := g.Leaf.Remove()
-		for n := 0; err != nil && n < removeTries; n++ {
-			time.Sleep(removePause)
+		for n := 0; err != nil && n < removeLeafTries; n++ {
+			time.Sleep(removeLeafPause)
 			err = g.Leaf.Remove()
 		}
 		errs = append(errs, err)

@@ -38,7 +38,7 @@ type Finding struct {
 	Containers []describe.Container `json:"containers,omitempty"`
 	// Count is the number of servers of a surplus, or of containers that are too many.
 	Count int `json:"count,omitempty"`
-	// UID is the user whose processes may be touched.
+	// UID is the only user whose processes may be touched.
 	UID int `json:"uid"`
 	// Command is the redacted command line.
 	Command []string `json:"command"`
@@ -61,13 +61,13 @@ type Finding struct {
 	leaf   string // cgroup directory
 	socket string // of the session's proxy
 	keep   []string
-	// ending is what to end in an engine, nil for nothing; unseen says why containers may be left that nobody could look
+	// ending is what to end in an engine, nil for nothing. unseen says why containers may be left that could not be looked
 	// for.
 	ending *ending
 	unseen string
 	// born is when the eldest container was created, where there are no processes.
 	born time.Time
-	// anyUser says that members of any user are touched: the session was root's.
+	// anyUser says that members of every user are touched: the session was root's.
 	anyUser bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Gather reads the host, and meanwhile what its container engines have. warn is told what had to be left out. The error
+// gather reads the host, and meanwhile what its container engines have. It tells warn what had to be left out. The error
 // says that nothing can be known.
 func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	var r proc.Reader
@@ -45,8 +45,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	return h, nil
 }
 
-// maxWorkers bounds the readers of the process table: it is the kernel that works there, and the host has other things
-// to do.
+// maxWorkers bounds the readers of the process table. The work is the kernel's, and the host has other things to do.
 const maxWorkers = 4
 
 func (h *host) readTable() error {
@@ -71,12 +70,10 @@ func withMarks(r *proc.Reader, p proc.Process, uid int) process {
 	return out
 }
 
-// ask sets the questions that the rules may ask about single processes.
+// ask sets up the questions that the rules may ask about single processes.
 func (h *host) ask(r *proc.Reader) {
-	byPID := make(map[int]uint64, len(h.Procs))
 	pids := make([]int, 0, len(h.Procs))
 	for i := range h.Procs {
-		byPID[h.Procs[i].PID] = h.Procs[i].Start
 		pids = append(pids, h.Procs[i].PID)
 	}
 	h.Lives = r.Life
@@ -133,13 +130,13 @@ func readSession(h *host, place session.Place, id string) (*storedSession, error
 	case lockErr != nil:
 		return nil, lockErr
 	}
-	// A lock alone: its supervisor is about to write the record, or died before it could.
+	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
 	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: place.Owner}
 	return s, nil
 }
 
-// leaves finds our cgroups that are older than the pass, and younger ones of sessions whose lease is free: that is proof
-// enough.
+// leaves finds our cgroups that are older than the pass, and the younger ones of sessions whose lease is free: that is
+// proof enough.
 func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
@@ -152,7 +149,7 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	var out []cgroupLeaf
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
-		young := !f.Made.Before(began.Add(-settle))
+		young := !f.Made.Before(began.Add(-leafSettles))
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
@@ -167,8 +164,8 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	return out
 }
 
-// addRecordedLeaves adds the leaves that records of dead supervisors name, also those too young to be found above: the
-// free lease is proof enough. A record counts only for a leaf of its own owner and id.
+// addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
+// A record counts only for a leaf of its own owner and id.
 func (h *host) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
@@ -193,6 +190,6 @@ func (h *host) addRecordedLeaves() {
 const (
 	// idLength is the length of a session id.
 	idLength = 16
-	// settle is how old a leaf must be: a supervisor that starts makes its leaf before its server.
-	settle = time.Second
+	// leafSettles is how old a leaf must be: a supervisor that starts makes its leaf before its server.
+	leafSettles = time.Second
 )

@@ -13,7 +13,7 @@ import (
 
 // Options are what the user may choose for a pass.
 type Options struct {
-	// Kill ends what is proven, Unwrapped the severed as well.
+	// Kill ends what is proven, Unwrapped with it the severed as well.
 	Kill, Unwrapped bool
 	Rules           Rules
 	Grace           teardown.Grace
@@ -22,16 +22,16 @@ type Options struct {
 	Reach   Reach
 }
 
-// Reach says which container engines a pass looks at. The zero value is the one that the docker command would talk to,
+// Reach says which container engines a pass looks at. The zero value means the one that the docker command would talk to,
 // and those in the records of dead sessions.
 type Reach struct {
 	// Engine is the URL of one to look at instead of the docker command's.
 	Engine string
-	// Recorded leaves out all but the recorded ones, None these as well.
+	// Recorded leaves out all engines but the recorded ones, None these as well.
 	Recorded, None bool
 }
 
-// ErrBusy says that another pass is under way.
+// errBusy says that another pass of this user is under way.
 var errBusy = errors.New("another reap is under way")
 
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
@@ -62,7 +62,7 @@ func Pass(o Options) (Report, error) {
 	return r, err
 }
 
-// tidySockets removes what killed supervisors left that could keep no record.
+// tidySockets removes the sockets of killed supervisors that could keep no record.
 func tidySockets(runtime string, warn func(error)) {
 	for _, place := range session.Dirs(os.Getuid(), runtime) {
 		if place.Owner != os.Getuid() {
@@ -92,7 +92,7 @@ func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
 	return lease.Release, nil
 }
 
-// passLock is no session id, so it never meets one.
+// passLock is the name of a pass's lease. It is no session id, so it never meets one.
 const passLock = "reap"
 
 // HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
@@ -111,7 +111,7 @@ func HasDead(runtime string) bool {
 	return false
 }
 
-// Sweep ends this user's dead recorded sessions with their containers, and nothing else.
+// Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else.
 func Sweep(runtime string, grace teardown.Grace) error {
 	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {

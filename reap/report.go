@@ -47,7 +47,6 @@ func (r Report) Survivors() []string {
 func (r Report) JSON(w io.Writer) error {
 	findings := make([]Finding, len(r.Findings))
 	for i, f := range r.Findings {
-		// A list without elements is [], not null.
 		f.Members, f.Command, f.Evidence = list(f.Members), list(f.Command), list(f.Evidence)
 		findings[i] = f
 	}
@@ -55,6 +54,7 @@ func (r Report) JSON(w io.Writer) error {
 	return describe.JSON(w, r)
 }
 
+// list gives a list that is not nil: [] in JSON instead of null.
 func list[T any](s []T) []T { return append([]T{}, s...) }
 
 // Text writes the report for people; nothing when there is nothing to say.
@@ -110,6 +110,7 @@ func (r Report) hint(w io.Writer) error {
 	return err
 }
 
+// subject names what a finding is about.
 func (f Finding) subject() string {
 	switch {
 	case f.Top.PID > 0:
@@ -120,6 +121,7 @@ func (f Finding) subject() string {
 	return f.Name
 }
 
+// text is the gateway for people: "4711 (dead)".
 func (g gateway) text() string {
 	if g.PID == 0 {
 		return g.State
@@ -163,7 +165,8 @@ func (r Report) Metrics(file string) error {
 	return nil
 }
 
-// writeBeside writes a new file in the directory of file, under a name that nobody can have prepared, readable by all.
+// writeBeside writes a new file, readable by all, into the directory of file. Its name cannot be foreseen, so no other
+// user can have prepared it.
 func writeBeside(file, text string) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
