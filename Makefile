@@ -11,9 +11,10 @@ TAGS    := urfave_cli_no_docs
 BUDGET  := 6291456
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
-# The packages whose tests need no built binary.
-UNITS   := . ./proc ./cgroup ./container ./mcp ./session ./teardown ./clients ./describe ./supervise ./reap ./live
-SOURCES := *.go proc cgroup container mcp session teardown clients describe supervise reap live scripts e2e/*.go e2e/fixture
+# The rooms of the house; their tests need no built binary.
+ROOMS   := kernel proc cgroup mcp container argv session relay teardown clients describe supervise reap live
+UNITS   := . $(addprefix ./,$(ROOMS))
+SOURCES := *.go $(ROOMS) scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/argv"
 	"mcp-tether/reap"
 	"mcp-tether/supervise"
 	"mcp-tether/teardown"
@@ -14,7 +15,7 @@ import (
 
 // role is what the anchor asked for; nil when a user called us and there is no anchor.
 type role struct {
-	hand    supervise.Handover
+	hand    argv.Handover
 	recover bool
 }
 

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
-// Found is a leaf that somebody made.
+// Found is a leaf that Find found.
 type Found struct {
 	Dir string
 	// UID owns the directory.
@@ -16,7 +18,7 @@ type Found struct {
 	Made time.Time
 }
 
-// limits of the search through a hierarchy, in cgroups and levels.
+// Bounds of the search through a hierarchy, in cgroups and levels.
 const (
 	maxFound  = 100_000
 	maxLevels = 64
@@ -25,7 +27,7 @@ const (
 // Find searches the hierarchy that this process can see for cgroups whose name begins with prefix. It does not look
 // below those. The error is ErrNone without cgroup v2.
 func Find(prefix string) ([]Found, error) {
-	mounts, err := readFile("/proc/self/mountinfo")
+	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
 		return nil, err
 	}

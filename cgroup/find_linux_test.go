@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // found lists what Find finds below dir, by name.
@@ -86,7 +88,7 @@ func TestFindMade(t *testing.T) {
 func TestFindNothing(t *testing.T) {
 	all, err := Find("no cgroup has such a name")
 	if errors.Is(err, ErrNone) {
-		need(t, false, "cgroup v2")
+		testkit.Need(t, false, "cgroup v2")
 	}
 	if err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)

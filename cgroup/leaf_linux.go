@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
 // Leaf is one cgroup v2 directory of ours.
@@ -16,21 +18,21 @@ type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
 	fd  int
-	// killed says that Kill was called.
+	// killed says that Kill was called (see FD).
 	killed bool
 }
 
-// OwnDir finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
-func OwnDir() (string, error) {
-	mounts, err := readFile("/proc/self/mountinfo")
+// Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
+func Current() (string, error) {
+	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
 		return "", err
 	}
-	own, err := readFile("/proc/self/cgroup")
+	self, err := kernel.Read("/proc/self/cgroup", nil)
 	if err != nil {
 		return "", err
 	}
-	return findDir(mounts, own)
+	return findDir(mounts, self)
 }
 
 // Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
@@ -54,7 +56,7 @@ func Create(parent, name string) (*Leaf, error) {
 
 // usable reports whether processes can be put in: not in the "domain invalid" children of a threaded cgroup.
 func (l *Leaf) usable() bool {
-	b, err := readFile(l.Dir + "/cgroup.type")
+	b, err := kernel.Read(l.Dir+"/cgroup.type", nil)
 	return err != nil || !bytes.Contains(b, []byte("invalid"))
 }
 
@@ -72,8 +74,8 @@ func Open(dir string) (*Leaf, error) {
 	return &Leaf{Dir: dir, fd: fd}, nil
 }
 
-// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill: seen in Linux 6.18, whoever is born by
-// clone3 in a cgroup that cgroup.kill was used on is killed at once, however much later. Who moves in is not.
+// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill. Linux 6.18 kills at once each process
+// that clone3 makes in a cgroup on which cgroup.kill was ever used. A process that moves there lives.
 func (l *Leaf) FD() int {
 	if l == nil || l.killed {
 		return -1
@@ -93,7 +95,7 @@ func (l *Leaf) Owner() (int, error) {
 	return int(st.Uid), nil
 }
 
-// OpenProcs opens cgroup.procs for a process that shall move itself in, by writing "0".
+// OpenProcs opens cgroup.procs for a process that will move itself there, by writing "0".
 func (l *Leaf) OpenProcs() (int, error) {
 	name := l.Dir + "/cgroup.procs"
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -105,24 +107,24 @@ func (l *Leaf) OpenProcs() (int, error) {
 
 // Expel moves a process to the parent cgroup.
 func (l *Leaf) Expel(pid int) error {
-	return writeFile(l.Dir+"/../cgroup.procs", strconv.Itoa(pid))
+	return kernel.Write(l.Dir+"/../cgroup.procs", strconv.Itoa(pid))
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
 // before).
 func (l *Leaf) Kill() error {
 	l.killed = true
-	return writeFile(l.Dir+"/cgroup.kill", "1")
+	return kernel.Write(l.Dir+"/cgroup.kill", "1")
 }
 
-// Freeze stops (or lets go) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process
-// can be killed.
+// Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
+// be killed.
 func (l *Leaf) Freeze(on bool) error {
 	state := "0"
 	if on {
 		state = "1"
 	}
-	return writeFile(l.Dir+"/cgroup.freeze", state)
+	return kernel.Write(l.Dir+"/cgroup.freeze", state)
 }
 
 // frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.
@@ -134,7 +136,7 @@ const (
 // AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
 func (l *Leaf) AwaitFrozen() bool {
 	for range frozenTries {
-		b, err := readFile(l.Dir + "/cgroup.events")
+		b, err := kernel.Read(l.Dir+"/cgroup.events", nil)
 		if err != nil {
 			return false
 		}
@@ -148,7 +150,7 @@ func (l *Leaf) AwaitFrozen() bool {
 
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
-	b, err := readFile(l.Dir + "/cgroup.events")
+	b, err := kernel.Read(l.Dir+"/cgroup.events", nil)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return false, nil
 	}
@@ -162,7 +164,7 @@ func (l *Leaf) Populated() (bool, error) {
 func (l *Leaf) Procs() ([]int, error) {
 	var out []int
 	err := l.walk(l.Dir, func(dir string) error {
-		b, err := readFile(dir + "/cgroup.procs")
+		b, err := kernel.Read(dir+"/cgroup.procs", nil)
 		if err != nil {
 			return err
 		}
@@ -176,23 +178,23 @@ func (l *Leaf) Procs() ([]int, error) {
 	return out, err
 }
 
-// Has reports whether a process is in the leaf or below, from its own /proc/PID/cgroup.
+// Has reports whether a process is in the leaf or below, by its /proc/PID/cgroup.
 func (l *Leaf) Has(pid int) bool {
-	b, err := readFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	b, err := kernel.Read("/proc/"+strconv.Itoa(pid)+"/cgroup", nil)
 	if err != nil {
 		return false
 	}
-	p, ok := ownPath(b)
+	p, ok := cgroupPath(b)
 	if !ok {
 		return false
 	}
-	// The mount point is not known here; the leaf's own name is unique by its session id.
+	// The mount point is not known here; the leaf's name is unique by its session id.
 	name := l.Dir[bytes.LastIndexByte([]byte(l.Dir), '/'):]
 	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/"))
 }
 
-// Remove removes the leaf and the cgroups below it, deepest first. Gone already is fine; EBUSY means that a process is
-// still in it.
+// Remove removes the leaf and the cgroups below it, deepest first. A leaf that is gone is no error; EBUSY means that a
+// process is still in it.
 func (l *Leaf) Remove() error {
 	err := l.walk(l.Dir, func(dir string) error {
 		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {

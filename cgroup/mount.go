@@ -13,11 +13,11 @@ import (
 // ErrNone says that there is no cgroup v2 hierarchy in sight.
 var ErrNone = errors.New("no cgroup v2 hierarchy is mounted")
 
-// findDir gives the directory of the own cgroup from the texts of /proc/self/mountinfo and /proc/self/cgroup
+// findDir gives the directory of this process's cgroup from the texts of /proc/self/mountinfo and /proc/self/cgroup
 // (proc_pid_mountinfo(5), cgroups(7)). The mount need not be at /sys/fs/cgroup (hybrid set-ups have it at
 // /sys/fs/cgroup/unified), and a bind mount may show a part of the hierarchy only.
 func findDir(mountinfo, selfCgroup []byte) (string, error) {
-	own, ok := ownPath(selfCgroup)
+	current, ok := cgroupPath(selfCgroup)
 	if !ok {
 		return "", ErrNone
 	}
@@ -28,18 +28,18 @@ func findDir(mountinfo, selfCgroup []byte) (string, error) {
 			continue
 		}
 		found = true
-		if rel, ok := below(root, own); ok {
+		if rel, ok := below(root, current); ok {
 			return path.Join(point, rel), nil
 		}
 	}
 	if found {
-		return "", fmt.Errorf("own cgroup %s is outside of every cgroup v2 mount", own)
+		return "", fmt.Errorf("this process's cgroup %s is outside of every cgroup v2 mount", current)
 	}
 	return "", ErrNone
 }
 
-// ownPath reads the "0::/path" line.
-func ownPath(selfCgroup []byte) (string, bool) {
+// cgroupPath reads the "0::/path" line.
+func cgroupPath(selfCgroup []byte) (string, bool) {
 	for line := range bytes.Lines(selfCgroup) {
 		if p, ok := bytes.CutPrefix(bytes.TrimRight(line, "\n"), []byte("0::")); ok {
 			return strings.TrimSuffix(string(p), " (deleted)"), true
@@ -64,7 +64,7 @@ func parseMount(line string) (root, point string, ok bool) {
 }
 
 // below gives p relative to root, when p is root or below it.
-// "/../x" is a cgroup outside of the own cgroup namespace (cgroup_namespaces(7)).
+// "/../x" is a cgroup outside of this process's cgroup namespace (cgroup_namespaces(7)).
 func below(root, p string) (string, bool) {
 	rel, ok := p, true
 	if root != "/" {

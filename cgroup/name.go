@@ -1,4 +1,4 @@
 package cgroup
 
-// Prefix begins the name of every leaf of ours; the session id follows.
+// Prefix begins the name of every leaf that mcp-tether makes; the session id follows.
 const Prefix = "mcp-tether-"

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // write puts files below a new directory.
@@ -225,15 +227,12 @@ func TestLarge(t *testing.T) {
 				if len(file.Servers) != 1 {
 					t.Errorf("%v", file)
 				}
-			case <-time.After(patience):
-				t.Errorf("%d bytes took more than %v", len(text), patience)
+			case <-time.After(testkit.Patience):
+				t.Errorf("%d bytes took more than %v", len(text), testkit.Patience)
 			}
 		})
 	}
 }
-
-// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
-const patience = 10 * time.Second
 
 func TestWithoutComments(t *testing.T) {
 	for in, want := range map[string]string{

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Any user may put anything where root's pass looks for a configuration.
@@ -40,7 +42,7 @@ func TestNoRegularFile(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s was read", file)
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Errorf("%s holds up the pass", filepath.Base(file))
 			if w, err := unix.Open(file, unix.O_RDWR|unix.O_NONBLOCK, 0); err == nil { // let it go
 				t.Log(<-failed)

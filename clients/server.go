@@ -4,7 +4,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"mcp-tether/argv"
 )
 
 // Server is one MCP server that a gateway starts as a process, as the configuration file has it.
@@ -92,27 +93,10 @@ func (s *Server) unwrapped() (command string, args []string) {
 	if filepath.Base(s.Command) != "mcp-tether" || len(s.Args) == 0 || s.Args[0] != "run" {
 		return s.Command, s.Args
 	}
-	if n := 1 + commandAt(s.Args[1:]); n < len(s.Args) {
+	if n := 1 + argv.CommandAt(s.Args[1:]); n < len(s.Args) {
 		return s.Args[n], s.Args[n+1:]
 	}
 	return s.Command, s.Args
-}
-
-// commandAt is where the command begins among the words after "run": after "--", or at the first word that is neither a
-// flag nor the value of one.
-func commandAt(args []string) int {
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			return i + 1
-		case !strings.HasPrefix(a, "-"):
-			return i
-		case !strings.Contains(a, "=") && strings.TrimLeft(a, "-") != "no-anchor":
-			i++
-		}
-	}
-	return len(args)
 }
 
 // projects are the directories in which Claude Code has worked.

@@ -12,12 +12,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A fake engine, for what a real one will not do, and a session that stands in front of it.
-
-// patience is how long a test waits for what must come. Nothing is concluded from a time shorter than that.
-const patience = 20 * time.Second
 
 // scene is a proxy between a test and a fake engine.
 type scene struct {
@@ -139,7 +138,7 @@ type peer struct {
 }
 
 func newPeer(t *testing.T, c net.Conn) *peer {
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
 	return &peer{t, c, bufio.NewReader(c)}
 }
 

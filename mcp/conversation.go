@@ -32,16 +32,16 @@ const (
 	tasksExtension   = "io.modelcontextprotocol/tasks"
 )
 
-// Conversation is what must be known of both directions to let a server sleep and to wake it. It is to be told of every
-// message, of each direction in order, before the message is acted on; but not of what Replay has a relay send and
-// swallow. Zero value: nothing seen. Not for concurrent use.
+// Conversation knows of both directions what it takes to let a server sleep and to wake it. Tell it of every message,
+// each direction in order, before the receiver can act on it; but not of what Replay makes a relay send and swallow. The
+// zero value has seen nothing. Not for concurrent use.
 type Conversation struct {
 	client, server party
 	handshake      handshake
-	// modern: the server has answered a request of 2026-07-28 or later, so it needs no handshake.
+	// modern says that the server answered a request of 2026-07-28 or later, so it needs no handshake.
 	modern bool
 	memory restorable
-	ids    ownIDs
+	ids    relayIDs
 }
 
 // party is one side, and what it has asked of the other.
@@ -73,11 +73,11 @@ func (c *Conversation) noticeOfClient(m Message) {
 	case methodCancelled:
 		c.client.requests.cancel(cancelledID(m))
 	case methodTaskStatus:
-		c.server.tasks.notified(dig(m.Raw, "params"))
+		c.server.tasks.notified(valueAt(m.Raw, "params"))
 	}
 }
 
-// FromServer takes a message of the server. A relay that answers a request of the client itself tells so here, with a
+// FromServer takes a message of the server. When a relay answers a request of the client itself, it says so here, with a
 // Message that has the ID, Kind Response and IsError.
 func (c *Conversation) FromServer(m Message, now time.Time) {
 	switch {
@@ -114,12 +114,13 @@ func (c *Conversation) noticeOfServer(m Message) {
 	case methodCancelled:
 		c.cancelledByServer(cancelledID(m))
 	case methodTaskStatus, methodTaskExtension:
-		c.client.tasks.notified(dig(m.Raw, "params"))
+		c.client.tasks.notified(valueAt(m.Raw, "params"))
 	}
 }
 
-// cancelledByServer: a request of its own, or, from 2026-07-28 on, a subscription of the client that it ends ("Servers
-// MUST NOT send notifications/cancelled for any other purpose", basic/patterns/cancellation).
+// cancelledByServer takes a cancellation by the server: of one of its requests or, from 2026-07-28 on, of a client's
+// subscription that it ends ("Servers MUST NOT send notifications/cancelled for any other purpose",
+// basic/patterns/cancellation).
 func (c *Conversation) cancelledByServer(id string) {
 	if c.server.requests.cancel(id) {
 		return
@@ -137,12 +138,12 @@ func (p *party) answered(m Message, now time.Time) (request, bool) {
 	case aboutTasks(r.method):
 		p.tasks.asked(r, m)
 	case r.mayTask && !m.IsError && m.Raw != nil:
-		p.tasks.created(dig(m.Raw, "result"), now)
+		p.tasks.created(valueAt(m.Raw, "result"), now)
 	}
 	return r, ok
 }
 
-// read keeps of a request what its answer will need. One that was too large to keep may be anything.
+// read keeps of a request what its answer will need. A request that was too large to keep may be anything.
 func read(m Message) request {
 	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == methodDiscover}
 	if m.Raw == nil {
@@ -153,9 +154,9 @@ func read(m Message) request {
 	switch {
 	case remembers(m.Method):
 		r.params, r.known = withoutMeta(m.Raw)
-		r.target = digText(r.params, "uri")
+		r.target = textAt(r.params, "uri")
 	case aboutTasks(m.Method):
-		r.target = digText(m.Raw, "params", "taskId")
+		r.target = textAt(m.Raw, "params", "taskId")
 	default:
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
@@ -163,29 +164,31 @@ func read(m Message) request {
 	return r
 }
 
-// saysVersion: every request of 2026-07-28 and later does. The slash of the key may be written with an escape.
+// saysVersion reports whether a request names the protocol's version, as every request of 2026-07-28 and later does. The
+// slash of the key may be written with an escape.
 func saysVersion(raw []byte) bool {
-	return mentions(raw, "protocolVersion") && digText(raw, "params", "_meta", metaVersion) != ""
+	return mentions(raw, "protocolVersion") && textAt(raw, "params", "_meta", metaVersion) != ""
 }
 
-// mayTask: a request asks for a task by the member task of its params in 2025-11-25; in the extension it only says that
-// the client knows tasks, and the server decides (SEP-2663, "Capability Negotiation").
+// mayTask reports whether a request may be answered with a task. In 2025-11-25 the member task of its params asks for one.
+// In the extension the request only says that the client knows tasks, and the server decides (SEP-2663, "Capability
+// Negotiation").
 func mayTask(raw []byte) bool {
 	if !mentions(raw, "task") {
 		return false
 	}
-	params := dig(raw, "params")
-	return isObject(dig(params, "task")) || dig(params, "_meta", metaCapabilities, "extensions", tasksExtension) != nil
+	params := valueAt(raw, "params")
+	return isObject(valueAt(params, "task")) || valueAt(params, "_meta", metaCapabilities, "extensions", tasksExtension) != nil
 }
 
 // cancelledID is the request that a notification cancels, "" if it cannot be known.
 func cancelledID(m Message) string {
-	id, _ := normalID(bytes.TrimSpace(dig(m.Raw, "params", "requestId")))
+	id, _ := normalID(bytes.TrimSpace(valueAt(m.Raw, "params", "requestId")))
 	return id
 }
 
-// MaySleep is "" when nothing stands in the way of ending the server, else what does, for the log. It does not know of a
-// message that is under way: ask Scanner.Partial, too.
+// MaySleep is "" when nothing stands in the way of ending the server; otherwise it says for the log what does. It does
+// not know of a message that has come in part: ask Scanner.Partial, too.
 func (c *Conversation) MaySleep(now time.Time) string {
 	if !c.handshake.done() && (!c.modern || c.handshake.answered) {
 		return "handshake unfinished"
@@ -206,8 +209,8 @@ func (c *Conversation) MaySleep(now time.Time) string {
 	return ""
 }
 
-// Pending lists the ids, as JSON, of the client's requests without an answer, oldest first. An id that is used twice is
-// there twice.
+// Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed
+// twice.
 func (c *Conversation) Pending() []string {
 	var ids []string
 	for _, r := range c.client.requests.waiting() {
@@ -216,29 +219,30 @@ func (c *Conversation) Pending() []string {
 	return ids
 }
 
-// ServerGone forgets what belonged to the server that has ended: its own requests, and the tasks of both sides. Requests
-// of the client stay: they may wait for the next server.
+// ServerGone forgets what belonged to the server that has ended: its requests, and the tasks of both sides. Requests of
+// the client stay: they may wait for the next server.
 func (c *Conversation) ServerGone() {
 	c.server = party{}
 	c.client.tasks = nil
 }
 
-// Step is something that a new server must be sent.
+// Step is one message that a new server must be sent.
 type Step struct {
 	// Line is the message, with its newline.
 	Line []byte
-	// AwaitID is the id of the answer to wait for and to swallow; "" if there is none to come.
+	// AwaitID is the id of the answer to wait for and to swallow; "" for a message without an answer.
 	AwaitID string
-	// Check says what is wrong with that answer; the server cannot take the place of the earlier one then. nil with
-	// AwaitID "".
+	// Check says what is wrong with that answer. After an error the server cannot replace the earlier one. nil with AwaitID
+	// "".
 	Check func(m Message) error
 	// Tell is a line, with its newline, for the client when the step has succeeded; nil for none.
 	Tell []byte
 }
 
-// Replay is what a new server must be sent, in order, before it can go on where the last one was. Each call uses new ids
-// of ours, which no request of the client has had. No other request is repeated. Empty where there was no handshake and
-// nothing to restore; what MaySleep says cannot be restored is left out, which matters when a server ended by itself.
+// Replay lists what a new server must be sent, in order, before it can go on where the last one was. Each call uses new
+// ids of the relay, which no request of the client has had. No other request is repeated. The list is empty where there
+// was no handshake and nothing to restore. It leaves out what MaySleep calls lost; that happens when a server ended by
+// itself.
 func (c *Conversation) Replay() []Step {
 	var steps []Step
 	if c.handshake.done() && c.handshake.lost() == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // difference names the first difference of two JSON values, such as "capabilities.tools.listChanged was true and is
-// missing", or "" if they are equal. The order of keys does not count. nil is a value that is not there.
+// missing", or "" if they are equal. The order of keys does not count. nil is a missing value.
 func difference(path string, before, now json.RawMessage) string {
 	var a, b any
 	okA, okB := json.Unmarshal(before, &a) == nil, json.Unmarshal(now, &b) == nil
@@ -53,12 +53,12 @@ func encode(object map[string]any, key string) json.RawMessage {
 
 // show shortens a value for a log line.
 func show(raw json.RawMessage) string {
-	const most = 100
+	const longest = 100
 	switch {
 	case raw == nil:
 		return "missing"
-	case len(raw) > most:
-		return fmt.Sprintf("%.*s...", most, raw)
+	case len(raw) > longest:
+		return fmt.Sprintf("%.*s...", longest, raw)
 	}
 	return string(raw)
 }

@@ -1,6 +1,6 @@
-// Package mcp knows the Model Context Protocol as far as a relay must that puts an idle server to sleep: where a message
-// ends, what its id and method are (Scanner), whether anything stands in the way of ending the server, and what its
-// successor must be told (Conversation). It does no input or output, keeps no clock and logs nothing.
+// Package mcp knows the Model Context Protocol as far as a relay that puts idle servers to sleep must know it. Scanner
+// finds where a message ends, and its id and method. Conversation tells whether anything stands in the way of ending the
+// server, and what its successor must be told. The package does no input or output, keeps no clock and logs nothing.
 //
 // What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):
 //
@@ -13,7 +13,7 @@
 //     2025-11-25, basic/utilities/cancellation). From 2026-07-28 on only the client cancels, and a server sends the same
 //     notification about a subscriptions/listen of the client that it ends (basic/patterns/cancellation).
 //   - Progress belongs to an unanswered request or to a task that has not ended (2025-11-25, basic/utilities/progress),
-//     so it needs no book of its own.
+//     so no separate account of it is kept.
 //   - Up to 2025-11-25 a server knows its client from initialize and notifications/initialized, and keeps a log level
 //     and resource subscriptions (basic/lifecycle, server/utilities/logging, server/resources).
 //   - 2025-11-25 has tasks, which outlive the request that made them (basic/utilities/tasks); later they are an
@@ -22,7 +22,7 @@
 //     its version in _meta, and there is no handshake (basic/versioning). A subscription lasts as long as its
 //     subscriptions/listen is unanswered (basic/patterns/subscriptions), so it counts as the request that it is.
 //
-// Other state of a server cannot be known: what a tool call left in its memory, a method of an extension, a page that the
-// user was sent to (elicitation in URL mode, 2025-11-25) and that the server waits for. Whoever lets such a server sleep
-// loses it.
+// Other state of a server cannot be known: what a tool call left in its memory, a method of an extension, a page to which
+// the user was sent (elicitation in URL mode, 2025-11-25) and for which the server waits. When such a server is put to
+// sleep, that state is lost.
 package mcp

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// handshake is how client and server met (up to 2025-11-25, basic/lifecycle): initialize, its answer, and
-// notifications/initialized. Zero value: not begun. Another initialize begins another.
+// handshake is how client and server agreed on version and capabilities (up to 2025-11-25, basic/lifecycle): initialize,
+// its answer, and notifications/initialized. The zero value has not begun. Another initialize begins another handshake.
 type handshake struct {
 	begun bool
 	// id and request are initialize, as the client sent it; request is nil if it was too large to keep.
 	id      string
 	request []byte
-	// answered: the server has accepted it. result is what it said, nil if that was too large to keep or no object.
+	// answered says that the server has accepted it. result is its reply, nil if that was too large to keep or no object.
 	answered bool
 	result   []byte
-	// initialized is the client's notification; confirmed: it came.
+	// initialized is the client's notification; confirmed says that it came.
 	initialized []byte
 	confirmed   bool
 }
@@ -25,13 +25,13 @@ func beginHandshake(m Message) handshake {
 	return handshake{begun: true, id: m.ID, request: bytes.Clone(m.Raw)}
 }
 
-// answer takes the answer to initialize. One that is an error leaves the handshake unfinished.
+// answer takes the answer to initialize. An error leaves the handshake unfinished.
 func (h *handshake) answer(m Message) {
 	if m.IsError {
 		return
 	}
 	h.answered = true
-	if result := dig(m.Raw, "result"); isObject(result) {
+	if result := valueAt(m.Raw, "result"); isObject(result) {
 		h.result = bytes.Clone(result)
 	}
 }
@@ -42,7 +42,7 @@ func (h *handshake) confirm(m Message) {
 
 func (h *handshake) done() bool { return h.answered && h.confirmed }
 
-// lost says what of a finished handshake cannot be told again.
+// lost says why a finished handshake cannot be repeated; "" if it can.
 func (h *handshake) lost() string {
 	switch {
 	case !h.done():
@@ -55,7 +55,7 @@ func (h *handshake) lost() string {
 	return ""
 }
 
-// replay tells a new server what the first was told.
+// replay lists what a new server must be sent to repeat the handshake.
 func (h *handshake) replay() []Step {
 	return []Step{
 		{Line: asLine(h.request), AwaitID: h.id, Check: h.check()},
@@ -63,21 +63,21 @@ func (h *handshake) replay() []Step {
 	}
 }
 
-// check compares a new server's answer with the first one's. The client has been told that one, so what it may rely on
-// must be the same: the version and the capabilities. Name and version of the program, and its instructions, are for
-// people and models.
+// check compares a new server's answer with the first server's, which the client knows. What the client may rely on must
+// be the same: protocol version and capabilities. The program's name and version, and its instructions, are for people
+// and models.
 func (h *handshake) check() func(Message) error {
 	before := h.result
 	return func(m Message) error {
 		if m.IsError {
 			return fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
 		}
-		now := dig(m.Raw, "result")
+		now := valueAt(m.Raw, "result")
 		if !isObject(now) {
 			return errors.New("the server's handshake reply is too large or no object")
 		}
 		for _, key := range []string{"protocolVersion", "capabilities"} {
-			if d := difference(key, dig(before, key), dig(now, key)); d != "" {
+			if d := difference(key, valueAt(before, key), valueAt(now, key)); d != "" {
 				return fmt.Errorf("the server's handshake reply differs from the first: %s", d)
 			}
 		}
@@ -85,15 +85,15 @@ func (h *handshake) check() func(Message) error {
 	}
 }
 
-// failure is what an error response says, for people.
+// failure is the text of an error response.
 func failure(m Message) string {
-	if text := digText(m.Raw, "error", "message"); text != "" {
+	if text := textAt(m.Raw, "error", "message"); text != "" {
 		return text
 	}
 	return "no message"
 }
 
-// asLine is a message with its newline. The message is copied: others keep it.
+// asLine copies a message, which its owner keeps, and adds the newline.
 func asLine(raw []byte) []byte {
 	return append(bytes.Clone(raw), '\n')
 }

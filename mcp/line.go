@@ -18,7 +18,7 @@ type line struct {
 	nest []byte
 	// level is the depth at which the members of a message are: 1, and 2 in a batch.
 	level int
-	// isKey: the string that is being read is a key. Its member is that of the message whose value is being read.
+	// isKey says that the string being read is a key. member is the member of the message whose value is being read.
 	isKey  bool
 	member member
 	first  byte // of the member's value
@@ -26,7 +26,7 @@ type line struct {
 	head   head
 	// offset is where in the line the current chunk began.
 	offset int64
-	// start is where in the line the message began; isObject: the element of the batch is an object.
+	// start is where in the line the message began; isObject says that the element of the batch is an object.
 	start    int64
 	isObject bool
 	elements []element
@@ -88,8 +88,8 @@ func (l *line) run(p []byte, i int) int {
 	return i
 }
 
-// take does what p[i] means where the table halts, and says where to go on: at i again if the byte only ended what was
-// before it.
+// take handles p[i] where the table halts, and says where to continue: at i again if the byte only ended what was before
+// it.
 func (l *line) take(p []byte, i int) int {
 	if l.step.numeric() {
 		l.endValue(p, i)
@@ -114,8 +114,8 @@ func (l *line) take(p []byte, i int) int {
 	return i + 1
 }
 
-// takeInString: the end of the string, or a control character, which must be escaped. Anything else is plain text after
-// an escape, which read passes over.
+// takeInString handles the end of the string, and control characters, which must be escaped. Anything else is plain text
+// after an escape, which read skips.
 func (l *line) takeInString(p []byte, i int) int {
 	switch c := p[i]; {
 	case c < ' ':
@@ -131,7 +131,7 @@ func (l *line) takeInString(p []byte, i int) int {
 	return i + 1
 }
 
-// separate: a value has ended, and a comma or the end of what it is in must come.
+// separate handles what follows a value: a comma, or the end of the array or object around it.
 func (l *line) separate(p []byte, i int) {
 	switch c := p[i]; {
 	case c == ',' && l.in('{'):
@@ -150,7 +150,8 @@ func (l *line) separate(p []byte, i int) {
 // in reports whether the innermost open bracket is this one.
 func (l *line) in(bracket byte) bool { return len(l.nest) > 0 && l.nest[len(l.nest)-1] == bracket }
 
-// ofMessage: keys and values here are those of a message. An array can be at this depth only as an element of a batch.
+// ofMessage reports whether keys and values at this depth are those of a message. An array can be at this depth only as
+// an element of a batch.
 func (l *line) ofMessage() bool { return len(l.nest) == l.level && l.in('{') }
 
 func (l *line) beginKey(p []byte, i int) {
@@ -190,7 +191,7 @@ func (l *line) afterKey(c byte) {
 	}
 }
 
-// beginValue begins a value that the table cannot: a string, a bracket, or that of a member.
+// beginValue begins a value that the table cannot begin: a string, an array or object, or the value of a member.
 func (l *line) beginValue(p []byte, i int) int {
 	c := p[i]
 	if l.step == atMember {
@@ -266,7 +267,7 @@ func (l *line) endLiteral(p []byte, i int) {
 	l.endValue(p, i+1)
 }
 
-// endValue: a value ended before p[end]. Most are too deep to matter.
+// endValue takes note that a value ended before p[end]. Most values are too deep to matter.
 func (l *line) endValue(p []byte, end int) {
 	l.step = atNext
 	switch depth := len(l.nest); {
@@ -295,10 +296,10 @@ func (l *line) endElement(end int) {
 	l.elements = append(l.elements, e)
 }
 
-// blank: nothing but white space.
+// blank reports whether the line is white space only.
 func (l *line) blank() bool { return l.step == atStart }
 
-// whole: the line is one JSON value, with messages in it.
+// whole reports whether the line is one JSON value with messages in it.
 func (l *line) whole() bool {
 	return l.step == atNext && len(l.nest) == 0 && (!l.batch() || len(l.elements) > 0)
 }

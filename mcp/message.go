@@ -25,7 +25,7 @@ type Message struct {
 	// Method is decoded. Empty for a response.
 	Method string
 	Kind   Kind
-	// IsError: the response has an error that is not null.
+	// IsError says that the response has an error that is not null.
 	IsError bool
 	// Line is false for an element of a batch.
 	Line bool
@@ -38,6 +38,6 @@ type Message struct {
 // answers reports whether the message ends the request that has its id.
 func (m Message) answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
 
-// asks reports whether the message is a request that can be answered. One with the id null is not: its answer could not
-// be told from that to an unreadable line, and none of the official SDKs answers it.
+// asks reports whether the message is a request that can be answered. A request with the id null cannot: its answer would
+// look like the answer to an unreadable line, and none of the official SDKs answers it.
 func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }

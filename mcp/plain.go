@@ -37,9 +37,9 @@ func plain(p []byte) int {
 func word(p []byte) uint64 { return binary.LittleEndian.Uint64(p) }
 
 // special has the high bit set of the first byte that is not plain, and none below it. A borrow may set some above it
-// wrongly ("Determine if a word has a byte less than n", Bit Twiddling Hacks), which nobody looks at. With the
-// second bit turned over a quote is a space, a space a quote, and a control character still one: one comparison finds
-// both.
+// wrongly ("Determine if a word has a byte less than n", Bit Twiddling Hacks); the callers read none of those. With the
+// second bit inverted a quote becomes a space, a space becomes a quote, and a control character remains one: a single
+// comparison finds both.
 func special(w uint64) uint64 {
 	q := w ^ ones*2
 	b := w ^ ones*'\\'

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// request is one that was sent and not answered.
+// request is a request that was sent and not answered.
 type request struct {
 	id, method string
 	// order is its place among all requests of its side.
 	order int
-	// params are those of a request that changes what the server remembers (see restore.go), without its _meta; known is
-	// false if the request was too large to keep or made no sense.
+	// params are kept for a request that changes what the server remembers (see restore.go), without its _meta. known is
+	// false if the request was too large to keep or could not be understood.
 	params []byte
 	known  bool
-	// target is what it is about: the uri of a subscription, the id of a task.
+	// target is the uri of a subscription, or the id of a task.
 	target string
-	// mayTask: the answer may be a task.
+	// mayTask says that the answer may be a task.
 	mayTask bool
-	// modern: the request says its version itself, as from 2026-07-28 on.
+	// modern says that the request names the protocol's version, as from 2026-07-28 on.
 	modern bool
 }
 
-// matters: the answer changes what is known, even if it comes after the request was cancelled.
+// matters reports whether the answer changes what is known, even if it comes after the request was cancelled.
 func (r request) matters() bool { return r.mayTask || r.params != nil || !r.known }
 
-// requests are those of one side. Zero value: none.
+// requests are the requests of one side. The zero value holds none.
 type requests struct {
 	open map[string][]request
-	// cancelled ones whose answer, which may come all the same, would matter. Each is dropped when its id is used again.
+	// cancelled holds requests whose answer may still come and would matter. Each is dropped when its id is used again.
 	cancelled map[string]request
 	sent      int
 }
@@ -44,7 +44,7 @@ func (q *requests) add(r request) {
 	q.open[r.id] = append(q.open[r.id], r)
 }
 
-// answer ends the oldest request with the id, or comes late to one that was cancelled.
+// answer ends the oldest request with the id; a late answer may belong to a cancelled one.
 func (q *requests) answer(id string) (request, bool) {
 	if r, ok := q.take(id); ok {
 		return r, true
@@ -81,7 +81,7 @@ func (q *requests) take(id string) (request, bool) {
 	return waiting[0], true
 }
 
-// waiting lists the open ones, oldest first.
+// waiting lists the open requests, oldest first.
 func (q *requests) waiting() []request {
 	var out []request
 	for _, same := range q.open {
@@ -91,7 +91,7 @@ func (q *requests) waiting() []request {
 	return out
 }
 
-// unanswered says what is open, for people: "2 requests of the client unanswered (tools/call, ping)".
+// unanswered says for the log what is open: "2 requests of the client unanswered (tools/call, ping)".
 func (q *requests) unanswered(side string) string {
 	open := q.waiting()
 	if len(open) == 0 {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// restorable is what a server was told to remember and another can be told again: the log level (2024-11-05 to
+// restorable is what a server was told to remember and another server can be told again: the log level (2024-11-05 to
 // 2025-11-25, server/utilities/logging) and subscriptions to resources (server/resources). Both are gone from 2026-07-28
-// on (changelog). Requests count when they are answered, in the order of the answers. Zero value: nothing.
+// on (changelog). A request counts once it is answered. The zero value holds nothing.
 type restorable struct {
 	// level are the params of the last logging/setLevel; hasLevel: there was one.
 	level    []byte
@@ -19,7 +19,7 @@ type restorable struct {
 	// subscribed has the params of each subscription by its uri.
 	subscribed map[string]subscription
 	added      int
-	// lostLevel and lost say what was too large to keep or made no sense to us, though it did to the server.
+	// lostLevel and lost say what cannot be restored: it was too large to keep, or the server alone understood it.
 	lostLevel, lost string
 }
 
@@ -58,25 +58,25 @@ func (s *restorable) subscribe(r request) {
 	s.subscribed[r.target] = subscription{r.params, s.added}
 }
 
-// replay asks a new server for the same again, with ids of ours.
+// replay gives the requests that restore it in a new server, with ids of the relay.
 func (s *restorable) replay(nextID func() string) []Step {
 	var steps []Step
 	if s.hasLevel && s.lostLevel == "" {
-		steps = append(steps, again(nextID(), methodSetLevel, s.level))
+		steps = append(steps, repeat(nextID(), methodSetLevel, s.level))
 	}
 	uris := slices.SortedFunc(maps.Keys(s.subscribed), func(a, b string) int {
 		return cmp.Compare(s.subscribed[a].order, s.subscribed[b].order)
 	})
 	for _, uri := range uris {
-		step := again(nextID(), methodSubscribe, s.subscribed[uri].params)
-		// Nobody watched the resource meanwhile, so it may have changed.
+		step := repeat(nextID(), methodSubscribe, s.subscribed[uri].params)
+		// No server watched the resource meanwhile, so it may have changed.
 		step.Tell = fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", methodUpdated, quote(uri))
 		steps = append(steps, step)
 	}
 	return steps
 }
 
-func again(id, method string, params []byte) Step {
+func repeat(id, method string, params []byte) Step {
 	return Step{
 		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params),
 		AwaitID: id,
@@ -90,10 +90,10 @@ func again(id, method string, params []byte) Step {
 }
 
 // withoutMeta gives the params of a request without _meta: a progress token in it must not be used again (basic/
-// utilities/progress). ok is false if there are none to be known.
+// utilities/progress). ok is false if the request has no object as params.
 func withoutMeta(raw []byte) (params []byte, ok bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(dig(raw, "params"), &members) != nil || members == nil {
+	if json.Unmarshal(valueAt(raw, "params"), &members) != nil || members == nil {
 		return nil, false
 	}
 	delete(members, "_meta")
@@ -101,27 +101,27 @@ func withoutMeta(raw []byte) (params []byte, ok bool) {
 	return params, err == nil
 }
 
-// ownIDs are ids of requests that a relay makes. Zero value: none used.
-type ownIDs struct {
+// relayIDs makes the ids of requests that come from the relay itself. The zero value has used none.
+type relayIDs struct {
 	used, clashes int
 }
 
-func (o *ownIDs) prefix() string {
-	if o.clashes == 0 {
+func (r *relayIDs) prefix() string {
+	if r.clashes == 0 {
 		return "mcp-tether:"
 	}
-	return fmt.Sprintf("mcp-tether-%d:", o.clashes)
+	return fmt.Sprintf("mcp-tether-%d:", r.clashes)
 }
 
 // avoid picks another prefix if the client uses this one.
-func (o *ownIDs) avoid(id string) {
-	for strings.HasPrefix(id, `"`+o.prefix()) {
-		o.clashes++
+func (r *relayIDs) avoid(id string) {
+	for strings.HasPrefix(id, `"`+r.prefix()) {
+		r.clashes++
 	}
 }
 
 // next gives an id as JSON.
-func (o *ownIDs) next() string {
-	o.used++
-	return fmt.Sprintf(`"%s%d"`, o.prefix(), o.used)
+func (r *relayIDs) next() string {
+	r.used++
+	return fmt.Sprintf(`"%s%d"`, r.prefix(), r.used)
 }

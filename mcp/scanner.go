@@ -17,9 +17,9 @@ const (
 // ErrTooLong is the error of a line with more than Scanner.Max bytes.
 var ErrTooLong = errors.New("message too long")
 
-// Scanner splits a stream of newline-delimited JSON-RPC into messages. It reads along while others pass the bytes on,
-// finds id and method wherever they stand in a message of any size, and remembers of a message no more than Keep bytes.
-// Not for concurrent use; one for each direction.
+// Scanner splits a stream of newline-delimited JSON-RPC into messages. It reads along while the relay passes the bytes
+// on, finds id and method anywhere in a message of any size, and remembers at most Keep bytes of a message. Not for
+// concurrent use; each direction has its own.
 type Scanner struct {
 	// Max is how many bytes a line may have, without its newline; 0 means DefaultMax.
 	Max int64
@@ -27,14 +27,14 @@ type Scanner struct {
 	Keep int
 
 	line line
-	// held is what earlier chunks had of the line, unless the line is too large to be kept.
+	// held is the part of the line that came in earlier chunks, unless the line is too large to be kept.
 	held []byte
 	err  error
 }
 
-// Feed takes the next bytes of the stream and calls emit for each message that ends in them. Lines of nothing but white
-// space are no messages. The error is ErrTooLong, at the first byte too many: what came before was emitted, and the
-// scanner takes no more.
+// Feed takes the next bytes of the stream and calls emit for each message that ends in them. Lines of white space are no
+// messages. The error is ErrTooLong, at the first byte too many: what came before was emitted, and the scanner takes no
+// more.
 func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
 	for len(chunk) > 0 && s.err == nil {
 		if s.line.step == halt { // The zero value, and after each line.
@@ -57,15 +57,6 @@ func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
 // Partial reports whether the stream is in the middle of a line.
 func (s *Scanner) Partial() bool { return s.line.step != halt && s.line.offset > 0 }
 
-// End tells that the stream has ended: what stands after the last newline is a message, too. Another stream may be fed
-// then.
-func (s *Scanner) End(emit func(Message)) {
-	if s.Partial() && s.err == nil {
-		s.finish(nil, emit)
-	}
-	*s = Scanner{Max: s.Max, Keep: s.Keep}
-}
-
 func (s *Scanner) tooLong() error {
 	limit := s.Max
 	if limit == 0 {
@@ -84,7 +75,7 @@ func (s *Scanner) keep() int64 {
 	return int64(s.Keep)
 }
 
-// hold keeps what the chunk has of a line that goes on in the next.
+// hold keeps the chunk's part of a line that continues in the next chunk.
 func (s *Scanner) hold(part []byte) {
 	if s.line.offset > s.keep() {
 		s.held = s.held[:0]

@@ -7,37 +7,38 @@ import (
 	"time"
 )
 
-// task is work that goes on after its request was answered (2025-11-25, basic/utilities/tasks; later the extension
+// task is work that continues after its request was answered (2025-11-25, basic/utilities/tasks; later the extension
 // io.modelcontextprotocol/tasks, SEP-2663).
 type task struct {
-	// terminal: it has completed or failed. One that was cancelled, or whose result was fetched, is not kept at all.
+	// terminal says that it has completed or failed. A cancelled task is not kept, nor one whose result was fetched.
 	terminal bool
-	// extension: of the extension, where the end of a task comes with its result.
+	// extension says that the task is of the extension, where its end comes with its result.
 	extension bool
 	created   time.Time
 	// ttl counts from created; after it the result may be gone. Negative: never.
 	ttl time.Duration
 }
 
-// done: nobody needs its server any more. A task that has not been seen to end blocks past its ttl: it may still run.
+// done reports whether the server is no longer needed for the task. A task that has not been seen to end blocks past its
+// ttl: it may still run.
 func (t task) done(now time.Time) bool {
 	return t.terminal && t.ttl >= 0 && !now.Before(t.created.Add(t.ttl))
 }
 
-// tasks are those that one side asked for, by their id.
+// tasks are the tasks that one side asked for, by id.
 type tasks map[string]task
 
-// created looks for a task in the answer to a request that may have one: {"task": {...}} in 2025-11-25, the result itself
-// with the resultType "task" in the extension. A result that is too large to keep is none.
+// created looks for a task in the answer to a request: {"task": {...}} in 2025-11-25, the result itself with the
+// resultType "task" in the extension. A result that is too large to keep counts as no task.
 func (t *tasks) created(result json.RawMessage, now time.Time) {
-	raw, extension := dig(result, "task"), false
+	raw, extension := valueAt(result, "task"), false
 	if !isObject(raw) {
-		raw, extension = result, digText(result, "resultType") == "task"
+		raw, extension = result, textAt(result, "resultType") == "task"
 		if !extension {
 			return
 		}
 	}
-	id := digText(raw, "taskId")
+	id := textAt(raw, "taskId")
 	if id == "" {
 		return
 	}
@@ -50,15 +51,15 @@ func (t *tasks) created(result json.RawMessage, now time.Time) {
 
 // status takes what is said of a task in an answer, a list or a notification.
 func (t *tasks) status(raw json.RawMessage) {
-	id := digText(raw, "taskId")
+	id := textAt(raw, "taskId")
 	known, ok := (*t)[id]
 	if !ok {
 		return
 	}
 	known.updateTTL(raw)
-	switch digText(raw, "status") {
+	switch textAt(raw, "status") {
 	case "cancelled":
-		// It may be deleted at once, and nobody should rely on it ("Task Cancellation").
+		// The server may delete it at once, and clients should not rely on it ("Task Cancellation").
 		delete(*t, id)
 		return
 	case "completed", "failed":
@@ -67,11 +68,11 @@ func (t *tasks) status(raw json.RawMessage) {
 	(*t)[id] = known
 }
 
-// updateTTL: ttl in 2025-11-25, ttlMs in the extension; milliseconds, null for unlimited.
+// updateTTL reads ttl (2025-11-25) or ttlMs (the extension): milliseconds, null for unlimited.
 func (t *task) updateTTL(raw json.RawMessage) {
 	for _, key := range []string{"ttl", "ttlMs"} {
 		var ms *float64
-		if value := dig(raw, key); value == nil || json.Unmarshal(value, &ms) != nil {
+		if value := valueAt(raw, key); value == nil || json.Unmarshal(value, &ms) != nil {
 			continue
 		}
 		t.ttl = -1
@@ -84,7 +85,7 @@ func (t *task) updateTTL(raw json.RawMessage) {
 // asked takes the answer to a request about a task.
 func (t *tasks) asked(r request, m Message) {
 	known, ok := (*t)[r.target]
-	result := dig(m.Raw, "result")
+	result := valueAt(m.Raw, "result")
 	switch {
 	case r.method == methodTasksList:
 		t.listed(result)
@@ -103,10 +104,11 @@ func (t *tasks) asked(r request, m Message) {
 	}
 }
 
-// refused: -32602 says that there is no such task or, of tasks/cancel, also that it has ended ("Protocol Errors").
+// refused takes an error. -32602 says that there is no such task; for tasks/cancel also that it has ended ("Protocol
+// Errors").
 func (t *tasks) refused(r request, m Message) {
 	const invalidParams = "-32602"
-	if string(dig(m.Raw, "error", "code")) != invalidParams {
+	if string(valueAt(m.Raw, "error", "code")) != invalidParams {
 		return
 	}
 	if r.method != methodTasksCancel {
@@ -122,10 +124,10 @@ func (t *tasks) refused(r request, m Message) {
 // notified takes a notification about a task.
 func (t *tasks) notified(params json.RawMessage) {
 	t.status(params)
-	t.delivered(digText(params, "taskId"))
+	t.delivered(textAt(params, "taskId"))
 }
 
-// delivered: in the extension the end of a task is told together with its result, which need not be fetched.
+// delivered drops a task of the extension that has ended: its result came with the news and need not be fetched.
 func (t *tasks) delivered(id string) {
 	if known := (*t)[id]; known.extension && known.terminal {
 		delete(*t, id)
@@ -134,7 +136,7 @@ func (t *tasks) delivered(id string) {
 
 func (t *tasks) listed(result json.RawMessage) {
 	var list []json.RawMessage
-	if value := dig(result, "tasks"); value == nil || json.Unmarshal(value, &list) != nil {
+	if value := valueAt(result, "tasks"); value == nil || json.Unmarshal(value, &list) != nil {
 		return
 	}
 	for _, raw := range list {
@@ -142,7 +144,7 @@ func (t *tasks) listed(result json.RawMessage) {
 	}
 }
 
-// unfinished says what stands in the way, for people; tasks that are done are forgotten.
+// unfinished says for the log which tasks keep the server awake. Tasks that are done are forgotten.
 func (t tasks) unfinished(side string, now time.Time) string {
 	var running, unfetched int
 	for id, known := range t {

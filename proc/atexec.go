@@ -2,11 +2,11 @@ package proc
 
 import "syscall"
 
-// What a process is started with and the Go runtime changes before main runs: it installs handlers for signals that were
+// The Go runtime changes before main runs some of what a process inherits: it installs handlers for signals that were
 // ignored, opens /dev/null on closed standard streams and raises the limit of open files. A server must inherit all of
-// it as it was, so the linked binary enters at atExec (the flag -E in the Makefile), which asks the kernel first and
-// then jumps to the runtime. Linked without the flag, or for another architecture, what the runtime changed stays
-// changed for the server.
+// it unchanged. So the linked binary enters at atExec (the flag -E in the Makefile), which asks the kernel first and
+// then jumps to the runtime. A binary linked without the flag, or for another architecture, passes the changes on to the
+// server.
 
 // AtExec is what the process inherited.
 type AtExec struct {

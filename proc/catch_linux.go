@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals arrive in a pipe that poll(2) can watch beside everything else. The handler is ours (catch_linux_*.s): it
-// writes two bytes and returns, on whatever thread the kernel picks. Package os/signal would do the same with two more
-// threads and a hand-shake between them for every signal, a millisecond at each start; a signalfd(2) sees nothing of
-// SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
+// Signals arrive in a pipe that poll(2) can watch beside everything else. The handler (catch_linux_*.s) writes two bytes
+// and returns, on whatever thread the kernel picks. Package os/signal would do the same with two more threads and a
+// handshake between them for every signal: a millisecond at each start. A signalfd(2) misses SIGTERM, SIGINT, SIGHUP,
+// SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
 
-// Catchable reports whether a signal is caught when asked for. Not so: SIGKILL and SIGSTOP, which cannot be; the faults
-// (SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS), which are our own; SIGURG, with which the runtime preempts its
-// threads; 32 to 34, which belong to C libraries.
+// Catchable reports whether Catch catches a signal. Exceptions are SIGKILL and SIGSTOP, which cannot be caught; the faults
+// (SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS), which belong to this process; SIGURG, with which the runtime
+// preempts its threads; and 32 to 34, which belong to C libraries.
 func Catchable(n syscall.Signal) bool {
 	switch n {
 	case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,

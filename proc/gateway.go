@@ -2,8 +2,8 @@ package proc
 
 import "strings"
 
-// launchers start a program for somebody else and wait for it: the shells, package runners and wrappers found between
-// gateways and servers. When one of them is the parent, the gateway is an ancestor further up.
+// launchers start another program for their parent and wait for it: the shells, package runners and wrappers found
+// between gateways and servers. When a launcher is the parent, the gateway is an ancestor further up.
 var launchers = [...]string{
 	"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox",
 	"npm", "npx", "pnpm", "yarn", "bunx", "uv", "uvx", "pipx", "poetry",
@@ -26,9 +26,9 @@ func IsLauncher(comm string) bool {
 // maxAncestors bounds the climb to the gateway.
 const maxAncestors = 16
 
-// Gateway climbs from the parent to the first ancestor that is not a launcher, by the given reader of stats. It returns
-// the zero Stat when there is none below init, or when an entry on the way cannot be read: then only the direct parent
-// can be watched.
+// Gateway climbs from the parent to the first ancestor that is not a launcher; stat reads the entries. It returns the
+// zero Stat when there is none below init, or when an entry on the way cannot be read: then only the direct parent can
+// be watched.
 func Gateway(parent int, stat func(pid int) (Stat, error)) Stat {
 	for range maxAncestors {
 		if parent <= 1 {

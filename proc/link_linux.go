@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link gives a file its first name that was opened without one (O_TMPFILE, open(2)). The error is EEXIST when the name is
-// taken, ENOENT without /proc.
+// Link gives a file that was opened without a name (O_TMPFILE, open(2)) its first name. The error is EEXIST when the name
+// is taken, ENOENT without /proc.
 func Link(fd int, name string) error {
 	err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 	if err != nil {

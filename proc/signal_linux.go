@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends the signals to exactly the process id, or to nobody. It opens a pidfd, compares the start time and asks the
-// pidfd once more whether its process still runs: only then the stat that was read belonged to it. The error is ErrGone
-// when the process has ended or its pid was taken over; EPERM when it belongs to somebody else; anything else means
-// unknown, and nothing was sent.
+// Signal sends the signals to exactly the process id, or to none. It opens a pidfd, compares the start time and asks the
+// pidfd once more whether its process still runs: only then did the stat that was read belong to it. The error is ErrGone
+// when the process has ended or its pid was reused; EPERM when it belongs to another user; anything else means unknown,
+// and nothing was sent.
 //
 // Kernels before 5.3 have no pidfd: there a check of the start time directly before kill(2) is all there is.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
@@ -65,8 +65,8 @@ func (r *Reader) signalByPID(id ID, sigs []syscall.Signal) error {
 	return nil
 }
 
-// SignalChild signals a direct child that the caller has not waited for yet: until then the kernel gives its pid to
-// nobody else, so no further check is needed.
+// SignalChild signals a direct child that the caller has not waited for yet. Until then the kernel does not reuse its pid,
+// so no further check is needed.
 func SignalChild(pid int, sig syscall.Signal) error {
 	if pid <= 1 {
 		return fmt.Errorf("signal child %d: refused: not a child", pid)

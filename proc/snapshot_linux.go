@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Snapshot reads who runs: the stat, owner and command line of every process in sight, kernel threads left out. Entries
-// that vanish or cannot be read meanwhile are missing: unknown. The table is read by several workers, each with a Reader
-// of its own; more is asked about each process right there, in no order.
+// Snapshot reads the process table: stat, owner and command line of every process in sight, kernel threads left out.
+// Entries that vanish or cannot be read meanwhile are missing: unknown. Several workers read the table, each with its own
+// Reader, and call more for each process, in no order.
 func Snapshot(workers int, more func(r *Reader, p Process)) error {
 	list, err := pids("/proc")
 	if err != nil {
@@ -67,18 +67,6 @@ func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
 		}
 	}
 	return values, true
-}
-
-// ticksPerSecond is USER_HZ, in which the kernel reports start times on every architecture that Go runs on.
-const ticksPerSecond = 100
-
-// Now is the time since boot in the clock ticks of ID.Start.
-func Now() (uint64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0, fmt.Errorf("read the time since boot: %w", err)
-	}
-	return uint64(ts.Sec)*ticksPerSecond + uint64(ts.Nsec)*ticksPerSecond/1e9, nil
 }
 
 // PIDNamespace reads the pid namespace of a process; the error is that of a process of another user.

@@ -79,7 +79,7 @@ func parsePeer(b []byte, ino uint32) (uint32, error) {
 	end := int(ne.Uint32(b))
 	at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg
 	if end > len(b) || at > end || ne.Uint32(b[unix.SizeofNlMsghdr+4:]) != ino {
-		return 0, fmt.Errorf("sock_diag's answer for socket %d makes no sense", ino)
+		return 0, fmt.Errorf("sock_diag's answer for socket %d is malformed", ino)
 	}
 	var (
 		peer               uint32
@@ -98,7 +98,7 @@ func parsePeer(b []byte, ino uint32) (uint32, error) {
 		}
 		at += (length + 3) &^ 3
 	}
-	// A peer without inode is closed if it has shut us down; else it is a connection that nobody has accepted yet.
+	// A peer without inode is closed if it shut this end down; otherwise it is a connection that was not accepted yet.
 	if peerSeen && (peer != 0 || shutdown) {
 		return peer, nil
 	}

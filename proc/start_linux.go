@@ -29,11 +29,11 @@ type Child struct {
 	// CgroupProcs is that cgroup's cgroup.procs, open for writing, through which the child moves itself before it
 	// executes anything; or -1. It is for kernels and seccomp filters that refuse clone3.
 	CgroupProcs int
-	// Inherited is what the child shall find: signal mask, ignored signals, closed streams, limit of open files.
+	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
 }
 
-// Start starts the child and returns its pid. The error is the errno of fork or exec, or of moving to the cgroup.
+// Start starts the child and returns its pid. The error is the errno of fork or exec, or of the move to the cgroup.
 func Start(c Child) (int, error) {
 	pid, err := start(c)
 	if errors.Is(err, unix.ENOEXEC) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
 // Reader reads process entries; it keeps its buffer from one to the next. The zero value is ready. Not for use by
@@ -12,10 +14,7 @@ import (
 type Reader struct{ buf []byte }
 
 func (r *Reader) read(name string) ([]byte, error) {
-	if r.buf == nil {
-		r.buf = make([]byte, 0, 4096)
-	}
-	b, err := readFile(name, r.buf)
+	b, err := kernel.Read(name, r.buf)
 	if err == nil {
 		r.buf = b
 	}
@@ -24,10 +23,7 @@ func (r *Reader) read(name string) ([]byte, error) {
 
 // readEntry reads stat, cmdline or environ of a process.
 func (r *Reader) readEntry(name string, st *unix.Stat_t) ([]byte, error) {
-	if r.buf == nil {
-		r.buf = make([]byte, 0, 4096)
-	}
-	b, err := readShort(name, r.buf, st)
+	b, err := kernel.ReadEntry(name, r.buf, st)
 	if err == nil {
 		r.buf = b
 	}

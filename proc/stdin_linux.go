@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StdinOf finds out whether anybody can still write to the standard input of a process.
+// StdinOf finds out whether any process can still write to the standard input of a process.
 //
 // For a pipe the kernel itself counts the writers: tee(2) from a second reader answers 0 only when there are none,
 // EAGAIN when there are, and takes nothing out. That covers writers of every user and pid namespace, which no search
@@ -48,7 +48,7 @@ func inode(link, prefix string) (uint64, bool) {
 
 func pipeState(pid int, ino uint64) Stdin {
 	s := Stdin{Peer: ino}
-	// A reader of our own, which cannot block and consumes nothing.
+	// This second reader cannot block and consumes nothing.
 	in, err := unix.Open(path(pid, "fd/0"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		s.Why = "its pipe cannot be opened: " + err.Error()
@@ -112,8 +112,8 @@ func sameNetwork(pid int) (bool, error) {
 	return err == nil && theirs == ours, err
 }
 
-// Holders finds the processes among pids that hold the other end of a standard input, for people to read: the write end
-// of the pipe, or the peer socket. Tables that cannot be read are passed over.
+// Holders finds the processes among pids that hold the other end of a standard input: the write end of the pipe, or the
+// peer socket. It is for reports: descriptor tables that cannot be read are skipped.
 func (r *Reader) Holders(s Stdin, pids []int) []int {
 	if s.Peer == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 // Descendants lists every living or dead-but-unreaped descendant of the process root, parents before children. root
 // must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold what detached itself.
 //
-// The kernel promises an exact list of children only while they stand still (proc_pid_task(5)), so the list is a
-// snapshot: who must be sure asks again until nothing new turns up.
+// The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a snapshot:
+// a caller that must be sure asks again until nothing new turns up.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
 	first, err := r.children(root, 0)
 	if errors.Is(err, ErrGone) {
@@ -36,7 +36,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 			continue
 		}
 		s, err := r.Stat(pid)
-		// A pid listed a moment ago may be somebody else's by now: it is ours only if its parent is.
+		// A pid listed a moment ago may be another process's by now: it is a descendant only if its parent is one.
 		if err != nil || !known[s.PPID] {
 			continue
 		}
@@ -49,7 +49,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 	return out, nil
 }
 
-// children reads /proc/PID/task/TID/children of every thread; threads is the number of threads if known, else 0.
+// children reads /proc/PID/task/TID/children of every thread. threads is their number if known, else 0.
 func (r *Reader) children(pid, threads int) ([]int, error) {
 	tids := []int{pid}
 	if threads != 1 {
@@ -96,7 +96,7 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 	out := byParent[root]
 	for i := 0; i < len(out); i++ {
 		for _, c := range byParent[out[i].PID] {
-			// Nobody is older than the parent: its pid was taken over while the table was read.
+			// No child is older than its parent: this parent's pid was reused while the table was read.
 			if c.Start >= out[i].Start {
 				out = append(out, c)
 			}

@@ -16,8 +16,8 @@ func BecomeSubreaper() error {
 	return nil
 }
 
-// Reap waits for every child that has ended. It calls each for them and reports whether any child, living or dead, is
-// left. For a subreaper "none left" is exact: there is no descendant any more.
+// Reap waits for every child that has ended and calls each for it. It reports whether any child, living or dead, is left.
+// For a subreaper "none left" is exact: it has no descendant any more.
 func Reap(each func(pid int, ws unix.WaitStatus)) (left bool, err error) {
 	for {
 		var ws unix.WaitStatus
@@ -43,7 +43,7 @@ func HasChildren() bool {
 	return err != unix.ECHILD
 }
 
-// HasExited reports whether the child has ended, and leaves it to be reaped, so that its pid stays its own.
+// HasExited reports whether the child has ended. It leaves the child to be reaped, so its pid is not reused.
 func HasExited(pid int) (bool, error) {
 	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_pid (waitid(2)) stays 0.
 	var info unix.Siginfo

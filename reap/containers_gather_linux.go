@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -200,8 +198,8 @@ func (l *engineLook) proxyAt(socket string, owner int) *storedSession {
 
 // isProxySocket reports whether a path is that of a session's proxy.
 func isProxySocket(socket string) bool {
-	id, ok := strings.CutSuffix(path.Base(socket), ".sock")
-	return ok && session.ValidID(id)
+	_, ok := session.SocketID(socket)
+	return ok
 }
 
 // finish waits for the answers.

@@ -3,8 +3,8 @@ package reap
 import (
 	"path"
 	"slices"
-	"strings"
 
+	"mcp-tether/argv"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -41,7 +41,7 @@ func newIndex(h *host) *index {
 		if up := x.parent(p); up != nil {
 			x.children[up.PID] = append(x.children[up.PID], p)
 		}
-		if id := supervisedID(p.Args); id != "" && !p.Dead() {
+		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() {
 			x.supervised[id] = true
 		}
 	}
@@ -101,21 +101,12 @@ func (x *index) rootOwned(id string) bool {
 	return false
 }
 
-// supervisedID is the session id in a supervisor's command line: "mcp-tether __supervise ID,...".
-func supervisedID(args []string) string {
-	if len(args) < 3 || args[1] != "__supervise" {
-		return ""
-	}
-	id, _, _ := strings.Cut(args[2], ",")
-	return id
-}
-
 // isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
 func isTether(p *process) bool {
 	if p.Dead() || len(p.Args) < 2 {
 		return false
 	}
-	return p.Args[1] == "__supervise" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
+	return argv.SupervisedID(p.Args) != "" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/argv"
 	"mcp-tether/proc"
 	"mcp-tether/teardown"
 )
@@ -250,7 +251,7 @@ func withoutLeases(h *host, r Rules) []Finding {
 		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
 	}
 	for i := range h.Procs {
-		if p := &h.Procs[i]; supervisedID(p.Args) != "" {
+		if p := &h.Procs[i]; argv.SupervisedID(p.Args) != "" {
 			p.Args = []string{"something"}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Each rung of the ladder, with the directories that are there and the user's.
@@ -35,7 +37,7 @@ func TestDirName(t *testing.T) {
 			}
 			return false
 		}
-		if got := dirName(c.uid, c.xdg, ours); got != c.want {
+		if got := dirFor(c.uid, c.xdg, ours); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -92,7 +94,7 @@ func TestDirRefuses(t *testing.T) {
 
 // In a directory of somebody else nothing is kept: they could put records there.
 func TestDirOfAnotherUser(t *testing.T) {
-	need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, os.Getuid() == 0, "root")
 	const nobody = 65534
 	base := t.TempDir()
 	if err := os.Mkdir(base+"/mcp-tether", 0o700); err != nil {
@@ -115,7 +117,7 @@ func TestDirOfAnotherUser(t *testing.T) {
 	if belongsTo(other, 0) || !belongsTo(other, nobody) || belongsTo(other+"/none", 0) {
 		t.Error("the owner of a directory was mistaken")
 	}
-	if got := dirName(0, other, func(dir string) bool { return belongsTo(dir, 0) }); strings.HasPrefix(got, other) {
+	if got := dirFor(0, other, func(dir string) bool { return belongsTo(dir, 0) }); strings.HasPrefix(got, other) {
 		t.Errorf("uses %s", got)
 	}
 }

@@ -4,7 +4,6 @@ package session
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,14 +11,14 @@ import (
 
 // Dir finds the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
 // /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or belongs to
-// somebody else (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed
-// to everybody else; otherwise the error says what to change, and no record is kept.
+// another user (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed to
+// all others; otherwise the error says what to change, and no record is kept.
 func Dir(uid int, xdgRuntime string) (string, error) {
-	return ownDir(dirName(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
+	return privateDir(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
 }
 
-// ownDir makes a directory when needed, and verifies that it is the user's alone.
-func ownDir(dir string, uid int) (string, error) {
+// privateDir makes a directory when needed, and verifies that it is the user's alone.
+func privateDir(dir string, uid int) (string, error) {
 	if err := unix.Mkdir(dir, 0o700); err != nil && err != unix.EEXIST {
 		return "", fmt.Errorf("create session directory %s: %w", dir, err)
 	}
@@ -38,21 +37,18 @@ func ownDir(dir string, uid int) (string, error) {
 	return dir, nil
 }
 
-func dirName(uid int, xdgRuntime string, ours func(dir string) bool) string {
-	user := "/run/user/" + strconv.Itoa(uid)
+// dirFor chooses among the places of Dir by which of them are the user's.
+func dirFor(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	switch {
 	case strings.HasPrefix(xdgRuntime, "/") && ours(xdgRuntime):
-		return xdgRuntime + "/mcp-tether"
-	case ours(user):
-		return user + "/mcp-tether"
-	case uid == 0 && ours("/run"):
-		return "/run/mcp-tether"
+		return dirIn(xdgRuntime)
+	case ours(userRuntime(uid)):
+		return dirIn(userRuntime(uid))
+	case uid == 0 && ours(systemRuntime):
+		return dirIn(systemRuntime)
 	}
-	return fallback(uid)
+	return fallbackDir(uid)
 }
-
-// fallback is the directory where there is no runtime directory.
-func fallback(uid int) string { return "/tmp/mcp-tether-" + strconv.Itoa(uid) }
 
 // belongsTo reports whether name is a directory of the user.
 func belongsTo(name string, uid int) bool {

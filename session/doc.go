@@ -1,8 +1,8 @@
-// Package session keeps one small record on disk for every running session, so that what outlives both of its
-// processes can still be told from what is none of ours.
+// Package session keeps one small record on disk for every running session. By it, processes that outlive both anchor
+// and supervisor can still be told from processes that are none of ours.
 //
 // A record is a JSON file beside a lock file. The lock is a lease: the supervisor holds it (flock) for as long as it
-// lives, and the kernel lets go of it however the supervisor ends. A free lock therefore proves a dead supervisor; a
-// pid in a file would prove nothing. The record names processes by identity, the server by a redacted command line, and
+// lives, and the kernel releases it however the supervisor ends. A free lock therefore proves a dead supervisor; a pid
+// in a file would prove nothing. The record names processes by identity and the server by a redacted command line. It
 // never holds the environment.
 package session

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestTheSocketFallsBackBelowTmp(t *testing.T) {
 			t.Fatal(err)
 		}
 		unix.Close(fd)
-		if want := fallback(os.Getuid()) + "/" + journalled + ".sock"; path != want {
+		if want := "/tmp/mcp-tether-" + strconv.Itoa(os.Getuid()) + "/" + journalled + ".sock"; path != want {
 			t.Errorf("for %q: %s, want %s", dir, path, want)
 		}
 		if err := RemoveSocket(path, journalled); err != nil {

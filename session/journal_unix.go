@@ -23,10 +23,8 @@ type Journal struct {
 
 // NewJournal prepares the journal of a session; the file is made with the first note.
 func NewJournal(dir, id string) *Journal {
-	return &Journal{name: dir + "/" + id + journalSuffix, fd: -1}
+	return &Journal{name: file(dir, id, journalSuffix), fd: -1}
 }
-
-const journalSuffix = ".containers"
 
 // Note appends one note. What was noted before stays when that fails.
 func (j *Journal) Note(n container.Note) error {
@@ -74,12 +72,12 @@ func (j *Journal) Close() {
 // maxJournal bounds what is read of a journal, in bytes.
 const maxJournal = 32 << 20
 
-// ErrTorn says that a journal has lines that cannot be read: the disk was full, or somebody else wrote to it.
+// ErrTorn says that a journal has lines that cannot be read: the disk was full, or another process wrote to it.
 var ErrTorn = errors.New("journal is damaged")
 
 // ReadNotes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
 func ReadNotes(dir, id string) ([]container.Note, error) {
-	name := dir + "/" + id + journalSuffix
+	name := file(dir, id, journalSuffix)
 	b, err := readRegular(name, maxJournal)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil

@@ -226,13 +226,13 @@ func TestALockIsNeverSeenFree(t *testing.T) {
 // What a supervisor left that was killed in the middle of making its lock is no obstacle.
 func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/"+journalled+lockSuffix+freshSuffix, nil, 0o600); err != nil {
+	if err := os.WriteFile(dir+"/"+journalled+".lock.new", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := create(dir+"/"+journalled+lockSuffix, 0); !errors.Is(err, unix.EEXIST) {
+	if _, err := createNamed(dir+"/"+journalled+".lock", dir+"/"+journalled+".lock.new", 0); !errors.Is(err, unix.EEXIST) {
 		t.Fatalf("made over what somebody else is making: %v", err)
 	}
-	fd, err := create(dir+"/"+journalled+lockSuffix, lockTries-1)
+	fd, err := createNamed(dir+"/"+journalled+".lock", dir+"/"+journalled+".lock.new", lockTries-1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,16 +251,16 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 
 // Where files without a name cannot be had, a lock is made under another name first.
 func TestALockCanBeMadeUnderAnotherName(t *testing.T) {
-	name := t.TempDir() + "/" + journalled + lockSuffix
-	fd, err := create(name, 0)
+	name := t.TempDir() + "/" + journalled + ".lock"
+	fd, err := createNamed(name, name+".new", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if _, err := os.Lstat(name + freshSuffix); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(name + ".new"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the first name is still there: %v", err)
 	}
-	if _, err := create(name, 0); !errors.Is(err, unix.EEXIST) {
+	if _, err := createNamed(name, name+".new", 0); !errors.Is(err, unix.EEXIST) {
 		t.Errorf("made twice: %v", err)
 	}
 }

@@ -20,16 +20,16 @@ type Lease struct {
 // ErrHeld says that another living process holds the lock.
 var ErrHeld = errors.New("session is held by a living supervisor")
 
-// Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it. Nobody ever sees a
-// lock that is free before its session has ended: that would look like a dead supervisor's.
+// Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it. The lock is never
+// seen free before its session has ended: that would look like a dead supervisor's.
 func Take(dir, id string) (*Lease, error) {
-	name := dir + "/" + id + lockSuffix
+	name := file(dir, id, lockSuffix)
 	for n := 0; ; n++ {
 		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if errors.Is(err, unix.ENOENT) {
 			fd, err = createUnnamed(dir, name)
 			if err != nil && !errors.Is(err, unix.EEXIST) {
-				fd, err = create(name, n)
+				fd, err = createNamed(name, file(dir, id, newLockSuffix), n)
 			}
 		} else if err == nil {
 			err = lockExisting(fd)
@@ -47,16 +47,10 @@ func Take(dir, id string) (*Lease, error) {
 	}
 }
 
-const (
-	lockSuffix = ".lock"
-	// freshSuffix is that of a lock file before it has its name.
-	freshSuffix = ".new"
-)
-
-// create makes a lock file that is locked before it has its name, where files without one cannot be had. EEXIST says that somebody else is about to make it, or
-// has made it; what a killed one left in the middle of that is removed at the last try.
-func create(name string, try int) (int, error) {
-	fresh := name + freshSuffix
+// createNamed makes the lock file where the file system has no files without a name: under another name, which it links
+// once it holds the lock. EEXIST says that another process has made the lock, or is about to. The last try removes what
+// a killed process left under the other name.
+func createNamed(name, fresh string, try int) (int, error) {
 	if try == lockTries-1 {
 		_ = unix.Unlink(fresh)
 	}
@@ -92,7 +86,7 @@ func lockOrClose(fd int) error {
 	return err
 }
 
-// How often and how long to wait for a lock: whoever looks whether it is held holds it for a moment (Held).
+// How often and how long to wait for a lock: a process that looks whether it is held holds it for a moment (Held).
 const (
 	lockTries = 25
 	lockPause = 2 * time.Millisecond
@@ -108,24 +102,21 @@ func lock(fd int) error {
 }
 
 // Record is the path of the record.
-func (l *Lease) Record() string { return l.dir + "/" + l.id + ".json" }
+func (l *Lease) Record() string { return file(l.dir, l.id, recordSuffix) }
 
-// temporary is where the next record is written before it takes the place of the last.
-func (l *Lease) temporary() string { return l.Record() + ".tmp" }
-
-// Write replaces the record. On a full disk the record that was there stays.
+// Write replaces the record. On a full disk the previous record stays.
 func (l *Lease) Write(r Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}
-	tmp := l.temporary()
-	if err := writeNew(tmp, append(b, '\n')); err != nil {
-		_ = unix.Unlink(tmp)
+	next := file(l.dir, l.id, nextSuffix)
+	if err := writeNew(next, append(b, '\n')); err != nil {
+		_ = unix.Unlink(next)
 		return err
 	}
-	if err := unix.Rename(tmp, l.Record()); err != nil {
-		_ = unix.Unlink(tmp)
+	if err := unix.Rename(next, l.Record()); err != nil {
+		_ = unix.Unlink(next)
 		return fmt.Errorf("replace record %s: %w", l.Record(), err)
 	}
 	return nil
@@ -158,11 +149,12 @@ func (l *Lease) Dir() string { return l.dir }
 
 // Remove removes all that the session has on disk, the lock last, and lets go: the session is over.
 func (l *Lease) Remove() error {
-	base := l.dir + "/" + l.id
-	err := errors.Join(unlink(base+journalSuffix), unlink(base+socketSuffix), unlink(l.Record()), unlink(l.temporary()),
-		unlink(base+lockSuffix+freshSuffix), unlink(base+lockSuffix))
+	var errs []error
+	for _, s := range []suffix{journalSuffix, socketSuffix, recordSuffix, nextSuffix, newLockSuffix, lockSuffix} {
+		errs = append(errs, unlink(file(l.dir, l.id, s)))
+	}
 	unix.Close(l.fd)
-	return err
+	return errors.Join(errs...)
 }
 
 // Release lets go and leaves the record for a reaper.

@@ -11,16 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease states, as another process sees them.
-var (
-	// ErrNoLock says that there is no lock file.
-	ErrNoLock = errors.New("no lock file")
-)
+// ErrNoLock says that there is no lock file.
+var ErrNoLock = errors.New("no lock file")
 
 // Held reports whether a living process holds the lease of a session. The error says that it could not be found out;
-// then the session must be taken for a living one.
+// then the session counts as alive.
 func Held(dir, id string) (bool, error) {
-	name := dir + "/" + id + ".lock"
+	name := file(dir, id, lockSuffix)
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err == unix.ENOENT {
 		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
@@ -42,13 +39,13 @@ func Held(dir, id string) (bool, error) {
 		return true, fmt.Errorf("try lock %s: %w", name, err)
 	}
 	if unlinked(fd) {
-		// Its owner has removed it and let go since it was opened: the session is over, not dead.
+		// The supervisor has removed the lock and let go of it since it was opened: the session is over, not dead.
 		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
 	}
 	return false, nil
 }
 
-// unlinked reports whether an open file has no name any more.
+// unlinked reports whether an open file has lost its last name.
 func unlinked(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
@@ -72,27 +69,33 @@ func IDs(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Dirs lists the session directories that exist: the user's own, and for root those of everybody.
+// Dirs lists the session directories that exist: those of the user, and for root those of every user.
 func Dirs(uid int, xdgRuntime string) []Place {
-	candidates := []string{"/tmp/mcp-tether-" + fmt.Sprint(uid), fmt.Sprintf("/run/user/%d/mcp-tether", uid)}
+	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {
-		candidates = append(candidates, xdgRuntime+"/mcp-tether")
+		candidates = append(candidates, dirIn(xdgRuntime))
 	}
 	if uid == 0 {
-		candidates = append(candidates, "/run/mcp-tether")
-		for _, parent := range []string{"/run/user", "/tmp"} {
-			entries, _ := os.ReadDir(parent)
-			for _, e := range entries {
-				switch {
-				case parent == "/tmp" && strings.HasPrefix(e.Name(), "mcp-tether-"):
-					candidates = append(candidates, "/tmp/"+e.Name())
-				case parent == "/run/user":
-					candidates = append(candidates, "/run/user/"+e.Name()+"/mcp-tether")
-				}
-			}
-		}
+		candidates = append(candidates, dirIn(systemRuntime))
+		candidates = append(candidates, everyUsersDirs()...)
 	}
 	return places(candidates, uid)
+}
+
+// everyUsersDirs lists where the users of this machine may have their session directories.
+func everyUsersDirs() []string {
+	var out []string
+	users, _ := os.ReadDir(usersRuntime)
+	for _, e := range users {
+		out = append(out, dirIn(usersRuntime+"/"+e.Name()))
+	}
+	fallbacks, _ := os.ReadDir(temporary)
+	for _, e := range fallbacks {
+		if strings.HasPrefix(e.Name(), fallbackPrefix) {
+			out = append(out, temporary+"/"+e.Name())
+		}
+	}
+	return out
 }
 
 // Place is a directory of records and its owner.

@@ -15,7 +15,7 @@ const maxRecord = 64 << 10
 // Read reads a record. Symbolic links, FIFOs, oversized files, unknown versions and records that do not name their own
 // file are errors: such a record proves nothing.
 func Read(dir, id string) (Record, error) {
-	name := dir + "/" + id + ".json"
+	name := file(dir, id, recordSuffix)
 	b, err := readRegular(name, maxRecord)
 	if err != nil {
 		return Record{}, err

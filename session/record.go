@@ -10,7 +10,7 @@ import (
 // Version is the version of the record format. A reader leaves records of a later version alone.
 const Version = 1
 
-// Record is what is known of a session on disk.
+// Record is what the disk holds about a session.
 type Record struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
@@ -44,7 +44,7 @@ type Record struct {
 	Cause string `json:"cause,omitempty"`
 }
 
-// The marks in the environment of a server and everything it starts.
+// Names of the marks in the environment of a server and everything it starts.
 const (
 	EnvID      = "MCP_TETHER_SESSION"
 	EnvGateway = "MCP_TETHER_GATEWAY"
@@ -55,7 +55,7 @@ const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
 	StateAsleep   = "asleep"   // without a server, until the next message (--hibernate)
-	StateSurvived = "survived" // over, but somebody would not die
+	StateSurvived = "survived" // over, but a process would not die
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

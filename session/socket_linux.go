@@ -19,7 +19,7 @@ func Listen(dir, id string, uid int) (fd int, path string, err error) {
 			return fd, path, nil
 		}
 	}
-	short, err := ownDir(fallback(uid), uid)
+	short, err := privateDir(fallbackDir(uid), uid)
 	if err == nil {
 		fd, path, err = listenIn(short, id)
 	}
@@ -30,10 +30,10 @@ func Listen(dir, id string, uid int) (fd int, path string, err error) {
 }
 
 // FallbackSocket is where Listen makes the socket if it cannot make it in the session's directory.
-func FallbackSocket(id string, uid int) string { return fallback(uid) + "/" + id + socketSuffix }
+func FallbackSocket(id string, uid int) string { return file(fallbackDir(uid), id, socketSuffix) }
 
 func listenIn(dir, id string) (int, string, error) {
-	path := dir + "/" + id + socketSuffix
+	path := file(dir, id, socketSuffix)
 	if len(path) > maxSocket {
 		return -1, "", fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocket)
 	}
@@ -41,7 +41,7 @@ func listenIn(dir, id string) (int, string, error) {
 	if err != nil {
 		return -1, "", fmt.Errorf("make socket: %w", err)
 	}
-	// The directory is closed to others; the mode is for those who look.
+	// The directory is closed to other users already; the mode says so to those who list it.
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
 		if err = errors.Join(unix.Chmod(path, 0o600), unix.Listen(fd, unix.SOMAXCONN)); err == nil {
 			return fd, path, nil

@@ -11,12 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const socketSuffix = ".sock"
-
 // RemoveSocket removes the socket of a session that is over. Nothing but a session's socket is ever removed.
 func RemoveSocket(path, id string) error {
 	var st unix.Stat_t
-	if n := len(id) + len(socketSuffix) + 1; !ValidID(id) || len(path) < n || path[len(path)-n:] != "/"+id+socketSuffix {
+	if named, ok := SocketID(path); !ok || named != id || !strings.HasPrefix(path, "/") {
 		return nil
 	}
 	if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
@@ -25,9 +23,9 @@ func RemoveSocket(path, id string) error {
 	return nil
 }
 
-// RemoveDeadSockets removes the sockets in dir on which nobody listens any more and whose sessions have nothing else there:
-// those of supervisors that were killed when no record could be kept. What cannot be told stays, and so does what is so
-// young that its owner may be about to listen.
+// RemoveDeadSockets removes the sockets in dir that have no listener any more and whose sessions have nothing else there.
+// They are left by supervisors that were killed when no record could be kept. A socket whose state is unknown stays. So
+// does a young one: its supervisor may be about to listen.
 func RemoveDeadSockets(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -35,8 +33,8 @@ func RemoveDeadSockets(dir string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), socketSuffix)
-		if !ok || !ValidID(id) {
+		id, ok := SocketID(e.Name())
+		if !ok {
 			continue
 		}
 		if _, err := Held(dir, id); errors.Is(err, ErrNoLock) && settled(e) && refuses(dir+"/"+e.Name()) {
@@ -52,7 +50,7 @@ func settled(e os.DirEntry) bool {
 	return err == nil && time.Since(st.ModTime()) > time.Minute
 }
 
-// refuses reports whether a socket has no listener: the kernel says so of one whose process is gone, in whatever namespace.
+// refuses reports whether a socket has no listener. The kernel knows that in whatever namespace the listener is.
 func refuses(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// createUnnamed makes a lock file that gets its name when it is locked: whoever is killed before that leaves nothing.
-// EEXIST says that somebody else has made it meanwhile; any other error, that it takes another way.
+// createUnnamed makes a lock file that gets its name once it is locked: a process that is killed before leaves nothing.
+// EEXIST says that another process has made the lock meanwhile; any other error, that it takes another way.
 func createUnnamed(dir, name string) (int, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {

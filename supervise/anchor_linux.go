@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/argv"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -17,7 +18,7 @@ const crashed = 2
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
 // on, and returns the supervisor's exit code. When the supervisor was killed instead, the handover for Recover is not
 // nil: every orphan of the session has fallen to this process. Call it on the locked main thread.
-func Anchor(args []string) (int, *Handover, error) {
+func Anchor(args []string) (int, *argv.Handover, error) {
 	inherited := proc.ReadAtExec()
 	h, err := Direct()
 	if err != nil {
@@ -31,11 +32,11 @@ func Anchor(args []string) (int, *Handover, error) {
 		return ExitFailure, nil, err
 	}
 	keepOpen(h.ParentFD)
-	env, restore := frugal(os.Environ())
+	env, restore := supervisorEnv(os.Environ())
 	h.Restore = restore
 	supervisor, err := proc.Start(proc.Child{
 		Path:        proc.SelfExe,
-		Argv:        append([]string{args[0], RoleSupervise, h.String()}, args[1:]...),
+		Argv:        argv.SupervisorArgs(args, h),
 		Env:         env,
 		NewSession:  !h.Terminal,
 		CgroupFD:    -1,
@@ -46,7 +47,7 @@ func Anchor(args []string) (int, *Handover, error) {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
 	letGo(h)
-	rest()
+	pauseGC()
 	if err := passSignals(h, supervisor); err != nil {
 		return ExitFailure, nil, err
 	}
@@ -55,8 +56,8 @@ func Anchor(args []string) (int, *Handover, error) {
 
 // Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
 // more: if it has changed, the gateway died before it could be watched.
-func Direct() (Handover, error) {
-	h := Handover{ParentFD: -1, Parent: os.Getppid()}
+func Direct() (argv.Handover, error) {
+	h := argv.Handover{ParentFD: -1, Parent: os.Getppid()}
 	if h.Parent > 0 {
 		if fd, err := proc.OpenPidfd(h.Parent); err == nil {
 			h.ParentFD = fd
@@ -94,7 +95,7 @@ func keepOpen(fd int) {
 }
 
 // letGo closes what the supervisor has now: the gateway must see end of file as soon as nobody else holds its pipes.
-func letGo(h Handover) {
+func letGo(h argv.Handover) {
 	if h.ParentFD >= 0 {
 		_ = unix.Close(h.ParentFD)
 	}
@@ -118,7 +119,7 @@ func dropStreams() {
 const childPoll = 100
 
 // passSignals hands signals to the supervisor until that has ended. It is left to be reaped, so its pid stays its own.
-func passSignals(h Handover, supervisor int) error {
+func passSignals(h argv.Handover, supervisor int) error {
 	fds, timeout := []int{h.Signals}, -1
 	if fd, err := proc.OpenPidfd(supervisor); err == nil {
 		fds = append(fds, fd)
@@ -142,7 +143,7 @@ func passSignals(h Handover, supervisor int) error {
 	}
 }
 
-func conclude(supervisor int, h Handover) (int, *Handover, error) {
+func conclude(supervisor int, h argv.Handover) (int, *argv.Handover, error) {
 	var ws unix.WaitStatus
 	if _, err := unix.Wait4(supervisor, &ws, unix.WALL, nil); err != nil {
 		return ExitFailure, nil, fmt.Errorf("read the end of the supervisor (pid %d): %w", supervisor, err)

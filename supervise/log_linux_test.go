@@ -13,10 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
-)
 
-// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
-const patience = 30 * time.Second
+	"mcp-tether/internal/testkit"
+)
 
 // rawPipe gives a pipe that nothing has made non-blocking, as standard error is inherited.
 func rawPipe(t *testing.T) (r, w int) {
@@ -38,7 +37,7 @@ func inTime(t *testing.T, what string, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("%s: blocked", what)
 	}
 }

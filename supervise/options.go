@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"mcp-tether/teardown"
 )
 
 // Cgroup says what to do about the session's cgroup.
@@ -96,4 +98,9 @@ func (o Options) Validate() error {
 		return nil
 	}
 	return fmt.Errorf("--containers %q is none of auto, all, attached, off", o.Containers)
+}
+
+// grace are the limits of a teardown.
+func (o Options) grace() teardown.Grace {
+	return teardown.Grace{EOF: o.EOFGrace, Term: o.TermGrace, Kill: o.KillTimeout}
 }

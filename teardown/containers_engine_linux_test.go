@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcp-tether/container"
+	"mcp-tether/internal/testkit"
 )
 
 // engine is a real one, named by MCP_TETHER_TEST_ENGINE.
@@ -52,7 +53,7 @@ func realEngine(t *testing.T) *engine {
 	t.Helper()
 	host := os.Getenv("MCP_TETHER_TEST_ENGINE")
 	_, err := exec.LookPath("docker")
-	need(t, host != "" && err == nil, "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
+	testkit.Need(t, host != "" && err == nil, "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
 	at, err := container.EndpointAt(host, "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,11 @@
-package supervise
+package relay
 
 import "golang.org/x/sys/unix"
 
 // pump copies one direction of the relay, as far as its reader keeps up: what was read and not yet written is at most one
 // buffer, so back-pressure reaches the writer.
 type pump struct {
-	from, to stream
+	from, to Stream
 	// tap sees what was read, and returns what to pass on.
 	tap func([]byte) []byte
 	// held says not to read now.

@@ -11,11 +11,11 @@ func TestOriginalUndoesFrugal(t *testing.T) {
 		nil, {"A=b"}, {"GOMAXPROCS=4"}, {"GOMAXPROCS=1"}, {"A=b", "GOMAXPROCS=1", "C="}, {"GOMAXPROCS="}, {"GOMAXPROCS=2", "GOMAXPROCS=1"},
 		{"XGOMAXPROCS=1", "GOMAXPROCSX=1", "GOMAXPROCS"}, {oneProcessor},
 	} {
-		given, restore := frugal(slices.Clone(env))
+		given, restore := supervisorEnv(slices.Clone(env))
 		if !slices.Contains(given, oneProcessor) {
 			t.Errorf("%q: the supervisor gets %q", env, given)
 		}
-		got, want := original(given, restore), slices.Clone(env)
+		got, want := undoSupervisorEnv(given, restore), slices.Clone(env)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {

@@ -1,6 +1,7 @@
-package supervise
+package argv
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,10 +9,41 @@ import (
 	"mcp-tether/proc"
 )
 
-// RoleSupervise is the hidden first argument by which the anchor tells the process it starts its role.
-const RoleSupervise = "__supervise"
+// roleSupervise is the hidden first argument by which the anchor tells the process that it starts its role. The handover
+// follows as the second.
+const roleSupervise = "__supervise"
 
-// Handover is what the anchor tells who takes over: the supervisor, as one word of its command line, or itself when the
+// SupervisorArgs is the command line of the supervisor that continues args, the command line of its anchor.
+func SupervisorArgs(args []string, h Handover) []string {
+	return append([]string{args[0], roleSupervise, h.String()}, args[1:]...)
+}
+
+// ErrNotHandedOver says that a user has typed the hidden word.
+var ErrNotHandedOver = errors.New(roleSupervise + " is for mcp-tether itself: use 'mcp-tether run'")
+
+// SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
+func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, err error) {
+	if len(args) < 2 || args[1] != roleSupervise {
+		return nil, Handover{}, false, nil
+	}
+	if len(args) < 4 {
+		return nil, Handover{}, true, ErrNotHandedOver
+	}
+	h, err = ParseHandover(args[2])
+	return append([]string{args[0]}, args[3:]...), h, true, err
+}
+
+// SupervisedID is the session id in the command line of a supervisor, "" where it is none. A command line is what its
+// process says of itself: it counts for the process's own user only.
+func SupervisedID(args []string) string {
+	if len(args) < 3 || args[1] != roleSupervise {
+		return ""
+	}
+	id, _, _ := strings.Cut(args[2], separator)
+	return id
+}
+
+// Handover is what the anchor tells its supervisor, as one word of the command line. The anchor uses it itself when the
 // supervisor was killed.
 type Handover struct {
 	// ID is the session id.
@@ -27,7 +59,7 @@ type Handover struct {
 	Status, Signals int
 	// Foreign are the children that the anchor had before the session.
 	Foreign []proc.ID
-	// Restore are the assignments to put back into the server's environment in place of ours (see frugal).
+	// Restore are the assignments to put back into the server's environment in place of ours.
 	Restore []string
 }
 

@@ -1,4 +1,4 @@
-package supervise
+package relay
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func pumpEnds(t *testing.T) (p *pump, in, out int) {
 		}
 		t.Cleanup(func() { unix.Close(x[0]); unix.Close(x[1]) })
 	}
-	p = &pump{from: stream{fd: a[0], pipe: true}, to: stream{fd: b[1], pipe: true}, tap: func(b []byte) []byte { return b }}
+	p = &pump{from: Stream{fd: a[0], pipe: true}, to: Stream{fd: b[1], pipe: true}, tap: func(b []byte) []byte { return b }}
 	return p, a[1], b[0]
 }
 

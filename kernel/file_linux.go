@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a file or directory close-on-exec and tries again when a signal interrupts it. The error is the bare errno.
+func Open(name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// Read reads a file up to its end into buf[:0], which grows as needed. A list may come in several reads, each of which
+// leaves room (seq_file, at most a page at a time), so only an empty read is the last.
+func Read(name string, buf []byte) ([]byte, error) {
+	return read(name, buf, nil, false)
+}
+
+// ReadEntry reads a file that the kernel gives whole in one read if it fits: stat, cmdline and environ of a process. The
+// first read that leaves room is the last; that saves one system call in two, which counts for ten thousand processes.
+// st, if not nil, gets the file's status.
+func ReadEntry(name string, buf []byte, st *unix.Stat_t) ([]byte, error) {
+	return read(name, buf, st, true)
+}
+
+// firstRead is the room for a file whose caller brings none, in bytes; most files fit.
+const firstRead = 4096
+
+func read(name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) {
+	fd, err := Open(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	if st != nil {
+		if err := unix.Fstat(fd, st); err != nil {
+			return nil, fmt.Errorf("look at %s: %w", name, err)
+		}
+	}
+	if cap(buf) == 0 {
+		buf = make([]byte, 0, firstRead)
+	}
+	buf = buf[:0]
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		room := cap(buf) - len(buf)
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		buf = buf[:len(buf)+max(n, 0)]
+		if n <= 0 || whole && n < room {
+			return buf, nil
+		}
+	}
+}
+
+// Write writes data in one call, as control files want it; the error names both.
+func Write(name, data string) error {
+	fd, err := Open(name, unix.O_WRONLY)
+	if err != nil {
+		return fmt.Errorf("open %s to write %q: %w", name, data, err)
+	}
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Write(fd, []byte(data))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("write %q to %s: %w", data, name, err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,55 @@
+package proc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
+)
+
+// pids lists the processes in /proc, or the threads in /proc/PID/task: the numeric entries but 0.
+func pids(dir string) ([]int, error) {
+	all, err := numericEntries(dir)
+	if i := slices.Index(all, 0); i >= 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	return all, err
+}
+
+// numericEntries lists the numeric entries of a directory.
+func numericEntries(dir string) ([]int, error) {
+	fd, err := kernel.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	var (
+		out   []int
+		names []string
+		buf   = make([]byte, 16<<10)
+	)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", dir, err)
+		}
+		if n <= 0 {
+			return out, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+				out = append(out, n)
+			}
+		}
+	}
+}
+
+// path gives /proc/PID/name.
+func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -1,0 +1,51 @@
+package session
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Where sessions keep their files. The names are spelled here and nowhere else.
+
+// The parents of session directories.
+const (
+	systemRuntime = "/run"
+	usersRuntime  = "/run/user"
+	temporary     = "/tmp"
+)
+
+// dirName is the session directory's name in a runtime directory. In /tmp, which all users share, "-UID" follows.
+const dirName = "mcp-tether"
+
+// dirIn is the session directory in a runtime directory.
+func dirIn(runtime string) string { return runtime + "/" + dirName }
+
+// userRuntime is the runtime directory that a login manager makes for a user.
+func userRuntime(uid int) string { return usersRuntime + "/" + strconv.Itoa(uid) }
+
+// fallbackDir is the session directory where there is no runtime directory.
+func fallbackDir(uid int) string { return temporary + "/" + fallbackPrefix + strconv.Itoa(uid) }
+
+const fallbackPrefix = dirName + "-"
+
+// suffix tells the files of one session apart; they begin with its id.
+type suffix string
+
+const (
+	recordSuffix  suffix = ".json"
+	nextSuffix    suffix = ".json.tmp" // the next record, before it replaces the last
+	lockSuffix    suffix = ".lock"
+	newLockSuffix suffix = ".lock.new" // the lock, before it has its name
+	journalSuffix suffix = ".containers"
+	socketSuffix  suffix = ".sock"
+)
+
+// file is the path of one of a session's files.
+func file(dir, id string, s suffix) string { return dir + "/" + id + string(s) }
+
+// SocketID gives the session whose proxy listens on the socket at this path; ok is false if it cannot be a session's.
+func SocketID(socket string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(path.Base(socket), string(socketSuffix))
+	return id, ok && ValidID(id)
+}

@@ -1,0 +1,290 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/argv"
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// Session is one session from its start to its exit. The server and all that it starts are its tree; a session has one
+// tree, or none while its server sleeps.
+type Session struct {
+	opts Options
+	hand argv.Handover
+	log  zerolog.Logger
+	sink *sink
+	// polled is what the session waits for.
+	polled  pollSet
+	owners  owners
+	reader  proc.Reader
+	lease   *session.Lease // nil where no record can be kept
+	record  session.Record
+	started time.Time
+
+	inherited proc.AtExec
+	sigfd     int
+	arrived   []proc.Caught
+
+	tree *tree        // nil while there is none
+	hib  *hibernation // nil without --hibernate
+	// scope is what the next tree begins with.
+	scope teardown.Scope
+	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
+	leaf *cgroup.Leaf
+	// containersLeft says that an earlier tree left some.
+	containersLeft bool
+
+	// cause is why the session ends, noCause while it does not; bySignal belongs to causeSignal.
+	cause    cause
+	bySignal syscall.Signal
+	// interrupted is when the terminal's last interrupt came.
+	interrupted time.Time
+	// code is what the session exits with.
+	code int
+	// done says that there is nothing more to wait for.
+	done bool
+	// degraded says that a weaker containment was reported.
+	degraded bool
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
+	sweepAt time.Time
+	// lookAt ends a wait for the predecessor; zero when there is none.
+	lookAt time.Time
+}
+
+// Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
+func Run(opts Options, hand argv.Handover) (int, error) {
+	s, err := newSession(opts, hand)
+	if err != nil {
+		return ExitFailure, err
+	}
+	defer s.sink.flush()
+	if hand.Anchor > 0 && os.Getppid() != hand.Anchor {
+		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
+	}
+	s.watchOwners()
+	if s.cause != noCause {
+		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
+	}
+	if code, err := s.start(); err != nil {
+		s.cause, s.code = causeStart, code
+		return s.finish(), err
+	}
+	pauseGC()
+	if s.opts.HasDead != nil {
+		s.sweepAt = time.Now().Add(sweepDelay)
+	}
+	s.loop()
+	return s.finish(), nil
+}
+
+// newSession takes up the roles that must be in place before the server is started.
+func newSession(opts Options, hand argv.Handover) (*Session, error) {
+	if hand.ParentFD >= 0 {
+		unix.CloseOnExec(hand.ParentFD)
+	}
+	proc.SetComm("mcp-tether")
+	s := &Session{opts: opts, hand: hand, started: time.Now(), inherited: proc.ReadAtExec()}
+	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
+	if hand.Anchor == 0 {
+		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
+	}
+	log, out, err := openLog(opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	s.sink = out
+	s.log = log.With().Str("session", hand.ID).Logger()
+	if opts.Name != "" {
+		s.log = s.log.With().Str("name", opts.Name).Logger()
+	}
+	if s.sigfd = hand.Signals; s.sigfd == 0 {
+		if s.sigfd, err = listen(s.inherited, hand.Terminal); err != nil {
+			return nil, err
+		}
+	}
+	s.polled.add(signals, s.sigfd, unix.POLLIN)
+	return s, proc.BecomeSubreaper()
+}
+
+// start takes the lease, and starts the server. The code says how mcp-tether exits when it fails.
+func (s *Session) start() (int, error) {
+	path, err := proc.LookPath(s.opts.Command[0], searchPath())
+	if err != nil {
+		return startCode(err), err
+	}
+	// The lease first: a leaf without one would look like a dead session's.
+	s.openRecord()
+	if err := s.awaitPredecessor(); err != nil {
+		return ExitFailure, err
+	}
+	s.openRelay()
+	if err := s.startTree(path); err != nil {
+		return startCode(err), err
+	}
+	s.polled.addStreams()
+	return 0, nil
+}
+
+// loop runs until the session is over.
+func (s *Session) loop() {
+	for {
+		if s.tree != nil && s.tree.machine.State == teardown.Done {
+			s.onTreeGone()
+		}
+		if s.done {
+			return
+		}
+		s.turn()
+	}
+}
+
+// turn waits once, and acts on what has happened.
+func (s *Session) turn() {
+	for _, src := range s.wait() {
+		switch src {
+		case signals:
+			s.onSignals()
+		case stdin:
+			s.onStdinClosed()
+		case clients:
+			s.serveEngine()
+		case predecessor:
+			// awaitPredecessor looks again.
+		default:
+			s.end(causeOf(src))
+			s.blame(src)
+		}
+	}
+	s.onTime(time.Now())
+}
+
+// wait waits for the next events, and moves what the relay has to move.
+func (s *Session) wait() []source {
+	now := time.Now()
+	if s.hib == nil {
+		return s.polled.wait(s.timeout(now))
+	}
+	ready := s.hib.relay.Polls(!now.Before(s.hib.retryAt))
+	fired := s.polled.wait(s.timeout(now), &ready[0], &ready[1])
+	s.onRelay(s.hib.relay.Move(ready, time.Now()))
+	return fired
+}
+
+// timeout is how long poll may wait: for ever when nothing is due.
+func (s *Session) timeout(now time.Time) time.Duration {
+	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.hib.due())
+	if due.IsZero() {
+		return -1
+	}
+	return max(due.Sub(now), 0)
+}
+
+// earliest is the first of the times that are set, zero when none is.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// isDue reports whether a time that is set has come.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// onTime acts on what is due.
+func (s *Session) onTime(now time.Time) {
+	if isDue(s.sweepAt, now) {
+		s.sweep()
+	}
+	if isDue(s.owners.checkAt, now) {
+		s.checkOwners(now)
+	}
+	if isDue(s.hib.due(), now) {
+		s.onHibernateTime(now)
+	}
+	if s.tree != nil {
+		s.onTreeTime(now)
+	}
+}
+
+// onStdinClosed: the gateway has closed standard input.
+func (s *Session) onStdinClosed() {
+	if s.hib != nil {
+		s.onClientClosed()
+		return
+	}
+	s.request(teardown.StdinClosed, causeStdin)
+}
+
+// end ends the session.
+func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
+
+// request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
+// may name another, as long as the server may still go on.
+func (s *Session) request(ev teardown.Event, why cause) {
+	s.cause = s.cause.unless(why, s.tree.mayGoOn())
+	s.changePhase(onEnd)
+	if s.tree == nil {
+		s.done = true
+		return
+	}
+	s.step(ev, why)
+}
+
+// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server sleeps.
+func (s *Session) onTreeGone() {
+	s.changePhase(onTreeGone)
+	s.done = s.hib == nil || s.hib.phase == over
+}
+
+// onSignals acts on the signals that have arrived.
+func (s *Session) onSignals() {
+	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
+	for _, c := range s.arrived {
+		switch {
+		case c.Signal == syscall.SIGCHLD:
+			s.onChildren()
+		case ends(c.Signal):
+			s.onEnding(c)
+		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.Terminal):
+			_ = proc.SignalChild(s.tree.server, c.Signal)
+		}
+	}
+}
+
+// secondInterrupt is how close together two interrupts from a terminal mean "end it".
+const secondInterrupt = 2 * time.Second
+
+// onEnding takes a signal that ends the session. An interrupt from the keyboard has reached the server as well, and what
+// it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
+// the session is ending, another signal on a terminal means not to wait any longer.
+func (s *Session) onEnding(c proc.Caught) {
+	if shared(c, s.hand.Terminal) && s.tree.mayGoOn() {
+		first := time.Since(s.interrupted) > secondInterrupt
+		s.interrupted = time.Now()
+		if first {
+			return
+		}
+	}
+	ev := teardown.MustEnd
+	if s.hand.Terminal {
+		ev = teardown.Insist
+	}
+	s.request(ev, causeSignal)
+	if s.cause == causeSignal && s.bySignal == 0 {
+		s.bySignal = c.Signal
+	}
+}
