@@ -153,13 +153,9 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
-		leaf, err := cgroup.Open(f.Dir)
-		if err != nil {
-			continue
+		if l, err := readLeaf(f.Dir, id); err == nil {
+			out = append(out, l)
 		}
-		pids, _ := leaf.Procs()
-		leaf.Close()
-		out = append(out, cgroupLeaf{Dir: f.Dir, ID: id, UID: f.UID, PIDs: pids})
 	}
 	return out
 }
@@ -175,16 +171,22 @@ func (h *host) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		leaf, err := cgroup.Open(s.Cgroup)
-		if err != nil {
-			continue
+		if l, err := readLeaf(s.Cgroup, s.ID); err == nil && l.UID == s.Owner {
+			h.Leaves = append(h.Leaves, l)
 		}
-		if uid, err := leaf.Owner(); err == nil && uid == s.Owner {
-			pids, _ := leaf.Procs()
-			h.Leaves = append(h.Leaves, cgroupLeaf{Dir: s.Cgroup, ID: s.ID, UID: uid, PIDs: pids})
-		}
-		leaf.Close()
 	}
+}
+
+// readLeaf reads owner and members of a leaf. Members that cannot be read are left out.
+func readLeaf(dir, id string) (cgroupLeaf, error) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		return cgroupLeaf{}, err
+	}
+	defer leaf.Close()
+	uid, err := leaf.Owner()
+	pids, _ := leaf.Procs()
+	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids}, err
 }
 
 const (

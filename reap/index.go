@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"iter"
 	"path"
 	"slices"
 
@@ -51,8 +52,8 @@ func newIndex(h *host) *index {
 			x.supervised[s.ID] = true
 		}
 	}
-	for p := x.byPID[h.Self]; p != nil && !x.ancestors[p.PID]; p = x.parent(p) {
-		x.ancestors[p.PID] = true
+	for a := range x.line(x.byPID[h.Self]) {
+		x.ancestors[a.PID] = true
 	}
 	for i := range h.Procs {
 		if h.Procs[i].Keep {
@@ -75,6 +76,15 @@ func (x *index) parent(p *process) *process {
 // maxClimb bounds the way up to the ancestors: pids that changed hands may lead round in a circle.
 const maxClimb = 256
 
+// line gives a process and its ancestors, as far as they are in the table.
+func (x *index) line(p *process) iter.Seq[*process] {
+	return func(yield func(*process) bool) {
+		for n := 0; p != nil && n < maxClimb && yield(p); n++ {
+			p = x.parent(p)
+		}
+	}
+}
+
 // keepTree adds a process and all below it to the kept.
 func (x *index) keepTree(p *process, kept map[int]bool) {
 	if kept[p.PID] {
@@ -88,17 +98,8 @@ func (x *index) keepTree(p *process, kept map[int]bool) {
 
 // rootOwned reports whether a leaf or a mark of root names the session.
 func (x *index) rootOwned(id string) bool {
-	for i := range x.h.Leaves {
-		if x.h.Leaves[i].ID == id && x.h.Leaves[i].UID == 0 {
-			return true
-		}
-	}
-	for i := range x.h.Procs {
-		if x.h.Procs[i].Session == id && x.h.Procs[i].UID == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == 0 }) ||
+		slices.ContainsFunc(x.h.Procs, func(p process) bool { return p.Session == id && p.UID == 0 })
 }
 
 // isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
@@ -111,23 +112,19 @@ func isTether(p *process) bool {
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
 func (x *index) tethered(p *process) bool {
-	for n := 0; p != nil && n < maxClimb; n++ {
-		if isTether(p) {
+	for a := range x.line(p) {
+		if isTether(a) {
 			return true
 		}
-		p = x.parent(p)
 	}
 	return false
 }
 
 // rooted reports whether all ancestors of p can be seen, up to init. One that cannot be seen may be a supervisor.
 func (x *index) rooted(p *process) bool {
-	for range maxClimb {
-		if p.PPID == 1 || p.PID == 1 {
+	for a := range x.line(p) {
+		if a.PPID == 1 || a.PID == 1 {
 			return true
-		}
-		if p = x.parent(p); p == nil {
-			return false
 		}
 	}
 	return false

@@ -59,10 +59,8 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 
 // leafOf is the leaf of a session, nil for none.
 func (x *index) leafOf(id string) *cgroupLeaf {
-	for i := range x.h.Leaves {
-		if x.h.Leaves[i].ID == id {
-			return &x.h.Leaves[i]
-		}
+	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id }); i >= 0 {
+		return &x.h.Leaves[i]
 	}
 	return nil
 }

@@ -83,24 +83,23 @@ func (r Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", f.Advice)
 		}
 	}
+	if r.Killed {
+		return nil
+	}
 	return r.hint(w)
 }
 
 // hint says what to do next.
-func (r Report) hint(w io.Writer) error {
-	if r.Killed {
-		return nil
-	}
+func (r Report) hint(w io.Writer) (err error) {
 	proven, severed := 0, 0
 	for _, f := range r.Findings {
-		if f.proven(false) {
+		switch {
+		case f.proven(false):
 			proven++
-		}
-		if f.Class == classSevered {
+		case f.proven(true):
 			severed++
 		}
 	}
-	var err error
 	if proven > 0 {
 		_, err = fmt.Fprintf(w, "\n%d proven: 'mcp-tether reap --kill' ends them.\n", proven)
 	}

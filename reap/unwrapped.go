@@ -79,18 +79,11 @@ func adoptsOrphans(p *process) bool {
 // liveGateway is the nearest ancestor that neither launches nor adopts. known is false when the way up leads to a process
 // that is not in the table: hidden, outside of the pid namespace, or gone while the table was read.
 func (x *index) liveGateway(top *process) (g *process, known bool) {
-	p := top
-	for range maxClimb {
-		if p.PPID == 1 {
-			return nil, true
+	for a := range x.line(top) {
+		if a != top && !adoptsOrphans(a) && !proc.IsLauncher(a.Comm) {
+			return a, true
 		}
-		if p = x.parent(p); p == nil {
-			return nil, false
-		}
-		if !adoptsOrphans(p) && !proc.IsLauncher(p.Comm) {
-			return p, true
-		}
-		if p.PID == 1 {
+		if a.PPID == 1 || a.PID == 1 {
 			return nil, true
 		}
 	}
@@ -123,8 +116,8 @@ func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
 
 // isAncestor reports whether a pid is that of an ancestor of a process.
 func (x *index) isAncestor(pid int, of *process) bool {
-	for p, n := x.parent(of), 0; p != nil && n < maxClimb; p, n = x.parent(p), n+1 {
-		if p.PID == pid {
+	for a := range x.line(x.parent(of)) {
+		if a.PID == pid {
 			return true
 		}
 	}
