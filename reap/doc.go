@@ -1,9 +1,9 @@
 // Package reap finds what outlived its session, says why it thinks so, and ends what is proven.
 //
 // Home-made sweepers kill by name, by age or by ppid == 1, and hit live sessions. Here a pass reads the host once
-// (gather_linux.go). Pure rules turn what was read into findings (rules.go), and every finding carries its evidence in
-// words. Only the proven classes are ended, by package teardown, which checks each process again before each signal.
-// What could not be read is unknown, and what is unknown is spared.
+// (gather_linux.go). Pure rules, a file for each class, turn what was read into findings (rules.go). Every finding carries
+// its evidence in words. Only the proven classes are ended, by package teardown, which checks each process once more before
+// each signal. What could not be read is unknown, and what is unknown is spared.
 //
 //	record     a record whose lease is free: its supervisor is dead
 //	mark       the environment names a session without supervisor, and a gateway that is dead
