@@ -25,15 +25,16 @@ import (
 
 // campaign is one run of this command.
 type campaign struct {
-	bin      string
-	only     string
-	filter   *regexp.Regexp
-	sample   time.Duration
-	seed     uint64
-	bound    time.Duration
-	jobs     int
-	failures string
-	list     bool
+	bin    string
+	only   string
+	filter *regexp.Regexp
+	sample time.Duration
+	seed   uint64
+	bound  time.Duration
+	jobs   int
+	report string
+	list   bool
+	file   string
 
 	// cgroup is the directory below which each case gets one.
 	cgroup string
@@ -60,13 +61,17 @@ func (c *campaign) run() (failed int, err error) {
 	if err := c.control(ctx); err != nil {
 		return 0, err
 	}
-	if c.failures != "" {
-		if c.log, err = os.Create(c.failures); err != nil {
+	if c.report != "" {
+		if c.log, err = os.Create(c.report); err != nil {
 			return 0, err
 		}
 		defer c.log.Close()
 	}
-	cases, err := c.cases(ctx)
+	read := c.cases
+	if c.file != "" {
+		read = c.listed
+	}
+	cases, err := read(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -155,6 +160,27 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 	return cases, errors.Join(errs...)
 }
 
+// listed reads the cases from a file: the first word of each line is an id.
+func (c *campaign) listed(context.Context) ([]Case, error) {
+	b, err := os.ReadFile(c.file)
+	if err != nil {
+		return nil, err
+	}
+	var out []Case
+	for line := range strings.Lines(string(b)) {
+		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if id == "" || !c.filter.MatchString(id) {
+			continue
+		}
+		k, err := parseCase(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
 // spread orders shuffled cases so that every mode and class gets its turns, however many cases the others have.
 func spread(cases []Case) []Case {
 	queues, order := map[string][]Case{}, []string{}
@@ -200,14 +226,22 @@ func (c *campaign) take(k Case, r Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.table.add(k, r)
+	c.write(r)
 	if !r.failed() {
 		return
 	}
 	fmt.Printf("%-7s %s\n        at %s\n        left: %s\n", r.Verdict, r.Case, r.Fired, strings.Join(r.Left, ", "))
+	if len(r.AfterReap) > 0 {
+		fmt.Printf("        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
+	}
 	if r.Why != "" {
 		fmt.Printf("        %s\n", strings.TrimSpace(r.Why))
 	}
-	if c.log == nil {
+}
+
+// write puts a result into the report, unless all went well.
+func (c *campaign) write(r Result) {
+	if c.log == nil || r.Verdict == verdictOK {
 		return
 	}
 	if b, err := json.Marshal(r); err == nil {
@@ -292,7 +326,9 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 }
 
 // failed reports whether the case did not hold.
-func (r Result) failed() bool { return r.Verdict != verdictOK && r.Verdict != verdictReaped }
+func (r Result) failed() bool {
+	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed
+}
 
 // makeCgroup makes a cgroup for this campaign below the one that it is in.
 func makeCgroup() (string, error) {

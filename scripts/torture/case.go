@@ -110,6 +110,9 @@ func parseCase(id string) (Case, error) {
 	if _, ok := modes()[c.Mode]; !ok {
 		return Case{}, fmt.Errorf("case %q: unknown mode %q", id, c.Mode)
 	}
+	if c.Ending != endGateway && c.Ending != endTerm && c.Ending != endEOF {
+		return Case{}, fmt.Errorf("case %q: unknown ending %q", id, c.Ending)
+	}
 	if len(part) == 4 {
 		role, at, ok := strings.Cut(strings.TrimPrefix(part[2], "kill."), "@")
 		if !ok {

@@ -66,7 +66,8 @@ func parseFlags() (*campaign, error) {
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the sample")
 	flag.DurationVar(&c.bound, "bound", 5*time.Second, "how long a session may take to end")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
-	flag.StringVar(&c.failures, "failures", "", "write the failed cases to this file, one JSON object a line")
+	flag.StringVar(&c.report, "report", "", "write the cases that left something to this file, one JSON object a line")
+	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")
 	flag.BoolVar(&c.list, "list", false, "list the ids of the cases instead of running them")
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -40,7 +40,7 @@ const (
 	// settle is how long processes may take to disappear when none of mcp-tether is left to end them.
 	settle = 300 * time.Millisecond
 	// scanPause is between two looks at the process table.
-	scanPause = 3 * time.Millisecond
+	scanPause = 8 * time.Millisecond
 	// reapBound is how long `reap --kill` may take.
 	reapBound = 10 * time.Second
 )
@@ -48,7 +48,8 @@ const (
 // Verdicts on a case.
 const (
 	verdictOK     = "ok"
-	verdictReaped = "reaped" // expected to leave something, and reap --kill cleared it
+	verdictReaped = "reaped" // left nothing that lives, or may leave it, and reap --kill cleared it
+	verdictNamed  = "named"  // left processes that the closing event names, and reap --kill cleared the record
 	verdictLeak   = "leak"
 	verdictHang   = "hang"
 	verdictLitter = "litter"  // no process is left, but a record, leaf or container that reap does not clear
@@ -91,6 +92,7 @@ type sandbox struct {
 	bystander, gateway, launched int
 	control                      int // the gateway's standard input
 	greeted                      map[string]int
+	startBy                      time.Time
 	result                       Result
 }
 
@@ -270,7 +272,8 @@ func helpers() []string { return []string{"plain", "detached", "cleared", "deaf"
 
 // up waits for server and helpers.
 func (s *sandbox) up() bool {
-	for deadline := time.Now().Add(startBound); time.Now().Before(deadline); s.listen() {
+	for n := 1; time.Now().Before(s.startBy); n++ {
+		s.listen()
 		missing := s.greeted["server"] == 0
 		for _, h := range helpers() {
 			missing = missing || s.greeted[h] == 0
@@ -278,7 +281,8 @@ func (s *sandbox) up() bool {
 		if !missing {
 			return true
 		}
-		if len(s.members()) == 0 {
+		// A session that failed to start need not be waited for. A datagram is waited for 5 ms.
+		if n%8 == 0 && len(s.members()) == 0 {
 			return false
 		}
 	}
@@ -287,6 +291,7 @@ func (s *sandbox) up() bool {
 
 // drive takes the session through its life and judges what is left.
 func (s *sandbox) drive() {
+	s.startBy = time.Now().Add(startBound)
 	s.result.Ready = s.up()
 	if s.result.Ready && s.m.naps {
 		s.result.Ready = s.nap()
@@ -315,13 +320,14 @@ func (s *sandbox) atReady() {
 
 // nap waits until the server sleeps, wakes it, and waits until it is up again.
 func (s *sandbox) nap() bool {
-	s.tell("handshake")
-	for deadline := time.Now().Add(startBound); s.awake(); time.Sleep(scanPause) {
-		if time.Now().After(deadline) {
+	s.startBy = time.Now().Add(startBound)
+	for s.tell("handshake"); s.awake(); time.Sleep(scanPause) {
+		if time.Now().After(s.startBy) {
 			return false
 		}
 	}
 	clear(s.greeted)
+	s.startBy = time.Now().Add(startBound)
 	s.tell("ping")
 	return s.up()
 }
@@ -486,18 +492,21 @@ func threads(pid int) string {
 // afterReap has reap clear what was left.
 func (s *sandbox) afterReap(verdict string) (string, string) {
 	why := s.reap()
-	for _, p := range s.emptyWithin(settle) {
+	live := s.emptyWithin(settle)
+	for _, p := range live {
 		s.result.AfterReap = append(s.result.AfterReap, p.String())
 	}
-	s.result.AfterReap = append(s.result.AfterReap, s.litter()...)
-	cleared := len(s.result.AfterReap) == 0
+	litter := s.litter()
+	s.result.AfterReap = append(s.result.AfterReap, litter...)
 	switch {
-	case verdict == verdictLeak && s.m.alone && s.crashed() && cleared:
+	case verdict == verdictLeak && s.m.alone && s.crashed() && len(live)+len(litter) == 0:
 		return verdictReaped, ""
 	case verdict != verdictOK:
 		return verdict, why
-	case !cleared:
+	case len(litter) > 0:
 		return verdictLitter, why
+	case len(live) > 0:
+		return verdictNamed, why
 	}
 	return verdictReaped, ""
 }

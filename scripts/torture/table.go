@@ -15,8 +15,8 @@ type table struct {
 }
 
 type tally struct {
-	cases, missed                             int
-	ok, reaped, leaks, hangs, litter, invalid int
+	cases, missed                                    int
+	ok, reaped, named, leaks, hangs, litter, invalid int
 }
 
 func (t *table) add(k Case, r Result) {
@@ -37,6 +37,8 @@ func (t *table) add(k Case, r Result) {
 		row.ok++
 	case verdictReaped:
 		row.reaped++
+	case verdictNamed:
+		row.named++
 	case verdictLeak:
 		row.leaks++
 	case verdictHang:
@@ -63,10 +65,10 @@ func (t *table) failed() (n int) {
 }
 
 // print writes the table. missed cases are those whose session made fewer such calls than when they were counted; reaped
-// ones left what reap --kill cleared.
+// ones left what reap --kill cleared, named ones processes that the closing event names.
 func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tleaks\thangs\tlitter\tinvalid\t")
+	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tnamed\tleaks\thangs\tlitter\tinvalid\t")
 	var keys [][2]string
 	for k := range t.rows {
 		keys = append(keys, k)
@@ -83,7 +85,7 @@ func (t *table) print(w io.Writer) {
 	})
 	for _, k := range keys {
 		r := t.rows[k]
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", k[0], k[1], r.cases, r.missed, r.ok, r.reaped, r.leaks, r.hangs, r.litter, r.invalid)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", k[0], k[1], r.cases, r.missed, r.ok, r.reaped, r.named, r.leaks, r.hangs, r.litter, r.invalid)
 	}
 	_ = tw.Flush()
 }
