@@ -11,7 +11,6 @@ import (
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/session"
-	"mcp-tether/teardown"
 )
 
 // crate is an object of the engine with its truth.

@@ -115,7 +115,7 @@ func writeNow(fd int, p []byte) (int, error) {
 		return n, err
 	}
 	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-	if n, err := unix.Poll(ready, 0); err == nil && n == 0 {
+	if n, err := unix.Poll(ready, 0); err != nil || n == 0 {
 		return 0, unix.EAGAIN
 	}
 	for {
