@@ -20,8 +20,8 @@ var controls = [...]struct {
 	{"cgroup.events", unix.O_RDONLY},
 }
 
-// OpenControls opens what ending the leaf takes: its directory and the control files, in the order that Adopt wants. A
-// control file that cannot be had (cgroup.kill before Linux 5.14) is left out, and with it all that follow.
+// OpenControls opens what ending the leaf takes: its directory and the control files, in the order that Adopt wants. Where
+// one cannot be had (cgroup.kill before Linux 5.14), it and those that follow are left to be opened later.
 func (l *Leaf) OpenControls() ([]int, error) {
 	dir, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -30,10 +30,11 @@ func (l *Leaf) OpenControls() ([]int, error) {
 	fds := []int{dir}
 	for _, c := range controls {
 		fd, err := unix.Openat(l.fd, c.name, c.mode|unix.O_CLOEXEC, 0)
-		if err != nil {
-			break
+		if err == nil {
+			fds = append(fds, fd)
+			continue
 		}
-		fds = append(fds, fd)
+		break
 	}
 	return fds, nil
 }

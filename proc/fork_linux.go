@@ -121,11 +121,12 @@ func (img *image) prepare() syscall.Errno {
 			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
 		}
 	}
-	if img.child.NewSession {
+	switch {
+	case img.child.NewSession:
 		syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-	} else if img.child.NewGroup {
+	case img.child.NewGroup:
 		syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0)
-	} else if img.child.Group > 0 {
+	case img.child.Group > 0:
 		syscall.RawSyscall(unix.SYS_SETPGID, 0, uintptr(img.child.Group), 0)
 	}
 	if img.child.CgroupProcs >= 0 {

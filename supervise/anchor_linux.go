@@ -317,16 +317,15 @@ func (g *guard) conclude() (int, *Orphan, error) {
 	if g.patience == spent {
 		return 0, o, nil
 	}
-	ws, err := proc.Wait(g.supervisor)
-	if err != nil {
-		// Its end is not known, so it cannot be told from one that left everything behind.
-		return 0, o, nil
+	signaled := true
+	if ws, err := proc.Wait(g.supervisor); err == nil {
+		// An end that is not known cannot be told from one that left everything behind.
+		o.status, signaled = proc.ExitCode(ws), ws.Signaled()
 	}
-	o.status = proc.ExitCode(ws)
 	switch {
 	case g.letter != nil && g.letter.closed:
 		return g.letter.code, nil, nil
-	case ws.Signaled() || o.status == crashed:
+	case signaled || o.status == crashed:
 		return 0, o, nil
 	}
 	return o.status, nil, nil
