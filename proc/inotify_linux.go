@@ -33,14 +33,18 @@ func DrainWatch(watch int) {
 	}
 }
 
-// HasReader reports whether any process can still read from a pipe, by opening it to write (fifo(7): ENXIO without a
-// reader). Where that is impossible for another reason, the answer is yes.
+// HasReader reports whether any process can still read from a pipe, through a write end that is opened for the moment:
+// poll(2) reports POLLERR on it without a reader. A FIFO cannot even be opened then (fifo(7), ENXIO). Where it cannot be
+// told, the answer is yes.
 func HasReader(fd int) bool {
-	again, err := Reopen(fd, unix.O_WRONLY)
-	if err == nil {
-		unix.Close(again)
+	end, err := Reopen(fd, unix.O_WRONLY)
+	if err != nil {
+		return !errors.Is(err, unix.ENXIO)
 	}
-	return !errors.Is(err, unix.ENXIO)
+	defer unix.Close(end)
+	at := []unix.PollFd{{Fd: int32(end)}}
+	Poll(at, 0)
+	return at[0].Revents&unix.POLLERR == 0
 }
 
 // HoldPath puts, in place of a descriptor of a pipe, one that names the pipe and holds no end of it (open(2), O_PATH).
