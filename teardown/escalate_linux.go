@@ -74,13 +74,19 @@ const (
 // kernel would make no exception.
 func (s *Scope) Kill(server int) []Sent {
 	members, kept, err := s.Members()
-	if s.Leaf != nil && len(kept) == 0 && err == nil {
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || s.blindStroke(members)) {
 		s.killLeaf()
 	}
 	if err != nil && len(members) == 0 && server > 0 {
 		return blind(server, syscall.SIGKILL)
 	}
 	return s.signalAll(s.stopAll(members), syscall.SIGKILL)
+}
+
+// blindStroke reports whether to kill the leaf though its members cannot be looked at, as when nothing more can be opened.
+// It needs no more than what is open. Nothing of it was ever kept, and nothing is known that should be.
+func (s *Scope) blindStroke(members []proc.Stat) bool {
+	return len(members) == 0 && len(s.kept) == 0 && len(s.Keep) == 0
 }
 
 // killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead: then its members can be listed to the last
