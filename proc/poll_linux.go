@@ -15,7 +15,8 @@ const pollPause = 20 * time.Millisecond
 // It returns how many have something to tell. A signal ends the wait with 0.
 //
 // poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll then
-// looks at the descriptors one by one, and sleeps in between.
+// looks at the descriptors one by one, and sleeps in between. At a limit of 0 not even one can be polled; what select(2)
+// tells is left (ready).
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -25,7 +26,11 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	for {
 		n = 0
 		for i := range fds {
-			if m, err := ppoll(fds[i:i+1], 0); err != nil || m == 0 {
+			m, err := ppoll(fds[i:i+1], 0)
+			if err != nil {
+				m = ready(&fds[i])
+			}
+			if m == 0 {
 				fds[i].Revents = 0
 				continue
 			}
@@ -44,6 +49,28 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 			return 0
 		}
 	}
+}
+
+// ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without a
+// byte to be read; that the other side of an output has gone cannot be told. It returns 1 or 0.
+func ready(p *unix.PollFd) int {
+	fd := int(p.Fd)
+	if fd < 0 || fd >= unix.FD_SETSIZE || p.Events&(unix.POLLIN|unix.POLLRDHUP) == 0 {
+		return 0
+	}
+	var in unix.FdSet
+	in.Set(fd)
+	if n, err := unix.Select(fd+1, &in, nil, nil, &unix.Timeval{}); err != nil || n == 0 {
+		return 0
+	}
+	p.Revents = p.Events & unix.POLLIN
+	if waiting, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil && waiting == 0 {
+		p.Revents |= unix.POLLHUP
+	}
+	if p.Revents == 0 {
+		return 0
+	}
+	return 1
 }
 
 func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {
