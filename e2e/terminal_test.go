@@ -118,7 +118,7 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 	}
 }
 
-// Standard input is something else, but Ctrl-C is meant for us all the same.
+// Standard input is something else. An interrupt reaches the server, once and without us; two mean that it shall end.
 func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
@@ -126,6 +126,10 @@ func TestTerminalWithoutStdin(t *testing.T) {
 	y.ready()
 	y.resize(40, 100)
 	y.expect("got 28\r")
+	y.typed(ctrlC)
+	y.expect("got 2\r")
+	y.resize(41, 100)
+	y.expect("got 28\r") // it lives
 	y.typed(ctrlC)
 	y.expect("got 15\r")
 	y.code("137")

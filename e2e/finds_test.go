@@ -1,0 +1,502 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// A server finds what it would find without us, and so does the gateway at the other end of its streams: one program is
+// run bare and wrapped, and what it reports is compared. What is inherited besides is in inherit_test.go.
+
+// way is how the wrapper is run; bare when it is not.
+type way struct {
+	name  string
+	flags []string
+	uid   int
+	bare  bool
+	// foreignStreams belong to another user.
+	foreignStreams bool
+}
+
+var manners = []way{
+	{name: "as it comes"},
+	{name: "no anchor", flags: []string{"--no-anchor"}},
+	{name: "no cgroup", flags: []string{"--cgroup=off"}},
+	{name: "no cgroup, no anchor", flags: []string{"--cgroup=off", "--no-anchor"}},
+	{name: "plain user", uid: nobody},
+	{name: "plain user, no anchor", uid: nobody, flags: []string{"--no-anchor"}},
+}
+
+// bareWay is the control of another one: the same user, without us.
+func (w way) bareWay() way { return way{name: "bare", uid: w.uid, bare: true} }
+
+// kinds of streams that gateways give to their servers.
+var streamKinds = []string{"pipe", "socketpair", "terminal", "file"}
+
+// stream makes both ends: what the server gets, and what the gateway keeps.
+func stream(t *testing.T, kind, dir string, output bool) (theirs, ours *os.File) {
+	t.Helper()
+	switch kind {
+	case "pipe":
+		r, w, err := os.Pipe()
+		noError(t, err)
+		if output {
+			return w, r
+		}
+		return r, w
+	case "socketpair":
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		noError(t, err)
+		// Ours goes to the poller, which knows deadlines.
+		noError(t, unix.SetNonblock(p[1], true))
+		return os.NewFile(uintptr(p[0]), "theirs"), os.NewFile(uintptr(p[1]), "ours")
+	case "terminal":
+		master, slave := openPair(t)
+		return slave, master
+	}
+	f, err := os.CreateTemp(dir, "stream")
+	noError(t, err)
+	noError(t, f.Chmod(0o666))
+	ours, err = os.Open(f.Name())
+	noError(t, err)
+	return f, ours
+}
+
+// started is a server with the test as its gateway.
+type started struct {
+	cmd *exec.Cmd
+	s   *session
+}
+
+// startAs starts a command with these streams and further descriptors, which are closed here then.
+func startAs(t *testing.T, w way, streams [3]*os.File, extra []*os.File, argv ...string) started {
+	t.Helper()
+	g := startGatewayAs(t, w.uid)
+	s := g.newSession()
+	if !w.bare {
+		argv = s.wrap(quick(w.flags...), argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.ExtraFiles = streams[0], extra
+	if streams[1] != nil {
+		cmd.Stdout, cmd.Stderr = streams[1], streams[2]
+	}
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	if w.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
+	}
+	for _, f := range streams {
+		// As if the gateway were that user's. Nothing that has a name is changed.
+		if f != nil && w.uid != 0 && !w.foreignStreams && strings.HasPrefix(f.Name(), "|") {
+			noError(t, f.Chown(w.uid, w.uid))
+		}
+	}
+	noError(t, cmd.Start())
+	for _, f := range slices.Concat(streams[:], extra) {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return started{cmd, s}
+}
+
+// found runs the fixture with streams of these kinds and returns its report.
+func found(t *testing.T, w way, kinds [3]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	noError(t, os.Chmod(dir, 0o777))
+	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	var theirs [3]*os.File
+	for i, kind := range kinds {
+		var ours *os.File
+		theirs[i], ours = stream(t, kind, dir, i > 0)
+		defer ours.Close()
+	}
+	file := filepath.Join(dir, "finds")
+	run := startAs(t, w, theirs, nil, fixture, "finds", file)
+	if err := run.cmd.Wait(); err != nil {
+		t.Errorf("%v: %v", w, err)
+	}
+	report, err := os.ReadFile(file)
+	noError(t, err)
+	return string(report)
+}
+
+func TestServerFinds(t *testing.T) {
+	for _, w := range manners {
+		for stream, name := range []string{"stdin", "stdout", "stderr"} {
+			for _, kind := range streamKinds {
+				t.Run(w.name+"/"+name+"="+kind, func(t *testing.T) {
+					testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+					t.Parallel()
+					kinds := [3]string{"pipe", "pipe", "pipe"}
+					kinds[stream] = kind
+					want, got := found(t, w.bareWay(), kinds), found(t, w, kinds)
+					if got != want {
+						t.Errorf("found\n%s\nbare it finds\n%s", got, want)
+					}
+					if !strings.Contains(want, "setsid: errno 0\n") && !strings.Contains(want, "setsid: <nil>\n") {
+						t.Errorf("bare it is not as the test takes it:\n%s", want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Kinds differ in what is reported, or the test above compares nothing.
+func TestFindsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, kind := range streamKinds {
+		report := found(t, way{bare: true}, [3]string{kind, "pipe", "pipe"})
+		if other, twice := seen[report]; twice {
+			t.Errorf("%s and %s look alike: %s", kind, other, report)
+		}
+		seen[report] = kind
+	}
+}
+
+// A command that wants a session of its own gets it, and answers.
+func TestSetsidCatAnswers(t *testing.T) {
+	setsid, err := exec.LookPath("setsid")
+	testkit.Need(t, err == nil, "setsid")
+	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
+		t.Run(w.name, func(t *testing.T) {
+			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+			t.Parallel()
+			s := startGatewayAs(t, w.uid).newSession()
+			s.spawn(setup{bare: w.bare, flags: quick(w.flags...)}, setsid, "/bin/cat")
+			if got := s.ask("hello"); got != "hello\n" {
+				t.Errorf("it answers %q", got)
+			}
+			s.closeStdin()
+			wantExit(t, s.wait(), "exit 0")
+		})
+	}
+}
+
+// closer is a server that closes a descriptor after one line, and ends after another.
+func closer(fd int) []string {
+	return []string{"/bin/sh", "-c", fmt.Sprintf("read -r a; exec %d>&-; read -r b; exit 0", fd)}
+}
+
+// awaitEOF reports whether the end of a stream comes in time; what is read before is dropped.
+func awaitEOF(f *os.File, limit time.Duration) error {
+	_ = f.SetReadDeadline(time.Now().Add(limit))
+	_, err := io.Copy(io.Discard, f)
+	return err
+}
+
+// closes has a server close a descriptor, and reports whether its reader sees the end while the server lives.
+func closes(t *testing.T, w way, fd int, kind string, limit time.Duration) error {
+	t.Helper()
+	in, ask := stream(t, "pipe", "", false)
+	defer ask.Close()
+	theirs, ours := stream(t, kind, "", true)
+	defer ours.Close()
+	null, err := os.OpenFile("/dev/null", os.O_WRONLY, 0)
+	noError(t, err)
+	errput, err := os.OpenFile("/dev/null", os.O_WRONLY, 0)
+	noError(t, err)
+	streams, extra := [3]*os.File{in, null, errput}, []*os.File(nil)
+	if fd < 3 {
+		_ = streams[fd].Close()
+		streams[fd] = theirs
+	} else {
+		extra = []*os.File{theirs}
+	}
+	run := startAs(t, w, streams, extra, closer(fd)...)
+	_, err = ask.WriteString("a\n")
+	noError(t, err)
+	outcome := awaitEOF(ours, limit)
+	_, err = ask.WriteString("b\n")
+	noError(t, err)
+	if err := run.cmd.Wait(); err != nil {
+		t.Errorf("%s: the server did not live until it was told to end: %v", w.name, err)
+	}
+	if outcome != nil {
+		if err := awaitEOF(ours, testkit.Patience); err != nil {
+			t.Errorf("%s: not even then does the stream end: %v", w.name, err)
+		}
+	}
+	return outcome
+}
+
+// What the server closes is closed: its reader sees the end, and the server lives on.
+func TestServerClosesDescriptors(t *testing.T) {
+	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
+		for _, c := range []struct {
+			fd   int
+			kind string
+		}{{1, "pipe"}, {2, "pipe"}, {3, "pipe"}, {3, "socketpair"}} {
+			t.Run(fmt.Sprintf("%s/%d=%s", w.name, c.fd, c.kind), func(t *testing.T) {
+				testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+				t.Parallel()
+				if err := closes(t, w, c.fd, c.kind, testkit.Patience); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// What cannot hold, as it is documented: a socket cannot be watched without an end of it, and a user has so many inotify
+// instances. The second is the control of the test above as well.
+func TestServerClosesStdoutUnseen(t *testing.T) {
+	t.Run("socket", func(t *testing.T) {
+		t.Parallel()
+		if err := closes(t, manners[0], 1, "socketpair", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v: the documentation says something else", err)
+		}
+	})
+	t.Run("pipe of another user", func(t *testing.T) {
+		testkit.Need(t, os.Geteuid() == 0, "root")
+		t.Parallel()
+		if err := closes(t, way{uid: nobody, foreignStreams: true}, 1, "pipe", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v: the documentation says something else", err)
+		}
+	})
+	t.Run("no inotify instance left", func(t *testing.T) {
+		testkit.Need(t, os.Geteuid() == 0, "root")
+		t.Parallel()
+		w := way{name: "hoarded", uid: ownUser()}
+		hoarder := exec.Command(fixture, "hoard")
+		hoarder.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
+		in, err := hoarder.StdinPipe()
+		noError(t, err)
+		out, err := hoarder.StdoutPipe()
+		noError(t, err)
+		noError(t, hoarder.Start())
+		defer func() { _, _ = in.Close(), hoarder.Wait() }()
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		if err := closes(t, w, 1, "pipe", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v: the documentation says something else", err)
+		}
+		// That its reader goes is seen all the same.
+		s := startGatewayAs(t, w.uid).tree(setup{flags: quick()}, "serve,ignore-eof", "daemon")
+		s.waitReady()
+		s.closeStdout()
+		wantExit(t, s.wait(), "exit 143")
+		s.gone()
+		s.endedWhole("stdout-closed")
+	})
+}
+
+// A lock that the server inherited is free when it lets go of it.
+func TestServerLetsGoOfALock(t *testing.T) {
+	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
+		t.Run(w.name, func(t *testing.T) {
+			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "lock")
+			lock, err := os.Create(path)
+			noError(t, err)
+			noError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+			in, ask := stream(t, "pipe", "", false)
+			defer ask.Close()
+			run := startAs(t, w, [3]*os.File{in}, []*os.File{lock}, closer(3)...)
+			if !held(path) {
+				t.Error("the lock is free before the server lets go of it")
+			}
+			_, err = ask.WriteString("a\n")
+			noError(t, err)
+			if err := waitFree(path, testkit.Patience); err != nil {
+				t.Error(err)
+			}
+			_, err = ask.WriteString("b\n")
+			noError(t, err)
+			noError(t, run.cmd.Wait())
+		})
+	}
+}
+
+// odd is an environment that package os would not give back: duplicates, an empty entry, some without a name or "=".
+var odd = []string{"B=1", "A=first", "A=second", "", "NOTHING", "=no name", "EMPTY=", "C=a=b=c", "A=third", "\xff\xfe=\x01", "Z", ""}
+
+// The environment is the same to the last byte, but for our variables.
+func TestEnvironmentByteForByte(t *testing.T) {
+	for _, w := range manners {
+		t.Run(w.name, func(t *testing.T) {
+			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
+			t.Parallel()
+			want, got := environOf(t, w.bareWay()), environOf(t, w)
+			kept := slices.DeleteFunc(bytes.SplitAfter(got, []byte{0}), func(e []byte) bool {
+				return bytes.HasPrefix(e, []byte("MCP_TETHER_SESSION=")) || bytes.HasPrefix(e, []byte("MCP_TETHER_GATEWAY="))
+			})
+			if rest := bytes.Join(kept, nil); !bytes.Equal(rest, want) {
+				t.Errorf("it is\n%q\nbare it is\n%q", rest, want)
+			}
+			if len(got) == len(want) {
+				t.Error("no mark of ours")
+			}
+		})
+	}
+}
+
+// environOf starts a program without package os in between, and reads its environment from its own output.
+func environOf(t *testing.T, w way) []byte {
+	t.Helper()
+	s := startGatewayAs(t, w.uid).newSession()
+	argv := []string{"/bin/cat", "/proc/self/environ"}
+	if !w.bare {
+		argv = s.wrap(quick(w.flags...), argv...)
+	}
+	r, out, err := os.Pipe()
+	noError(t, err)
+	defer r.Close()
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	noError(t, err)
+	defer unix.Close(null)
+	var as *syscall.Credential
+	if w.uid != 0 {
+		as = &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}
+	}
+	// The runtime directory is not named: the record goes where it goes without.
+	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+		Env: odd, Files: []uintptr{uintptr(null), out.Fd(), 2}, Sys: &syscall.SysProcAttr{Credential: as},
+	})
+	noError(t, err)
+	noError(t, out.Close())
+	all, err := io.ReadAll(r)
+	noError(t, err)
+	_, err = syscall.Wait4(pid, nil, 0, nil)
+	noError(t, err)
+	return all
+}
+
+// Inside a terminal, with something else on standard input, a server reaches the terminal as it would without us.
+func TestTerminalBesideStdin(t *testing.T) {
+	for _, how := range []string{"", "$TETHER ", "no anchor"} {
+		name := map[string]string{"": "bare", "$TETHER ": "wrapped"}[how]
+		var flags []string
+		if name == "" {
+			name, how, flags = "no anchor", "$TETHER ", []string{"--no-anchor"}
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y, s := newShell(t, flags...)
+			file := filepath.Join(s.dir, "finds")
+			y.typed("sleep 100 | " + how + "$FIXTURE finds " + file + " | cat\n")
+			y.expect("to the terminal")
+			for deadline := time.Now().Add(testkit.Patience); ; pause(5 * time.Millisecond) {
+				report, _ := os.ReadFile(file)
+				if len(report) > 0 {
+					for _, want := range []string{"terminal: <nil>\n", "foreground: true <nil>\n", "writes to it: <nil>\n", "leads a group: false\n", "setsid: <nil>\n"} {
+						if !strings.Contains(string(report), want) {
+							t.Errorf("want %q:\n%s", want, report)
+						}
+					}
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("no report")
+				}
+			}
+			y.typed(ctrlC)
+			y.settle("outer$ ")
+			y.typed("sleep 100 | " + how + `sh -c 'echo as''king >/dev/tty; read -r line </dev/tty; echo "re''ad $line" >/dev/tty; kill -INT 0'` + "\n")
+			y.expect("asking")
+			y.typed("hello\n")
+			y.expect("read hello")
+			y.settle("outer$ ")
+		})
+	}
+}
+
+// One Ctrl-C is one interrupt, with and without us.
+func TestTerminalInterruptsOnce(t *testing.T) {
+	for name, how := range map[string]string{"bare": "", "wrapped": "$TETHER ", "stdin elsewhere": "sleep 100 | $TETHER ", "bare, stdin elsewhere": "sleep 100 | "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y, s := newShell(t)
+			y.typed(how + "$FIXTURE signals 9>$LIFE\n")
+			y.ready()
+			y.typed(ctrlC)
+			y.expect("got 2\r")
+			y.resize(40, 100)
+			if found, err := y.look(testkit.Patience, "got 28\r", "got 2\r"); !found || strings.Contains(y.unread, "got 28\r") {
+				t.Errorf("after one interrupt: %q, %v", y.unread, err)
+			}
+			y.hangUp()
+			s.endAll()
+		})
+	}
+}
+
+// gatewayScript is a shell as a gateway: it starts a server, and outlives its terminal.
+const gatewayScript = `#!/bin/sh
+mkfifo "$DIR/in"
+"$@" <"$DIR/in" >"$DIR/out" 9>"$LIFE" &
+exec 5>"$DIR/in"
+echo $$ >"$DIR/script"
+wait
+`
+
+// A script that was started under nohup is a gateway of its own: its servers live on when its terminal is closed.
+func TestNohupOutlivesItsTerminal(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--no-anchor"}} {
+		t.Run(strings.Join(flags, ""), func(t *testing.T) {
+			t.Parallel()
+			y, s := newShell(t, flags...)
+			script := filepath.Join(s.dir, "gateway.sh")
+			s.ok(os.WriteFile(script, []byte(gatewayScript), 0o755))
+			y.typed("export DIR LIFE; nohup sh " + script + " $TETHER $FIXTURE node $DIR - 0 serve daemon >/dev/null 2>&1 &\n")
+			s.waitRecord()
+			s.until("up", func() bool {
+				b, _ := os.ReadFile(filepath.Join(s.dir, "out"))
+				return bytes.Contains(b, []byte("ready"))
+			})
+			pid := s.pidIn("script")
+			supervisor := s.supervisor()
+			y.hangUp()
+			_ = y.cmd.Wait()
+			pause(time.Second)
+			if !s.alive() || strings.Contains("Z", state(supervisor)) {
+				t.Error("the session ended with the terminal")
+			}
+			// The control: with the script it ends.
+			s.ok(syscall.Kill(pid, syscall.SIGKILL))
+			s.gone()
+			s.endedWhole("gateway-gone", "stdin-closed", "server-exited")
+		})
+	}
+}
+
+// A shell that was started for us is seen through: the terminal is the gateway, though the shell lives on.
+func TestShellForUsIsSeenThrough(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	line := strings.Join(s.wrap(quick(), node(s.dir, "serve,ignore-eof", "daemon")...), "' '")
+	// The shell keeps standard input open and does not wait in vain for the wrapper: nothing but the gateway's end tells.
+	s.spawn(setup{bare: true, keys: own}, "/bin/sh", "-c", "trap '' HUP TERM; exec 7<&0; '"+line+"'; sleep 100")
+	s.waitReady()
+	s.waitRecord()
+	s.gw.kill()
+	awaitExit(t, s.server)
+	s.until("ended", func() bool { return len(s.records()) == 0 })
+	s.endAll()
+}
