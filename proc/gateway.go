@@ -34,7 +34,7 @@ func launcherName(comm string) string {
 const maxAncestors = 16
 
 // Gateway climbs from the parent to the first ancestor that is not a launcher. stat reads the entries and args the command
-// lines; program is the name of ours, of which the command line of a shell must speak. It returns the zero Stat when
+// lines; program is the name of ours, of which the command of a shell must speak. It returns the zero Stat when
 // there is none below init, or when an entry on the way cannot be read: then only the direct parent can be watched.
 func Gateway(parent int, program string, stat func(pid int) (Stat, error), args func(pid int) []string) Stat {
 	for range maxAncestors {
@@ -54,12 +54,34 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 	return Stat{}
 }
 
-// speaksOf reports whether the command that a shell was given as an argument names a program.
+// speaksOf reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. What a
+// script is given as its arguments is the script's business.
 func speaksOf(args []string, program string) bool {
-	if len(args) == 0 {
-		return false
+	command := shellCommand(args)
+	return strings.Contains(command, program) || strings.Contains(command, "mcp-tether")
+}
+
+// shellCommand is the COMMAND of "sh -c COMMAND", with whatever options before it; "" where there is none.
+func shellCommand(args []string) string {
+	given := false
+	for i := 1; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "--rcfile", a == "--init-file":
+			i++
+		case strings.HasPrefix(a, "--") && a != "--":
+		case len(a) > 1 && (a[0] == '-' || a[0] == '+') && a != "--":
+			given = given || a[0] == '-' && strings.Contains(a, "c")
+			if last := a[len(a)-1]; last == 'o' || last == 'O' {
+				i++
+			}
+		case given && a == "--" && i+1 < len(args):
+			return args[i+1]
+		case given:
+			return a
+		default:
+			return ""
+		}
 	}
-	return slices.ContainsFunc(args[1:], func(a string) bool {
-		return strings.Contains(a, program) || strings.Contains(a, "mcp-tether")
-	})
+	return ""
 }

@@ -70,3 +70,24 @@ func TestGatewayIsBounded(t *testing.T) {
 		t.Errorf("%+v after %d", got, asked)
 	}
 }
+
+// Only a command that the shell was given counts, not what a script is given.
+func TestShellCommand(t *testing.T) {
+	for want, lines := range map[string][][]string{
+		"": {
+			nil, {"sh"}, {"-bash"}, {"sh", "-c"}, {"sh", "gateway.sh", "tether"}, {"sh", "-e", "gateway.sh", "-c", "tether"},
+			{"bash", "--norc", "--", "script", "tether"}, {"bash", "-o", "posix", "script"}, {"sh", "-s", "tether"}, {"sh", "+c", "tether"},
+		},
+		"tether": {
+			{"sh", "-c", "tether"}, {"sh", "-ec", "tether", "name"}, {"bash", "-l", "-c", "tether"}, {"bash", "--norc", "-c", "tether"},
+			{"bash", "-c", "--", "tether"}, {"bash", "-o", "pipefail", "-c", "tether"}, {"bash", "-euo", "pipefail", "-c", "tether"},
+			{"bash", "--rcfile", "/dev/null", "-c", "tether"}, {"bash", "+o", "posix", "-c", "tether"}, {"sh", "-c", "-e", "tether"},
+		},
+	} {
+		for _, line := range lines {
+			if got := shellCommand(line); got != want {
+				t.Errorf("%q: %q, want %q", line, got, want)
+			}
+		}
+	}
+}
