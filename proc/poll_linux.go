@@ -15,7 +15,7 @@ const pollPause = 20 * time.Millisecond
 // It returns how many have something to tell. A signal ends the wait with 0.
 //
 // poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll then
-// looks at the descriptors one by one, and sleeps in between.
+// looks at the descriptors one by one, in the end with epoll(7), and sleeps in between.
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -25,11 +25,9 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	for {
 		n = 0
 		for i := range fds {
-			if m, err := ppoll(fds[i:i+1], 0); err != nil || m == 0 {
-				fds[i].Revents = 0
-				continue
+			if look(&fds[i]) {
+				n++
 			}
-			n++
 		}
 		left := time.Until(limit)
 		if n > 0 || timeout >= 0 && left <= 0 {
@@ -44,6 +42,35 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 			return 0
 		}
 	}
+}
+
+// look looks at one descriptor without waiting, and reports whether it has something to tell.
+func look(fd *unix.PollFd) bool {
+	one := []unix.PollFd{*fd}
+	n, err := ppoll(one, 0)
+	fd.Revents = one[0].Revents
+	if err == nil {
+		return n > 0
+	}
+	fd.Revents = 0
+	if fd.Fd < 0 {
+		return false
+	}
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(set)
+	// The bits are the same (epoll_ctl(2)).
+	ready := []unix.EpollEvent{{Events: uint32(fd.Events), Fd: fd.Fd}}
+	if unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(fd.Fd), &ready[0]) != nil {
+		return false
+	}
+	if n, err := unix.EpollWait(set, ready, 0); err != nil || n == 0 {
+		return false
+	}
+	fd.Revents = int16(ready[0].Events)
+	return true
 }
 
 func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {
