@@ -2,7 +2,6 @@ package proc
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,16 +86,4 @@ func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {
 func Sleep(d time.Duration) (interrupted bool) {
 	ts := unix.NsecToTimespec(d.Nanoseconds())
 	return errors.Is(unix.Nanosleep(&ts, nil), unix.EINTR)
-}
-
-// AwaitInput blocks until one of the fds can be read, or for the given milliseconds if that is not negative.
-func AwaitInput(milliseconds int, fds ...int) error {
-	p := make([]unix.PollFd, len(fds))
-	for i, fd := range fds {
-		p[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	}
-	if _, err := unix.Poll(p, milliseconds); err != nil && err != unix.EINTR {
-		return fmt.Errorf("wait for input: %w", err)
-	}
-	return nil
 }
