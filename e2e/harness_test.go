@@ -216,11 +216,14 @@ func (s *session) waitDead() {
 	if err := waitFree(s.flock, testkit.Patience); err != nil {
 		s.t.Fatalf("a member without fds is still alive: %v", err)
 	}
+	for _, pid := range wrappers(s.dir) {
+		awaitExit(s.t, pid)
+	}
 }
 
 // alive tells whether any process of the session is left.
 func (s *session) alive() bool {
-	return s.life.held() || held(s.flock)
+	return s.life.held() || held(s.flock) || len(wrappers(s.dir)) > 0
 }
 
 // gone waits for the end of the session and looks for anything that it left.
