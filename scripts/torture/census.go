@@ -3,8 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -73,6 +75,34 @@ func occurrences(call string, count int) []int {
 		if n <= rowStart || n*rowStart/count != (n-1)*rowStart/count {
 			out = append(out, n)
 		}
+	}
+	return out
+}
+
+// pairsOfMode is how many cases of a mode kill one process at any of its calls and then fail a call of the other.
+const pairsOfMode = 400
+
+// pairs makes cases whose first fault strikes at some call of a role, as single counted them, and whose second is one of
+// those of another plan, in which the same role is killed when the session is up. They are the same in each campaign.
+func pairs(second []Case, single map[string]map[string]int) []Case {
+	if len(second) == 0 {
+		return nil
+	}
+	role := second[0].First.Role
+	var moments []string
+	for _, call := range slices.Sorted(maps.Keys(single[role])) {
+		for _, n := range occurrences(call, single[role][call]) {
+			moments = append(moments, fmt.Sprintf("%s.%d", call, n))
+		}
+	}
+	if len(moments) == 0 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(uint64(hash(second[0].Mode+role)), 0))
+	out := make([]Case, pairsOfMode/2)
+	for i := range out {
+		out[i] = second[r.IntN(len(second))]
+		out[i].First = &Moment{role, moments[r.IntN(len(moments))]}
 	}
 	return out
 }
