@@ -11,9 +11,10 @@ TAGS    := urfave_cli_no_docs
 BUDGET  := 6291456
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
-# The packages whose tests need no built binary.
-UNITS   := . ./kernel ./proc ./cgroup ./container ./mcp ./session ./teardown ./supervise ./reap
-SOURCES := *.go kernel proc cgroup container mcp session teardown supervise reap scripts e2e/*.go e2e/fixture
+# The rooms of the house; their tests need no built binary.
+ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe supervise reap live
+UNITS   := . $(addprefix ./,$(ROOMS))
+SOURCES := *.go $(ROOMS) scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]

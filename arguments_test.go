@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mcp-tether/supervise"
+	"mcp-tether/argv"
 )
 
 // The anchor reads the command line before there is a flag parser. What it finds must be what the parser would.
@@ -48,7 +48,7 @@ func plainEnvironment(t *testing.T) {
 
 func compare(args []string, env string) error {
 	noAnchor, ok := parsed(args)
-	if !ok || supervise.WantsAnchor(args, env) == !noAnchor {
+	if !ok || argv.WantsAnchor(args, env) == !noAnchor {
 		return nil
 	}
 	return errors.New("the parser says no-anchor " + map[bool]string{true: "true", false: "false"}[noAnchor])
@@ -89,7 +89,7 @@ func TestWantsAnchorKnowsTheSwitches(t *testing.T) {
 		_, isSwitch := f.(*cli.BoolFlag)
 		for _, name := range f.Names() {
 			// After a switch the next word is looked at; after any other flag it is the flag's value.
-			if got := !supervise.WantsAnchor([]string{"--" + name, "--no-anchor", "--", "srv"}, ""); got != isSwitch {
+			if got := !argv.WantsAnchor([]string{"--" + name, "--no-anchor", "--", "srv"}, ""); got != isSwitch {
 				t.Errorf("--%s: taken for a switch %v", name, got)
 			}
 		}

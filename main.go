@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 
+	"mcp-tether/argv"
 	"mcp-tether/supervise"
 )
 
@@ -26,42 +27,34 @@ func run(args []string) int {
 	if len(args) < 2 {
 		return command(args, nil)
 	}
-	switch args[1] {
-	case "run":
-		if os.Getpid() == 1 || !supervise.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
-			return command(args, nil)
+	if own, hand, ok, err := argv.SplitSupervisorArgs(args); ok {
+		if err != nil {
+			return exit(supervise.ExitFailure, err)
 		}
+		return command(own, &role{hand: hand})
+	}
+	if argv.IsSweep(args) {
+		return exit(supervise.ExitFailure, sweep())
+	}
+	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)
-	case supervise.RoleSupervise:
-		if len(args) < 4 {
-			return exit(supervise.ExitFailure, fmt.Errorf("%s is for mcp-tether itself: use 'mcp-tether run'", args[1]))
-		}
-		return takeOver(args)
 	}
 	return command(args, nil)
 }
 
-// takeOver continues the command line of the anchor as the supervisor.
-func takeOver(args []string) int {
-	hand, err := supervise.ParseHandover(args[2])
-	if err != nil {
-		return exit(supervise.ExitFailure, err)
-	}
-	return command(append([]string{args[0]}, args[3:]...), &role{hand: hand})
-}
-
-// anchor parses no flags, unless the supervisor was killed and its work falls to us.
+// anchor parses no flags, unless the session does not end in time, or the supervisor was killed.
 func anchor(args []string) int {
-	code, orphaned, err := supervise.Anchor(args)
-	if orphaned == nil {
-		return exit(code, err)
+	code, orphan, err := supervise.Anchor(args, func() supervise.Options { return optionsOf(args) })
+	if orphan != nil {
+		code, err = supervise.Recover(optionsOf(args), *orphan)
 	}
-	return command(args, &role{hand: *orphaned, recover: true})
+	return exit(code, err)
 }
 
 // exit reports an error and gives the exit code.
 func exit(code int, err error) int {
 	if err != nil {
+		supervise.ReopenStderr()
 		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
 	}
 	return code

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // found lists what Find finds below dir, by name.
@@ -55,16 +57,8 @@ func TestFind(t *testing.T) {
 	}
 	for _, name := range want {
 		f, ok := got[name]
-		if !ok || f.UID != os.Getuid() || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
+		if !ok || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
 			t.Errorf("%s: %+v", name, f)
-		}
-	}
-	if os.Getuid() == 0 {
-		if err := os.Chown(top+"/"+prefix+"a", 65534, -1); err != nil {
-			t.Fatal(err)
-		}
-		if f := found(t, top, prefix)[prefix+"a"]; f.UID != 65534 {
-			t.Errorf("owner %d", f.UID)
 		}
 	}
 }
@@ -86,7 +80,7 @@ func TestFindMade(t *testing.T) {
 func TestFindNothing(t *testing.T) {
 	all, err := Find("no cgroup has such a name")
 	if errors.Is(err, ErrNone) {
-		need(t, false, "cgroup v2")
+		testkit.Need(t, false, "cgroup v2")
 	}
 	if err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)

@@ -14,22 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
-
-// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
-const patience = 30 * time.Second
-
-// need skips a test that lacks something, unless skips are forbidden.
-func need(t *testing.T, ok bool, what string) {
-	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("MCP_TETHER_NO_SKIP") != "" {
-		t.Fatalf("this needs %s, and skips are forbidden", what)
-	}
-	t.Skipf("this needs %s", what)
-}
 
 // parent is the current cgroup, below which the tests make theirs.
 func parent(t *testing.T) string {
@@ -38,7 +25,7 @@ func parent(t *testing.T) string {
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}
-	need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	return dir
 }
 
@@ -63,7 +50,7 @@ func newLeaf(t *testing.T) *Leaf {
 // removed tries again while the kernel lets go of a process that was reaped a moment ago.
 func (l *Leaf) removed() error {
 	err := l.Remove()
-	for deadline := time.Now().Add(patience); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); {
 		err = l.Remove()
 	}
 	return err
@@ -77,7 +64,7 @@ func (l *Leaf) awaitEmpty(t *testing.T) {
 		return // gone
 	}
 	defer unix.Close(fd)
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		var b [64]byte
 		_, _ = unix.Pread(fd, b[:], 0)
 		if full, err := l.Populated(); err != nil || !full {
@@ -330,7 +317,7 @@ func TestCreateBelowThreaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := os.WriteFile(threaded+"/cgroup.type", []byte("threaded"), 0)
-	need(t, err == nil, fmt.Sprintf("threaded cgroups (%v)", err))
+	testkit.Need(t, err == nil, fmt.Sprintf("threaded cgroups (%v)", err))
 	if _, err := Create(threaded, "x"); !errors.Is(err, unix.EOPNOTSUPP) {
 		t.Errorf("%v, want EOPNOTSUPP", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // One process in place of two: as a container's first process, or with --no-anchor.
@@ -64,7 +66,7 @@ func TestNoAnchorByEnvironment(t *testing.T) {
 func container(t *testing.T, argv func(s *session) []string) (s *session, first int) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
-	need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	testkit.Need(t, err == nil && os.Geteuid() == 0, "unshare and root")
 	s = startGateway(t).newSession()
 	head := []string{unshare, "--fork", "--pid", "--mount-proc"}
 	s.spawn(setup{bare: true}, append(head, s.wrap(quick(), argv(s)...)...)...)
@@ -127,7 +129,7 @@ func children(t *testing.T, pid int) []proc {
 func TestFirstProcessReaps(t *testing.T) {
 	t.Parallel()
 	s, first := container(t, tree("serve", "orphans=500", "setsid/orphans=500"))
-	for deadline := time.Now().Add(patience); zombies(first) > 0; {
+	for deadline := time.Now().Add(testkit.Patience); zombies(first) > 0; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d zombies", zombies(first))
 		}
@@ -141,14 +143,14 @@ func TestFirstProcessReaps(t *testing.T) {
 // The control: a first process that does not care about children that are not its own keeps them as zombies.
 func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 	unshare, err := exec.LookPath("unshare")
-	need(t, err == nil && os.Geteuid() == 0, "unshare and root")
+	testkit.Need(t, err == nil && os.Geteuid() == 0, "unshare and root")
 	t.Parallel()
 	s := startGateway(t).newSession()
 	argv := append([]string{unshare, "--fork", "--pid", "--mount-proc"}, node(s.dir, "serve", "setsid/orphans=50")...)
 	s.spawn(setup{bare: true}, argv...)
 	s.waitReady()
 	first := firstChild(t, s.pid)
-	for deadline := time.Now().Add(patience); zombies(first) < 50; { // the last of them is dying
+	for deadline := time.Now().Add(testkit.Patience); zombies(first) < 50; { // the last of them is dying
 		if time.Now().After(deadline) {
 			t.Fatalf("%d zombies, want 50", zombies(first))
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A client that is killed between create and start leaves a container that never ran, and that --rm never removes.
@@ -83,7 +85,7 @@ func TestBareClientKilledAfterCreateLeavesContainer(t *testing.T) {
 
 func killAtCreate(t *testing.T, e *engine, mark string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	news := e.events(ctx, t, mark)
 	g := startGateway(t)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // What both processes of a session have left in an engine is found by a sweep. Each test has a host and an engine of its
@@ -34,7 +36,7 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 // boxRecord waits for the record of a session among others'. Its server's pid is known to nobody but the record.
 func (s *session) boxRecord() string {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		for _, id := range s.records() {
 			if s.record(id).Anchor.PID == s.pid {
 				return id

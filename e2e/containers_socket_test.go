@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The socket between a session and its engine, and what it costs those who have no use for it.
@@ -27,7 +29,7 @@ func (s *session) engineHost() string {
 
 func TestProxySocketIsItsOwnersOnly(t *testing.T) {
 	e := engineFor(t)
-	need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, os.Geteuid() == 0, "root")
 	for _, long := range []bool{false, true} {
 		t.Run(fmt.Sprintf("long path %v", long), func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +120,7 @@ func TestNoEngineInSightCostsNothing(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	need(t, has("strace"), "strace")
+	testkit.Need(t, has("strace"), "strace")
 	trace := filepath.Join(t.TempDir(), "trace")
 	s := startGateway(t).newSession()
 	run := s.wrap(quick(), node(s.dir, "serve")...)

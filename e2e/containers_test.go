@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A container is no descendant of the client that asked for it: whatever is done to that client, the container stays.
@@ -263,7 +265,7 @@ func TestRealClientOfServerInContainerLeavesNothing(t *testing.T) {
 				t.Fatalf("%d containers run, want 1", len(up))
 			}
 			end.end(client)
-			if left := awaitKin(t, client.family, patience); len(left) > 0 {
+			if left := awaitKin(t, client.family, testkit.Patience); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 			if left := e.marked(t, mark); len(left) > 0 {

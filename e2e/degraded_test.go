@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A world is a machine on which something is missing that the wrapper would use. The gateway lives in it, and so does
@@ -207,7 +209,7 @@ func (w world) start(t *testing.T) (*gateway, *opens) {
 func needWorld(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(fixture, "world", "--", fixture, "gateway") // ends at once: it has no stdin
-	need(t, os.Geteuid() == 0 && cmd.Run() == nil, "a superuser who may mount")
+	testkit.Need(t, os.Geteuid() == 0 && cmd.Run() == nil, "a superuser who may mount")
 }
 
 // below is the pid of the one child of a process, without a look at any record.

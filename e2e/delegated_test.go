@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A cgroup that was handed over to a user is used by that user, and ends what the user alone could not kill.
 func TestDelegatedCgroup(t *testing.T) {
-	need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, os.Geteuid() == 0, "root")
 	name := setuidCopy(t)
 	for _, e := range losses {
 		t.Run(e.name, func(t *testing.T) {
@@ -58,7 +60,7 @@ func needCgroup(t *testing.T) string {
 		}
 	}
 	dir := filepath.Join(mount, own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	need(t, mount != "" && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
+	testkit.Need(t, mount != "" && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })
 	return dir
 }
@@ -72,7 +74,7 @@ func removeCgroup(t *testing.T, dir string) {
 		return
 	}
 	defer events.Close()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		if err = os.Remove(dir); err == nil {
 			return
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // spoiled is a runtime directory in which no record can be kept. Its place is known only once the session is.
@@ -113,7 +115,7 @@ func (s *session) wantWarning(why string) {
 // logged waits for a line in the log: it is written when there is time. Meanwhile the server is kept talking.
 func (s *session) logged(is func(line []byte) bool) bool {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		log, err := os.ReadFile(s.log)
 		s.ok(err)
 		whole := log[:bytes.LastIndexByte(log, '\n')+1]

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // finale is a way in which a session ends. Beside those of shapes, which meet every tree, here is every way that
@@ -358,7 +360,7 @@ func (s *session) concluded(exit []string) {
 func (s *session) waitStuck(fd int) {
 	s.t.Helper()
 	want := strconv.Itoa(unix.SYS_WRITE) + " 0x" + strconv.Itoa(fd) + " "
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", s.server))
 		for _, path := range threads {
 			// It reads "running" until the thread sleeps.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // clientOf is a route without a docker command: what is sent is written here, byte for byte.
@@ -272,7 +274,7 @@ func TestEngineClientHangsUp(t *testing.T) {
 // awaitCreated returns when there is a container with the label, in any state.
 func (e *engine) awaitCreated(t *testing.T, mark string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); len(e.marked(t, mark)) == 0; {
+	for deadline := time.Now().Add(testkit.Patience); len(e.marked(t, mark)) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("no container")
 		}
@@ -538,7 +540,7 @@ func TestEngineManyClients(t *testing.T) {
 	for got := range wrong {
 		t.Errorf("answered with %q", got)
 	}
-	for deadline := time.Now().Add(patience); openFDs(t, s.supervisor()) > before+2; s.ask(`{"id":1,"method":"ping"}`) {
+	for deadline := time.Now().Add(testkit.Patience); openFDs(t, s.supervisor()) > before+2; s.ask(`{"id":1,"method":"ping"}`) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d files are open, %d before", openFDs(t, s.supervisor()), before)
 		}

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // route is one way to the engine. What a client sees on one must be what it sees on any other.
@@ -99,7 +101,7 @@ func dockers(t *testing.T) []dockerCLI {
 			all = append(all, dockerCLI{path, version})
 		}
 	}
-	need(t, len(all) > 0, "a docker client")
+	testkit.Need(t, len(all) > 0, "a docker client")
 	return all
 }
 
@@ -122,7 +124,7 @@ func (r route) cleanUp(args ...string) {
 }
 
 func (r route) command(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), testkit.Patience)
 	r.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, r.cli, args...)
 	cmd.WaitDelay = time.Second
@@ -222,7 +224,7 @@ func (k *talk) say(text string) string {
 }
 
 func (k *talk) line() string {
-	_ = k.pipe.SetReadDeadline(time.Now().Add(patience))
+	_ = k.pipe.SetReadDeadline(time.Now().Add(testkit.Patience))
 	line, err := k.out.ReadString('\n')
 	if err != nil {
 		return line + " failed: " + err.Error() + "\n"
@@ -237,7 +239,7 @@ func (k *talk) end() string {
 }
 
 func (k *talk) rest() string {
-	_ = k.pipe.SetReadDeadline(time.Now().Add(patience))
+	_ = k.pipe.SetReadDeadline(time.Now().Add(testkit.Patience))
 	rest, err := io.ReadAll(k.out)
 	if err != nil {
 		return "failed: " + err.Error()
@@ -262,7 +264,7 @@ func dialEngine(t *testing.T, host string) *net.UnixConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

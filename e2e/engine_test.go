@@ -26,6 +26,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A real engine, started once for all tests that want one, or the one in MCP_TETHER_TEST_ENGINE (podman:
@@ -58,14 +60,14 @@ type engine struct {
 // engineFor returns Docker's engine.
 func engineFor(t *testing.T) *engine {
 	t.Helper()
-	need(t, has("docker"), "the docker client")
+	testkit.Need(t, has("docker"), "the docker client")
 	return oneEngine(t, &engines.docker, "docker", "dockerd", os.Getenv(testEngine))
 }
 
 // podmanFor returns podman's, which knows its own API and Docker's.
 func podmanFor(t *testing.T) *engine {
 	t.Helper()
-	need(t, has("docker"), "the docker client")
+	testkit.Need(t, has("docker"), "the docker client")
 	return oneEngine(t, &engines.podman, "podman", "podman", os.Getenv(testPodman))
 }
 
@@ -85,7 +87,7 @@ func oneEngine(t *testing.T, at **engine, kind, daemon, given string) *engine {
 		*at = newEngine(kind, given, "")
 		return *at
 	}
-	need(t, os.Geteuid() == 0 && has(daemon), "root and "+daemon)
+	testkit.Need(t, os.Geteuid() == 0 && has(daemon), "root and "+daemon)
 	// t.TempDir is too long for a socket, and ends with the test.
 	dir, err := os.MkdirTemp("", "mcp-tether-engine-") //nolint:usetesting // see above
 	if err != nil {
@@ -110,7 +112,7 @@ func newEngine(kind, host, dir string) *engine {
 		return (&net.Dialer{}).DialContext(ctx, "unix", sock)
 	}
 	return &engine{host: host, sock: sock, kind: kind, dir: dir, client: &http.Client{
-		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4}, Timeout: 4 * patience,
+		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4}, Timeout: 4 * testkit.Patience,
 	}}
 }
 
@@ -314,7 +316,7 @@ func (e *engine) remove(t *testing.T, all ...box) {
 // awaitRunning returns when as many containers with the label run as wanted. It hears of each change from the engine.
 func (e *engine) awaitRunning(t *testing.T, mark string, want int) []box {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	news := e.events(ctx, t, mark)
 	for {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // gateway is a fixture process that starts servers and holds their stdio, so that the test can end it in any way.
@@ -40,7 +42,7 @@ func startGatewayAs(t *testing.T, uid int) *gateway {
 	g := &gateway{t: t, uid: uid, dir: t.TempDir(), cmd: exec.Command(fixture, "gateway")}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if uid != 0 {
-		need(t, os.Geteuid() == 0, "root")
+		testkit.Need(t, os.Geteuid() == 0, "root")
 		g.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 		g.openDir()
 	}
@@ -111,7 +113,7 @@ func (g *gateway) send(req ...string) {
 
 func (g *gateway) receive() (ok bool, text string) {
 	g.t.Helper()
-	_ = g.out.SetReadDeadline(time.Now().Add(patience))
+	_ = g.out.SetReadDeadline(time.Now().Add(testkit.Patience))
 	line, err := g.answers.ReadString('\n')
 	if err != nil {
 		g.t.Fatalf("no answer from the gateway: %v", err)

@@ -12,22 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
-
-// patience bounds every wait. It is no measure of speed: a test that gets here has failed.
-const patience = 30 * time.Second
-
-// need skips a test that lacks something, unless skips are forbidden.
-func need(t *testing.T, ok bool, what string) {
-	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("MCP_TETHER_NO_SKIP") != "" {
-		t.Fatalf("this needs %s, and skips are forbidden", what)
-	}
-	t.Skipf("this needs %s", what)
-}
 
 // setup of one session.
 type setup struct {
@@ -166,7 +153,7 @@ func (s *session) supervisor() int {
 // waitRecord waits for the record: a quick server is up before it is written.
 func (s *session) waitRecord() {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); len(s.ids) == 0; s.ids = s.records() {
+	for deadline := time.Now().Add(testkit.Patience); len(s.ids) == 0; s.ids = s.records() {
 		if time.Now().After(deadline) {
 			s.t.Fatal("no record")
 		}
@@ -223,10 +210,10 @@ func (s *session) notes() string {
 // waitDead waits until no process of the session is left: neither one of the wrapper's nor of the tree.
 func (s *session) waitDead() {
 	s.t.Helper()
-	if err := s.life.wait(patience); err != nil {
+	if err := s.life.wait(testkit.Patience); err != nil {
 		s.t.Fatalf("still alive: %v", err)
 	}
-	if err := waitFree(s.flock, patience); err != nil {
+	if err := waitFree(s.flock, testkit.Patience); err != nil {
 		s.t.Fatalf("a member without fds is still alive: %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The official SDK's client in front of real servers that sleep between its calls: it must not see an error, ever.
@@ -46,10 +48,10 @@ const (
 func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *patientClient {
 	t.Helper()
 	_, err := exec.LookPath("node")
-	need(t, err == nil, "node")
+	testkit.Need(t, err == nil, "node")
 	for _, file := range []string{everythingJS, filesystemJS, memoryJS} {
 		_, err = os.Stat(filepath.Join("npm", file))
-		need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 	}
 	s := &session{t: t, log: filepath.Join(dir, "log.json"), runtime: dir}
 	full := s.wrap(quick("--hibernate=150ms"), argv...) // Not all of these servers end at the end of their input.
@@ -106,7 +108,7 @@ func (p *patientClient) bye() {
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Errorf("the client failed: %v\n%s", err, p.complaint())
 	}
-	if left := awaitKin(p.t, family, patience); len(left) > 0 {
+	if left := awaitKin(p.t, family, testkit.Patience); len(left) > 0 {
 		p.t.Errorf("left behind: %v", left)
 	}
 	if left := findKin(p.t, nil, p.dir); len(left) > 0 {

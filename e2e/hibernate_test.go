@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down
@@ -132,7 +134,7 @@ func (s *session) asleep(n int) {
 // until is awaitTrue without turning on the spot: what is waited for needs the processor.
 func (s *session) until(what string, is func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); pause(2 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); !is(); pause(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("not %s: %+v", what, s.sleeper())
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The server finds what it would find without us: environment (but for two variables), signal dispositions and mask,
@@ -141,7 +143,7 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 // openGate returns when somebody has opened the FIFO for reading: the server is up.
 func openGate(t *testing.T, path string) *os.File {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			return w

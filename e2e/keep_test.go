@@ -2,7 +2,11 @@
 
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
 
 // A descendant that is meant to outlive the session is left alone, and the log says so. It closes the lifeline, so that
 // its end of file tells of all others.
@@ -34,7 +38,7 @@ func TestKeep(t *testing.T) {
 func (s *session) wantKept(kept []proc, e ending) {
 	t := s.t
 	t.Helper()
-	if err := s.life.wait(patience); err != nil {
+	if err := s.life.wait(testkit.Patience); err != nil {
 		t.Fatalf("others are alive: %v", err)
 	}
 	if !held(s.flock) || len(kept) != 1 {

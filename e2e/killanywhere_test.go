@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many, MCP_TETHER_SEED which.
@@ -52,7 +54,7 @@ func clearNest(t *testing.T, dir string) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
-	for deadline := time.Now().Add(patience); os.Remove(dir) != nil; {
+	for deadline := time.Now().Add(testkit.Patience); os.Remove(dir) != nil; {
 		if time.Now().After(deadline) {
 			t.Errorf("not empty: %s", dir)
 			return
@@ -303,7 +305,7 @@ func (c chance) kill(v *session) func() {
 // firstChild waits until the process has a child.
 func firstChild(t *testing.T, pid int) int {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		if err != nil {
 			t.Fatal(err)

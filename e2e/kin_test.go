@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 const noMark = ""
@@ -118,10 +120,10 @@ func (k *kin) hold(t *testing.T) bool {
 	return ok && now.start == k.start
 }
 
-// awaitKin waits until all are dead or patience is at an end, and returns those who are not.
-func awaitKin(t *testing.T, family []kin, patience time.Duration) []kin {
+// awaitKin waits until all are dead or the time is over, and returns those who are not.
+func awaitKin(t *testing.T, family []kin, limit time.Duration) []kin {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(limit)
 	var left []kin
 	for _, k := range family {
 		dead, err := awaitPidfd(k.fd, time.Until(deadline))
@@ -136,8 +138,8 @@ func awaitKin(t *testing.T, family []kin, patience time.Duration) []kin {
 }
 
 // awaitPidfd says whether the process has died in time. A pidfd is readable from then on, zombie or not.
-func awaitPidfd(fd int, patience time.Duration) (bool, error) {
-	deadline := time.Now().Add(patience)
+func awaitPidfd(fd int, limit time.Duration) (bool, error) {
+	deadline := time.Now().Add(limit)
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(max(time.Until(deadline), 0).Milliseconds()))
@@ -161,7 +163,7 @@ func endKin(t *testing.T, family []kin) {
 				t.Errorf("end %v: %v", k, err)
 			}
 		}
-		if left := awaitKin(t, family, patience); len(left) > 0 {
+		if left := awaitKin(t, family, testkit.Patience); len(left) > 0 {
 			t.Fatalf("cannot end %v", left)
 		}
 		family = late

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The ways in which a server comes to be in a container, each with a real client of the engine.
@@ -154,14 +156,14 @@ func python(t *testing.T, o order) []string {
 	if exec.Command("/usr/bin/python3", "-c", "import docker").Run() == nil {
 		program = "/usr/bin/python3"
 	}
-	need(t, exec.Command(program, "-c", "import docker").Run() == nil, "the Docker SDK for Python")
+	testkit.Need(t, exec.Command(program, "-c", "import docker").Run() == nil, "the Docker SDK for Python")
 	return append([]string{program, absolute(t, "testdata/launch.py"), o.image, o.label()}, o.boxed()...)
 }
 
 func dockerode(t *testing.T, o order, how string) []string {
 	t.Helper()
 	_, err := os.Stat("npm/node_modules/dockerode")
-	need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 	return append([]string{lookPath(t, "node"), absolute(t, "npm/dockerode.mjs"), how, o.image, o.label()}, o.boxed()...)
 }
 
@@ -177,6 +179,6 @@ func absolute(t *testing.T, path string) string {
 func lookPath(t *testing.T, command string) string {
 	t.Helper()
 	path, err := exec.LookPath(command)
-	need(t, err == nil, command)
+	testkit.Need(t, err == nil, command)
 	return path
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // lifeline is a FIFO that every process of a session inherits open for writing. Nobody writes: the end of file is the
@@ -119,7 +121,7 @@ func awaitExit(t *testing.T, pid int) {
 	}
 	defer unix.Close(fd)
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(testkit.Patience.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Without /proc there are no descendants to be seen and no file to execute again. What cannot be promised is refused,
@@ -55,7 +57,7 @@ func TestNoProcNoAnchor(t *testing.T) {
 
 // Another user's process may be hidden. Who it is cannot be said then, but that it is there.
 func TestHiddenSurvivor(t *testing.T) {
-	need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
 	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)

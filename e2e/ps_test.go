@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // awaitTrue returns when something is so that no event tells of.
 func awaitTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); runtime.Gosched() {
+	for deadline := time.Now().Add(testkit.Patience); !is(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("there is not: %s", what)
 		}

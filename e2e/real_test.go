@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Real software: servers from npm behind the official TypeScript client, and Chromium behind one of them. Chromium is
@@ -55,7 +57,7 @@ func puppeteer(t *testing.T, dir string) realServer {
 		browser = "/usr/bin/chromium"
 	}
 	_, err := os.Stat(browser)
-	need(t, err == nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
+	testkit.Need(t, err == nil, "Chromium (PUPPETEER_EXECUTABLE_PATH)")
 
 	options, err := json.Marshal(map[string]any{"headless": true, "args": []string{
 		"--no-sandbox", // It refuses to run as root otherwise.
@@ -140,7 +142,7 @@ func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 
 	client := startSDKClient(t, dir, server)
 	e.end(client)
-	if left := awaitKin(t, client.family, patience); len(left) > 0 {
+	if left := awaitKin(t, client.family, testkit.Patience); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	if left := findKin(t, nil, dir); len(left) > 0 {
@@ -224,9 +226,9 @@ type sdkClient struct {
 func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 	t.Helper()
 	_, err := exec.LookPath("node")
-	need(t, err == nil, "node")
+	testkit.Need(t, err == nil, "node")
 	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")
-	need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 
 	config, err := json.Marshal(server)
 	if err != nil {

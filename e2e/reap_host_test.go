@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own: in
@@ -32,7 +34,7 @@ func onOwnHost(t *testing.T) bool {
 	if os.Getenv(inHost) != "" {
 		return true
 	}
-	need(t, os.Geteuid() == 0, "root, for namespaces")
+	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

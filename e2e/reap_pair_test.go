@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Both wrappers are killed at once, and nobody is left to look after the tree. One sweep ends what can be proven.
@@ -138,7 +140,7 @@ func TestReapKeeps(t *testing.T) {
 				kept := holders(s.flock)
 				killPair(t, s.pid)
 				r := operator.reap(t, 0, "--kill")
-				if err := s.life.wait(patience); err != nil {
+				if err := s.life.wait(testkit.Patience); err != nil {
 					t.Errorf("others are alive: %v", err)
 				}
 				if now := holders(s.flock); len(kept) != 1 || len(now) != 1 || now[0].pid != kept[0].pid {

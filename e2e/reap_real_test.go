@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A real server with a real browser, as its users start it today: without any wrapper. Its client is killed, and the
@@ -31,7 +33,7 @@ func TestReapRealBrowser(t *testing.T) {
 		t.Errorf("found %v, want one that is severed", r.Findings)
 	}
 	r = operator.reap(t, 0, flags...)
-	if left := awaitKin(t, mine.family, patience); len(left) > 0 {
+	if left := awaitKin(t, mine.family, testkit.Patience); len(left) > 0 {
 		t.Errorf("left behind: %v\nfound: %v", left, r.Findings)
 	}
 	if left := findKin(t, nil, lost); len(left) > 0 {

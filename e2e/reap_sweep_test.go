@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A host without cron heals when the next session starts.
@@ -96,7 +98,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 		t.Error("the dead session was ended before the new server was up")
 	}
 	// The one that obeys is gone: the sweep has begun. An end in its middle is held up by nothing either.
-	if err := waitFree(dead.flock, patience); err != nil {
+	if err := waitFree(dead.flock, testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	fresh.closeStdin()
@@ -111,7 +113,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 // awaitGone returns when there is no such file.
 func awaitGone(t *testing.T, file string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+	for deadline := time.Now().Add(testkit.Patience); ; runtime.Gosched() {
 		if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
 			return
 		}

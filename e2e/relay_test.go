@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The relay of --hibernate. As long as nothing sleeps, nobody can tell it from streams that are inherited.
@@ -62,7 +64,7 @@ func roundTrip(t *testing.T, seed seed, stdio string, flags []string, filter str
 // readAll reads to the end of the server's stdout.
 func (c *client) readAll() []byte {
 	c.s.t.Helper()
-	_ = c.out.SetReadDeadline(time.Now().Add(patience))
+	_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
 	got, err := io.ReadAll(c.out)
 	c.s.ok(err)
 	return got
@@ -227,7 +229,7 @@ func (c *client) tooLong(t *testing.T, limit int) {
 func steady(t *testing.T, count func() int64) int64 {
 	t.Helper()
 	last, since := count(), time.Now()
-	for deadline := time.Now().Add(patience); time.Since(since) < 500*time.Millisecond; pause(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); time.Since(since) < 500*time.Millisecond; pause(5 * time.Millisecond) {
 		if now := count(); now != last {
 			last, since = now, time.Now()
 		}
@@ -402,7 +404,7 @@ func (s *session) write64k(c *client) {
 func (c *client) awaitText(want string) {
 	c.s.t.Helper()
 	got := make([]byte, len(want))
-	_ = c.out.SetReadDeadline(time.Now().Add(patience))
+	_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := io.ReadFull(c.out, got); err != nil || string(got) != want {
 		c.s.t.Fatalf("got %q, want %q (%v)", got, want, err)
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // client is the test itself as the gateway of one server, for more bytes than the fixture's protocol can carry.
@@ -187,7 +189,7 @@ func testLastOutput(t *testing.T, stdio, file string, want []byte) {
 			t.Errorf("exit %d", code)
 		}
 	}
-	_ = c.out.SetReadDeadline(time.Now().Add(patience))
+	_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
 	got, err := io.ReadAll(c.out)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%d bytes of %d (%v), or others", len(got), len(want), err)

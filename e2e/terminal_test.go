@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A shell inside the wrapper is as good as one without.
@@ -76,7 +78,7 @@ func (y *tty) stops() {
 // The wrapper itself leads the terminal's session, as in `xterm -e`.
 func TestTerminalLeader(t *testing.T) {
 	bash, err := exec.LookPath("bash")
-	need(t, err == nil, "bash")
+	testkit.Need(t, err == nil, "bash")
 	t.Parallel()
 	s := startGateway(t).newSession()
 	env := []string{"TERM=dumb", "PS1=$? inner$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime}

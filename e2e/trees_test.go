@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // shape is a tree that must be gone after its session.
@@ -108,7 +110,7 @@ func TestTrees(t *testing.T) {
 		for _, cgroup := range []string{"auto", "off"} {
 			for _, e := range endings {
 				t.Run(sh.name+"/cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
-					need(t, !sh.root0 || os.Geteuid() == 0, "root")
+					testkit.Need(t, !sh.root0 || os.Geteuid() == 0, "root")
 					t.Parallel()
 					sh.test(t, cgroup, e)
 				})
@@ -167,7 +169,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
 	s := begin(t, setup{flags: quick()}, "serve", "orphans=1000", "setsid/orphans=1000")
 	supervisor := s.supervisor()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for zombies(supervisor) > 0 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d zombies below the supervisor", zombies(supervisor))

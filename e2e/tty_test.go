@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // tty is a terminal with somebody at the keyboard: the test. What is started in it leads a session of its own.
@@ -59,7 +61,7 @@ func openTTY(t *testing.T, env []string, lifeline *os.File, argv ...string) *tty
 func openPair(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	need(t, err == nil, "pseudo terminals")
+	testkit.Need(t, err == nil, "pseudo terminals")
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func openPair(t *testing.T) (master, slave *os.File) {
 func newShell(t *testing.T, flags ...string) (*tty, *session) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
-	need(t, err == nil, "bash")
+	testkit.Need(t, err == nil, "bash")
 	s := startGateway(t).newSession()
 	y := openTTY(t, []string{
 		"TERM=dumb", "PS1=$? outer$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime,
@@ -102,7 +104,7 @@ func (y *tty) typed(text string) {
 // expect reads until one of the texts is on the screen.
 func (y *tty) expect(texts ...string) {
 	y.t.Helper()
-	if found, err := y.look(patience, texts...); !found {
+	if found, err := y.look(testkit.Patience, texts...); !found {
 		y.t.Fatalf("instead of %q the screen shows %q (%v)", texts, y.unread, err)
 	}
 }
@@ -129,7 +131,7 @@ func (y *tty) look(limit time.Duration, texts ...string) (found bool, err error)
 // the shell's line editor: then they are typed again.
 func (y *tty) settle(prompt string) {
 	y.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		y.asked++
 		y.typed(fmt.Sprintf("\necho set''tled-%d.\n", y.asked))
 		answer := fmt.Sprintf("settled-%d.", y.asked)
@@ -175,7 +177,7 @@ func (y *tty) ready() {
 // waitTaken waits until the process has no signal pending.
 func waitTaken(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
 		if err != nil {
 			return

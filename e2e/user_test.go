@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 const nobody = 65534
 
 // A member that belongs to another user and may not be killed is named, its record stays, and the session ends.
 func TestUnkillableMemberIsNamed(t *testing.T) {
-	need(t, os.Geteuid() == 0, "root")
+	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
 	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms")}, "serve", "setsid,setuid,comm="+name, "daemon")

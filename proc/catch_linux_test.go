@@ -8,27 +8,45 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
+
+var (
+	_ = testkit.Role("catch", catchAll)
+	_ = testkit.Role("ignore", ignoreTwo)
+)
+
+// ignoreTwo is a role: it ignores two signals.
+func ignoreTwo() {
+	for _, sig := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGHUP} {
+		if err := Ignore(sig); err != nil {
+			testkit.Fail(err.Error())
+		}
+	}
+	testkit.Report("ignore")
+	testkit.Await()
+}
 
 // catchAll is a role: it catches every signal that it may, has the kernel send it SIGIO, and tells what arrives until
 // SIGTERM does.
 func catchAll() {
 	fd, err := Catch(^uint64(0) &^ SignalBit(syscall.SIGCHLD))
 	if err != nil {
-		fail(err.Error())
+		testkit.Fail(err.Error())
 	}
 	if err := kernelSignal(); err != nil {
-		fail(err.Error())
+		testkit.Fail(err.Error())
 	}
-	report("catch")
+	testkit.Report("catch")
 	var got []Caught
 	for {
 		if err := AwaitInput(-1, fd); err != nil {
-			fail(err.Error())
+			testkit.Fail(err.Error())
 		}
 		got = ReadCaught(fd, got[:0])
 		for _, c := range got {
-			_, _ = unix.Write(lifelineFD, fmt.Appendf(nil, "kernel=%v %d\n", c.FromKernel, c.Signal))
+			testkit.Say(fmt.Sprintf("kernel=%v %d", c.FromKernel, c.Signal))
 			if c.Signal == syscall.SIGTERM {
 				return
 			}
@@ -54,8 +72,8 @@ func kernelSignal() error {
 
 // Every catchable signal arrives once for each time it is sent alone, in order, and says who sent it.
 func TestCatch(t *testing.T) {
-	k := startKin(t, "catch", 1, nil)
-	if got := k.line(); got != fmt.Sprintf("kernel=true %d\n", syscall.SIGIO) {
+	k := testkit.Start(t, "catch", 1, nil)
+	if got := k.Line(); got != fmt.Sprintf("kernel=true %d\n", syscall.SIGIO) {
 		t.Errorf("first %q, want SIGIO from the kernel", got)
 	}
 	for n := syscall.Signal(1); n <= LastSignal; n++ {
@@ -63,10 +81,10 @@ func TestCatch(t *testing.T) {
 			continue
 		}
 		for range 2 {
-			if err := unix.Kill(k.pid, n); err != nil {
+			if err := unix.Kill(k.PID, n); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := k.line(), fmt.Sprintf("kernel=false %d\n", n); got != want {
+			if got, want := k.Line(), fmt.Sprintf("kernel=false %d\n", n); got != want {
 				t.Fatalf("got %q, want %q", got, want)
 			}
 		}
@@ -74,21 +92,21 @@ func TestCatch(t *testing.T) {
 	// Real-time signals queue; none is lost, and ReadCaught takes more than one read holds.
 	const many = 400
 	for range many {
-		if err := unix.Kill(k.pid, 50); err != nil {
+		if err := unix.Kill(k.PID, 50); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range many {
-		if got := k.line(); got != "kernel=false 50\n" {
+		if got := k.Line(); got != "kernel=false 50\n" {
 			t.Fatalf("%d: %q", i, got)
 		}
 	}
-	if err := unix.Kill(k.pid, syscall.SIGTERM); err != nil {
+	if err := unix.Kill(k.PID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	k.line()
-	k.dead()
-	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+	k.Line()
+	k.Dead()
+	if ws := wait(t, k.PID); ExitCode(ws) != 0 {
 		t.Errorf("exit code %d", ExitCode(ws))
 	}
 }
@@ -107,14 +125,14 @@ func TestCatchable(t *testing.T) {
 }
 
 func TestIgnore(t *testing.T) {
-	k := startKin(t, "ignore", 1, nil)
+	k := testkit.Start(t, "ignore", 1, nil)
 	for _, sig := range []syscall.Signal{syscall.SIGPIPE, syscall.SIGHUP} {
-		if err := unix.Kill(k.pid, sig); err != nil {
+		if err := unix.Kill(k.PID, sig); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.stdin.Close()
-	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+	k.Stdin.Close()
+	if ws := wait(t, k.PID); ExitCode(ws) != 0 {
 		t.Errorf("exit code %d", ExitCode(ws))
 	}
 }

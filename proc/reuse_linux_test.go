@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A pid that changed hands must reach nobody. In a pid namespace of its own the test can choose the next pid through
 // ns_last_pid, so the reuse is made to happen and not waited for.
 func TestSignalSparesReusedPID(t *testing.T) {
-	need(t, os.Getuid() == 0, "root, for a pid namespace")
-	cmd := exec.Command(SelfExe, "role", "reuse")
+	testkit.Need(t, os.Getuid() == 0, "root, for a pid namespace")
+	cmd := testkit.Command(t, "reuse")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -28,10 +29,12 @@ func TestSignalSparesReusedPID(t *testing.T) {
 // reuseRounds is how often the pid is reused for each way of signalling.
 const reuseRounds = 3
 
+var _ = testkit.Role("reuse", reuse)
+
 // reuse is the test itself, as init of the namespace.
 func reuse() {
 	if err := ownProc(); err != nil {
-		fail(err.Error())
+		testkit.Fail(err.Error())
 	}
 	var r Reader
 	for range reuseRounds {
@@ -40,7 +43,7 @@ func reuse() {
 			"no pidfd": func(id ID) error { return r.signalByPID(id, []syscall.Signal{syscall.SIGKILL}) },
 		} {
 			if err := reuseOnce(&r, signal); err != nil {
-				fail(what + ": " + err.Error())
+				testkit.Fail(what + ": " + err.Error())
 			}
 		}
 	}

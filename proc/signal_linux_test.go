@@ -2,17 +2,20 @@ package proc
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 func TestSignalReachesItsProcess(t *testing.T) {
-	k := startKin(t, "rest", 1, nil)
+	k := testkit.Start(t, "rest", 1, nil)
 	var r Reader
-	s, err := r.Stat(k.pid)
+	s, err := r.Stat(k.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,15 +25,15 @@ func TestSignalReachesItsProcess(t *testing.T) {
 	if err := r.Signal(s.ID, syscall.SIGTERM, syscall.SIGCONT); err != nil && !errors.Is(err, ErrGone) {
 		t.Errorf("end: %v", err)
 	}
-	awaitExit(t, k.pid)
-	if ended, err := HasExited(k.pid); !ended || err != nil {
+	awaitExit(t, k.PID)
+	if ended, err := HasExited(k.PID); !ended || err != nil {
 		t.Errorf("ended %v, %v", ended, err)
 	}
 	// A zombie keeps its pid and start time, but there is nobody to signal.
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, ErrGone) {
 		t.Errorf("signal to a zombie: %v, want ErrGone", err)
 	}
-	if ws := wait(t, k.pid); ExitCode(ws) != 128+int(syscall.SIGTERM) {
+	if ws := wait(t, k.PID); ExitCode(ws) != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", ExitCode(ws))
 	}
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, ErrGone) {
@@ -40,33 +43,44 @@ func TestSignalReachesItsProcess(t *testing.T) {
 
 // An identity whose start time is not that of the process is somebody else's.
 func TestSignalSparesAnotherStartTime(t *testing.T) {
-	k := startKin(t, "echo", 1, nil)
+	k := testkit.Start(t, "echo", 1, nil)
 	var r Reader
-	s, err := r.Stat(k.pid)
+	s, err := r.Stat(k.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, start := range []uint64{0, s.Start - 1, s.Start + 1} {
-		if err := r.Signal(ID{k.pid, start}, syscall.SIGKILL); !errors.Is(err, ErrGone) {
+		if err := r.Signal(ID{k.PID, start}, syscall.SIGKILL); !errors.Is(err, ErrGone) {
 			t.Errorf("start %d for %d: %v, want ErrGone", start, s.Start, err)
 		}
-		if err := r.signalByPID(ID{k.pid, start}, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+		if err := r.signalByPID(ID{k.PID, start}, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
 			t.Errorf("without pidfd: %v, want ErrGone", err)
 		}
 	}
-	k.answers()
+	answers(t, k)
+}
+
+var (
+	_ = testkit.Role("echo", echo)
+	_ = testkit.Role("signal-root", signalRoot)
+)
+
+// echo says on the lifeline what it reads.
+func echo() {
+	testkit.Report("echo")
+	_, _ = io.Copy(testkit.Lifeline(), os.Stdin)
 }
 
 // answers makes sure that an "echo" has not been killed: a pending SIGKILL would keep it from answering.
-func (k *kin) answers() {
-	k.t.Helper()
-	if _, err := k.stdin.WriteString("still 1\n"); err != nil {
-		k.t.Fatal(err)
+func answers(t *testing.T, k *testkit.Kin) {
+	t.Helper()
+	if _, err := k.Stdin.WriteString("still 1\n"); err != nil {
+		t.Fatal(err)
 	}
-	if got := k.await(); got != 1 {
-		k.t.Fatalf("answered %d", got)
+	if got := k.Await(); got != 1 {
+		t.Fatalf("answered %d", got)
 	}
-	k.pids = k.pids[:len(k.pids)-1]
+	k.PIDs = k.PIDs[:len(k.PIDs)-1]
 }
 
 func TestSignalRefusesInitAndItself(t *testing.T) {
@@ -89,30 +103,30 @@ func TestSignalRefusesInitAndItself(t *testing.T) {
 
 // A process of another user is not gone: it is out of reach.
 func TestSignalAnotherUser(t *testing.T) {
-	need(t, os.Getuid() == 0, "root")
-	k := startKin(t, "signal-root", 1, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
-	if pid := k.pids[0]; pid != k.pid {
+	testkit.Need(t, os.Getuid() == 0, "root")
+	k := testkit.Start(t, "signal-root", 1, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	if pid := k.PIDs[0]; pid != k.PID {
 		t.Fatal(pid)
 	}
-	k.dead()
-	if ws := wait(t, k.pid); ExitCode(ws) != 0 {
+	k.Dead()
+	if ws := wait(t, k.PID); ExitCode(ws) != 0 {
 		t.Errorf("exit code %d", ExitCode(ws))
 	}
 }
 
 // signalRoot runs as nobody and tries to signal the test, its parent.
 func signalRoot() {
-	report("signal-root")
+	testkit.Report("signal-root")
 	var r Reader
 	s, err := r.Stat(os.Getppid())
 	if err != nil {
-		fail(err.Error())
+		testkit.Fail(err.Error())
 	}
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, unix.EPERM) || errors.Is(err, ErrGone) {
-		fail("signal to a process of root: " + err.Error())
+		testkit.Fail("signal to a process of root: " + err.Error())
 	}
 	if err := r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
-		fail("without pidfd: " + err.Error())
+		testkit.Fail("without pidfd: " + err.Error())
 	}
 }
 

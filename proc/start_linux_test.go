@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/internal/testkit"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -248,7 +250,7 @@ func TestStartArgumentsAndEnvironment(t *testing.T) {
 // The child of a thread that ends is killed with it when that was asked for, and not otherwise.
 func TestStartDiesWithThread(t *testing.T) {
 	for _, dies := range []bool{true, false} {
-		in, release := pipe(t)
+		in, release := testkit.Pipe(t)
 		pids := make(chan int)
 		go onEndingThread(func() {
 			c := Child{Path: "/bin/sh", Argv: []string{"sh", "-c", fmt.Sprintf("read x <&%d; exit 7", in.Fd())}, CgroupFD: -1, CgroupProcs: -1}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 func pidsOf(list []Stat) []int {
@@ -24,8 +26,8 @@ const familySize = 6
 
 func TestDescendantsAgree(t *testing.T) {
 	subreaper(t)
-	k := startKin(t, "family", familySize, nil)
-	want := slices.Clone(k.pids)
+	k := testkit.Start(t, "family", familySize, nil)
+	want := slices.Clone(k.PIDs)
 	slices.Sort(want)
 	var r Reader
 	byList, err := r.Descendants(os.Getpid())
@@ -66,27 +68,27 @@ func TestDescendantsLoseDaemonWithoutSubreaper(t *testing.T) {
 	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptrOf(&adopts), 0, 0, 0); err != nil || adopts != 0 {
 		t.Fatalf("the test is a subreaper: %d, %v", adopts, err)
 	}
-	k := startKin(t, "daemon", 1, nil)
-	wait(t, k.pid)
+	k := testkit.Start(t, "daemon", 1, nil)
+	wait(t, k.PID)
 	var r Reader
 	for name, list := range map[string]func(int) ([]Stat, error){"list": r.Descendants, "scan": r.descendantsByScan} {
 		found, err := list(os.Getpid())
-		if err != nil || slices.Contains(pidsOf(found), k.pids[0]) {
-			t.Errorf("%s: %v holds the daemon %d, %v", name, pidsOf(found), k.pids[0], err)
+		if err != nil || slices.Contains(pidsOf(found), k.PIDs[0]) {
+			t.Errorf("%s: %v holds the daemon %d, %v", name, pidsOf(found), k.PIDs[0], err)
 		}
 	}
-	if s, err := r.Stat(k.pids[0]); err != nil || s.Dead() {
+	if s, err := r.Stat(k.PIDs[0]); err != nil || s.Dead() {
 		t.Errorf("the daemon is not alive: %+v, %v", s, err)
 	}
 }
 
 // A subtree is listed without its neighbours.
 func TestDescendantsOfOne(t *testing.T) {
-	a, b := startKin(t, "nest", 2, nil), startKin(t, "nest", 2, nil)
+	a, b := testkit.Start(t, "nest", 2, nil), testkit.Start(t, "nest", 2, nil)
 	var r Reader
-	found, err := r.Descendants(a.pid)
-	if err != nil || len(found) != 1 || found[0].PPID != a.pid || slices.Contains(b.pids, found[0].PID) {
-		t.Errorf("below %d (%v): %+v, %v", a.pid, a.pids, found, err)
+	found, err := r.Descendants(a.PID)
+	if err != nil || len(found) != 1 || found[0].PPID != a.PID || slices.Contains(b.PIDs, found[0].PID) {
+		t.Errorf("below %d (%v): %+v, %v", a.PID, a.PIDs, found, err)
 	}
 	// Never an error that could be taken for an empty tree that was really there: nobody of that pid has no children.
 	if found, err := r.Descendants(1 << 30); err == nil && len(found) != 0 {
@@ -96,9 +98,9 @@ func TestDescendantsOfOne(t *testing.T) {
 
 // A process whose first thread has ended shows state Z, and lives.
 func TestProcessWithoutMainThreadIsNotDead(t *testing.T) {
-	k := startKin(t, "headless", 1, nil)
+	k := testkit.Start(t, "headless", 1, nil)
 	var r Reader
-	s, err := r.Stat(k.pid)
+	s, err := r.Stat(k.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,38 +110,38 @@ func TestProcessWithoutMainThreadIsNotDead(t *testing.T) {
 }
 
 func TestStatOfNobody(t *testing.T) {
-	k := startKin(t, "rest", 1, nil)
-	k.stdin.Close()
-	awaitExit(t, k.pid)
+	k := testkit.Start(t, "rest", 1, nil)
+	k.Stdin.Close()
+	awaitExit(t, k.PID)
 	var r Reader
-	if s, err := r.Stat(k.pid); err != nil || !s.Dead() {
+	if s, err := r.Stat(k.PID); err != nil || !s.Dead() {
 		t.Errorf("unreaped: %+v, %v", s, err)
 	}
-	wait(t, k.pid)
-	if s, err := r.Stat(k.pid); !errors.Is(err, ErrGone) {
+	wait(t, k.PID)
+	if s, err := r.Stat(k.PID); !errors.Is(err, ErrGone) {
 		t.Errorf("reaped: %+v, %v; want ErrGone", s, err)
 	}
-	if _, err := OpenPidfd(k.pid); !errors.Is(err, ErrGone) {
+	if _, err := OpenPidfd(k.PID); !errors.Is(err, ErrGone) {
 		t.Errorf("pidfd: %v, want ErrGone", err)
 	}
-	if _, err := UID(k.pid); !errors.Is(err, ErrGone) {
+	if _, err := UID(k.PID); !errors.Is(err, ErrGone) {
 		t.Errorf("owner: %v, want ErrGone", err)
 	}
 }
 
 func TestEnvironAndArgs(t *testing.T) {
 	t.Setenv("MCP_TETHER_TEST_MARK", "1")
-	k := startKin(t, "rest", 1, nil)
+	k := testkit.Start(t, "rest", 1, nil)
 	var r Reader
 	for assignment, want := range map[string]bool{
 		"MCP_TETHER_TEST_MARK=1": true, "MCP_TETHER_TEST_MARK=": false, "MCP_TETHER_TEST_MARK": false,
 		"CP_TETHER_TEST_MARK=1": false, "MCP_TETHER_TEST_MARK=12": false, "": false,
 	} {
-		if got := r.HasEnv(k.pid, assignment); got != want {
+		if got := r.HasEnv(k.PID, assignment); got != want {
 			t.Errorf("%q: %v", assignment, got)
 		}
 	}
-	if got, want := r.Args(k.pid), []string{SelfExe, "role", "rest"}; !slices.Equal(got, want) {
+	if got, want := r.Args(k.PID), []string{SelfExe, "role", "rest"}; !slices.Equal(got, want) {
 		t.Errorf("arguments %q, want %q", got, want)
 	}
 	if got := r.Args(1 << 30); got != nil {

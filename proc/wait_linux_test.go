@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 func uintptrOf(p *int32) uintptr { return uintptr(unsafe.Pointer(p)) }
@@ -29,7 +31,7 @@ func TestReap(t *testing.T) {
 	if left, err := Reap(func(pid int, _ unix.WaitStatus) { t.Errorf("reaped %d", pid) }); left || err != nil {
 		t.Fatalf("without children: left %v, %v", left, err)
 	}
-	a, b := startKin(t, "rest", 1, nil), startKin(t, "rest", 1, nil)
+	a, b := testkit.Start(t, "rest", 1, nil), testkit.Start(t, "rest", 1, nil)
 	var got []int
 	note := func(pid int, ws unix.WaitStatus) {
 		if ExitCode(ws) != 0 {
@@ -40,14 +42,14 @@ func TestReap(t *testing.T) {
 	if left, err := Reap(note); !left || err != nil || got != nil {
 		t.Errorf("two living: left %v, %v, reaped %v", left, err, got)
 	}
-	a.stdin.Close()
-	awaitExit(t, a.pid)
-	if left, err := Reap(note); !left || err != nil || !slices.Equal(got, []int{a.pid}) {
+	a.Stdin.Close()
+	awaitExit(t, a.PID)
+	if left, err := Reap(note); !left || err != nil || !slices.Equal(got, []int{a.PID}) {
 		t.Errorf("one living: left %v, %v, reaped %v", left, err, got)
 	}
-	b.stdin.Close()
-	awaitExit(t, b.pid)
-	if left, err := Reap(note); left || err != nil || !slices.Equal(got, []int{a.pid, b.pid}) {
+	b.Stdin.Close()
+	awaitExit(t, b.PID)
+	if left, err := Reap(note); left || err != nil || !slices.Equal(got, []int{a.PID, b.PID}) {
 		t.Errorf("none living: left %v, %v, reaped %v", left, err, got)
 	}
 }
@@ -55,32 +57,32 @@ func TestReap(t *testing.T) {
 // For a subreaper, "none left" includes what had detached itself.
 func TestReapSeesDaemons(t *testing.T) {
 	subreaper(t)
-	k := startKin(t, "daemon", 1, nil)
-	awaitExit(t, k.pid)
+	k := testkit.Start(t, "daemon", 1, nil)
+	awaitExit(t, k.PID)
 	if left, err := Reap(func(int, unix.WaitStatus) {}); !left || err != nil {
 		t.Errorf("with a daemon: left %v, %v", left, err)
 	}
-	k.stdin.Close()
-	awaitExit(t, k.pids[0])
+	k.Stdin.Close()
+	awaitExit(t, k.PIDs[0])
 	if left, err := Reap(func(int, unix.WaitStatus) {}); left || err != nil {
 		t.Errorf("after its end: left %v, %v", left, err)
 	}
 }
 
 func TestHasExited(t *testing.T) {
-	k := startKin(t, "rest", 1, nil)
-	if ended, err := HasExited(k.pid); ended || err != nil {
+	k := testkit.Start(t, "rest", 1, nil)
+	if ended, err := HasExited(k.PID); ended || err != nil {
 		t.Errorf("living: %v, %v", ended, err)
 	}
-	k.stdin.Close()
-	awaitExit(t, k.pid)
+	k.Stdin.Close()
+	awaitExit(t, k.PID)
 	for range 2 { // it is left to be reaped
-		if ended, err := HasExited(k.pid); !ended || err != nil {
+		if ended, err := HasExited(k.PID); !ended || err != nil {
 			t.Errorf("ended: %v, %v", ended, err)
 		}
 	}
-	wait(t, k.pid)
-	if _, err := HasExited(k.pid); err == nil {
+	wait(t, k.PID)
+	if _, err := HasExited(k.PID); err == nil {
 		t.Error("no error for a child that was reaped")
 	}
 }
@@ -89,16 +91,16 @@ func TestHasChildren(t *testing.T) {
 	if HasChildren() {
 		t.Error("without any")
 	}
-	k := startKin(t, "rest", 1, nil)
+	k := testkit.Start(t, "rest", 1, nil)
 	if !HasChildren() {
 		t.Error("with a living one")
 	}
-	k.stdin.Close()
-	awaitExit(t, k.pid)
+	k.Stdin.Close()
+	awaitExit(t, k.PID)
 	if !HasChildren() {
 		t.Error("with an unreaped one")
 	}
-	wait(t, k.pid)
+	wait(t, k.PID)
 	if HasChildren() {
 		t.Error("after it was reaped")
 	}
@@ -112,7 +114,7 @@ func awaitExit(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if !readable(t, fd, int(patience.Milliseconds())) {
+	if !readable(t, fd, int(testkit.Patience.Milliseconds())) {
 		t.Fatalf("%d did not end", pid)
 	}
 }

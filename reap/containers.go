@@ -5,54 +5,38 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/describe"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
-	"mcp-tether/teardown"
 )
 
 // Engine is a container engine, and what it has.
-type Engine struct {
-	container.Endpoint
+type knownEngine struct {
+	engine.Endpoint
 	// Client is for asking it more; the rules never do.
-	Client container.Client
+	Client engine.Client
 	// Have are its containers, pods and networks. Err says why they are not known.
-	Have []container.Info
+	Have []engine.Info
 	Err  error
 	// ImageLabels is asked only about the images of candidates.
-	ImageLabels teardown.ImageLabels
+	ImageLabels engine.ImageLabels
 }
 
-// FoundContainer is an object of an engine as a finding, or ps, shows it.
-type FoundContainer struct {
-	// Engine is the URL of its engine.
-	Engine string         `json:"engine"`
-	Kind   container.Kind `json:"kind"`
-	ID     string         `json:"id"`
-	Name   string         `json:"name,omitempty"`
-	Image  string         `json:"image,omitempty"`
-	// State is the engine's word for it, which networks have none of; "unknown" when the engine did not answer.
-	State string `json:"state,omitempty"`
-	// Why is the proof that it belongs to the session, or what is missing from it.
-	Why string `json:"why,omitempty"`
-	// Result is what became of it: "listed", "removed", "stopped" (it was there before the session) or "survived".
-	Result string `json:"result,omitempty"`
-}
-
-func found(e *Engine, i *container.Info, why string) FoundContainer {
-	return FoundContainer{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
+func found(e *knownEngine, i *engine.Info, why string) describe.Container {
+	return describe.Container{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
 }
 
 // ending is what a finding has to end in an engine.
 type ending struct {
-	engine *Engine
+	engine *knownEngine
 	// claim is that of our own record: the engine is asked again until nothing of it is left, and what the session had
 	// asked for when it was killed is waited for. nil to end the targets and nothing else.
-	claim   *teardown.Claim
-	targets []teardown.Target
+	claim   *engine.Claim
+	targets []engine.Target
 }
 
 // claim adds the containers of a dead recorded session to its finding.
-func (x *index) claim(f *Finding, s *Session) {
+func (x *index) claim(f *Finding, s *storedSession) {
 	e := s.At
 	if e == nil {
 		return
@@ -64,14 +48,14 @@ func (x *index) claim(f *Finding, s *Session) {
 		}
 		return
 	}
-	c := teardown.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
+	c := engine.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
 	mine, doubtful := c.Targets(e.Have, e.ImageLabels)
 	f.ending = &ending{engine: e}
 	for _, t := range mine {
 		if x.looked[t.ID] || !x.endable(&t, &c) {
 			// Off the ledger, by either of its proofs.
-			c.Ledger.Add(container.Note{Op: container.OpRemoved, ID: t.ID})
-			c.Ledger.Add(container.Note{Op: container.OpRefused, Request: t.Labels[container.LabelRequest]})
+			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
+			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
 			continue
 		}
 		x.add(f, e, t)
@@ -86,9 +70,9 @@ func (x *index) claim(f *Finding, s *Session) {
 }
 
 // count says how many of each kind there are: "2 containers, 1 network".
-func count(all []FoundContainer) string {
+func count(all []describe.Container) string {
 	var out []string
-	for _, kind := range []container.Kind{container.Container, container.Pod, container.Network} {
+	for _, kind := range []engine.Kind{engine.Container, engine.Pod, engine.Network} {
 		n := 0
 		for _, c := range all {
 			if c.Kind == kind {
@@ -110,22 +94,22 @@ func count(all []FoundContainer) string {
 // long as it lives: it has lost its gateway, and ends its own. Another user's record says nothing about whose a
 // container is, so there the label itself must prove that its session is dead. A directory of records may be shared with
 // another machine.
-func (x *index) endable(t *teardown.Target, c *teardown.Claim) bool {
-	labelled := t.Labels[container.LabelSession] != ""
+func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
+	labelled := t.Labels[engine.LabelSession] != ""
 	if !labelled {
 		return c.TrustIDs
 	}
 	life, _ := x.life(t.Labels)
 	if !c.TrustIDs {
-		return life == Dead
+		return life == proc.Dead
 	}
-	machine := t.Labels[container.LabelMachine]
+	machine := t.Labels[engine.LabelMachine]
 	elsewhere := machine != "" && x.h.Machine != "" && machine != x.h.Machine
-	return life != Alive && !elsewhere
+	return life != proc.Alive && !elsewhere
 }
 
 // add makes a target a part of a finding.
-func (x *index) add(f *Finding, e *Engine, t teardown.Target) {
+func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 	x.looked[t.ID] = true
 	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
 	f.ending.targets = append(f.ending.targets, t)
@@ -133,8 +117,8 @@ func (x *index) add(f *Finding, e *Engine, t teardown.Target) {
 
 // doubtful reports what looks like a dead session's without being proven to be: mostly containers of an image that was
 // committed from one of its containers, and so carries the labels.
-func (x *index) doubtful(e *Engine, id string, all []teardown.Target) {
-	f := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}}
+func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
+	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if it is nobody's"
 	for _, t := range all {
 		if !x.looked[t.ID] {
@@ -147,7 +131,7 @@ func (x *index) doubtful(e *Engine, id string, all []teardown.Target) {
 }
 
 // suspect adds an object to a finding that is only reported.
-func (x *index) suspect(f *Finding, e *Engine, i *container.Info, why string) {
+func (x *index) suspect(f *Finding, e *knownEngine, i *engine.Info, why string) {
 	x.looked[i.ID] = true
 	f.Containers = append(f.Containers, found(e, i, why))
 	f.nameAfter(i)
@@ -160,7 +144,7 @@ func (x *index) suspect(f *Finding, e *Engine, i *container.Info, why string) {
 }
 
 // nameAfter names a finding after its first container.
-func (f *Finding) nameAfter(i *container.Info) {
+func (f *Finding) nameAfter(i *engine.Info) {
 	if f.Name == "" {
 		f.Name = i.Name
 	}
@@ -176,10 +160,10 @@ func (f *Finding) nameAfter(i *container.Info) {
 func (x *index) labelled(r Rules) []Finding {
 	var out []Finding
 	for _, e := range x.h.Engines {
-		bySession := map[string][]container.Info{}
+		bySession := map[string][]engine.Info{}
 		var order []string
 		for _, i := range e.Have {
-			id := i.Labels[container.LabelSession]
+			id := i.Labels[engine.LabelSession]
 			if id == "" || x.looked[i.ID] || r.Session != "" && r.Session != id {
 				continue
 			}
@@ -198,15 +182,15 @@ func (x *index) labelled(r Rules) []Finding {
 }
 
 // labelledSession judges what carries the label of one session.
-func (x *index) labelledSession(e *Engine, id string, all []container.Info) (Finding, bool) {
-	f := Finding{Class: Container, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
-	odd := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}, Advice: foreignAdvice}
-	var dead []container.Info
+func (x *index) labelledSession(e *knownEngine, id string, all []engine.Info) (Finding, bool) {
+	f := Finding{Class: classContainer, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
+	odd := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}, Advice: foreignAdvice}
+	var dead []engine.Info
 	for _, i := range all {
 		life, why := x.life(i.Labels)
 		switch {
-		case life == Alive || x.newborn(i.Labels):
-		case life == Dead:
+		case life == proc.Alive || x.newborn(i.Labels):
+		case life == proc.Dead:
 			dead = append(dead, i)
 		default:
 			x.suspect(&odd, e, &i, why)
@@ -218,7 +202,7 @@ func (x *index) labelledSession(e *Engine, id string, all []container.Info) (Fin
 	if len(dead) == 0 {
 		return f, false
 	}
-	mine, doubtful := (teardown.Claim{Session: id}).Targets(dead, e.ImageLabels)
+	mine, doubtful := (engine.Claim{Session: id}).Targets(dead, e.ImageLabels)
 	for _, t := range mine {
 		x.add(&f, e, t)
 		f.nameAfter(&t.Info)
@@ -237,63 +221,63 @@ const foreignAdvice = "its session may live elsewhere: run mcp-tether reap there
 
 // newborn reports whether a create was asked for after the pass began, or at a time that cannot be read.
 func (x *index) newborn(labels map[string]string) bool {
-	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
 	return err != nil || !at.Before(x.h.Began)
 }
 
 // life tells whether the session that a container's labels name lives, and why it is thought so. Only identities of this
 // boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
-func (x *index) life(labels map[string]string) (Life, string) {
-	sup, err := proc.ParseGlobalID(labels[container.LabelSupervisor])
+func (x *index) life(labels map[string]string) (proc.Life, string) {
+	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])
 	switch {
-	case x.supervised[labels[container.LabelSession]]:
-		return Alive, "its session has a supervisor"
+	case x.supervised[labels[engine.LabelSession]]:
+		return proc.Alive, "its session has a supervisor"
 	case err != nil || sup.Boot == "":
-		return Unknown, "its labels do not say which process looks after it"
+		return proc.Unknown, "its labels do not say which process looks after it"
 	case sup.Boot != x.h.Boot:
 		return x.earlierBoot(labels)
 	case sup.Host != x.h.Host:
-		return Unknown, "foreign: it was created from another pid namespace of this machine"
+		return proc.Unknown, "foreign: it was created from another pid namespace of this machine"
 	}
 	life := x.h.Lives(sup.ID)
-	if text, ok := labels[container.LabelAnchor]; ok && life != Alive {
+	if text, ok := labels[engine.LabelAnchor]; ok && life != proc.Alive {
 		anchor, err := proc.ParseGlobalID(text)
 		if err != nil || anchor.Host != x.h.Host {
-			return Unknown, "its labels do not say which process looks after it"
+			return proc.Unknown, "its labels do not say which process looks after it"
 		}
-		if anchors := x.h.Lives(anchor.ID); anchors != Dead {
+		if anchors := x.h.Lives(anchor.ID); anchors != proc.Dead {
 			life = anchors
 		}
 	}
-	if life == Dead {
-		return Dead, fmt.Sprintf("its supervisor (pid %d) is dead", sup.PID)
+	if life == proc.Dead {
+		return proc.Dead, fmt.Sprintf("its supervisor (pid %d) is dead", sup.PID)
 	}
 	return life, fmt.Sprintf("its supervisor (pid %d) or anchor is %s", sup.PID, life)
 }
 
 // earlierBoot judges labels with another boot id. A machine id may have been copied with the machine, so the labels must
 // be older than this boot as well.
-func (x *index) earlierBoot(labels map[string]string) (Life, string) {
-	if labels[container.LabelMachine] == "" || labels[container.LabelMachine] != x.h.Machine {
-		return Unknown, "foreign: it was created from another machine"
+func (x *index) earlierBoot(labels map[string]string) (proc.Life, string) {
+	if labels[engine.LabelMachine] == "" || labels[engine.LabelMachine] != x.h.Machine {
+		return proc.Unknown, "foreign: it was created from another machine"
 	}
-	at, err := time.Parse(time.RFC3339Nano, labels[container.LabelCreated])
+	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
 	if err != nil || !at.Before(x.h.booted()) {
-		return Unknown, "foreign: it was created from another machine with the same machine id"
+		return proc.Unknown, "foreign: it was created from another machine with the same machine id"
 	}
-	return Dead, "it was created in an earlier boot of this machine: its session ended then"
+	return proc.Dead, "it was created in an earlier boot of this machine: its session ended then"
 }
 
 // labelledGateway is the gateway that labels name.
-func (x *index) labelledGateway(labels map[string]string) Gateway {
-	g, err := proc.ParseGlobalID(labels[container.LabelGateway])
+func (x *index) labelledGateway(labels map[string]string) gateway {
+	g, err := proc.ParseGlobalID(labels[engine.LabelGateway])
 	switch {
 	case err != nil:
-		return Gateway{State: Unknown.String()}
+		return gateway{State: proc.Unknown.String()}
 	case g.Boot != x.h.Boot:
-		return Gateway{ID: g.ID, State: Dead.String()}
+		return gateway{ID: g.ID, State: proc.Dead.String()}
 	case g.Host != x.h.Host:
-		return Gateway{ID: g.ID, State: Unknown.String()}
+		return gateway{ID: g.ID, State: proc.Unknown.String()}
 	}
 	return x.gateway(g.ID)
 }

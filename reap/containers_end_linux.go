@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"mcp-tether/describe"
+	"mcp-tether/engine"
 	"mcp-tether/teardown"
 )
 
@@ -38,7 +40,7 @@ var errNoTurn = errors.New("the time was up before its turn")
 // endContainers ends the containers of one finding and notes what became of each.
 func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 	e := f.ending
-	var results []teardown.ContainerResult
+	var results []engine.Result
 	switch {
 	case e.claim != nil && (len(e.targets) > 0 || !e.claim.Ledger.Empty()):
 		var err error
@@ -46,9 +48,9 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.unseen = err.Error()
 		}
 	case len(e.targets) > 0:
-		results = teardown.EndContainers(ctx, e.engine.Client, e.targets, grace.Term)
+		results = engine.EndTargets(ctx, e.engine.Client, e.targets, grace.Term)
 	}
-	outcome := make(map[string]*teardown.ContainerResult, len(results))
+	outcome := make(map[string]*engine.Result, len(results))
 	for i := range results {
 		outcome[results[i].ID] = &results[i]
 	}
@@ -58,7 +60,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.outcome(c, r)
 			delete(outcome, c.ID)
 		} else {
-			f.outcome(c, &teardown.ContainerResult{Err: errNoTurn})
+			f.outcome(c, &engine.Result{Err: errNoTurn})
 		}
 	}
 	// What was being created while we looked.
@@ -72,14 +74,14 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 }
 
 // outcome notes what became of one container.
-func (f *Finding) outcome(c *FoundContainer, r *teardown.ContainerResult) {
+func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
 	switch {
 	case !r.Done && r.Err != nil:
 		c.Result = survived
-		f.Survivors = append(f.Survivors, c.title()+": "+r.Err.Error())
+		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())
 	case !r.Done:
 		c.Result = survived
-		f.Survivors = append(f.Survivors, c.title())
+		f.Survivors = append(f.Survivors, c.Title())
 	case r.Stop:
 		c.Result = "stopped"
 	default:

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/session"
 )
 
@@ -33,11 +33,11 @@ var (
 
 // engineLook asks engines while the rest of the host is read.
 type engineLook struct {
-	h     *Host
+	h     *host
 	reach Reach
 	// first is the engine of the docker command, nil when there is none in sight.
-	first *Engine
-	byKey map[string]*Engine
+	first *knownEngine
+	byKey map[string]*knownEngine
 	err   error // of resolving the first
 	wait  sync.WaitGroup
 	ctx   context.Context
@@ -46,13 +46,13 @@ type engineLook struct {
 
 // newEngineLook begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
-func newEngineLook(h *Host, reach Reach) *engineLook {
-	l := &engineLook{h: h, reach: reach, byKey: map[string]*Engine{}}
+func newEngineLook(h *host, reach Reach) *engineLook {
+	l := &engineLook{h: h, reach: reach, byKey: map[string]*knownEngine{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if reach.None || reach.Recorded {
 		return l
 	}
-	at, ok, err := container.Resolve(reach.Engine, os.Getenv)
+	at, ok, err := engine.Resolve(reach.Engine, os.Getenv)
 	if err != nil {
 		l.err = fmt.Errorf("containers are not looked at: %w", err)
 	}
@@ -65,12 +65,12 @@ func newEngineLook(h *Host, reach Reach) *engineLook {
 func (l *engineLook) close() { l.stop() }
 
 // add asks an engine, once.
-func (l *engineLook) add(at container.Endpoint) *Engine {
+func (l *engineLook) add(at engine.Endpoint) *knownEngine {
 	k := engineKey(at)
 	if e := l.byKey[k]; e != nil {
 		return e
 	}
-	e := &Engine{Endpoint: at}
+	e := &knownEngine{Endpoint: at}
 	l.byKey[k] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
@@ -81,7 +81,7 @@ func (l *engineLook) add(at container.Endpoint) *Engine {
 		e.Err = errTooMany
 		return e
 	}
-	e.Client = container.Client{Dial: func() (net.Conn, error) { return at.Dial(lookContainers, nil, nil) }}
+	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(lookContainers, nil, nil) }}
 	e.ImageLabels = func(id string) (map[string]string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), lookContainers)
 		defer cancel()
@@ -92,7 +92,7 @@ func (l *engineLook) add(at container.Endpoint) *Engine {
 }
 
 // engineKey is the same for two ways to name one engine.
-func engineKey(at container.Endpoint) string {
+func engineKey(at engine.Endpoint) string {
 	if at.Socket == "" {
 		return at.URL + "\x00" + at.Context
 	}
@@ -103,10 +103,10 @@ func engineKey(at container.Endpoint) string {
 }
 
 // list reads what the engine has.
-func (e *Engine) list(parent context.Context) {
+func (e *knownEngine) list(parent context.Context) {
 	ctx, cancel := context.WithTimeout(parent, lookContainers)
 	defer cancel()
-	for _, ask := range []func(context.Context) ([]container.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
+	for _, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
 		have, err := ask(ctx)
 		if err != nil {
 			e.Err = err
@@ -127,7 +127,7 @@ func (l *engineLook) recorded() {
 		at, err := l.engineOf(s)
 		switch {
 		case err != nil:
-			s.At = &Engine{Endpoint: container.Endpoint{URL: s.Record.Engine}, Err: err}
+			s.At = &knownEngine{Endpoint: engine.Endpoint{URL: s.Record.Engine}, Err: err}
 		case at.URL != "":
 			s.At = l.add(at)
 		case !s.Ledger.Empty():
@@ -152,11 +152,11 @@ func (l *engineLook) unproxyFirst() {
 }
 
 // engineOf is the engine of a dead session, without URL when it has none.
-func (l *engineLook) engineOf(s *Session) (container.Endpoint, error) {
+func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 	if s.Record.Engine == "" {
-		return container.Endpoint{}, nil
+		return engine.Endpoint{}, nil
 	}
-	at, err := container.EndpointAt(s.Record.Engine, s.EngineContext)
+	at, err := engine.EndpointAt(s.Record.Engine, s.EngineContext)
 	if err == nil {
 		at, err = l.behind(at, s.Owner)
 	}
@@ -168,13 +168,13 @@ func (l *engineLook) engineOf(s *Session) (container.Endpoint, error) {
 
 // behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
 // engine, which has ended with it. If nobody knows what was behind it, it was the first engine, most likely.
-func (l *engineLook) behind(at container.Endpoint, owner int) (container.Endpoint, error) {
+func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)
 		if s == nil {
 			break
 		}
-		next, err := container.EndpointAt(s.Record.Engine, s.EngineContext)
+		next, err := engine.EndpointAt(s.Record.Engine, s.EngineContext)
 		if err != nil {
 			return at, err
 		}
@@ -187,7 +187,7 @@ func (l *engineLook) behind(at container.Endpoint, owner int) (container.Endpoin
 }
 
 // proxyAt is the session of a user whose proxy listens, or listened, on a socket.
-func (l *engineLook) proxyAt(socket string, owner int) *Session {
+func (l *engineLook) proxyAt(socket string, owner int) *storedSession {
 	for i := range l.h.Sessions {
 		if s := &l.h.Sessions[i]; socket != "" && s.Socket == socket && s.Owner == owner && s.Record.Engine != "" {
 			return s
@@ -206,7 +206,7 @@ func isProxySocket(socket string) bool {
 func (l *engineLook) finish(warn func(error)) {
 	l.wait.Wait()
 	if len(l.h.Engines) > 0 {
-		l.h.Machine = container.MachineID()
+		l.h.Machine = engine.MachineID()
 	}
 	for i := range l.h.Sessions {
 		if s := &l.h.Sessions[i]; s.At != nil && s.At.Err == nil {
@@ -218,14 +218,14 @@ func (l *engineLook) finish(warn func(error)) {
 	}
 	for _, e := range l.h.Engines {
 		// A default socket behind which nobody listens is no engine.
-		if e.Err != nil && (e.Named || !errors.Is(e.Err, container.ErrUnreachable)) && !errors.Is(e.Err, errNotAsked) {
+		if e.Err != nil && (e.Named || !errors.Is(e.Err, engine.ErrUnreachable)) && !errors.Is(e.Err, errNotAsked) {
 			warn(fmt.Errorf("containers of engine %s are not looked at: %w", e.URL, e.Err))
 		}
 	}
 }
 
 // inspectStarted adds what no list tells: when the containers were started that a session did not create.
-func (e *Engine) inspectStarted(parent context.Context, started []container.Started) {
+func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
 	if len(started) == 0 {
 		return
 	}
@@ -244,7 +244,7 @@ func (e *Engine) inspectStarted(parent context.Context, started []container.Star
 }
 
 // readLedger reads what a session noted. Notes that cannot be read may tell of containers.
-func (s *Session) readLedger() {
+func (s *storedSession) readLedger() {
 	notes, err := session.ReadNotes(s.Dir, s.ID)
 	for _, n := range notes {
 		s.Ledger.Add(n)

@@ -8,15 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/session"
-	"mcp-tether/teardown"
 )
 
 // crate is an object of the engine with its truth.
 type crate struct {
-	container.Info
+	engine.Info
 	verdict verdict
 	// stop says that it may be stopped, but never removed.
 	stop bool
@@ -37,9 +36,9 @@ func (w *world) clock(ticks uint64) time.Time {
 }
 
 func (w *world) openEngines() {
-	w.engine = &Engine{Endpoint: container.Endpoint{URL: "unix:///run/e.sock", Socket: "/run/e.sock"}}
-	w.deaf = &Engine{Endpoint: container.Endpoint{URL: "unix:///run/deaf.sock", Socket: "/run/deaf.sock"}, Err: errors.New("no answer")}
-	w.h.Engines = []*Engine{w.engine, w.deaf}
+	w.engine = &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///run/e.sock", Socket: "/run/e.sock"}}
+	w.deaf = &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///run/deaf.sock", Socket: "/run/deaf.sock"}, Err: errors.New("no answer")}
+	w.h.Engines = []*knownEngine{w.engine, w.deaf}
 }
 
 // closeEngines writes what a list of the engine holds.
@@ -52,7 +51,7 @@ func (w *world) closeEngines() {
 		}
 		info := c.Info
 		info.Labels = maps.Clone(c.Labels)
-		if info.Kind == container.Container {
+		if info.Kind == engine.Container {
 			info.Created = info.Created.Truncate(time.Second)
 		}
 		images[info.ImageID] = c.image
@@ -62,11 +61,11 @@ func (w *world) closeEngines() {
 }
 
 // crate adds an object to the engine; it takes the engine up to two seconds.
-func (w *world) crate(kind container.Kind, role string, labels map[string]string) *crate {
+func (w *world) crate(kind engine.Kind, role string, labels map[string]string) *crate {
 	w.tick += uint64(w.IntN(200))
 	c := &crate{role: role}
 	id := fmt.Sprintf("%016x%016x", w.Uint64(), w.Uint64())
-	c.Info = container.Info{
+	c.Info = engine.Info{
 		Kind: kind, ID: id, Name: "n" + id[:6], Created: w.clock(w.tick), Labels: labels,
 		Running: w.chance(70), State: "running", Image: pick(w, boxed, "postgres:16", "sha256:"+id), ImageID: "sha256:" + id,
 	}
@@ -82,12 +81,12 @@ func (w *world) crate(kind container.Kind, role string, labels map[string]string
 func (w *world) labels(s *wrapped) map[string]string {
 	mark := func(a *actor) string { return proc.GlobalID{ID: a.ID, Host: here}.String() }
 	out := map[string]string{
-		container.LabelSession: s.id, container.LabelRequest: fmt.Sprintf("%016x", w.Uint64()), container.LabelMachine: ourMachine,
-		container.LabelGateway: mark(s.gateway), container.LabelSupervisor: mark(s.sup),
-		container.LabelCreated: w.clock(w.tick).Format(time.RFC3339Nano),
+		engine.LabelSession: s.id, engine.LabelRequest: fmt.Sprintf("%016x", w.Uint64()), engine.LabelMachine: ourMachine,
+		engine.LabelGateway: mark(s.gateway), engine.LabelSupervisor: mark(s.sup),
+		engine.LabelCreated: w.clock(w.tick).Format(time.RFC3339Nano),
 	}
 	if s.anchor != nil {
-		out[container.LabelAnchor] = mark(s.anchor)
+		out[engine.LabelAnchor] = mark(s.anchor)
 	}
 	return out
 }
@@ -107,9 +106,9 @@ func (w *world) load(s *wrapped) {
 }
 
 func (w *world) create(s *wrapped) {
-	labels, kind := w.labels(s), pick(w, container.Container, container.Container, container.Container, container.Network, container.Pod)
-	request := labels[container.LabelRequest]
-	s.notes = append(s.notes, container.Note{Op: container.OpCreate, Kind: kind, Request: request, At: w.clock(w.tick)})
+	labels, kind := w.labels(s), pick(w, engine.Container, engine.Container, engine.Container, engine.Network, engine.Pod)
+	request := labels[engine.LabelRequest]
+	s.notes = append(s.notes, engine.Note{Op: engine.OpCreate, Kind: kind, Request: request, At: w.clock(w.tick)})
 	if w.chance(5) {
 		return // killed before the engine was asked
 	}
@@ -117,14 +116,14 @@ func (w *world) create(s *wrapped) {
 	s.crates = append(s.crates, c)
 	noted := w.chance(85)
 	if noted {
-		s.notes = append(s.notes, container.Note{Op: container.OpCreated, Kind: kind, Request: request, ID: c.ID})
+		s.notes = append(s.notes, engine.Note{Op: engine.OpCreated, Kind: kind, Request: request, ID: c.ID})
 	} // else killed before the answer
 	c.gone = w.chance(20)
 	if c.gone && w.chance(50) { // by a client of the session, else by somebody else
-		s.notes = append(s.notes, container.Note{Op: container.OpRemoved, Kind: kind, ID: c.ID})
+		s.notes = append(s.notes, engine.Note{Op: engine.OpRemoved, Kind: kind, ID: c.ID})
 	}
 	// A clone of what was never noted, while the original is gone, could not be told from it.
-	if kind == container.Container && (noted || !c.gone) && w.chance(20) {
+	if kind == engine.Container && (noted || !c.gone) && w.chance(20) {
 		w.copies(c)
 	}
 }
@@ -132,22 +131,22 @@ func (w *world) create(s *wrapped) {
 // copies: the user keeps what a container of a session held, or clones the container itself.
 func (w *world) copies(from *crate) {
 	if w.chance(50) {
-		committed := w.crate(container.Container, "committed "+from.role, maps.Clone(from.Labels))
+		committed := w.crate(engine.Container, "committed "+from.role, maps.Clone(from.Labels))
 		committed.image = maps.Clone(from.Labels)
 		return
 	}
 	w.tick += 700 // seven seconds later
-	w.crate(container.Container, "cloned "+from.role, maps.Clone(from.Labels))
+	w.crate(engine.Container, "cloned "+from.role, maps.Clone(from.Labels))
 }
 
 // startForeign: a container that was there before; its user may have started it again since.
 func (w *world) startForeign(s *wrapped) {
-	c := w.crate(container.Container, "started of "+s.id, nil)
+	c := w.crate(engine.Container, "started of "+s.id, nil)
 	c.stop, c.Running, c.State = true, true, "running"
 	w.tick += 300
 	c.StartedAt = w.clock(w.tick)
-	s.notes = append(s.notes, container.Note{Op: container.OpStart, ID: c.ID, At: c.StartedAt},
-		container.Note{Op: container.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
+	s.notes = append(s.notes, engine.Note{Op: engine.OpStart, ID: c.ID, At: c.StartedAt},
+		engine.Note{Op: engine.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
 	switch w.IntN(4) {
 	case 0:
 		w.tick += 300
@@ -205,9 +204,9 @@ func (w *world) crossedContainers() {
 		default:
 			role, from = "of nobody knows whom", proc.GlobalID{}
 		}
-		c := w.crate(container.Container, role, map[string]string{
-			container.LabelSession: fmt.Sprintf("%016x", w.Uint64()), container.LabelRequest: fmt.Sprintf("%016x", w.Uint64()),
-			container.LabelSupervisor: from.String(), container.LabelMachine: machine, container.LabelCreated: at.Format(time.RFC3339Nano),
+		c := w.crate(engine.Container, role, map[string]string{
+			engine.LabelSession: fmt.Sprintf("%016x", w.Uint64()), engine.LabelRequest: fmt.Sprintf("%016x", w.Uint64()),
+			engine.LabelSupervisor: from.String(), engine.LabelMachine: machine, engine.LabelCreated: at.Format(time.RFC3339Nano),
 		})
 		c.Created = at
 	}
@@ -219,19 +218,19 @@ func (w *world) oldContainers() {
 	at := w.clock(0).Add(-time.Duration(1+w.IntN(100)) * time.Hour)
 	uid := w.anyUID()
 	id := fmt.Sprintf("%016x", w.Uint64())
-	c := w.crate(container.Container, "of an earlier boot", map[string]string{
-		container.LabelSession: id, container.LabelRequest: "r" + id, container.LabelMachine: ourMachine,
-		container.LabelSupervisor: proc.GlobalID{ID: w.init.ID, Host: old}.String(), container.LabelCreated: at.Format(time.RFC3339Nano),
+	c := w.crate(engine.Container, "of an earlier boot", map[string]string{
+		engine.LabelSession: id, engine.LabelRequest: "r" + id, engine.LabelMachine: ourMachine,
+		engine.LabelSupervisor: proc.GlobalID{ID: w.init.ID, Host: old}.String(), engine.LabelCreated: at.Format(time.RFC3339Nano),
 	})
 	c.Created, c.verdict = at.Add(time.Second), guilty
 	if w.chance(30) {
-		committed := w.crate(container.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
+		committed := w.crate(engine.Container, "committed from one of an earlier boot", maps.Clone(c.Labels))
 		committed.image = c.Labels
 	}
 	if w.chance(50) {
-		s := Session{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
+		s := storedSession{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
 		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID}
-		s.Ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: c.ID, Request: "r" + id})
+		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: c.ID, Request: "r" + id})
 		w.h.Sessions = append(w.h.Sessions, s)
 	}
 }
@@ -240,7 +239,7 @@ func (w *world) oldContainers() {
 func (w *world) plainContainers() {
 	g := w.gatewayUnder(w.login)
 	for range w.IntN(4) {
-		w.crate(container.Container, "without label", pick(w, nil, map[string]string{"com.docker.compose.project": "x"})).Image = boxed
+		w.crate(engine.Container, "without label", pick(w, nil, map[string]string{"com.docker.compose.project": "x"})).Image = boxed
 		if w.chance(50) {
 			w.add(g, g.UID, "docker", "docker", "run", "-i", "--rm", boxed)
 		}
@@ -254,17 +253,17 @@ func (w *world) forgedNotes() {
 		living.rec = nil
 	}
 	w.settle(living)
-	plain := w.crate(container.Container, "somebody's", nil)
-	s := Session{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
+	plain := w.crate(engine.Container, "somebody's", nil)
+	s := storedSession{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
 	s.Record = session.Record{
 		Version: 1, ID: pick(w, living.id, fmt.Sprintf("%016x", w.Uint64())), Host: here, UID: 65534,
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
 	}
 	s.Host.Boot = pick(w, here.Boot, "another boot")
 	for _, c := range append(slices.Clone(living.crates), plain) {
-		s.Ledger.Add(container.Note{Op: container.OpCreated, Kind: c.Kind, ID: c.ID, Request: c.Labels[container.LabelRequest]})
-		if c.Kind == container.Container {
-			s.Ledger.Add(container.Note{Op: container.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
+		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: c.Kind, ID: c.ID, Request: c.Labels[engine.LabelRequest]})
+		if c.Kind == engine.Container {
+			s.Ledger.Add(engine.Note{Op: engine.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
 		}
 	}
 	w.h.Sessions = append(w.h.Sessions, s)
@@ -296,7 +295,7 @@ func containersStruck(f Finding) map[string]strike {
 func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
 	struck, named := map[string]strike{}, map[string]bool{}
 	for _, f := range found {
-		if f.Proven(true) {
+		if f.proven(true) {
 			maps.Copy(struck, containersStruck(f))
 		}
 		for _, c := range f.Containers {
@@ -337,18 +336,18 @@ func kindOf(role string) string { return (&actor{role: role}).kind() }
 func TestModelCatchesContainers(t *testing.T) {
 	for name, broken := range map[string]finder{
 		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
-		"machine not asked": withMachine(func(l map[string]string, h *Host) { l[container.LabelMachine] = h.Machine }),
+		"machine not asked": withMachine(func(l map[string]string, h *host) { l[engine.LabelMachine] = h.Machine }),
 		// The boot seems to have begun just now.
-		"clone not thought of": func(h *Host, r Rules) []Finding { h.Since = 0; return Find(h, r) },
-		"pid namespace not asked": withMachine(func(l map[string]string, h *Host) {
-			if id, err := proc.ParseGlobalID(l[container.LabelSupervisor]); err == nil && id.Boot == h.Boot {
-				l[container.LabelSupervisor] = proc.GlobalID{ID: id.ID, Host: h.Host}.String()
+		"clone not thought of": func(h *host, r Rules) []Finding { h.Since = 0; return find(h, r) },
+		"pid namespace not asked": withMachine(func(l map[string]string, h *host) {
+			if id, err := proc.ParseGlobalID(l[engine.LabelSupervisor]); err == nil && id.Boot == h.Boot {
+				l[engine.LabelSupervisor] = proc.GlobalID{ID: id.ID, Host: h.Host}.String()
 			}
 		}),
-		"anchor not asked": withMachine(func(l map[string]string, _ *Host) { delete(l, container.LabelAnchor) }),
-		"newborns":         func(h *Host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return Find(h, r) },
+		"anchor not asked": withMachine(func(l map[string]string, _ *host) { delete(l, engine.LabelAnchor) }),
+		"newborns":         func(h *host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
 		"restarted since":  removingStarted,
-		"nothing at all":   func(*Host, Rules) []Finding { return nil },
+		"nothing at all":   func(*host, Rules) []Finding { return nil },
 	} {
 		v := play(broken, 1, 1, 600)
 		if v.falseRemovals == 0 && (name != "nothing at all" || v.left == 0) {
@@ -358,21 +357,21 @@ func TestModelCatchesContainers(t *testing.T) {
 }
 
 // these makes a finding of objects.
-func these(e *Engine, all ...container.Info) Finding {
-	f := Finding{Class: Container, ending: &ending{engine: e}}
+func these(e *knownEngine, all ...engine.Info) Finding {
+	f := Finding{Class: classContainer, ending: &ending{engine: e}}
 	for _, i := range all {
-		f.ending.targets = append(f.ending.targets, teardown.Target{Info: i})
+		f.ending.targets = append(f.ending.targets, engine.Target{Info: i})
 	}
 	return f
 }
 
-func byLabel(h *Host, _ Rules) (out []Finding) {
+func byLabel(h *host, _ Rules) (out []Finding) {
 	held := map[string]bool{}
 	for _, s := range h.Sessions {
 		held[s.ID] = s.Held || !s.Lease
 	}
 	for _, i := range h.Engines[0].Have {
-		if id := i.Labels[container.LabelSession]; id != "" && !held[id] {
+		if id := i.Labels[engine.LabelSession]; id != "" && !held[id] {
 			out = append(out, these(h.Engines[0], i))
 		}
 	}
@@ -380,20 +379,20 @@ func byLabel(h *Host, _ Rules) (out []Finding) {
 }
 
 // byLabelOfDead ends whatever carries the label of a session that is proven dead, copies as well.
-func byLabelOfDead(h *Host, r Rules) (out []Finding) {
+func byLabelOfDead(h *host, r Rules) (out []Finding) {
 	dead := map[string]bool{}
-	for _, f := range Find(h, r) {
-		dead[f.Session] = dead[f.Session] || f.Class == Record || f.Class == Container
+	for _, f := range find(h, r) {
+		dead[f.Session] = dead[f.Session] || f.Class == classRecord || f.Class == classContainer
 	}
 	for _, i := range h.Engines[0].Have {
-		if id := i.Labels[container.LabelSession]; id != "" && dead[id] {
+		if id := i.Labels[engine.LabelSession]; id != "" && dead[id] {
 			out = append(out, these(h.Engines[0], i))
 		}
 	}
 	return out
 }
 
-func byImage(h *Host, r Rules) (out []Finding) {
+func byImage(h *host, r Rules) (out []Finding) {
 	for _, i := range h.Engines[0].Have {
 		if _, ok := r.Image(h.UID, i.Image); ok {
 			out = append(out, these(h.Engines[0], i))
@@ -403,35 +402,35 @@ func byImage(h *Host, r Rules) (out []Finding) {
 }
 
 // trustingAll takes the record of every user for its own.
-func trustingAll(h *Host, r Rules) []Finding {
+func trustingAll(h *host, r Rules) []Finding {
 	for i := range h.Sessions {
 		h.Sessions[i].Owner, h.Sessions[i].UID = h.UID, h.UID
 	}
-	return Find(h, r)
+	return find(h, r)
 }
 
 // withMachine changes labels before it looks.
-func withMachine(change func(labels map[string]string, h *Host)) finder {
-	return func(h *Host, r Rules) []Finding {
+func withMachine(change func(labels map[string]string, h *host)) finder {
+	return func(h *host, r Rules) []Finding {
 		for _, i := range h.Engines[0].Have {
-			if i.Labels[container.LabelSession] != "" {
+			if i.Labels[engine.LabelSession] != "" {
 				change(i.Labels, h)
 			}
 		}
-		return Find(h, r)
+		return find(h, r)
 	}
 }
 
 // removingStarted ends what a session only started, and does not look since when it runs.
-func removingStarted(h *Host, r Rules) []Finding {
-	out := Find(h, r)
+func removingStarted(h *host, r Rules) []Finding {
+	out := find(h, r)
 	for i := range h.Sessions {
 		s := &h.Sessions[i]
 		if s.Held || s.Owner != h.UID {
 			continue
 		}
 		for _, started := range s.Ledger.Started() {
-			out = append(out, these(h.Engines[0], container.Info{ID: started.ID}))
+			out = append(out, these(h.Engines[0], engine.Info{ID: started.ID}))
 		}
 	}
 	return out

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Each rung of the ladder, with the directories that are there and the user's.
@@ -92,7 +94,7 @@ func TestDirRefuses(t *testing.T) {
 
 // In a directory of somebody else nothing is kept: they could put records there.
 func TestDirOfAnotherUser(t *testing.T) {
-	need(t, os.Getuid() == 0, "root")
+	testkit.Need(t, os.Getuid() == 0, "root")
 	const nobody = 65534
 	base := t.TempDir()
 	if err := os.Mkdir(base+"/mcp-tether", 0o700); err != nil {

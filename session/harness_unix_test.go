@@ -8,19 +8,18 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
-// TestMain lets the test binary play the other process: it takes the lease of a session, says so, and holds it until its
-// standard input ends, or it is killed.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "hold" {
-		hold(os.Args[2], os.Args[3])
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
-func hold(dir, id string) {
+var _ = testkit.Role("hold", hold)
+
+// hold is the other process: it takes the lease of a session, says so, and holds it until its standard input ends, or it
+// is killed.
+func hold() {
+	dir, id := testkit.RoleArgs()[0], testkit.RoleArgs()[1]
 	l, err := Take(dir, id)
 	if err == nil {
 		err = l.Write(Record{Version: Version, ID: id, State: StateRunning})
@@ -40,11 +39,7 @@ func hold(dir, id string) {
 // holder starts the other process and waits until it holds the lease.
 func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd = exec.Command(self, "hold", dir, id)
+	cmd = testkit.Command(t, "hold", dir, id)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -67,16 +62,4 @@ func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
 		t.Fatalf("%q, %v", word, err)
 	}
 	return cmd, in
-}
-
-// need skips a test that lacks something, unless skips are forbidden.
-func need(t *testing.T, ok bool, what string) {
-	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv("MCP_TETHER_NO_SKIP") != "" {
-		t.Fatalf("this needs %s, and skips are forbidden", what)
-	}
-	t.Skipf("this needs %s", what)
 }

@@ -12,15 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 )
 
 const journalled = "0123456789abcdef"
 
-func notes() []container.Note {
-	return []container.Note{
-		{Op: container.OpCreate, Kind: container.Container, Request: "a", At: time.Unix(1, 2).UTC()},
-		{Op: container.OpCreated, Kind: container.Container, Request: "a", ID: "c1", Name: "odd \n \" name"},
+func notes() []engine.Note {
+	return []engine.Note{
+		{Op: engine.OpCreate, Kind: engine.Container, Request: "a", At: time.Unix(1, 2).UTC()},
+		{Op: engine.OpCreated, Kind: engine.Container, Request: "a", ID: "c1", Name: "odd \n \" name"},
 	}
 }
 

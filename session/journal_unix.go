@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/container"
+	"mcp-tether/engine"
 )
 
 // Journal is the list of what a session did to its container engine, one note a line beside the record. It is only
@@ -27,7 +27,7 @@ func NewJournal(dir, id string) *Journal {
 }
 
 // Note appends one note. What was noted before stays when that fails.
-func (j *Journal) Note(n container.Note) error {
+func (j *Journal) Note(n engine.Note) error {
 	b, err := json.Marshal(n)
 	if err != nil {
 		return fmt.Errorf("encode note for %s: %w", j.name, err)
@@ -76,7 +76,7 @@ const maxJournal = 32 << 20
 var ErrTorn = errors.New("journal is damaged")
 
 // ReadNotes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
-func ReadNotes(dir, id string) ([]container.Note, error) {
+func ReadNotes(dir, id string) ([]engine.Note, error) {
 	name := file(dir, id, journalSuffix)
 	b, err := readRegular(name, maxJournal)
 	if errors.Is(err, unix.ENOENT) {
@@ -85,10 +85,10 @@ func ReadNotes(dir, id string) ([]container.Note, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []container.Note
+	var out []engine.Note
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSuffix(line, "\n")
-		var n container.Note
+		var n engine.Note
 		if line == "" {
 			continue
 		}

@@ -13,22 +13,22 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/container"
+	container "mcp-tether/engine"
+	"mcp-tether/engine/proxy"
 	"mcp-tether/proc"
 	"mcp-tether/session"
-	"mcp-tether/teardown"
 )
 
 // engine is what a session has to do with its container engine. Until a client connects it is a listening socket in the
 // supervisor's poll set and nothing else; from then on goroutines beside the loop serve it.
 type engine struct {
 	endpoint container.Endpoint
-	claim    teardown.Claim // without the ledger
+	claim    container.Claim // without the ledger
 	grace    time.Duration
 	limit    time.Duration
 	log      zerolog.Logger
-	proxy    *container.Proxy // nil when recovering
-	listener int              // -1 when there is none, or the proxy has it
+	proxy    *proxy.Proxy // nil when recovering
+	listener int          // -1 when there is none, or the proxy has it
 	socket   string
 	journal  *session.Journal // nil without a session directory
 	// outcome is what the removal gives; nil until it has begun.
@@ -45,7 +45,8 @@ type engine struct {
 
 // removal is what became of a session's containers.
 type removal struct {
-	ended []teardown.ContainerResult
+	done  bool
+	ended []container.Result
 	err   error // says what may be left
 }
 
@@ -54,7 +55,7 @@ const dialTimeout = 5 * time.Second
 
 // openEngine puts the proxy between the server and its container engine, if one is in sight. What goes wrong is said and
 // costs the session nothing but its containers' end.
-func (s *supervisor) openEngine() {
+func (s *Session) openEngine() {
 	if s.opts.Containers == ContainersOff {
 		return
 	}
@@ -89,23 +90,23 @@ func (s *supervisor) openEngine() {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &container.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
-	s.engine, s.scope.Helpers = e, e.running
-	s.watch.add(clients, e.listener, unix.POLLIN)
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
+	s.tree.engine = e
+	s.polled.add(clients, e.listener, unix.POLLIN)
 	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
 }
 
-func (s *supervisor) newEngine(at container.Endpoint) *engine {
+func (s *Session) newEngine(at container.Endpoint) *engine {
 	return &engine{
 		endpoint: at, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
-		claim: teardown.Claim{Session: s.hand.ID, TrustIDs: true},
+		claim: container.Claim{Session: s.hand.ID, TrustIDs: true},
 	}
 }
 
 // serveEngine starts the proxy: its first client has connected.
-func (s *supervisor) serveEngine() {
-	e := s.engine
-	attend()
+func (s *Session) serveEngine() {
+	e := s.tree.engine
+	resumeGC()
 	base := s.labels()
 	e.proxy.Labels = func() map[string]string {
 		out := maps.Clone(base)
@@ -126,7 +127,7 @@ func (s *supervisor) serveEngine() {
 }
 
 // labels are what all creates of the session have in common.
-func (s *supervisor) labels() map[string]string {
+func (s *Session) labels() map[string]string {
 	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: s.record.Host}.String() }
 	out := map[string]string{
 		container.LabelSession:    s.hand.ID,
@@ -142,8 +143,9 @@ func (s *supervisor) labels() map[string]string {
 	return out
 }
 
-// findEngine is the engine of a session whose supervisor was killed. nil when there is nothing to look for.
-func (s *supervisor) findEngine(dir string) *engine {
+// findEngine is the engine of an earlier tree of the session, of which there is only what was written down. nil when there
+// is nothing to look for.
+func (s *Session) findEngine(dir string) *engine {
 	if s.opts.Containers == ContainersOff {
 		return nil
 	}
@@ -161,7 +163,6 @@ func (s *supervisor) findEngine(dir string) *engine {
 		return e
 	}
 	e.claim.Complete = e.recall(dir, s.hand.ID) == nil
-	s.scope.Helpers = e.running
 	return e
 }
 
@@ -233,9 +234,14 @@ func (e *engine) warn(err error) {
 }
 
 // shutEngine begins to remove what the session made, beside the end of its processes.
-func (s *supervisor) shutEngine() {
-	e := s.engine
-	if e == nil || e.outcome != nil {
+func (s *Session) shutEngine() {
+	if e := s.tree.engine; e != nil {
+		e.shut()
+	}
+}
+
+func (e *engine) shut() {
+	if e.outcome != nil {
 		return
 	}
 	e.outcome = make(chan removal, 1)
@@ -291,39 +297,64 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 		return removal{}
 	}
 	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, e.grace)
-	return removal{ended, err}
+	return removal{ended: ended, err: err}
 }
 
-// endHelpers ends our helpers and what they have started. They would end by themselves, as nobody holds their
+// endHelpers ends our helpers and what they have started. They would end by themselves, as no process holds their
 // connections any more, but not before us.
-func (s *supervisor) endHelpers() {
-	if len(s.engine.running()) == 0 {
+func (e *engine) endHelpers() {
+	helpers := e.running()
+	if len(helpers) == 0 {
 		return
 	}
-	all, _ := s.reader.Descendants(os.Getpid()) // what cannot be listed ends by itself
+	all, _ := e.reader.Descendants(os.Getpid()) // what cannot be listed ends by itself
 	for _, p := range all {
-		if slices.ContainsFunc(s.engine.running(), func(id proc.ID) bool { return id.PID == p.Session && p.Start >= id.Start }) {
-			_ = s.reader.Signal(p.ID, unix.SIGKILL)
+		if slices.ContainsFunc(helpers, func(id proc.ID) bool { return id.PID == p.Session && p.Start >= id.Start }) {
+			_ = e.reader.Signal(p.ID, unix.SIGKILL)
 		}
 	}
 }
 
-// closeEngine waits for the removal, which is bounded, and closes the proxy.
-func (s *supervisor) closeEngine() removal {
-	e := s.engine
+// closeEngine waits for the removal, which is bounded, and takes the engine away from the tree.
+func (s *Session) closeEngine() removal {
+	e := s.tree.engine
 	if e == nil {
 		return removal{}
 	}
-	s.shutEngine()
+	s.polled.remove(clients)
+	r := e.close(s.hand.ID)
+	s.reportRemoval(r)
+	s.tree.engine = nil
+	return r
+}
+
+// removeAgain looks once more for what earlier trees of the session have left, unless the last one has just done that.
+func (s *Session) removeAgain(last removal) removal {
+	if last.done || s.lease == nil {
+		return last
+	}
+	e := s.findEngine(s.lease.Dir())
+	if e == nil {
+		return last
+	}
+	r := e.close(s.hand.ID)
+	s.reportRemoval(r)
+	return r
+}
+
+// close ends what the session made, and gives back all that the engine has.
+func (e *engine) close(id string) removal {
+	e.shut()
 	r := <-e.outcome
+	r.done = true
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
 	if e.listener >= 0 {
 		_ = unix.Close(e.listener)
 	}
-	s.endHelpers()
-	if err := session.RemoveSocket(e.socket, s.hand.ID); err != nil {
+	e.endHelpers()
+	if err := session.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
 	if e.journal != nil {
@@ -332,6 +363,10 @@ func (s *supervisor) closeEngine() removal {
 		}
 		e.journal.Close()
 	}
+	return r
+}
+
+func (s *Session) reportRemoval(r removal) {
 	for _, x := range r.ended {
 		s.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
 			AnErr("error", x.Err).Msg("container ended")
@@ -339,5 +374,4 @@ func (s *supervisor) closeEngine() removal {
 	if r.err != nil {
 		s.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
 	}
-	return r
 }

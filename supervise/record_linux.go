@@ -10,7 +10,7 @@ import (
 
 // openRecord takes the lease before the server is started. Without a record the session runs all the same: what is lost
 // is that `reap` and `ps` can see it.
-func (s *supervisor) openRecord() {
+func (s *Session) openRecord() {
 	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
 		s.lease, err = session.Take(dir, s.hand.ID)
@@ -21,21 +21,24 @@ func (s *supervisor) openRecord() {
 }
 
 // writeRecord replaces the record.
-func (s *supervisor) writeRecord(state string) {
+func (s *Session) writeRecord(state string) {
 	if s.lease == nil {
 		return
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
-	r.Key, r.Cause = s.opts.Key, s.cause
+	r.Key, r.Cause = s.opts.Key, s.cause.String()
+	if s.cause == noCause && s.tree != nil {
+		r.Cause = s.tree.cause.String()
+	}
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
 		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
 	}
-	if s.server > 0 && r.Server.PID != s.server {
+	if t := s.tree; t != nil && t.server > 0 && r.Server.PID != t.server {
 		// The first server, or one that was woken.
-		r.Server = s.identity(s.server)
+		r.Server = s.identity(t.server)
 	}
 	if err := s.lease.Write(*r); err != nil {
 		s.log.Warn().Err(err).Msg("session record not written")
@@ -43,7 +46,7 @@ func (s *supervisor) writeRecord(state string) {
 }
 
 // identity is zero for a process that cannot be read: a pid alone would prove nothing.
-func (s *supervisor) identity(pid int) proc.ID {
+func (s *Session) identity(pid int) proc.ID {
 	st, err := s.reader.Stat(pid)
 	if err != nil {
 		return proc.ID{}
@@ -52,7 +55,7 @@ func (s *supervisor) identity(pid int) proc.ID {
 }
 
 // closeRecord removes the record, or leaves it for a reaper when somebody survived.
-func (s *supervisor) closeRecord(leaked bool) {
+func (s *Session) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:
 	case leaked:

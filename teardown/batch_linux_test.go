@@ -1,7 +1,6 @@
 package teardown
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 )
 
@@ -34,7 +34,7 @@ func ids(t *testing.T, pids ...int) []proc.ID {
 func end(t *testing.T, groups ...*Group) {
 	t.Helper()
 	b := Batch{Groups: groups}
-	if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: patience}); err != nil {
+	if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 		t.Error(err)
 	}
 	for _, g := range groups {
@@ -44,20 +44,13 @@ func end(t *testing.T, groups ...*Group) {
 	}
 }
 
-// alive reports whether a process of the family lives: it still holds the lifeline.
-func (k *kin) alive() bool {
-	fd := []unix.PollFd{{Fd: int32(k.life.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(fd, 0)
-	return err == nil && (n == 0 || fd[0].Revents&unix.POLLHUP == 0)
-}
-
 func TestBatchEnds(t *testing.T) {
 	for name, reports := range map[string]int{"rest": 1, "nest": 2, "stubborn": 1, "stopped": 1, "daemon": 1} {
 		t.Run(name, func(t *testing.T) {
 			own(t)
 			k := start(t, name, reports)
-			end(t, &Group{Seeds: ids(t, k.pids...), UID: os.Getuid()})
-			k.dead()
+			end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
+			k.Dead()
 		})
 	}
 }
@@ -65,16 +58,16 @@ func TestBatchEnds(t *testing.T) {
 // Who is below a seed belongs to the group, whatever its own environment and session.
 func TestBatchFollowsChildren(t *testing.T) {
 	k := start(t, "nest", 2)
-	end(t, &Group{Seeds: ids(t, k.pid), UID: os.Getuid()})
-	k.dead()
+	end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
+	k.Dead()
 }
 
 func TestBatchSeveralGroups(t *testing.T) {
 	a, b, bystander := start(t, "rest", 1), start(t, "stubborn", 1), start(t, "rest", 1)
-	end(t, &Group{Seeds: ids(t, a.pid), UID: os.Getuid()}, &Group{Seeds: ids(t, b.pid), UID: -1}, &Group{})
-	a.dead()
-	b.dead()
-	if !bystander.alive() {
+	end(t, &Group{Seeds: ids(t, a.PID), UID: os.Getuid()}, &Group{Seeds: ids(t, b.PID), UID: -1}, &Group{})
+	a.Dead()
+	b.Dead()
+	if !bystander.Alive() {
 		t.Error("a bystander was ended")
 	}
 }
@@ -82,7 +75,7 @@ func TestBatchSeveralGroups(t *testing.T) {
 // Two passes that end the same at once do not disturb each other.
 func TestBatchTwice(t *testing.T) {
 	k := start(t, "nest", 2)
-	seeds := ids(t, k.pids...)
+	seeds := ids(t, k.PIDs...)
 	done := make(chan bool)
 	for range 2 {
 		go func() {
@@ -92,7 +85,7 @@ func TestBatchTwice(t *testing.T) {
 	}
 	<-done
 	<-done
-	k.dead()
+	k.Dead()
 }
 
 func TestBatchSpares(t *testing.T) {
@@ -107,12 +100,12 @@ func TestBatchSpares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := start(t, "rest", 1, c.env)
-			g := &Group{Seeds: ids(t, k.pid), UID: os.Getuid()}
+			g := &Group{Seeds: ids(t, k.PID), UID: os.Getuid()}
 			if c.change != nil {
 				c.change(g)
 			}
 			end(t, g)
-			if !k.alive() {
+			if !k.Alive() {
 				t.Error("ended")
 			}
 		})
@@ -122,8 +115,8 @@ func TestBatchSpares(t *testing.T) {
 // What a kept process has started stays with it, though it may be named itself.
 func TestBatchSparesBelowTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
-	end(t, &Group{Seeds: ids(t, k.pids...), UID: os.Getuid()})
-	for _, pid := range k.pids {
+	end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
+	for _, pid := range k.PIDs {
 		var r proc.Reader
 		if s, err := r.Stat(pid); err != nil || s.Dead() {
 			t.Errorf("%d was ended", pid)
@@ -132,32 +125,14 @@ func TestBatchSparesBelowTheKept(t *testing.T) {
 }
 
 // startIn starts a role inside a leaf.
-func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *kin {
+func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *testkit.Kin {
 	t.Helper()
-	in, release, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	life, hold, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.Open(leaf.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	cmd := exec.Command(proc.SelfExe, "role", name)
-	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, os.Stderr, []*os.File{hold}
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	in.Close()
-	hold.Close()
-	k := &kin{t: t, pid: cmd.Process.Pid, stdin: release, life: life, lines: bufio.NewReader(life)}
-	t.Cleanup(k.end)
-	return k
+	return testkit.Start(t, name, 0, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())})
 }
 
 func ownLeaf(t *testing.T) *cgroup.Leaf {
@@ -166,7 +141,7 @@ func ownLeaf(t *testing.T) *cgroup.Leaf {
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}
-	need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-batch-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +149,7 @@ func ownLeaf(t *testing.T) *cgroup.Leaf {
 	t.Cleanup(func() {
 		_ = leaf.Kill()
 		err := leaf.Remove()
-		for until := time.Now().Add(patience); err != nil && time.Now().Before(until); {
+		for until := time.Now().Add(testkit.Patience); err != nil && time.Now().Before(until); {
 			err = leaf.Remove()
 		}
 		if err != nil {
@@ -191,7 +166,7 @@ func TestBatchLeaf(t *testing.T) {
 	own(t)
 	k := startIn(t, leaf, "generation")
 	end(t, &Group{Leaf: leaf, UID: os.Getuid()})
-	k.dead()
+	k.Dead()
 }
 
 // A pass may be called from a shell that outlived its session and is in its leaf: both must live to tell.

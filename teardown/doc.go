@@ -6,7 +6,4 @@
 //
 // Whoever a signal reaches was found by parentage below the supervisor or by membership in the session's cgroup, and is
 // checked once more, through a pidfd, at the moment of sending.
-//
-// The containers of a session are dealt with here as well: claim.go says, purely, which objects of an engine belong to it
-// and why, containers.go is the only place that stops or removes one, after it has looked at it once more.
 package teardown

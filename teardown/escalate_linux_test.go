@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 )
 
@@ -32,10 +33,10 @@ func sorted(pids ...int) []int {
 func TestTerminate(t *testing.T) {
 	s := own(t)
 	nest, daemon, stopped := start(t, "nest", 2), start(t, "daemon", 1), start(t, "stopped", 1)
-	awaitExit(t, daemon.pid)
-	awaitStop(t, stopped.pid)
+	awaitExit(t, daemon.PID)
+	awaitStop(t, stopped.PID)
 	sent := s.Terminate(0)
-	if got, want := signalled(sent), sorted(slices.Concat(nest.pids, daemon.pids, stopped.pids)...); !slices.Equal(got, want) {
+	if got, want := signalled(sent), sorted(slices.Concat(nest.PIDs, daemon.PIDs, stopped.PIDs)...); !slices.Equal(got, want) {
 		t.Errorf("reached %v, want %v", got, want)
 	}
 	for _, x := range sent {
@@ -43,11 +44,11 @@ func TestTerminate(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	for _, k := range []*kin{nest, daemon, stopped} {
-		k.dead()
+	for _, k := range []*testkit.Kin{nest, daemon, stopped} {
+		k.Dead()
 	}
 	var ws unix.WaitStatus
-	if _, err := unix.Wait4(stopped.pid, &ws, 0, nil); err != nil || ws.Signal() != unix.SIGTERM {
+	if _, err := unix.Wait4(stopped.PID, &ws, 0, nil); err != nil || ws.Signal() != unix.SIGTERM {
 		t.Errorf("the stopped one: %#x, %v", ws, err)
 	}
 }
@@ -64,12 +65,12 @@ func awaitStop(t *testing.T, pid int) {
 func TestKillSparesKept(t *testing.T) {
 	s := own(t)
 	kept, stubborn := start(t, "nest", 2, KeepMark), start(t, "stubborn", 1)
-	s.Terminate(stubborn.pid)
-	if got := signalled(s.Kill(stubborn.pid)); !slices.Equal(got, stubborn.pids) {
-		t.Errorf("reached %v, want %v", got, stubborn.pids)
+	s.Terminate(stubborn.PID)
+	if got := signalled(s.Kill(stubborn.PID)); !slices.Equal(got, stubborn.PIDs) {
+		t.Errorf("reached %v, want %v", got, stubborn.PIDs)
 	}
-	awaitExit(t, stubborn.pid) // the lifeline ends a moment before the process does
-	s.expect(t, "afterwards", nil, kept.pids)
+	awaitExit(t, stubborn.PID) // the lifeline ends a moment before the process does
+	s.expect(t, "afterwards", nil, kept.PIDs)
 }
 
 func TestKillLeaf(t *testing.T) {
@@ -77,20 +78,20 @@ func TestKillLeaf(t *testing.T) {
 	// No subreaper: only the leaf knows the daemon.
 	s := &Scope{Root: os.Getpid(), Leaf: l}
 	inside, kept := start(t, "daemon", 1), start(t, "rest", 1, KeepMark)
-	awaitExit(t, inside.pid)
-	enter(t, l, inside.pids[0])
-	enter(t, l, kept.pid)
+	awaitExit(t, inside.PID)
+	enter(t, l, inside.PIDs[0])
+	enter(t, l, kept.PID)
 	// With something to keep in it, the leaf must not be killed as a whole.
 	s.Kill(0)
-	awaitExit(t, inside.pids[0])
-	s.expect(t, "one is kept", nil, kept.pids)
-	kept.stdin.Close()
-	kept.dead()
+	awaitExit(t, inside.PIDs[0])
+	s.expect(t, "one is kept", nil, kept.PIDs)
+	kept.Stdin.Close()
+	kept.Dead()
 	again := start(t, "daemon", 1)
-	awaitExit(t, again.pid)
-	enter(t, l, again.pids[0])
+	awaitExit(t, again.PID)
+	enter(t, l, again.PIDs[0])
 	s.Kill(0)
-	again.dead()
+	again.Dead()
 }
 
 // generations is how many families are on the run at once.
@@ -100,7 +101,7 @@ const generations = 3
 // and stays what it is.
 func TestStopAllReachesFixedPoint(t *testing.T) {
 	s := own(t)
-	var runs []*kin
+	var runs []*testkit.Kin
 	for range generations {
 		runs = append(runs, start(t, "generation", 0))
 	}
@@ -125,7 +126,7 @@ func TestStopAllReachesFixedPoint(t *testing.T) {
 	}
 	s.killUntilEmpty(t)
 	for _, k := range runs {
-		k.dead()
+		k.Dead()
 	}
 }
 
@@ -152,13 +153,13 @@ func (s *Scope) killUntilEmpty(t *testing.T) {
 
 func TestKillEndsFamilyOnTheRun(t *testing.T) {
 	s := own(t)
-	var runs []*kin
+	var runs []*testkit.Kin
 	for range generations {
 		runs = append(runs, start(t, "generation", 0))
 	}
 	s.killUntilEmpty(t)
 	for _, k := range runs {
-		k.dead()
+		k.Dead()
 	}
 }
 
@@ -166,15 +167,15 @@ func TestKillEndsFamilyOnTheRun(t *testing.T) {
 func TestBlind(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2)
-	for _, x := range blind(k.pid, syscall.SIGTERM, syscall.SIGCONT) {
-		if x.To.PID != k.pid || x.Err != nil {
+	for _, x := range blind(k.PID, syscall.SIGTERM, syscall.SIGCONT) {
+		if x.To.PID != k.PID || x.Err != nil {
 			t.Errorf("%+v", x)
 		}
 	}
-	awaitExit(t, k.pid)
+	awaitExit(t, k.PID)
 	// It leads no group: its child is in that of the test, which nothing may reach.
 	reapAll(t)
-	s.expect(t, "its child", without(k.pids, k.pid), nil)
+	s.expect(t, "its child", without(k.PIDs, k.PID), nil)
 }
 
 func TestSurvivors(t *testing.T) {
@@ -185,7 +186,7 @@ func TestSurvivors(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.Survivors(members)
-	if len(got) != 1 || got[0].PID != k.pid || got[0].UID != os.Getuid() || got[0].Comm == "" || got[0].Why == "" {
+	if len(got) != 1 || got[0].PID != k.PID || got[0].UID != os.Getuid() || got[0].Comm == "" || got[0].Why == "" {
 		t.Errorf("%+v", got)
 	}
 	if got := s.Survivors(nil); got == nil || len(got) != 0 {

@@ -39,7 +39,7 @@ type Event uint8
 const (
 	StdinClosed  Event = iota // the gateway closed the server's stdin
 	MustEnd                   // gateway, anchor or stdout's reader gone, or an ending signal
-	Hurry                     // the same request again from a terminal: do not wait
+	Insist                    // the same request again from a terminal: do not wait
 	ServerExited              // the server ended by itself; others may be left
 	TreeEmpty                 // no process of the session is left
 	TimeUp                    // the deadline of the state has passed
@@ -73,7 +73,7 @@ var table = [states][events]move{
 	Running: {
 		StdinClosed:  {Draining, Nothing},
 		MustEnd:      {Ending, Terminate},
-		Hurry:        {Ending, Terminate},
+		Insist:       {Ending, Terminate},
 		ServerExited: {Ending, Terminate},
 		TreeEmpty:    {Done, Nothing},
 		TimeUp:       {Running, Nothing},
@@ -81,7 +81,7 @@ var table = [states][events]move{
 	Draining: {
 		StdinClosed:  {Draining, Nothing},
 		MustEnd:      {Ending, Terminate},
-		Hurry:        {Ending, Terminate},
+		Insist:       {Ending, Terminate},
 		ServerExited: {Ending, Terminate},
 		TreeEmpty:    {Done, Nothing},
 		TimeUp:       {Ending, Terminate},
@@ -89,7 +89,7 @@ var table = [states][events]move{
 	Ending: {
 		StdinClosed:  {Ending, Nothing},
 		MustEnd:      {Ending, Nothing},
-		Hurry:        {Killing, Kill},
+		Insist:       {Killing, Kill},
 		ServerExited: {Ending, Nothing},
 		TreeEmpty:    {Done, Nothing},
 		TimeUp:       {Killing, Kill},
@@ -97,7 +97,7 @@ var table = [states][events]move{
 	Killing: {
 		StdinClosed:  {Killing, Nothing},
 		MustEnd:      {Killing, Nothing},
-		Hurry:        {Killing, Nothing},
+		Insist:       {Killing, Nothing},
 		ServerExited: {Killing, Nothing},
 		TreeEmpty:    {Done, Nothing},
 		TimeUp:       {Done, Nothing},
@@ -105,7 +105,7 @@ var table = [states][events]move{
 	Done: {
 		StdinClosed:  {Done, Nothing},
 		MustEnd:      {Done, Nothing},
-		Hurry:        {Done, Nothing},
+		Insist:       {Done, Nothing},
 		ServerExited: {Done, Nothing},
 		TreeEmpty:    {Done, Nothing},
 		TimeUp:       {Done, Nothing},

@@ -220,7 +220,7 @@ func TestPolicyExamples(t *testing.T) {
 		"EOF is ignored":             {{0, StdinClosed, Nothing, Draining}, {5000 * ms, TimeUp, Terminate, Ending}, {1500 * ms, TimeUp, Kill, Killing}, {5000 * ms, TimeUp, Nothing, Done}},
 		"EOF, then the gateway dies": {{0, StdinClosed, Nothing, Draining}, {9 * ms, MustEnd, Terminate, Ending}, {9 * ms, MustEnd, Nothing, Ending}},
 		"leftovers of the server":    {{0, ServerExited, Terminate, Ending}, {1500 * ms, TimeUp, Kill, Killing}, {ms, TreeEmpty, Nothing, Done}},
-		"Ctrl-C twice":               {{0, Hurry, Terminate, Ending}, {ms, Hurry, Kill, Killing}, {ms, Hurry, Nothing, Killing}},
+		"Ctrl-C twice":               {{0, Insist, Terminate, Ending}, {ms, Insist, Kill, Killing}, {ms, Insist, Nothing, Killing}},
 		"INT, TERM from a gateway":   {{0, MustEnd, Terminate, Ending}, {100 * ms, MustEnd, Nothing, Ending}, {ms, StdinClosed, Nothing, Ending}},
 	} {
 		m, now := Machine{Grace: graces()[0]}, time.Unix(5, 0)

@@ -84,8 +84,10 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	return sessions
 }
 
-// Forget what was done to members that are all gone: a server that is started again has others.
-func (s *Scope) Forget() { s.asked, s.askedAt, s.Server = nil, 0, 0 }
+// Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
+func (s *Scope) Next() Scope {
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+}
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
 // membership is read again after the start time.

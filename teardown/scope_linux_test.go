@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 )
 
@@ -39,21 +40,21 @@ func TestMembersFindsDaemons(t *testing.T) {
 	s := own(t)
 	s.expect(t, "nobody", nil, nil)
 	a, b := start(t, "nest", 2), start(t, "daemon", 1)
-	awaitExit(t, b.pid)
-	s.expect(t, "all", slices.Concat(a.pids, b.pids), nil)
-	b.stdin.Close()
-	awaitExit(t, b.pids[0])
-	s.expect(t, "without the dead", a.pids, nil)
+	awaitExit(t, b.PID)
+	s.expect(t, "all", slices.Concat(a.PIDs, b.PIDs), nil)
+	b.Stdin.Close()
+	awaitExit(t, b.PIDs[0])
+	s.expect(t, "without the dead", a.PIDs, nil)
 }
 
 // The negative control: without a subreaper the daemon is nobody's.
 func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
 	k := start(t, "daemon", 1)
-	awaitExit(t, k.pid)
+	awaitExit(t, k.PID)
 	s := &Scope{Root: os.Getpid()}
 	s.expect(t, "without a subreaper", nil, nil)
 	var r proc.Reader
-	if st, err := r.Stat(k.pids[0]); err != nil || st.Dead() {
+	if st, err := r.Stat(k.PIDs[0]); err != nil || st.Dead() {
 		t.Errorf("the daemon is not alive: %+v, %v", st, err)
 	}
 }
@@ -62,24 +63,24 @@ func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
 func TestMembersFindsProcessWithoutMainThread(t *testing.T) {
 	s := own(t)
 	k := start(t, "headless", 1)
-	s.expect(t, "headless", k.pids, nil)
+	s.expect(t, "headless", k.PIDs, nil)
 }
 
 func TestKeepMark(t *testing.T) {
 	s := own(t)
 	marked, other := start(t, "nest", 2, KeepMark), start(t, "rest", 1, KeepMark+"0", "X"+KeepMark)
-	s.expect(t, "mark, also for what it started", other.pids, marked.pids)
+	s.expect(t, "mark, also for what it started", other.PIDs, marked.PIDs)
 	s.Keep = []string{"nothing*"}
-	s.expect(t, "with a pattern that matches nothing", other.pids, marked.pids)
+	s.expect(t, "with a pattern that matches nothing", other.PIDs, marked.PIDs)
 }
 
 // A kept process may end; what it had started was meant to stay just as well.
 func TestKeptChildStaysKeptAsOrphan(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2, KeepMark)
-	s.expect(t, "before", nil, k.pids)
-	endOnly(t, k.pid)
-	s.expect(t, "its parent has ended", nil, without(k.pids, k.pid))
+	s.expect(t, "before", nil, k.PIDs)
+	endOnly(t, k.PID)
+	s.expect(t, "its parent has ended", nil, without(k.PIDs, k.PID))
 }
 
 // endOnly ends and reaps one child of the test; its children fall to the test.
@@ -100,7 +101,7 @@ func without(pids []int, pid int) []int {
 func TestKeepPatterns(t *testing.T) {
 	k := start(t, "rest", 1)
 	var r proc.Reader
-	st, err := r.Stat(k.pid)
+	st, err := r.Stat(k.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,16 +121,16 @@ func TestForeignIsNeitherMemberNorKept(t *testing.T) {
 	s := own(t)
 	foreign, ours := start(t, "nest", 2), start(t, "nest", 2)
 	var r proc.Reader
-	st, err := r.Stat(foreign.pid)
+	st, err := r.Stat(foreign.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Foreign = []proc.ID{st.ID}
-	s.expect(t, "beside ours", ours.pids, nil)
+	s.expect(t, "beside ours", ours.PIDs, nil)
 	// The same number with another start time is another process.
 	s.foreign = nil
 	s.Foreign = []proc.ID{{PID: st.PID, Start: st.Start + 1}}
-	s.expect(t, "another start time", slices.Concat(ours.pids, foreign.pids), nil)
+	s.expect(t, "another start time", slices.Concat(ours.PIDs, foreign.PIDs), nil)
 }
 
 // What a foreign process started falls to us when that one ends, and is no more ours than before.
@@ -137,13 +138,13 @@ func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2)
 	var r proc.Reader
-	st, err := r.Stat(k.pid)
+	st, err := r.Stat(k.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Foreign = []proc.ID{st.ID}
 	s.expect(t, "before", nil, nil)
-	endOnly(t, k.pid)
+	endOnly(t, k.PID)
 	s.expect(t, "its parent has ended", nil, nil)
 }
 
@@ -152,11 +153,11 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 	t.Helper()
 	dir, err := cgroup.Current()
 	if err != nil {
-		need(t, false, "cgroup v2: "+err.Error())
+		testkit.Need(t, false, "cgroup v2: "+err.Error())
 	}
 	l, err := cgroup.Create(dir, name)
 	if err != nil {
-		need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
+		testkit.Need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
 	}
 	t.Cleanup(func() {
 		_ = l.Kill()
@@ -190,14 +191,14 @@ func TestMembersOfLeaf(t *testing.T) {
 	l := leaf(t, "mcp-tether-test-members")
 	s := &Scope{Root: os.Getpid(), Leaf: l}
 	inside, outside := start(t, "daemon", 1), start(t, "daemon", 1)
-	for _, k := range []*kin{inside, outside} {
-		awaitExit(t, k.pid)
+	for _, k := range []*testkit.Kin{inside, outside} {
+		awaitExit(t, k.PID)
 	}
 	s.expect(t, "none inside", nil, nil)
-	enter(t, l, inside.pids[0])
-	s.expect(t, "one inside", inside.pids, nil)
+	enter(t, l, inside.PIDs[0])
+	s.expect(t, "one inside", inside.PIDs, nil)
 	// The root is not a member, wherever it is.
-	s.Root = inside.pids[0]
+	s.Root = inside.PIDs[0]
 	s.expect(t, "the root inside", nil, nil)
 }
 
@@ -206,16 +207,16 @@ func TestMembersOfLeaf(t *testing.T) {
 func TestHelpersAreNoMembers(t *testing.T) {
 	s := own(t)
 	k := start(t, "daemon", 1)
-	awaitExit(t, k.pid)
+	awaitExit(t, k.PID)
 	var r proc.Reader
-	st, err := r.Stat(k.pids[0])
+	st, err := r.Stat(k.PIDs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.expect(t, "control: nobody's helper", k.pids, nil)
+	s.expect(t, "control: nobody's helper", k.PIDs, nil)
 	gone := proc.ID{PID: st.Session, Start: st.Start}
 	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
 	s.expect(t, "what a helper that has ended left", nil, nil)
 	gone.Start++
-	s.expect(t, "the number belongs to another one now", k.pids, nil)
+	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }

@@ -1,0 +1,178 @@
+package clients
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// configured is a file with one server; quotes are not known here.
+func configured(name, line string) []File {
+	f := strings.Fields(line)
+	return []File{{AnyUser: true, Servers: []Server{{Name: name, Command: f[0], Args: f[1:]}}}}
+}
+
+func TestMatch(t *testing.T) {
+	const scoped = "npx -y @scope/server-x@1.2.3 /data"
+	for _, c := range []struct{ configured, running string }{
+		{scoped, "npx -y @scope/server-x@1.2.3 /data"},
+		{scoped, "npm exec @scope/server-x@1.2.3 /data"},
+		{scoped, "node /usr/bin/npx -y @scope/server-x@1.2.3 /data"},
+		{scoped, "node /home/u/.npm/_npx/abc/node_modules/.bin/mcp-server-x /data"},
+		{scoped, "node /home/u/.npm/_npx/abc/node_modules/.bin/server-x /data"},
+		{scoped, "node /home/u/.npm/_npx/abc/node_modules/@scope/server-x/dist/index.js /data"},
+		{scoped, "mcp-server-x /data"},
+		{"npx @scope/server-x", "npx @scope/server-x@latest"},
+		{"npx @scope/server-x@latest", "npx @scope/server-x"},
+		{"npx --package=@scope/server-x server-x", "node /n/node_modules/.bin/server-x"},
+		{"npx -p @scope/tools server-x", "node /n/node_modules/.bin/server-x"},
+		{"npx unscoped-mcp@0.1.0", "node /n/node_modules/.bin/unscoped-mcp"},
+		{"npm exec -y @scope/server-x", "node /n/node_modules/.bin/mcp-server-x"},
+		{"npm x -- @scope/server-x", "npm exec @scope/server-x"},
+		{"pnpm dlx @scope/server-x@2", "node /n/node_modules/@scope/server-x/dist/cli.js"},
+		{"yarn dlx @scope/server-x", "node /n/node_modules/.bin/server-x"},
+		{"bunx @scope/server-x@1", "bun /tmp/bunx-0/node_modules/@scope/server-x/index.js"},
+		{"bun x @scope/server-x", "bunx @scope/server-x"},
+		{"uvx mcp-server-git==1.0 --repository /r", "uvx mcp-server-git==1.0 --repository /r"},
+		{"uvx mcp-server-git@latest", "/home/u/.cache/uv/x/bin/python /home/u/.cache/uv/x/bin/mcp-server-git"},
+		{"uvx mcp-server-git", "/usr/bin/python3.12 /home/u/.cache/uv/x/bin/mcp-server-git"},
+		{"uv tool run mcp-server-git", "uv tool run mcp-server-git"},
+		{"uvx --from git+https://h/r mcp-server-git", "python3 /c/bin/mcp-server-git"},
+		{"/opt/fs-server --root /srv", "/opt/fs-server --root /srv"},
+		{"fs-server --root /srv", "/usr/local/bin/fs-server --root /srv"},
+		{"/opt/server.py --flag", "/usr/bin/python3 /opt/server.py --flag"},
+		{"node /srv/a/server.js", "node /srv/a/server.js"},
+		{"node /srv/a/server.js", "/usr/local/bin/node /srv/a/server.js"},
+		{"docker run -i --rm mcp/files", "docker run -i --rm mcp/files"},
+		{"python3 -m mcp_server_time", "/usr/bin/python3 -m mcp_server_time"},
+	} {
+		name, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running))
+		if !ok || name != "x" {
+			t.Errorf("configured %q, runs %q: not recognised", c.configured, c.running)
+		}
+	}
+}
+
+// npm shows itself as one word.
+func TestMatchTitle(t *testing.T) {
+	m := NewMatcher(configured("x", "npx -y @scope/server-x"), nil)
+	for _, title := range []string{"npm exec @scope/server-x", "npm exec @scope/server-x@1.2.3 /data"} {
+		if _, ok := m.Match(0, []string{title}); !ok {
+			t.Errorf("%q: not recognised", title)
+		}
+	}
+}
+
+// Whoever looks at a server, or runs something that only sounds like it, is no server.
+func TestMatchNoServer(t *testing.T) {
+	const scoped = "npx -y @scope/server-x@1.2.3 /data"
+	for _, c := range []struct{ configured, running string }{
+		{scoped, "vim /n/node_modules/@scope/server-x/dist/index.js"},
+		{scoped, "less /n/node_modules/@scope/server-x/README.md"},
+		{scoped, "grep -r @scope/server-x /home/u"},
+		{scoped, "rg @scope/server-x"},
+		{scoped, "npm view @scope/server-x"},
+		{scoped, "npm install @scope/server-x"},
+		{scoped, "tail -f /var/log/server-x"},
+		{scoped, "vim server-x"},
+		{scoped, "node /home/u/other.js server-x"},
+		{scoped, "node /home/u/server-y/index.js"},
+		{scoped, "npx @scope/server-xy"},
+		{scoped, "npx @other/thing"},
+		{scoped, "codex"},
+		{scoped, "bash"},
+		{"uvx mcp-server-git", "vim mcp-server-git"},
+		{"uvx mcp-server-git", "git clone mcp-server-git"},
+		{"uvx mcp-server-git", "tail -f mcp-server-git"},
+		{"uvx mcp-server-git", "python3 /home/u/mcp-server-github"},
+		{"/usr/local/bin/mcp-foo", "vim /usr/local/bin/mcp-foo"},
+		{"/usr/local/bin/mcp-foo", "strings mcp-foo"},
+		{"node /srv/a/server.js", "node /srv/b/server.js"},
+		{"node /srv/a/server.js", "vim node /srv/a/server.js.bak"},
+		{"node", "node /srv/gateway.js"},
+		{"python3", "python3 -c pass"},
+		{"npx", "npx @other/thing"},
+		// Runners of a local script: the script is no package.
+		{"npx tsx /srv/a/server.ts", "node /n/node_modules/.bin/tsx /srv/b/api.ts"},
+		{"npx tsx /srv/a/server.ts", "npx tsx /srv/b/api.ts"},
+		{"uv run --directory /srv/a server.py", "python3 /srv/b/server.py"},
+		{"uv --directory /srv/a run server.py", "vim server.py"},
+		{"uv run --with mcp mcp run /srv/a/server.py", "codex mcp serve"},
+		{"bun run /srv/a/index.ts", "docker run -it debian"},
+		{"bun run /srv/a/index.ts", "npm run build"},
+		{"npm run mcp", "cargo run"},
+		{"npm start", "service start"},
+		{"yarn --cwd /srv/a start", "npm start"},
+	} {
+		if _, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running)); ok {
+			t.Errorf("configured %q: %q was taken for it", c.configured, c.running)
+		}
+	}
+}
+
+// A user's configuration says nothing about other users' processes; a file named on the command line does.
+func TestMatchOwner(t *testing.T) {
+	files := configured("x", "/opt/own --stdio")
+	files[0].UID = 1000
+	args := []string{"/opt/own", "--stdio"}
+	for _, c := range []struct {
+		anyUser bool
+		uid     int
+		want    bool
+	}{{false, 1000, true}, {false, 0, false}, {false, 1001, false}, {true, 0, true}, {true, 1001, true}} {
+		files[0].AnyUser = c.anyUser
+		if _, ok := NewMatcher(files, nil).Match(c.uid, args); ok != c.want {
+			t.Errorf("any user %v, uid %d: %v", c.anyUser, c.uid, ok)
+		}
+	}
+}
+
+func TestMatchPattern(t *testing.T) {
+	m := NewMatcher(nil, regexp.MustCompile(`mcp-server-\w+`))
+	if name, ok := m.Match(0, []string{"node", "/x/mcp-server-git", "--flag"}); !ok || name != "mcp-server-git" {
+		t.Errorf("%q, %v", name, ok)
+	}
+	for _, args := range [][]string{nil, {}, {""}, {"node", "server-git"}} {
+		if _, ok := m.Match(0, args); ok {
+			t.Errorf("%q matches", args)
+		}
+	}
+	if _, ok := NewMatcher(nil, nil).Match(0, []string{"anything"}); ok {
+		t.Error("nothing is configured, and something matches")
+	}
+}
+
+// A configuration is anybody's text, and so is a command line.
+func TestMatchOddLines(t *testing.T) {
+	odd := [][]string{nil, {""}, {"", ""}, {" "}, {"sh"}, {"sh", ""}, {"-"}, {"@"}, {"a@"}, {"/"}, {"node"}, {"node", "/"}}
+	var servers []Server
+	for _, o := range odd {
+		if len(o) > 0 {
+			servers = append(servers, Server{Name: "odd", Command: o[0], Args: o[1:]})
+		}
+	}
+	for _, runner := range []string{"npx", "uvx", "uv", "npm", "bun"} {
+		for _, o := range odd {
+			servers = append(servers, Server{Name: "odd", Command: runner, Args: o})
+		}
+	}
+	m := NewMatcher([]File{{Servers: servers}}, nil)
+	for _, o := range odd {
+		m.Match(0, o)
+	}
+	for _, args := range [][]string{{"bash"}, {"vim", "notes"}, {"/sbin/init"}, {"codex", "--yolo"}, {"", "x"}} {
+		if _, ok := m.Match(0, args); ok {
+			t.Errorf("%q matches a server without a name", args)
+		}
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	f.Add("npx", "-y @a/b@1", "node /x/node_modules/.bin/b")
+	f.Add("sh", "-c x", "sh")
+	f.Fuzz(func(_ *testing.T, command, args, running string) {
+		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}}}, nil)
+		m.Match(0, strings.Split(running, " "))
+		m.Match(0, []string{running})
+	})
+}

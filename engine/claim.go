@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// Claim tells which of an engine's objects belong to a session.
+//
+// A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from the
+// image later. What the engine assigns cannot be copied: the id, which was noted at the creation, and the time of creation,
+// which must be that of our request.
+type Claim struct {
+	Session string
+	Ledger  Ledger
+	// Complete says that the ledger lacks nothing: the session's own process kept it. Otherwise our labels count too.
+	Complete bool
+	// TrustIDs says that a recorded id is proof even without our label. For another user's record it must be false.
+	TrustIDs bool
+}
+
+// Target is an object that belongs to a claim, or that only seems to.
+type Target struct {
+	Info
+	// Stop says to stop the container instead of removing it: it existed before the session.
+	Stop bool
+	// Why is the proof, or what is missing from it.
+	Why string
+	// start is the session's start of a container that is to be stopped.
+	start Started
+}
+
+// How far an engine's time of creation may be from ours.
+const (
+	// listPrecision is the precision of the times in a list.
+	listPrecision = time.Second
+	// maxLabelDelay is how long after its label was written a busy engine may create an object.
+	maxLabelDelay = 5 * time.Second
+	// maxRequestDelay is how long after a request without a known outcome a busy engine may create the object. What was
+	// created later with its labels is a copy.
+	maxRequestDelay = time.Minute
+)
+
+// ImageLabels returns the labels of an image.
+type ImageLabels func(imageID string) (map[string]string, error)
+
+// Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's label
+// or are on record, without the proof. Volumes are in neither. images is called only for containers that have a label for
+// them, and no recorded id.
+//
+// StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
+func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target) {
+	j := newJudge(c, have, images)
+	// Of several objects with the label of one request, the oldest is the original.
+	oldest := func(a, b Info) int { return a.Created.Compare(b.Created) }
+	for _, x := range slices.SortedStableFunc(slices.Values(have), oldest) {
+		t, sure := j.judge(x)
+		switch {
+		case sure:
+			mine = append(mine, t)
+		case t.Why != "":
+			doubtful = append(doubtful, t)
+		}
+	}
+	return mine, doubtful
+}
+
+// key is a kind of object with an id or a request.
+type key struct {
+	kind Kind
+	name string
+}
+
+// judge is a claim with an index.
+type judge struct {
+	Claim
+	images  ImageLabels
+	objects map[key]bool // by id
+	pending map[key]Object
+	started map[string]Started
+	pods    map[string]bool // requests that created pods
+}
+
+func newJudge(c Claim, have []Info, images ImageLabels) *judge {
+	j := &judge{c, images, map[key]bool{}, map[key]Object{}, map[string]Started{}, map[string]bool{}}
+	for _, o := range c.Ledger.Objects() {
+		j.objects[key{o.Kind, o.ID}] = true
+	}
+	for _, o := range c.Ledger.Pending() {
+		j.pending[key{o.Kind, o.Request}] = o
+	}
+	for _, s := range c.Ledger.Started() {
+		j.started[s.ID] = s
+	}
+	for _, x := range have {
+		if request := x.Labels[LabelRequest]; x.Kind == Pod && request != "" {
+			j.pods[request] = true
+		}
+	}
+	return j
+}
+
+// judge tells whether an object is the session's. Why stays empty if nothing connects it with the session.
+func (j *judge) judge(x Info) (t Target, sure bool) {
+	t = Target{Info: x}
+	ours := x.Labels[LabelSession] == j.Session && j.Session != ""
+	asked := key{x.Kind, x.Labels[LabelRequest]}
+	start, foreign := j.started[x.ID]
+	want, pending := j.pending[asked]
+	switch {
+	case x.Kind == Volume, x.Kind == Container && j.pods[asked.name]:
+		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
+		return t, false
+	case j.objects[key{x.Kind, x.ID}] && (ours || j.TrustIDs):
+		t.Why = "created by the session: its id is on record"
+		return t, true
+	case foreign && x.Kind == Container:
+		return j.judgeStarted(t, start)
+	case pending && (ours || j.TrustIDs):
+		sure, t.Why = j.judgePending(x, want)
+		if sure {
+			delete(j.pending, asked)
+		}
+		return t, sure
+	case ours && !j.Complete:
+		sure, t.Why = j.judgeLabel(x)
+		return t, sure
+	case ours:
+		t.Why = "carries the session's label, but the session did not create it: a copy"
+	}
+	return t, false
+}
+
+// judgePending judges an object that the session asked for without learning the outcome.
+func (j *judge) judgePending(x Info, want Object) (sure bool, why string) {
+	if x.Created.Before(want.At.Add(-listPrecision)) {
+		return false, "carries the label of a request of the session, but is older"
+	}
+	if x.Created.After(want.At.Add(maxRequestDelay)) {
+		return false, "carries the label of a request of the session, but was created long after it: a copy"
+	}
+	if why := j.copied(x); why != "" {
+		return false, why
+	}
+	return true, "asked for by the session: it carries the label of the request"
+}
+
+// judgeLabel judges an object with the session's label where the record of ids may be incomplete.
+func (j *judge) judgeLabel(x Info) (sure bool, why string) {
+	at, err := time.Parse(time.RFC3339Nano, x.Labels[LabelCreated])
+	if err != nil {
+		return false, "carries the session's label without its time: a copy"
+	}
+	if x.Created.Sub(at).Abs() > maxLabelDelay {
+		return false, "carries the session's label, but was created at another time: a copy"
+	}
+	if why := j.copied(x); why != "" {
+		return false, why
+	}
+	return true, "carries the session's label, and was created when the label says"
+}
+
+// copied tells why a container may have its labels from its image; "" if it does not.
+func (j *judge) copied(x Info) string {
+	if x.Kind != Container {
+		return ""
+	}
+	labels, err := j.images(x.ImageID)
+	if err != nil {
+		return "carries the session's label, but may have it from its image, which cannot be read"
+	}
+	if labels[LabelRequest] == x.Labels[LabelRequest] {
+		return "carries the session's label, but has it from its image: a copy"
+	}
+	return ""
+}
+
+// judgeStarted judges a container that existed before the session.
+func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
+	t.Stop, t.start = true, start
+	switch {
+	case !t.Running:
+		return t, false
+	case !j.TrustIDs:
+		t.Why = "started by the session, says a record of another user"
+		return t, false
+	case !t.StartedAt.IsZero() && !t.startedBySession(t.Info):
+		return t, false
+	}
+	t.Why = "was there before, and started by the session"
+	return t, true
+}
+
+// startedBySession reports whether a container has been running since the session started it, and no later start.
+func (t Target) startedBySession(now Info) bool {
+	switch {
+	case !now.Running || now.ID != t.start.ID:
+		return false
+	case t.start.Known:
+		return now.StartedAt.Equal(t.start.At)
+	}
+	return !now.StartedAt.Before(t.start.At.Add(-listPrecision))
+}

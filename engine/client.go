@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"mcp-tether/http1"
+)
+
+// The errors of an engine that callers decide by.
+var (
+	// ErrNotFound says that the engine has no such object.
+	ErrNotFound = errors.New("no such object")
+	// ErrConflict says that the object's state forbids the request for now: its removal may be under way.
+	ErrConflict = errors.New("conflict")
+	// ErrUnreachable says that no connection could be made, or that the engine hung up without a response.
+	ErrUnreachable = errors.New("container engine cannot be reached")
+	// ErrBadResponse says that a response cannot be understood.
+	ErrBadResponse = errors.New("container engine's response cannot be understood")
+)
+
+// maxResponse is the longest body of a response that is read, in bytes: a list of 50,000 containers with 1 KiB each.
+const maxResponse = 64 << 20
+
+// Client sends requests to an engine, each on a connection of its own. The context bounds every call, except for Dial,
+// which must bound itself. Errors wrap ErrNotFound, ErrConflict, ErrUnreachable, ErrBadResponse or the context's.
+//
+// The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
+// See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
+type Client struct {
+	Dial func() (net.Conn, error)
+}
+
+// Containers lists all containers that the engine has, in any state.
+func (c Client) Containers(ctx context.Context) ([]Info, error) {
+	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
+}
+
+// Networks lists all networks.
+func (c Client) Networks(ctx context.Context) ([]Info, error) {
+	return list[listedObject](ctx, c, Network, "/networks")
+}
+
+// Pods lists podman's pods; other engines have none.
+func (c Client) Pods(ctx context.Context) ([]Info, error) {
+	pods, err := list[listedObject](ctx, c, Pod, libpod+"/pods/json")
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return pods, err
+}
+
+// libpod is the root of podman's own API, which exists under a version only.
+const libpod = "/v4.0.0/libpod"
+
+// list requests a JSON array of objects.
+func list[T interface{ info(kind Kind) Info }](ctx context.Context, c Client, kind Kind, path string) ([]Info, error) {
+	var objects []T
+	if err := c.decode(ctx, path, &objects); err != nil {
+		return nil, err
+	}
+	infos := make([]Info, len(objects))
+	for i, o := range objects {
+		infos[i] = o.info(kind)
+	}
+	return infos, nil
+}
+
+// Inspect returns everything about one container, by its id or name.
+func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
+	path, err := pathOf("/containers/", id, "/json")
+	if err != nil {
+		return Info{}, err
+	}
+	var x inspected
+	if err := c.decode(ctx, path, &x); err != nil {
+		return Info{}, err
+	}
+	return x.info(), nil
+}
+
+// ImageLabels returns the labels of an image, by its id.
+func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]string, error) {
+	path, err := pathOf("/images/", imageID, "/json")
+	if err != nil {
+		return nil, err
+	}
+	var image struct {
+		Config struct{ Labels map[string]string }
+	}
+	if err := c.decode(ctx, path, &image); err != nil {
+		return nil, err
+	}
+	return image.Config.Labels, nil
+}
+
+// Signal sends a signal, by name or number, to the first process of a container.
+func (c Client) Signal(ctx context.Context, id, signal string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/kill?signal="+url.QueryEscape(signal))
+}
+
+// Unpause resumes a paused container.
+func (c Client) Unpause(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/unpause")
+}
+
+// Stop kills the processes of a container at once, and its restart policy does not start it again. The container stays.
+// Stopping a container that does not run is no error.
+func (c Client) Stop(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/stop?t=0")
+}
+
+// AwaitStop returns when a container is not running.
+func (c Client) AwaitStop(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/wait?condition=not-running")
+}
+
+// Kill sends SIGKILL to all processes of a container or pod.
+func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
+	switch kind {
+	case Container:
+		return c.Signal(ctx, id, "SIGKILL")
+	case Pod:
+		return c.do(ctx, "POST", libpod+"/pods/", id, "/kill?signal=SIGKILL")
+	}
+	return fmt.Errorf("kill %s %s: %w", kind, id, errors.ErrUnsupported)
+}
+
+// Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not remove
+// named volumes, which may hold data. Podman gives running processes ten seconds to end, unless Kill came first.
+func (c Client) Remove(ctx context.Context, kind Kind, id string) error {
+	switch kind {
+	case Container:
+		return c.do(ctx, "DELETE", "/containers/", id, "?force=1&v=1")
+	case Pod:
+		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
+	case Network:
+		return c.do(ctx, "DELETE", "/networks/", id, "")
+	}
+	return fmt.Errorf("remove %s %s: %w", kind, id, errors.ErrUnsupported)
+}
+
+// idBytes are the bytes of ids, names and digests.
+const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-:"
+
+// pathOf puts an id into a path. Ids come from records and lists, and must not lead to another path.
+func pathOf(before, id, after string) (string, error) {
+	if id == "" || id[0] == '.' || strings.Trim(id, idBytes) != "" {
+		return "", fmt.Errorf("id %q of an object of the engine: %w", id, ErrNotFound)
+	}
+	return before + id + after, nil
+}
+
+func (c Client) do(ctx context.Context, method, before, id, after string) error {
+	path, err := pathOf(before, id, after)
+	if err != nil {
+		return err
+	}
+	_, err = c.request(ctx, method, path)
+	return err
+}
+
+func (c Client) decode(ctx context.Context, path string, into any) error {
+	body, err := c.request(ctx, "GET", path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("GET %s: %w: %w", path, ErrBadResponse, err)
+	}
+	return nil
+}
+
+// request sends a request without a body on a connection of its own, and returns the body of the response.
+func (c Client) request(ctx context.Context, method, path string) ([]byte, error) {
+	body, err := c.roundTrip(ctx, method, path)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // which closed the connection
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return body, nil
+}
+
+func (c Client) roundTrip(ctx context.Context, method, path string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := c.Dial()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+
+	length := ""
+	if method == "POST" {
+		length = "Content-Length: 0\r\n"
+	}
+	request := method + " " + path + " HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\n" + length + "Connection: close\r\n\r\n"
+	if _, err := io.WriteString(conn, request); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return readResponse(bufio.NewReader(conn), maxResponse)
+}
+
+// readResponse reads the response to a request other than HEAD, and returns its body if the engine did as it was asked.
+func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
+	r, err := readFinalHead(br)
+	if err != nil {
+		return nil, err
+	}
+	body, err := r.Body("GET").ReadAll(br, limit, nil)
+	if err != nil {
+		return nil, readError(err)
+	}
+	if r.Status < 300 || r.Status == 304 { // 304: the object is in that state already
+		return body, nil
+	}
+	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
+	switch r.Status {
+	case 404:
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)
+	case 409:
+		return nil, fmt.Errorf("%w: %s", ErrConflict, said)
+	}
+	return nil, errors.New(said)
+}
+
+// readFinalHead reads the head of a response, after any interim ones.
+func readFinalHead(br *bufio.Reader) (http1.Response, error) {
+	for {
+		head, err := http1.ReadHead(br)
+		if err != nil {
+			return http1.Response{}, readError(err)
+		}
+		r, err := http1.ParseResponse(head)
+		if err != nil {
+			return r, fmt.Errorf("%w: %w", ErrBadResponse, err)
+		}
+		if r.Status == 101 {
+			return r, fmt.Errorf("%w: it switches protocols", ErrBadResponse)
+		}
+		if r.Status >= 200 {
+			return r, nil
+		}
+	}
+}
+
+// readError tells a connection that broke from a response that cannot be understood.
+func readError(err error) error {
+	var netErr net.Error
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &netErr) {
+		return fmt.Errorf("%w: connection lost: %w", ErrUnreachable, err)
+	}
+	return fmt.Errorf("%w: %w", ErrBadResponse, err)
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// conn is a connected unix socket. Only the interfaces of package net are used: its own socket would bring a resolver and
+// all other protocols, a fifteenth of the program.
+type conn struct{ *os.File }
+
+// LocalAddr completes net.Conn and is not used.
+func (c conn) LocalAddr() net.Addr { return nil }
+
+// RemoteAddr completes net.Conn and is not used.
+func (c conn) RemoteAddr() net.Addr { return nil }
+
+// CloseWrite tells the other side that nothing follows.
+func (c conn) CloseWrite() error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return errors.Join(err, inner)
+}
+
+// CloseWrite tells the other side of a connection that nothing follows, and can still read from it. A connection that has
+// no such method is closed.
+func CloseWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.Join(c.Close(), errors.ErrUnsupported)
+}
+
+// newConn takes over a connected socket.
+func newConn(fd int) (net.Conn, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("prepare socket: %w", err)
+	}
+	return conn{os.NewFile(uintptr(fd), "socket")}, nil
+}
+
+// connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN
+// for a non-blocking unix socket.
+const connectPause = 5 * time.Millisecond
+
+// dialSocket connects to a unix socket within timeout (0: no limit).
+func dialSocket(path string, timeout time.Duration) (net.Conn, error) {
+	fd, err := newSocket()
+	if err != nil {
+		return nil, fmt.Errorf("make socket: %w", err)
+	}
+	limit := time.Now().Add(timeout)
+	for {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) || timeout > 0 && time.Now().After(limit) {
+			break
+		}
+		time.Sleep(connectPause)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
+	}
+	return newConn(fd)
+}
+
+// listener accepts connections on a unix socket.
+type listener struct {
+	*os.File
+	closed atomic.Bool
+}
+
+// NewListener takes over a listening, non-blocking unix socket.
+func NewListener(fd int) net.Listener { return &listener{File: os.NewFile(uintptr(fd), "listener")} }
+
+// Addr completes net.Listener and is not used.
+func (l *listener) Addr() net.Addr { return nil }
+
+// Close makes Accept return too.
+func (l *listener) Close() error {
+	l.closed.Store(true)
+	return l.File.Close()
+}
+
+// Accept waits for a connection. After Close it fails with net.ErrClosed.
+func (l *listener) Accept() (net.Conn, error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		fd    int
+		inner error
+	)
+	err = raw.Read(func(s uintptr) bool {
+		fd, inner = accept(int(s))
+		return !errors.Is(inner, unix.EAGAIN)
+	})
+	if l.closed.Load() {
+		if err == nil && inner == nil {
+			unix.Close(fd)
+		}
+		return nil, net.ErrClosed
+	}
+	if err := errors.Join(err, inner); err != nil {
+		return nil, fmt.Errorf("accept a connection: %w", err)
+	}
+	return newConn(fd)
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// writable reports whether this process may write to a file. For a socket that means to connect to it.
+func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+
+// startOverSocket runs a command of env's PATH with one end of a socket pair as its stdin and stdout, and returns the
+// other end. Pipes would not do: each way of the connection has to end by itself.
+func startOverSocket(args, env []string) (net.Conn, int, error) {
+	path, err := lookPath(args[0], env)
+	if err != nil {
+		return nil, 0, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer theirs.Close()
+	output, stderr, err := os.Pipe()
+	if err != nil {
+		unix.Close(ours)
+		return nil, 0, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer stderr.Close()
+	pid, err := startDetached(path, args, env, theirs, stderr)
+	if err != nil {
+		unix.Close(ours)
+		_ = output.Close()
+		return nil, 0, err
+	}
+	conn, err := newConn(ours)
+	return helperConn{conn, output}, pid, err
+}
+
+// helperConn is a connection through a command, which may fail to reach the engine and say why.
+type helperConn struct {
+	net.Conn
+	stderr *os.File
+}
+
+// How much of a command's stderr is read, and for how long.
+const (
+	maxStderr   = 1 << 10 // bytes
+	stderrLimit = time.Second
+)
+
+// Stderr returns what a command that has ended without a connection wrote to its standard error.
+func (c helperConn) Stderr() string {
+	_ = c.stderr.SetReadDeadline(time.Now().Add(stderrLimit))
+	text, _ := io.ReadAll(io.LimitReader(c.stderr, maxStderr)) // a part says more than nothing
+	return strings.TrimSpace(string(text))
+}
+
+// CloseWrite tells the engine that nothing follows.
+func (c helperConn) CloseWrite() error { return CloseWrite(c.Conn) }
+
+// Close makes the command end.
+func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
+
+// startDetached starts a command in a session of its own, and does not wait for it. The command does not get our stderr,
+// which it would hold open.
+func startDetached(path string, args, env []string, stdio, stderr *os.File) (int, error) {
+	p, err := os.StartProcess(path, args, &os.ProcAttr{
+		Env:   env,
+		Files: []*os.File{stdio, stdio, stderr},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = p.Release() }()
+	return p.Pid, nil
+}
+
+// socketPair returns both ends of a connection. Only Linux has SOCK_CLOEXEC, hence the lock.
+func socketPair() (ours int, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return -1, nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	return fds[0], os.NewFile(uintptr(fds[1]), "engine"), nil
+}
+
+// lookPath finds a command in env's PATH, which may differ from this process's. Relative directories are ignored.
+func lookPath(name string, env []string) (string, error) {
+	for _, assignment := range env {
+		list, ok := strings.CutPrefix(assignment, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(list) {
+			file := filepath.Join(dir, name)
+			st, err := os.Stat(file)
+			if filepath.IsAbs(dir) && err == nil && st.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
+				return file, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is not in PATH: %w", name, fs.ErrNotExist)
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// End ends everything that belongs to the claim. It looks, ends what it finds, and looks again until nothing is left and
+// the engine cannot carry out a create or start of the session any more, or until the context is done. It returns at once
+// if no engine is there. The results are the last one of each target. The error says what may be left, nil for nothing.
+func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended []Result, err error) {
+	if c.Complete && c.Ledger.Empty() {
+		return nil, nil
+	}
+	var all lastResults
+	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), maxPause) {
+		mine, _, lookErr := c.Look(ctx, cl)
+		if lookErr == nil {
+			all.settleVanished(mine)
+		}
+		mine = all.withoutStuckNetworks(mine)
+		all.add(EndTargets(ctx, cl, mine, grace))
+		open := c.open(all.results, time.Now())
+		if lookErr == nil && len(mine) == 0 && open == nil {
+			return all.results, c.left(all.failed())
+		}
+		if isAbsent(lookErr) || !sleep(ctx, pause) {
+			return all.results, c.left(lookErr, all.failed(), open, context.Cause(ctx))
+		}
+	}
+}
+
+// openTime is how long after a create or start was asked for the engine may still carry it out, though no client waits.
+const openTime = 10 * time.Second
+
+// open names the creates and starts that the engine may still carry out; nil if there are none.
+func (c Claim) open(found []Result, now time.Time) error {
+	var open []string
+	for _, o := range c.Ledger.Pending() {
+		is := func(r Result) bool { return r.Kind == o.Kind && r.Labels[LabelRequest] == o.Request }
+		if o.Kind != Volume && now.Sub(o.At) < openTime && !slices.ContainsFunc(found, is) {
+			open = append(open, fmt.Sprintf("create of a %s", o.Kind))
+		}
+	}
+	for _, s := range c.Ledger.Started() {
+		is := func(r Result) bool { return r.ID == s.ID }
+		if !s.Known && now.Sub(s.At) < openTime && !slices.ContainsFunc(found, is) {
+			open = append(open, "start of "+s.ID)
+		}
+	}
+	if open == nil {
+		return nil
+	}
+	return fmt.Errorf("the engine has not answered: %s", strings.Join(open, ", "))
+}
+
+// left wraps errors to say that something may be left; nil if there are none.
+func (c Claim) left(errs ...error) error {
+	if err := oneLine(errs...); err != nil {
+		return fmt.Errorf("containers of session %s may be left: %w", c.Session, err)
+	}
+	return nil
+}
+
+// oneLine is errors.Join in one line, for a log.
+func oneLine(errs ...error) error {
+	var all error
+	for _, err := range errs {
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
+// lastResults holds the last result of each target.
+type lastResults struct{ results []Result }
+
+func (a *lastResults) add(results []Result) {
+	for _, r := range results {
+		if i := a.find(r.Target); i >= 0 {
+			a.results[i] = r
+			continue
+		}
+		a.results = append(a.results, r)
+	}
+}
+
+func (a *lastResults) find(t Target) int {
+	return slices.IndexFunc(a.results, func(r Result) bool { return r.Kind == t.Kind && r.ID == t.ID })
+}
+
+// withoutStuckNetworks leaves out the networks that could not be removed: other containers use them.
+func (a *lastResults) withoutStuckNetworks(mine []Target) []Target {
+	return slices.DeleteFunc(mine, func(t Target) bool {
+		i := a.find(t)
+		return t.Kind == Network && i >= 0 && a.results[i].Err != nil
+	})
+}
+
+// settleVanished marks failed targets as done that are not there any more: something else has removed them.
+func (a *lastResults) settleVanished(mine []Target) {
+	for i, r := range a.results {
+		there := func(t Target) bool { return t.Kind == r.Kind && t.ID == r.ID }
+		if r.Err != nil && !slices.ContainsFunc(mine, there) {
+			a.results[i].Done, a.results[i].Err = true, nil
+		}
+	}
+}
+
+// failed joins the errors of the targets that are not done; nil if there are none.
+func (a *lastResults) failed() error {
+	errs := make([]error, len(a.results))
+	for i, r := range a.results {
+		errs[i] = r.Err
+	}
+	return oneLine(errs...)
+}

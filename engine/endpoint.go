@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Endpoint is where an engine listens.
+type Endpoint struct {
+	URL string // in the form of DOCKER_HOST
+	// Socket is the path of the engine's unix socket; "" for an engine that is reached through its client's dial-stdio.
+	Socket string
+	// Named is true if the flag, the environment or a context names the engine; false for a default socket that exists.
+	Named bool
+	// Podman is true for an engine that was found where podman's is.
+	Podman bool
+	// From tells people what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or
+	// "default socket".
+	From string
+	// Context is the docker context to dial through, which holds its TLS files; "" to dial by URL.
+	Context string
+}
+
+// The sockets that are tried when nothing is named.
+const (
+	dockerSocket = "/var/run/docker.sock"
+	podmanSocket = "/run/podman/podman.sock"
+	podmanInUser = "podman/podman.sock" // below XDG_RUNTIME_DIR
+)
+
+// ErrEndpoint says that the address of an engine cannot be understood.
+var ErrEndpoint = errors.New("not a container engine's address")
+
+// Resolve finds the engine as the docker command does, then as podman does: the flag, DOCKER_HOST, DOCKER_CONTEXT, the
+// current context of the docker configuration, docker's default socket; CONTAINER_HOST, podman's default sockets. The
+// flag may be a plain path too. A default socket counts if it is a socket that this process may write to. If there is
+// none of these, ok is false. Resolve does not dial, and it reads docker's configuration files only.
+//
+// The error says that an address is given but cannot be understood; it wraps ErrEndpoint.
+//
+// The order is that of resolveContextName and getServerHost in github.com/docker/cli, cli/command/cli.go.
+func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err error) {
+	if strings.HasPrefix(flag, "/") {
+		flag = "unix://" + flag
+	}
+	if flag != "" {
+		return named(flag, "--engine")
+	}
+	if host := strings.TrimSpace(getenv("DOCKER_HOST")); host != "" {
+		return named(host, "DOCKER_HOST")
+	}
+	if name := currentContext(getenv); name != "" && name != "default" {
+		return inContext(name, getenv)
+	}
+	if usable(dockerSocket) {
+		return atDefault(dockerSocket, false), true, nil
+	}
+	if host := getenv("CONTAINER_HOST"); host != "" {
+		e, ok, err = named(host, "CONTAINER_HOST")
+		e.Podman = true
+		return e, ok, err
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" && usable(filepath.Join(dir, podmanInUser)) {
+		return atDefault(filepath.Join(dir, podmanInUser), true), true, nil
+	}
+	if usable(podmanSocket) {
+		return atDefault(podmanSocket, true), true, nil
+	}
+	return Endpoint{}, false, nil
+}
+
+// EndpointAt returns the endpoint for an address and a docker context, which may be "": a session's record holds both. An
+// address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a scheme it is tcp, as for the docker command. The error
+// wraps ErrEndpoint.
+func EndpointAt(url, context string) (Endpoint, error) {
+	e := Endpoint{URL: url, Named: true, Context: context}
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		scheme, rest = "tcp", url
+		e.URL = "tcp://" + url
+	}
+	switch {
+	case scheme == "unix" && rest == "":
+		rest = dockerSocket
+		fallthrough
+	case scheme == "unix":
+		path, err := absolute(rest)
+		if err != nil {
+			return Endpoint{}, err
+		}
+		// A context adds nothing to a socket's path.
+		e.URL, e.Socket, e.Context = "unix://"+path, path, ""
+		return e, nil
+	case rest == "", scheme != "tcp" && scheme != "ssh", strings.HasPrefix(rest, "/"):
+		return Endpoint{}, fmt.Errorf("%q: %w: want unix://PATH, tcp://HOST:PORT or ssh://HOST", url, ErrEndpoint)
+	}
+	return e, nil
+}
+
+// absolute makes a socket's path independent of the working directory. Linux's abstract names begin with '@' and stay.
+func absolute(path string) (string, error) {
+	if strings.HasPrefix(path, "@") {
+		return path, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("path of the engine's socket: %w", err)
+	}
+	return abs, nil
+}
+
+func named(url, from string) (Endpoint, bool, error) {
+	e, err := EndpointAt(url, "")
+	if err != nil {
+		return Endpoint{}, false, fmt.Errorf("%s: %w", from, err)
+	}
+	e.From = from
+	return e, true, nil
+}
+
+func atDefault(socket string, podman bool) Endpoint {
+	return Endpoint{URL: "unix://" + socket, Socket: socket, Podman: podman, From: "default socket"}
+}
+
+// usable reports whether path is a socket that this process may connect to.
+func usable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().Type() == fs.ModeSocket && writable(path)
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strings"
+)
+
+// The labels that the proxy adds to what a session creates.
+const (
+	LabelSession    = "mcp-tether.session"    // session id
+	LabelRequest    = "mcp-tether.request"    // id of the create request; only copies of an object have the same
+	LabelGateway    = "mcp-tether.gateway"    // pid:start:boot:pidns
+	LabelAnchor     = "mcp-tether.anchor"     // pid:start:boot:pidns; absent without anchor
+	LabelSupervisor = "mcp-tether.supervisor" // pid:start:boot:pidns
+	LabelMachine    = "mcp-tether.machine"    // MachineID; absent where there is none
+	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
+)
+
+// NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.
+func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }
+
+// MachineID identifies this machine to others that share an engine: 16 hexadecimal digits, or "" if there is no machine
+// id. The id itself must be kept secret (machine-id(5)). The hash has 64 of its 128 bits: enough to tell machines apart,
+// and too few to give the id back, whatever the hash function is.
+func MachineID() string {
+	b, err := os.ReadFile("/etc/machine-id")
+	id := strings.TrimSpace(string(b))
+	if err != nil || id == "" || id == "uninitialized" {
+		return ""
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("mcp-tether machine " + id))
+	return fmt.Sprintf("%016x", h.Sum64())
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// Object is an object that a session created or asked for.
+type Object struct {
+	Kind Kind
+	// ID is the engine's id; for a volume, its name. Empty while it is unknown.
+	ID   string
+	Name string // the name in the request, or ""
+	// Request is the value of LabelRequest.
+	Request string
+	// At is when it was asked for.
+	At time.Time
+}
+
+// Started is a container that the session started without having created it.
+type Started struct {
+	ID string
+	// At is the engine's State.StartedAt if Known. Otherwise it is when the start was asked for, and the outcome is unknown.
+	At    time.Time
+	Known bool
+}
+
+// Ledger is the sum of a session's notes. The zero value is empty. It is not safe for concurrent use.
+type Ledger struct {
+	objects []Object
+	pending []Object
+	started []Started
+}
+
+// Add applies the next note. A damaged journal may lack notes, so each is believed by itself: an object that was created
+// without having been asked for exists.
+func (l *Ledger) Add(n Note) {
+	switch n.Op {
+	case OpCreate:
+		l.settle(n.Request)
+		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At})
+	case OpCreated:
+		l.created(n)
+	case OpRefused:
+		l.settle(n.Request)
+	case OpStart:
+		l.forgetStart(n.ID)
+		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+	case OpStarted:
+		l.startedAt(n)
+	case OpKept:
+		l.forgetStart(n.ID)
+	case OpRemoved:
+		l.objects = slices.DeleteFunc(l.objects, func(o Object) bool { return o.ID == n.ID })
+		l.forgetStart(n.ID)
+	}
+}
+
+// created turns a request into an object. Nested proxies may note the same id twice.
+func (l *Ledger) created(n Note) {
+	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
+	if asked, ok := l.settle(n.Request); ok {
+		o.At = asked.At
+		if o.Name == "" {
+			o.Name = asked.Name
+		}
+		if o.Kind == "" {
+			o.Kind = asked.Kind
+		}
+	}
+	known := slices.ContainsFunc(l.objects, func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID })
+	if o.ID != "" && !known {
+		l.objects = append(l.objects, o)
+	}
+}
+
+// settle removes a request from the pending ones and returns it.
+func (l *Ledger) settle(request string) (Object, bool) {
+	i := slices.IndexFunc(l.pending, func(o Object) bool { return o.Request == request })
+	if i < 0 || request == "" {
+		return Object{}, false
+	}
+	o := l.pending[i]
+	l.pending = slices.Delete(l.pending, i, i+1)
+	return o, true
+}
+
+// startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
+func (l *Ledger) startedAt(n Note) {
+	at, err := time.Parse(time.RFC3339Nano, n.Started)
+	s := Started{ID: n.ID, At: at, Known: err == nil}
+	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
+	switch {
+	case i >= 0 && s.Known:
+		l.started[i] = s
+	case i < 0 && s.Known:
+		l.started = append(l.started, s)
+	case i < 0:
+		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+	}
+}
+
+func (l *Ledger) forgetStart(id string) {
+	l.started = slices.DeleteFunc(l.started, func(s Started) bool { return s.ID == id })
+}
+
+// Objects lists, in order, what was created and not removed by the session's own clients. An object may be gone since.
+func (l *Ledger) Objects() []Object { return slices.Clone(l.objects) }
+
+// Pending lists, in order, the creates whose outcome is unknown. Each has Kind, Request and At, and no ID.
+func (l *Ledger) Pending() []Object { return slices.Clone(l.pending) }
+
+// Started lists, in order, the containers that existed before and that the session started.
+func (l *Ledger) Started() []Started { return slices.Clone(l.started) }
+
+// Empty reports whether nothing has to be removed or stopped.
+func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.started) == 0 }
+
+// Clone returns a copy that later notes do not change.
+func (l *Ledger) Clone() Ledger { return Ledger{l.Objects(), l.Pending(), l.Started()} }

@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"mcp-tether/engine"
+	"mcp-tether/http1"
+)
+
+// maxCreate is the longest body of a create, in bytes. Docker accepts any, but one of 10 MiB is odd already.
+const maxCreate = 64 << 20
+
+var (
+	errEnding = errors.New("the session is ending, it creates and starts no more containers")
+	errNoID   = errors.New("the engine's response has no id")
+)
+
+// create passes on a create with our labels added. It is noted before the engine is asked, and once more before the client
+// learns the id. A create that cannot be labelled is refused.
+func (l *link) create(x *exchange, head []byte, to route) bool {
+	object, refused := l.readCreate(x.request)
+	if refused == nil && object == nil {
+		return false // the client has hung up
+	}
+	var request string
+	if refused == nil {
+		object, request, refused = l.p.label(object, to)
+	}
+	if refused != nil {
+		l.p.Warn(fmt.Errorf("create of a %s refused: %w", to.kind, refused.err))
+		return l.refuse(x.request, refused.status, refused.err)
+	}
+	if request != "" {
+		if !x.enter(&l.p.gate) {
+			return l.refuse(x.request, unavailable, errEnding)
+		}
+		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
+		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
+	}
+	return l.await(x, l.send(x, append(http1.WithLength(head, len(object)), object...)))
+}
+
+// readCreate reads the body of a create. Both results are nil if the client has hung up.
+func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
+	if r.Encoding != "" {
+		return nil, &refusal{unsupportedType, fmt.Errorf("labels cannot be added to a body in encoding %.40q", r.Encoding)}
+	}
+	if r.ContentLength > maxCreate {
+		return nil, &refusal{tooLarge, http1.ErrBodyTooLong}
+	}
+	body := r.Body()
+	if r.Continue && !body.Ended() {
+		// The engine gets the body from us, so the client must be asked for it here.
+		if _, err := io.WriteString(l.client, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+			return nil, nil
+		}
+	}
+	object, err := body.ReadAll(l.fromClient, maxCreate, nil)
+	switch {
+	case errors.Is(err, http1.ErrBodyTooLong):
+		return nil, &refusal{tooLarge, err}
+	case errors.Is(err, http1.ErrMalformedChunk):
+		return nil, &refusal{badRequest, err}
+	case err != nil:
+		return nil, nil
+	case len(object) == 0:
+		return nil, &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", io.ErrUnexpectedEOF)}
+	}
+	return object, nil
+}
+
+// label adds our labels to the body of a create. An empty request means that the object is not to be the session's.
+func (p *Proxy) label(object []byte, to route) (out []byte, request string, refused *refusal) {
+	if p.Attached {
+		attached, err := isAttached(object)
+		if err != nil {
+			return nil, "", &refusal{badRequest, err}
+		}
+		if !attached || to.kind != engine.Container {
+			return object, "", nil
+		}
+	}
+	out, request, err := relabel(object, to.labelsKey(), p.Labels())
+	if err != nil {
+		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
+	}
+	return out, request, nil
+}
+
+// created notes the outcome of a create.
+func (p *Proxy) created(to route, request string, o outcome) {
+	if !o.Success() {
+		p.Note(engine.Note{Op: engine.OpRefused, Kind: to.kind, Request: request})
+		return
+	}
+	// A volume has only a name. A network of podman has both, and its id is the one that counts.
+	var object struct{ ID, Name string }
+	err := o.decode(&object)
+	id := object.ID
+	if to.kind == engine.Volume {
+		id = object.Name
+	}
+	if err == nil && id == "" {
+		err = errNoID
+	}
+	if err != nil {
+		// The object may exist. The request stays pending, and its label will tell.
+		p.Warn(fmt.Errorf("create of a %s: %w", to.kind, err))
+		return
+	}
+	p.objects.add(to.kind, id)
+	p.Note(engine.Note{Op: engine.OpCreated, Kind: to.kind, Request: request, ID: id, Name: to.name, At: time.Now()})
+}
+
+// isAttached reports whether a container is created for a client that attaches to it. Podman's own API has no field for
+// that; there, a client that wants to talk to the container asks for its standard input or a terminal.
+func isAttached(object []byte) (bool, error) {
+	var x struct{ AttachStdin, AttachStdout, AttachStderr, Stdin, Terminal bool }
+	if err := json.Unmarshal(object, &x); err != nil {
+		return false, fmt.Errorf("cannot tell whether it is attached: %w", err)
+	}
+	return x.AttachStdin || x.AttachStdout || x.AttachStderr || x.Stdin || x.Terminal, nil
+}

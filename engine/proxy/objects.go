@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"strings"
+	"sync"
+
+	"mcp-tether/engine"
+)
+
+// objects is what the proxy knows of a session's objects. The zero value is empty.
+type objects struct {
+	created  sync.Map // object: the session created it
+	started  sync.Map // id of a container that existed before, and that the session started
+	attached sync.Map // container that a client has attached to, as in the request
+}
+
+// object identifies an object of an engine.
+type object struct {
+	kind engine.Kind
+	id   string
+}
+
+func (o *objects) add(kind engine.Kind, id string)    { o.created.Store(object{kind, id}, nil) }
+func (o *objects) remove(kind engine.Kind, id string) { o.created.Delete(object{kind, id}) }
+func (o *objects) start(id string)                    { o.started.Store(id, nil) }
+func (o *objects) attach(ref string)                  { o.attached.Store(ref, nil) }
+
+// has reports whether the session created an object, by its full id.
+func (o *objects) has(kind engine.Kind, id string) bool {
+	_, ok := o.created.Load(object{kind, id})
+	return ok
+}
+
+// hasStarted reports whether the session started a container that existed before.
+func (o *objects) hasStarted(id string) bool {
+	_, ok := o.started.Load(id)
+	return ok
+}
+
+// isAttached reports whether a client has attached to a container, by its id, the beginning of its id, or its name.
+func (o *objects) isAttached(to engine.Info) (attached bool) {
+	o.attached.Range(func(key, _ any) bool {
+		ref, ok := key.(string)
+		attached = ok && (ref == to.Name || strings.HasPrefix(to.ID, ref))
+		return !attached
+	})
+	return attached
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"mcp-tether/engine"
+)
+
+// Proxy stands between the clients of one session and their engine. All exported fields must be set before Serve and not
+// be changed afterwards. The functions are called concurrently.
+type Proxy struct {
+	// Dial connects to the engine: for each client connection at its first request, and for the proxy's own inspections.
+	// It must bound itself in time.
+	Dial func() (net.Conn, error)
+	// Labels returns the labels for one create, with a LabelRequest that no other create has.
+	Labels func() map[string]string
+	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate and OpStart it asks the
+	// engine, after all others it sends the response to the client.
+	Note func(engine.Note)
+	// Attached restricts labels and notes to containers that a client attaches to: at their creation or, if they existed
+	// before, ahead of their start.
+	Attached bool
+	// Warn is called with errors that cost the session something, or that are odd.
+	Warn func(error)
+
+	gate    gate
+	objects objects
+	serving sync.WaitGroup
+
+	mu       sync.Mutex // for the fields below
+	links    map[*link]struct{}
+	listener net.Listener
+	closed   bool
+}
+
+// Serve accepts clients until Close, which ends it without an error. It returns when all of its connections have ended.
+func (p *Proxy) Serve(l net.Listener) error {
+	if !p.listen(l) {
+		return l.Close()
+	}
+	defer p.serving.Wait()
+	for pause := time.Duration(0); ; {
+		client, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			p.serve(client)
+		case p.isClosed():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("listen for clients of the engine: %w", err)
+		default:
+			// There are no files or no memory left, mostly. That passes; a session that has lost its engine stays without.
+			p.Warn(fmt.Errorf("a client of the engine cannot be accepted: %w", err))
+			pause = min(2*pause+acceptPause, maxAcceptPause)
+			time.Sleep(pause)
+		}
+	}
+}
+
+// The pauses after a client could not be accepted.
+const (
+	acceptPause    = 5 * time.Millisecond
+	maxAcceptPause = time.Second
+)
+
+// Shut refuses further creates, and starts of containers that are not the session's: the client is told that the session
+// is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other requests still
+// pass, for a server that cleans up by itself.
+func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
+
+// Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+	for l := range p.links {
+		l.close()
+	}
+}
+
+// listen takes the listener over. It reports false if Close was called before.
+func (p *Proxy) listen(l net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listener, p.links = l, map[*link]struct{}{}
+	return !p.closed
+}
+
+func (p *Proxy) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// serve serves a client in a goroutine of its own.
+func (p *Proxy) serve(client net.Conn) {
+	l := newLink(p, client)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = client.Close()
+		return
+	}
+	p.links[l] = struct{}{}
+	p.serving.Go(func() {
+		l.requests()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.links, l)
+	})
+}

@@ -1,0 +1,115 @@
+package proxy
+
+import (
+	"fmt"
+
+	"mcp-tether/http1"
+)
+
+// responses passes on what the engine sends, until the engine or the client hangs up.
+func (l *link) responses() {
+	defer close(l.ended)
+	var x *exchange
+	for more := true; more; {
+		x, more = l.response(x)
+	}
+	if !l.hijacked { // otherwise the client's way may go on
+		l.close()
+	}
+}
+
+// response passes on one head and its body. x is the exchange that it belongs to, nil if that is still to be found. It
+// returns the exchange that the next head belongs to, and reports false if no head can follow.
+func (l *link) response(x *exchange) (*exchange, bool) {
+	head, err := http1.ReadHead(l.fromEngine)
+	if x == nil {
+		x = l.awaited()
+	}
+	r, malformed := http1.ParseResponse(head)
+	if err != nil || malformed != nil || x == nil {
+		if len(head) > 0 || !l.reportHelper(x) {
+			l.passRaw(head)
+		}
+		return x, false
+	}
+	l.responded = true
+	switch {
+	case x.hijacks(r):
+		l.hijack(x, head)
+		return x, false
+	case r.Status < 200:
+		_, err := l.client.Write(head)
+		return x, err == nil
+	}
+	body := r.Body(x.request.Method)
+	head = append(head, l.settle(x, r, body)...)
+	if _, err := l.client.Write(append(head, body.Buffered(l.fromEngine)...)); err != nil {
+		return x, false
+	}
+	if err := body.Copy(l.client, l.fromEngine); err != nil || body.UntilEOF() {
+		return x, false
+	}
+	close(x.done)
+	return nil, true
+}
+
+// awaited returns the exchange that waits for a response, nil if there is none.
+func (l *link) awaited() *exchange {
+	select {
+	case x := <-l.sent:
+		return x
+	default:
+		return nil
+	}
+}
+
+// reportHelper tells a client whose first request got no response what the command that should lead to the engine wrote
+// to its standard error. It reports false if there is no command: then the engine has hung up, and so does the proxy.
+func (l *link) reportHelper(x *exchange) bool {
+	helper, ok := l.engine.(interface{ Stderr() string })
+	if !ok || l.responded || x == nil {
+		return false
+	}
+	err := fmt.Errorf("cannot reach the container engine: %s", helper.Stderr())
+	l.p.Warn(err)
+	l.refuse(x.request, badGateway, err)
+	return true
+}
+
+// passRaw passes on what is not a response to a request, or cannot be understood: the client has to judge it.
+func (l *link) passRaw(head []byte) {
+	if _, err := l.client.Write(head); err == nil {
+		_ = http1.Stream().Copy(l.client, l.fromEngine) // the connection ends either way
+	}
+}
+
+// hijack passes on the head that turns the connection into a stream, and then the engine's way of the stream.
+func (l *link) hijack(x *exchange, head []byte) {
+	x.leave()
+	l.hijacked = true
+	_, err := l.client.Write(head)
+	close(x.hijacked)
+	if err == nil {
+		err = splice(l.client, l.fromEngine)
+	}
+	if err != nil {
+		l.close()
+	}
+}
+
+// maxCreated is the longest response to a create that is understood, in bytes; the engines write a few hundred.
+const maxCreated = 1 << 20
+
+// settle reports the outcome of a request to the exchange, and returns what it has read of the body for that.
+func (l *link) settle(x *exchange, r http1.Response, body *http1.Body) (raw []byte) {
+	if x.settle == nil {
+		return nil
+	}
+	o := outcome{Response: r}
+	if x.wantsBody && r.Success() {
+		o.data, o.err = body.ReadAll(l.fromEngine, maxCreated, &raw)
+	}
+	x.settle(o)
+	x.leave()
+	return raw
+}

@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"mcp-tether/engine"
+	"mcp-tether/http1"
+)
+
+// action is what a request does, as far as the proxy has to know.
+type action int
+
+const (
+	actionOther    action = iota
+	actionCreate          // creates an object, which is to be labelled and noted
+	actionPlayKube        // creates podman's pods from a manifest
+	actionStart           // starts a container, perhaps one that existed before
+	actionRemove          // removes an object, perhaps one of the session's
+	actionAttach          // may turn the connection into a stream
+	actionExec            // the same
+)
+
+// route is what a request does, and to which object.
+type route struct {
+	action  action
+	kind    engine.Kind
+	libpod  bool   // podman's own API
+	ref     string // the object in the request: an id, the beginning of one, or a name
+	name    string // ?name=
+	restart bool   // a start that stops a running container first
+}
+
+// routeOf returns the route of a request.
+//
+// It must recognise every request that the engine's router would. It does no harm to recognise more, since the engine
+// decides. Docker's router matches the decoded path and podman's the path as it was sent, and both redirect to a clean
+// path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
+// containers/podman, both on gorilla/mux.)
+func routeOf(r http1.Request) (route, error) {
+	if r.Method != http1.MethodPost && r.Method != http1.MethodDelete {
+		return route{}, nil
+	}
+	u, err := url.ParseRequestURI(r.Target)
+	if err != nil {
+		return route{}, fmt.Errorf("%w: %w", http1.ErrMalformedHead, err)
+	}
+	segments, libpod := segmentsOf(u.Path)
+	if len(segments) < 2 {
+		return route{}, nil
+	}
+	to := matchPost(segments, libpod)
+	if r.Method == http1.MethodDelete {
+		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), ref: strings.Join(segments[1:], "/")}
+	}
+	to.libpod = libpod
+	if to.action == actionCreate {
+		to.name = u.Query().Get("name")
+	}
+	return to, nil
+}
+
+// segmentsOf splits a path, leaving out its version and libpod.
+func segmentsOf(decoded string) (segments []string, libpod bool) {
+	segments = strings.Split(strings.Trim(path.Clean("/"+decoded), "/"), "/")
+	if isVersion(segments[0]) {
+		segments = segments[1:]
+	}
+	if len(segments) > 0 && segments[0] == "libpod" {
+		return segments[1:], true
+	}
+	return segments, false
+}
+
+// isVersion reports whether the first segment of a path is a version of the API: v1.41, or for podman also v4.3.1-dev.
+func isVersion(s string) bool {
+	return len(s) > 1 && s[0] == 'v' && strings.Trim(s[1:2], "0123456789.") == ""
+}
+
+// matchPost returns the route of a POST, whose path has at least two segments.
+func matchPost(segments []string, libpod bool) route {
+	first, last := segments[0], segments[len(segments)-1]
+	middle := strings.Join(segments[1:len(segments)-1], "/")
+	switch {
+	case last == "create" && middle == "" && kindOf(first, libpod) != "":
+		return route{action: actionCreate, kind: kindOf(first, libpod)}
+	case libpod && middle == "" && (first == "play" && last == "kube" || first == "kube" && last == "play"):
+		return route{action: actionPlayKube, kind: engine.Pod}
+	case first == "containers" && middle != "" && (last == "start" || last == "restart"):
+		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart"}
+	case first == "containers" && middle != "" && last == "attach":
+		return route{action: actionAttach, kind: engine.Container, ref: middle}
+	case first == "exec" && middle != "" && last == "start":
+		return route{action: actionExec}
+	}
+	return route{}
+}
+
+// kindOf returns the kind of object that a segment of a path stands for; "" for all that the proxy passes on.
+func kindOf(segment string, libpod bool) engine.Kind {
+	switch segment {
+	case "containers":
+		return engine.Container
+	case "networks":
+		return engine.Network
+	case "volumes":
+		return engine.Volume
+	case "pods":
+		if libpod {
+			return engine.Pod
+		}
+	}
+	return ""
+}
+
+// labelsKey returns the name of the labels in the body of a create.
+func (to route) labelsKey() string {
+	if to.libpod {
+		return "labels"
+	}
+	return "Labels"
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// inspection is what the engine says of a container.
+func inspection(id, name string, running bool, started string) string {
+	return reply(200, fmt.Sprintf(`{"Id":%q,"Name":"/%s","State":{"Running":%t,"StartedAt":%q}}`, id, name, running, started))
+}
+
+func TestStartOfAContainerThatWasThere(t *testing.T) {
+	const started = "2026-01-02T03:04:05.678900001Z"
+	s := newScene(t, table(map[string]string{
+		"GET /containers/old/json":         inspection("c1", "old", false, "0001-01-01T00:00:00Z"),
+		"GET /containers/c1/json":          inspection("c1", "old", true, started),
+		"POST /v1.41/containers/old/start": reply(204, ""),
+		"GET /containers/busy/json":        inspection("c2", "busy", true, started),
+		"POST /containers/busy/restart":    reply(204, ""),
+		"GET /containers/bad/json":         inspection("c3", "bad", false, started),
+		"POST /containers/bad/start":       reply(500, "no"),
+		"GET /containers/quick/json":       inspection("c4", "quick", false, started),
+		"POST /containers/quick/start":     reply(204, ""),
+		"GET /containers/odd/json":         reply(500, "no"),
+	}))
+	c := s.client()
+	for _, x := range []struct{ target, answer, notes string }{
+		{"/v1.41/containers/old/start", reply(204, ""), "start container c1 old; started container c1 old " + started},
+		{"/containers/busy/restart", reply(204, ""), ""},
+		{"/containers/none/start", reply(404, `{"message":"no such thing"}`), ""},
+		{"/containers/bad/start", reply(500, "no"), "start container c3 bad; kept container c3"},
+		{"/containers/quick/start", reply(204, ""), "start container c4 quick; kept container c4"},
+		{"/containers/odd/start", "HTTP/1.1 502 Bad Gateway\r\n", ""},
+	} {
+		s.mu.Lock()
+		s.notes = nil
+		s.mu.Unlock()
+		c.say("POST " + x.target + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		c.hear(x.answer)
+		s.expectNotes(x.notes)
+	}
+	s.Proxy.Shut(t.Context())
+	c = s.client()
+	c.say("POST /containers/bad/start HTTP/1.1\r\n\r\n")
+	c.hear("HTTP/1.1 503 ")
+}
+
+// When a container was started proves whose it is. So a restart of what the session started is noted anew, even if it fails.
+func TestRestartOfWhatTheSessionStarted(t *testing.T) {
+	const then, now = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
+	inspections := []string{
+		inspection("c1", "", false, then), inspection("c1", "", true, then), // start
+		inspection("c1", "", true, then),                                  // start of a running one
+		inspection("c1", "", true, then), inspection("c1", "", true, now), // restart
+		inspection("c1", "", true, now), inspection("c1", "", true, now), // restart that fails
+		inspection("c1", "", true, now), inspection("c1", "", false, now), // restart that fails after the stop
+	}
+	answers := []string{reply(204, ""), reply(304, ""), reply(204, ""), reply(500, ""), reply(500, "")}
+	var mu sync.Mutex
+	next := func(from *[]string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		first := (*from)[0]
+		*from = (*from)[1:]
+		return first
+	}
+	s := newScene(t, func(c *peer) {
+		for {
+			line, _, ok := c.hearRequest()
+			switch {
+			case !ok:
+				return
+			case line == "GET /containers/c1/json":
+				c.say(next(&inspections))
+			default:
+				c.say(next(&answers))
+			}
+		}
+	})
+	c := s.client()
+	for _, verb := range []string{"start 204", "start 304", "restart 204", "restart 500", "restart 500"} {
+		verb, status, _ := strings.Cut(verb, " ")
+		c.say("POST /containers/c1/" + verb + " HTTP/1.1\r\n\r\n")
+		c.hear("HTTP/1.1 " + status + " X\r\nContent-Length: 0\r\n\r\n")
+	}
+	const start, started = "start container c1; ", "started container c1 "
+	s.expectNotes(start + started + then + "; " + start + started + now + "; " + start + started + now + "; " + start + "kept container c1")
+}
+
+func TestOnlyWhatIsAttached(t *testing.T) {
+	s := newScene(t, table(map[string]string{
+		"POST /containers/create":           reply(201, `{"Id":"c1"}`),
+		"POST /networks/create":             reply(201, `{"Id":"n1"}`),
+		"POST /libpod/play/kube":            reply(200, `{"Pods":[{"ID":"p1"}]}`),
+		"GET /containers/left/json":         inspection("abc1", "left", false, "0001-01-01T00:00:00Z"),
+		"POST /containers/left/start":       reply(204, ""),
+		"GET /containers/old/json":          inspection("abc2", "old", false, "0001-01-01T00:00:00Z"),
+		"GET /containers/abc2/json":         inspection("abc2", "old", true, "2026-01-01T00:00:00Z"),
+		"POST /containers/abc2/attach":      reply(200, ""),
+		"POST /containers/old/start":        reply(204, ""),
+		"POST /v1.41/containers/create?x=y": reply(201, `{"Id":"c2"}`),
+	}), func(p *Proxy) { p.Attached = true })
+	c := s.client()
+	for _, x := range []struct{ target, object, answer string }{
+		{"/containers/create", `{"Labels":{}}`, reply(201, `{"Id":"c1"}`)},
+		{"/networks/create", `{}`, reply(201, `{"Id":"n1"}`)},
+		{"/libpod/play/kube", `{}`, reply(200, `{"Pods":[{"ID":"p1"}]}`)},
+		{"/containers/left/start", ``, reply(204, "")},
+		{"/containers/abc2/attach", ``, reply(200, "")},
+		{"/containers/old/start", ``, reply(204, "")},
+		{"/v1.41/containers/create?x=y", `{"AttachStdout":true}`, reply(201, `{"Id":"c2"}`)},
+	} {
+		c.say(post(x.target, x.object))
+		c.hear(x.answer)
+	}
+	s.expectNotes("start container abc2 old; started container abc2 old 2026-01-01T00:00:00Z; create container r1; created container r1 c2")
+}

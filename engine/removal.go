@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Result is what became of a target.
+type Result struct {
+	Target
+	Done bool  // it is gone; or stopped, or not the session's any more
+	Err  error // why it is not done
+
+	now     Info // its state before the stop signal
+	stopped bool // it ended within its grace
+}
+
+// The pace of requests to an engine.
+const (
+	maxParallel = 16 // objects that are worked on at the same time
+	firstPause  = 10 * time.Millisecond
+	maxPause    = 160 * time.Millisecond
+	// networkTries is how often the removal of a network is tried. Other containers may use it as long as they like.
+	networkTries = 4
+)
+
+// errStillThere says that an object was removed, but is still known.
+var errStillThere = errors.New("removed, but still there")
+
+// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. It inspects each
+// container once more. A running one gets its stop signal and up to grace to end, unless grace is 0. Then it is removed
+// by force, with its anonymous volumes, until the engine does not know it any more. A container that existed before the
+// session is killed and stays. There is one result for each target, in their order. EndTargets returns when all targets
+// are done, when the context is, or when no engine is there.
+func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Duration) []Result {
+	e := ender{cl: cl, grace: grace, slots: make(chan struct{}, maxParallel)}
+	results := make([]Result, len(targets))
+	for i, t := range targets {
+		results[i].Target = t
+	}
+	for _, kind := range []Kind{Container, Pod, Network} {
+		var all sync.WaitGroup
+		for i := range results {
+			if r := &results[i]; r.Kind == kind {
+				all.Go(func() { e.endTarget(ctx, r) })
+			}
+		}
+		all.Wait()
+	}
+	return results
+}
+
+// ender is one run of EndTargets.
+type ender struct {
+	cl    Client
+	grace time.Duration
+	slots chan struct{}
+}
+
+// endTarget ends one target. It waits without a slot, so that all graces run in parallel.
+func (e *ender) endTarget(ctx context.Context, r *Result) {
+	if r.Kind == Container {
+		e.inSlot(func() { e.askToStop(ctx, r) })
+	}
+	if r.Done || r.Err != nil {
+		return
+	}
+	if r.now.Running && e.grace > 0 {
+		grace, cancel := context.WithTimeout(ctx, e.grace)
+		r.stopped = e.cl.AwaitStop(grace, r.ID) == nil
+		cancel()
+	}
+	e.inSlot(func() { e.forceEnd(ctx, r) })
+}
+
+func (e *ender) inSlot(do func()) {
+	e.slots <- struct{}{}
+	defer func() { <-e.slots }()
+	do()
+}
+
+// askToStop inspects a container, and sends its stop signal to a running one.
+func (e *ender) askToStop(ctx context.Context, r *Result) {
+	r.persist(ctx, func() (err error) {
+		r.now, err = e.cl.Inspect(ctx, r.ID)
+		return err
+	})
+	if r.Done || r.Err != nil {
+		return
+	}
+	if r.now.ID != r.ID || r.Stop && !r.startedBySession(r.now) {
+		r.Done = true // another one with that name, or not ours to stop
+		return
+	}
+	if !r.now.Running || e.grace <= 0 {
+		return
+	}
+	// An error here comes back from force, and is reported then.
+	if r.now.Paused {
+		_ = e.cl.Unpause(ctx, r.ID)
+	}
+	_ = e.cl.Signal(ctx, r.ID, cmp.Or(r.now.StopSignal, "SIGTERM"))
+}
+
+// forceEnd uses force until it succeeds.
+func (e *ender) forceEnd(ctx context.Context, r *Result) {
+	r.persist(ctx, func() error {
+		err := e.force(ctx, r)
+		if r.now.Paused && err != nil && !errors.Is(err, ErrNotFound) {
+			_ = e.cl.Unpause(ctx, r.ID) // some engines cannot kill a paused container
+		}
+		return err
+	})
+	r.Done = r.Err == nil
+}
+
+// force kills a container that is to be stopped, and removes any other object until the engine does not know it.
+func (e *ender) force(ctx context.Context, r *Result) error {
+	if r.Stop {
+		return e.cl.Stop(ctx, r.ID)
+	}
+	if (r.Running || r.now.Running) && !r.stopped {
+		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
+	}
+	for range 2 {
+		if err := e.cl.Remove(ctx, r.Kind, r.ID); err != nil {
+			return err
+		}
+	}
+	return errStillThere
+}
+
+// persist repeats a request until it succeeds, and sets Err if the context is done before. An object that the engine does
+// not know is Done.
+func (r *Result) persist(ctx context.Context, request func() error) {
+	var last error
+	for pause, tries := firstPause, 1; ; pause, tries = min(2*pause, maxPause), tries+1 {
+		err := request()
+		if errors.Is(err, ErrNotFound) {
+			r.Done = true
+			return
+		}
+		if err == nil {
+			return
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // an earlier error of the engine says more than that the time is up
+		}
+		if isAbsent(err) || r.Kind == Network && tries == networkTries || !sleep(ctx, pause) {
+			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
+			return
+		}
+	}
+}
+
+// isAbsent reports whether no process listens where the engine did.
+func isAbsent(err error) bool {
+	return errors.Is(err, ErrUnreachable) && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT))
+}
+
+// sleep waits for d, and reports false if the context is done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,464 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fake is an engine that has containers and networks by id, and does as it is told otherwise.
+type fake struct {
+	Client
+	mu    sync.Mutex
+	have  map[string]*fakeObject
+	asked []string // METHOD path, but for lists and looks
+	// odd answers in place of the engine, if it returns true.
+	odd   func(w http.ResponseWriter, r *http.Request) bool
+	count func(path string) // of each DELETE
+}
+
+type fakeObject struct {
+	network, running, paused bool
+	labels                   map[string]string
+	created, started         time.Time
+	ignores                  bool // its stop signal
+	stopSignal               string
+}
+
+func newFake(t *testing.T, have map[string]*fakeObject) *fake {
+	t.Helper()
+	f := &fake{have: have}
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	f.Dial = func() (net.Conn, error) { return net.Dial("tcp", s.Listener.Addr().String()) }
+	return f
+}
+
+// secondDelete is closed when each of some containers was asked to go for the second time: the first answer has arrived.
+func (f *fake) secondDelete(ids ...string) <-chan struct{} {
+	done, count := make(chan struct{}), map[string]int{}
+	f.count = func(path string) {
+		count[strings.TrimPrefix(path, "/containers/")]++
+		if !slices.ContainsFunc(ids, func(id string) bool { return count[id] < 2 }) {
+			f.count = nil
+			close(done)
+		}
+	}
+	return done
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	odd := f.odd
+	if r.Method == http.MethodDelete && f.count != nil {
+		f.count(r.URL.Path)
+	}
+	f.mu.Unlock()
+	if odd != nil && odd(w, r) {
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/wait") {
+		<-r.Context().Done() // those that end by their signal are never waited for
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/containers/json", r.URL.Path == "/networks":
+		f.list(w, parts[0] == "networks")
+		return
+	case parts[0] == "images":
+		_, _ = fmt.Fprint(w, `{"Config":{"Labels":{}}}`)
+		return
+	case len(parts) < 2 || f.have[parts[1]] == nil:
+		http.Error(w, `{"message":"nothing of the kind"}`, http.StatusNotFound)
+		return
+	case r.Method == http.MethodGet:
+		f.inspect(w, parts[1])
+		return
+	}
+	f.asked = append(f.asked, r.Method+" "+r.URL.String())
+	f.do(parts[1], r)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (f *fake) do(id string, r *http.Request) {
+	x := f.have[id]
+	switch {
+	case r.Method == http.MethodDelete:
+		delete(f.have, id)
+	case strings.HasSuffix(r.URL.Path, "/unpause"):
+		x.paused = false
+	case strings.HasSuffix(r.URL.Path, "/stop"), strings.HasSuffix(r.URL.Path, "/kill") && !x.ignores:
+		x.running = false
+	}
+}
+
+func (f *fake) list(w http.ResponseWriter, networks bool) {
+	all := []map[string]any{}
+	for id, x := range f.have {
+		if x.network != networks {
+			continue
+		}
+		o := map[string]any{"Id": id, "Labels": x.labels, "Created": x.created}
+		if !networks {
+			o["Created"], o["ImageID"], o["State"] = x.created.Unix(), "sha256:1", "exited"
+		}
+		if x.running {
+			o["State"] = "running"
+		}
+		all = append(all, o)
+	}
+	_ = json.NewEncoder(w).Encode(all)
+}
+
+func (f *fake) inspect(w http.ResponseWriter, id string) {
+	x := f.have[id]
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"Id": id, "Created": x.created, "State": map[string]any{"Running": x.running, "Paused": x.paused, "StartedAt": x.started},
+		"Config": map[string]any{"Labels": x.labels, "StopSignal": x.stopSignal},
+	})
+}
+
+// deeds are what the engine was asked to do, sorted.
+func (f *fake) deeds() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(slices.Values(f.asked))
+}
+
+func (f *fake) be(odd func(w http.ResponseWriter, r *http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.odd = odd
+}
+
+// recorded is the claim of a session's own process on containers by their ids.
+func recorded(ids ...string) Claim {
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	for _, id := range ids {
+		c.Ledger.Add(createdNote(Container, "", id))
+	}
+	return c
+}
+
+// soon bounds what must not need it.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// brief bounds what does need it.
+func brief(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestEndAsksThenForces(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{
+		"a": {running: true}, "b": {running: true, ignores: true, stopSignal: "SIGQUIT"}, "c": {}, "d": {running: true, paused: true}, "z": {running: true},
+	})
+	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/wait") && !strings.HasPrefix(r.URL.Path, "/containers/b/") // the others have ended
+	})
+	ended, err := recorded("a", "b", "c", "d", "never there").End(soon(t), f.Client, time.Second)
+	if err != nil || len(ended) != 4 || slices.ContainsFunc(ended, func(r Result) bool { return !r.Done || r.Err != nil }) {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	want := []string{
+		"DELETE /containers/a?force=1&v=1", "DELETE /containers/b?force=1&v=1", "DELETE /containers/c?force=1&v=1", "DELETE /containers/d?force=1&v=1",
+		"POST /containers/a/kill?signal=SIGTERM", "POST /containers/b/kill?signal=SIGKILL", "POST /containers/b/kill?signal=SIGQUIT", "POST /containers/d/kill?signal=SIGTERM", "POST /containers/d/unpause",
+	}
+	if got := f.deeds(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(f.have) != 1 || !f.have["z"].running {
+		t.Errorf("left are %v", f.have)
+	}
+}
+
+// Without a grace there is nothing but force.
+func TestEndWithoutGrace(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+	if _, err := recorded("a").End(soon(t), f.Client, 0); err != nil {
+		t.Error(err)
+	}
+	if got := f.deeds(); !slices.Equal(got, []string{"DELETE /containers/a?force=1&v=1", "POST /containers/a/kill?signal=SIGKILL"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What was there before the session is stopped, and stays; what somebody else has started again since is let be.
+func TestEndStopsWhatWasStarted(t *testing.T) {
+	at := asked()
+	f := newFake(t, map[string]*fakeObject{
+		"f": {running: true, ignores: true, started: at}, "g": {running: true, started: at.Add(time.Second)}, "h": {},
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	for _, id := range []string{"f", "g", "h"} {
+		c.Ledger.Add(Note{Op: OpStarted, ID: id, Started: at.Format(time.RFC3339Nano)})
+	}
+	ended, err := c.End(soon(t), f.Client, 0)
+	if err != nil || len(ended) != 1 || ended[0].ID != "f" || !ended[0].Done || !ended[0].Stop {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/f/stop?t=0"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Between the look and the deed somebody else may have started it again: then it is not touched.
+func TestEndLooksOnceMore(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: asked().Add(time.Second)}})
+	c := Claim{Session: "s", TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: asked().Format(time.RFC3339Nano)})
+	mine, _ := c.Targets([]Info{{Kind: Container, ID: "f", Running: true}}, images)
+	results := EndTargets(soon(t), f.Client, mine, time.Millisecond)
+	if len(results) != 1 || !results[0].Done || len(f.deeds()) != 0 {
+		t.Errorf("%+v, did %q", results, f.deeds())
+	}
+}
+
+// An engine that says no a few times is asked again; --rm removes at the same time as we do.
+func TestEndAsksAgain(t *testing.T) {
+	for _, code := range []int{http.StatusConflict, http.StatusInternalServerError} {
+		f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+		refusals := 2
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodDelete || refusals == 0 {
+				return false
+			}
+			refusals--
+			http.Error(w, `{"message":"removal of container a is already in progress"}`, code)
+			return true
+		})
+		ended, err := recorded("a").End(soon(t), f.Client, 0)
+		if err != nil || len(ended) != 1 || !ended[0].Done {
+			t.Errorf("%d: %+v, %v", code, ended, err)
+		}
+	}
+}
+
+// An engine that goes on failing is named with what it says, in one line, and when the time is up that is all.
+func TestEndNamesWhatIsLeft(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
+		}
+		return r.Method == http.MethodDelete
+	})
+	ctx, cancel := context.WithCancel(soon(t))
+	asked := f.secondDelete("a", "b")
+	go func() {
+		<-asked
+		cancel()
+	}()
+	ended, err := recorded("a", "b").End(ctx, f.Client, 0)
+	if len(ended) != 2 || ended[0].Done || ended[0].Err == nil || err == nil {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	for _, want := range []string{"container a: ", "container b: ", "device or resource busy", "session s"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestEndOfABrokenEngine(t *testing.T) {
+	for name, odd := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"hangs": func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		},
+		"rubbish": func(w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = fmt.Fprint(w, "<html>")
+			return true
+		},
+		"fails": func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		},
+		"hangs up": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+		"hangs once it has listed": func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/containers/json" {
+				<-r.Context().Done()
+			}
+			return r.URL.Path != "/containers/json"
+		},
+	} {
+		f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+		f.be(odd)
+		if _, err := recorded("a").End(brief(t), f.Client, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The time is not waited for where nobody listens, nor is an engine asked about nothing.
+func TestEndWithoutAnEngine(t *testing.T) {
+	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ENOENT} {
+		cl := Client{Dial: func() (net.Conn, error) { return nil, cause }}
+		ended, err := recorded("a").End(soon(t), cl, time.Hour)
+		if len(ended) != 0 || !errors.Is(err, cause) || !errors.Is(err, ErrUnreachable) {
+			t.Errorf("%v, %v", ended, err)
+		}
+	}
+	cl := Client{Dial: func() (net.Conn, error) {
+		t.Error("dialled for nothing")
+		return nil, syscall.ENOENT
+	}}
+	if _, err := (Claim{Session: "s", Complete: true}).End(soon(t), cl, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// An engine that cannot say what an image is like leaves the verdict open: that is no "nothing left".
+func TestEndWithoutTheImage(t *testing.T) {
+	created := time.Now()
+	l := labels("s", "r1")
+	l[LabelCreated] = created.Format(time.RFC3339Nano)
+	f := newFake(t, map[string]*fakeObject{"a": {labels: l, created: created}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/images/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		return false
+	})
+	c := Claim{Session: "s", TrustIDs: true}
+	if _, err := c.End(brief(t), f.Client, 0); err == nil || len(f.deeds()) != 0 {
+		t.Errorf("%v, did %q", err, f.deeds())
+	}
+	f.be(nil)
+	if ended, err := c.End(soon(t), f.Client, 0); err != nil || len(ended) != 1 || !ended[0].Done {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+// A create whose answer nobody saw is waited for, and ended when it shows.
+func TestEndWaitsForPendingCreates(t *testing.T) {
+	now := time.Now()
+	f := newFake(t, map[string]*fakeObject{})
+	looks := 0
+	f.be(func(http.ResponseWriter, *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if looks++; looks == 3 {
+			f.have["a"] = &fakeObject{labels: labels("s", "r1"), created: now}
+		}
+		return false
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpCreate, Kind: Container, Request: "r1", At: now})
+	ended, err := c.End(soon(t), f.Client, 0)
+	if err != nil || len(ended) != 1 || ended[0].ID != "a" || !ended[0].Done {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+func TestEndOfCreatesThatNeverShow(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{})
+	note := Note{Op: OpCreate, Kind: Container, Request: "r1", At: time.Now()}
+	c := Claim{Session: "s", Complete: true, TrustIDs: true, Ledger: ledger(note)}
+	if _, err := c.End(brief(t), f.Client, 0); err == nil || !strings.Contains(err.Error(), "create of a container") {
+		t.Errorf("just asked for: %v", err)
+	}
+	note.At = note.At.Add(-openTime)
+	c.Ledger = ledger(note)
+	if _, err := c.End(soon(t), f.Client, 0); err != nil {
+		t.Errorf("asked for long ago: %v", err)
+	}
+	note.At, note.Kind = time.Now(), Volume
+	c.Ledger = ledger(note)
+	if _, err := c.End(soon(t), f.Client, 0); err != nil {
+		t.Errorf("a volume: %v", err)
+	}
+	c.Ledger = ledger(Note{Op: OpStart, ID: "f", At: time.Now()})
+	if _, err := c.End(brief(t), f.Client, 0); err == nil || !strings.Contains(err.Error(), "start of f") {
+		t.Errorf("a start: %v", err)
+	}
+}
+
+// A network goes after the containers in it. One that others use is not waited for.
+func TestEndOfNetworks(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true, labels: labels("s", "r2")}, "m": {network: true}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && r.URL.Path == "/networks/m" {
+			http.Error(w, `{"message":"network m has active endpoints"}`, http.StatusForbidden)
+			return true
+		}
+		return false
+	})
+	c := recorded("a")
+	c.Ledger.Add(createdNote(Network, "r2", "n"))
+	c.Ledger.Add(createdNote(Network, "r3", "m"))
+	ended, err := c.End(soon(t), f.Client, 0)
+	if len(ended) != 3 || err == nil || !strings.Contains(err.Error(), "active endpoints") || strings.Contains(err.Error(), "network n") {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if want := []string{"POST /containers/a/kill?signal=SIGKILL", "DELETE /containers/a?force=1&v=1", "DELETE /networks/n"}; !slices.Equal(f.asked, want) {
+		t.Errorf("%q, want %q", f.asked, want)
+	}
+}
+
+// A container that the engine hangs over, as it may over one, holds up no other: here it does until the others are gone.
+func TestEndPastOneThatHangs(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
+	others := f.secondDelete("a", "c")
+	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/containers/b/") {
+			<-others
+		}
+		return strings.HasSuffix(r.URL.Path, "/wait")
+	})
+	if ended, err := recorded("a", "b", "c").End(soon(t), f.Client, time.Hour); err != nil || len(ended) != 3 {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+// Many are ended side by side, and no more than a few at once.
+func TestEndOfMany(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{})
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("c%d", i))
+		f.have[names[i]] = &fakeObject{running: true}
+	}
+	var mu sync.Mutex
+	now, most := 0, 0
+	f.be(func(http.ResponseWriter, *http.Request) bool {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			now--
+			mu.Unlock()
+		}()
+		return false
+	})
+	ended, err := recorded(names...).End(soon(t), f.Client, 0)
+	if err != nil || len(ended) != 100 || len(f.have) != 0 || most > maxParallel {
+		t.Errorf("%d ended, %d left, %d at once: %v", len(ended), len(f.have), most, err)
+	}
+}

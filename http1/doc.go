@@ -1,0 +1,6 @@
+// Package http1 reads HTTP/1.1 as far as a relay and a small client need it: heads, and where a body ends.
+//
+// The engines are written in Go, so net/http is the reference. Where net/http is lenient and no client needs it (folded
+// lines, a transfer encoding under HTTP/1.0), this package is strict: a request that two readers may understand
+// differently is a way past the labels. Nothing here opens a connection.
+package http1

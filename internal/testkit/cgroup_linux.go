@@ -1,0 +1,47 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OwnCgroup is the directory of the cgroup v2 that the test is in.
+func OwnCgroup() (string, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	_, path, found := strings.Cut("\n"+string(own), "\n0::")
+	path, _, _ = strings.Cut(path, "\n")
+	for line := range strings.Lines(string(mounts)) {
+		// mount id, parent, device, root, mount point: the fourth is not "/" in a bind mount.
+		fields := strings.Fields(line)
+		if !found || !strings.Contains(line, " - cgroup2 ") || len(fields) < 5 {
+			continue
+		}
+		return filepath.Join(fields[4], path), nil
+	}
+	return "", errors.New("no cgroup v2 is mounted")
+}
+
+// WritableCgroup is the own cgroup of a test that may make others below it. That one is mounted is not enough: a plain
+// user may not write to it, and in a container it is read-only as a rule.
+func WritableCgroup() (string, error) {
+	dir, err := OwnCgroup()
+	if err != nil {
+		return "", err
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return "", fmt.Errorf("write to %s: %w", dir, err)
+	}
+	return dir, nil
+}

@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait. It is no measure of speed: a test that gets here has failed.
+const Patience = 30 * time.Second
+
+// NoSkip is the environment variable that forbids skips, if it is not empty.
+const NoSkip = "MCP_TETHER_NO_SKIP"
+
+// What a skipped test says; scripts/test tells by these words why it was skipped.
+const (
+	needs = "this needs "
+	// LeftOut is what a test says that is left out of a short run.
+	LeftOut = "left out of a short run"
+)
+
+// skipped tells whether any test of this process was.
+var skipped atomic.Bool
+
+// Need skips a test that lacks something, unless skips are forbidden.
+func Need(t testing.TB, ok bool, what string) {
+	t.Helper()
+	if ok {
+		return
+	}
+	if os.Getenv(NoSkip) != "" {
+		t.Fatalf("%s%s, and skips are forbidden", needs, what)
+	}
+	skipped.Store(true)
+	t.Skipf("%s%s", needs, what)
+}
+
+// Long leaves a test out of a short run. What it looks at must be looked at by a shorter one as well, if only once.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		skipped.Store(true)
+		t.Skip(LeftOut)
+	}
+}

@@ -1,0 +1,110 @@
+package relay
+
+import "golang.org/x/sys/unix"
+
+// pump copies one direction of the relay, as far as its reader keeps up: what was read and not yet written is at most one
+// buffer, so back-pressure reaches the writer.
+type pump struct {
+	from, to Stream
+	// tap sees what was read, and returns what to pass on.
+	tap func([]byte) []byte
+	// held says not to read now.
+	held bool
+	// ended says that from has given all, broken that to takes no more.
+	ended, broken bool
+	buf, rest     []byte // rest is what is to be written, often a part of buf
+	// short has the first bytes of rest once more, for streams that are large.
+	short shortcut
+	large bool
+}
+
+// bufferSize is what one read takes at most: what a pipe holds by default (pipe(7)).
+const bufferSize = 64 << 10
+
+// interest is what to wait for; a negative descriptor is nothing (poll(2)).
+func (p *pump) interest() unix.PollFd {
+	switch {
+	case p.broken:
+	case len(p.rest) > 0:
+		return unix.PollFd{Fd: int32(p.to.fd), Events: unix.POLLOUT}
+	case !p.ended && !p.held:
+		return unix.PollFd{Fd: int32(p.from.fd), Events: unix.POLLIN}
+	}
+	return unix.PollFd{Fd: -1}
+}
+
+// move copies once after poll has said that something is ready, and reports whether anything was read.
+func (p *pump) move(ready int16) (read bool) {
+	if ready == 0 || p.broken {
+		return false
+	}
+	if len(p.rest) == 0 && !p.ended && !p.held {
+		read = p.fill()
+		// What may block waits for poll to say that there is room.
+		if p.to.most > 0 && len(p.rest) > 0 {
+			return read
+		}
+	}
+	p.drain()
+	return read
+}
+
+// fill reads what is there, and has tap see it. What tap has put in on its own comes first.
+func (p *pump) fill() bool {
+	if p.buf == nil {
+		p.buf = make([]byte, bufferSize)
+	}
+	b := p.buf
+	if p.large && p.from.pipe && p.to.pipe {
+		b = b[:p.short.tee(p.from.fd, len(b))]
+	}
+	n, end := p.from.read(b)
+	p.ended, p.large = end, n >= bufferSize/2
+	if n == 0 {
+		p.short.close()
+		return false
+	}
+	out := p.tap(b[:n])
+	if n != p.short.held || len(out) != n || &out[0] != &b[0] || len(p.rest) > 0 {
+		p.short.close()
+	}
+	if len(p.rest) == 0 {
+		p.rest = out
+	} else {
+		p.put(out)
+	}
+	return true
+}
+
+// drain writes what can be written now.
+func (p *pump) drain() {
+	if len(p.rest) == 0 || p.broken {
+		return
+	}
+	n := p.short.splice(p.to.fd)
+	if p.short.held == 0 && n < len(p.rest) {
+		var m int
+		m, p.broken = p.to.write(p.rest[n:])
+		n += m
+	}
+	p.rest = p.rest[n:]
+	if p.broken {
+		p.rest = nil
+	}
+}
+
+// done reports whether nothing will be written any more.
+func (p *pump) done() bool { return p.broken || p.ended && len(p.rest) == 0 }
+
+// put adds text of our own, or text that was kept back, after what is still to be written.
+func (p *pump) put(text []byte) {
+	if !p.broken && len(text) > 0 {
+		p.rest = append(p.rest[:len(p.rest):len(p.rest)], text...)
+	}
+}
+
+// free gives back what the pump has for its work, and drops what is still to be written.
+func (p *pump) free() {
+	p.short.close()
+	p.buf, p.rest = nil, nil
+}

@@ -1,0 +1,91 @@
+package relay
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/mcp"
+)
+
+// Refuse answers with an error whatever waits for a server that cannot be had: requests that were passed on already, and
+// what the client has written since, to the end of the last message that has begun.
+func (r *Relay) Refuse(why string) []Event {
+	r.refusal, r.refusing = why, true
+	for _, id := range r.talk.Pending() {
+		// Passed on already, to a server that took the place of one that needs no handshake.
+		r.down.put(mcp.ErrorReply(id, why))
+		r.talk.FromServer(mcp.Message{ID: id, Kind: mcp.Response, IsError: true}, time.Now())
+	}
+	r.refuse()
+	return r.events()
+}
+
+func (r *Relay) refuse() {
+	buf := make([]byte, bufferSize)
+	for !r.up.ended && r.Waiting() {
+		n, end := r.up.from.read(buf)
+		r.up.ended = end
+		err := r.refused.Feed(buf[:n], func(m mcp.Message) {
+			if m.Kind != mcp.Request {
+				r.find(Dropped, m.Method)
+				return
+			}
+			r.down.put(mcp.ErrorReply(m.ID, r.refusal))
+		})
+		if err != nil {
+			r.judgeLength(err)
+			return
+		}
+	}
+	r.refusing = r.refused.Partial()
+	r.down.drain()
+}
+
+// Debt is what a client is still owed when its session ends.
+type Debt struct {
+	// Answer is the error for each request without an answer; "" where nothing is owed.
+	Answer string
+	// Unread says that a message was too long to be read to its end, so that nobody knows which request it concerns.
+	Unread bool
+}
+
+// Flush passes on what the server has still written, and then pays the debt. It waits for a slow client until the limit,
+// and reports whether the client has taken everything. A client that is gone gets nothing.
+func (r *Relay) Flush(owed Debt, limit time.Time) bool {
+	for !r.down.broken {
+		if r.drained() {
+			r.down.put(r.line)
+			r.line = nil
+			r.pay(owed)
+			owed = Debt{}
+			if len(r.down.rest) == 0 {
+				break
+			}
+		}
+		fd := []unix.PollFd{r.down.interest(), {Fd: int32(r.down.to.fd)}}
+		n, err := unix.Poll(fd, int(max(time.Until(limit), 0).Milliseconds()))
+		if n == 0 && err == nil || fd[1].Revents&unix.POLLERR != 0 {
+			return false
+		}
+		r.down.move(fd[0].Revents)
+	}
+	return true
+}
+
+// pay answers every open request with an error: a request is never sent twice.
+func (r *Relay) pay(owed Debt) {
+	if owed.Answer == "" {
+		return
+	}
+	ids := r.talk.Pending()
+	if owed.Unread {
+		ids = append(ids, mcp.IDNull)
+	}
+	if r.fromServer.Partial() && len(ids) > 0 {
+		r.down.put([]byte("\n"))
+	}
+	for _, id := range ids {
+		r.down.put(mcp.ErrorReply(id, owed.Answer))
+	}
+}

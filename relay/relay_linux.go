@@ -1,0 +1,227 @@
+package relay
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/mcp"
+	"mcp-tether/proc"
+)
+
+// Relay copies between the client's streams and those of one server after another. Make it with New. It is not for
+// concurrent use.
+type Relay struct {
+	mode mode
+	talk mcp.Conversation
+	// up is from the client to the server, down the other way; the scanners read along.
+	up, down               pump
+	fromClient, fromServer mcp.Scanner
+	// max bounds a message, in bytes.
+	max int64
+	// moved is when the last byte moved.
+	moved time.Time
+	// line is the unfinished line of a server that is read line by line.
+	line []byte
+	// steps are what is left of the replay to a new server.
+	steps []mcp.Step
+	// unproven says that a server that there was nothing to ask has not written anything yet.
+	unproven bool
+	// refusing reads on, with refused, to the end of a message that is answered with an error; refusal says why.
+	refusing bool
+	refused  mcp.Scanner
+	refusal  string
+	// found are the events since the last call.
+	found []Event
+}
+
+// mode says what passes.
+type mode uint8
+
+const (
+	// passing: bytes go both ways as they are.
+	passing mode = iota
+	// ending: nothing goes to the server any more, and its requests do not reach the client.
+	ending
+	// serverless: there is no server; the client's next message stays in its stream.
+	serverless
+	// restoring: a new server is told what the last one knew; the client's messages stay in their stream.
+	restoring
+	// final: the session ends. Bytes pass, and nothing is judged any more.
+	final
+)
+
+// New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
+func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
+	r := &Relay{max: limit, moved: now}
+	r.fromClient.Max, r.fromServer.Max, r.refused.Max = limit, limit, limit
+	r.up = pump{from: fromClient, to: closedStream(), ended: fromClient.fd < 0, tap: r.tapClient}
+	r.down = pump{from: closedStream(), to: toClient, tap: r.tapServer}
+	return r
+}
+
+// Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once the child
+// was started, or was not.
+func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
+	in, theirIn, err := pipe(false)
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := pipe(true)
+	if err != nil {
+		in.close()
+		_ = unix.Close(theirIn)
+		return nil, err
+	}
+	// What was left for the last server is not for this one; what was left for the client is.
+	r.up.to, r.up.broken, r.up.rest = in, false, nil
+	r.down.from, r.down.ended = out, false
+	c.Stdin, c.Stdout = theirIn, theirOut
+	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
+}
+
+// Polls are the descriptors to wait for: the client's side first. With listen false a message for a server that is not
+// there is not waited for.
+func (r *Relay) Polls(listen bool) [2]unix.PollFd {
+	up, down := r.up.interest(), r.down.interest()
+	switch {
+	case r.mode == serverless && listen && !r.up.ended && r.drained():
+		up = unix.PollFd{Fd: int32(r.up.from.fd), Events: unix.POLLIN}
+	case r.mode == serverless, r.mode == ending:
+		up = unix.PollFd{Fd: -1}
+	}
+	return [2]unix.PollFd{up, down}
+}
+
+// Move moves what poll has said can be moved. It returns what has come to light.
+func (r *Relay) Move(ready [2]unix.PollFd, now time.Time) []Event {
+	if r.mode == serverless && ready[0].Revents != 0 {
+		r.clientStirs()
+	} else if r.up.move(ready[0].Revents) {
+		r.moved = now
+	}
+	if r.down.move(ready[1].Revents) {
+		r.moved = now
+	}
+	if r.up.done() {
+		r.up.to.close()
+	}
+	if r.down.done() {
+		r.down.from.close()
+	}
+	return r.events()
+}
+
+// events hands over what was found.
+func (r *Relay) events() []Event {
+	found := r.found
+	r.found = nil
+	return found
+}
+
+func (r *Relay) find(kind Kind, text string) { r.found = append(r.found, Event{kind, text}) }
+
+// clientStirs: the client has written, or closed, while there is no server.
+func (r *Relay) clientStirs() {
+	switch {
+	case readable(r.up.from.fd) == 0:
+		r.up.ended = true
+		r.find(ClientClosed, "")
+	case r.refusing:
+		r.refuse()
+	default:
+		r.find(ClientWrote, "")
+	}
+}
+
+// Moved is when the last byte moved.
+func (r *Relay) Moved() time.Time { return r.moved }
+
+// Waiting reports whether the client has written something that was not read yet.
+func (r *Relay) Waiting() bool { return readable(r.up.from.fd) > 0 }
+
+// MaySleep reports whether the server may be ended without anybody missing it. why says what is pending, if that is the
+// reason.
+func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
+	quiet := len(r.up.rest)+len(r.down.rest) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
+		!r.Waiting() && readable(r.down.from.fd) == 0
+	if !quiet {
+		return false, ""
+	}
+	why = r.talk.MaySleep(now)
+	return why == "", why
+}
+
+// EndServer closes the server's standard input. What the client sends from now on stays in its stream.
+func (r *Relay) EndServer() {
+	r.mode = ending
+	r.up.to.close()
+}
+
+// Disconnect forgets the server, which is gone. What it has written is still passed on.
+func (r *Relay) Disconnect() {
+	r.mode = serverless
+	r.up.to.close()
+	r.talk.ServerGone()
+	if r.fromClient.Partial() {
+		// Half of a message went to a server that never came up: the other half is read for its id, and answered.
+		r.refused = r.fromClient
+	}
+	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
+	r.line, r.steps = nil, nil
+	r.up.free()
+	if len(r.down.rest) == 0 {
+		r.down.free()
+	}
+}
+
+// Finish passes on whatever still comes, as it comes: the session is ending.
+func (r *Relay) Finish() { r.mode = final }
+
+// drained reports whether the client has all that the last server wrote. Before that no other is started.
+func (r *Relay) drained() bool {
+	return r.down.done() || len(r.down.rest) == 0 && readable(r.down.from.fd) == 0
+}
+
+// readable is how many bytes wait to be read.
+func readable(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// tapClient reads along with what the client sends.
+func (r *Relay) tapClient(b []byte) []byte {
+	now := time.Now()
+	err := r.fromClient.Feed(b, func(m mcp.Message) { r.talk.FromClient(m, now) })
+	r.judgeLength(err)
+	return b
+}
+
+// tapServer reads along with what the server sends.
+func (r *Relay) tapServer(b []byte) []byte {
+	if r.unproven {
+		r.unproven = false
+		r.find(Answered, "")
+	}
+	if r.byLine() {
+		return r.wholeLines(b)
+	}
+	r.note(b)
+	return b
+}
+
+// note has the conversation take note of what the client is sent.
+func (r *Relay) note(b []byte) {
+	now := time.Now()
+	r.judgeLength(r.fromServer.Feed(b, func(m mcp.Message) { r.talk.FromServer(m, now) }))
+}
+
+// judgeLength takes what a scanner says about the length of a message.
+func (r *Relay) judgeLength(err error) {
+	if err != nil && r.mode != final {
+		r.find(TooLong, err.Error())
+	}
+}

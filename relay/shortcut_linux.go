@@ -1,0 +1,58 @@
+package relay
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// shortcut is a pipe of our own in which the bytes wait that a pump has read, to be passed on without being copied again:
+// tee(2) puts the pages of one pipe into another as well, and splice(2) moves them on. Both ends of a pump must be pipes.
+// Zero value: closed.
+type shortcut struct {
+	r, w int
+	held int // bytes in it
+}
+
+// tee takes a share in what is in the pipe, up to most bytes, and returns how much to read of it.
+func (c *shortcut) tee(from, most int) int {
+	if c.w == 0 {
+		var p [2]int
+		if unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
+			return most
+		}
+		c.r, c.w = p[0], p[1]
+	}
+	n, err := unix.Tee(from, c.w, most, unix.SPLICE_F_NONBLOCK)
+	if err != nil || n <= 0 {
+		return most
+	}
+	c.held = int(n)
+	return c.held
+}
+
+// splice passes on what can be passed on now, and returns how much. With an error there is no shortcut any more.
+func (c *shortcut) splice(to int) int {
+	if c.held == 0 {
+		return 0
+	}
+	n, err := unix.Splice(c.r, nil, to, nil, c.held, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+	switch {
+	case err == nil && n > 0:
+		c.held -= int(n)
+		return int(n)
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+	default:
+		c.close()
+	}
+	return 0
+}
+
+// close drops what is in the shortcut.
+func (c *shortcut) close() {
+	if c.w > 0 {
+		_ = unix.Close(c.r)
+		_ = unix.Close(c.w)
+	}
+	*c = shortcut{}
+}

@@ -1,0 +1,122 @@
+package relay
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+)
+
+// Stream is one end of a stream as the relay uses it: never blocking, and without O_NONBLOCK on a description that others
+// share.
+type Stream struct {
+	fd int // -1 when closed
+	// ours says that close closes the descriptor; the caller's own descriptors stay open.
+	ours bool
+	// socket takes flags with each call; most bounds a write that could block, in bytes, and is 0 where nothing blocks.
+	socket bool
+	most   int
+	// pipe: both ways to one are known to the kernel, see shortcut.
+	pipe bool
+}
+
+// closedStream is no stream.
+func closedStream() Stream { return Stream{fd: -1} }
+
+// ReadEnd is a descriptor of the caller's to read from. To read after poll(2) has said that it can be read does not
+// block, because nobody else reads it.
+func ReadEnd(fd int) Stream {
+	s, _ := streamOf(fd)
+	return s
+}
+
+// WriteEnd is a descriptor of the caller's to write to. A pipe is opened once more where that is possible, because a
+// write that never blocks needs a description of our own.
+func WriteEnd(fd int) Stream {
+	s, ok := streamOf(fd)
+	if !ok || !s.pipe {
+		return s
+	}
+	if again, err := proc.Reopen(fd, unix.O_WRONLY); err == nil {
+		s.fd, s.ours = again, true
+	} else {
+		s.most = pipeBuf
+	}
+	return s
+}
+
+// pipeBuf is PIPE_BUF, in bytes: a pipe that poll(2) calls writable takes as much without blocking (pipe(7)).
+const pipeBuf = 4096
+
+func streamOf(fd int) (Stream, bool) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return closedStream(), false
+	}
+	kind := st.Mode & unix.S_IFMT
+	return Stream{fd: fd, socket: kind == unix.S_IFSOCK, pipe: kind == unix.S_IFIFO}, true
+}
+
+// pipe makes a pipe of which our end does not block; theirs does, as a server expects.
+func pipe(oursReads bool) (ours Stream, theirs int, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return closedStream(), -1, err
+	}
+	mine, their := p[1], p[0]
+	if oursReads {
+		mine, their = p[0], p[1]
+	}
+	if err := unix.SetNonblock(mine, true); err != nil {
+		unix.Close(p[0])
+		unix.Close(p[1])
+		return closedStream(), -1, err
+	}
+	return Stream{fd: mine, ours: true, pipe: true}, their, nil
+}
+
+// read returns 0 and nil when there is nothing now; end is true when there will be nothing any more.
+func (s Stream) read(b []byte) (n int, end bool) {
+	var err error
+	if s.socket {
+		n, _, err = unix.Recvfrom(s.fd, b, unix.MSG_DONTWAIT)
+	} else {
+		n, err = unix.Read(s.fd, b)
+	}
+	switch {
+	case err == nil:
+		return n, n == 0
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return 0, false
+	}
+	return 0, true
+}
+
+// write returns how much was taken; end is true when nothing is taken any more.
+func (s Stream) write(b []byte) (n int, end bool) {
+	if s.most > 0 && len(b) > s.most {
+		b = b[:s.most]
+	}
+	var err error
+	if s.socket {
+		n, err = unix.SendmsgN(s.fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	} else {
+		n, err = unix.Write(s.fd, b)
+	}
+	switch {
+	case err == nil:
+		return n, false
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return 0, false
+	}
+	return 0, true
+}
+
+// close lets go of the stream.
+func (s *Stream) close() {
+	if s.ours {
+		_ = unix.Close(s.fd)
+	}
+	*s = closedStream()
+}

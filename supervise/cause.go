@@ -1,0 +1,44 @@
+package supervise
+
+// cause is why a session, or the tree of one start of its server, ends.
+type cause uint8
+
+const (
+	noCause cause = iota
+	causeServer
+	causeStdin
+	causeStdout
+	causeGateway
+	causeAnchor
+	causeSignal
+	causeSupervisor
+	causeStart
+	causeTooLong
+	// These end a tree and not its session.
+	causeIdle
+	causeWake
+	causes
+)
+
+// String is the name in the log and in the record.
+func (c cause) String() string {
+	return [causes]string{
+		noCause: "", causeServer: "server-exited", causeStdin: "stdin-closed", causeStdout: "stdout-closed",
+		causeGateway: "gateway-gone", causeAnchor: "anchor-gone", causeSignal: "signal", causeSupervisor: "supervisor-gone",
+		causeStart: "start-failed", causeTooLong: "message-too-long", causeIdle: "idle", causeWake: "wake-failed",
+	}[c]
+}
+
+// listens reports whether the client of a session that ends so may still read.
+func (c cause) listens() bool {
+	return c == causeServer || c == causeStdin || c == causeSignal || c == causeTooLong
+}
+
+// unless is the cause that stands when another one comes: the first. Only what follows a closed standard input may take
+// its place, as long as the server may still go on.
+func (c cause) unless(other cause, mayGoOn bool) cause {
+	if c == noCause || c == causeStdin && other != causeServer && mayGoOn {
+		return other
+	}
+	return c
+}

@@ -1,0 +1,71 @@
+package supervise
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+// finish cleans up after the last tree, writes the closing event and returns the exit code.
+func (s *Session) finish() int {
+	s.flushRelay()
+	var r remains
+	switch {
+	case s.tree != nil:
+		r = s.closeTree()
+	case s.bySignal != 0:
+		s.code = 128 + int(s.bySignal)
+	}
+	if s.leaf != nil {
+		s.leaf.Close()
+	}
+	if s.containersLeft {
+		r.removed = s.removeAgain(r.removed)
+		r.leaked = r.leaked || r.removed.err != nil
+	}
+	s.endSweep()
+	s.closeRecord(r.leaked)
+	if !r.leaked {
+		s.postLetter(letter{closed: true, code: s.code})
+	}
+	for _, src := range s.polled.wait(0) {
+		s.blame(src)
+	}
+	s.logEnd(r)
+	return s.code
+}
+
+// logEnd writes the one closing event of a session.
+func (s *Session) logEnd(r remains) {
+	ev := s.log.Info()
+	if r.leaked {
+		ev = s.log.Error()
+	}
+	if ev == nil {
+		return
+	}
+	if s.bySignal != 0 && s.cause == causeSignal {
+		ev = ev.Str("signal", unix.SignalName(s.bySignal))
+	}
+	kept := zerolog.Arr()
+	for _, k := range r.kept {
+		kept.Int(k.PID)
+	}
+	left := zerolog.Arr()
+	for _, v := range r.survivors {
+		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
+	}
+	if n := len(r.removed.ended); n > 0 {
+		ev = ev.Int("containers", n)
+	}
+	now := time.Now()
+	if r.began.IsZero() {
+		r.began = now
+	}
+	ev.Stringer("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
+		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
+		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg("session ended")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,196 @@
+package supervise
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"mcp-tether/proc"
+	"mcp-tether/relay"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// hibernation is what a session with --hibernate has beside its tree: the relay between client and server, and how far
+// asleep the server is.
+type hibernation struct {
+	phase phase
+	relay *relay.Relay
+	// lookAt is when to ask next whether the server may sleep.
+	lookAt time.Time
+	// woken is when the last wake began, and wakeBy when its handshake must be through.
+	woken, wakeBy time.Time
+	// pause grows with each failed wake; retryAt ends it, zero when there is none. why says what failed.
+	pause   time.Duration
+	retryAt time.Time
+	why     string
+	// closing says that the client has closed its end.
+	closing bool
+}
+
+// openRelay prepares the relay.
+func (s *Session) openRelay() {
+	if s.opts.Hibernate <= 0 {
+		return
+	}
+	if s.hand.Terminal {
+		s.log.Warn().Msg("--hibernate has no effect on a terminal")
+		return
+	}
+	now := time.Now()
+	s.hib = &hibernation{
+		phase: awake, lookAt: now.Add(s.opts.Hibernate),
+		relay: relay.New(relay.ReadEnd(0), relay.WriteEnd(1), s.opts.MaxMessage, now),
+	}
+}
+
+// endsWithTree reports whether the session ends when its tree does. Without --hibernate it always does.
+func (h *hibernation) endsWithTree() bool { return h == nil || h.phase == awake || h.phase == over }
+
+// due is when there is something to do without any input; zero when never.
+func (h *hibernation) due() time.Time {
+	if h == nil {
+		return time.Time{}
+	}
+	switch h.phase {
+	case awake, trying:
+		return h.lookAt
+	case waking:
+		return h.wakeBy
+	case asleep:
+		return h.retryAt
+	}
+	return time.Time{}
+}
+
+// onHibernateTime acts on what is due.
+func (s *Session) onHibernateTime(now time.Time) {
+	h := s.hib
+	switch h.phase {
+	case awake, trying:
+		s.mayFall(now)
+	case waking:
+		s.wakeFailed(fmt.Sprintf("it did not answer the handshake within %v (--wake-timeout)", s.opts.WakeTimeout))
+	case asleep:
+		h.retryAt = time.Time{}
+	}
+}
+
+// changePhase gives the table an event, and does what it answers.
+func (s *Session) changePhase(ev phaseEvent) {
+	if s.hib == nil {
+		return
+	}
+	before := s.hib.phase
+	switch s.hib.phase.step(ev) {
+	case letSleep:
+		s.hib.relay.EndServer()
+		s.step(teardown.StdinClosed, causeIdle)
+	case sleep:
+		s.sleep()
+	case wake:
+		s.wake()
+	case resume:
+		s.resume()
+	case giveUp:
+		s.hib.relay.EndServer()
+		s.step(teardown.MustEnd, causeWake)
+	case apologise:
+		s.apologise()
+	case end:
+		s.hib.relay.Finish()
+		if s.tree != nil && before != awake {
+			// So far the record tells of a server that is being put to sleep.
+			s.writeRecord(session.StateEnding)
+		}
+	case carryOn:
+	}
+}
+
+// onRelay acts on what the relay has found.
+func (s *Session) onRelay(events []relay.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case relay.ClientWrote:
+			s.changePhase(onMessage)
+		case relay.ClientClosed:
+			s.onClientClosed()
+		case relay.Answered:
+			s.changePhase(onAnswered)
+		case relay.Restored:
+			s.changePhase(onRestored)
+		case relay.Unasked:
+			s.changePhase(onUnasked)
+		case relay.RestoreFailed:
+			s.wakeFailed(e.Text)
+		case relay.TooLong:
+			s.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
+			s.hib.why = e.Text + " (--max-message)"
+			s.end(causeTooLong)
+		case relay.Withheld:
+			s.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")
+		case relay.Dropped:
+			s.log.Debug().Str("method", e.Text).Msg("dropped: the server could not be woken")
+		}
+	}
+}
+
+// onClientClosed: the client will not send any more. What it sent before is still answered.
+func (s *Session) onClientClosed() {
+	s.hib.closing = true
+	switch s.hib.phase {
+	case awake, trying, over:
+		s.request(teardown.StdinClosed, causeStdin)
+	case asleep:
+		s.endIfClosed()
+	}
+}
+
+// endIfClosed ends a session without a server when its client has closed its end and wants nothing more.
+func (s *Session) endIfClosed() {
+	if s.hib.closing && !s.hib.relay.Waiting() {
+		s.end(causeStdin)
+	}
+}
+
+// mayFall asks whether the server may be put to sleep now, and does it.
+func (s *Session) mayFall(now time.Time) {
+	h := s.hib
+	h.lookAt = h.relay.Moved().Add(s.opts.Hibernate)
+	if now.Before(h.lookAt) {
+		return
+	}
+	h.lookAt = now.Add(s.opts.Hibernate)
+	if s.tree.server == 0 || s.tree.machine.State != teardown.Running {
+		return
+	}
+	may, why := h.relay.MaySleep(now)
+	if why != "" {
+		s.log.Debug().Str("why", why).Msg("idle, but kept awake")
+	}
+	if may {
+		s.changePhase(onIdle)
+	}
+}
+
+// sleep goes on without a tree.
+func (s *Session) sleep() {
+	s.record.Sleeps++
+	s.forgetTree()
+	s.log.Info().Int("sleeps", s.record.Sleeps).Msg("server sleeps")
+	s.endIfClosed()
+}
+
+// forgetTree closes the tree. What it has written is still passed on.
+func (s *Session) forgetTree() {
+	r := s.closeTree()
+	s.containersLeft = r.removed.err != nil || s.containersLeft
+	if len(r.survivors) > 0 {
+		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
+	}
+	s.code = 0
+	s.hib.relay.Disconnect()
+	s.record.Server = proc.ID{}
+	s.writeRecord(session.StateAsleep)
+	debug.FreeOSMemory()
+}

@@ -1,0 +1,98 @@
+package supervise
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+)
+
+// owners are the processes that a session belongs to: the anchor, the process that spawned us, and the gateway if that is
+// another one. Where the kernel has pidfds they are in the poll set.
+type owners struct {
+	// checkAt is when to ask for them without pidfds; zero where pidfds do.
+	checkAt time.Time
+}
+
+// ownersPoll is how often to ask for the owners where the kernel has no pidfd to wait on (before Linux 5.3).
+const ownersPoll = 250 * time.Millisecond
+
+// watchOwners waits for the end of the owners, and notes who they are.
+func (s *Session) watchOwners() {
+	if s.hand.Anchor > 0 {
+		s.watchProcess(anchor, s.hand.Anchor)
+	}
+	if s.hand.ParentFD >= 0 {
+		s.polled.add(parent, s.hand.ParentFD, unix.POLLIN)
+	} else if s.hand.Parent > 0 {
+		s.owners.checkAt = time.Now()
+	}
+	s.record.Parent.PID = s.hand.Parent
+	if st, err := s.reader.Stat(s.hand.Parent); err == nil {
+		s.record.Parent = st.ID
+	}
+	g := proc.Gateway(s.hand.Parent, proc.ProgramName(), s.reader.Stat, s.reader.Args)
+	if g.PID == 0 {
+		s.record.Gateway = s.record.Parent
+		return
+	}
+	s.record.Gateway = g.ID
+	if g.PID != s.hand.Parent {
+		s.watchProcess(gateway, g.PID)
+	}
+}
+
+func (s *Session) watchProcess(as source, pid int) {
+	fd, err := proc.OpenPidfd(pid)
+	switch {
+	case err == nil:
+		s.polled.add(as, fd, unix.POLLIN)
+	case errors.Is(err, proc.ErrGone):
+		s.end(causeOf(as))
+	default:
+		s.owners.checkAt = time.Now()
+	}
+}
+
+// checkOwners compares the owners with what they were.
+func (s *Session) checkOwners(now time.Time) {
+	s.owners.checkAt = now.Add(ownersPoll)
+	if lost := s.lostOwner(); lost != noCause {
+		s.owners.checkAt = time.Time{}
+		s.end(lost)
+	}
+}
+
+// lostOwner is the cause that a lost owner stands for, noCause while all live.
+func (s *Session) lostOwner() cause {
+	ours := os.Getppid()
+	if s.hand.Anchor == 0 {
+		if ours != s.hand.Parent {
+			return causeGateway
+		}
+		return noCause
+	}
+	if ours != s.hand.Anchor {
+		return causeAnchor
+	}
+	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.PPID != s.hand.Parent {
+		return causeGateway
+	}
+	// A gateway behind a launcher.
+	g := s.record.Gateway
+	if st, err := s.reader.Stat(g.PID); g != s.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
+		return causeGateway
+	}
+	return noCause
+}
+
+// blame corrects the cause: the kernel closes a dying gateway's pipes before its pidfd tells of the death, so the first
+// thing seen of it is often that nobody reads standard output any more.
+func (s *Session) blame(src source) {
+	if s.cause == causeStdout && (src == parent || src == gateway || src == anchor) {
+		s.cause = causeOf(src)
+	}
+}

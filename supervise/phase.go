@@ -1,0 +1,77 @@
+package supervise
+
+// A session with --hibernate is in one of these phases. The table is the whole policy of sleeping and waking. What ends a
+// session is decided elsewhere and wins over it in every phase.
+
+// phase is how far asleep a server is.
+type phase uint8
+
+const (
+	same    phase = iota // in the table: no change
+	awake                // the server serves
+	falling              // its tree is being ended, the session goes on
+	asleep               // there is no tree
+	waking               // a tree was started, the handshake is not through
+	trying               // as awake, but the woken server had nothing to answer and has not written anything yet
+	failing              // the woken server cannot take the place of the last one; its tree is being ended
+	over                 // the session is ending for good
+	phases
+)
+
+// phaseEvent is what can happen in a phase.
+type phaseEvent uint8
+
+const (
+	onIdle      phaseEvent = iota // nothing has moved for as long as was asked, and nothing is pending
+	onMessage                     // the client has sent something
+	onTreeGone                    // no process of the server is left
+	onRestored                    // the woken server has answered the handshake as the first one did
+	onUnasked                     // the woken server had nothing to answer
+	onAnswered                    // the woken server has written something
+	onUnstarted                   // no server could be started
+	onFailed                      // the woken server cannot take the place of the last one
+	onEnd                         // whatever ends a session
+	phaseEvents
+)
+
+// phaseAction is what to do then.
+type phaseAction uint8
+
+const (
+	carryOn   phaseAction = iota
+	letSleep              // end the tree, keep the client's streams
+	sleep                 // forget the tree
+	wake                  // start the server and replay the handshake
+	resume                // messages pass again
+	giveUp                // end the half-started tree
+	apologise             // forget the tree, and answer the messages that wait for it
+	end                   // for good
+)
+
+type phaseMove struct {
+	to phase
+	do phaseAction
+}
+
+// phaseTable: a message while the tree is being ended waits in the client's stream, and is seen again once the tree is
+// gone. What is not in the table changes nothing.
+var phaseTable = [phases][phaseEvents]phaseMove{
+	awake:   {onIdle: {falling, letSleep}, onTreeGone: {over, end}, onEnd: {over, end}},
+	falling: {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
+	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
+	waking: {
+		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, giveUp},
+		onTreeGone: {asleep, apologise}, onUnstarted: {asleep, apologise}, onEnd: {over, end},
+	},
+	trying:  {onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onTreeGone: {asleep, apologise}, onEnd: {over, end}},
+	failing: {onTreeGone: {asleep, apologise}, onEnd: {over, end}},
+}
+
+// step takes an event.
+func (p *phase) step(ev phaseEvent) phaseAction {
+	mv := phaseTable[*p][ev]
+	if mv.to != same {
+		*p = mv.to
+	}
+	return mv.do
+}

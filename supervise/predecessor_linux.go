@@ -1,0 +1,77 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
+const predecessorPoll = 10 * time.Millisecond
+
+// awaitPredecessor waits until no ending session of the same key and gateway is left, so that a fresh server does not
+// race the teardown of the last one for its port or files. A living one is not waited for. The wait is bounded by what
+// a teardown may take; the session then starts all the same, with a warning. The error says that our own end came first.
+func (s *Session) awaitPredecessor() error {
+	if s.opts.Key == "" || s.lease == nil {
+		return nil
+	}
+	limit := time.Now().Add(s.opts.EOFGrace + s.opts.TermGrace + s.opts.KillTimeout + time.Second)
+	for s.cause == noCause {
+		owner, found := s.predecessor()
+		if !found {
+			return nil
+		}
+		if !time.Now().Before(limit) {
+			s.log.Warn().Str("key", s.opts.Key).Msg("an ending session of this key is still there: started beside it")
+			return nil
+		}
+		s.awaitEnd(owner, limit)
+	}
+	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key)
+}
+
+// awaitEnd is one turn of the loop, at most until the limit, in which the end of a process counts as well.
+func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
+	s.lookAt = limit
+	if fd, err := proc.OpenPidfd(id.PID); err == nil {
+		s.polled.add(predecessor, fd, unix.POLLIN)
+		defer func() {
+			s.polled.remove(predecessor)
+			_ = unix.Close(fd)
+		}()
+	} else {
+		s.lookAt = time.Now().Add(predecessorPoll)
+	}
+	s.turn()
+	s.lookAt = time.Time{}
+}
+
+// predecessor finds an ending session of our key and gateway, and the process that is about to end it: its supervisor,
+// or its anchor where the supervisor was killed.
+func (s *Session) predecessor() (owner proc.ID, found bool) {
+	ids, err := session.IDs(s.lease.Dir())
+	if err != nil {
+		return proc.ID{}, false
+	}
+	for _, id := range ids {
+		r, err := session.Read(s.lease.Dir(), id)
+		if err != nil || id == s.hand.ID || r.UID != os.Getuid() || r.Key != s.opts.Key || r.Gateway != s.record.Gateway ||
+			r.State != session.StateEnding || r.Cause == causeIdle.String() {
+			continue
+		}
+		if held, err := session.Held(s.lease.Dir(), id); err != nil || !held {
+			continue
+		}
+		if st, err := s.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor {
+			return r.Supervisor, true
+		}
+		return r.Anchor, true
+	}
+	return proc.ID{}, false
+}

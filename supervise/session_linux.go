@@ -1,0 +1,326 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/argv"
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// Session is one session from its start to its exit. The server and all that it starts are its tree; a session has one
+// tree, or none while its server sleeps.
+type Session struct {
+	opts Options
+	hand argv.Handover
+	log  zerolog.Logger
+	sink *sink
+	// polled is what the session waits for.
+	polled  pollSet
+	owners  owners
+	reader  proc.Reader
+	lease   *session.Lease // nil where no record can be kept
+	record  session.Record
+	started time.Time
+
+	inherited proc.AtExec
+	sigfd     int
+	arrived   []proc.Caught
+	// stdoutWatch tells of readers of standard output that go; 0 where that is a descriptor's to tell.
+	stdoutWatch int
+
+	tree *tree        // nil while there is none
+	hib  *hibernation // nil without --hibernate
+	// scope is what the next tree begins with.
+	scope teardown.Scope
+	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
+	leaf *cgroup.Leaf
+	// containersLeft says that an earlier tree left some.
+	containersLeft bool
+
+	// cause is why the session ends, noCause while it does not; bySignal belongs to causeSignal.
+	cause    cause
+	bySignal syscall.Signal
+	// interrupted is when the terminal's last interrupt came.
+	interrupted time.Time
+	// code is what the session exits with.
+	code int
+	// done says that there is nothing more to wait for.
+	done bool
+	// degraded says that a weaker containment was reported.
+	degraded bool
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
+	sweepAt time.Time
+	sweeper proc.ID
+	// lookAt ends a wait for the predecessor; zero when there is none.
+	lookAt time.Time
+}
+
+// Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
+func Run(opts Options, hand argv.Handover) (int, error) {
+	s := newSession(opts, hand)
+	if err := s.openLog(opts.Log); err != nil {
+		return ExitFailure, err
+	}
+	defer s.sink.flush()
+	if err := s.takeRoles(); err != nil {
+		return ExitFailure, err
+	}
+	if hand.Anchor > 0 && os.Getppid() != hand.Anchor {
+		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
+	}
+	s.watchOwners()
+	if s.cause != noCause {
+		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
+	}
+	if code, err := s.start(); err != nil {
+		s.cause, s.code = causeStart, code
+		return s.finish(), err
+	}
+	s.letGo()
+	pauseGC()
+	if s.opts.HasDead != nil {
+		s.sweepAt = time.Now().Add(sweepDelay)
+	}
+	s.loop()
+	return s.finish(), nil
+}
+
+// newSession is a session that has not begun. It cannot fail.
+func newSession(opts Options, hand argv.Handover) *Session {
+	for _, fd := range []int{hand.ParentFD, hand.Mailbox} {
+		if fd >= 0 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	proc.SetComm("mcp-tether")
+	s := &Session{opts: opts, hand: hand, started: time.Now(), inherited: proc.ReadAtExec()}
+	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
+	if hand.Anchor == 0 {
+		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
+	}
+	return s
+}
+
+// takeRoles takes up what must be in place before the server is started.
+func (s *Session) takeRoles() error {
+	fd, err := listen(s.inherited, s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup())
+	if err != nil {
+		return err
+	}
+	s.sigfd = fd
+	s.polled.add(signals, s.sigfd, unix.POLLIN)
+	return proc.BecomeSubreaper()
+}
+
+// letGo gives up what the server alone should hold. Another server would need it, so with --hibernate it stays.
+func (s *Session) letGo() {
+	if s.hib != nil || s.hand.Terminal {
+		return
+	}
+	LetGo()
+	releaseStderr()
+}
+
+// start takes the lease, and starts the server. The code says how mcp-tether exits when it fails.
+func (s *Session) start() (int, error) {
+	path, err := proc.LookPath(s.opts.Command[0], searchPath())
+	if err != nil {
+		return startCode(err), err
+	}
+	// The lease first: a leaf without one would look like a dead session's.
+	s.openRecord()
+	if err := s.awaitPredecessor(); err != nil {
+		return ExitFailure, err
+	}
+	s.openRelay()
+	if err := s.startTree(path); err != nil {
+		return startCode(err), err
+	}
+	s.watchStreams()
+	return 0, nil
+}
+
+// watchStreams waits for the gateway to let go of the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
+// pipe, a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
+func (s *Session) watchStreams() {
+	s.polled.add(stdin, 0, unix.POLLRDHUP)
+	s.watchStdout()
+}
+
+// loop runs until the session is over.
+func (s *Session) loop() {
+	for {
+		if s.tree != nil && s.tree.machine.State == teardown.Done {
+			s.onTreeGone()
+		}
+		if s.done {
+			return
+		}
+		s.turn()
+	}
+}
+
+// turn waits once, and acts on what has happened.
+func (s *Session) turn() {
+	for _, src := range s.wait() {
+		switch src {
+		case signals:
+			s.onSignals()
+		case stdin:
+			s.onStdinClosed()
+		case stdoutReader:
+			s.onStdoutClosed()
+		case clients:
+			s.serveEngine()
+		case predecessor:
+			// awaitPredecessor looks again.
+		default:
+			s.end(causeOf(src))
+			s.blame(src)
+		}
+	}
+	s.onTime(time.Now())
+}
+
+// wait waits for the next events, and moves what the relay has to move.
+func (s *Session) wait() []source {
+	now := time.Now()
+	timeout := s.timeout(now)
+	if s.sink.pending() {
+		s.sink.again()
+		timeout = shorter(timeout, sinkPause)
+	}
+	if s.hib == nil {
+		return s.polled.wait(timeout)
+	}
+	ready := s.hib.relay.Polls(!now.Before(s.hib.retryAt))
+	fired := s.polled.wait(timeout, &ready[0], &ready[1])
+	s.onRelay(s.hib.relay.Move(ready, time.Now()))
+	return fired
+}
+
+// shorter is the shorter of two waits, of which a negative one is for ever.
+func shorter(a, b time.Duration) time.Duration {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// timeout is how long poll may wait: for ever when nothing is due.
+func (s *Session) timeout(now time.Time) time.Duration {
+	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.hib.due())
+	if due.IsZero() {
+		return -1
+	}
+	return max(due.Sub(now), 0)
+}
+
+// earliest is the first of the times that are set, zero when none is.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// isDue reports whether a time that is set has come.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// onTime acts on what is due.
+func (s *Session) onTime(now time.Time) {
+	if isDue(s.sweepAt, now) {
+		s.sweep()
+	}
+	if isDue(s.owners.checkAt, now) {
+		s.checkOwners(now)
+	}
+	if isDue(s.hib.due(), now) {
+		s.onHibernateTime(now)
+	}
+	if s.tree != nil {
+		s.onTreeTime(now)
+	}
+}
+
+// onStdinClosed: the gateway has closed standard input.
+func (s *Session) onStdinClosed() {
+	if s.hib != nil {
+		s.onClientClosed()
+		return
+	}
+	s.request(teardown.StdinClosed, causeStdin)
+}
+
+// end ends the session.
+func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
+
+// request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
+// may name another, as long as the server may still go on.
+func (s *Session) request(ev teardown.Event, why cause) {
+	s.cause = s.cause.unless(why, s.tree.mayGoOn())
+	s.changePhase(onEnd)
+	if s.tree == nil {
+		s.done = true
+		return
+	}
+	s.step(ev, why)
+}
+
+// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server sleeps.
+func (s *Session) onTreeGone() {
+	s.changePhase(onTreeGone)
+	s.done = s.hib == nil || s.hib.phase == over
+}
+
+// onSignals acts on the signals that have arrived.
+func (s *Session) onSignals() {
+	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
+	for _, c := range s.arrived {
+		switch {
+		case c.Signal == syscall.SIGCHLD:
+			s.onChildren()
+		case ends(c.Signal):
+			s.onEnding(c)
+		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.SharesGroup()) && !ours(c):
+			_ = proc.SignalChild(s.tree.server, c.Signal)
+		}
+	}
+}
+
+// secondInterrupt is how close together two interrupts from a terminal mean "end it".
+const secondInterrupt = 2 * time.Second
+
+// onEnding takes a signal that ends the session. An interrupt from the keyboard has reached the server as well, and what
+// it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
+// the session is ending, another signal on a terminal means not to wait any longer.
+func (s *Session) onEnding(c proc.Caught) {
+	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() {
+		first := time.Since(s.interrupted) > secondInterrupt
+		s.interrupted = time.Now()
+		if first {
+			return
+		}
+	}
+	ev := teardown.MustEnd
+	if s.hand.Terminal {
+		ev = teardown.Insist
+	}
+	s.request(ev, causeSignal)
+	if s.cause == causeSignal && s.bySignal == 0 {
+		s.bySignal = c.Signal
+	}
+}
