@@ -24,15 +24,27 @@ func TestGateWithholdsRequests(t *testing.T) {
 	s.reads(s.fromRelay, "no JSON\n")
 }
 
-// A server that is restored may ask: the client answers it later.
+// A server that is restored may ask: the client answers it later. Only the answer that is waited for is swallowed.
 func TestGateLetsANewServerAsk(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
 	s.connect()
 	s.relay.Restore()
-	s.tells(s.write(s.serverOut, serverAsks+welcome+serverSays), Event{Kind: Answered}, Event{Kind: Restored})
-	s.reads(s.fromRelay, serverAsks+serverSays)
+	s.tells(s.write(s.serverOut, listed+serverAsks+welcome+serverSays), Event{Kind: Answered}, Event{Kind: Restored})
+	s.reads(s.fromRelay, listed+serverAsks+serverSays)
+}
+
+// What the client writes while the server is being ended stays in the client's stream.
+func TestGateLeavesTheClientsMessage(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	s.tells(s.write(s.toRelay, list))
+	s.endServer()
+	s.tells(s.settle())
+	s.relay.Disconnect()
+	s.tells(s.settle(), Event{Kind: ClientWrote})
 }
 
 // Half of a line waits for its other half, and comes before it, even if the session ends in between.

@@ -78,6 +78,30 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 	s.relay.Restore()
 	s.settle()
 	s.reads(s.serverIn, request("10"))
+	if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+		t.Error("the client has not got everything")
+	}
+	s.reads(s.fromRelay, refusal("10"))
+}
+
+// A message for a server that does not read any more is answered as well, and the next server gets what comes then.
+func TestRefuseWhatNoServerRead(t *testing.T) {
+	s := newStage(t, false)
+	s.askModern()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, request("7")), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.endServer()
+	s.tells(s.settle())
+	s.relay.Disconnect()
+	s.relay.Refuse("no server")
+	s.reads(s.fromRelay, refusal("7"))
+	s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
+	s.connect()
+	s.relay.Restore()
+	s.settle()
+	s.reads(s.serverIn, request("8"))
 }
 
 func TestRefuseTooLong(t *testing.T) {
@@ -196,7 +220,9 @@ func TestFlushIsBounded(t *testing.T) {
 		s.write(s.toRelay, request("7"))
 		s.must(unix.Close(s.fromRelay))
 		start := time.Now()
-		s.relay.Flush(Debt{Answer: "no server"}, start.Add(testkit.Patience))
+		if s.relay.Flush(Debt{Answer: "no server"}, start.Add(testkit.Patience)) {
+			t.Error("a client that is gone is said to have everything")
+		}
 		if time.Since(start) > testkit.Patience/2 {
 			t.Error("a client that is gone was waited for")
 		}

@@ -34,6 +34,9 @@ func TestRelayPasses(t *testing.T) {
 				t.Errorf("descriptor %d is still waited for", p.Fd)
 			}
 		}
+		if s.relay.down.from.fd >= 0 || s.relay.up.to.fd >= 0 {
+			t.Error("streams of a server that is gone are still open")
+		}
 	})
 }
 

@@ -69,7 +69,7 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
-// After a failed wake the next server is asked from the beginning.
+// After a failed wake the next server is asked from the beginning, and what the failed one has asked is forgotten.
 func TestRestoreTwice(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
@@ -78,6 +78,8 @@ func TestRestoreTwice(t *testing.T) {
 		s.connect()
 		s.tells(s.relay.Restore())
 		s.reads(s.serverIn, initialize)
+		s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
+		s.reads(s.fromRelay, serverAsks)
 		s.relay.EndServer()
 		s.endServer()
 		s.settle()
@@ -88,4 +90,5 @@ func TestRestoreTwice(t *testing.T) {
 	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
 	s.reads(s.serverIn, initialize+initialized)
 	s.reads(s.fromRelay, "")
+	s.fallAsleep()
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -22,8 +23,12 @@ func TestStreamsLeaveFlagsAlone(t *testing.T) {
 	if flags(t, uintptr(out.fd))&unix.O_NONBLOCK == 0 || out.most != 0 {
 		t.Error("a write may block")
 	}
+	again := uintptr(out.fd)
 	in.close()
 	out.close()
+	if _, err := unix.FcntlInt(again, unix.F_GETFL, 0); !errors.Is(err, unix.EBADF) {
+		t.Errorf("our own descriptor is still open: %v", err)
+	}
 	if _, err := w.Write([]byte("x")); err != nil {
 		t.Errorf("the caller's own descriptor is closed: %v", err)
 	}
