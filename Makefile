@@ -12,7 +12,7 @@ BUDGET  := 6291456
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown supervise reap
+ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe supervise reap live
 UNITS   := . $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
@@ -25,7 +25,7 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/proc.atExec
 endif
 
-.PHONY: help build test check bench demo install lint race fuzz size
+.PHONY: help build test check bench demo torture install lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -34,6 +34,7 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
+	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether"
 
 build:
@@ -72,6 +73,11 @@ size: build
 
 bench: build
 	$(GO) run ./scripts/bench -bin $(BIN)
+
+# Faults injected into sessions, about an hour; a sample: make torture TORTURE='-sample 2m -seed 7'
+torture: build
+	$(GO) build -o bin/torture ./scripts/torture
+	bin/torture -bin $(BIN) $(TORTURE)
 
 demo: build
 	$(GO) run ./scripts/demo $(BIN)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -29,15 +30,15 @@ func (s status) Error() string {
 
 func (s status) Unwrap() error { return s.err }
 
-// command parses the command line and runs it.
-func command(args []string, as *role) int {
-	app := &cli.App{
+// app is the program as the parser of the command line sees it. What it prints itself goes to out.
+func app(args []string, out io.Writer, as *role) *cli.App {
+	a := &cli.App{
 		Name:                      "mcp-tether",
 		Usage:                     "ends stdio MCP servers with their session, whatever they started",
 		Version:                   version,
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
-		Writer:                    os.Stdout,
+		Writer:                    out,
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
@@ -49,16 +50,22 @@ func command(args []string, as *role) int {
 			return cli.ShowAppHelp(c)
 		},
 	}
+	if len(args) > 1 && args[1] == "run" && out == os.Stdout {
+		// Standard output belongs to the server.
+		a.Writer = os.Stderr
+	}
+	return a
+}
+
+// command parses the command line and runs it.
+func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case args[1] == "run":
-		// Standard output belongs to the server.
-		app.Writer = os.Stderr
 	case args[1] == "reap", args[1] == "ps", args[1] == "stop":
 		failure = exitLook
 	}
-	err := app.Run(args)
+	err := app(args, os.Stdout, as).Run(args)
 	var s status
 	switch {
 	case err == nil:

@@ -20,21 +20,21 @@ import (
 func floors() map[string]int {
 	return map[string]int{
 		".":         4,
-		"supervise": 3, "reap": 3,
-		"relay": 2, "session": 2, "teardown": 2, "engine/proxy": 2,
+		"supervise": 3, "reap": 3, "live": 3,
+		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"argv": 1, "engine": 1,
 		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
 		"kernel": -1,
 	}
 }
 
-// libraries says which packages alone may import a library. What stands below supervise and reap returns errors and
-// neither logs nor prints.
+// libraries says which packages alone may import a library. What stands below supervise, reap and live returns errors
+// and neither logs nor prints.
 func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":      {"."},
 		"github.com/rs/zerolog":      {".", "supervise"},
-		"github.com/shirou/gopsutil": {"reap"},
+		"github.com/shirou/gopsutil": {"describe"},
 	}
 }
 
@@ -49,16 +49,20 @@ func variables() map[string]string {
 		"proc.execClosed":      "written before the runtime starts",
 		"proc.execFilesCur":    "written before the runtime starts",
 		"proc.execFilesMax":    "written before the runtime starts",
+		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
+		"clients.knownFiles":   table,
+		"clients.runners":      table,
+		"clients.valueFlags":   table,
 		"mcp.classOf":          table,
 		"mcp.moves":            table,
 		"proc.launchers":       table,
-		"reap.configFiles":     table,
-		"reap.runners":         table,
-		"reap.valueFlags":      table,
+		"proc.shells":          table,
+		"cgroup.controls":      table,
 		"session.secretWords":  table,
 		"argv.switches":        table,
 		"supervise.phaseTable": table,
+		"supervise.ignored":    table,
 		"teardown.table":       table,
 	}
 }
@@ -126,13 +130,76 @@ func TestImportsPointDown(t *testing.T) {
 
 // Every directory with Go files is a room that has its floor, or a tool or test.
 func TestEveryPackageHasItsFloor(t *testing.T) {
-	outside := []string{"e2e", "e2e/fixture", "internal/testkit", "scripts/bench", "scripts/demo"}
+	outside := []string{"e2e", "e2e/fixture", "internal/testkit", "scripts/bench", "scripts/demo", "scripts/torture"}
 	walk(t, func(name string) {
 		dir := filepath.Dir(name)
 		if _, known := floors()[dir]; filepath.Ext(name) == ".go" && !known && !slices.Contains(outside, dir) {
 			t.Errorf("%s: no floor is given for %s", name, dir)
 		}
 	})
+}
+
+// docs/design.md is where newcomers look for the way: the files and rooms that it names are there, and its list of rooms
+// has them all, floor by floor from the top.
+func TestDesignNamesWhatIsThere(t *testing.T) {
+	b, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(b), "\n## Rooms\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if !ok {
+		t.Fatal("no section about rooms")
+	}
+	checkRooms(t, section)
+	named := 0
+	for _, m := range regexp.MustCompile("`([\\w*./-]+(?:/|\\.go|\\.s))`").FindAllStringSubmatch(string(b), -1) {
+		found, err := filepath.Glob(m[1])
+		if len(found) == 0 && !strings.Contains(m[1], "/") {
+			// A file beside the one that was named before.
+			found, err = filepath.Glob("*/" + m[1])
+		}
+		if named++; err != nil || len(found) == 0 {
+			t.Errorf("design.md names %s, which is not there", m[1])
+		}
+	}
+	if named < 5 {
+		t.Errorf("only %d names were found in design.md", named)
+	}
+	for _, m := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(section, -1) {
+		if _, known := floors()[m[1]]; !known {
+			t.Errorf("the section about rooms names %s, which is none", m[1])
+		}
+	}
+}
+
+// checkRooms compares the list in the section about rooms, one room a line and an empty line after each floor, with
+// floors.
+func checkRooms(t *testing.T, section string) {
+	t.Helper()
+	listed := map[string]bool{".": true}
+	above := floors()["."]
+	for floor := range strings.SplitSeq(section, "\n\n") {
+		rooms := regexp.MustCompile(`(?m)^    ([\w/]+)/ `).FindAllStringSubmatch(floor, -1)
+		for _, m := range rooms {
+			level, known := floors()[m[1]]
+			switch {
+			case !known || listed[m[1]]:
+				t.Errorf("the list of rooms has %s, which is no room or was listed before", m[1])
+			case level >= above || level != floors()[rooms[0][1]]:
+				t.Errorf("the list of rooms has %s on a floor that is not its own", m[1])
+			}
+			listed[m[1]] = true
+		}
+		if len(rooms) > 0 {
+			above = floors()[rooms[0][1]]
+		}
+	}
+	for room := range floors() {
+		if !listed[room] {
+			t.Errorf("the list of rooms leaves out %s", room)
+		}
+	}
 }
 
 // What tests have in common is in no program: nothing but tests, and the tool that runs them, imports it.
@@ -162,7 +229,8 @@ func TestOnlyTestsImportTheTestkit(t *testing.T) {
 	}
 }
 
-// The kernel's files are read in two packages only, where errors are told apart in one place.
+// The kernel's files are read in two packages only, where errors are told apart in one place. The one exception is gopsutil
+// in describe, on which no decision rests.
 func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	kernel := regexp.MustCompile(`^/(proc|sys)(/|$)`)
 	for _, s := range product(t) {

@@ -33,24 +33,28 @@ func run(args []string) int {
 		}
 		return command(own, &role{hand: hand})
 	}
+	if argv.IsSweep(args) {
+		return exit(supervise.ExitFailure, sweep())
+	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)
 	}
 	return command(args, nil)
 }
 
-// anchor parses no flags, unless the supervisor was killed and its work falls to us.
+// anchor parses no flags, unless the session does not end in time, or the supervisor was killed.
 func anchor(args []string) int {
-	code, orphaned, err := supervise.Anchor(args)
-	if orphaned == nil {
-		return exit(code, err)
+	code, orphan, err := supervise.Anchor(args, func() supervise.Options { return optionsOf(args) })
+	if orphan != nil {
+		code, err = supervise.Recover(optionsOf(args), *orphan)
 	}
-	return command(args, &role{hand: *orphaned, recover: true})
+	return exit(code, err)
 }
 
 // exit reports an error and gives the exit code.
 func exit(code int, err error) int {
 	if err != nil {
+		supervise.ReopenStderr()
 		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
 	}
 	return code

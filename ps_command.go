@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"mcp-tether/reap"
+	"mcp-tether/live"
 )
 
 const psHelp = `Lists the living sessions that you may see: your own, or everybody's as root.
@@ -45,11 +45,11 @@ func ps(c *cli.Context) error {
 		return usageError("--interval must be more than 0")
 	}
 	for {
-		all, err := reap.List(runtimeDir())
+		all, err := live.List(runtimeDir())
 		if err != nil {
 			return err
 		}
-		reap.AddContainers(all)
+		live.AddContainers(all)
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
 			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}
@@ -60,18 +60,18 @@ func ps(c *cli.Context) error {
 	}
 }
 
-func show(c *cli.Context, all []reap.Live) error {
+func show(c *cli.Context, all []live.Session) error {
 	if c.Bool("json") {
 		if !c.Bool("tree") {
 			for i := range all {
 				all[i].Tree = nil
 			}
 		}
-		return reap.LiveJSON(os.Stdout, all)
+		return live.JSON(os.Stdout, all)
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(os.Stderr, "no living sessions")
 		return nil
 	}
-	return reap.LiveText(os.Stdout, all, c.Bool("tree"))
+	return live.Text(os.Stdout, all, c.Bool("tree"))
 }

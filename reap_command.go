@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/clients"
+	"mcp-tether/describe"
 	"mcp-tether/proc"
 	"mcp-tether/reap"
 	"mcp-tether/teardown"
@@ -95,11 +96,11 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	servers, err := configured(c.StringSlice("config"))
+	files, err := configured(c.StringSlice("config"))
 	if err != nil {
 		return o, err
 	}
-	matcher := reap.NewMatcher(servers, pattern)
+	matcher := clients.NewMatcher(files, pattern)
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
 		Image:       matcher.Image,
@@ -110,51 +111,25 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 	return o, nil
 }
 
-// configured reads the MCP servers from the named files, or else from the known gateways'.
-func configured(files []string) ([]reap.Server, error) {
-	if len(files) == 0 {
-		return reap.DefaultConfigs(homes(), warn), nil
+// configured reads the named configuration files, or else the known gateways'.
+func configured(names []string) ([]clients.File, error) {
+	if len(names) == 0 {
+		return clients.Known(clients.Homes(), warn), nil
 	}
-	var out []reap.Server
-	for _, f := range files {
-		servers, err := reap.ReadConfig(f)
+	var out []clients.File
+	for _, name := range names {
+		file, err := clients.Named(name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, servers...)
+		out = append(out, file)
 	}
 	return out, nil
 }
 
-// homes are the home directories in reach: our own, and for root everybody's.
-func homes() []string {
-	var out []string
-	if h, err := os.UserHomeDir(); err == nil {
-		out = append(out, h)
-	}
-	if os.Getuid() != 0 {
-		return out
-	}
-	passwd, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		return out
-	}
-	seen := map[string]bool{"/": true, "/nonexistent": true, "": true}
-	for _, h := range out {
-		seen[h] = true
-	}
-	for line := range strings.Lines(string(passwd)) {
-		if f := strings.Split(line, ":"); len(f) > 5 && !seen[f[5]] {
-			seen[f[5]] = true
-			out = append(out, f[5])
-		}
-	}
-	return out
-}
-
 func warn(err error) { fmt.Fprintln(os.Stderr, "mcp-tether: warning:", err) }
 
-// reapPass runs one pass within the time limit: a process in an odd state can hold up whoever reads its /proc entry.
+// reapPass runs one pass within the time limit: reading the /proc entry of a process in an odd state may never end.
 func reapPass(c *cli.Context, o reap.Options) error {
 	type result struct {
 		report reap.Report
@@ -182,8 +157,8 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	case c.Bool("json"):
 		err = r.JSON(os.Stdout)
 	case c.Bool("quiet"):
-		for _, w := range quietLines(r) {
-			fmt.Fprintln(os.Stderr, "mcp-tether:", w)
+		for _, s := range r.Survivors() {
+			fmt.Fprintln(os.Stderr, "mcp-tether: survived:", describe.Text(s))
 		}
 	default:
 		for _, w := range r.Warnings {
@@ -203,15 +178,4 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		return status{code: exitFindings}
 	}
 	return nil
-}
-
-// quietLines are the survivors.
-func quietLines(r reap.Report) []string {
-	var out []string
-	for _, f := range r.Findings {
-		for _, s := range f.Survivors {
-			out = append(out, "survived: "+reap.Printable(s))
-		}
-	}
-	return out
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"io"
 	"os"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
@@ -15,8 +15,9 @@ import (
 
 // role is what the anchor asked for; nil when a user called us and there is no anchor.
 type role struct {
-	hand    argv.Handover
-	recover bool
+	hand argv.Handover
+	// parsed, if not nil, gets the options, and nothing is run.
+	parsed *supervise.Options
 }
 
 const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
@@ -52,6 +53,10 @@ func runCommand(as *role) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if as != nil && as.parsed != nil {
+				*as.parsed = opts
+				return nil
+			}
 			code, err := supervised(opts, as)
 			return status{code, err}
 		},
@@ -59,13 +64,14 @@ func runCommand(as *role) *cli.Command {
 }
 
 func runFlags() []cli.Flag {
+	d := supervise.Defaults()
 	return []cli.Flag{
 		&cli.StringFlag{Name: "name", Usage: "`LABEL` for logs and ps", EnvVars: []string{"MCP_TETHER_NAME"}},
-		&cli.DurationFlag{Name: "eof-grace", Value: 5 * time.Second, EnvVars: []string{"MCP_TETHER_EOF_GRACE"},
+		&cli.DurationFlag{Name: "eof-grace", Value: d.EOFGrace, EnvVars: []string{"MCP_TETHER_EOF_GRACE"},
 			Usage: "`DURATION` that the server may go on after standard input was closed"},
-		&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, EnvVars: []string{"MCP_TETHER_TERM_GRACE"},
+		&cli.DurationFlag{Name: "term-grace", Value: d.TermGrace, EnvVars: []string{"MCP_TETHER_TERM_GRACE"},
 			Usage: "`DURATION` from SIGTERM to SIGKILL"},
-		&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, EnvVars: []string{"MCP_TETHER_KILL_TIMEOUT"},
+		&cli.DurationFlag{Name: "kill-timeout", Value: d.KillTimeout, EnvVars: []string{"MCP_TETHER_KILL_TIMEOUT"},
 			Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
 		&cli.StringSliceFlag{Name: "keep", EnvVars: []string{"MCP_TETHER_KEEP_MATCH"},
 			Usage: "leave descendants alone whose command matches `GLOB` (repeatable); so does MCP_TETHER_KEEP=1 in their environment"},
@@ -75,11 +81,11 @@ func runFlags() []cli.Flag {
 			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
 		&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 			Usage: "container engine `URL` instead of the one the docker command would use"},
-		&cli.DurationFlag{Name: "container-grace", Value: 400 * time.Millisecond, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
+		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
 			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
 			Usage: "put the server to sleep after `DURATION` without a message or anything pending; the next message wakes it"},
-		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
+		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
 			Usage: "longest message with --hibernate, a `SIZE` such as 64MiB"},
@@ -118,8 +124,6 @@ func options(c *cli.Context) (supervise.Options, error) {
 		return o, usageError("--max-message: " + err.Error())
 	}
 	o.MaxMessage = size
-	grace := teardown.Grace{Term: o.TermGrace, Kill: o.KillTimeout}
-	o.Sweep = func() error { return reap.Sweep(runtimeDir(), grace) }
 	if len(o.Command) == 0 {
 		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
 	}
@@ -147,10 +151,22 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 		}
 		as = &role{hand: hand}
 	}
-	if as.recover {
-		return supervise.Recover(opts, as.hand)
-	}
 	return supervise.Run(opts, as.hand)
+}
+
+// optionsOf are the options in a command line that another process of the session has understood. What cannot be parsed
+// all the same is as it would be without flags.
+func optionsOf(args []string) supervise.Options {
+	opts := supervise.Defaults()
+	_ = app(args, io.Discard, &role{parsed: &opts}).Run(args)
+	return opts
+}
+
+// sweep ends the dead sessions of this user.
+func sweep() error {
+	supervise.LetGo()
+	d := supervise.Defaults()
+	return reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
 }
 
 func runtimeDir() string { return os.Getenv("XDG_RUNTIME_DIR") }

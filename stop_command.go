@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mcp-tether/reap"
+	"mcp-tether/describe"
+	"mcp-tether/live"
 )
 
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
@@ -43,11 +43,11 @@ func stopCommand() *cli.Command {
 }
 
 func stop(c *cli.Context) error {
-	sel := reap.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
+	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
 	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
 		return usageError("stop needs a SESSION, --name, --gateway or --all")
 	}
-	all, err := reap.List(runtimeDir())
+	all, err := live.List(runtimeDir())
 	if err != nil {
 		return err
 	}
@@ -55,21 +55,16 @@ func stop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	stopped, err := reap.Stop(picked, reap.StopOptions{Timeout: c.Duration("timeout")})
-	if err != nil {
-		return err
-	}
-	return reportStopped(c.Bool("json"), stopped)
+	return reportStopped(c.Bool("json"), live.Stop(picked, c.Duration("timeout")))
 }
 
-func reportStopped(asJSON bool, stopped []reap.Stopped) error {
+func reportStopped(asJSON bool, stopped []live.Stopped) error {
 	if asJSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(struct {
+		err := describe.JSON(os.Stdout, struct {
 			Version int            `json:"version"`
-			Stopped []reap.Stopped `json:"stopped"`
-		}{reap.SchemaVersion, stopped}); err != nil {
+			Stopped []live.Stopped `json:"stopped"`
+		}{describe.SchemaVersion, stopped})
+		if err != nil {
 			return err
 		}
 	}

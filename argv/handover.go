@@ -13,6 +13,15 @@ import (
 // follows as the second.
 const roleSupervise = "__supervise"
 
+// roleSweep is the hidden first argument of the process that ends the user's dead sessions beside a session.
+const roleSweep = "__sweep"
+
+// SweepArgs is the command line of a sweep, for the program that was started under the given name.
+func SweepArgs(program string) []string { return []string{program, roleSweep} }
+
+// IsSweep reports whether a command line is one of SweepArgs.
+func IsSweep(args []string) bool { return len(args) == 2 && args[1] == roleSweep }
+
 // SupervisorArgs is the command line of the supervisor that continues args, the command line of its anchor.
 func SupervisorArgs(args []string, h Handover) []string {
 	return append([]string{args[0], roleSupervise, h.String()}, args[1:]...)
@@ -43,8 +52,7 @@ func SupervisedID(args []string) string {
 	return id
 }
 
-// Handover is what the anchor tells its supervisor, as one word of the command line. The anchor uses it itself when the
-// supervisor was killed.
+// Handover is what the anchor tells its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.
 	ID string
@@ -52,22 +60,22 @@ type Handover struct {
 	Anchor int
 	// Parent is the pid of the process that spawned us, from the anchor's view; ParentFD is its pidfd, or -1.
 	Parent, ParentFD int
+	// Mailbox is the supervisor's end of the socket pair to the anchor, or -1.
+	Mailbox int
 	// Terminal says that a person started us in the foreground of a terminal.
 	Terminal bool
-	// Status is the killed supervisor's exit code, and Signals the descriptor of the anchor's caught signals. Both stay in
-	// the process and are not encoded.
-	Status, Signals int
+	// Group is the process group of the process that the gateway spawned, where that has a controlling terminal without
+	// Terminal: the server belongs into that group, or it could not use the terminal. 0 otherwise.
+	Group int
 	// Foreign are the children that the anchor had before the session.
 	Foreign []proc.ID
-	// Restore are the assignments to put back into the server's environment in place of ours.
-	Restore []string
 }
 
-// separator of the fields; Restore comes last and may hold anything but the byte that separates its elements.
-const (
-	separator = ","
-	restorer  = "\x1f"
-)
+// SharesGroup reports whether the server is in the process group that the gateway gave us, so that the keyboard's signals
+// reach it without us.
+func (h Handover) SharesGroup() bool { return h.Terminal || h.Group != 0 }
+
+const separator = ","
 
 // String encodes the handover.
 func (h Handover) String() string {
@@ -76,23 +84,23 @@ func (h Handover) String() string {
 		terminal = 1
 	}
 	part := []string{h.ID}
-	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, terminal} {
+	for _, n := range []int{h.Anchor, h.Parent, h.ParentFD, h.Mailbox, terminal, h.Group} {
 		part = append(part, strconv.Itoa(n))
 	}
 	var foreign []string
 	for _, id := range h.Foreign {
 		foreign = append(foreign, id.String())
 	}
-	return strings.Join(append(part, strings.Join(foreign, " "), strings.Join(h.Restore, restorer)), separator)
+	return strings.Join(append(part, strings.Join(foreign, " ")), separator)
 }
 
 // ParseHandover decodes what String wrote.
 func ParseHandover(s string) (Handover, error) {
-	part := strings.SplitN(s, separator, 7)
-	if len(part) != 7 {
-		return Handover{}, fmt.Errorf("parse handover %.80q: want 7 fields", s)
+	part := strings.Split(s, separator)
+	var n [6]int
+	if len(part) != len(n)+2 {
+		return Handover{}, fmt.Errorf("parse handover %.80q: want %d fields", s, len(n)+2)
 	}
-	var n [4]int
 	for i := range n {
 		v, err := strconv.Atoi(part[i+1])
 		if err != nil {
@@ -100,16 +108,13 @@ func ParseHandover(s string) (Handover, error) {
 		}
 		n[i] = v
 	}
-	h := Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Terminal: n[3] == 1}
-	for f := range strings.FieldsSeq(part[5]) {
+	h := Handover{ID: part[0], Anchor: n[0], Parent: n[1], ParentFD: n[2], Mailbox: n[3], Terminal: n[4] == 1, Group: n[5]}
+	for f := range strings.FieldsSeq(part[7]) {
 		id, err := proc.ParseID(f)
 		if err != nil {
 			return Handover{}, fmt.Errorf("parse handover %.80q: %w", s, err)
 		}
 		h.Foreign = append(h.Foreign, id)
-	}
-	if part[6] != "" {
-		h.Restore = strings.Split(part[6], restorer)
 	}
 	return h, nil
 }

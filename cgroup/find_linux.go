@@ -12,8 +12,6 @@ import (
 // Found is a leaf that Find found.
 type Found struct {
 	Dir string
-	// UID owns the directory.
-	UID int
 	// Made is when it was created.
 	Made time.Time
 }
@@ -56,7 +54,12 @@ func search(dir, prefix string, levels int, left *int, out *[]Found) {
 	if levels == 0 || *left <= 0 {
 		return
 	}
-	names, err := children(dir)
+	fd, err := openDir(unix.AT_FDCWD, dir)
+	if err != nil {
+		return
+	}
+	names, err := children(fd)
+	unix.Close(fd)
 	if err != nil {
 		return
 	}
@@ -69,7 +72,7 @@ func search(dir, prefix string, levels int, left *int, out *[]Found) {
 		}
 		var st unix.Stat_t
 		if unix.Stat(sub, &st) == nil {
-			*out = append(*out, Found{sub, int(st.Uid), time.Unix(st.Mtim.Unix())})
+			*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix())})
 		}
 	}
 }

@@ -57,16 +57,8 @@ func TestFind(t *testing.T) {
 	}
 	for _, name := range want {
 		f, ok := got[name]
-		if !ok || f.UID != os.Getuid() || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
+		if !ok || f.Made.Before(began) || f.Made.After(time.Now().Add(time.Second)) {
 			t.Errorf("%s: %+v", name, f)
-		}
-	}
-	if os.Getuid() == 0 {
-		if err := os.Chown(top+"/"+prefix+"a", 65534, -1); err != nil {
-			t.Fatal(err)
-		}
-		if f := found(t, top, prefix)[prefix+"a"]; f.UID != 65534 {
-			t.Errorf("owner %d", f.UID)
 		}
 	}
 }

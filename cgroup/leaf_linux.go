@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -20,6 +19,8 @@ type Leaf struct {
 	fd  int
 	// killed says that Kill was called (see FD).
 	killed bool
+	// held are its control files that were opened beforehand, by name; nil as a rule.
+	held map[string]int
 }
 
 // Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
@@ -83,8 +84,14 @@ func (l *Leaf) FD() int {
 	return l.fd
 }
 
-// Close closes the descriptor; the leaf itself stays.
-func (l *Leaf) Close() { _ = unix.Close(l.fd) }
+// Close closes the descriptors; the leaf itself stays.
+func (l *Leaf) Close() {
+	_ = unix.Close(l.fd)
+	for _, fd := range l.held {
+		_ = unix.Close(fd)
+	}
+	l.held = nil
+}
 
 // Owner is the user who made the leaf.
 func (l *Leaf) Owner() (int, error) {
@@ -114,7 +121,7 @@ func (l *Leaf) Expel(pid int) error {
 // before).
 func (l *Leaf) Kill() error {
 	l.killed = true
-	return kernel.Write(l.Dir+"/cgroup.kill", "1")
+	return l.write("cgroup.kill", "1")
 }
 
 // Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
@@ -124,7 +131,7 @@ func (l *Leaf) Freeze(on bool) error {
 	if on {
 		state = "1"
 	}
-	return kernel.Write(l.Dir+"/cgroup.freeze", state)
+	return l.write("cgroup.freeze", state)
 }
 
 // frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.
@@ -136,7 +143,7 @@ const (
 // AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
 func (l *Leaf) AwaitFrozen() bool {
 	for range frozenTries {
-		b, err := kernel.Read(l.Dir+"/cgroup.events", nil)
+		b, err := l.read("cgroup.events")
 		if err != nil {
 			return false
 		}
@@ -150,7 +157,7 @@ func (l *Leaf) AwaitFrozen() bool {
 
 // Populated reports whether any live process is in the leaf or below.
 func (l *Leaf) Populated() (bool, error) {
-	b, err := kernel.Read(l.Dir+"/cgroup.events", nil)
+	b, err := l.read("cgroup.events")
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return false, nil
 	}
@@ -160,22 +167,32 @@ func (l *Leaf) Populated() (bool, error) {
 	return bytes.Contains(b, []byte("populated 1")), nil
 }
 
-// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out.
+// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. Where what is
+// below cannot be listed, the leaf's own are returned with the error.
 func (l *Leaf) Procs() ([]int, error) {
-	var out []int
-	err := l.walk(l.Dir, func(dir string) error {
-		b, err := kernel.Read(dir+"/cgroup.procs", nil)
+	own, err := l.read("cgroup.procs")
+	if err != nil {
+		return nil, err
+	}
+	out := appendPIDs(nil, own)
+	err = l.below(func(dir int) error {
+		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
 		if err != nil {
 			return err
 		}
-		for _, f := range bytes.Fields(b) {
-			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
-				out = append(out, pid)
-			}
-		}
+		out = appendPIDs(out, b)
 		return nil
 	})
 	return out, err
+}
+
+func appendPIDs(out []int, list []byte) []int {
+	for _, f := range bytes.Fields(list) {
+		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // Has reports whether a process is in the leaf or below, by its /proc/PID/cgroup.
@@ -191,63 +208,4 @@ func (l *Leaf) Has(pid int) bool {
 	// The mount point is not known here; the leaf's name is unique by its session id.
 	name := l.Dir[bytes.LastIndexByte([]byte(l.Dir), '/'):]
 	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/"))
-}
-
-// Remove removes the leaf and the cgroups below it, deepest first. A leaf that is gone is no error; EBUSY means that a
-// process is still in it.
-func (l *Leaf) Remove() error {
-	err := l.walk(l.Dir, func(dir string) error {
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("remove cgroup %s: %w", dir, err)
-		}
-		return nil
-	})
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return err
-}
-
-// maxDepth bounds the walk below a leaf.
-const maxDepth = 32
-
-// walk calls visit for the cgroups below dir, deepest first, and for dir itself last.
-func (l *Leaf) walk(dir string, visit func(dir string) error) error {
-	return walk(dir, maxDepth, visit)
-}
-
-func walk(dir string, depth int, visit func(dir string) error) error {
-	names, err := children(dir)
-	if err != nil {
-		return fmt.Errorf("list cgroup %s: %w", dir, err)
-	}
-	for _, name := range names {
-		if depth == 0 {
-			break
-		}
-		if err := walk(dir+"/"+name, depth-1, visit); err != nil && !errors.Is(err, unix.ENOENT) {
-			return err
-		}
-	}
-	return visit(dir)
-}
-
-// children lists the cgroups directly below dir. Most leaves have none, which the link count of the directory tells
-// (kernfs counts "." and ".." and one for each child).
-func children(dir string) ([]string, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return nil, err
-	}
-	if st.Nlink <= 2 {
-		return nil, nil
-	}
-	entries, err := os.ReadDir(dir)
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() {
-			out = append(out, e.Name())
-		}
-	}
-	return out, err
 }

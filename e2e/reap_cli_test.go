@@ -64,7 +64,9 @@ func dead(t *testing.T) *session {
 	s.spawn(setup{flags: quick("--name=files\x1b[2J")}, node(s.dir, "serve", "daemon", "setsid")...)
 	s.waitReady()
 	s.ids = []string{s.ownRecord()}
+	server := s.record(s.ids[0]).Server.PID
 	killPair(t, s.pid)
+	awaitExit(t, server) // by its death signal
 	return s
 }
 

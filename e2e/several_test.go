@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,16 +68,19 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 	}
 }
 
-// ownRecord is the id of the record that names this session's server, among those of others.
-func (s *session) ownRecord() string {
+// ownRecord is the id of the record that names this session's server, among those of others. A server may be ready before
+// its record is written.
+func (s *session) ownRecord() (own string) {
 	s.t.Helper()
-	for _, id := range s.records() {
-		if s.record(id).Server.PID == s.server {
-			return id
+	awaitTrue(s.t, fmt.Sprint("a record that names server ", s.server), func() bool {
+		for _, id := range s.records() {
+			if s.record(id).Server.PID == s.server {
+				own = id
+			}
 		}
-	}
-	s.t.Fatalf("no record names server %d", s.server)
-	return ""
+		return own != ""
+	})
+	return own
 }
 
 // A process that somebody else started with the same command line lives on.

@@ -7,9 +7,11 @@ import (
 )
 
 // Open opens a file or directory close-on-exec and tries again when a signal interrupts it. The error is the bare errno.
-func Open(name string, flags int) (int, error) {
+func Open(name string, flags int) (int, error) { return openAt(unix.AT_FDCWD, name, flags) }
+
+func openAt(dir int, name string, flags int) (int, error) {
 	for {
-		fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
 			return fd, err
 		}
@@ -32,12 +34,26 @@ func ReadEntry(name string, buf []byte, st *unix.Stat_t) ([]byte, error) {
 // firstRead is the room for a file whose caller brings none, in bytes; most files fit.
 const firstRead = 4096
 
+// ReadAt is Read for a file in a directory that is open.
+func ReadAt(dir int, name string, buf []byte) ([]byte, error) {
+	fd, err := openAt(dir, name, unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	return readAll(fd, name, buf, nil, false)
+}
+
 func read(name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) {
 	fd, err := Open(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
+	return readAll(fd, name, buf, st, whole)
+}
+
+func readAll(fd int, name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) {
 	if st != nil {
 		if err := unix.Fstat(fd, st); err != nil {
 			return nil, fmt.Errorf("look at %s: %w", name, err)
@@ -67,8 +83,11 @@ func read(name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) 
 }
 
 // Write writes data in one call, as control files want it; the error names both.
-func Write(name, data string) error {
-	fd, err := Open(name, unix.O_WRONLY)
+func Write(name, data string) error { return WriteAt(unix.AT_FDCWD, name, data) }
+
+// WriteAt is Write for a file in a directory that is open.
+func WriteAt(dir int, name, data string) error {
+	fd, err := openAt(dir, name, unix.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("open %s to write %q: %w", name, data, err)
 	}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,4 +23,13 @@ func ReadAtExec() AtExec {
 		at.Mask = maskOf(&set)
 	}
 	return at
+}
+
+// Environ is the environment byte for byte as it was given, duplicates, empty entries and order included. Package os
+// passes over what it does not understand; that is what is left where the linker was not told to enter at atExec.
+func Environ() []string {
+	if env, ok := recordedEnviron(); ok {
+		return env
+	}
+	return os.Environ()
 }

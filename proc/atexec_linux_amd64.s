@@ -9,6 +9,8 @@ GLOBL limit<>(SB), NOPTR, $16
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps SP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
+	MOVQ SP, ·execStack(SB)
+
 	MOVQ $14, AX             // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
 	XORQ DI, DI
 	XORQ SI, SI

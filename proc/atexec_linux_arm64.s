@@ -9,6 +9,9 @@ GLOBL limit<>(SB), NOPTR, $16
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps RSP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
+	MOVD RSP, R4
+	MOVD R4, ·execStack(SB)
+
 	MOVD $0, R0              // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
 	MOVD $0, R1
 	MOVD $·execMask(SB), R2

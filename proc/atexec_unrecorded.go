@@ -3,3 +3,5 @@
 package proc
 
 func recorded() (AtExec, bool) { return AtExec{}, false }
+
+func recordedEnviron() ([]string, bool) { return nil, false }

@@ -10,5 +10,5 @@
 // leave the process alone.
 //
 // Decisions rest on what this package and package cgroup read of /proc and /sys, through package kernel. Only the figures
-// that reap shows to people (memory, processor time) are read elsewhere.
+// that reap and ps show to people (memory, processor time) are read elsewhere: package describe has them from gopsutil.
 package proc

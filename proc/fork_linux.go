@@ -121,10 +121,13 @@ func (img *image) prepare() syscall.Errno {
 			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
 		}
 	}
-	if img.child.NewSession {
+	switch {
+	case img.child.NewSession:
 		syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-	} else if img.child.NewGroup {
+	case img.child.NewGroup:
 		syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0)
+	case img.child.Group > 0:
+		syscall.RawSyscall(unix.SYS_SETPGID, 0, uintptr(img.child.Group), 0)
 	}
 	if img.child.CgroupProcs >= 0 {
 		_, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(img.child.CgroupProcs), uintptr(unsafe.Pointer(&img.move)), 1)
@@ -142,6 +145,11 @@ func (img *image) prepare() syscall.Errno {
 	}
 	if out := img.child.Stdout; out > 0 {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(out), 1, 0); errno != 0 {
+			return errno
+		}
+	}
+	if e := img.child.Stderr; e > 0 {
+		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(e), 2, 0); errno != 0 {
 			return errno
 		}
 	}

@@ -1,35 +1,42 @@
 package proc
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// launchers start another program for their parent and wait for it: the shells, package runners and wrappers found
-// between gateways and servers. When a launcher is the parent, the gateway is an ancestor further up.
+// launchers start another program for their parent and wait for it: package runners and wrappers found between gateways
+// and servers. When a launcher is the parent, the gateway is an ancestor further up.
 var launchers = [...]string{
-	"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox",
+	"busybox",
 	"npm", "npx", "pnpm", "yarn", "bunx", "uv", "uvx", "pipx", "poetry",
 	"env", "timeout", "nice", "nohup", "setsid", "stdbuf", "sudo", "doas", "su", "runuser", "setpriv",
 	"tini", "dumb-init", "docker-init", "catatonit", "mcp-tether",
 }
 
-// IsLauncher reports whether a command name (Stat.Comm) is that of a launcher. npm sets its title to "npm exec NAME",
-// login shells start with '-'.
+// shells are launchers only when they were started for one command ("sh -c COMMAND"). A shell that runs a script, or
+// that a person types into, is a gateway of its own: the script goes on under nohup when the terminal is gone.
+var shells = [...]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish"}
+
+// IsLauncher reports whether a command name (Stat.Comm) is that of a launcher or a shell. npm sets its title to
+// "npm exec NAME", login shells start with '-'.
 func IsLauncher(comm string) bool {
+	name := launcherName(comm)
+	return slices.Contains(launchers[:], name) || slices.Contains(shells[:], name)
+}
+
+func launcherName(comm string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(comm, "-"), " ")
-	for _, l := range launchers {
-		if name == l {
-			return true
-		}
-	}
-	return false
+	return name
 }
 
 // maxAncestors bounds the climb to the gateway.
 const maxAncestors = 16
 
-// Gateway climbs from the parent to the first ancestor that is not a launcher; stat reads the entries. It returns the
-// zero Stat when there is none below init, or when an entry on the way cannot be read: then only the direct parent can
-// be watched.
-func Gateway(parent int, stat func(pid int) (Stat, error)) Stat {
+// Gateway climbs from the parent to the first ancestor that is not a launcher. stat reads the entries and args the command
+// lines; program is the name of ours, of which the command line of a shell must speak. It returns the zero Stat when
+// there is none below init, or when an entry on the way cannot be read: then only the direct parent can be watched.
+func Gateway(parent int, program string, stat func(pid int) (Stat, error), args func(pid int) []string) Stat {
 	for range maxAncestors {
 		if parent <= 1 {
 			return Stat{}
@@ -38,10 +45,21 @@ func Gateway(parent int, stat func(pid int) (Stat, error)) Stat {
 		if err != nil {
 			return Stat{}
 		}
-		if !IsLauncher(s.Comm) {
+		name := launcherName(s.Comm)
+		if !slices.Contains(launchers[:], name) && !(slices.Contains(shells[:], name) && speaksOf(args(parent), program)) {
 			return s
 		}
 		parent = s.PPID
 	}
 	return Stat{}
+}
+
+// speaksOf reports whether the command that a shell was given as an argument names a program.
+func speaksOf(args []string, program string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(args[1:], func(a string) bool {
+		return strings.Contains(a, program) || strings.Contains(a, "mcp-tether")
+	})
 }

@@ -29,8 +29,18 @@ func TestGateway(t *testing.T) {
 		30: {PPID: 29, Comm: "sh"}, // 29 cannot be read
 		40: {PPID: 41, Comm: "sh"}, // a loop, as reused pids could make one
 		41: {PPID: 40, Comm: "bash"},
-		50: {PPID: 0, Comm: "sh"}, // parent in another pid namespace
+		50: {PPID: 0, Comm: "sh"},  // parent in another pid namespace
+		60: {PPID: 10, Comm: "sh"}, // runs a script of its own: a gateway
+		61: {PPID: 60, Comm: "npx"},
+		62: {PPID: 10, Comm: "bash"}, // a person types into it
+		63: {PPID: 10, Comm: "bash"}, // started for the program under its other name
 	}
+	lines := map[int][]string{
+		11: {"bash", "-c", "npx mcp-tether run -- srv"}, 20: {"sh", "-c", "exec mcp-tether run -- srv"}, 30: {"sh", "-c", "mcp-tether"},
+		40: {"sh", "-c", "mcp-tether"}, 41: {"sh", "-c", "mcp-tether"}, 50: {"sh", "-c", "mcp-tether"},
+		60: {"sh", "gateway.sh"}, 62: {"-bash"}, 63: {"bash", "-c", "tether run srv"},
+	}
+	args := func(pid int) []string { return lines[pid] }
 	stat := func(pid int) (Stat, error) {
 		s, ok := table[pid]
 		if !ok {
@@ -41,8 +51,9 @@ func TestGateway(t *testing.T) {
 	}
 	for parent, want := range map[int]int{
 		10: 10, 11: 10, 12: 10, 20: 0, 21: 0, 30: 0, 29: 0, 40: 0, 50: 0, 1: 0, 0: 0, -1: 0,
+		60: 60, 61: 60, 62: 62, 63: 10,
 	} {
-		if got := Gateway(parent, stat); got.PID != want {
+		if got := Gateway(parent, "tether", stat, args); got.PID != want {
 			t.Errorf("from %d: %+v, want pid %d", parent, got, want)
 		}
 	}
@@ -51,10 +62,10 @@ func TestGateway(t *testing.T) {
 // A chain of launchers is climbed as far as any real one is long, and no further.
 func TestGatewayIsBounded(t *testing.T) {
 	asked := 0
-	got := Gateway(1<<20, func(pid int) (Stat, error) {
+	got := Gateway(1<<20, "", func(pid int) (Stat, error) {
 		asked++
-		return Stat{ID: ID{PID: pid}, PPID: pid - 1, Comm: "sh"}, nil
-	})
+		return Stat{ID: ID{PID: pid}, PPID: pid - 1, Comm: "npx"}, nil
+	}, nil)
 	if got != (Stat{}) || asked != maxAncestors {
 		t.Errorf("%+v after %d", got, asked)
 	}

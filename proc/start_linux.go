@@ -13,14 +13,16 @@ import (
 // Child says how a process is started. Its standard streams are the caller's, untouched, unless others are given; so are
 // all other inherited descriptors and the working directory.
 type Child struct {
-	// Stdin and Stdout are descriptors to have in place of the caller's; 0 leaves them.
-	Stdin, Stdout int
+	// Stdin, Stdout and Stderr are descriptors to have in place of the caller's; 0 leaves them.
+	Stdin, Stdout, Stderr int
 	// Path is the file to execute; Argv[0] may differ.
 	Path string
 	Argv []string
 	Env  []string
 	// NewGroup makes the child lead a process group, NewSession a session (and a group).
 	NewGroup, NewSession bool
+	// Group is a process group of the caller's session to join; 0 leaves the child in the caller's.
+	Group int
 	// DiesWithThread has the kernel SIGKILL the child when the starting thread ends (PR_SET_PDEATHSIG): give it only on
 	// a thread that lives as long as the process.
 	DiesWithThread bool

@@ -37,6 +37,18 @@ func Reap(each func(pid int, ws unix.WaitStatus)) (left bool, err error) {
 	}
 }
 
+// Wait waits for the end of a child.
+func Wait(pid int) (ws unix.WaitStatus, err error) {
+	for {
+		if _, err = unix.Wait4(pid, &ws, unix.WALL, nil); err == nil {
+			return ws, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return ws, fmt.Errorf("wait for child %d: %w", pid, err)
+		}
+	}
+}
+
 // HasChildren reports whether the caller has any child, living or dead.
 func HasChildren() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
@@ -58,16 +70,11 @@ func HasExited(pid int) (bool, error) {
 	}
 }
 
-// AwaitInput blocks until one of the fds can be read, or for the given milliseconds if that is not negative.
-func AwaitInput(milliseconds int, fds ...int) error {
-	p := make([]unix.PollFd, len(fds))
-	for i, fd := range fds {
-		p[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	}
-	if _, err := unix.Poll(p, milliseconds); err != nil && err != unix.EINTR {
-		return fmt.Errorf("wait for input: %w", err)
-	}
-	return nil
+// HasStopped reports whether the child is stopped by a signal. That stays to be asked again.
+func HasStopped(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+	return err == nil && info.Signo != 0
 }
 
 // ExitCode turns a wait status into a shell's exit code: the code itself, or 128+n after signal n.

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"mcp-tether/describe"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
 
 // Engine is a container engine, and what it has.
-type Engine struct {
+type knownEngine struct {
 	engine.Endpoint
 	// Client is for asking it more; the rules never do.
 	Client engine.Client
@@ -21,29 +22,13 @@ type Engine struct {
 	ImageLabels engine.ImageLabels
 }
 
-// FoundContainer is an object of an engine as a finding, or ps, shows it.
-type FoundContainer struct {
-	// Engine is the URL of its engine.
-	Engine string      `json:"engine"`
-	Kind   engine.Kind `json:"kind"`
-	ID     string      `json:"id"`
-	Name   string      `json:"name,omitempty"`
-	Image  string      `json:"image,omitempty"`
-	// State is the engine's word for it, which networks have none of; "unknown" when the engine did not answer.
-	State string `json:"state,omitempty"`
-	// Why is the proof that it belongs to the session, or what is missing from it.
-	Why string `json:"why,omitempty"`
-	// Result is what became of it: "listed", "removed", "stopped" (it was there before the session) or "survived".
-	Result string `json:"result,omitempty"`
-}
-
-func found(e *Engine, i *engine.Info, why string) FoundContainer {
-	return FoundContainer{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
+func found(e *knownEngine, i *engine.Info, why string) describe.Container {
+	return describe.Container{Engine: e.URL, Kind: i.Kind, ID: i.ID, Name: i.Name, Image: i.Image, State: i.State, Why: why, Result: "listed"}
 }
 
 // ending is what a finding has to end in an engine.
 type ending struct {
-	engine *Engine
+	engine *knownEngine
 	// claim is that of our own record: the engine is asked again until nothing of it is left, and what the session had
 	// asked for when it was killed is waited for. nil to end the targets and nothing else.
 	claim   *engine.Claim
@@ -51,7 +36,7 @@ type ending struct {
 }
 
 // claim adds the containers of a dead recorded session to its finding.
-func (x *index) claim(f *Finding, s *Session) {
+func (x *index) claim(f *Finding, s *storedSession) {
 	e := s.At
 	if e == nil {
 		return
@@ -85,7 +70,7 @@ func (x *index) claim(f *Finding, s *Session) {
 }
 
 // count says how many of each kind there are: "2 containers, 1 network".
-func count(all []FoundContainer) string {
+func count(all []describe.Container) string {
 	var out []string
 	for _, kind := range []engine.Kind{engine.Container, engine.Pod, engine.Network} {
 		n := 0
@@ -116,15 +101,15 @@ func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
 	}
 	life, _ := x.life(t.Labels)
 	if !c.TrustIDs {
-		return life == Dead
+		return life == proc.Dead
 	}
 	machine := t.Labels[engine.LabelMachine]
 	elsewhere := machine != "" && x.h.Machine != "" && machine != x.h.Machine
-	return life != Alive && !elsewhere
+	return life != proc.Alive && !elsewhere
 }
 
 // add makes a target a part of a finding.
-func (x *index) add(f *Finding, e *Engine, t engine.Target) {
+func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 	x.looked[t.ID] = true
 	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
 	f.ending.targets = append(f.ending.targets, t)
@@ -132,8 +117,8 @@ func (x *index) add(f *Finding, e *Engine, t engine.Target) {
 
 // doubtful reports what looks like a dead session's without being proven to be: mostly containers of an image that was
 // committed from one of its containers, and so carries the labels.
-func (x *index) doubtful(e *Engine, id string, all []engine.Target) {
-	f := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}}
+func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
+	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if it is nobody's"
 	for _, t := range all {
 		if !x.looked[t.ID] {
@@ -146,7 +131,7 @@ func (x *index) doubtful(e *Engine, id string, all []engine.Target) {
 }
 
 // suspect adds an object to a finding that is only reported.
-func (x *index) suspect(f *Finding, e *Engine, i *engine.Info, why string) {
+func (x *index) suspect(f *Finding, e *knownEngine, i *engine.Info, why string) {
 	x.looked[i.ID] = true
 	f.Containers = append(f.Containers, found(e, i, why))
 	f.nameAfter(i)
@@ -197,15 +182,15 @@ func (x *index) labelled(r Rules) []Finding {
 }
 
 // labelledSession judges what carries the label of one session.
-func (x *index) labelledSession(e *Engine, id string, all []engine.Info) (Finding, bool) {
-	f := Finding{Class: Container, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
-	odd := Finding{Class: Suspect, Session: id, UID: x.h.UID, Gateway: Gateway{State: Unknown.String()}, Advice: foreignAdvice}
+func (x *index) labelledSession(e *knownEngine, id string, all []engine.Info) (Finding, bool) {
+	f := Finding{Class: classContainer, Session: id, UID: x.h.UID, ending: &ending{engine: e}}
+	odd := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}, Advice: foreignAdvice}
 	var dead []engine.Info
 	for _, i := range all {
 		life, why := x.life(i.Labels)
 		switch {
-		case life == Alive || x.newborn(i.Labels):
-		case life == Dead:
+		case life == proc.Alive || x.newborn(i.Labels):
+		case life == proc.Dead:
 			dead = append(dead, i)
 		default:
 			x.suspect(&odd, e, &i, why)
@@ -242,57 +227,57 @@ func (x *index) newborn(labels map[string]string) bool {
 
 // life tells whether the session that a container's labels name lives, and why it is thought so. Only identities of this
 // boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
-func (x *index) life(labels map[string]string) (Life, string) {
+func (x *index) life(labels map[string]string) (proc.Life, string) {
 	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])
 	switch {
 	case x.supervised[labels[engine.LabelSession]]:
-		return Alive, "its session has a supervisor"
+		return proc.Alive, "its session has a supervisor"
 	case err != nil || sup.Boot == "":
-		return Unknown, "its labels do not say which process looks after it"
+		return proc.Unknown, "its labels do not say which process looks after it"
 	case sup.Boot != x.h.Boot:
 		return x.earlierBoot(labels)
 	case sup.Host != x.h.Host:
-		return Unknown, "foreign: it was created from another pid namespace of this machine"
+		return proc.Unknown, "foreign: it was created from another pid namespace of this machine"
 	}
 	life := x.h.Lives(sup.ID)
-	if text, ok := labels[engine.LabelAnchor]; ok && life != Alive {
+	if text, ok := labels[engine.LabelAnchor]; ok && life != proc.Alive {
 		anchor, err := proc.ParseGlobalID(text)
 		if err != nil || anchor.Host != x.h.Host {
-			return Unknown, "its labels do not say which process looks after it"
+			return proc.Unknown, "its labels do not say which process looks after it"
 		}
-		if anchors := x.h.Lives(anchor.ID); anchors != Dead {
+		if anchors := x.h.Lives(anchor.ID); anchors != proc.Dead {
 			life = anchors
 		}
 	}
-	if life == Dead {
-		return Dead, fmt.Sprintf("its supervisor (pid %d) is dead", sup.PID)
+	if life == proc.Dead {
+		return proc.Dead, fmt.Sprintf("its supervisor (pid %d) is dead", sup.PID)
 	}
 	return life, fmt.Sprintf("its supervisor (pid %d) or anchor is %s", sup.PID, life)
 }
 
 // earlierBoot judges labels with another boot id. A machine id may have been copied with the machine, so the labels must
 // be older than this boot as well.
-func (x *index) earlierBoot(labels map[string]string) (Life, string) {
+func (x *index) earlierBoot(labels map[string]string) (proc.Life, string) {
 	if labels[engine.LabelMachine] == "" || labels[engine.LabelMachine] != x.h.Machine {
-		return Unknown, "foreign: it was created from another machine"
+		return proc.Unknown, "foreign: it was created from another machine"
 	}
 	at, err := time.Parse(time.RFC3339Nano, labels[engine.LabelCreated])
 	if err != nil || !at.Before(x.h.booted()) {
-		return Unknown, "foreign: it was created from another machine with the same machine id"
+		return proc.Unknown, "foreign: it was created from another machine with the same machine id"
 	}
-	return Dead, "it was created in an earlier boot of this machine: its session ended then"
+	return proc.Dead, "it was created in an earlier boot of this machine: its session ended then"
 }
 
 // labelledGateway is the gateway that labels name.
-func (x *index) labelledGateway(labels map[string]string) Gateway {
+func (x *index) labelledGateway(labels map[string]string) gateway {
 	g, err := proc.ParseGlobalID(labels[engine.LabelGateway])
 	switch {
 	case err != nil:
-		return Gateway{State: Unknown.String()}
+		return gateway{State: proc.Unknown.String()}
 	case g.Boot != x.h.Boot:
-		return Gateway{ID: g.ID, State: Dead.String()}
+		return gateway{ID: g.ID, State: proc.Dead.String()}
 	case g.Host != x.h.Host:
-		return Gateway{ID: g.ID, State: Unknown.String()}
+		return gateway{ID: g.ID, State: proc.Unknown.String()}
 	}
 	return x.gateway(g.ID)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"mcp-tether/describe"
 	"mcp-tether/engine"
 	"mcp-tether/teardown"
 )
@@ -73,14 +74,14 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 }
 
 // outcome notes what became of one container.
-func (f *Finding) outcome(c *FoundContainer, r *engine.Result) {
+func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
 	switch {
 	case !r.Done && r.Err != nil:
 		c.Result = survived
-		f.Survivors = append(f.Survivors, c.title()+": "+r.Err.Error())
+		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())
 	case !r.Done:
 		c.Result = survived
-		f.Survivors = append(f.Survivors, c.title())
+		f.Survivors = append(f.Survivors, c.Title())
 	case r.Stop:
 		c.Result = "stopped"
 	default:

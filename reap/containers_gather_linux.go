@@ -33,11 +33,11 @@ var (
 
 // engineLook asks engines while the rest of the host is read.
 type engineLook struct {
-	h     *Host
+	h     *host
 	reach Reach
 	// first is the engine of the docker command, nil when there is none in sight.
-	first *Engine
-	byKey map[string]*Engine
+	first *knownEngine
+	byKey map[string]*knownEngine
 	err   error // of resolving the first
 	wait  sync.WaitGroup
 	ctx   context.Context
@@ -46,8 +46,8 @@ type engineLook struct {
 
 // newEngineLook begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
-func newEngineLook(h *Host, reach Reach) *engineLook {
-	l := &engineLook{h: h, reach: reach, byKey: map[string]*Engine{}}
+func newEngineLook(h *host, reach Reach) *engineLook {
+	l := &engineLook{h: h, reach: reach, byKey: map[string]*knownEngine{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if reach.None || reach.Recorded {
 		return l
@@ -65,12 +65,12 @@ func newEngineLook(h *Host, reach Reach) *engineLook {
 func (l *engineLook) close() { l.stop() }
 
 // add asks an engine, once.
-func (l *engineLook) add(at engine.Endpoint) *Engine {
+func (l *engineLook) add(at engine.Endpoint) *knownEngine {
 	k := engineKey(at)
 	if e := l.byKey[k]; e != nil {
 		return e
 	}
-	e := &Engine{Endpoint: at}
+	e := &knownEngine{Endpoint: at}
 	l.byKey[k] = e
 	l.h.Engines = append(l.h.Engines, e)
 	switch {
@@ -103,7 +103,7 @@ func engineKey(at engine.Endpoint) string {
 }
 
 // list reads what the engine has.
-func (e *Engine) list(parent context.Context) {
+func (e *knownEngine) list(parent context.Context) {
 	ctx, cancel := context.WithTimeout(parent, lookContainers)
 	defer cancel()
 	for _, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
@@ -127,7 +127,7 @@ func (l *engineLook) recorded() {
 		at, err := l.engineOf(s)
 		switch {
 		case err != nil:
-			s.At = &Engine{Endpoint: engine.Endpoint{URL: s.Record.Engine}, Err: err}
+			s.At = &knownEngine{Endpoint: engine.Endpoint{URL: s.Record.Engine}, Err: err}
 		case at.URL != "":
 			s.At = l.add(at)
 		case !s.Ledger.Empty():
@@ -152,7 +152,7 @@ func (l *engineLook) unproxyFirst() {
 }
 
 // engineOf is the engine of a dead session, without URL when it has none.
-func (l *engineLook) engineOf(s *Session) (engine.Endpoint, error) {
+func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 	if s.Record.Engine == "" {
 		return engine.Endpoint{}, nil
 	}
@@ -187,7 +187,7 @@ func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, err
 }
 
 // proxyAt is the session of a user whose proxy listens, or listened, on a socket.
-func (l *engineLook) proxyAt(socket string, owner int) *Session {
+func (l *engineLook) proxyAt(socket string, owner int) *storedSession {
 	for i := range l.h.Sessions {
 		if s := &l.h.Sessions[i]; socket != "" && s.Socket == socket && s.Owner == owner && s.Record.Engine != "" {
 			return s
@@ -225,7 +225,7 @@ func (l *engineLook) finish(warn func(error)) {
 }
 
 // inspectStarted adds what no list tells: when the containers were started that a session did not create.
-func (e *Engine) inspectStarted(parent context.Context, started []engine.Started) {
+func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
 	if len(started) == 0 {
 		return
 	}
@@ -244,7 +244,7 @@ func (e *Engine) inspectStarted(parent context.Context, started []engine.Started
 }
 
 // readLedger reads what a session noted. Notes that cannot be read may tell of containers.
-func (s *Session) readLedger() {
+func (s *storedSession) readLedger() {
 	notes, err := session.ReadNotes(s.Dir, s.ID)
 	for _, n := range notes {
 		s.Ledger.Add(n)

@@ -91,7 +91,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // deadSession writes a session with its record and journal, whose lease nobody holds.
-func deadSession(t *testing.T, host string, ids ...string) *Session {
+func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	t.Helper()
 	dir := t.TempDir()
 	lease, err := session.Take(dir, deadID)
@@ -99,7 +99,7 @@ func deadSession(t *testing.T, host string, ids ...string) *Session {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	s := &Session{Dir: dir, Owner: os.Getuid(), Lease: true}
+	s := &storedSession{Dir: dir, Owner: os.Getuid(), Lease: true}
 	s.Record = session.Record{Version: session.Version, ID: deadID, Host: here, UID: os.Getuid(), Engine: host}
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func deadSession(t *testing.T, host string, ids ...string) *Session {
 }
 
 // looked is a host of which only the engines were read.
-func looked(t *testing.T, reach Reach, sessions ...*Session) (h *Host, warnings string) {
+func looked(t *testing.T, reach Reach, sessions ...*storedSession) (h *host, warnings string) {
 	t.Helper()
 	h = boxes(t)
 	h.Engines, h.UID = nil, os.Getuid()
@@ -132,7 +132,7 @@ func looked(t *testing.T, reach Reach, sessions ...*Session) (h *Host, warnings 
 
 func quickly() teardown.Grace { return teardown.Grace{Kill: time.Second} }
 
-func left(t *testing.T, s *Session) string {
+func left(t *testing.T, s *storedSession) string {
 	t.Helper()
 	files, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -149,8 +149,8 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	e := startFake(t, "a", "b", "theirs")
 	s := deadSession(t, e.url, "a", "b", "gone")
 	h, warnings := looked(t, Reach{Recorded: true}, s)
-	found := Find(h, Rules{})
-	if err := End(found, false, quickly()); err != nil {
+	found := find(h, Rules{})
+	if err := endFindings(found, false, quickly()); err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" || warnings != "" {
@@ -170,8 +170,8 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.stuck = true
 	s := deadSession(t, e.url, "a")
 	h, _ := looked(t, Reach{Recorded: true}, s)
-	found := Find(h, Rules{})
-	if err := End(found, false, quickly()); err != nil {
+	found := find(h, Rules{})
+	if err := endFindings(found, false, quickly()); err != nil {
 		t.Fatal(err)
 	}
 	if f := found[0]; f.Result != survived || f.Containers[0].Result != survived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
@@ -184,8 +184,8 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.stuck = false
 	e.mu.Unlock()
 	h, _ = looked(t, Reach{Recorded: true}, s)
-	found = Find(h, Rules{})
-	if err := End(found, false, quickly()); err != nil || found[0].Result != "ended" || left(t, s) != "" {
+	found = find(h, Rules{})
+	if err := endFindings(found, false, quickly()); err != nil || found[0].Result != "ended" || left(t, s) != "" {
 		t.Errorf("the next pass: %v, %+v", err, found[0])
 	}
 }
@@ -209,8 +209,8 @@ func TestEndWithoutEngine(t *testing.T) {
 	} {
 		s := deadSession(t, c.engine, c.ids...)
 		h, _ := looked(t, c.reach, s)
-		found := Find(h, Rules{})
-		if err := End(found, false, quickly()); err != nil {
+		found := find(h, Rules{})
+		if err := endFindings(found, false, quickly()); err != nil {
 			t.Fatal(err)
 		}
 		if found[0].Result != c.result || (left(t, s) == "") != (c.result == "removed") {
@@ -224,11 +224,11 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")
 	s := deadSession(t, e.url, "a")
 	h, _ := looked(t, Reach{Recorded: true}, s)
-	found := Find(h, Rules{})
+	found := find(h, Rules{})
 	if err := os.Remove(strings.TrimPrefix(e.url, "unix://")); err != nil {
 		t.Fatal(err)
 	}
-	if err := End(found, false, quickly()); err != nil {
+	if err := endFindings(found, false, quickly()); err != nil {
 		t.Fatal(err)
 	}
 	if found[0].Result != survived || left(t, s) == "" {
@@ -297,7 +297,7 @@ func TestEnginesOfOthers(t *testing.T) {
 	if !errors.Is(h.Sessions[0].At.Err, errNotSocket) || len(h.Engines) != 0 {
 		t.Errorf("%+v, %+v", h.Sessions[0].At, h.Engines)
 	}
-	var many []*Session
+	var many []*storedSession
 	for n := range 2 * maxEngines {
 		s := deadSession(t, fmt.Sprintf("unix:///nowhere/%d.sock", n), "a")
 		s.Owner = os.Getuid() + 1
@@ -333,28 +333,5 @@ func TestEnginesNotAsked(t *testing.T) {
 	}
 	if _, warnings := looked(t, Reach{Engine: "x://y"}); warnings == "" {
 		t.Error("an engine that means nothing")
-	}
-}
-
-func TestAddContainers(t *testing.T) {
-	e := startFake(t, "a", "theirs")
-	s := deadSession(t, e.url, "a", "gone")
-	quiet := deadSession(t, e.url)
-	down := deadSession(t, "unix:///nowhere", "a", "b")
-	all := []Live{{Record: s.Record, dir: s.Dir}, {Record: quiet.Record, dir: quiet.Dir}, {Record: down.Record, dir: down.Dir}}
-	AddContainers(all)
-	if c := all[0].Containers; len(c) != 1 || c[0].ID != "a" || c[0].Name != "na" || c[0].State != "running" || c[0].Engine != e.url {
-		t.Errorf("%+v", c)
-	}
-	if c := all[1].Containers; len(c) != 0 {
-		t.Errorf("%+v", c)
-	}
-	if c := all[2].Containers; len(c) != 2 || c[0].State != unknownState || all[2].countContainers() != "2?" {
-		t.Errorf("%+v, %s", c, all[2].countContainers())
-	}
-	e.calls = nil
-	AddContainers(all[1:2])
-	if len(e.calls) > 0 {
-		t.Errorf("without containers: %q", e.calls)
 	}
 }

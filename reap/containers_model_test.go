@@ -36,9 +36,9 @@ func (w *world) clock(ticks uint64) time.Time {
 }
 
 func (w *world) openEngines() {
-	w.engine = &Engine{Endpoint: engine.Endpoint{URL: "unix:///run/e.sock", Socket: "/run/e.sock"}}
-	w.deaf = &Engine{Endpoint: engine.Endpoint{URL: "unix:///run/deaf.sock", Socket: "/run/deaf.sock"}, Err: errors.New("no answer")}
-	w.h.Engines = []*Engine{w.engine, w.deaf}
+	w.engine = &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///run/e.sock", Socket: "/run/e.sock"}}
+	w.deaf = &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///run/deaf.sock", Socket: "/run/deaf.sock"}, Err: errors.New("no answer")}
+	w.h.Engines = []*knownEngine{w.engine, w.deaf}
 }
 
 // closeEngines writes what a list of the engine holds.
@@ -228,7 +228,7 @@ func (w *world) oldContainers() {
 		committed.image = c.Labels
 	}
 	if w.chance(50) {
-		s := Session{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
+		s := storedSession{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
 		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID}
 		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: c.ID, Request: "r" + id})
 		w.h.Sessions = append(w.h.Sessions, s)
@@ -254,7 +254,7 @@ func (w *world) forgedNotes() {
 	}
 	w.settle(living)
 	plain := w.crate(engine.Container, "somebody's", nil)
-	s := Session{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
+	s := storedSession{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
 	s.Record = session.Record{
 		Version: 1, ID: pick(w, living.id, fmt.Sprintf("%016x", w.Uint64())), Host: here, UID: 65534,
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
@@ -295,7 +295,7 @@ func containersStruck(f Finding) map[string]strike {
 func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
 	struck, named := map[string]strike{}, map[string]bool{}
 	for _, f := range found {
-		if f.Proven(true) {
+		if f.proven(true) {
 			maps.Copy(struck, containersStruck(f))
 		}
 		for _, c := range f.Containers {
@@ -336,18 +336,18 @@ func kindOf(role string) string { return (&actor{role: role}).kind() }
 func TestModelCatchesContainers(t *testing.T) {
 	for name, broken := range map[string]finder{
 		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
-		"machine not asked": withMachine(func(l map[string]string, h *Host) { l[engine.LabelMachine] = h.Machine }),
+		"machine not asked": withMachine(func(l map[string]string, h *host) { l[engine.LabelMachine] = h.Machine }),
 		// The boot seems to have begun just now.
-		"clone not thought of": func(h *Host, r Rules) []Finding { h.Since = 0; return Find(h, r) },
-		"pid namespace not asked": withMachine(func(l map[string]string, h *Host) {
+		"clone not thought of": func(h *host, r Rules) []Finding { h.Since = 0; return find(h, r) },
+		"pid namespace not asked": withMachine(func(l map[string]string, h *host) {
 			if id, err := proc.ParseGlobalID(l[engine.LabelSupervisor]); err == nil && id.Boot == h.Boot {
 				l[engine.LabelSupervisor] = proc.GlobalID{ID: id.ID, Host: h.Host}.String()
 			}
 		}),
-		"anchor not asked": withMachine(func(l map[string]string, _ *Host) { delete(l, engine.LabelAnchor) }),
-		"newborns":         func(h *Host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return Find(h, r) },
+		"anchor not asked": withMachine(func(l map[string]string, _ *host) { delete(l, engine.LabelAnchor) }),
+		"newborns":         func(h *host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
 		"restarted since":  removingStarted,
-		"nothing at all":   func(*Host, Rules) []Finding { return nil },
+		"nothing at all":   func(*host, Rules) []Finding { return nil },
 	} {
 		v := play(broken, 1, 1, 600)
 		if v.falseRemovals == 0 && (name != "nothing at all" || v.left == 0) {
@@ -357,15 +357,15 @@ func TestModelCatchesContainers(t *testing.T) {
 }
 
 // these makes a finding of objects.
-func these(e *Engine, all ...engine.Info) Finding {
-	f := Finding{Class: Container, ending: &ending{engine: e}}
+func these(e *knownEngine, all ...engine.Info) Finding {
+	f := Finding{Class: classContainer, ending: &ending{engine: e}}
 	for _, i := range all {
 		f.ending.targets = append(f.ending.targets, engine.Target{Info: i})
 	}
 	return f
 }
 
-func byLabel(h *Host, _ Rules) (out []Finding) {
+func byLabel(h *host, _ Rules) (out []Finding) {
 	held := map[string]bool{}
 	for _, s := range h.Sessions {
 		held[s.ID] = s.Held || !s.Lease
@@ -379,10 +379,10 @@ func byLabel(h *Host, _ Rules) (out []Finding) {
 }
 
 // byLabelOfDead ends whatever carries the label of a session that is proven dead, copies as well.
-func byLabelOfDead(h *Host, r Rules) (out []Finding) {
+func byLabelOfDead(h *host, r Rules) (out []Finding) {
 	dead := map[string]bool{}
-	for _, f := range Find(h, r) {
-		dead[f.Session] = dead[f.Session] || f.Class == Record || f.Class == Container
+	for _, f := range find(h, r) {
+		dead[f.Session] = dead[f.Session] || f.Class == classRecord || f.Class == classContainer
 	}
 	for _, i := range h.Engines[0].Have {
 		if id := i.Labels[engine.LabelSession]; id != "" && dead[id] {
@@ -392,7 +392,7 @@ func byLabelOfDead(h *Host, r Rules) (out []Finding) {
 	return out
 }
 
-func byImage(h *Host, r Rules) (out []Finding) {
+func byImage(h *host, r Rules) (out []Finding) {
 	for _, i := range h.Engines[0].Have {
 		if _, ok := r.Image(h.UID, i.Image); ok {
 			out = append(out, these(h.Engines[0], i))
@@ -402,28 +402,28 @@ func byImage(h *Host, r Rules) (out []Finding) {
 }
 
 // trustingAll takes the record of every user for its own.
-func trustingAll(h *Host, r Rules) []Finding {
+func trustingAll(h *host, r Rules) []Finding {
 	for i := range h.Sessions {
 		h.Sessions[i].Owner, h.Sessions[i].UID = h.UID, h.UID
 	}
-	return Find(h, r)
+	return find(h, r)
 }
 
 // withMachine changes labels before it looks.
-func withMachine(change func(labels map[string]string, h *Host)) finder {
-	return func(h *Host, r Rules) []Finding {
+func withMachine(change func(labels map[string]string, h *host)) finder {
+	return func(h *host, r Rules) []Finding {
 		for _, i := range h.Engines[0].Have {
 			if i.Labels[engine.LabelSession] != "" {
 				change(i.Labels, h)
 			}
 		}
-		return Find(h, r)
+		return find(h, r)
 	}
 }
 
 // removingStarted ends what a session only started, and does not look since when it runs.
-func removingStarted(h *Host, r Rules) []Finding {
-	out := Find(h, r)
+func removingStarted(h *host, r Rules) []Finding {
+	out := find(h, r)
 	for i := range h.Sessions {
 		s := &h.Sessions[i]
 		if s.Held || s.Owner != h.UID {

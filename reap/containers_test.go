@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/clients"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
@@ -16,11 +17,11 @@ import (
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 
 // boxes is a host with one engine that has the given containers.
-func boxes(t *testing.T, all ...engine.Info) *Host {
+func boxes(t *testing.T, all ...engine.Info) *host {
 	t.Helper()
 	h := table(t, "10 1 5 node s")
 	h.Began, h.Machine = noon, ourMachine
-	h.Engines = []*Engine{{
+	h.Engines = []*knownEngine{{
 		Endpoint: engine.Endpoint{URL: "unix:///e", Socket: "/e"}, Have: all,
 		ImageLabels: func(string) (map[string]string, error) { return nil, nil },
 	}}
@@ -48,12 +49,12 @@ func box(id, session string, more ...string) engine.Info {
 }
 
 // fates lists what a pass says of containers: "class:id", with "!" for those that it would end.
-func fates(h *Host, r Rules) string {
+func fates(h *host, r Rules) string {
 	var out []string
-	for _, f := range Find(h, r) {
+	for _, f := range find(h, r) {
 		for _, c := range f.Containers {
 			fate := string(f.Class) + ":" + c.ID
-			if _, ok := containersStruck(f)[c.ID]; ok && f.Proven(false) {
+			if _, ok := containersStruck(f)[c.ID]; ok && f.proven(false) {
 				fate += "!"
 			}
 			out = append(out, fate)
@@ -113,7 +114,7 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	h = boxes(t, box("a", otherID), box("b", deadID))
-	h.Lives = func(proc.ID) Life { return Unknown }
+	h.Lives = func(proc.ID) proc.Life { return proc.Unknown }
 	if got := fates(h, Rules{}); got != "suspect:a suspect:b" {
 		t.Errorf("supervisor hidden: got %q", got)
 	}
@@ -121,7 +122,7 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 
 // Whatever a user asks to be left alone stays out of it.
 func TestContainersAndFilters(t *testing.T) {
-	h := func() *Host { return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x")) }
+	h := func() *host { return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x")) }
 	if got := fates(h(), Rules{Session: deadID}); got != "container:b! suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
@@ -134,7 +135,7 @@ func TestContainersAndFilters(t *testing.T) {
 }
 
 // noted is a host with the record of a dead session that noted containers.
-func noted(t *testing.T, ids string, all ...engine.Info) (*Host, *Session) {
+func noted(t *testing.T, ids string, all ...engine.Info) (*host, *storedSession) {
 	t.Helper()
 	h := boxes(t, all...)
 	s := h.dead(0)
@@ -151,7 +152,7 @@ func TestRecordedContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		ids  string
 		all  []engine.Info
-		more func(*Host, *Session)
+		more func(*host, *storedSession)
 		want string
 	}{
 		"its own":              {"a", []engine.Info{box("a", deadID)}, nil, "record:a!"},
@@ -162,19 +163,19 @@ func TestRecordedContainers(t *testing.T) {
 		"of a dead inner":      {"a", []engine.Info{box("a", otherID)}, nil, "record:a!"},
 		"of an inner unseen":   {"a", []engine.Info{box("a", otherID, "supervisor=x")}, nil, "record:a!"},
 		"of an inner recorded": {"a", []engine.Info{box("a", otherID)}, heldInner, ""},
-		"asked for by a living inner": {"", []engine.Info{box("a", otherID, alive)}, func(_ *Host, s *Session) {
+		"asked for by a living inner": {"", []engine.Info{box("a", otherID, alive)}, func(_ *host, s *storedSession) {
 			s.Ledger.Add(engine.Note{Op: engine.OpCreate, Kind: engine.Container, Request: "ra", At: noon.Add(-2 * time.Second)})
 		}, ""},
-		"of another boot":                      {"a", []engine.Info{plain}, func(_ *Host, s *Session) { s.Host.Boot = "old" }, "record:a!"},
-		"of another boot and machine":          {"a", []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, func(_ *Host, s *Session) { s.Host.Boot = "old" }, "suspect:a"},
-		"of another namespace":                 {"a", []engine.Info{plain}, func(_ *Host, s *Session) { s.Host.PIDNS++ }, ""},
+		"of another boot":                      {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.Host.Boot = "old" }, "record:a!"},
+		"of another boot and machine":          {"a", []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, func(_ *host, s *storedSession) { s.Host.Boot = "old" }, "suspect:a"},
+		"of another namespace":                 {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.Host.PIDNS++ }, ""},
 		"somebody's record":                    {"a", []engine.Info{plain}, ofSomebody, ""},
 		"somebody's record, and label":         {"a", []engine.Info{box("a", deadID)}, ofSomebody, "record:a!"},
 		"somebody's record, and living label":  {"a", []engine.Info{box("a", deadID, alive)}, ofSomebody, ""},
 		"somebody's record, and foreign label": {"a", []engine.Info{box("a", deadID, "supervisor=x")}, ofSomebody, "suspect:a"},
 		"somebody's record, another's label":   {"a", []engine.Info{box("a", otherID, alive)}, ofSomebody, ""},
-		"recorded elsewhere":                   {"a", []engine.Info{plain}, func(_ *Host, s *Session) { s.At = &Engine{} }, ""},
-		"recorded nowhere":                     {"a", []engine.Info{plain}, func(_ *Host, s *Session) { s.At = nil }, ""},
+		"recorded elsewhere":                   {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.At = &knownEngine{} }, ""},
+		"recorded nowhere":                     {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.At = nil }, ""},
 	} {
 		h, s := noted(t, c.ids, c.all...)
 		if c.more != nil {
@@ -186,9 +187,9 @@ func TestRecordedContainers(t *testing.T) {
 	}
 }
 
-func ofSomebody(_ *Host, s *Session) { s.Owner, s.UID = 1000, 1000 }
+func ofSomebody(_ *host, s *storedSession) { s.Owner, s.UID = 1000, 1000 }
 
-func heldInner(h *Host, s *Session) {
+func heldInner(h *host, s *storedSession) {
 	inner := *s
 	inner.ID, inner.Held = otherID, true
 	inner.Ledger = engine.Ledger{}
@@ -214,7 +215,7 @@ func TestStartedContainers(t *testing.T) {
 		if got := fates(h, Rules{}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		for _, f := range Find(h, Rules{}) {
+		for _, f := range find(h, Rules{}) {
 			for _, x := range containersStruck(f) {
 				if !x.stop {
 					t.Errorf("%s: it would be removed", name)
@@ -226,7 +227,7 @@ func TestStartedContainers(t *testing.T) {
 
 // The record of a session stays as long as nobody could look for its containers.
 func TestEngineThatDoesNotAnswer(t *testing.T) {
-	down := &Engine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
+	down := &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
 	for name, c := range map[string]struct {
 		ids   string
 		torn  error
@@ -238,7 +239,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	} {
 		h, s := noted(t, c.ids)
 		s.At, s.Torn = down, c.torn
-		f := Find(h, Rules{})[0]
+		f := find(h, Rules{})[0]
 		if (f.unseen == "") != c.known || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") == c.known {
 			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
 		}
@@ -248,14 +249,16 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 // Two of the same: once by its record, and never again by its label, in whatever engine it is seen.
 func TestContainersAreNamedOnce(t *testing.T) {
 	h, _ := noted(t, "a", box("a", deadID), box("b", otherID))
-	h.Engines = append(h.Engines, &Engine{Endpoint: engine.Endpoint{URL: "unix:///too"}, Have: h.Engines[0].Have, ImageLabels: h.Engines[0].ImageLabels})
+	h.Engines = append(h.Engines, &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///too"}, Have: h.Engines[0].Have, ImageLabels: h.Engines[0].ImageLabels})
 	if got := fates(h, Rules{}); got != "container:b! record:a!" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestLookAlikes(t *testing.T) {
-	config := NewMatcher([]Server{{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "mcp/x"}, UID: 1000}}, nil)
+	config := clients.NewMatcher([]clients.File{{
+		UID: 1000, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "mcp/x"}}},
+	}}, nil)
 	const client, anchor = " docker docker run -i mcp/x", "20 1 5 mcp-tether mcp-tether run -- x"
 	for name, c := range map[string]struct {
 		plain, labelled int
@@ -282,11 +285,11 @@ func TestLookAlikes(t *testing.T) {
 			b.Image, b.Created = "docker.io/mcp/x:latest", noon.Add(-time.Minute)
 			h.Engines[0].Have = append(h.Engines[0].Have, b)
 		}
-		found := Find(h, Rules{Image: config.Image})
+		found := find(h, Rules{Image: config.Image})
 		switch {
 		case c.want == 0 && len(found) > 0:
 			t.Errorf("%s: found %+v", name, found)
-		case c.want > 0 && (len(found) != 1 || found[0].Class != Suspect || found[0].Count != c.want || len(found[0].Containers) != c.plain || found[0].ending != nil):
+		case c.want > 0 && (len(found) != 1 || found[0].Class != classSuspect || found[0].Count != c.want || len(found[0].Containers) != c.plain || found[0].ending != nil):
 			t.Errorf("%s: found %+v", name, found)
 		}
 	}
@@ -294,14 +297,16 @@ func TestLookAlikes(t *testing.T) {
 
 // What is not running, young, or in an engine elsewhere says nothing.
 func TestLookAlikesLeftOut(t *testing.T) {
-	config := NewMatcher([]Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}, AnyUser: true}}, nil)
-	for name, change := range map[string]func(*Engine){
-		"young":       func(e *Engine) { e.Have[0].Created = noon },
-		"not running": func(e *Engine) { e.Have[0].Running = false },
-		"elsewhere":   func(e *Engine) { e.Socket = "" },
-		"not known":   func(e *Engine) { e.Err = errors.New("no answer") },
-		"other image": func(e *Engine) { e.Have[0].Image = "y" },
-		"a pod":       func(e *Engine) { e.Have[0].Kind = engine.Pod },
+	config := clients.NewMatcher([]clients.File{{
+		AnyUser: true, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}}},
+	}}, nil)
+	for name, change := range map[string]func(*knownEngine){
+		"young":       func(e *knownEngine) { e.Have[0].Created = noon },
+		"not running": func(e *knownEngine) { e.Have[0].Running = false },
+		"elsewhere":   func(e *knownEngine) { e.Socket = "" },
+		"not known":   func(e *knownEngine) { e.Err = errors.New("no answer") },
+		"other image": func(e *knownEngine) { e.Have[0].Image = "y" },
+		"a pod":       func(e *knownEngine) { e.Have[0].Kind = engine.Pod },
 	} {
 		b := box("a", "")
 		b.Created = noon.Add(-time.Minute)

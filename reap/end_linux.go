@@ -10,10 +10,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// End ends the findings that are proven, all at once, their containers beside their processes, and notes what became of
-// each. The error says that it could not
-// even be tried.
-func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
+// endFindings ends the findings that are proven, all at once, their containers beside their processes, and notes what
+// became of each. The error says that it could not even be tried.
+func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	var (
 		batch  teardown.Batch
 		ending []*Finding
@@ -22,11 +21,11 @@ func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	for i := range findings {
 		f := &findings[i]
 		f.Result = "listed"
-		if !f.Proven(unwrapped) {
+		if !f.proven(unwrapped) {
 			continue
 		}
 		ending = append(ending, f)
-		if f.Class != Container {
+		if f.Class != classContainer {
 			batch.Groups = append(batch.Groups, group(f))
 			groups[f] = batch.Groups[len(batch.Groups)-1]
 		}
@@ -46,6 +45,7 @@ func End(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	return nil
 }
 
+// group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
 	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session}
 	if f.anyUser {
@@ -60,7 +60,7 @@ func group(f *Finding) *teardown.Group {
 	return g
 }
 
-// conclude removes what a dead session left on disk, unless somebody survived or may have. g is nil for containers alone.
+// conclude removes what a dead session left on disk, unless something survived or may have. g is nil for containers alone.
 func (f *Finding) conclude(g *teardown.Group) {
 	if g == nil {
 		g = &teardown.Group{}
@@ -85,22 +85,24 @@ func (f *Finding) conclude(g *teardown.Group) {
 	}
 }
 
-// How often and how long to wait for the kernel to let go of a leaf whose last process has just ended.
+// The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait
+// in between.
 const (
-	removeTries = 100
-	removePause = 10 * time.Millisecond
+	removeLeafTries = 100
+	removeLeafPause = 10 * time.Millisecond
 )
 
+// tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
-		// What is to be kept moves out of the way, as at the end of a session.
+		// Processes that are kept move out of the way, as at the end of a session.
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}
 		err := g.Leaf.Remove()
-		for n := 0; err != nil && n < removeTries; n++ {
-			time.Sleep(removePause)
+		for n := 0; err != nil && n < removeLeafTries; n++ {
+			time.Sleep(removeLeafPause)
 			err = g.Leaf.Remove()
 		}
 		errs = append(errs, err)

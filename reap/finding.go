@@ -3,28 +3,31 @@ package reap
 import (
 	"time"
 
+	"mcp-tether/describe"
 	"mcp-tether/proc"
 )
 
-// Class says what a finding rests on.
-type Class string
+// class says what a finding rests on.
+type class string
 
 // The classes, strongest proof first.
 const (
-	Record    Class = "record"
-	Mark      Class = "mark"
-	Cgroup    Class = "cgroup"
-	Container Class = "container"
-	Severed   Class = "severed"
-	Suspect   Class = "suspect"
-	Surplus   Class = "surplus"
+	classRecord    class = "record"
+	classMark      class = "mark"
+	classCgroup    class = "cgroup"
+	classContainer class = "container"
+	classSevered   class = "severed"
+	classSuspect   class = "suspect"
+	classSurplus   class = "surplus"
 )
 
-func classes() []Class { return []Class{Record, Mark, Cgroup, Container, Severed, Suspect, Surplus} }
+func classes() []class {
+	return []class{classRecord, classMark, classCgroup, classContainer, classSevered, classSuspect, classSurplus}
+}
 
 // Finding is one tree of processes that should not be there, containers of a dead session, or a remnant without either.
 type Finding struct {
-	Class   Class  `json:"class"`
+	Class   class  `json:"class"`
 	Session string `json:"session,omitempty"`
 	Name    string `json:"name,omitempty"`
 	// Top is the process to name first; zero when none is left.
@@ -32,14 +35,14 @@ type Finding struct {
 	// Members are the processes that are ended together, Top among them.
 	Members []proc.ID `json:"members"`
 	// Containers are ended with the members.
-	Containers []FoundContainer `json:"containers,omitempty"`
+	Containers []describe.Container `json:"containers,omitempty"`
 	// Count is the number of servers of a surplus, or of containers that are too many.
 	Count int `json:"count,omitempty"`
-	// UID is the user whose processes may be touched.
+	// UID is the only user whose processes may be touched.
 	UID int `json:"uid"`
 	// Command is the redacted command line.
 	Command []string `json:"command"`
-	Gateway Gateway  `json:"gateway"`
+	Gateway gateway  `json:"gateway"`
 	// Evidence says in words what proves the class.
 	Evidence []string `json:"evidence"`
 	// Advice says what to do about what is only reported.
@@ -58,31 +61,47 @@ type Finding struct {
 	leaf   string // cgroup directory
 	socket string // of the session's proxy
 	keep   []string
-	// ending is what to end in an engine, nil for nothing; unseen says why containers may be left that nobody could look
+	// ending is what to end in an engine, nil for nothing. unseen says why containers may be left that could not be looked
 	// for.
 	ending *ending
 	unseen string
 	// born is when the eldest container was created, where there are no processes.
 	born time.Time
-	// anyUser says that members of any user are touched: the session was root's.
+	// anyUser says that members of every user are touched: the session was root's.
 	anyUser bool
 }
 
-// Gateway is what is known of the one who started a server.
-type Gateway struct {
+// gateway is what is known of the process that wanted a server.
+type gateway struct {
 	proc.ID
 	// State is "alive", "dead" or "unknown".
 	State   string `json:"state"`
 	Command string `json:"command,omitempty"`
 }
 
-// Proven reports whether the class may be ended; unwrapped says that the user asked for the severed as well.
-func (f Finding) Proven(unwrapped bool) bool {
+// proven reports whether the finding may be ended; unwrapped says that the user asked for the severed as well.
+func (f Finding) proven(unwrapped bool) bool {
 	switch f.Class {
-	case Record, Mark, Cgroup, Container:
+	case classRecord, classMark, classCgroup, classContainer:
 		return true
-	case Severed:
+	case classSevered:
 		return unwrapped
 	}
 	return false
+}
+
+// describe fills in what is shown to people, and decides nothing.
+func (f *Finding) describe(h *host) {
+	if f.Top.Zero() && !f.born.IsZero() {
+		// An engine does not say whose its containers are.
+		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
+		return
+	}
+	f.User = describe.User(f.UID)
+	if !f.Top.Zero() && h.Since > f.Top.Start {
+		f.AgeSeconds = int64((h.Since - f.Top.Start) / proc.TicksPerSecond)
+	}
+	for _, m := range f.Members {
+		f.MemoryBytes += describe.Memory(m.PID)
+	}
 }

@@ -17,20 +17,20 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Gather reads the host, and meanwhile what its container engines have. warn is told what had to be left out. The error
+// gather reads the host, and meanwhile what its container engines have. It tells warn what had to be left out. The error
 // says that nothing can be known.
-func Gather(xdgRuntime string, reach Reach, warn func(error)) (*Host, error) {
+func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	host, err := r.ReadHost()
+	here, err := r.ReadHost()
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: host, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
+	h := &host{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
 	look := newEngineLook(h, reach)
 	defer look.close()
 	if err := h.readTable(); err != nil {
@@ -45,11 +45,10 @@ func Gather(xdgRuntime string, reach Reach, warn func(error)) (*Host, error) {
 	return h, nil
 }
 
-// maxWorkers bounds the readers of the process table: it is the kernel that works there, and the host has other things
-// to do.
+// maxWorkers bounds the readers of the process table. The work is the kernel's, and the host has other things to do.
 const maxWorkers = 4
 
-func (h *Host) readTable() error {
+func (h *host) readTable() error {
 	var mu sync.Mutex
 	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), func(r *proc.Reader, p proc.Process) {
 		marked := withMarks(r, p, h.UID)
@@ -60,8 +59,8 @@ func (h *Host) readTable() error {
 }
 
 // withMarks reads the marks of a process that the pass may touch.
-func withMarks(r *proc.Reader, p proc.Process, uid int) Process {
-	out := Process{Process: p}
+func withMarks(r *proc.Reader, p proc.Process, uid int) process {
+	out := process{Process: p}
 	if p.Dead() || uid != 0 && uid != p.UID {
 		return out
 	}
@@ -71,20 +70,13 @@ func withMarks(r *proc.Reader, p proc.Process, uid int) Process {
 	return out
 }
 
-// ask sets the questions that the rules may ask about single processes.
-func (h *Host) ask(r *proc.Reader) {
-	byPID := make(map[int]uint64, len(h.Procs))
+// ask sets up the questions that the rules may ask about single processes.
+func (h *host) ask(r *proc.Reader) {
 	pids := make([]int, 0, len(h.Procs))
 	for i := range h.Procs {
-		byPID[h.Procs[i].PID] = h.Procs[i].Start
 		pids = append(pids, h.Procs[i].PID)
 	}
-	h.Lives = func(id proc.ID) Life {
-		if id.Zero() {
-			return Unknown
-		}
-		return lives(r, id)
-	}
+	h.Lives = r.Life
 	h.Stdin = proc.StdinOf
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
@@ -98,23 +90,9 @@ func (h *Host) ask(r *proc.Reader) {
 	}
 }
 
-// lives asks the kernel about one identity. A process that /proc hides (hidepid) still answers kill(2).
-func lives(r *proc.Reader, id proc.ID) Life {
-	s, err := r.Stat(id.PID)
-	switch {
-	case err == nil && s.ID == id && !s.Dead():
-		return Alive
-	case err == nil:
-		return Dead
-	case errors.Is(err, proc.ErrGone) && errors.Is(unix.Kill(id.PID, 0), unix.ESRCH):
-		return Dead
-	}
-	return Unknown
-}
-
 // sessions reads the records and the states of their leases.
-func sessions(h *Host, xdgRuntime string, warn func(error)) []Session {
-	var out []Session
+func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
+	var out []storedSession
 	for _, place := range session.Dirs(h.UID, xdgRuntime) {
 		ids, err := session.IDs(place.Dir)
 		if err != nil {
@@ -133,8 +111,8 @@ func sessions(h *Host, xdgRuntime string, warn func(error)) []Session {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *Host, place session.Place, id string) (*Session, error) {
-	s := &Session{Dir: place.Dir, Owner: place.Owner}
+func readSession(h *host, place session.Place, id string) (*storedSession, error) {
+	s := &storedSession{Dir: place.Dir, Owner: place.Owner}
 	held, lockErr := session.Held(place.Dir, id)
 	s.Held, s.Lease = held, lockErr == nil
 	rec, err := session.Read(place.Dir, id)
@@ -152,14 +130,14 @@ func readSession(h *Host, place session.Place, id string) (*Session, error) {
 	case lockErr != nil:
 		return nil, lockErr
 	}
-	// A lock alone: its supervisor is about to write the record, or died before it could.
+	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
 	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: place.Owner}
 	return s, nil
 }
 
-// leaves finds our cgroups that are older than the pass, and younger ones of sessions whose lease is free: that is proof
-// enough.
-func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
+// leaves finds our cgroups that are older than the pass, and the younger ones of sessions whose lease is free: that is
+// proof enough.
+func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
@@ -168,27 +146,23 @@ func (h *Host) leaves(began time.Time, warn func(error)) []Leaf {
 	if err != nil && !errors.Is(err, cgroup.ErrNone) {
 		warn(err)
 	}
-	var out []Leaf
+	var out []cgroupLeaf
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
-		young := !f.Made.Before(began.Add(-settle))
+		young := !f.Made.Before(began.Add(-leafSettles))
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
-		leaf, err := cgroup.Open(f.Dir)
-		if err != nil {
-			continue
+		if l, err := readLeaf(f.Dir, id); err == nil {
+			out = append(out, l)
 		}
-		pids, _ := leaf.Procs()
-		leaf.Close()
-		out = append(out, Leaf{Dir: f.Dir, ID: id, UID: f.UID, PIDs: pids})
 	}
 	return out
 }
 
-// addRecordedLeaves adds the leaves that records of dead supervisors name, also those too young to be found above: the
-// free lease is proof enough. A record counts only for a leaf of its own owner and id.
-func (h *Host) addRecordedLeaves() {
+// addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
+// A record counts only for a leaf of its own owner and id.
+func (h *host) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
 		known[l.ID] = true
@@ -197,21 +171,27 @@ func (h *Host) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		leaf, err := cgroup.Open(s.Cgroup)
-		if err != nil {
-			continue
+		if l, err := readLeaf(s.Cgroup, s.ID); err == nil && l.UID == s.Owner {
+			h.Leaves = append(h.Leaves, l)
 		}
-		if uid, err := leaf.Owner(); err == nil && uid == s.Owner {
-			pids, _ := leaf.Procs()
-			h.Leaves = append(h.Leaves, Leaf{Dir: s.Cgroup, ID: s.ID, UID: uid, PIDs: pids})
-		}
-		leaf.Close()
 	}
+}
+
+// readLeaf reads owner and members of a leaf. Members that cannot be read are left out.
+func readLeaf(dir, id string) (cgroupLeaf, error) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		return cgroupLeaf{}, err
+	}
+	defer leaf.Close()
+	uid, err := leaf.Owner()
+	pids, _ := leaf.Procs()
+	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids}, err
 }
 
 const (
 	// idLength is the length of a session id.
 	idLength = 16
-	// settle is how old a leaf must be: a supervisor that starts makes its leaf before its server.
-	settle = time.Second
+	// leafSettles is how old a leaf must be: a supervisor that starts makes its leaf before its server.
+	leafSettles = time.Second
 )

@@ -8,11 +8,11 @@ import (
 )
 
 func TestGather(t *testing.T) {
-	h, err := Gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	var self *Process
+	var self *process
 	for i := range h.Procs {
 		if h.Procs[i].PID == os.Getpid() {
 			self = &h.Procs[i]
@@ -24,27 +24,27 @@ func TestGather(t *testing.T) {
 	if h.Self != os.Getpid() || self.Start >= h.Since {
 		t.Errorf("the pass takes itself for a newborn: %d, %d", self.Start, h.Since)
 	}
-	if h.Lives(self.ID) != Alive || h.Lives(proc.ID{PID: self.PID, Start: self.Start - 1}) != Dead || h.Lives(proc.ID{}) != Unknown ||
-		h.Lives(proc.ID{PID: 1 << 22, Start: 1}) != Dead || !h.Inside(os.Getpid()) {
+	if h.Lives(self.ID) != proc.Alive || h.Lives(proc.ID{PID: self.PID, Start: self.Start - 1}) != proc.Dead || h.Lives(proc.ID{}) != proc.Unknown ||
+		h.Lives(proc.ID{PID: 1 << 22, Start: 1}) != proc.Dead || !h.Inside(os.Getpid()) {
 		t.Error("odd answers about ourselves")
 	}
 }
 
 func BenchmarkGather(b *testing.B) {
 	for b.Loop() {
-		if _, err := Gather("", Reach{Recorded: true}, func(error) {}); err != nil {
+		if _, err := gather("", Reach{Recorded: true}, func(error) {}); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkFind(b *testing.B) {
-	h, err := Gather("", Reach{Recorded: true}, func(error) {})
+	h, err := gather("", Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		Find(h, modelRules())
+		find(h, modelRules())
 	}
 }

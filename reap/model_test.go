@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/argv"
 	"mcp-tether/proc"
 	"mcp-tether/teardown"
 )
@@ -19,13 +20,13 @@ var (
 const modelRounds = 10_000
 
 // finder is what is put to the test: Find, or something worse.
-type finder func(*Host, Rules) []Finding
+type finder func(*host, Rules) []Finding
 
 // verdicts counts what a finder did over many hosts.
 type verdicts struct {
 	falseKills, missed, twice int
 	processes, ended          int
-	classes                   map[Class]int
+	classes                   map[class]int
 	kinds                     map[string]int
 	first                     string
 	// The same of containers, which are not in the counts above.
@@ -42,14 +43,14 @@ func TestModel(t *testing.T) {
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
-	v := play(Find, seed, from, to)
+	v := play(find, seed, from, to)
 	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
 	t.Logf("%d containers, %d removed or stopped", v.crates, v.removed)
 	if v.falseKills+v.missed+v.twice+v.falseRemovals+v.left > 0 {
 		t.Errorf("%d innocents would be ended, %d proven ones are missed, %d named twice, %d containers removed falsely, %d missed: %v; the first of each:\n%s",
 			v.falseKills, v.missed, v.twice, v.falseRemovals, v.left, v.kinds, v.first)
 	}
-	for _, c := range []Class{Record, Mark, Cgroup, Container, Severed, Suspect} {
+	for _, c := range []class{classRecord, classMark, classCgroup, classContainer, classSevered, classSuspect} {
 		if *modelRound == 0 && v.classes[c] < 100 {
 			t.Errorf("only %d findings of class %s: the model does not reach it", v.classes[c], c)
 		}
@@ -63,7 +64,7 @@ func TestModelCatches(t *testing.T) {
 		"by name":         byName,
 		"bare pid":        byBarePID,
 		"mark alone":      byMark,
-		"nothing at all":  func(*Host, Rules) []Finding { return nil },
+		"nothing at all":  func(*host, Rules) []Finding { return nil },
 		"lease not asked": withoutLeases,
 	} {
 		v := play(broken, 1, 1, 300)
@@ -74,7 +75,7 @@ func TestModelCatches(t *testing.T) {
 }
 
 func play(find finder, seed, from, to uint64) *verdicts {
-	v := &verdicts{classes: map[Class]int{}, kinds: map[string]int{}}
+	v := &verdicts{classes: map[class]int{}, kinds: map[string]int{}}
 	for round := from; round <= to; round++ {
 		w := newWorld(seed, round)
 		for range 1 + w.IntN(6) {
@@ -93,7 +94,7 @@ func (v *verdicts) judge(w *world, found []Finding, round uint64) {
 	ended := map[proc.ID]Finding{}
 	for _, f := range found {
 		v.classes[f.Class]++
-		if !f.Proven(true) {
+		if !f.proven(true) {
 			continue
 		}
 		for _, id := range struck(w.h, f) {
@@ -133,8 +134,8 @@ func (v *verdicts) note(w *world, round uint64, kind, format string, args ...any
 
 // struck lists whom package teardown would signal: the members, who is in the leaf, and who is below them, of the one
 // user, and without those to keep.
-func struck(h *Host, f Finding) []proc.ID {
-	byPID, children := map[int]*Process{}, map[int][]int{}
+func struck(h *host, f Finding) []proc.ID {
+	byPID, children := map[int]*process{}, map[int][]int{}
 	for i := range h.Procs {
 		p := &h.Procs[i]
 		byPID[p.PID] = p
@@ -153,7 +154,7 @@ func struck(h *Host, f Finding) []proc.ID {
 			queue = append(queue, l.PIDs...)
 		}
 	}
-	var all []*Process
+	var all []*process
 	group := map[int]bool{}
 	for ; len(queue) > 0; queue = queue[1:] {
 		p := byPID[queue[0]]
@@ -168,7 +169,7 @@ func struck(h *Host, f Finding) []proc.ID {
 			}
 		}
 	}
-	kept := func(p *Process) bool {
+	kept := func(p *process) bool {
 		for range maxClimb {
 			if p.Keep || matchesAny(f.keep, p) {
 				return true
@@ -190,7 +191,7 @@ func struck(h *Host, f Finding) []proc.ID {
 	return out
 }
 
-func matchesAny(patterns []string, p *Process) bool {
+func matchesAny(patterns []string, p *process) bool {
 	for _, pattern := range patterns {
 		if teardown.Match(pattern, p.Comm) {
 			return true
@@ -200,59 +201,59 @@ func matchesAny(patterns []string, p *Process) bool {
 }
 
 // one makes a finding of one process.
-func one(c Class, p *Process) Finding {
+func one(c class, p *process) Finding {
 	return Finding{Class: c, UID: p.UID, Members: []proc.ID{p.ID}, Top: p.ID}
 }
 
-func byParent(h *Host, r Rules) (out []Finding) {
+func byParent(h *host, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
 		if _, ok := r.Match(p.UID, p.Args); ok && p.PPID == 1 && !p.Dead() {
-			out = append(out, one(Severed, p))
+			out = append(out, one(classSevered, p))
 		}
 	}
 	return out
 }
 
-func byName(h *Host, r Rules) (out []Finding) {
+func byName(h *host, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
 		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == proc.Severed {
-			out = append(out, one(Severed, p))
+			out = append(out, one(classSevered, p))
 		}
 	}
 	return out
 }
 
-func byBarePID(h *Host, _ Rules) (out []Finding) {
+func byBarePID(h *host, _ Rules) (out []Finding) {
 	for i := range h.Procs {
 		for _, s := range h.Sessions {
 			if !s.Held && s.Lease && s.Host == h.Host && h.Procs[i].PID == s.Server.PID {
-				out = append(out, one(Record, &h.Procs[i]))
+				out = append(out, one(classRecord, &h.Procs[i]))
 			}
 		}
 	}
 	return out
 }
 
-func byMark(h *Host, _ Rules) (out []Finding) {
+func byMark(h *host, _ Rules) (out []Finding) {
 	for i := range h.Procs {
 		if p := &h.Procs[i]; p.Session != "" && !p.Keep {
-			out = append(out, one(Mark, p))
+			out = append(out, one(classMark, p))
 		}
 	}
 	return out
 }
 
 // withoutLeases takes every record for that of a dead supervisor.
-func withoutLeases(h *Host, r Rules) []Finding {
+func withoutLeases(h *host, r Rules) []Finding {
 	for i := range h.Sessions {
 		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
 	}
 	for i := range h.Procs {
-		if p := &h.Procs[i]; supervisedID(p.Args) != "" {
+		if p := &h.Procs[i]; argv.SupervisedID(p.Args) != "" {
 			p.Args = []string{"something"}
 		}
 	}
-	return Find(h, r)
+	return find(h, r)
 }

@@ -1,7 +1,6 @@
 package reap
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-)
 
-// SchemaVersion is the version of the JSON that reap and ps print.
-const SchemaVersion = 1
+	"mcp-tether/describe"
+)
 
 // Report is the result of a pass.
 type Report struct {
@@ -36,21 +34,27 @@ func (r Report) Left() int {
 	return n
 }
 
+// Survivors names everything that would not end; it may hold control characters.
+func (r Report) Survivors() []string {
+	var out []string
+	for _, f := range r.Findings {
+		out = append(out, f.Survivors...)
+	}
+	return out
+}
+
 // JSON writes the report as one object.
 func (r Report) JSON(w io.Writer) error {
 	findings := make([]Finding, len(r.Findings))
 	for i, f := range r.Findings {
-		// A list without elements is [], not null.
 		f.Members, f.Command, f.Evidence = list(f.Members), list(f.Command), list(f.Evidence)
 		findings[i] = f
 	}
 	r.Findings, r.Warnings = findings, list(r.Warnings)
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
+	return describe.JSON(w, r)
 }
 
+// list gives a list that is not nil: [] in JSON instead of null.
 func list[T any](s []T) []T { return append([]T{}, s...) }
 
 // Text writes the report for people; nothing when there is nothing to say.
@@ -61,42 +65,41 @@ func (r Report) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CLASS\tPID\tPROCS\tAGE\tMEMORY\tUSER\tGATEWAY\tRESULT\tCOMMAND")
 	for _, f := range r.Findings {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, dash(f.Top.PID), len(f.Members), age(f.AgeSeconds),
-			Size(f.MemoryBytes), Printable(f.User), f.Gateway.text(), f.Result, Printable(strings.Join(f.Command, " ")))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Class, describe.Number(f.Top.PID), len(f.Members), describe.Age(f.AgeSeconds),
+			describe.Size(f.MemoryBytes), describe.Text(f.User), f.Gateway.text(), f.Result, describe.Command(f.Command))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, Printable(f.subject()), Printable(strings.Join(f.Evidence, "; ")))
+		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, describe.Text(f.subject()), describe.Text(strings.Join(f.Evidence, "; ")))
 		for _, c := range f.Containers {
-			fmt.Fprintf(w, "  %s\n", Printable(c.text()))
+			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), c.Result)
 		}
 		for _, s := range f.Survivors {
-			fmt.Fprintf(w, "  still there: %s\n", Printable(s))
+			fmt.Fprintf(w, "  still there: %s\n", describe.Text(s))
 		}
 		if f.Advice != "" {
 			fmt.Fprintf(w, "  %s\n", f.Advice)
 		}
 	}
+	if r.Killed {
+		return nil
+	}
 	return r.hint(w)
 }
 
 // hint says what to do next.
-func (r Report) hint(w io.Writer) error {
-	if r.Killed {
-		return nil
-	}
+func (r Report) hint(w io.Writer) (err error) {
 	proven, severed := 0, 0
 	for _, f := range r.Findings {
-		if f.Proven(false) {
+		switch {
+		case f.proven(false):
 			proven++
-		}
-		if f.Class == Severed {
+		case f.proven(true):
 			severed++
 		}
 	}
-	var err error
 	if proven > 0 {
 		_, err = fmt.Fprintf(w, "\n%d proven: 'mcp-tether reap --kill' ends them.\n", proven)
 	}
@@ -106,6 +109,7 @@ func (r Report) hint(w io.Writer) error {
 	return err
 }
 
+// subject names what a finding is about.
 func (f Finding) subject() string {
 	switch {
 	case f.Top.PID > 0:
@@ -116,84 +120,17 @@ func (f Finding) subject() string {
 	return f.Name
 }
 
-// text is the container for people: "container web (mcp/fetch, running): removed".
-func (c FoundContainer) text() string {
-	text := c.title()
-	if c.Result != "" {
-		text += ": " + c.Result
-	}
-	return text
-}
-
-func (c FoundContainer) title() string {
-	about := c.State
-	if c.Image != "" {
-		about = strings.TrimSuffix(c.Image+", "+c.State, ", ")
-	}
-	name := c.Name
-	if name == "" {
-		name = c.ID[:min(len(c.ID), shortID)]
-	}
-	if about == "" {
-		return string(c.Kind) + " " + name
-	}
-	return fmt.Sprintf("%s %s (%s)", c.Kind, name, about)
-}
-
-// shortID is how much of an id engines show.
-const shortID = 12
-
-func (g Gateway) text() string {
+// text is the gateway for people: "4711 (dead)".
+func (g gateway) text() string {
 	if g.PID == 0 {
 		return g.State
 	}
 	return fmt.Sprintf("%d (%s)", g.PID, g.State)
 }
 
-func dash(n int) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
-}
-
-// Size prints a number of bytes.
-func Size(n uint64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1fG", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.0fM", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%dK", n>>10)
-}
-
-func age(seconds int64) string {
-	d := time.Duration(seconds) * time.Second
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	}
-	return fmt.Sprintf("%ds", seconds)
-}
-
-// Printable replaces control characters, which a command line may hold, so that none reaches a terminal.
-func Printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
-			return '?'
-		}
-		return c
-	}, s)
-}
-
 // Metrics writes the report as a Prometheus text file, replaced by rename.
 func (r Report) Metrics(file string) error {
-	count, procs, containers, ended := map[Class]int{}, map[Class]int{}, map[Class]int{}, 0
+	count, procs, containers, ended := map[class]int{}, map[class]int{}, map[class]int{}, 0
 	for _, f := range r.Findings {
 		if f.Result == "ended" || f.Result == "removed" {
 			ended++
@@ -204,7 +141,7 @@ func (r Report) Metrics(file string) error {
 		containers[f.Class] += len(f.Containers)
 	}
 	var b strings.Builder
-	gauge := func(name, help string, of map[Class]int) {
+	gauge := func(name, help string, of map[class]int) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, c := range classes() {
 			fmt.Fprintf(&b, "%s{class=%q} %d\n", name, c, of[c])
@@ -227,7 +164,8 @@ func (r Report) Metrics(file string) error {
 	return nil
 }
 
-// writeBeside writes a new file in the directory of file, under a name that nobody can have prepared, readable by all.
+// writeBeside writes a new file, readable by all, into the directory of file. Its name cannot be foreseen, so no other
+// user can have prepared it.
 func writeBeside(file, text string) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {

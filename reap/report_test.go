@@ -8,30 +8,30 @@ import (
 	"testing"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"mcp-tether/describe"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
 
 func sample() Report {
 	return Report{
-		Version: SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
+		Version: describe.SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
 		Findings: []Finding{
 			{
-				Class: Record, Session: "00112233445566ff", Name: "files", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
-				Command: []string{"server", "<a&b>"}, Gateway: Gateway{ID: proc.ID{PID: 9, Start: 1}, State: "dead"}, Evidence: []string{"the lease is free", "and more"},
+				Class: classRecord, Session: "00112233445566ff", Name: "files", Top: proc.ID{PID: 10, Start: 5}, Members: []proc.ID{{PID: 10, Start: 5}, {PID: 11, Start: 6}},
+				Command: []string{"server", "<a&b>"}, Gateway: gateway{ID: proc.ID{PID: 9, Start: 1}, State: "dead"}, Evidence: []string{"the lease is free", "and more"},
 				AgeSeconds: 3725, MemoryBytes: 3 << 29, User: "root", Result: "listed",
 			},
 			{
-				Class: Severed, Name: "x", Top: proc.ID{PID: 20, Start: 7}, Members: []proc.ID{{PID: 20, Start: 7}}, UID: 1000,
-				Command: []string{"npx", "x"}, Gateway: Gateway{State: "dead"}, Evidence: []string{"nobody"}, AgeSeconds: 59, MemoryBytes: 5 << 20, User: "u", Result: "listed",
+				Class: classSevered, Name: "x", Top: proc.ID{PID: 20, Start: 7}, Members: []proc.ID{{PID: 20, Start: 7}}, UID: 1000,
+				Command: []string{"npx", "x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"nobody"}, AgeSeconds: 59, MemoryBytes: 5 << 20, User: "u", Result: "listed",
 			},
 			{
-				Class: Surplus, Name: "y", Count: 12, Members: []proc.ID{}, Command: []string{"y"}, Gateway: Gateway{State: "alive"}, Evidence: []string{"12 servers"},
+				Class: classSurplus, Name: "y", Count: 12, Members: []proc.ID{}, Command: []string{"y"}, Gateway: gateway{State: "alive"}, Evidence: []string{"12 servers"},
 				Advice: "restart it", User: "u", Result: "listed",
 			},
-			{Class: Cgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, Result: "removed"},
+			{Class: classCgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, Result: "removed"},
 		},
 	}
 }
@@ -138,22 +138,11 @@ func TestReportLeft(t *testing.T) {
 func TestReportTextControls(t *testing.T) {
 	const evil = "a\x1b[2J\u009b31m\r\nb"
 	r := Report{Findings: []Finding{{
-		Class: Cgroup, Name: evil, Command: []string{evil}, Evidence: []string{"cgroup /sys/fs/cgroup/" + evil}, User: "u",
-		Survivors: []string{"pid 7 (" + evil + "): will not"}, Gateway: Gateway{State: "dead", Command: evil},
+		Class: classCgroup, Name: evil, Command: []string{evil}, Evidence: []string{"cgroup /sys/fs/cgroup/" + evil}, User: "u",
+		Survivors: []string{"pid 7 (" + evil + "): will not"}, Gateway: gateway{State: "dead", Command: evil},
 	}}}
 	var b strings.Builder
 	if err := r.Text(&b); err != nil {
-		t.Fatal(err)
-	}
-	noControls(t, b.String())
-}
-
-func TestLiveTextControls(t *testing.T) {
-	const evil = "a\x1b[2J\u009b31m\rb"
-	l := Live{GatewayState: "alive", Tree: []Node{{Command: []string{evil}}}}
-	l.Name, l.State, l.Cause, l.Args = evil, evil, evil, []string{evil}
-	var b strings.Builder
-	if err := LiveText(&b, []Live{l}, true); err != nil {
 		t.Fatal(err)
 	}
 	noControls(t, b.String())
@@ -167,47 +156,6 @@ func noControls(t *testing.T, s string) {
 			return
 		}
 	}
-}
-
-func TestSize(t *testing.T) {
-	for n, want := range map[uint64]string{
-		0: "0K", 1023: "0K", 1024: "1K", 1<<20 - 1: "1023K", 1 << 20: "1M", 1<<30 - 1: "1024M", 1 << 30: "1.0G", 82 << 30: "82.0G",
-	} {
-		if got := Size(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestAge(t *testing.T) {
-	for seconds, want := range map[int64]string{
-		0: "0s", 59: "59s", 60: "1m00s", 3599: "59m59s", 3600: "1h00m", 3725: "1h02m", 47*3600 + 59: "47h00m", 48 * 3600: "2d", 100 * 86400: "100d",
-	} {
-		if got := age(seconds); got != want {
-			t.Errorf("%d: %s, want %s", seconds, got, want)
-		}
-	}
-}
-
-func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		out := Printable(s)
-		if !utf8.ValidString(out) || utf8.RuneCountInString(out) != utf8.RuneCountInString(s) {
-			t.Fatalf("%q became %q", s, out)
-		}
-		for _, c := range out {
-			if unicode.IsControl(c) {
-				t.Fatalf("%q in %q", c, out)
-			}
-		}
-		clean := utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
-		if clean && out != s {
-			t.Fatalf("%q became %q", s, out)
-		}
-	})
 }
 
 func TestMetrics(t *testing.T) {
@@ -271,10 +219,10 @@ func TestMetricsFails(t *testing.T) {
 
 // boxedSample is a report about containers alone.
 func boxedSample() Report {
-	return Report{Version: SchemaVersion, Warnings: []string{}, Findings: []Finding{{
-		Class: Container, Session: "00112233445566ff", Command: []string{"mcp/x"}, Gateway: Gateway{State: "dead"}, Evidence: []string{"its label"},
+	return Report{Version: describe.SchemaVersion, Warnings: []string{}, Findings: []Finding{{
+		Class: classContainer, Session: "00112233445566ff", Command: []string{"mcp/x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"its label"},
 		AgeSeconds: 61, Result: "listed",
-		Containers: []FoundContainer{
+		Containers: []describe.Container{
 			{Engine: "unix:///e", Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
 			{Engine: "unix:///e", Kind: engine.Network, ID: strings.Repeat("0123456789abcdef", 4), Result: "listed"},
 		},

@@ -132,7 +132,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 	if !w.mine(m.UID) || m.kept {
 		return false
 	}
-	marked := m.Process.Session == s.id
+	marked := m.process.Session == s.id
 	inLeaf := s.leaf != nil && s.leaf.UID == s.uid
 	if s.rec != nil {
 		return s.rec.Lease && m.UID == s.uid && (marked || inLeaf || m == s.server)
@@ -348,7 +348,7 @@ func (w *world) forgedRecords() {
 	child := w.add(victim, victim.UID, "bash", "-bash")
 	living := w.wrap(w.gatewayUnder(w.init))
 	w.settle(living)
-	s := Session{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true}
+	s := storedSession{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true}
 	s.Record = session.Record{
 		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Server: pick(w, victim, child, living.server).ID,
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
@@ -358,7 +358,7 @@ func (w *world) forgedRecords() {
 		s.ID = living.id
 	case 1: // a mark as well
 		forger := w.add(w.init, 65534, "forger", "forger")
-		forger.Process.Session, forger.Gateway = living.id, proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
+		forger.process.Session, forger.Gateway = living.id, proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
 		forger.verdict = either
 	}
 	w.h.Sessions = append(w.h.Sessions, s)
@@ -368,7 +368,7 @@ func (w *world) forgedRecords() {
 func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
-	s := Session{Dir: "/run/mcp-tether", Owner: w.h.UID, Lease: true}
+	s := storedSession{Dir: "/run/mcp-tether", Owner: w.h.UID, Lease: true}
 	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
 	if w.chance(50) {
 		s.Host.Boot = "00000000-0000-4000-8000-000000000000"
@@ -378,7 +378,7 @@ func (w *world) otherHosts() {
 	w.h.Sessions = append(w.h.Sessions, s)
 	if w.chance(50) {
 		m := w.add(w.init, w.h.UID, "helper", "helper")
-		m.Process.Session, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
+		m.process.Session, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
 	}
 }
 
@@ -391,7 +391,7 @@ func (w *world) container() {
 	w.start(top, in)
 	w.start(top, proc.Stdin{Far: proc.Severed, Why: "severed"})
 	lost := w.add(top, top.UID, "helper", "helper")
-	lost.Process.Session = fmt.Sprintf("%016x", w.Uint64())
+	lost.process.Session = fmt.Sprintf("%016x", w.Uint64())
 	lost.Gateway = proc.GlobalID{ID: proc.ID{PID: 7, Start: 7}, Host: here}.String()
 	if w.chance(50) {
 		w.end(top)
@@ -404,7 +404,7 @@ func (w *world) newborns() {
 	chain := w.start(g, proc.Stdin{Far: proc.Severed, Why: "severed"})
 	w.end(g)
 	marked := w.add(w.init, w.h.UID, "helper", "helper")
-	marked.Process.Session = fmt.Sprintf("%016x", w.Uint64())
+	marked.process.Session = fmt.Sprintf("%016x", w.Uint64())
 	marked.Gateway = proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}.String()
 	for _, a := range append(chain, marked) {
 		a.Start += 1 << 40

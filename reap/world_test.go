@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcp-tether/clients"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -16,7 +17,7 @@ import (
 // the Host; who deserves what, the pass does not know.
 type world struct {
 	*rand.Rand
-	h    *Host
+	h    *host
 	all  []*actor
 	tick uint64
 	next int
@@ -27,8 +28,8 @@ type world struct {
 	hidden map[proc.ID]bool
 	scenes []string
 
-	engine *Engine // what the pass sees of it is filled in by host
-	deaf   *Engine // does not answer
+	engine *knownEngine // what the pass sees of it is filled in by host
+	deaf   *knownEngine // does not answer
 	crates []*crate
 }
 
@@ -43,7 +44,7 @@ const (
 
 // actor is one process with its truth.
 type actor struct {
-	Process
+	process
 	parent    *actor
 	subreaper bool
 	gone      bool
@@ -60,7 +61,7 @@ var here = proc.Host{Boot: "5f0a6c1e-0000-4000-8000-00000000b007", PIDNS: 402653
 
 func newWorld(seed, round uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, tick: 100, next: 1}
-	w.h = &Host{Host: here}
+	w.h = &host{Host: here}
 	if w.chance(40) {
 		w.h.UID = 1000
 	}
@@ -92,7 +93,7 @@ func (w *world) add(parent *actor, uid int, comm string, args ...string) *actor 
 	a.PGRP, a.Stat.Session = a.PID, a.PID
 	if parent != nil {
 		a.Stat.Session, a.PGRP = parent.Stat.Session, parent.PGRP
-		a.Process.Session, a.Gateway, a.kept, a.outside, a.stdin, a.holder = parent.Process.Session, parent.Gateway, parent.kept, parent.outside, parent.stdin, parent.holder
+		a.process.Session, a.Gateway, a.kept, a.outside, a.stdin, a.holder = parent.process.Session, parent.Gateway, parent.kept, parent.outside, parent.stdin, parent.holder
 		a.Keep = parent.Keep
 	}
 	w.all = append(w.all, a)
@@ -107,7 +108,7 @@ func (a *actor) kind() string {
 
 func (a *actor) setsid() { a.Stat.Session, a.PGRP = a.PID, a.PID }
 
-func (a *actor) clearEnv() { a.Process.Session, a.Gateway, a.Keep = "", "", false }
+func (a *actor) clearEnv() { a.process.Session, a.Gateway, a.Keep = "", "", false }
 
 // end ends a process; its children fall to the nearest living subreaper above it.
 func (w *world) end(a *actor) {
@@ -149,7 +150,7 @@ func (w *world) anyUID() int {
 }
 
 // host is what a pass reads of the world.
-func (w *world) host() *Host {
+func (w *world) host() *host {
 	h := w.h
 	h.Self, h.Since = w.self.PID, w.tick+1
 	h.Began, h.Machine = w.clock(h.Since), ourMachine
@@ -163,15 +164,15 @@ func (w *world) host() *Host {
 		byPID[a.PID], byID[a.ID] = a, a
 		h.Procs = append(h.Procs, w.seen(a))
 	}
-	h.Lives = func(id proc.ID) Life {
+	h.Lives = func(id proc.ID) proc.Life {
 		a := byID[id]
 		switch {
 		case id.Zero() || w.hidden[id]:
-			return Unknown
+			return proc.Unknown
 		case a == nil || a.gone:
-			return Dead
+			return proc.Dead
 		}
-		return Alive
+		return proc.Alive
 	}
 	h.Stdin = func(pid int) proc.Stdin {
 		if a := byPID[pid]; a != nil {
@@ -192,8 +193,8 @@ func (w *world) host() *Host {
 }
 
 // seen is one process as the pass reads it: other users' environments are closed to a user.
-func (w *world) seen(a *actor) Process {
-	p := a.Process
+func (w *world) seen(a *actor) process {
+	p := a.process
 	if a.parent != nil && p.PPID == 0 {
 		p.PPID = a.parent.PID
 	}
@@ -212,8 +213,8 @@ type wrapped struct {
 	uid                                    int
 	gateway, launcher, anchor, sup, server *actor
 	members                                []*actor
-	rec                                    *Session
-	leaf                                   *Leaf
+	rec                                    *storedSession
+	leaf                                   *cgroupLeaf
 	pattern                                string
 	notes                                  []engine.Note
 	crates                                 []*crate
@@ -239,7 +240,7 @@ func (w *world) wrap(gateway *actor) *wrapped {
 	s.sup.subreaper = true
 	s.server = w.add(s.sup, s.uid, "node", command...)
 	s.server.PGRP = s.server.PID
-	s.server.Process.Session, s.server.Gateway = s.id, proc.GlobalID{ID: gateway.ID, Host: here}.String()
+	s.server.process.Session, s.server.Gateway = s.id, proc.GlobalID{ID: gateway.ID, Host: here}.String()
 	s.server.Keep, s.server.kept = false, false
 	s.server.role = "server of " + s.id
 	s.members = append(s.members, s.server)
@@ -280,12 +281,12 @@ func (w *world) grow(s *wrapped) {
 // record gives a session its record and its leaf, or not.
 func (w *world) record(s *wrapped) {
 	if w.chance(60) {
-		s.leaf = &Leaf{Dir: "/sys/fs/cgroup/x/mcp-tether-" + s.id, ID: s.id, UID: s.uid}
+		s.leaf = &cgroupLeaf{Dir: "/sys/fs/cgroup/x/mcp-tether-" + s.id, ID: s.id, UID: s.uid}
 	}
 	if w.chance(15) {
 		return
 	}
-	s.rec = &Session{Dir: "/run/mcp-tether", Owner: s.uid, Held: true, Lease: true}
+	s.rec = &storedSession{Dir: "/run/mcp-tether", Owner: s.uid, Held: true, Lease: true}
 	s.rec.Record = session.Record{
 		Version: session.Version, ID: s.id, Host: here, UID: s.uid, State: session.StateRunning,
 		Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID, Args: s.server.Args,
@@ -336,10 +337,11 @@ var commands = [][]string{
 }
 
 func modelRules() Rules {
-	servers := make([]Server, 0, len(commands))
+	all := clients.File{AnyUser: true}
 	for i, c := range commands {
-		servers = append(servers, Server{Name: fmt.Sprint("s", i), Command: c[0], Args: slices.Clone(c[1:]), AnyUser: true})
+		all.Servers = append(all.Servers, clients.Server{Name: fmt.Sprint("s", i), Command: c[0], Args: slices.Clone(c[1:])})
 	}
-	m := NewMatcher(append(servers, Server{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "--rm", boxed}, AnyUser: true}), nil)
+	all.Servers = append(all.Servers, clients.Server{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "--rm", boxed}})
+	m := clients.NewMatcher([]clients.File{all}, nil)
 	return Rules{Match: m.Match, Image: m.Image, SurplusOver: 8}
 }

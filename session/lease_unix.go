@@ -147,14 +147,18 @@ func writeNew(name string, b []byte) error {
 // Dir is the directory of the record.
 func (l *Lease) Dir() string { return l.dir }
 
-// Remove removes all that the session has on disk, the lock last, and lets go: the session is over.
+// Remove removes all that the session has on disk, and lets go: the session is over. The lock goes last, and only if
+// everything else went: a record without a lock is never looked at again.
 func (l *Lease) Remove() error {
+	defer unix.Close(l.fd)
 	var errs []error
-	for _, s := range []suffix{journalSuffix, socketSuffix, recordSuffix, nextSuffix, newLockSuffix, lockSuffix} {
+	for _, s := range []suffix{journalSuffix, socketSuffix, recordSuffix, nextSuffix, newLockSuffix} {
 		errs = append(errs, unlink(file(l.dir, l.id, s)))
 	}
-	unix.Close(l.fd)
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return unlink(file(l.dir, l.id, lockSuffix))
 }
 
 // Release lets go and leaves the record for a reaper.

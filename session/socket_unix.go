@@ -11,6 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// HasSocket reports whether a session has a socket, in the directory of its record or in the one below /tmp.
+func HasSocket(id string, uid int, xdgRuntime string) bool {
+	var st unix.Stat_t
+	if dir, err := Dir(uid, xdgRuntime); err == nil && unix.Lstat(file(dir, id, socketSuffix), &st) == nil {
+		return true
+	}
+	return unix.Lstat(file(fallbackDir(uid), id, socketSuffix), &st) == nil
+}
+
 // RemoveSocket removes the socket of a session that is over. Nothing but a session's socket is ever removed.
 func RemoveSocket(path, id string) error {
 	var st unix.Stat_t

@@ -3,7 +3,7 @@ package supervise
 import (
 	"fmt"
 	"os"
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,10 +15,20 @@ import (
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 
+// Orphan is a session whose supervisor was killed, or had to be. All that it has started has fallen to the anchor.
+type Orphan struct {
+	hand    argv.Handover
+	signals int
+	letter  *letter // nil where the supervisor never wrote
+	// status is the supervisor's exit code.
+	status int
+}
+
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
-// on, and returns the supervisor's exit code. When the supervisor was killed instead, the handover for Recover is not
-// nil: every orphan of the session has fallen to this process. Call it on the locked main thread.
-func Anchor(args []string) (int, *argv.Handover, error) {
+// on, sees to it that the supervisor does its work, and returns its exit code. When the supervisor was killed instead,
+// the orphan for Recover is not nil. options gives what the command line says; it is asked only when the supervisor is
+// late. Call it on the locked main thread.
+func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
 	h, err := Direct()
 	if err != nil {
@@ -28,36 +38,25 @@ func Anchor(args []string) (int, *argv.Handover, error) {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return ExitFailure, nil, err
 	}
-	if h.Signals, err = listen(inherited, h.Terminal); err != nil {
+	g := guard{options: options, supervisorFD: -1}
+	if g.signals, err = listen(inherited, h.SharesGroup()); err != nil {
 		return ExitFailure, nil, err
 	}
-	keepOpen(h.ParentFD)
-	env, restore := supervisorEnv(os.Environ())
-	h.Restore = restore
-	supervisor, err := proc.Start(proc.Child{
-		Path:        proc.SelfExe,
-		Argv:        argv.SupervisorArgs(args, h),
-		Env:         env,
-		NewSession:  !h.Terminal,
-		CgroupFD:    -1,
-		CgroupProcs: -1,
-		Inherited:   inherited,
-	})
-	if err != nil {
+	g.mailbox, h.Mailbox = openMailbox()
+	g.hand = h
+	if err := g.start(args, inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
-	letGo(h)
 	pauseGC()
-	if err := passSignals(h, supervisor); err != nil {
-		return ExitFailure, nil, err
-	}
-	return conclude(supervisor, h)
+	g.watchGateway()
+	g.watch()
+	return g.conclude()
 }
 
 // Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
 // more: if it has changed, the gateway died before it could be watched.
 func Direct() (argv.Handover, error) {
-	h := argv.Handover{ParentFD: -1, Parent: os.Getppid()}
+	h := argv.Handover{ParentFD: -1, Mailbox: -1, Parent: os.Getppid()}
 	if h.Parent > 0 {
 		if fd, err := proc.OpenPidfd(h.Parent); err == nil {
 			h.ParentFD = fd
@@ -67,6 +66,9 @@ func Direct() (argv.Handover, error) {
 		}
 	}
 	h.ID, h.Terminal, h.Foreign = session.NewID(), proc.OnTerminal(), foreignChildren()
+	if !h.Terminal && proc.ControllingTerminal() {
+		h.Group = unix.Getpgrp()
+	}
 	return h, nil
 }
 
@@ -87,6 +89,82 @@ func foreignChildren() []proc.ID {
 	return out
 }
 
+// guard is the anchor's watch over its supervisor.
+type guard struct {
+	hand    argv.Handover
+	options func() Options
+	// supervisor is a child that is not waited for before the end, so its pid stays its own.
+	supervisor int
+	// Descriptors; -1 where there is none. gateways are the pidfds of the parent and of the gateway behind it.
+	signals, supervisorFD, mailbox int
+	gateways                       []int
+	letter                         *letter
+	got                            []proc.Caught
+	// giveUpAt is when to lose patience with a supervisor that should have ended; zero while nothing asks for the end.
+	// patience says what then.
+	giveUpAt time.Time
+	asked    time.Time
+	patience patience
+}
+
+// patience is how long a guard has waited for a supervisor that should have ended.
+type patience uint8
+
+const (
+	short  patience = iota // most sessions end within this
+	full                   // all grace periods and a margin
+	killed                 // the supervisor was sent SIGKILL
+	spent                  // not even that has ended it
+)
+
+const (
+	// shortPatience is how long to wait before the command line is read for the grace periods.
+	shortPatience = 2 * time.Second
+	// margin is what a teardown may take beyond its grace periods on a busy machine.
+	margin = 5 * time.Second
+	// killPatience is how long a process may take to die of SIGKILL. In a hung system call it does not die.
+	killPatience = time.Second
+	// childPoll is how often to look for the supervisor's end without a pidfd (before Linux 5.3).
+	childPoll = 100 * time.Millisecond
+)
+
+// start starts the supervisor, and lets go of what is its own now: the gateway must see end of file as soon as no other
+// process holds its pipes.
+func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
+	h := g.hand
+	keepOpen(h.ParentFD)
+	keepOpen(h.Mailbox)
+	g.supervisor, err = proc.Start(proc.Child{
+		Path:        proc.SelfExe,
+		Argv:        argv.SupervisorArgs(args, h),
+		Env:         supervisorEnv(proc.Environ()),
+		NewSession:  !h.SharesGroup(),
+		NewGroup:    h.Group != 0,
+		CgroupFD:    -1,
+		CgroupProcs: -1,
+		Inherited:   inherited,
+	})
+	if err != nil {
+		return err
+	}
+	if h.Mailbox >= 0 {
+		_ = unix.Close(h.Mailbox)
+	}
+	if h.ParentFD >= 0 {
+		unix.CloseOnExec(h.ParentFD)
+		g.gateways = append(g.gateways, h.ParentFD)
+	}
+	if fd, err := proc.OpenPidfd(g.supervisor); err == nil {
+		g.supervisorFD = fd
+	}
+	LetGo()
+	if !h.Terminal {
+		dropStreams()
+		releaseStderr()
+	}
+	return nil
+}
+
 // keepOpen lets the next exec inherit fd.
 func keepOpen(fd int) {
 	if fd >= 0 {
@@ -94,17 +172,11 @@ func keepOpen(fd int) {
 	}
 }
 
-// letGo closes what the supervisor has now: the gateway must see end of file as soon as nobody else holds its pipes.
-func letGo(h argv.Handover) {
-	if h.ParentFD >= 0 {
-		_ = unix.Close(h.ParentFD)
-	}
-	if !h.Terminal {
-		dropStreams()
-	}
-}
+// LetGo closes the descriptors from 3 on that this process was given and has no use for: the gateway or another process
+// may wait for their end.
+func LetGo() { proc.CloseInherited() }
 
-// dropStreams puts /dev/null in place of standard input and output; standard error stays for what there is to say.
+// dropStreams puts /dev/null in place of standard input and output.
 func dropStreams() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -115,42 +187,146 @@ func dropStreams() {
 	_ = unix.Close(null)
 }
 
-// childPoll is how often to look for the supervisor's end without a pidfd (before Linux 5.3), in milliseconds.
-const childPoll = 100
-
-// passSignals hands signals to the supervisor until that has ended. It is left to be reaped, so its pid stays its own.
-func passSignals(h argv.Handover, supervisor int) error {
-	fds, timeout := []int{h.Signals}, -1
-	if fd, err := proc.OpenPidfd(supervisor); err == nil {
-		fds = append(fds, fd)
-	} else {
-		timeout = childPoll
+// watchGateway adds the gateway behind a launcher that is our parent.
+func (g *guard) watchGateway() {
+	var r proc.Reader
+	gateway := proc.Gateway(g.hand.Parent, proc.ProgramName(), r.Stat, r.Args)
+	if gateway.PID == 0 || gateway.PID == g.hand.Parent {
+		return
 	}
-	var got []proc.Caught
-	for {
-		if err := proc.AwaitInput(timeout, fds...); err != nil {
-			return err
+	if fd, err := proc.OpenPidfd(gateway.PID); err == nil {
+		g.gateways = append(g.gateways, fd)
+	}
+}
+
+// watch returns when the supervisor has ended, or cannot be ended. It is left to be waited for.
+func (g *guard) watch() {
+	for g.patience != spent {
+		g.turn()
+		if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
+			return
 		}
-		got = proc.ReadCaught(h.Signals, got[:0])
-		for _, c := range got {
-			if c.Signal != syscall.SIGCHLD && !shared(c, h.Terminal) {
-				_ = proc.SignalChild(supervisor, c.Signal)
-			}
-		}
-		if ended, err := proc.HasExited(supervisor); ended || err != nil {
-			return err
+		if !g.giveUpAt.IsZero() && !time.Now().Before(g.giveUpAt) {
+			g.losePatience()
 		}
 	}
 }
 
-func conclude(supervisor int, h argv.Handover) (int, *argv.Handover, error) {
-	var ws unix.WaitStatus
-	if _, err := unix.Wait4(supervisor, &ws, unix.WALL, nil); err != nil {
-		return ExitFailure, nil, fmt.Errorf("read the end of the supervisor (pid %d): %w", supervisor, err)
+// turn waits once, and acts on what has happened.
+func (g *guard) turn() {
+	fds := []unix.PollFd{g.input(g.signals), g.input(g.supervisorFD), g.input(g.mailbox)}
+	first := len(fds)
+	for _, fd := range g.gateways {
+		fds = append(fds, g.input(fd))
 	}
-	h.Status = proc.ExitCode(ws)
-	if ws.Signaled() || h.Status == crashed {
-		return h.Status, &h, nil
+	proc.Poll(fds, g.timeout())
+	g.onSignals()
+	if fds[2].Revents != 0 {
+		g.letter = readLetters(g.mailbox, g.letter)
+		if fds[2].Revents&unix.POLLHUP != 0 {
+			_ = unix.Close(g.mailbox)
+			g.mailbox = -1
+		}
 	}
-	return h.Status, nil, nil
+	for i, fd := range fds[first:] {
+		if fd.Revents != 0 {
+			g.askedToEnd()
+			_ = unix.Close(g.gateways[i])
+			g.gateways[i] = -1
+		}
+	}
+}
+
+func (g *guard) input(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
+
+func (g *guard) timeout() time.Duration {
+	wait := time.Duration(-1)
+	if g.supervisorFD < 0 {
+		wait = childPoll
+	}
+	if !g.giveUpAt.IsZero() {
+		left := max(time.Until(g.giveUpAt), 0)
+		if wait < 0 || left < wait {
+			wait = left
+		}
+	}
+	return wait
+}
+
+// onSignals passes signals on to the supervisor. One that was stopped off a terminal is continued: a session that nobody
+// looks after keeps its promise to nobody.
+func (g *guard) onSignals() {
+	g.got = proc.ReadCaught(g.signals, g.got[:0])
+	for _, c := range g.got {
+		switch {
+		case c.Signal == unix.SIGCHLD:
+			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
+				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
+			}
+		case !shared(c, g.hand.SharesGroup()) && !ours(c):
+			_ = proc.SignalChild(g.supervisor, c.Signal)
+			if ends(c.Signal) {
+				g.askedToEnd()
+			}
+		}
+	}
+}
+
+// askedToEnd starts the watchdog's clock: the session has a reason to end that the supervisor must see as well.
+func (g *guard) askedToEnd() {
+	if g.asked.IsZero() {
+		g.asked = time.Now()
+		g.giveUpAt = g.asked.Add(shortPatience)
+	}
+}
+
+// losePatience goes one step further with a supervisor that should have ended: it may be stopped, traced, spinning or
+// stuck in a system call, and then does nothing for its session.
+func (g *guard) losePatience() {
+	now := time.Now()
+	switch g.patience {
+	case short:
+		g.giveUpAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
+		g.patience = full
+	case full:
+		_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
+		g.giveUpAt = now.Add(killPatience)
+		g.patience = killed
+	default:
+		g.patience = spent
+	}
+}
+
+// longestEnd is what the end of a session may take.
+func longestEnd(o Options, id string) time.Duration {
+	end := o.TermGrace + o.KillTimeout
+	if o.Hibernate > 0 {
+		// The last of the server's output goes to a client that may read slowly.
+		end += o.EOFGrace
+	}
+	if o.Containers != ContainersOff && session.HasSocket(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+		end += o.ContainerGrace + maxRounds*(o.KillTimeout+answerTime)
+	}
+	return end
+}
+
+// conclude waits for the supervisor, and tells whether its work is done.
+func (g *guard) conclude() (int, *Orphan, error) {
+	g.letter = readLetters(g.mailbox, g.letter)
+	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL)}
+	if g.patience == spent {
+		return 0, o, nil
+	}
+	signaled := true
+	if ws, err := proc.Wait(g.supervisor); err == nil {
+		// An end that is not known cannot be told from one that left everything behind.
+		o.status, signaled = proc.ExitCode(ws), ws.Signaled()
+	}
+	switch {
+	case g.letter != nil && g.letter.closed:
+		return g.letter.code, nil, nil
+	case signaled || o.status == crashed:
+		return 0, o, nil
+	}
+	return o.status, nil, nil
 }

@@ -91,7 +91,7 @@ func (s *Session) openEngine() {
 		return
 	}
 	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
-	s.tree.engine, s.tree.scope.Helpers = e, e.running
+	s.tree.engine = e
 	s.polled.add(clients, e.listener, unix.POLLIN)
 	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
 }
@@ -324,7 +324,7 @@ func (s *Session) closeEngine() removal {
 	s.polled.remove(clients)
 	r := e.close(s.hand.ID)
 	s.reportRemoval(r)
-	s.tree.engine, s.tree.scope.Helpers = nil, nil
+	s.tree.engine = nil
 	return r
 }
 

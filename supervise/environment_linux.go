@@ -12,32 +12,22 @@ import (
 
 // A supervisor sleeps nearly all of its life, and there are as many as there are sessions: it runs with one processor of
 // the Go scheduler, which saves it two threads and a tenth of its memory. The setting is read from the environment
-// before main, so the anchor gives it, and the server gets the original back.
+// before main, so the anchor puts it in front, and the supervisor takes it away for the server.
 
 const oneProcessor = "GOMAXPROCS=1"
 
-// supervisorEnv is the supervisor's environment, and what the server's must have in its place.
-func supervisorEnv(env []string) (out, restore []string) {
-	out = make([]string, 0, len(env)+1)
-	for _, e := range env {
-		if strings.HasPrefix(e, "GOMAXPROCS=") {
-			restore = append(restore, e)
-			continue
-		}
-		out = append(out, e)
-	}
-	return append(out, oneProcessor), restore
+// supervisorEnv is the supervisor's environment: ours, and the setting before it. The runtime takes the first of two.
+func supervisorEnv(env []string) []string {
+	return append([]string{oneProcessor}, env...)
 }
 
-// undoSupervisorEnv gives the environment that supervisorEnv was given.
-func undoSupervisorEnv(env, restore []string) []string {
-	out := make([]string, 0, len(env)+2)
-	for _, e := range env {
-		if e != oneProcessor {
-			out = append(out, e)
-		}
+// ownEnviron is the environment that the gateway gave.
+func (s *Session) ownEnviron() []string {
+	env := proc.Environ()
+	if s.hand.Anchor > 0 && len(env) > 0 && env[0] == oneProcessor {
+		return env[1:]
 	}
-	return append(out, restore...)
+	return env
 }
 
 // pauseGC stops the collector's regular wake-ups, every two minutes without it. A session allocates hardly anything while
@@ -56,12 +46,10 @@ func resumeGC() {
 // memoryLimit is far above what a session needs, in bytes.
 const memoryLimit = 32 << 20
 
-// environ is the server's environment: ours, and the two marks. A mark to be kept that we inherited was meant for us and
-// not for everything below.
-func (s *Session) environ(own []string) []string {
-	if s.hand.Anchor > 0 {
-		own = undoSupervisorEnv(own, s.hand.Restore)
-	}
+// environ is the server's environment: ours byte for byte, and the two marks. A mark to be kept that we inherited was
+// meant for us and not for everything below.
+func (s *Session) environ() []string {
+	own := s.ownEnviron()
 	out := make([]string, 0, len(own)+2)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")

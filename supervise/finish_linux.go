@@ -24,7 +24,11 @@ func (s *Session) finish() int {
 		r.removed = s.removeAgain(r.removed)
 		r.leaked = r.leaked || r.removed.err != nil
 	}
+	s.endSweep()
 	s.closeRecord(r.leaked)
+	if !r.leaked {
+		s.postLetter(letter{closed: true, code: s.code})
+	}
 	for _, src := range s.polled.wait(0) {
 		s.blame(src)
 	}

@@ -15,6 +15,7 @@ import (
 // startTree prepares the containment and starts the server. When that fails there is a tree without any process.
 func (s *Session) startTree(path string) error {
 	t := &tree{scope: s.scope, code: ExitFailure}
+	t.scope.Helpers = s.helpers
 	t.machine.Grace = s.opts.grace()
 	s.tree = t
 	err := s.contain()
@@ -34,12 +35,19 @@ func (s *Session) launch(path string) error {
 	child := proc.Child{
 		Path:           path,
 		Argv:           s.opts.Command,
-		Env:            s.environ(os.Environ()),
-		NewGroup:       !s.hand.Terminal,
+		Env:            s.environ(),
+		Group:          s.hand.Group,
 		DiesWithThread: true,
 		CgroupFD:       t.scope.Leaf.FD(),
 		CgroupProcs:    -1,
 		Inherited:      s.inherited,
+	}
+	if !s.hand.SharesGroup() {
+		// In ours it would be told to end with us, and as the leader of one it could not call setsid(2).
+		group, release, err := proc.EmptyGroup()
+		if child.Group, child.NewGroup = group, err != nil; err == nil {
+			defer release()
+		}
 	}
 	if s.hib != nil {
 		done, err := s.hib.relay.Connect(&child)
@@ -53,6 +61,7 @@ func (s *Session) launch(path string) error {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	t.server, t.scope.Server = pid, pid
+	s.postLetter(letter{server: s.identity(pid), leaf: t.scope.Leaf})
 	s.writeRecord(session.StateRunning)
 	return nil
 }

@@ -52,11 +52,19 @@ type Options struct {
 	MaxMessage             int64
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
-	// HasDead asks cheaply whether this user has dead sessions on record, and Sweep ends them. Both may be nil. They run
-	// shortly after the server's start, so that a host without cron heals at the next one.
+	// HasDead asks cheaply whether this user has dead sessions on record. It is called shortly after the server's start and
+	// may be nil. A process of its own then ends them, so that a host without cron heals at the next start.
 	HasDead func() bool
-	Sweep   func() error
 	Log     LogOptions
+}
+
+// Defaults are the options without any flag.
+func Defaults() Options {
+	return Options{
+		EOFGrace: 5 * time.Second, TermGrace: 1500 * time.Millisecond, KillTimeout: 5 * time.Second,
+		ContainerGrace: 400 * time.Millisecond, WakeTimeout: 30 * time.Second,
+		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: LogOptions{Level: zerolog.WarnLevel},
+	}
 }
 
 // LogOptions say where and what to log.

@@ -34,7 +34,7 @@ func (s *Session) watchOwners() {
 	if st, err := s.reader.Stat(s.hand.Parent); err == nil {
 		s.record.Parent = st.ID
 	}
-	g := proc.Gateway(s.hand.Parent, s.reader.Stat)
+	g := proc.Gateway(s.hand.Parent, proc.ProgramName(), s.reader.Stat, s.reader.Args)
 	if g.PID == 0 {
 		s.record.Gateway = s.record.Parent
 		return

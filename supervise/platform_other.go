@@ -7,8 +7,13 @@ import (
 	"mcp-tether/proc"
 )
 
+// Orphan is a session whose supervisor was killed.
+type Orphan struct{}
+
 // Anchor needs Linux: child subreapers, pidfds and cgroups have no equal elsewhere.
-func Anchor([]string) (int, *argv.Handover, error) { return ExitFailure, nil, proc.ErrUnsupported }
+func Anchor([]string, func() Options) (int, *Orphan, error) {
+	return ExitFailure, nil, proc.ErrUnsupported
+}
 
 // Direct needs Linux as well.
 func Direct() (argv.Handover, error) { return argv.Handover{}, proc.ErrUnsupported }
@@ -17,4 +22,10 @@ func Direct() (argv.Handover, error) { return argv.Handover{}, proc.ErrUnsupport
 func Run(Options, argv.Handover) (int, error) { return ExitFailure, proc.ErrUnsupported }
 
 // Recover needs Linux as well.
-func Recover(Options, argv.Handover) (int, error) { return ExitFailure, proc.ErrUnsupported }
+func Recover(Options, Orphan) (int, error) { return ExitFailure, proc.ErrUnsupported }
+
+// LetGo has nothing to let go of where no session runs.
+func LetGo() {}
+
+// ReopenStderr has nothing to undo where no session runs.
+func ReopenStderr() {}

@@ -4,20 +4,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
 )
 
 // source is something that a session waits for.
 type source uint8
 
 const (
-	signals     source = iota // the pipe of caught signals
-	stdin                     // the gateway's end of standard input
-	stdout                    // the gateway's end of standard output
-	parent                    // the process that spawned us
-	gateway                   // the first ancestor that is no launcher
-	anchor                    // the process between the gateway and us
-	clients                   // somebody connects to the container engine through us
-	predecessor               // the supervisor of an ending session of the same key
+	signals      source = iota // the pipe of caught signals
+	stdin                      // the gateway's end of standard input
+	stdout                     // the gateway's end of standard output
+	parent                     // the process that spawned us
+	gateway                    // the first ancestor that is no launcher
+	anchor                     // the process between the gateway and us
+	clients                    // somebody connects to the container engine through us
+	stdoutReader               // a process has closed the read end of standard output
+	predecessor                // the supervisor of an ending session of the same key
 )
 
 // causeOf is the cause that a source stands for when it fires.
@@ -48,13 +51,6 @@ func (p *pollSet) add(s source, fd int, events int16) {
 	p.sources = append(p.sources, s)
 }
 
-// addStreams waits for the gateway to let go of the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
-// pipe, a shut-down socket and a closed peer, POLLERR on standard output that nobody reads it any more.
-func (p *pollSet) addStreams() {
-	p.add(stdin, 0, unix.POLLRDHUP)
-	p.add(stdout, 1, 0)
-}
-
 // remove stops waiting for a source.
 func (p *pollSet) remove(s source) {
 	for i := len(p.sources) - 1; i >= 0; i-- {
@@ -68,24 +64,19 @@ func (p *pollSet) remove(s source) {
 // wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired. What
 // happened to others is left in them; they stay as they are.
 func (p *pollSet) wait(timeout time.Duration, others ...*unix.PollFd) []source {
-	var ts *unix.Timespec
-	if timeout >= 0 {
-		t := unix.NsecToTimespec(timeout.Nanoseconds())
-		ts = &t
-	}
 	own := len(p.fds)
 	for _, o := range others {
 		o.Revents = 0
 		p.fds = append(p.fds, *o)
 	}
-	n, err := unix.Ppoll(p.fds, ts, nil)
+	n := proc.Poll(p.fds, timeout)
 	for i, o := range others {
-		if err == nil {
+		if n > 0 {
 			*o = p.fds[own+i]
 		}
 	}
 	p.fds = p.fds[:own]
-	if err != nil || n <= 0 {
+	if n == 0 {
 		return nil
 	}
 	return p.fired()

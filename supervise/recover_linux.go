@@ -7,43 +7,72 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/argv"
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
+// errNoSupervisor says that a supervisor ended before it had started anything.
+var errNoSupervisor = errors.New("the supervisor could not start: nothing was started")
+
 // Recover ends what a killed supervisor left. It runs in the anchor's process: every orphan of the session has fallen to
-// it, and the cgroup leaf is known by the session's id alone. It returns the server's exit code if the server could be
-// waited for, else the supervisor's.
-func Recover(opts Options, hand argv.Handover) (int, error) {
-	hand.Anchor, hand.ParentFD = 0, -1
-	s, err := newSession(opts, hand)
-	if err != nil {
-		return ExitFailure, err
-	}
+// it. It returns the server's exit code if the server could be waited for, else the supervisor's.
+//
+// No step of it may fail for good. What cannot be had (the log file, the record, the engine) is done without, and the
+// control files of the leaf are open already.
+func Recover(opts Options, o Orphan) (int, error) {
+	hand := o.hand
+	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
+	s := newSession(opts, hand)
+	s.openLogAnyway()
 	defer s.sink.flush()
-	t := &tree{scope: s.scope, code: hand.Status}
+	s.polled.add(signals, o.signals, unix.POLLIN)
+	s.sigfd = o.signals
+	t := &tree{scope: s.scope, code: o.status}
 	t.machine.Grace = opts.grace()
 	s.tree = t
 	dir, recorded := s.findRecord()
-	s.findLeaf()
+	s.findServer(o.letter)
+	s.findLeaf(o.letter)
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { t.noteServer(pid, ws) })
 	if dir != "" && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
-		// The supervisor had closed the session; the exit code that looked like a crash was the server's own.
-		return hand.Status, nil
+		// The supervisor had closed the session, or had not begun it.
+		return o.verdict()
 	}
 	s.takeRecord(dir)
-	if t.engine = s.findEngine(dir); t.engine != nil {
-		t.scope.Helpers = t.engine.running
-	}
+	t.engine = s.findEngine(dir)
+	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
 	if t.empty(left) {
 		s.step(teardown.TreeEmpty, noCause)
 	}
 	s.loop()
-	return s.finish(), nil
+	code := s.finish()
+	if o.letter == nil && o.status == crashed {
+		return o.verdict()
+	}
+	return code, nil
+}
+
+// verdict is the exit code of a session of which nothing was found.
+func (o Orphan) verdict() (int, error) {
+	if o.letter == nil && o.status == crashed {
+		return ExitFailure, errNoSupervisor
+	}
+	return o.status, nil
+}
+
+// openLogAnyway opens the log. What cannot be opened again is done without: the gateway reads standard error.
+func (s *Session) openLogAnyway() {
+	err := s.openLog(s.opts.Log)
+	if err == nil {
+		return
+	}
+	without := s.opts.Log
+	without.File = ""
+	_ = s.openLog(without)
+	s.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
 // noteServer keeps the server's code: it is a child of ours now.
@@ -53,8 +82,25 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 	}
 }
 
-// findLeaf opens the leaf that the supervisor made, which the record names; without one, below the cgroup we are in.
-func (s *Session) findLeaf() {
+// findServer takes the server from the supervisor's last letter, else from the record. A child of ours is told by waiting
+// for it; until then its pid is its own.
+func (s *Session) findServer(l *letter) {
+	id := s.record.Server
+	if l != nil && l.server.PID > 0 {
+		id = l.server
+	}
+	if st, err := s.reader.Stat(id.PID); err == nil && st.ID == id && st.PPID == os.Getpid() {
+		s.tree.server, s.tree.scope.Server = id.PID, id.PID
+	}
+}
+
+// findLeaf takes the leaf from the supervisor's last letter, else from the record; without one, it looks below the cgroup
+// that we are in.
+func (s *Session) findLeaf(l *letter) {
+	if l != nil && l.leaf != nil {
+		s.tree.scope.Leaf = l.leaf
+		return
+	}
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
 		own, err := cgroup.Current()
@@ -81,10 +127,6 @@ func (s *Session) findRecord() (dir string, recorded bool) {
 		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
 	}
 	s.record = r
-	// A child of ours is told by waiting for it. Until then its pid is its own.
-	if st, err := s.reader.Stat(r.Server.PID); err == nil && st.ID == r.Server && st.PPID == os.Getpid() {
-		s.tree.server, s.tree.scope.Server = r.Server.PID, r.Server.PID
-	}
 	return dir, true
 }
 

@@ -35,6 +35,8 @@ type Session struct {
 	inherited proc.AtExec
 	sigfd     int
 	arrived   []proc.Caught
+	// stdoutWatch tells of readers of standard output that go; 0 where that is a descriptor's to tell.
+	stdoutWatch int
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
@@ -56,19 +58,23 @@ type Session struct {
 	done bool
 	// degraded says that a weaker containment was reported.
 	degraded bool
-	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
 	sweepAt time.Time
+	sweeper proc.ID
 	// lookAt ends a wait for the predecessor; zero when there is none.
 	lookAt time.Time
 }
 
 // Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
 func Run(opts Options, hand argv.Handover) (int, error) {
-	s, err := newSession(opts, hand)
-	if err != nil {
+	s := newSession(opts, hand)
+	if err := s.openLog(opts.Log); err != nil {
 		return ExitFailure, err
 	}
 	defer s.sink.flush()
+	if err := s.takeRoles(); err != nil {
+		return ExitFailure, err
+	}
 	if hand.Anchor > 0 && os.Getppid() != hand.Anchor {
 		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
 	}
@@ -80,6 +86,7 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		s.cause, s.code = causeStart, code
 		return s.finish(), err
 	}
+	s.letGo()
 	pauseGC()
 	if s.opts.HasDead != nil {
 		s.sweepAt = time.Now().Add(sweepDelay)
@@ -88,10 +95,12 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 	return s.finish(), nil
 }
 
-// newSession takes up the roles that must be in place before the server is started.
-func newSession(opts Options, hand argv.Handover) (*Session, error) {
-	if hand.ParentFD >= 0 {
-		unix.CloseOnExec(hand.ParentFD)
+// newSession is a session that has not begun. It cannot fail.
+func newSession(opts Options, hand argv.Handover) *Session {
+	for _, fd := range []int{hand.ParentFD, hand.Mailbox} {
+		if fd >= 0 {
+			unix.CloseOnExec(fd)
+		}
 	}
 	proc.SetComm("mcp-tether")
 	s := &Session{opts: opts, hand: hand, started: time.Now(), inherited: proc.ReadAtExec()}
@@ -99,22 +108,27 @@ func newSession(opts Options, hand argv.Handover) (*Session, error) {
 	if hand.Anchor == 0 {
 		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
 	}
-	log, out, err := openLog(opts.Log)
+	return s
+}
+
+// takeRoles takes up what must be in place before the server is started.
+func (s *Session) takeRoles() error {
+	fd, err := listen(s.inherited, s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.sink = out
-	s.log = log.With().Str("session", hand.ID).Logger()
-	if opts.Name != "" {
-		s.log = s.log.With().Str("name", opts.Name).Logger()
-	}
-	if s.sigfd = hand.Signals; s.sigfd == 0 {
-		if s.sigfd, err = listen(s.inherited, hand.Terminal); err != nil {
-			return nil, err
-		}
-	}
+	s.sigfd = fd
 	s.polled.add(signals, s.sigfd, unix.POLLIN)
-	return s, proc.BecomeSubreaper()
+	return proc.BecomeSubreaper()
+}
+
+// letGo gives up what the server alone should hold. Another server would need it, so with --hibernate it stays.
+func (s *Session) letGo() {
+	if s.hib != nil || s.hand.Terminal {
+		return
+	}
+	LetGo()
+	releaseStderr()
 }
 
 // start takes the lease, and starts the server. The code says how mcp-tether exits when it fails.
@@ -132,8 +146,15 @@ func (s *Session) start() (int, error) {
 	if err := s.startTree(path); err != nil {
 		return startCode(err), err
 	}
-	s.polled.addStreams()
+	s.watchStreams()
 	return 0, nil
+}
+
+// watchStreams waits for the gateway to let go of the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
+// pipe, a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
+func (s *Session) watchStreams() {
+	s.polled.add(stdin, 0, unix.POLLRDHUP)
+	s.watchStdout()
 }
 
 // loop runs until the session is over.
@@ -157,6 +178,8 @@ func (s *Session) turn() {
 			s.onSignals()
 		case stdin:
 			s.onStdinClosed()
+		case stdoutReader:
+			s.onStdoutClosed()
 		case clients:
 			s.serveEngine()
 		case predecessor:
@@ -172,13 +195,26 @@ func (s *Session) turn() {
 // wait waits for the next events, and moves what the relay has to move.
 func (s *Session) wait() []source {
 	now := time.Now()
+	timeout := s.timeout(now)
+	if s.sink.pending() {
+		s.sink.again()
+		timeout = shorter(timeout, sinkPause)
+	}
 	if s.hib == nil {
-		return s.polled.wait(s.timeout(now))
+		return s.polled.wait(timeout)
 	}
 	ready := s.hib.relay.Polls(!now.Before(s.hib.retryAt))
-	fired := s.polled.wait(s.timeout(now), &ready[0], &ready[1])
+	fired := s.polled.wait(timeout, &ready[0], &ready[1])
 	s.onRelay(s.hib.relay.Move(ready, time.Now()))
 	return fired
+}
+
+// shorter is the shorter of two waits, of which a negative one is for ever.
+func shorter(a, b time.Duration) time.Duration {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
 }
 
 // timeout is how long poll may wait: for ever when nothing is due.
@@ -259,7 +295,7 @@ func (s *Session) onSignals() {
 			s.onChildren()
 		case ends(c.Signal):
 			s.onEnding(c)
-		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.Terminal):
+		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.SharesGroup()) && !ours(c):
 			_ = proc.SignalChild(s.tree.server, c.Signal)
 		}
 	}
@@ -272,7 +308,7 @@ const secondInterrupt = 2 * time.Second
 // it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
 // the session is ending, another signal on a terminal means not to wait any longer.
 func (s *Session) onEnding(c proc.Caught) {
-	if shared(c, s.hand.Terminal) && s.tree.mayGoOn() {
+	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() {
 		first := time.Since(s.interrupted) > secondInterrupt
 		s.interrupted = time.Now()
 		if first {

@@ -12,11 +12,16 @@ import (
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 
+// ignored are the signals that our own acts raise: a log line to a closed standard error, a record beyond the file size
+// limit (setrlimit(2), RLIMIT_FSIZE), a log line to a terminal from the background (termios(3), TOSTOP).
+var ignored = [...]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ, syscall.SIGTTOU}
+
 // listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
-// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.
-func listen(inherited proc.AtExec, terminal bool) (int, error) {
-	set := ^uint64(0) &^ proc.SignalBit(syscall.SIGPIPE)
-	if terminal {
+// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session. jobs says
+// that the shell's job control is for us, too.
+func listen(inherited proc.AtExec, jobs bool) (int, error) {
+	set := ^uint64(0)
+	if jobs {
 		set &^= jobControl
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
@@ -28,9 +33,14 @@ func listen(inherited proc.AtExec, terminal bool) (int, error) {
 			return -1, err
 		}
 	}
-	// Ours: a log line to a closed standard error.
-	if err := proc.Ignore(syscall.SIGPIPE); err != nil {
-		return -1, err
+	for _, sig := range ignored {
+		if jobs && jobControl&proc.SignalBit(sig) != 0 {
+			continue
+		}
+		set &^= proc.SignalBit(sig)
+		if err := proc.Ignore(sig); err != nil {
+			return -1, err
+		}
 	}
 	return proc.Catch(set)
 }
@@ -44,8 +54,11 @@ func ends(n syscall.Signal) bool {
 	return false
 }
 
-// shared reports whether the server has a signal already: on a terminal it is in the same foreground group as we are,
-// and the keyboard signals reach the whole of it.
-func shared(c proc.Caught, terminal bool) bool {
-	return terminal && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
+// ours reports whether the kernel has sent a signal because of what we did: our own limit of processor time.
+func ours(c proc.Caught) bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
+
+// shared reports whether the server has a signal already: where it is in the group that the gateway gave us, the keyboard
+// signals reach the whole of it.
+func shared(c proc.Caught, group bool) bool {
+	return group && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
 }

@@ -75,6 +75,9 @@ func (s *Session) announce(before teardown.State) {
 func (s *Session) onChildren() {
 	t, exited := s.tree, false
 	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
+		if pid == s.sweeper.PID {
+			s.sweeper = proc.ID{}
+		}
 		if t != nil && pid == t.server {
 			t.server, t.code, exited = 0, proc.ExitCode(ws), true
 		}
@@ -104,7 +107,7 @@ func (s *Session) onServerExit() {
 	if !s.hand.Terminal && s.hib == nil {
 		// The gateway shall see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
-		s.polled.remove(stdout)
+		s.dropStdout()
 		dropStreams()
 	}
 	if !t.mayGoOn() {
@@ -140,12 +143,7 @@ func (t *tree) onlyOthers() bool {
 }
 
 // others counts the children that do not belong to the session.
-func (t *tree) others() int {
-	if t.engine == nil {
-		return len(t.scope.Foreign)
-	}
-	return len(t.scope.Foreign) + len(t.engine.running())
-}
+func (t *tree) others() int { return len(t.scope.Foreign) + len(t.scope.Helpers()) }
 
 // First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
 // for is the end of a leaf's other members, and fresh forks during the kill.
@@ -225,6 +223,7 @@ func (s *Session) closeTree() remains {
 		s.code = ExitFailure
 	}
 	s.scope, s.tree = t.scope.Next(), nil
+	s.postLetter(letter{})
 	return r
 }
 
@@ -260,7 +259,7 @@ func (s *Session) removeLeaf(kept []proc.Stat) {
 			s.leaf, s.record.Cgroup = nil, ""
 			return
 		}
-		time.Sleep(removePause)
+		proc.Sleep(removePause)
 	}
 	s.leaf = leaf
 	s.log.Warn().Err(err).Msg("cgroup not removed")

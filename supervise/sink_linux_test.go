@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
+	"mcp-tether/proc"
 )
 
 // rawPipe gives a pipe that nothing has made non-blocking, as standard error is inherited.
@@ -46,7 +47,7 @@ func inTime(t *testing.T, what string, f func()) {
 // number of the lost ones with it.
 func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 	r, w := rawPipe(t)
-	s := &sink{fd: w}
+	s := &sink{file: w}
 	const events = 4000
 	line := strings.Repeat("x", 500)
 	inTime(t, "write", func() {
@@ -57,9 +58,11 @@ func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 			}
 		}
 	})
-	inTime(t, "flush", s.flush)
-	go func() { // the writer ends when all is read
-		<-s.done
+	go func() { // the writer ends when all is written
+		for s.pending() {
+			s.again()
+			proc.Sleep(time.Millisecond)
+		}
 		unix.Close(w)
 	}()
 	reader := os.NewFile(uintptr(r), "pipe")
@@ -76,7 +79,7 @@ func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 		}
 		last = n
 	}
-	if len(whole) < queueLength || len(lost) == 0 || bytes.Count(out, []byte("\n")) != len(whole)+len(lost) {
+	if len(whole) < 100 || len(lost) == 0 || bytes.Count(out, []byte("\n")) != len(whole)+len(lost) {
 		t.Errorf("%d whole events, %d notes of loss, in %d lines", len(whole), len(lost), bytes.Count(out, []byte("\n")))
 	}
 	for _, m := range lost {
@@ -101,9 +104,9 @@ func TestSinkSurvivesAClosedPipe(t *testing.T) {
 	r, w := rawPipe(t)
 	unix.Close(r)
 	defer unix.Close(w)
-	s := &sink{fd: w}
+	s := &sink{file: w}
 	inTime(t, "write and flush", func() {
-		for range 3 * queueLength {
+		for range 3 * 100 {
 			if n, err := s.Write([]byte("lost\n")); n != 5 || err != nil {
 				t.Errorf("%d, %v", n, err)
 			}
@@ -118,30 +121,32 @@ func TestSinkWaitsOnANonblockingPipe(t *testing.T) {
 	if err := unix.SetNonblock(w, true); err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{fd: w}
+	s := &sink{file: w}
 	const events = 200
 	event := []byte(strings.Repeat("y", 1999) + "\n")
-	for range events {
-		_, _ = s.Write(event)
-	}
-	close(s.queue)
 	go func() {
-		<-s.done
+		for range events {
+			for s.pending() {
+				s.again()
+			}
+			_, _ = s.Write(event)
+		}
+		s.flush()
 		unix.Close(w)
 	}()
 	reader := os.NewFile(uintptr(r), "pipe")
 	defer reader.Close()
 	var out []byte
 	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
-	if len(out) != events*len(event) || s.dropped.Load() != 0 {
-		t.Errorf("%d bytes of %d, %d dropped", len(out), events*len(event), s.dropped.Load())
+	if len(out) != events*len(event) || s.dropped != 0 {
+		t.Errorf("%d bytes of %d, %d dropped", len(out), events*len(event), s.dropped)
 	}
 }
 
 // What the caller does with its buffer afterwards does not matter: zerolog uses it again.
 func TestSinkCopies(t *testing.T) {
 	r, w := rawPipe(t)
-	s := &sink{fd: w}
+	s := &sink{file: w}
 	event := []byte("first\n")
 	_, _ = s.Write(event)
 	copy(event, "XXXXX")
@@ -155,20 +160,34 @@ func TestSinkCopies(t *testing.T) {
 }
 
 func TestFlushWithoutEvents(t *testing.T) {
-	inTime(t, "flush", (&sink{fd: -1}).flush)
+	inTime(t, "flush", (&sink{file: -1}).flush)
+}
+
+// A flush gives up on a reader that does not read.
+func TestFlushIsBounded(t *testing.T) {
+	r, w := rawPipe(t)
+	defer unix.Close(r)
+	defer unix.Close(w)
+	s := &sink{file: w}
+	_, _ = s.Write(bytes.Repeat([]byte("z"), sinkRoom))
+	_, _ = s.Write(bytes.Repeat([]byte("z"), sinkRoom))
+	inTime(t, "flush", s.flush)
+	if !s.pending() {
+		t.Error("nothing was left: the pipe took more than it can")
+	}
 }
 
 func TestOpenLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	for range 2 { // the second appends
-		log, s, err := openLog(LogOptions{File: file, JSON: true, Level: zerolog.InfoLevel})
-		if err != nil {
+		var s Session
+		if err := s.openLog(LogOptions{File: file, JSON: true, Level: zerolog.InfoLevel}); err != nil {
 			t.Fatal(err)
 		}
-		log.Debug().Msg("unwanted")
-		log.Info().Msg("wanted")
-		s.flush()
-		unix.Close(s.fd)
+		s.log.Debug().Msg("unwanted")
+		s.log.Info().Msg("wanted")
+		s.sink.flush()
+		unix.Close(s.sink.file)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil || bytes.Count(b, []byte(`"message":"wanted"`)) != 2 || bytes.Contains(b, []byte("unwanted")) {
@@ -177,7 +196,8 @@ func TestOpenLog(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, _, err := openLog(LogOptions{File: file + "/none"}); err == nil || !strings.Contains(err.Error(), file+"/none") {
+	var s Session
+	if err := s.openLog(LogOptions{File: file + "/none"}); err == nil || !strings.Contains(err.Error(), file+"/none") {
 		t.Errorf("a file that cannot be: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package reap
+package clients
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 )
 
 // Any user may put anything where root's pass looks for a configuration.
-func TestConfigNoRegularFile(t *testing.T) {
+func TestNoRegularFile(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket, device := filepath.Join(dir, "fifo.json"), filepath.Join(dir, "socket.json"), filepath.Join(dir, "device.json")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -34,7 +34,7 @@ func TestConfigNoRegularFile(t *testing.T) {
 	for _, file := range []string{fifo, socket, device} {
 		failed := make(chan error, 1)
 		go func() {
-			_, err := ReadConfig(file)
+			_, err := Named(file)
 			failed <- err
 		}()
 		select {
@@ -53,18 +53,18 @@ func TestConfigNoRegularFile(t *testing.T) {
 }
 
 // Files through a symbolic link are read: people keep their settings in other places.
-func TestConfigSymlink(t *testing.T) {
+func TestSymlink(t *testing.T) {
 	dir := write(t, map[string]string{"real.json": `{"mcpServers": {"a": {"command": "c"}}}`})
 	if err := os.Symlink("real.json", dir+"/link.json"); err != nil {
 		t.Fatal(err)
 	}
-	if servers, err := ReadConfig(dir + "/link.json"); err != nil || len(servers) != 1 {
-		t.Errorf("%v, %v", servers, err)
+	if file, err := Named(dir + "/link.json"); err != nil || len(file.Servers) != 1 {
+		t.Errorf("%v, %v", file, err)
 	}
 }
 
 // A configuration that is not ours to read is none of our business.
-func TestDefaultConfigsUnreadable(t *testing.T) {
+func TestKnownUnreadable(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may read everything")
 	}
@@ -72,5 +72,5 @@ func TestDefaultConfigsUnreadable(t *testing.T) {
 	if err := os.Chmod(home+"/.claude.json", 0); err != nil {
 		t.Fatal(err)
 	}
-	DefaultConfigs([]string{home}, func(err error) { t.Error(err) })
+	Known([]string{home}, func(err error) { t.Error(err) })
 }

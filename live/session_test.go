@@ -1,19 +1,21 @@
-package reap
+package live
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 
+	"mcp-tether/describe"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 )
 
-func lives4() []Live {
-	var out []Live
+func fourSessions() []Session {
+	var out []Session
 	for i, id := range []string{"aaaa000000000000", "aaab000000000000", "bbbb000000000000", "cccc000000000000"} {
-		l := Live{GatewayState: "alive"}
+		l := Session{GatewayState: "alive"}
 		l.ID, l.Name, l.Gateway, l.Parent = id, fmt.Sprint("n", i/2), proc.ID{PID: 10 + i/3, Start: 1}, proc.ID{PID: 20 + i, Start: 1}
 		out = append(out, l)
 	}
@@ -44,7 +46,7 @@ func TestSelect(t *testing.T) {
 		{Selector{IDs: []string{"aaaa"}, Name: "n0"}, "aaaa aaab"},
 		{Selector{Name: "n0", Gateway: 10}, "aaaa aaab bbbb"},
 	} {
-		picked, err := c.s.Select(lives4())
+		picked, err := c.s.Select(fourSessions())
 		var ids []string
 		for _, p := range picked {
 			ids = append(ids, p.ID[:4])
@@ -57,22 +59,22 @@ func TestSelect(t *testing.T) {
 
 // An empty variable in a script, as in: mcp-tether stop "$ID".
 func TestSelectEmptyID(t *testing.T) {
-	if picked, err := (Selector{IDs: []string{""}}).Select(lives4()[:1]); err == nil {
+	if picked, err := (Selector{IDs: []string{""}}).Select(fourSessions()[:1]); err == nil {
 		t.Errorf("the only session was picked: %v", picked[0].ID)
 	}
 }
 
-func TestLiveText(t *testing.T) {
-	l := lives4()[0]
+func TestText(t *testing.T) {
+	l := fourSessions()[0]
 	l.State, l.Cause, l.Server, l.Procs, l.MemoryBytes, l.CPUPercent, l.AgeSeconds, l.Args = "ending", "signal", proc.ID{PID: 30, Start: 1}, 2, 3<<20, 1.25, 61, []string{"npx", "x"}
 	l.GatewayState = "dead"
-	l.Tree = []Node{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
-	l.Containers = []FoundContainer{
+	l.Tree = []Process{{PID: 30, MemoryBytes: 1 << 20, Command: []string{"npx", "x"}}, {PID: 31, PPID: 30, Depth: 1, MemoryBytes: 2 << 20, Command: []string{"node"}}}
+	l.Containers = []describe.Container{
 		{Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running"},
-		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: unknownState},
+		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: describe.UnknownState},
 	}
 	var b strings.Builder
-	if err := LiveText(&b, []Live{l}, true); err != nil {
+	if err := Text(&b, []Session{l}, true); err != nil {
 		t.Fatal(err)
 	}
 	const want = `SESSION           NAME  STATE            GATEWAY    SERVER  PROCS  CONTAINERS    MEMORY  CPU   AGE    COMMAND
@@ -87,10 +89,10 @@ aaaa000000000000  n0    ending (signal)  10 (dead)  30      2      2?           
 	}
 }
 
-func TestLiveJSON(t *testing.T) {
-	for n, all := range [][]Live{nil, lives4()[:1]} {
+func TestJSON(t *testing.T) {
+	for n, all := range [][]Session{nil, fourSessions()[:1]} {
 		var b strings.Builder
-		if err := LiveJSON(&b, all); err != nil {
+		if err := JSON(&b, all); err != nil {
 			t.Fatal(err)
 		}
 		var got struct {
@@ -107,6 +109,22 @@ func TestLiveJSON(t *testing.T) {
 					t.Errorf("no %s in %v", key, s)
 				}
 			}
+		}
+	}
+}
+
+// Names and command lines are text of others: nothing of it may reach a terminal as a control sequence.
+func TestTextControls(t *testing.T) {
+	const evil = "a\x1b[2J\u009b31m\rb"
+	l := Session{GatewayState: "alive", Tree: []Process{{Command: []string{evil}}}}
+	l.Name, l.State, l.Cause, l.Args = evil, evil, evil, []string{evil}
+	var b strings.Builder
+	if err := Text(&b, []Session{l}, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range b.String() {
+		if c != '\n' && unicode.IsControl(c) {
+			t.Fatalf("%q in %q", c, b.String())
 		}
 	}
 }

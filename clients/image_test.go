@@ -1,4 +1,4 @@
-package reap
+package clients
 
 import (
 	"strings"
@@ -44,7 +44,7 @@ func TestRunImage(t *testing.T) {
 		"npx docker run i":                                                "",
 		"":                                                                "",
 	} {
-		got, ok := clientImage(strings.Fields(line))
+		got, ok := RunImage(strings.Fields(line))
 		if got != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v; want %q", line, got, ok, want)
 		}
@@ -67,17 +67,19 @@ func TestConfiguredImage(t *testing.T) {
 		{[]string{"npx", "-y", "docker", "run", "x"}, ""},
 		{[]string{"uvx", "mcp-server-docker"}, ""},
 	} {
-		if got := configuredImage(Server{Command: c.words[0], Args: c.words[1:]}); got != c.want {
+		if got := configuredImage(c.words[0], c.words[1:]); got != c.want {
 			t.Errorf("%q: %q, want %q", c.words, got, c.want)
 		}
 	}
 }
 
 func TestMatcherImage(t *testing.T) {
-	m := NewMatcher([]Server{
-		{Name: "a", Command: "docker", Args: []string{"run", "-i", "mcp/a"}, UID: 1000},
-		{Name: "b", Command: "docker", Args: []string{"run", "mcp/b:2"}, AnyUser: true},
-		{Name: "c", Command: "npx", Args: []string{"c"}, AnyUser: true},
+	m := NewMatcher([]File{
+		{UID: 1000, Servers: []Server{{Name: "a", Command: "docker", Args: []string{"run", "-i", "mcp/a"}}}},
+		{AnyUser: true, Servers: []Server{
+			{Name: "b", Command: "docker", Args: []string{"run", "mcp/b:2"}},
+			{Name: "c", Command: "npx", Args: []string{"c"}},
+		}},
 	}, nil)
 	for _, c := range []struct {
 		uid         int
@@ -98,7 +100,7 @@ func FuzzRunImage(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		image, ok := clientImage(strings.Fields(line))
+		image, ok := RunImage(strings.Fields(line))
 		if ok == (image == "") || strings.ContainsAny(image, " \t\n") {
 			t.Errorf("%q: %q, %v", line, image, ok)
 		}

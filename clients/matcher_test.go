@@ -1,4 +1,4 @@
-package reap
+package clients
 
 import (
 	"regexp"
@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// server reads a configured command line; quotes are not known here.
-func server(name, line string) Server {
+// configured is a file with one server; quotes are not known here.
+func configured(name, line string) []File {
 	f := strings.Fields(line)
-	return Server{Name: name, Command: f[0], Args: f[1:], AnyUser: true}
+	return []File{{AnyUser: true, Servers: []Server{{Name: name, Command: f[0], Args: f[1:]}}}}
 }
 
 func TestMatch(t *testing.T) {
@@ -46,7 +46,7 @@ func TestMatch(t *testing.T) {
 		{"docker run -i --rm mcp/files", "docker run -i --rm mcp/files"},
 		{"python3 -m mcp_server_time", "/usr/bin/python3 -m mcp_server_time"},
 	} {
-		name, ok := NewMatcher([]Server{server("x", c.configured)}, nil).Match(0, strings.Fields(c.running))
+		name, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running))
 		if !ok || name != "x" {
 			t.Errorf("configured %q, runs %q: not recognised", c.configured, c.running)
 		}
@@ -55,7 +55,7 @@ func TestMatch(t *testing.T) {
 
 // npm shows itself as one word.
 func TestMatchTitle(t *testing.T) {
-	m := NewMatcher([]Server{server("x", "npx -y @scope/server-x")}, nil)
+	m := NewMatcher(configured("x", "npx -y @scope/server-x"), nil)
 	for _, title := range []string{"npm exec @scope/server-x", "npm exec @scope/server-x@1.2.3 /data"} {
 		if _, ok := m.Match(0, []string{title}); !ok {
 			t.Errorf("%q: not recognised", title)
@@ -104,7 +104,7 @@ func TestMatchNoServer(t *testing.T) {
 		{"npm start", "service start"},
 		{"yarn --cwd /srv/a start", "npm start"},
 	} {
-		if _, ok := NewMatcher([]Server{server("x", c.configured)}, nil).Match(0, strings.Fields(c.running)); ok {
+		if _, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running)); ok {
 			t.Errorf("configured %q: %q was taken for it", c.configured, c.running)
 		}
 	}
@@ -112,16 +112,16 @@ func TestMatchNoServer(t *testing.T) {
 
 // A user's configuration says nothing about other users' processes; a file named on the command line does.
 func TestMatchOwner(t *testing.T) {
-	s := server("x", "/opt/own --stdio")
-	s.UID = 1000
+	files := configured("x", "/opt/own --stdio")
+	files[0].UID = 1000
 	args := []string{"/opt/own", "--stdio"}
 	for _, c := range []struct {
 		anyUser bool
 		uid     int
 		want    bool
 	}{{false, 1000, true}, {false, 0, false}, {false, 1001, false}, {true, 0, true}, {true, 1001, true}} {
-		s.AnyUser = c.anyUser
-		if _, ok := NewMatcher([]Server{s}, nil).Match(c.uid, args); ok != c.want {
+		files[0].AnyUser = c.anyUser
+		if _, ok := NewMatcher(files, nil).Match(c.uid, args); ok != c.want {
 			t.Errorf("any user %v, uid %d: %v", c.anyUser, c.uid, ok)
 		}
 	}
@@ -156,7 +156,7 @@ func TestMatchOddLines(t *testing.T) {
 			servers = append(servers, Server{Name: "odd", Command: runner, Args: o})
 		}
 	}
-	m := NewMatcher(servers, nil)
+	m := NewMatcher([]File{{Servers: servers}}, nil)
 	for _, o := range odd {
 		m.Match(0, o)
 	}
@@ -171,7 +171,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add("npx", "-y @a/b@1", "node /x/node_modules/.bin/b")
 	f.Add("sh", "-c x", "sh")
 	f.Fuzz(func(_ *testing.T, command, args, running string) {
-		m := NewMatcher([]Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}, nil)
+		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}}}, nil)
 		m.Match(0, strings.Split(running, " "))
 		m.Match(0, []string{running})
 	})

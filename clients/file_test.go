@@ -1,4 +1,4 @@
-package reap
+package clients
 
 import (
 	"bytes"
@@ -29,11 +29,14 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// lines gives servers as "name: command arg arg".
-func lines(servers []Server) []string {
+// lines gives the servers of files as "name: command arg arg", without our own prefix.
+func lines(files ...File) []string {
 	out := []string{}
-	for _, s := range servers {
-		out = append(out, s.Name+": "+strings.Join(append([]string{s.Command}, s.Args...), " "))
+	for _, f := range files {
+		for _, s := range f.Servers {
+			command, args := s.unwrapped()
+			out = append(out, s.Name+": "+strings.Join(append([]string{command}, args...), " "))
+		}
 	}
 	return out
 }
@@ -52,7 +55,7 @@ url = "https://example.org/mcp"
 trust_level = "trusted"
 `
 
-func TestDefaultConfigs(t *testing.T) {
+func TestKnown(t *testing.T) {
 	home := write(t, map[string]string{
 		".codex/config.toml": codexTOML,
 		".claude.json": `{"mcpServers": {"user": {"command": "uvx", "args": ["mcp-server-git"]}},
@@ -70,7 +73,7 @@ func TestDefaultConfigs(t *testing.T) {
 		}`,
 	})
 	var warnings []error
-	got := lines(DefaultConfigs([]string{home, "/nonexistent"}, func(err error) { warnings = append(warnings, err) }))
+	got := lines(Known([]string{home, "/nonexistent"}, func(err error) { warnings = append(warnings, err) })...)
 	want := []string{
 		"files: npx -y @scope/files", "with space: /opt/server", "user: uvx mcp-server-git", "local: local-server",
 		"project: project-server", "desktop: d", "mac: m", "claw: c x", "gemini: g", "cursor: npx cursor-mcp",
@@ -94,7 +97,7 @@ func TestDefaultConfigs(t *testing.T) {
 }
 
 // Our own prefix is no part of what runs.
-func TestConfigUnwraps(t *testing.T) {
+func TestUnwrapped(t *testing.T) {
 	for args, want := range map[string]string{
 		`["run", "--", "npx", "-y", "a"]`:               "x: npx -y a",
 		`["run", "--name", "n", "--", "b", "--", "c"]`:  "x: b -- c",
@@ -104,14 +107,14 @@ func TestConfigUnwraps(t *testing.T) {
 		`["run", "npx", "-y", "@scope/without-dashes"]`: "x: npx -y @scope/without-dashes",
 	} {
 		dir := write(t, map[string]string{"c.json": `{"mcpServers": {"x": {"command": "/usr/local/bin/mcp-tether", "args": ` + args + `}}}`})
-		servers, err := ReadConfig(dir + "/c.json")
-		if got := lines(servers); err != nil || len(got) != 1 || strings.ReplaceAll(got[0], "/usr/local/bin/", "") != want {
+		file, err := Named(dir + "/c.json")
+		if got := lines(file); err != nil || len(got) != 1 || strings.ReplaceAll(got[0], "/usr/local/bin/", "") != want {
 			t.Errorf("%s: %q, %v; want %q", args, got, err, want)
 		}
 	}
 }
 
-func TestConfigOddShapes(t *testing.T) {
+func TestOddShapes(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{}`:                                                            {},
 		`{"mcpServers": null}`:                                          {},
@@ -128,49 +131,85 @@ func TestConfigOddShapes(t *testing.T) {
 		strings.Repeat(`{"n":`, 12) + `{"servers":{"deep":{"command":"c"}}}` + strings.Repeat("}", 12): {},
 	} {
 		dir := write(t, map[string]string{"c.json": text})
-		servers, err := ReadConfig(dir + "/c.json")
-		if got := lines(servers); err != nil || !reflect.DeepEqual(got, want) {
+		file, err := Named(dir + "/c.json")
+		if got := lines(file); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%.60s: %q, %v; want %q", text, got, err, want)
 		}
 	}
 }
 
-func TestConfigMalformed(t *testing.T) {
+func TestMalformed(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty.json": "", "open.json": `{"mcpServers": {`, "text.json": "hello", "list.json": `[1]`, "number.json": "7",
 		"nul.json": "\x00\x00", "comment.json": "/* never closed", "string.json": `{"a": "`, "bad.toml": "[mcp_servers.x\n",
 		"deep.json": strings.Repeat("[", 100_000),
 	} {
 		dir := write(t, map[string]string{name: text})
-		servers, err := ReadConfig(filepath.Join(dir, name))
-		if err == nil || len(servers) > 0 {
-			t.Errorf("%s: %v, %v", name, servers, err)
+		file, err := Named(filepath.Join(dir, name))
+		if err == nil || len(file.Servers) > 0 {
+			t.Errorf("%s: %v, %v", name, file, err)
 			continue
 		}
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the error does not name the file: %v", name, err)
 		}
 	}
-	if _, err := ReadConfig("/nonexistent/c.json"); err == nil {
+	if _, err := Named("/nonexistent/c.json"); err == nil {
 		t.Error("a missing file was read")
 	}
-	if _, err := ReadConfig(t.TempDir()); err == nil {
+	if _, err := Named(t.TempDir()); err == nil {
 		t.Error("a directory was read")
 	}
 }
 
+// What a file says is kept as it stands, with the keys that lead to it.
+func TestEntriesAreKeptAsTheyStand(t *testing.T) {
+	dir := write(t, map[string]string{
+		"c.toml": codexTOML,
+		"c.json": `{"projects": {"/p": {"mcpServers": {"a": {"command": "mcp-tether", "args": ["run", "--", "b", ""], "env": {"K": "v=1"}}}}}}`,
+		"c2.json": `{"servers": {
+			// comments
+			"args": {"command": "c", "args": [1, "x"]}, "env": {"command": "c", "env": {"A": "a", "B": 2}},
+			"text": {"command": "c", "args": "x"}, "list": {"command": "c", "env": []}, "null": {"command": "c", "args": null, "env": null},
+		}}`,
+	})
+	for name, want := range map[string]File{
+		"c.toml": {Format: TOML, Servers: []Server{
+			{Name: "files", Keys: []string{"mcp_servers", "files"}, Command: "npx", Args: []string{"-y", "@scope/files"}, Env: map[string]string{"TOKEN": "t"}},
+			{Name: "with space", Keys: []string{"mcp_servers", "with space"}, Command: "/opt/server"},
+		}},
+		"c.json": {Format: JSON, Servers: []Server{{
+			Name: "a", Keys: []string{"projects", "/p", "mcpServers", "a"}, Command: "mcp-tether", Args: []string{"run", "--", "b", ""}, Env: map[string]string{"K": "v=1"},
+		}}},
+		"c2.json": {Format: JSONC, Servers: []Server{
+			{Name: "args", Keys: []string{"servers", "args"}, Command: "c", Args: []string{"x"}, Partial: true},
+			{Name: "env", Keys: []string{"servers", "env"}, Command: "c", Env: map[string]string{"A": "a"}, Partial: true},
+			{Name: "list", Keys: []string{"servers", "list"}, Command: "c", Partial: true},
+			{Name: "null", Keys: []string{"servers", "null"}, Command: "c"},
+			{Name: "text", Keys: []string{"servers", "text"}, Command: "c", Partial: true},
+		}},
+	} {
+		want.Path, want.UID, want.AnyUser = filepath.Join(dir, name), os.Getuid(), true
+		got, err := Named(want.Path)
+		got.projects = nil
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, want)
+		}
+	}
+}
+
 // One gateway's broken file does not hide another's.
-func TestDefaultConfigsWarns(t *testing.T) {
+func TestKnownWarns(t *testing.T) {
 	home := write(t, map[string]string{".claude.json": "{", ".cursor/mcp.json": `{"mcpServers": {"a": {"command": "c"}}}`})
 	var warnings []error
-	got := DefaultConfigs([]string{home}, func(err error) { warnings = append(warnings, err) })
+	got := Known([]string{home}, func(err error) { warnings = append(warnings, err) })
 	if len(got) != 1 || len(warnings) != 1 || !strings.Contains(warnings[0].Error(), ".claude.json") {
 		t.Errorf("%v, %v", got, warnings)
 	}
 }
 
-// A file that grows with use, and one that somebody made to be slow, cost no more than reading them.
-func TestConfigLarge(t *testing.T) {
+// A file that grows with use, and one that was made to be slow, cost no more than reading them.
+func TestLarge(t *testing.T) {
 	history := strings.Repeat(`{"display": "what was typed, with [brackets] and {braces}", "list": [], },`, 40_000)
 	for name, text := range map[string]string{
 		"brackets": `{"mcpServers": {"a": {"command": "c"}}, "history": [` + history + `]}`,
@@ -178,15 +217,15 @@ func TestConfigLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{"c.json": text})
-			done := make(chan []Server, 1)
+			done := make(chan File, 1)
 			go func() {
-				servers, _ := ReadConfig(dir + "/c.json")
-				done <- servers
+				file, _ := Named(dir + "/c.json")
+				done <- file
 			}()
 			select {
-			case servers := <-done:
-				if len(servers) != 1 {
-					t.Errorf("%v", servers)
+			case file := <-done:
+				if len(file.Servers) != 1 {
+					t.Errorf("%v", file)
 				}
 			case <-time.After(testkit.Patience):
 				t.Errorf("%d bytes took more than %v", len(text), testkit.Patience)

@@ -1,0 +1,126 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
+)
+
+// What is below a leaf is reached from directory to directory, by descriptor: a server may nest cgroups until no path
+// name is long enough for the deepest.
+
+// maxDepth bounds how deep below looks, and with it how many descriptors it has open at a time.
+const maxDepth = 256
+
+// errTooDeep says that there is more below a leaf than was looked at.
+var errTooDeep = errors.New("nested too deep")
+
+// below calls visit for the cgroups below the leaf, with a descriptor of each. What vanishes meanwhile is passed over.
+func (l *Leaf) below(visit func(dir int) error) error {
+	if err := belowDir(l.fd, maxDepth, visit); err != nil {
+		return fmt.Errorf("look below cgroup %s: %w", l.Dir, err)
+	}
+	return nil
+}
+
+func belowDir(dir, depth int, visit func(dir int) error) error {
+	names, err := children(dir)
+	if err != nil {
+		return err
+	}
+	if depth == 0 && len(names) > 0 {
+		return errTooDeep
+	}
+	for _, name := range names {
+		child, err := openDir(dir, name)
+		if err == nil {
+			err = errors.Join(visit(child), belowDir(child, depth-1, visit))
+			unix.Close(child)
+		}
+		if err != nil && !vanished(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// vanished reports whether the error says that a cgroup was removed.
+func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
+
+// Remove removes the leaf and the cgroups below it, however deep. A leaf that is gone is no error; EBUSY means that a
+// process is still in it.
+func (l *Leaf) Remove() error {
+	for {
+		deeper, err := l.removeDeepest()
+		if err != nil && !vanished(err) {
+			return fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
+		}
+		if !deeper {
+			break
+		}
+	}
+	if err := unix.Rmdir(l.Dir); err != nil && !vanished(err) {
+		return fmt.Errorf("remove cgroup %s: %w", l.Dir, err)
+	}
+	return nil
+}
+
+// removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there
+// was one.
+func (l *Leaf) removeDeepest() (found bool, err error) {
+	dir, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { unix.Close(dir) }()
+	for {
+		names, err := children(dir)
+		if err != nil || len(names) == 0 {
+			return false, err
+		}
+		next := -1
+		for _, name := range names {
+			if err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err == nil {
+				found = true
+				continue
+			}
+			if next < 0 && !vanished(err) {
+				next, err = openDir(dir, name)
+				if err != nil {
+					return found, err
+				}
+				below, err := children(next)
+				if err != nil || len(below) == 0 {
+					// A process is in it.
+					unix.Close(next)
+					return found, errors.Join(err, unix.EBUSY)
+				}
+			}
+		}
+		if next < 0 {
+			return found, nil
+		}
+		unix.Close(dir)
+		dir = next
+	}
+}
+
+func openDir(dir int, name string) (int, error) {
+	return unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// children lists the cgroups directly below a directory. Most leaves have none, which the link count tells (kernfs counts
+// "." and ".." and one for each child).
+func children(dir int) ([]string, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil {
+		return nil, err
+	}
+	if st.Nlink <= 2 {
+		return nil, nil
+	}
+	return kernel.DirsAt(dir)
+}

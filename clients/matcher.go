@@ -1,0 +1,141 @@
+package clients
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to look at.
+type Matcher struct {
+	servers []known
+	pattern *regexp.Regexp
+}
+
+// known is a configured server in the form that is compared.
+type known struct {
+	name    string
+	command string
+	args    []string
+	// uid is the user whose processes the configuration speaks for, unless anyUser.
+	uid     int
+	anyUser bool
+	// pkg is the package that a package runner fetches, without version; "" for other commands.
+	pkg string
+	// image is the one that a container engine's client runs; "" for other commands.
+	image string
+}
+
+// NewMatcher prepares the comparison with the servers of the files. A command line that matches pattern is taken for a
+// server of any user; pattern may be nil.
+func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
+	m := &Matcher{pattern: pattern}
+	for _, f := range files {
+		for i := range f.Servers {
+			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
+			k.command, k.args = f.Servers[i].unwrapped()
+			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
+			m.servers = append(m.servers, k)
+		}
+	}
+	return m
+}
+
+// Match reports whether a process of a user runs a known server, and gives the server's name. A configuration speaks for
+// the processes of its owner only.
+func (m *Matcher) Match(uid int, args []string) (name string, ok bool) {
+	if len(args) == 0 {
+		return "", false
+	}
+	for i := range m.servers {
+		k := &m.servers[i]
+		if (k.anyUser || k.uid == uid) && k.matches(args) {
+			return k.name, true
+		}
+	}
+	if m.pattern == nil {
+		return "", false
+	}
+	line := strings.Join(args, " ")
+	return m.pattern.FindString(line), m.pattern.MatchString(line)
+}
+
+// Image reports whether a known server is started from an image, and gives the server's name. An engine does not say
+// whose a container is. So the configurations of the pass's user count, and for root those of all users.
+func (m *Matcher) Image(uid int, image string) (name string, ok bool) {
+	image = CanonicalImage(image)
+	for i := range m.servers {
+		k := &m.servers[i]
+		if k.image == image && (k.anyUser || uid == 0 || k.uid == uid) {
+			return k.name, true
+		}
+	}
+	return "", false
+}
+
+// Mentions reports whether a launcher's command line speaks of a server: one of its words has the base name of one of the
+// server's. Interpreters and package runners are in too many command lines to say anything, and so are short words.
+func Mentions(launcher, server []string) bool {
+	words := map[string]bool{}
+	for _, a := range launcher {
+		for w := range strings.FieldsSeq(a) {
+			words[path.Base(w)] = true
+		}
+	}
+	return slices.ContainsFunc(server, func(word string) bool {
+		base := path.Base(word)
+		_, runner := runners[base]
+		return words[base] && !runner && len(base) > 3 && !isInterpreter(base) && !strings.HasPrefix(base, "-")
+	})
+}
+
+// matches compares a command line with the server.
+func (k *known) matches(args []string) bool {
+	if k.pkg == "" {
+		return k.same(args)
+	}
+	// npm sets its title to one word: "npm exec @scope/name".
+	if len(args) == 1 {
+		args = strings.Fields(args[0])
+	}
+	if len(args) == 0 {
+		return false
+	}
+	command := path.Base(args[0])
+	if packageOf(command, args[1:]) == k.pkg {
+		return true
+	}
+	if k.isProgram(args[0]) {
+		return true
+	}
+	if !isInterpreter(command) {
+		return false
+	}
+	script := firstWord(args[1:])
+	// node may run the package runner itself: "node /usr/bin/npx PACKAGE".
+	if i := slices.Index(args, script); script != "" && i+1 < len(args) && isRunnerScript(script) {
+		return packageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
+	}
+	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
+}
+
+// isProgram reports whether a word is the program that the package installs: "server-x" or "mcp-server-x".
+func (k *known) isProgram(w string) bool {
+	base, name := path.Base(k.pkg), path.Base(w)
+	return name != "" && (name == base || name == "mcp-"+base)
+}
+
+// same compares with a command that fetches no package. The configured words must be the last of the line, alone or after
+// an interpreter. A configured interpreter without arguments would match anything, and so matches nothing.
+func (k *known) same(args []string) bool {
+	want := append([]string{k.command}, k.args...)
+	if len(k.args) == 0 && isInterpreter(path.Base(k.command)) || len(args) < len(want) || len(args) > len(want)+1 {
+		return false
+	}
+	if len(args) == len(want)+1 && !isInterpreter(path.Base(args[0])) {
+		return false
+	}
+	tail := args[len(args)-len(want):]
+	return path.Base(tail[0]) == path.Base(want[0]) && slices.Equal(tail[1:], want[1:])
+}

@@ -1,0 +1,91 @@
+package clients
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// runners are the package runners: they fetch a package and run a program of it. Those with verbs do so after one of the
+// verbs only: "npm exec" does, "npm run" runs a script of the project.
+var runners = map[string][]string{
+	"npx": nil, "bunx": nil, "uvx": nil, "pipx": {"run"}, "npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},
+	"uv": {"tool run", "x"},
+}
+
+// valueFlags are the flags of package runners that are followed by a value.
+var valueFlags = []string{"-p", "--package", "--from", "--with", "--python", "--prefix", "--registry", "--directory", "--project"}
+
+// packageOf is the package in the command line of a package runner, without version; "" for other commands.
+func packageOf(command string, args []string) string {
+	verbs, ok := runners[path.Base(command)]
+	if !ok {
+		return ""
+	}
+	var words []string
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case slices.Contains(valueFlags, a):
+			i++
+		case !strings.HasPrefix(a, "-"):
+			words = append(words, a)
+		}
+	}
+	if len(verbs) > 0 {
+		line := strings.Join(words, " ")
+		n := slices.IndexFunc(verbs, func(v string) bool { return strings.HasPrefix(line, v+" ") })
+		if n < 0 {
+			return ""
+		}
+		words = words[len(strings.Fields(verbs[n])):]
+	}
+	if len(words) == 0 || isTool(words[0]) {
+		return ""
+	}
+	return withoutVersion(words[0])
+}
+
+// isTool reports whether a word after a package runner names no server: a script, or a tool that runs one.
+func isTool(w string) bool {
+	switch w {
+	case "tsx", "ts-node", "mcp", "nodemon", "run", "start":
+		return true
+	}
+	script := strings.HasSuffix(w, ".ts") || strings.HasSuffix(w, ".js") || strings.HasSuffix(w, ".py") || strings.HasSuffix(w, ".mjs")
+	return script || strings.HasPrefix(w, "/") || strings.HasPrefix(w, ".") || isInterpreter(w)
+}
+
+// withoutVersion cuts "@1.2.3" and "==1.2.3", and leaves the '@' of a scope.
+func withoutVersion(pkg string) string {
+	pkg, _, _ = strings.Cut(pkg, "==")
+	if at := strings.LastIndexByte(pkg, '@'); at > 0 {
+		return pkg[:at]
+	}
+	return pkg
+}
+
+// isRunnerScript reports whether a script is a package runner, such as npx-cli.js.
+func isRunnerScript(script string) bool {
+	_, ok := runners[strings.TrimSuffix(path.Base(script), "-cli.js")]
+	return ok
+}
+
+// isInterpreter reports whether a program runs a script, and says nothing by its own name.
+func isInterpreter(name string) bool {
+	switch name {
+	case "node", "bun", "deno", "sh", "bash", "dash", "zsh", "env", "ruby", "perl", "java":
+		return true
+	}
+	return strings.HasPrefix(name, "python")
+}
+
+// firstWord is the first word that is no flag: the script of an interpreter, or the command after "sh -c".
+func firstWord(args []string) string {
+	for _, a := range args {
+		if !strings.HasPrefix(a, "-") {
+			word, _, _ := strings.Cut(a, " ")
+			return word
+		}
+	}
+	return ""
+}

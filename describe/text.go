@@ -1,0 +1,67 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SchemaVersion is the version of the JSON that reap, ps and stop print.
+const SchemaVersion = 1
+
+// JSON writes a value as one indented object.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Text replaces control characters, so that no text of others steers a terminal.
+func Text(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			return '?'
+		}
+		return c
+	}, s)
+}
+
+// Command is a redacted command line as one text for a terminal.
+func Command(args []string) string { return Text(strings.Join(args, " ")) }
+
+// Number is a number, or a dash for 0.
+func Number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// Size is a number of bytes with its unit: 812K, 34M, 1.5G.
+func Size(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1fG", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.0fM", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%dK", n>>10)
+}
+
+// Age is a number of seconds with its two largest units: 59s, 1m00s, 1h02m, 2d.
+func Age(seconds int64) string {
+	d := time.Duration(seconds) * time.Second
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", seconds)
+}

@@ -1,0 +1,49 @@
+package describe
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestSize(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0K", 1023: "0K", 1024: "1K", 1<<20 - 1: "1023K", 1 << 20: "1M", 1<<30 - 1: "1024M", 1 << 30: "1.0G", 82 << 30: "82.0G",
+	} {
+		if got := Size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for seconds, want := range map[int64]string{
+		0: "0s", 59: "59s", 60: "1m00s", 3599: "59m59s", 3600: "1h00m", 3725: "1h02m", 47*3600 + 59: "47h00m", 48 * 3600: "2d", 100 * 86400: "100d",
+	} {
+		if got := Age(seconds); got != want {
+			t.Errorf("%d: %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := Text(s)
+		if !utf8.ValidString(out) || utf8.RuneCountInString(out) != utf8.RuneCountInString(s) {
+			t.Fatalf("%q became %q", s, out)
+		}
+		for _, c := range out {
+			if unicode.IsControl(c) {
+				t.Fatalf("%q in %q", c, out)
+			}
+		}
+		clean := utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+		if clean && out != s {
+			t.Fatalf("%q became %q", s, out)
+		}
+	})
+}

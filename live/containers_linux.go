@@ -1,0 +1,106 @@
+package live
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcp-tether/describe"
+	"mcp-tether/engine"
+	"mcp-tether/session"
+)
+
+// engineDeadline is how long ps waits for the engines.
+const engineDeadline = 500 * time.Millisecond
+
+// inventory is what an engine has; known is false when it did not say so.
+type inventory struct {
+	have  map[string]engine.Info
+	known bool
+}
+
+// AddContainers fills in the containers of living sessions. What the engine does not tell in time is shown as the
+// session noted it. Sessions that never touched their engine cost one look for a file.
+func AddContainers(all []Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), engineDeadline)
+	defer cancel()
+	var (
+		wait    sync.WaitGroup
+		engines = map[string]*inventory{}
+		ledgers = make([]engine.Ledger, len(all))
+	)
+	for i := range all {
+		notes, _ := session.ReadNotes(all[i].dir, all[i].ID)
+		for _, n := range notes {
+			ledgers[i].Add(n)
+		}
+		key := all[i].engineKey()
+		if len(ledgers[i].Objects())+len(ledgers[i].Started()) == 0 || engines[key] != nil {
+			continue
+		}
+		e := &inventory{}
+		engines[key] = e
+		wait.Go(func() { e.ask(ctx, &all[i]) })
+	}
+	wait.Wait()
+	for i := range all {
+		if e := engines[all[i].engineKey()]; e != nil {
+			all[i].Containers = e.containers(all[i].Engine, &ledgers[i])
+		}
+	}
+}
+
+// engineKey names the engine of a session, and the user who named it.
+func (l *Session) engineKey() string {
+	return l.Engine + "\x00" + l.EngineContext + "\x00" + strconv.Itoa(l.UID)
+}
+
+// ask reads what the engine of a session has. Another user's record may name a unix socket only: for everything else a
+// command would have to be started.
+func (e *inventory) ask(ctx context.Context, l *Session) {
+	at, err := engine.EndpointAt(l.Engine, l.EngineContext)
+	if err != nil || at.Socket == "" && l.UID != os.Getuid() {
+		return
+	}
+	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineDeadline, nil, waitLater) }}
+	have, err := client.Containers(ctx)
+	e.known, e.have = err == nil, make(map[string]engine.Info, len(have))
+	for _, i := range have {
+		e.have[i.ID] = i
+	}
+}
+
+// waitLater waits for the command through which an engine elsewhere is reached: ps --watch starts one with each look.
+func waitLater(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		go func() { _, _ = p.Wait() }()
+	}
+}
+
+// containers are those of one session: the ones it made, and of the ones it started those that still run.
+func (e *inventory) containers(url string, l *engine.Ledger) []describe.Container {
+	var out []describe.Container
+	add := func(id, name string, mustRun bool) {
+		c := describe.Container{Engine: url, Kind: engine.Container, ID: id, Name: name, State: describe.UnknownState}
+		i, there := e.have[id]
+		switch {
+		case e.known && (!there || mustRun && !i.Running):
+			return
+		case there:
+			c.Name, c.Image, c.State = i.Name, i.Image, i.State
+		}
+		out = append(out, c)
+	}
+	for _, o := range l.Objects() {
+		if o.Kind == engine.Container {
+			add(o.ID, o.Name, false)
+		}
+	}
+	for _, s := range l.Started() {
+		add(s.ID, "", true)
+	}
+	return out
+}

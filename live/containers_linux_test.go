@@ -1,0 +1,96 @@
+package live
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcp-tether/describe"
+	"mcp-tether/engine"
+	"mcp-tether/session"
+)
+
+// fakeEngine serves a list of two containers and counts the questions.
+func fakeEngine(t *testing.T) (url string, asked *atomic.Int32) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "e.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked = &atomic.Int32{}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, `[{"Id":"a","Names":["/na"],"Image":"x","State":"running"},{"Id":"theirs","State":"running"},{"Id":"b","State":"exited"}]`)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + socket, asked
+}
+
+// noted is a session whose journal holds notes.
+func noted(t *testing.T, engine string, notes ...engine.Note) Session {
+	t.Helper()
+	l := Session{dir: t.TempDir(), Record: session.Record{ID: "00112233445566ff", UID: os.Getuid(), Engine: engine}}
+	journal := session.NewJournal(l.dir, l.ID)
+	defer journal.Close()
+	for _, n := range notes {
+		if err := journal.Note(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func made(id string) engine.Note {
+	return engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: "r" + id}
+}
+
+func TestAddContainers(t *testing.T) {
+	url, asked := fakeEngine(t)
+	all := []Session{
+		noted(t, url, made("a"), made("b"), made("gone")),
+		noted(t, url),
+		noted(t, "unix:///nowhere", made("a"), made("b")),
+		noted(t, "tcp://127.0.0.1:1", made("a")),
+	}
+	all[3].UID++
+	AddContainers(all)
+	if c := all[0].Containers; len(c) != 2 || c[0].ID != "a" || c[0].Name != "na" || c[0].State != "running" || c[0].Engine != url || all[0].countContainers() != "2" {
+		t.Errorf("%+v", c)
+	}
+	if c := all[1].Containers; len(c) != 0 {
+		t.Errorf("%+v", c)
+	}
+	for i, want := range map[int]string{2: "2?", 3: "1?"} {
+		if c := all[i].Containers; len(c) == 0 || c[0].State != describe.UnknownState || all[i].countContainers() != want {
+			t.Errorf("%+v, %s", c, all[i].countContainers())
+		}
+	}
+	asked.Store(0)
+	AddContainers(all[1:2])
+	if asked.Load() > 0 {
+		t.Error("the engine was asked for a session without containers")
+	}
+}
+
+// Of the containers that a session only started, those that still run are its own.
+func TestAddContainersStarted(t *testing.T) {
+	url, _ := fakeEngine(t)
+	started := func(id string) engine.Note { return engine.Note{Op: engine.OpStarted, ID: id} }
+	all := []Session{noted(t, url, started("theirs"), started("b"))}
+	AddContainers(all)
+	if c := all[0].Containers; len(c) != 1 || c[0].ID != "theirs" {
+		t.Errorf("%+v", c)
+	}
+}

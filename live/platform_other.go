@@ -1,0 +1,18 @@
+//go:build !linux
+
+package live
+
+import (
+	"time"
+
+	"mcp-tether/proc"
+)
+
+// List needs Linux: without start times and pidfds no process could be told for certain.
+func List(string) ([]Session, error) { return nil, proc.ErrUnsupported }
+
+// Stop needs living sessions, and so Linux.
+func Stop([]Session, time.Duration) []Stopped { return nil }
+
+// AddContainers needs living sessions as well.
+func AddContainers([]Session) {}

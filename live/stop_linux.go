@@ -1,0 +1,58 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// stopPause is how often to look whether a session has ended.
+const stopPause = 20 * time.Millisecond
+
+// Stop asks the supervisors of the sessions to end them, and waits until their leases are free.
+func Stop(sessions []Session, timeout time.Duration) []Stopped {
+	var r proc.Reader
+	out := make([]Stopped, len(sessions))
+	for i, l := range sessions {
+		out[i] = Stopped{ID: l.ID, Name: l.Name}
+		if err := r.Signal(l.Supervisor, syscall.SIGTERM); err != nil && !errors.Is(err, proc.ErrGone) {
+			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", l.Supervisor.PID, err)
+		}
+	}
+	deadline := time.Now().Add(timeout)
+	for i, l := range sessions {
+		if out[i].Error == "" {
+			out[i].Error = l.awaitEnd(deadline)
+		}
+		out[i].Ended = out[i].Error == ""
+	}
+	return out
+}
+
+// awaitEnd waits until the lease is free, and says what is left; "" for nothing.
+func (l Session) awaitEnd(deadline time.Time) (left string) {
+	for {
+		held, err := session.Held(l.dir, l.ID)
+		switch {
+		case errors.Is(err, session.ErrNoLock):
+			return ""
+		case err == nil && !held && l.recorded():
+			return "over, but something of it survived: mcp-tether reap names it"
+		case err == nil && !held:
+			return ""
+		case time.Now().After(deadline):
+			return "still ending: try again, or look at it with mcp-tether ps --tree"
+		}
+		time.Sleep(stopPause)
+	}
+}
+
+// recorded reports whether the record of an ended session is still there: it stays when a process survived.
+func (l Session) recorded() bool {
+	_, err := session.Read(l.dir, l.ID)
+	return err == nil
+}

@@ -1,0 +1,81 @@
+package live
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"mcp-tether/describe"
+	"mcp-tether/proc"
+)
+
+// JSON writes the sessions as one object.
+func JSON(w io.Writer, all []Session) error {
+	return describe.JSON(w, struct {
+		Version  int       `json:"version"`
+		Sessions []Session `json:"sessions"`
+	}{describe.SchemaVersion, append([]Session{}, all...)}) // [] instead of null
+}
+
+// Text writes the sessions for people, with each process and container if tree is set.
+func Text(w io.Writer, all []Session, tree bool) error {
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND")
+	for _, l := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, l.name(), l.state(), l.gateway(), describe.Number(l.Server.PID),
+			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), describe.Command(l.Args))
+		if tree {
+			l.writeTree(t)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the sessions: %w", err)
+	}
+	return nil
+}
+
+func (l Session) name() string {
+	if l.Name == "" {
+		return "-"
+	}
+	return describe.Text(l.Name)
+}
+
+// state is the state of the session, with the cause of its end and how often its server slept.
+func (l Session) state() string {
+	out := l.State
+	if l.Cause != "" {
+		out += " (" + l.Cause + ")"
+	}
+	if l.Sleeps > 0 {
+		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
+	}
+	return describe.Text(out)
+}
+
+func (l Session) gateway() string {
+	if l.GatewayState == proc.Alive.String() {
+		return fmt.Sprint(l.Gateway.PID)
+	}
+	return fmt.Sprintf("%d (%s)", l.Gateway.PID, l.GatewayState)
+}
+
+// countContainers is the number of containers, with a question mark when the engine did not confirm it.
+func (l Session) countContainers() string {
+	n := fmt.Sprint(len(l.Containers))
+	if slices.ContainsFunc(l.Containers, func(c describe.Container) bool { return c.State == describe.UnknownState }) {
+		n += "?"
+	}
+	return n
+}
+
+func (l Session) writeTree(w io.Writer) {
+	for _, n := range l.Tree {
+		fmt.Fprintf(w, "\t\t\t\t%d\t\t\t%s\t\t\t%s%s\n", n.PID, describe.Size(n.MemoryBytes), strings.Repeat("  ", n.Depth), describe.Command(n.Command))
+	}
+	for _, c := range l.Containers {
+		fmt.Fprintf(w, "\t\t\t\t\t\t%s\t\t\t\t%s\n", describe.Text(c.ShortID()), describe.Text(c.Title()))
+	}
+}

@@ -1,0 +1,32 @@
+package proc
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
+// and has no use for. Its own are close-on-exec. Where /proc cannot be read they stay open.
+func CloseInherited() {
+	fds, _ := numericEntries("/proc/self/fd")
+	for _, fd := range fds {
+		if fd < 3 {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// ProgramName is the name under which this program was started.
+func ProgramName() string {
+	name := os.Args[0]
+	for i := len(name) - 1; i >= 0; i-- {
+		if name[i] == '/' {
+			return name[i+1:]
+		}
+	}
+	return name
+}

@@ -1,0 +1,63 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// WatchReaders tells, on the descriptor that it returns, of each process that closes the read end of a pipe. fd is any
+// descriptor of the pipe. inotify(7) watches the pipe itself, so its watcher need not hold an end of it. A user has 128
+// instances by default (fs.inotify.max_user_instances); the error is EMFILE when they are used up.
+func WatchReaders(fd int) (int, error) {
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("watch a pipe: %w", err)
+	}
+	if _, err := unix.InotifyAddWatch(watch, "/proc/self/fd/"+strconv.Itoa(fd), unix.IN_CLOSE_NOWRITE); err != nil {
+		unix.Close(watch)
+		return -1, fmt.Errorf("watch a pipe: %w", err)
+	}
+	return watch, nil
+}
+
+// DrainWatch forgets what a watch has told so far.
+func DrainWatch(watch int) {
+	var buf [512]byte
+	for {
+		if n, err := unix.Read(watch, buf[:]); n <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// HasReader reports whether any process can still read from a pipe, by opening it to write (fifo(7): ENXIO without a
+// reader). Where that is impossible for another reason, the answer is yes.
+func HasReader(fd int) bool {
+	again, err := Reopen(fd, unix.O_WRONLY)
+	if err == nil {
+		unix.Close(again)
+	}
+	return !errors.Is(err, unix.ENXIO)
+}
+
+// HoldPath puts, in place of a descriptor of a pipe, one that names the pipe and holds no end of it (open(2), O_PATH).
+func HoldPath(fd int) error {
+	path, err := Reopen(fd, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(path)
+	if err := unix.Dup3(path, fd, 0); err != nil {
+		return fmt.Errorf("let go of descriptor %d: %w", fd, err)
+	}
+	return nil
+}
+
+// IsPipe reports whether a descriptor is an end of a pipe.
+func IsPipe(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
+}

@@ -1,0 +1,25 @@
+package proc
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// Life asks the kernel whether a process lives; of the zero identity nothing is known. A process that /proc hides
+// (hidepid) still answers kill(2), and is unknown.
+func (r *Reader) Life(id ID) Life {
+	if id.Zero() {
+		return Unknown
+	}
+	s, err := r.Stat(id.PID)
+	switch {
+	case err == nil && s.ID == id && !s.Dead():
+		return Alive
+	case err == nil:
+		return Dead
+	case errors.Is(err, ErrGone) && errors.Is(unix.Kill(id.PID, 0), unix.ESRCH):
+		return Dead
+	}
+	return Unknown
+}

@@ -1,0 +1,256 @@
+package reap
+
+import (
+	"iter"
+	"path"
+	"slices"
+
+	"mcp-tether/argv"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// index holds the tables of the rules.
+type index struct {
+	h        *host
+	byPID    map[int]*process
+	children map[int][]*process
+	// supervised are the ids of sessions with a living supervisor.
+	supervised map[string]bool
+	// taken are the processes, and looked the ids of the containers, that are in a finding already.
+	taken  map[proc.ID]bool
+	looked map[string]bool
+	// suspects are the containers that the rules came across and could not prove.
+	suspects []Finding
+	// ancestors are those of the pass itself, by pid.
+	ancestors map[int]bool
+	// kept are the processes that are marked to be kept, and all below them, by pid.
+	kept map[int]bool
+}
+
+func newIndex(h *host) *index {
+	x := &index{
+		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[string]bool{},
+		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+	}
+	for i := range h.Procs {
+		x.byPID[h.Procs[i].PID] = &h.Procs[i]
+	}
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		if up := x.parent(p); up != nil {
+			x.children[up.PID] = append(x.children[up.PID], p)
+		}
+		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() {
+			x.supervised[id] = true
+		}
+	}
+	for _, s := range h.Sessions {
+		// Another user's lock says nothing about a session of root, whose id can be read in command lines.
+		if (s.Held || !s.Lease) && (s.Owner == 0 || s.Owner == h.UID || !x.rootOwned(s.ID)) {
+			x.supervised[s.ID] = true
+		}
+	}
+	for a := range x.line(x.byPID[h.Self]) {
+		x.ancestors[a.PID] = true
+	}
+	for i := range h.Procs {
+		if h.Procs[i].Keep {
+			x.keepTree(&h.Procs[i], x.kept)
+		}
+	}
+	return x
+}
+
+// parent is the parent of a process, nil when it is not in the table. A parent is never younger than its child: a younger
+// process has got the pid while the table was read.
+func (x *index) parent(p *process) *process {
+	up := x.byPID[p.PPID]
+	if up == nil || up.Start > p.Start {
+		return nil
+	}
+	return up
+}
+
+// maxClimb bounds the way up to the ancestors: pids that changed hands may lead round in a circle.
+const maxClimb = 256
+
+// line gives a process and its ancestors, as far as they are in the table.
+func (x *index) line(p *process) iter.Seq[*process] {
+	return func(yield func(*process) bool) {
+		for n := 0; p != nil && n < maxClimb && yield(p); n++ {
+			p = x.parent(p)
+		}
+	}
+}
+
+// keepTree adds a process and all below it to the kept.
+func (x *index) keepTree(p *process, kept map[int]bool) {
+	if kept[p.PID] {
+		return
+	}
+	kept[p.PID] = true
+	for _, c := range x.children[p.PID] {
+		x.keepTree(c, kept)
+	}
+}
+
+// rootOwned reports whether a leaf or a mark of root names the session.
+func (x *index) rootOwned(id string) bool {
+	return slices.ContainsFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == 0 }) ||
+		slices.ContainsFunc(x.h.Procs, func(p process) bool { return p.Session == id && p.UID == 0 })
+}
+
+// isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
+func isTether(p *process) bool {
+	if p.Dead() || len(p.Args) < 2 {
+		return false
+	}
+	return argv.SupervisedID(p.Args) != "" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
+}
+
+// tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
+func (x *index) tethered(p *process) bool {
+	for a := range x.line(p) {
+		if isTether(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// rooted reports whether all ancestors of p can be seen, up to init. One that cannot be seen may be a supervisor.
+func (x *index) rooted(p *process) bool {
+	for a := range x.line(p) {
+		if a.PPID == 1 || a.PID == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// mine reports whether the pass may touch processes of a user.
+func (x *index) mine(uid int) bool { return x.h.UID == 0 || x.h.UID == uid }
+
+// spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to
+// stay, or in a finding already.
+func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
+
+// untouchable is spared without the newborns: a newborn below or beside a proven member belongs to that member.
+func (x *index) untouchable(p *process) bool {
+	return p.Dead() || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
+}
+
+// scope says which processes belong to a tree.
+type scope struct {
+	// uid is the only user whose processes belong to it; -1 for every user.
+	uid int
+	// sessions adds the process sessions that members lead.
+	sessions bool
+	// newborns adds processes that started after the pass began.
+	newborns bool
+	// keep are patterns of processes to leave alone, with all below them.
+	keep []string
+}
+
+// tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
+// session.
+func (x *index) tree(tops []*process, sc scope) []*process {
+	var (
+		out   []*process
+		seen  = map[int]bool{}
+		kept  = map[int]bool{}
+		queue = append([]*process(nil), tops...)
+	)
+	if len(sc.keep) > 0 {
+		for i := range x.h.Procs {
+			if p := &x.h.Procs[i]; teardown.KeptBy(sc.keep, p.Comm, p.Args) {
+				x.keepTree(p, kept)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		if kept[p.PID] {
+			// It is kept for every other rule of this pass as well.
+			x.keepTree(p, x.kept)
+		}
+		// A wrapper further down has lost its gateway with this session, and ends its own tree.
+		if seen[p.PID] || x.kept[p.PID] || isTether(p) {
+			continue
+		}
+		seen[p.PID] = true
+		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
+			out = append(out, p)
+		}
+		queue = append(queue, x.children[p.PID]...)
+		if sc.sessions && p.Stat.Session == p.PID {
+			queue = append(queue, x.inSession(p)...)
+		}
+	}
+	return out
+}
+
+// inSession lists the processes of the session that a process leads.
+func (x *index) inSession(leader *process) []*process {
+	var out []*process
+	for i := range x.h.Procs {
+		if p := &x.h.Procs[i]; p.Stat.Session == leader.PID && p.Start >= leader.Start {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// take marks processes as members of a finding.
+func (x *index) take(members []*process) []proc.ID {
+	ids := make([]proc.ID, 0, len(members))
+	for _, m := range members {
+		x.taken[m.ID] = true
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// fill sets the members of a finding, and names the eldest of them first.
+func (x *index) fill(f *Finding, tops []*process, sc scope) {
+	if f.anyUser {
+		sc.uid = -1
+	}
+	members := x.tree(tops, sc)
+	f.Members = x.take(members)
+	var top *process
+	for _, m := range members {
+		if top == nil || m.Start < top.Start {
+			top = m
+		}
+	}
+	if top == nil {
+		return
+	}
+	f.Top = top.ID
+	if len(f.Command) == 0 {
+		f.Command = session.Redact(top.Args)
+	}
+}
+
+// gateway is what can be said of a gateway.
+func (x *index) gateway(id proc.ID) gateway {
+	g := gateway{ID: id, State: proc.Unknown.String()}
+	if id.Zero() {
+		return g
+	}
+	life := x.h.Lives(id)
+	g.State = life.String()
+	if p := x.byPID[id.PID]; p != nil && life == proc.Alive {
+		g.Command = session.Line(p.Args)
+	}
+	return g
+}
+
+// recorded reports whether a session has a record.
+func (x *index) recorded(id string) bool {
+	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
+}

@@ -1,0 +1,77 @@
+package reap
+
+import (
+	"fmt"
+	"slices"
+
+	"mcp-tether/proc"
+)
+
+// leaves finds our cgroups whose session is dead.
+func (x *index) leaves(r Rules) []Finding {
+	var out []Finding
+	for i := range x.h.Leaves {
+		l := &x.h.Leaves[i]
+		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || !x.mine(l.UID) || x.recorded(l.ID) {
+			continue
+		}
+		tops := x.inLeaf(l)
+		outside := func(p *process) bool { return !x.h.Inside(p.PID) }
+		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
+			continue
+		}
+		out = append(out, x.leaf(l, tops))
+	}
+	return out
+}
+
+func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
+	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
+	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
+	if doubt := x.doubt(l, tops); doubt != "" {
+		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if it is nobody's"
+		f.Evidence = append(f.Evidence, doubt)
+	}
+	f.anyUser = l.UID == 0 // a root session may drop privileges
+	x.fill(&f, tops, scope{uid: l.UID})
+	return f
+}
+
+// doubt says why a supervisor whose record we do not see may look after a leaf all the same; "" if it cannot. A member or
+// an ancestor is hidden, or a member has a living parent that is neither a member nor an adopter of orphans.
+func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
+	if len(tops) < len(l.PIDs) {
+		return "a member of it cannot be seen"
+	}
+	for _, p := range tops {
+		if p.Dead() {
+			continue
+		}
+		if !x.rooted(p) {
+			return "an ancestor of a member cannot be seen"
+		}
+		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !adoptsOrphans(up) {
+			return fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", up.PID, up.Comm)
+		}
+	}
+	return ""
+}
+
+// leafOf is the leaf of a session, nil for none.
+func (x *index) leafOf(id string) *cgroupLeaf {
+	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id }); i >= 0 {
+		return &x.h.Leaves[i]
+	}
+	return nil
+}
+
+// inLeaf lists the members of a leaf that are in the table.
+func (x *index) inLeaf(l *cgroupLeaf) []*process {
+	var out []*process
+	for _, pid := range l.PIDs {
+		if p := x.byPID[pid]; p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}

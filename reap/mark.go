@@ -1,0 +1,79 @@
+package reap
+
+import (
+	"fmt"
+	"slices"
+
+	"mcp-tether/proc"
+)
+
+// marks finds the processes whose environment names a session that no supervisor looks after, and a dead gateway.
+func (x *index) marks(r Rules) []Finding {
+	type owner struct {
+		session string
+		uid     int
+	}
+	bySession := map[owner][]*process{}
+	var order []owner
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.supervised[p.Session] || r.Session != "" && r.Session != p.Session {
+			continue
+		}
+		key := owner{p.Session, p.UID}
+		if bySession[key] == nil {
+			order = append(order, key)
+		}
+		bySession[key] = append(bySession[key], p)
+	}
+	var out []Finding
+	for _, key := range order {
+		if f, ok := x.mark(key.session, bySession[key]); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *index) mark(id string, marked []*process) (Finding, bool) {
+	f := Finding{Class: classMark, Session: id, UID: marked[0].UID}
+	marked = slices.DeleteFunc(marked, func(p *process) bool {
+		return x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
+	})
+	if len(marked) == 0 {
+		return f, false
+	}
+	g, err := proc.ParseGlobalID(marked[0].Gateway)
+	switch {
+	case err != nil:
+		return f, false
+	case g.Host.Boot != x.h.Boot || g.Host != x.h.Host:
+		return f, false
+	}
+	f.Gateway = x.gateway(g.ID)
+	f.Evidence = []string{"its environment names session " + id + ", which no supervisor looks after"}
+	hidden := slices.ContainsFunc(marked, func(p *process) bool { return !x.rooted(p) })
+	if hidden {
+		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
+	}
+	if x.h.Lives(g.ID) != proc.Dead || hidden {
+		f.Class, f.Advice = classSuspect, "its gateway is not known to be dead: end it by hand if you know better"
+		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
+	} else {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is dead", g.PID))
+	}
+	f.keep = x.keepOf(id)
+	x.fill(&f, marked, scope{uid: f.UID, sessions: true, keep: f.keep})
+	return f, len(f.Members) > 0
+}
+
+// keepOf are the patterns of the processes that a session keeps, as far as records tell.
+func (x *index) keepOf(id string) []string {
+	var out []string
+	for i := range x.h.Sessions {
+		if x.h.Sessions[i].ID == id {
+			out = append(out, x.h.Sessions[i].Keep...)
+		}
+	}
+	return out
+}

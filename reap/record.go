@@ -1,0 +1,56 @@
+package reap
+
+import (
+	"fmt"
+
+	"mcp-tether/proc"
+)
+
+// records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
+// every process with its mark, every member of its leaf, and all below these.
+func (x *index) records(r Rules) []Finding {
+	var out []Finding
+	for i := range x.h.Sessions {
+		s := &x.h.Sessions[i]
+		wanted := r.Session == "" || r.Session == s.ID
+		if !wanted || s.Held || !s.Lease || !x.mine(s.Owner) || s.UID != s.Owner {
+			continue
+		}
+		if f, ok := x.record(s); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *index) record(s *storedSession) (Finding, bool) {
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: s.Keep}
+	f.Gateway = x.gateway(s.Gateway)
+	if s.Host.Boot != x.h.Boot {
+		f.Gateway.State = proc.Dead.String()
+		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
+		x.claim(&f, s)
+		return f, true
+	}
+	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
+		// It is of another pid namespace, has a living supervisor, or an anchor that is about to recover it.
+		return f, false
+	}
+	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
+	var tops []*process
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if p.Session == s.ID || p.ID == s.Server && !s.Server.Zero() {
+			tops = append(tops, p)
+		}
+	}
+	if leaf := x.leafOf(s.ID); leaf != nil && leaf.UID == s.Owner {
+		f.leaf = leaf.Dir
+		f.anyUser = leaf.UID == 0 // a root session may drop privileges
+		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
+		tops = append(tops, x.inLeaf(leaf)...)
+	}
+	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: s.Keep})
+	x.claim(&f, s)
+	return f, true
+}

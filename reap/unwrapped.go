@@ -1,0 +1,125 @@
+package reap
+
+import (
+	"fmt"
+
+	"mcp-tether/clients"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// unwrapped finds known servers that were never wrapped, by their topmost process: those without a gateway, and those of
+// which a living gateway has too many.
+func (x *index) unwrapped(r Rules) []Finding {
+	if r.Match == nil {
+		return nil
+	}
+	var (
+		out   []Finding
+		seen  = map[int]bool{}
+		under = map[string]*Finding{}
+		order []string
+	)
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
+			continue
+		}
+		name, ok := r.Match(p.UID, p.Args)
+		if !ok {
+			continue
+		}
+		top := x.top(p, r)
+		if seen[top.PID] || x.spared(top) || x.tethered(top) || !x.h.Inside(top.PID) {
+			continue
+		}
+		seen[top.PID] = true
+		g, known := x.liveGateway(top)
+		if g != nil {
+			x.countUnder(g, top, name, under, &order)
+			continue
+		}
+		if f, ok := x.orphan(top, name, known); ok {
+			out = append(out, f)
+		}
+	}
+	for _, key := range order {
+		if f := under[key]; f.Count > r.SurplusOver {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+// top climbs from a server to the topmost launcher that was started for it.
+func (x *index) top(p *process, r Rules) *process {
+	for range maxClimb {
+		up := x.parent(p)
+		if up == nil || up.PID <= 1 || adoptsOrphans(up) || x.ancestors[up.PID] {
+			return p
+		}
+		_, matched := r.Match(up.UID, up.Args)
+		if !matched && !(proc.IsLauncher(up.Comm) && clients.Mentions(up.Args, p.Args)) {
+			return p
+		}
+		p = up
+	}
+	return p
+}
+
+// adoptsOrphans reports whether it is the task of a process to adopt orphans: then being its child says nothing.
+func adoptsOrphans(p *process) bool {
+	switch p.Comm {
+	case "systemd", "init", "launchd", "tini", "docker-init", "dumb-init", "catatonit", "s6-svscan", "runsvdir", "containerd-shim":
+		return true
+	}
+	return p.PID == 1
+}
+
+// liveGateway is the nearest ancestor that neither launches nor adopts. known is false when the way up leads to a process
+// that is not in the table: hidden, outside of the pid namespace, or gone while the table was read.
+func (x *index) liveGateway(top *process) (g *process, known bool) {
+	for a := range x.line(top) {
+		if a != top && !adoptsOrphans(a) && !proc.IsLauncher(a.Comm) {
+			return a, true
+		}
+		if a.PPID == 1 || a.PID == 1 {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// orphan judges a server without a gateway among its ancestors by the other end of its standard input.
+func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
+	f := Finding{Class: classSevered, Name: name, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
+	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
+	in := x.h.Stdin(top.PID)
+	f.Evidence = append(f.Evidence, in.Why)
+	if !known {
+		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
+	}
+	if in.Far != proc.Severed || !known {
+		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
+		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
+		if holder := x.h.Holder(in); holder > 0 {
+			if x.isAncestor(holder, top) {
+				return f, false
+			}
+			f.Evidence = append(f.Evidence, fmt.Sprintf("pid %d holds the other end", holder))
+		}
+	}
+	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
+	f.Top, f.Command = top.ID, session.Redact(top.Args)
+	return f, len(f.Members) > 0
+}
+
+// isAncestor reports whether a pid is that of an ancestor of a process.
+func (x *index) isAncestor(pid int, of *process) bool {
+	for a := range x.line(x.parent(of)) {
+		if a.PID == pid {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,379 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// campaign is one run of this command.
+type campaign struct {
+	bin    string
+	only   string
+	filter *regexp.Regexp
+	sample time.Duration
+	seed   uint64
+	bound  time.Duration
+	jobs   int
+	report string
+	list   bool
+	file   string
+
+	// cgroup is the directory below which each case gets one.
+	cgroup string
+	table  table
+	mu     sync.Mutex
+	log    *os.File
+	next   int
+}
+
+// run runs what the flags ask for and counts the cases that failed.
+func (c *campaign) run() (failed int, err error) {
+	if os.Geteuid() != 0 {
+		return 0, errors.New("namespaces and cgroups need root")
+	}
+	if c.cgroup, err = makeCgroup(); err != nil {
+		return 0, err
+	}
+	defer removeCgroup(c.cgroup)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if c.only != "" {
+		return c.replay(ctx)
+	}
+	if err := c.control(ctx); err != nil {
+		return 0, err
+	}
+	if c.report != "" {
+		if c.log, err = os.Create(c.report); err != nil {
+			return 0, err
+		}
+		defer c.log.Close()
+	}
+	read := c.cases
+	if c.file != "" {
+		read = c.listed
+	}
+	cases, err := read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if c.list {
+		for _, k := range cases {
+			fmt.Println(k)
+		}
+		return 0, nil
+	}
+	began := time.Now()
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	c.all(ctx, cases)
+	c.table.print(os.Stdout)
+	fmt.Printf("%d of %d cases in %v, seed %d\n", c.table.total(), len(cases), time.Since(began).Round(time.Second), c.seed)
+	return c.table.failed(), nil
+}
+
+// deadline bounds a sample and shuffles nothing else.
+func (c *campaign) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.sample > 0 {
+		return context.WithTimeout(ctx, c.sample)
+	}
+	return context.WithCancel(ctx)
+}
+
+// replay runs one case and prints all that is known of it.
+func (c *campaign) replay(ctx context.Context) (int, error) {
+	k, err := parseCase(c.only)
+	if err != nil {
+		return 0, err
+	}
+	r := c.one(ctx, k)
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return 0, err
+	}
+	fmt.Println(string(b))
+	if r.failed() {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// control makes sure that a leak would be seen: a bare session must leak.
+func (c *campaign) control(ctx context.Context) error {
+	r := c.one(ctx, Case{Mode: bareMode, Ending: endGateway})
+	if r.Verdict != verdictLeak || len(r.Left) < len(helpers()) {
+		return fmt.Errorf("a session without mcp-tether must leak, or no leak can be seen: %+v", r)
+	}
+	return nil
+}
+
+// censusTries is how often a session without a further fault may fail to come up.
+const censusTries = 3
+
+// cases counts the calls of sessions without a second fault, and makes the cases from them.
+func (c *campaign) cases(ctx context.Context) ([]Case, error) {
+	all := plans()
+	made := make([][]Case, len(all))
+	var list []Case
+	for _, p := range all {
+		list = append(list, p.base)
+	}
+	errs := make([]error, len(all))
+	c.each(ctx, list, func(i int, r Result) {
+		// On a busy machine a session may take longer to come up than a sandbox waits.
+		for try := 1; try < censusTries && !r.Ready; try++ {
+			r = c.one(ctx, list[i])
+		}
+		if r.Verdict == verdictBroken || !r.Ready {
+			errs[i] = fmt.Errorf("session %s without a further fault: %+v", list[i], r)
+			return
+		}
+		if r.failed() {
+			c.take(list[i], r)
+		}
+		made[i] = all[i].cases(r.Counts)
+	})
+	cases := slices.DeleteFunc(slices.Concat(made...), func(k Case) bool { return !c.filter.MatchString(k.String()) })
+	if c.sample > 0 {
+		r := rand.New(rand.NewPCG(c.seed, 0))
+		r.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+		cases = spread(cases)
+	}
+	return cases, errors.Join(errs...)
+}
+
+// listed reads the cases from a file: the first word of each line is an id.
+func (c *campaign) listed(context.Context) ([]Case, error) {
+	b, err := os.ReadFile(c.file)
+	if err != nil {
+		return nil, err
+	}
+	var out []Case
+	for line := range strings.Lines(string(b)) {
+		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if id == "" || !c.filter.MatchString(id) {
+			continue
+		}
+		k, err := parseCase(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// spread orders shuffled cases so that every mode and class gets its turns, however many cases the others have.
+func spread(cases []Case) []Case {
+	queues, order := map[string][]Case{}, []string{}
+	for _, k := range cases {
+		key := k.Mode + " " + k.Class()
+		if queues[key] == nil {
+			order = append(order, key)
+		}
+		queues[key] = append(queues[key], k)
+	}
+	var out []Case
+	for round := 0; len(out) < len(cases); round++ {
+		for _, key := range order {
+			n := min(turns(queues[key], round), len(queues[key]))
+			out, queues[key] = append(out, queues[key][:n]...), queues[key][n:]
+		}
+	}
+	return out
+}
+
+// turns is how many cases of one mode and class a round of a sample takes. Calls that fail are most of what can happen; a
+// stopped process takes long.
+func turns(queue []Case, round int) int {
+	switch {
+	case len(queue) == 0:
+		return 0
+	case queue[0].Shot.Fault == faultStop:
+		if round%4 != 0 {
+			return 0
+		}
+	case queue[0].Shot.Fault != faultDelay:
+		return 4
+	}
+	return 1
+}
+
+func (c *campaign) all(ctx context.Context, cases []Case) {
+	c.each(ctx, cases, func(i int, r Result) { c.take(cases[i], r) })
+}
+
+// take enters a result into the table, and prints it if the case failed.
+func (c *campaign) take(k Case, r Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table.add(k, r)
+	c.write(r)
+	if !r.failed() {
+		return
+	}
+	fmt.Printf("%-7s %s\n        at %s\n        left: %s\n", r.Verdict, r.Case, r.Fired, strings.Join(r.Left, ", "))
+	if len(r.AfterReap) > 0 {
+		fmt.Printf("        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
+	}
+	if r.Why != "" {
+		fmt.Printf("        %s\n", strings.TrimSpace(r.Why))
+	}
+}
+
+// write puts a result into the report, unless all went well.
+func (c *campaign) write(r Result) {
+	if c.log == nil || r.Verdict == verdictOK {
+		return
+	}
+	if b, err := json.Marshal(r); err == nil {
+		_, _ = c.log.Write(append(b, '\n'))
+	}
+}
+
+// each runs the cases, several at once, until the context ends.
+func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Result)) {
+	work := make(chan int)
+	var wait sync.WaitGroup
+	for range c.jobs {
+		wait.Go(func() {
+			// The sandbox dies with the thread that started it.
+			runtime.LockOSThread()
+			for i := range work {
+				if r := c.one(ctx, cases[i]); ctx.Err() == nil {
+					done(i, r)
+				}
+			}
+		})
+	}
+	for i := range cases {
+		select {
+		case work <- i:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	close(work)
+	wait.Wait()
+}
+
+// one runs a case in a sandbox of its own. Ending the sandbox's first process ends everything in it.
+func (c *campaign) one(ctx context.Context, k Case) Result {
+	c.mu.Lock()
+	c.next++
+	dir := fmt.Sprintf("%s/%d", c.cgroup, c.next)
+	c.mu.Unlock()
+	broken := func(what string, err error) Result {
+		return Result{Case: k.String(), Verdict: verdictBroken, Why: fmt.Sprintf("%s: %v", what, err)}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return broken("make a cgroup", err)
+	}
+	defer removeCgroup(dir)
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return broken("open the cgroup", err)
+	}
+	defer unix.Close(fd)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return broken("make a pipe", err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(ctx, 6*c.bound+2*reapBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "__sandbox", k.String(), c.bin, c.bound.String())
+	cmd.Env = append(environment(modes()[k.Mode]), modeVariable+"="+k.Mode)
+	cmd.ExtraFiles = []*os.File{w}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP, Pdeathsig: syscall.SIGKILL, Setpgid: true,
+		UseCgroupFD: true, CgroupFD: fd,
+	}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return broken("start the sandbox", err)
+	}
+	var out Result
+	decodeErr := json.NewDecoder(r).Decode(&out)
+	err = errors.Join(decodeErr, cmd.Wait())
+	if err != nil {
+		return broken("run the sandbox", fmt.Errorf("%w %s", err, errs.String()))
+	}
+	return out
+}
+
+// failed reports whether the case did not hold.
+func (r Result) failed() bool {
+	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed
+}
+
+// makeCgroup makes a cgroup for this campaign below the one that it is in.
+func makeCgroup() (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	var point, path string
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			point = f[1]
+		}
+	}
+	for line := range strings.Lines(string(own)) {
+		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			path = p
+		}
+	}
+	if point == "" {
+		return "", errors.New("no cgroup v2 hierarchy is mounted")
+	}
+	dir := filepath.Join(point, path, fmt.Sprintf("torture-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a cgroup: %w", err)
+	}
+	return dir, nil
+}
+
+// removeCgroup removes a cgroup with all below it, once its processes have gone.
+func removeCgroup(dir string) {
+	_ = os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0)
+	for range 200 {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.IsDir() {
+				removeCgroup(dir + "/" + e.Name())
+			}
+		}
+		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

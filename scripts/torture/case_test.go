@@ -1,0 +1,88 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a failure prints is enough to run it again.
+func TestCaseIDs(t *testing.T) {
+	for _, id := range []string{
+		"leaf/gateway/none", "noanchor/term/supervisor.openat.7.EMFILE", "hibernate/eof/anchor.clone.1.kill-after",
+		"leaf/gateway/kill.supervisor@ready/anchor.prctl.1.EPERM+", "deaf/gateway/kill.anchor@ppoll.3/supervisor.read.2.delay",
+	} {
+		c, err := parseCase(id)
+		if err != nil || c.String() != id {
+			t.Errorf("%s is read as %s, %v", id, c, err)
+		}
+	}
+	for _, id := range []string{
+		"", "leaf", "leaf/gateway", "nowhere/gateway/none", "leaf/gateway/supervisor.openat.7", "leaf/gateway/supervisor.openat.0.EIO",
+		"leaf/gateway/supervisor.openat.x.EIO", "leaf/gateway/supervisor.openat.1.ENOTHING", "leaf/gateway/kill.supervisor/none",
+		"leaf/sideways/none", "leaf/gateway/a/b/c",
+	} {
+		if c, err := parseCase(id); err == nil {
+			t.Errorf("%q is taken for %s", id, c)
+		}
+	}
+}
+
+func TestPlausibleErrnosExist(t *testing.T) {
+	for nr := range uint64(500) {
+		for _, name := range plausible(callName(nr)) {
+			if errno, ok := errnoByName(name); !ok || unix.ErrnoName(errno) != name {
+				t.Errorf("%s: unknown errno %s", callName(nr), name)
+			}
+		}
+	}
+	if len(plausible("openat")) == 0 || len(plausible("sys_499")) == 0 {
+		t.Error("no errno for a call that can fail")
+	}
+}
+
+// Every call of a short row is hit, and of a long one the first and the last.
+func TestOccurrences(t *testing.T) {
+	for count := 1; count < 2000; count++ {
+		got := occurrences("openat", count)
+		if got[0] != 1 || got[len(got)-1] != count || len(got) > 3*rowStart || count <= rowStart && len(got) != count {
+			t.Fatalf("of %d: %v", count, got)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i] <= got[i-1] {
+				t.Fatalf("of %d: %v", count, got)
+			}
+		}
+	}
+	if got := occurrences("rt_sigaction", 294); len(got) > 8 || got[len(got)-1] != 294 {
+		t.Errorf("of a sparse call: %v", got)
+	}
+}
+
+// A sample takes from every mode and class, and loses no case.
+func TestSpread(t *testing.T) {
+	var cases []Case
+	for _, p := range plans() {
+		if p.base.First == nil {
+			p.share = 1
+			cases = append(cases, p.cases(map[string]map[string]int{roleAnchor: {"openat": 5}, roleSupervisor: {"openat": 40, "read": 3}})...)
+		}
+	}
+	got := spread(cases)
+	if len(got) != len(cases) {
+		t.Fatalf("%d of %d cases", len(got), len(cases))
+	}
+	seen := map[string]bool{}
+	for _, c := range got[:200] {
+		seen[c.Mode+" "+c.Class()] = true
+	}
+	for _, m := range modeNames() {
+		for _, class := range []string{"errno", "errno persistent", "kill", faultDelay, faultStop} {
+			if !seen[m+" "+class] {
+				t.Errorf("nothing of %s, %s among the first", m, class)
+			}
+		}
+	}
+}

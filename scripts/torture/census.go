@@ -1,0 +1,118 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// plan is what the cases of one mode, ending and first fault are made from.
+type plan struct {
+	base Case
+	// share makes one case in so many, chosen by its id.
+	share uint32
+}
+
+// plans lists the sessions whose calls are counted first. The graceful endings get a share of the cases, because their
+// sessions differ from the others' in few calls; so do second faults in modes whose recovery is that of leaf.
+func plans() []plan {
+	var out []plan
+	for _, m := range modeNames() {
+		second := uint32(3)
+		if m == "leaf" || m == "noleaf" || m == "logfile" {
+			second = 1
+		}
+		out = append(out, plan{Case{Mode: m, Ending: endGateway}, 1}, plan{Case{Mode: m, Ending: endTerm}, 4}, plan{Case{Mode: m, Ending: endEOF}, 4})
+		if modes()[m].alone {
+			continue
+		}
+		for _, at := range []string{atReady, atEnding} {
+			for _, role := range []string{roleSupervisor, roleAnchor} {
+				out = append(out, plan{Case{Mode: m, Ending: endGateway, First: &Moment{role, at}}, second})
+			}
+		}
+	}
+	return out
+}
+
+// modeNames are the modes under test, in the order of the table.
+func modeNames() []string {
+	return []string{"leaf", "noleaf", "deaf", "hibernate", "engine", "noanchor", "logfile"}
+}
+
+// cases makes the cases of a plan from the calls that were counted.
+func (p plan) cases(counts map[string]map[string]int) []Case {
+	var out []Case
+	for _, role := range slices.Sorted(maps.Keys(counts)) {
+		if p.base.First != nil && role == p.base.First.Role {
+			continue
+		}
+		for _, call := range slices.Sorted(maps.Keys(counts[role])) {
+			for _, n := range occurrences(call, counts[role][call]) {
+				out = append(out, p.at(role, call, n)...)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(c Case) bool { return hash(c.String())%p.share != 0 })
+}
+
+// Of a long row of calls with one name, which a scan of the process table makes, the first are all hit, and of the others
+// as many at equal distances.
+const rowStart = 16
+
+// occurrences lists which of the calls are hit.
+func occurrences(call string, count int) []int {
+	if sparse(call) && count > 8 {
+		return []int{1, 2, count / 4, count / 2, 3 * count / 4, count - 1, count}
+	}
+	var out []int
+	for n := 1; n <= count; n++ {
+		if n <= rowStart || n*rowStart/count != (n-1)*rowStart/count {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// at lists the faults at one call.
+func (p plan) at(role, call string, n int) []Case {
+	var faults []Shot
+	for _, errno := range plausible(call) {
+		faults = append(faults, Shot{role, call, n, errno, false})
+		// What is exhausted or forbidden stays so more often than not.
+		if n == 1 && lasting(errno) {
+			faults = append(faults, Shot{role, call, n, errno, true})
+		}
+	}
+	// Both processes killed is past what can be withstood.
+	if p.base.First == nil {
+		faults = append(faults, Shot{role, call, n, faultDelay, false}, Shot{role, call, n, faultKillBefore, false}, Shot{role, call, n, faultKillAfter, false})
+		// A stopped process takes the whole bound, so a tenth of them has to do.
+		if id := p.base.with(Shot{role, call, n, faultStop, false}); role != roleChild && hash(id.String())%10 == 0 {
+			faults = append(faults, *id.Shot)
+		}
+	}
+	var out []Case
+	for _, f := range faults {
+		out = append(out, p.base.with(f))
+	}
+	return out
+}
+
+func (c Case) with(s Shot) Case {
+	c.Shot = &s
+	return c
+}
+
+func lasting(errno string) bool {
+	return slices.Contains([]string{"EMFILE", "ENFILE", "ENOMEM", "ENOSYS", "EPERM", "EACCES", "ENOSPC", "EROFS"}, errno)
+}
+
+func hash(s string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(strings.TrimSuffix(s, "+")))
+	return h.Sum32()
+}

@@ -1,0 +1,120 @@
+package supervise
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+)
+
+// The supervisor tells its anchor what a recovery takes, so that the anchor needs neither a record nor a file that can
+// still be opened: the server, and the leaf with its control files open. It goes through a socket pair; the anchor reads
+// it when it comes and keeps the last.
+
+// letter is what the supervisor has written last.
+type letter struct {
+	// closed says that nothing is left to end: the session is over, and code is its exit code.
+	closed bool
+	code   int
+	// server is the server; zero when there is none.
+	server proc.ID
+	// leaf is the leaf; nil when there is none.
+	leaf *cgroup.Leaf
+}
+
+// postLetter writes to the anchor. A session without an anchor has no mailbox, and a full one is not waited for: then the
+// anchor finds what it needs by the session's id.
+func (s *Session) postLetter(l letter) {
+	if s.hand.Mailbox < 0 {
+		return
+	}
+	text := fmt.Sprintf("%t %d %s ", l.closed, l.code, l.server)
+	var rights []byte
+	if l.leaf != nil {
+		fds, err := l.leaf.OpenControls()
+		if err == nil {
+			text += l.leaf.Dir
+			rights = unix.UnixRights(fds...)
+			defer func() {
+				for _, fd := range fds {
+					_ = unix.Close(fd)
+				}
+			}()
+		}
+	}
+	if err := unix.Sendmsg(s.hand.Mailbox, []byte(text), rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil && rights != nil {
+		_ = unix.Sendmsg(s.hand.Mailbox, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	}
+}
+
+// openMailbox makes the socket pair: the anchor's end and the supervisor's.
+func openMailbox() (ours, theirs int) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1
+	}
+	return pair[0], pair[1]
+}
+
+// letterSize is enough for a path of the greatest length.
+const letterSize = unix.PathMax + 128
+
+// readLetters reads what has come, and returns the last of it. Earlier leaves are closed.
+func readLetters(fd int, last *letter) *letter {
+	for fd >= 0 {
+		text, rights := make([]byte, letterSize), make([]byte, unix.CmsgSpace(4*8))
+		n, m, _, _, err := unix.Recvmsg(fd, text, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return last
+		}
+		if l, ok := parseLetter(string(text[:n]), received(rights[:m])); ok {
+			last.forget()
+			last = l
+		}
+	}
+	return last
+}
+
+// forget closes what a letter has brought.
+func (l *letter) forget() {
+	if l != nil && l.leaf != nil {
+		l.leaf.Close()
+	}
+}
+
+// received are the descriptors that came with a letter.
+func received(rights []byte) []int {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil
+	}
+	var fds []int
+	for i := range messages {
+		got, err := unix.ParseUnixRights(&messages[i])
+		if err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	return fds
+}
+
+func parseLetter(text string, fds []int) (*letter, bool) {
+	part := strings.SplitN(text, " ", 4)
+	if len(part) != 4 {
+		return nil, false
+	}
+	l := &letter{closed: part[0] == "true"}
+	l.code, _ = strconv.Atoi(part[1])
+	l.server, _ = proc.ParseID(part[2])
+	if part[3] != "" && len(fds) > 0 {
+		l.leaf = cgroup.Adopt(part[3], fds)
+	}
+	return l, true
+}

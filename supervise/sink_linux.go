@@ -1,0 +1,179 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+)
+
+// Logging must not hold up a teardown: standard error may be a pipe that is full and never read. So nothing is written
+// that could block. What cannot be written now waits, up to a limit; what is beyond that is dropped and counted. No
+// goroutine is needed for it, and so no thread, which cannot always be had.
+
+// sinkRoom is how much may wait, in bytes.
+const sinkRoom = 64 << 10
+
+// flushTime bounds the wait for the last events.
+const flushTime = 250 * time.Millisecond
+
+// sink is a writer that never blocks.
+type sink struct {
+	mu sync.Mutex // the goroutines of a busy engine log as well
+	// file is the log file; -1 for standard error.
+	file    int
+	waiting []byte
+	dropped int
+	closed  bool
+}
+
+// openSink opens a log file, or standard error for "".
+func openSink(file string) (*sink, error) {
+	s := &sink{file: -1}
+	if file == "" {
+		return s, nil
+	}
+	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+	if err == nil {
+		s.file = fd
+	}
+	return s, err
+}
+
+// Write implements io.Writer; it never blocks and never fails.
+func (s *sink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return len(p), nil
+	}
+	if len(s.waiting)+len(p) > sinkRoom {
+		s.drain()
+	}
+	if len(s.waiting)+len(p) > sinkRoom {
+		s.dropped++
+		return len(p), nil
+	}
+	s.waiting = append(s.waiting, p...)
+	s.drain()
+	return len(p), nil
+}
+
+// drain writes what can be written now.
+func (s *sink) drain() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	out, closeOut := s.out()
+	defer closeOut()
+	for len(s.waiting) > 0 {
+		n, err := writeNow(out, s.waiting)
+		if errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		if err != nil {
+			// Nobody reads any more.
+			n = len(s.waiting)
+		}
+		s.waiting = s.waiting[n:]
+		if len(s.waiting) == 0 && s.dropped > 0 {
+			s.waiting = fmt.Appendf(nil, "mcp-tether: %d log events dropped: their reader was too slow\n", s.dropped)
+			s.dropped = 0
+		}
+	}
+	s.waiting = nil
+}
+
+// out is the descriptor to write to. Standard error is opened anew for the moment, where that is possible: its flags
+// belong to the other holders as well, and as long as we held it the gateway could not see that they have closed it.
+func (s *sink) out() (fd int, closeOut func()) {
+	if s.file >= 0 {
+		return s.file, func() {}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(2, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO && st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return 2, func() {}
+	}
+	again, err := proc.Reopen(2, unix.O_WRONLY)
+	if err != nil {
+		return 2, func() {}
+	}
+	return again, func() { _ = unix.Close(again) }
+}
+
+// writeSize bounds one write to a descriptor that may block, in bytes: poll(2) promises room for PIPE_BUF (pipe(7)).
+const writeSize = 4096
+
+// writeNow writes without blocking, to sockets and to descriptors that are shared as well.
+func writeNow(fd int, p []byte) (int, error) {
+	n, err := unix.SendmsgN(fd, p, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	if !errors.Is(err, unix.ENOTSOCK) {
+		return n, err
+	}
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	if n, err := unix.Poll(ready, 0); err != nil || n == 0 {
+		return 0, unix.EAGAIN
+	}
+	for {
+		n, err := unix.Write(fd, p[:min(len(p), writeSize)])
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// pending reports whether something waits to be written.
+func (s *sink) pending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) > 0
+}
+
+// again tries to write what waits.
+func (s *sink) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+}
+
+// flush waits for the events to be written, up to flushTime. What follows is lost.
+func (s *sink) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for limit := time.Now().Add(flushTime); ; {
+		s.drain()
+		if len(s.waiting) == 0 || !time.Now().Before(limit) {
+			return
+		}
+		proc.Sleep(sinkPause)
+	}
+}
+
+// sinkPause is how often to try again to write what waits.
+const sinkPause = 10 * time.Millisecond
+
+// releaseStderr keeps no standard error open that is a pipe: an O_PATH descriptor holds the place, through which the pipe
+// can be opened again for as long as anybody reads it. Other files stay: a socket cannot be opened again, and nobody
+// waits for the end of a terminal or of a file.
+func releaseStderr() {
+	if proc.IsPipe(2) {
+		_ = proc.HoldPath(2)
+	}
+}
+
+// ReopenStderr undoes what a session does with standard error, for a last word before the process exits.
+func ReopenStderr() {
+	flags, err := unix.FcntlInt(2, unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_PATH == 0 {
+		return
+	}
+	if again, err := proc.Reopen(2, unix.O_WRONLY); err == nil {
+		_ = unix.Dup3(again, 2, 0)
+		_ = unix.Close(again)
+	}
+}
