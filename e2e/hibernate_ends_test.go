@@ -91,11 +91,10 @@ func by(code string) func(phase) []string {
 }
 
 func napEnds() []napEnd {
-	lost := []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited", "anchor-gone", "signal"}
 	return []napEnd{
-		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), lost},
-		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), lost},
-		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), lost},
+		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), deathCauses},
+		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), deathCauses},
+		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), groupDeathCauses[syscall.SIGKILL]},
 		{"stdin closed", (*session).closeStdin, func(p phase) []string { return p.closed }, []string{"stdin-closed", "server-exited"}},
 		{"stdout closed", (*session).closeStdout, func(p phase) []string {
 			if p.members == 2 {
@@ -117,16 +116,17 @@ func napEnds() []napEnd {
 // stop ends the session as an operator does.
 func (s *session) stop() {
 	s.t.Helper()
-	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.ids[0]); o.code != 0 {
+	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.id()); o.code != 0 {
 		s.t.Errorf("stop: exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }
 
 func TestHibernateEndings(t *testing.T) {
-	for _, p := range phases() {
-		for _, e := range napEnds() {
-			for _, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
+	for i, p := range phases() {
+		for j, e := range napEnds() {
+			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
 				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
+					sample(t, 12, i, j, 6*k)
 					t.Parallel()
 					p.test(t, e, how[0], how[1])
 				})
@@ -140,7 +140,7 @@ func (p phase) test(t *testing.T, e napEnd, stdio, cgroup string) {
 	s := nap(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
 	p.reach(s)
 	s.waitRecord()
-	if n := len(holders(s.life.path)); n != p.members || held(s.flock) != (p.members > 2) {
+	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 2) {
 		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
 	}
 	e.end(s)
@@ -250,7 +250,7 @@ func (s *session) sparedAsleep(t *testing.T) {
 			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
-	if now := s.sleeper(); now.State != "asleep" || len(holders(s.life.path)) != 2 {
+	if now := s.sleeper(); now.State != "asleep" || len(s.members()) != 2 {
 		t.Errorf("it was touched: %+v", now)
 	}
 }

@@ -18,7 +18,8 @@ import (
 // A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down
 // what it receives, see fixture/mcp.go; the client is the test.
 
-// limit is the idle time of the sessions here. Nothing is expected to happen within some time of it.
+// limit is the idle time of the sessions here: short, so that they sleep soon. Nothing is expected to happen, or not to
+// happen, within some time of it.
 const limit = 100 * time.Millisecond
 
 // sleepy are the flags of a session that sleeps soon.
@@ -131,14 +132,15 @@ func (s *session) asleep(n int) {
 	s.until(fmt.Sprintf("asleep for the %d. time", n), func() bool { r := s.sleeper(); return r.State == "asleep" && r.Sleeps == n })
 }
 
-// until is awaitTrue without turning on the spot: what is waited for needs the processor.
+// until waits for something that the record, or a file of the server's, tells of.
 func (s *session) until(what string, is func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); !is(); pause(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not %s: %+v", what, s.sleeper())
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("not %s: %+v", what, s.sleeper())
 		}
-	}
+	}()
+	testkit.Until(s.t, what, is)
 }
 
 // got is what the servers of the session have received, and their starts, in order.
@@ -298,7 +300,7 @@ func (p pending) test(t *testing.T) {
 		s.read()
 	}
 	if p.why == "" {
-		pause(5 * limit)
+		s.outlastNeighbour()
 	} else {
 		s.until("kept awake", func() bool { w := s.whys(); return len(w) > 2 && strings.Contains(w[len(w)-1], p.why) })
 	}
@@ -314,14 +316,24 @@ func (p pending) test(t *testing.T) {
 	}
 	if len(p.end) > 0 {
 		s.asleep(1)
-		if len(holders(s.life.path)) != 2 {
-			t.Errorf("beside the wrapper there are %v", holders(s.life.path))
+		if len(s.members()) != 2 {
+			t.Errorf("beside the wrapper there are %v", s.members())
 		}
 	}
 	if p.mode == "" {
 		s.echo(99)
 	}
 	s.farewell()
+}
+
+// outlastNeighbour returns when another session, with a server that came up later, has slept: so long this one has had.
+func (s *session) outlastNeighbour() {
+	s.t.Helper()
+	n := s.gw.napper(setup{flags: sleepy()}, "serve")
+	n.greet()
+	n.ids = n.records()
+	n.asleep(1)
+	n.farewell()
 }
 
 // What the first server was told to remember the next ones are told as well, and the client's requests nobody again.
@@ -377,6 +389,7 @@ func TestHibernateRaces(t *testing.T) {
 		for _, root := range []string{"serve", "serve,ignore-eof"} {
 			t.Run(stdio+"/"+root, func(t *testing.T) {
 				t.Parallel()
+				// So short that many rounds meet the moment. A round that misses it is one less; check wants one at least.
 				r := race{seed: newSeed(t), idle: 15 * time.Millisecond}
 				with := setup{stdio: stdio, flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=300ms"}}
 				r.s = nap(t, with, root)

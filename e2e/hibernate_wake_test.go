@@ -146,9 +146,10 @@ func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) 
 
 // Whoever wakes a server that cannot be had gets an error that says why, and later ones try again.
 func TestHibernateWakeFails(t *testing.T) {
-	for _, d := range duds() {
-		for _, cgroup := range []string{"auto", "off"} {
+	for i, d := range duds() {
+		for j, cgroup := range []string{"auto", "off"} {
 			t.Run(d.name+"/cgroup="+cgroup, func(t *testing.T) {
+				sample(t, 4, i, j)
 				t.Parallel()
 				d.test(t, cgroup)
 			})
@@ -168,7 +169,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	s.write(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + toolCall(7, "echo", "") + "\n")
 	s.wantError(s.read(), 7, d.why)
 	s.until("asleep after a failure", func() bool { return s.sleeper().State == "asleep" })
-	if left := holders(s.life.path); len(left) != 2 {
+	if left := s.members(); len(left) != 2 {
 		t.Errorf("the failure left %v", left)
 	}
 	half := toolCall(8, "echo", "")
@@ -184,7 +185,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	if r.Wakes != 1 || r.State != "running" || r.Server.PID == 0 {
 		t.Errorf("now it is %+v, want it woken once", r)
 	}
-	if cgroup != "off" && nestable() && cgroupLeaf(s.ids[0]) == "" {
+	if cgroup != "off" && nestable() && cgroupLeaf(s.id()) == "" {
 		t.Error("the woken server has no cgroup")
 	}
 	s.neverTwice()
