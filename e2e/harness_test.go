@@ -303,13 +303,14 @@ func (s *session) waitUnlocked() error {
 }
 
 // wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline too,
-// but nothing else has the session's log in its command line.
+// but nothing else has the session's log in its command line, unless it is the fixture that is to start it.
 func (s *session) wrappers() []proc {
 	var found []proc
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		// That of a dead process is empty.
-		if b, _ := os.ReadFile(file); bytes.Contains(b, []byte("--log-file="+s.log+"\x00")) {
+		b, _ := os.ReadFile(file)
+		if bytes.Contains(b, []byte("--log-file="+s.log+"\x00")) && !bytes.HasPrefix(b, []byte(fixture+"\x00")) {
 			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			found = append(found, describe(pid))
 		}

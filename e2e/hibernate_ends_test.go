@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.
@@ -27,11 +28,11 @@ type phase struct {
 func phases() []phase {
 	return []phase{
 		{
-			name: "awake", root: "serve", reach: func(s *session) { s.write(toolCall(1, "hold", "") + "\n") }, members: 5,
+			name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
 		{
-			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=1s"},
+			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=2s"},
 			reach: func(s *session) { s.awaitState(s.t, "ending") }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0", "exit 143"},
 		},
@@ -41,11 +42,11 @@ func phases() []phase {
 			reach: func(s *session) { s.asleep(1); s.echo(1); s.asleep(2) },
 		},
 		{
-			name: "waking", root: "serve", flags: []string{"--wake-timeout=1s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "waking", root: "serve", flags: []string{"--wake-timeout=5s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
 			reach: func(s *session) { s.wakeMute() },
 		},
 		{
-			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=1s"}, members: 5,
+			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=5s"}, members: 5,
 			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
 		},
 		{
@@ -166,7 +167,7 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 					s.write(toolCall(1, "echo", "") + "\n")
 				}
 				s.waitRecord()
-				pause(from.between(0, limit/4))
+				pause(from.between(0, 25*time.Millisecond))
 				e.end(s)
 				s.gone()
 				s.endedWhole(e.causes...)
@@ -195,8 +196,9 @@ func TestHibernatePsAndReap(t *testing.T) {
 			s.ids = s.records()
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
 			s.sparedAsleep(t)
-			s.echo(1)
+			s.hold(1)
 			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
+			s.letGo(1)
 			s.asleep(2)
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 2, Wakes: 1})
 			// The control: one of which both halves are dead is found, and only its record.

@@ -33,13 +33,12 @@ func TestManySleepers(t *testing.T) {
 		}
 	}
 	one := all[len(all)/2]
-	one.write(toolCall(1, "hold", "") + "\n")
-	one.until("awake", func() bool { return one.starts() == 2 })
+	one.hold(1)
 	// The control: a session with a server, which a call keeps awake, shows it.
 	if there := one.members(); len(there) != wrapperProcesses+2 {
 		t.Errorf("the woken session has %v", there)
 	}
-	one.wantAnswer(one.ask(release), 1)
+	one.letGo(1)
 	one.asleep(2)
 	for _, s := range all {
 		if r := s.sleeper(); s != one && (r.State != "asleep" || r.Sleeps != 1 || r.Wakes != 0 || r.Server.PID != 0) {

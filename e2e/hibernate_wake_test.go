@@ -118,8 +118,8 @@ func duds() []dud {
 	all := []dud{
 		of("crash at start", "crash=9", "exited with code 9"),
 		of("exit 0 at start", "crash=0", "exited with code 0"),
-		of("mute", "mute", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
-		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
+		of("mute", "mute", "did not answer the handshake within 2s (--wake-timeout)", "--wake-timeout=2s"),
+		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 2s (--wake-timeout)", "--wake-timeout=2s"),
 		of("other capabilities", "caps", "the server's handshake reply differs from the first: capabilities."),
 		of("other version", "version", "the server's handshake reply differs from the first: protocolVersion was"),
 		of("refused", "refuse", "the server refuses the handshake that it accepted before: not today"),
@@ -177,7 +177,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	s.write(half[20:] + "\n")
 	s.wantError(s.read(), 8, d.why)
 	d.mend(s)
-	s.echo(9)
+	s.hold(9)
 	if n := len(s.events("server could not be woken")); n != 2 {
 		t.Errorf("%d log lines about it, want 2", n)
 	}
@@ -188,6 +188,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	if cgroup != "off" && nestable() && cgroupLeaf(s.id()) == "" {
 		t.Error("the woken server has no cgroup")
 	}
+	s.letGo(9)
 	s.neverTwice()
 	s.asleep(2)
 	s.echo(10)
