@@ -44,8 +44,8 @@ type Session struct {
 	scope teardown.Scope
 	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
 	leaf *cgroup.Leaf
-	// containersLeft says that an earlier tree left some.
-	containersLeft bool
+	// containersLeft says that an earlier tree left some, and strays that it left processes.
+	containersLeft, strays bool
 
 	// cause is why the session ends, noCause while it does not; bySignal belongs to causeSignal.
 	cause    cause
@@ -273,6 +273,9 @@ func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
 func (s *Session) request(ev teardown.Event, why cause) {
 	s.cause = s.cause.unless(why, s.tree.mayGoOn())
 	s.changePhase(onEnd)
+	if s.tree == nil && s.strays {
+		s.adoptStrays()
+	}
 	if s.tree == nil {
 		s.done = true
 		return

@@ -74,7 +74,8 @@ const (
 // kernel would make no exception.
 func (s *Scope) Kill(server int) []Sent {
 	members, kept, err := s.Members()
-	if s.Leaf != nil && len(kept) == 0 && err == nil {
+	// Where the processes cannot be listed, one to be kept would have been seen earlier.
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
 	if err != nil && len(members) == 0 && server > 0 {
