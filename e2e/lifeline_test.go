@@ -143,38 +143,17 @@ func (p proc) String() string {
 	return fmt.Sprintf("pid %d, parent %d, %s: %s", p.pid, p.ppid, p.state, p.args)
 }
 
-// holders lists the processes, but for this one, that have the file of a session open, and the session's own: anchor and
-// supervisor, which keep nothing open that the server was given. A process with hundreds of descriptors is one.
+// holders lists the processes, but for this one, that have the file open. A process with hundreds of them is one.
 func holders(path string) []proc {
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd")
 	var found []proc
 	for _, dir := range fds {
 		pid, _ := strconv.Atoi(strings.Split(dir, "/")[2])
-		if pid != os.Getpid() && (isWrapper(pid, filepath.Dir(path)) || hasOpen(dir, path)) {
+		if pid != os.Getpid() && hasOpen(dir, path) {
 			found = append(found, describe(pid))
 		}
 	}
 	return found
-}
-
-// wrappers lists the living anchor and supervisor of the session in dir.
-func wrappers(dir string) []int {
-	names, _ := filepath.Glob("/proc/[0-9]*")
-	var found []int
-	for _, name := range names {
-		if pid, _ := strconv.Atoi(filepath.Base(name)); isWrapper(pid, dir) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// isWrapper tells the anchor and the supervisor of the session in dir by their command line, which names the directory.
-// What has ended has none.
-func isWrapper(pid int, dir string) bool {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	args := strings.Split(string(line), "\x00")
-	return len(args) > 2 && (args[1] == "run" || args[1] == "__supervise") && strings.Contains(string(line), dir+"/")
 }
 
 func hasOpen(dir, path string) bool {
@@ -200,23 +179,13 @@ func describe(pid int) proc {
 
 // cgroupLeaf is the session's directory below our own cgroup, or "".
 func cgroupLeaf(id string) string {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	own, _ := os.ReadFile("/proc/self/cgroup")
-	path := ""
-	for line := range strings.Lines(string(own)) {
-		if rest, ok := strings.CutPrefix(line, "0::"); ok {
-			path = strings.TrimSpace(rest)
-		}
+	own, err := testkit.OwnCgroup()
+	if err != nil {
+		return ""
 	}
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		if !strings.Contains(line, " - cgroup2 ") || len(fields) < 5 {
-			continue
-		}
-		leaf := filepath.Join(fields[4], path, "mcp-tether-"+id)
-		if _, err := os.Stat(leaf); err == nil {
-			return leaf
-		}
+	leaf := filepath.Join(own, "mcp-tether-"+id)
+	if _, err := os.Stat(leaf); err != nil {
+		return ""
 	}
-	return ""
+	return leaf
 }
