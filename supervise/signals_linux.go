@@ -6,8 +6,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// Of the signals that reach one of our processes, four end the session, SIGCHLD and SIGPIPE concern ourselves, and all
-// others are passed on to the server. On a terminal the job control signals keep their default, so that Ctrl-Z stops us
+// Four of the signals that reach one of our processes end the session. SIGCHLD and SIGPIPE concern ourselves. All others
+// are passed on to the server. On a terminal the job control signals keep their default action, so that Ctrl-Z stops us
 // together with the server, which is in the same process group.
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
@@ -63,8 +63,8 @@ func ours(c proc.Caught) bool {
 	return c.FromKernel && (c.Signal == syscall.SIGXFSZ || c.Signal == syscall.SIGXCPU)
 }
 
-// shared reports whether the server has a signal already: where it is in the group that the gateway gave us, the keyboard
-// signals reach the whole of it.
+// shared reports whether a signal has reached the server already. Signals from the keyboard reach the whole process group
+// that the gateway gave us, and the server may be in it.
 func shared(c proc.Caught, group bool) bool {
 	return group && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
 }
