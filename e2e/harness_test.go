@@ -269,7 +269,7 @@ func (s *session) notes() string {
 	return string(b)
 }
 
-// waitDead waits until no process of the session is left: neither one of the wrapper's nor of the tree.
+// waitDead waits until no process of the tree is left.
 func (s *session) waitDead() {
 	s.t.Helper()
 	if err := s.waitUnlocked(); err != nil {
@@ -334,32 +334,43 @@ func (s *session) alive() bool {
 	return s.life.held() || held(s.flock) || len(s.wrappers()) > 0
 }
 
-// gone waits for the end of the session and looks for anything that it left.
+// gone waits for the end of the session, our own processes included, and looks for anything that it left. Those hold
+// neither the lifeline nor the lock: they give up what the server alone should hold.
 func (s *session) gone() {
 	s.t.Helper()
 	s.waitDead()
+	for deadline := time.Now().Add(testkit.Patience); len(s.litter()) > 0 && time.Now().Before(deadline); {
+		pause(time.Millisecond)
+	}
+	if s.pid > 0 {
+		awaitExit(s.t, s.pid)
+	}
 	s.nothingLeft()
 }
 
-// nothingLeft looks for records and cgroups of the session.
+// nothingLeft looks for processes, records and cgroups of the session.
 func (s *session) nothingLeft() {
 	s.t.Helper()
 	if s.alive() {
 		s.t.Error("processes are left")
 	}
-	left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
-	if len(left) > 0 {
-		s.t.Errorf("left in the runtime directory: %v", left)
+	for _, left := range s.litter() {
+		s.t.Errorf("left: %s", left)
 	}
+}
+
+// litter lists the files and cgroups of the session.
+func (s *session) litter() []string {
+	left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
 	for _, id := range s.ids {
 		if leaf := cgroupLeaf(id); leaf != "" {
-			s.t.Errorf("cgroup left: %s", leaf)
+			left = append(left, leaf)
 		}
 		// Where it is when its path would be too long.
-		if socks, _ := filepath.Glob("/tmp/mcp-tether-*/" + id + ".sock"); len(socks) > 0 {
-			s.t.Errorf("socket left: %v", socks)
-		}
+		socks, _ := filepath.Glob("/tmp/mcp-tether-*/" + id + ".sock")
+		left = append(left, socks...)
 	}
+	return left
 }
 
 // cleanup shows what is left of a failed test, and ends what is left of any.

@@ -106,8 +106,11 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 	}
 }
 
-// serveEngine starts the proxy: its first client has connected.
+// serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
+	if s.tree == nil || s.tree.engine == nil {
+		return
+	}
 	e := s.tree.engine
 	resumeGC()
 	base := s.labels()

@@ -35,8 +35,7 @@ type Session struct {
 	inherited proc.AtExec
 	sigfd     int
 	arrived   []proc.Caught
-	// stdoutWatch tells of readers of standard output that go; 0 where that is a descriptor's to tell.
-	stdoutWatch int
+	stdout    stdoutWatch
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
@@ -219,7 +218,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -247,6 +246,9 @@ func (s *Session) onTime(now time.Time) {
 	}
 	if isDue(s.owners.checkAt, now) {
 		s.checkOwners(now)
+	}
+	if isDue(s.stdout.lookAt, now) {
+		s.lookAtStdout()
 	}
 	if isDue(s.hib.due(), now) {
 		s.onHibernateTime(now)
