@@ -39,7 +39,11 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 		return ExitFailure, nil, err
 	}
 	g := guard{options: options, supervisorFD: -1}
-	if g.signals, err = listen(inherited, h.SharesGroup()); err != nil {
+	role := noJob
+	if h.SharesGroup() {
+		role = jobMember
+	}
+	if g.signals, err = listen(inherited, role); err != nil {
 		return ExitFailure, nil, err
 	}
 	g.mailbox, h.Mailbox = openMailbox()
@@ -105,6 +109,8 @@ type guard struct {
 	giveUpAt time.Time
 	asked    time.Time
 	patience patience
+	// interrupted is when the last interrupt came from the keyboard.
+	interrupted time.Time
 }
 
 // patience is how long a guard has waited for a supervisor that should have ended.
@@ -263,13 +269,25 @@ func (g *guard) onSignals() {
 			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
 				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
 			}
-		case !shared(c, g.hand.SharesGroup()) && !ours(c):
+		case shared(c, g.hand.SharesGroup()) && !g.meansIt(c) || ours(c):
+		default:
 			_ = proc.SignalChild(g.supervisor, c.Signal)
 			if ends(c.Signal) {
 				g.askedToEnd()
 			}
 		}
 	}
+}
+
+// meansIt takes an interrupt from the keyboard that has reached the server as well. The second one within a short time is
+// for us. On a terminal of our own the supervisor sees to that.
+func (g *guard) meansIt(c proc.Caught) bool {
+	if g.hand.Terminal || !ends(c.Signal) {
+		return false
+	}
+	second := time.Since(g.interrupted) <= secondInterrupt
+	g.interrupted = time.Now()
+	return second
 }
 
 // askedToEnd starts the watchdog's clock: the session has a reason to end that the supervisor must see as well.

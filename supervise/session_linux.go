@@ -112,7 +112,14 @@ func newSession(opts Options, hand argv.Handover) *Session {
 
 // takeRoles takes up what must be in place before the server is started.
 func (s *Session) takeRoles() error {
-	fd, err := listen(s.inherited, s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup())
+	role := noJob
+	switch {
+	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
+		role = jobMember
+	case s.hand.SharesGroup():
+		role = backgroundJob
+	}
+	fd, err := listen(s.inherited, role)
 	if err != nil {
 		return err
 	}

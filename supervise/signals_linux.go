@@ -12,31 +12,34 @@ import (
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 
-// ignored are the signals that our own acts raise: a log line to a closed standard error, a record beyond the file size
-// limit (setrlimit(2), RLIMIT_FSIZE), a log line to a terminal from the background (termios(3), TOSTOP).
-var ignored = [...]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ, syscall.SIGTTOU}
+// terminalRole is what job control means for one of our processes.
+type terminalRole uint8
+
+const (
+	noJob         terminalRole = iota // no terminal: job control signals are like any other
+	jobMember                         // it is stopped and continued with the job
+	backgroundJob                     // it has the terminal, and is in no foreground group
+)
 
 // listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
-// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session. jobs says
-// that the shell's job control is for us, too.
-func listen(inherited proc.AtExec, jobs bool) (int, error) {
+// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.
+func listen(inherited proc.AtExec, role terminalRole) (int, error) {
 	set := ^uint64(0)
-	if jobs {
+	if role == jobMember {
 		set &^= jobControl
 	}
+	// Ours: a log line to a closed standard error.
+	ignored := []syscall.Signal{syscall.SIGPIPE}
+	if role == backgroundJob {
+		// Ours as well: a log line to the terminal (termios(3), TOSTOP). A handler would have the write tried for ever.
+		ignored = append(ignored, syscall.SIGTTOU)
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if inherited.Ignored&proc.SignalBit(sig) == 0 {
-			continue
-		}
-		set &^= proc.SignalBit(sig)
-		if err := proc.Ignore(sig); err != nil {
-			return -1, err
+		if inherited.Ignored&proc.SignalBit(sig) != 0 {
+			ignored = append(ignored, sig)
 		}
 	}
 	for _, sig := range ignored {
-		if jobs && jobControl&proc.SignalBit(sig) != 0 {
-			continue
-		}
 		set &^= proc.SignalBit(sig)
 		if err := proc.Ignore(sig); err != nil {
 			return -1, err
@@ -54,8 +57,11 @@ func ends(n syscall.Signal) bool {
 	return false
 }
 
-// ours reports whether the kernel has sent a signal because of what we did: our own limit of processor time.
-func ours(c proc.Caught) bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
+// ours reports whether the kernel has sent a signal because of what we did: a record beyond the limit of file sizes, or
+// our own limit of processor time (setrlimit(2)).
+func ours(c proc.Caught) bool {
+	return c.FromKernel && (c.Signal == syscall.SIGXFSZ || c.Signal == syscall.SIGXCPU)
+}
 
 // shared reports whether the server has a signal already: where it is in the group that the gateway gave us, the keyboard
 // signals reach the whole of it.
