@@ -23,6 +23,10 @@ type Orphan struct {
 	letter  *letter // nil where the supervisor never wrote
 	// status is the supervisor's exit code.
 	status int
+	// unwaited is a supervisor that cannot be waited for; 0 where it was.
+	unwaited int
+	// began is when the session began, in clock ticks; 0 where the anchor has no foreign children.
+	began uint64
 }
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
@@ -39,7 +43,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return ExitFailure, nil, err
 	}
-	g := guard{options: options, supervisorFD: -1}
+	g := guard{options: options, supervisorFD: -1, began: sinceIfForeign(h)}
 	role := noJob
 	if h.SharesGroup() {
 		role = jobMember
@@ -94,6 +98,15 @@ func foreignChildren() []proc.ID {
 	return out
 }
 
+// sinceIfForeign is now, in clock ticks, where there are foreign children; else it is not asked for.
+func sinceIfForeign(h argv.Handover) uint64 {
+	if len(h.Foreign) == 0 {
+		return 0
+	}
+	now, _ := proc.Now()
+	return now
+}
+
 // guard is the anchor's watch over its supervisor.
 type guard struct {
 	hand    argv.Handover
@@ -112,6 +125,7 @@ type guard struct {
 	patience patience
 	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
+	began       uint64
 }
 
 // patience is how long a guard has waited for a supervisor that should have ended.
@@ -228,6 +242,9 @@ func (g *guard) turn() {
 	}
 	proc.Poll(fds, g.timeout())
 	g.onSignals()
+	if fds[1].Revents != 0 {
+		g.onSupervisorEnd()
+	}
 	if fds[2].Revents != 0 {
 		g.letter = readLetters(g.mailbox, g.letter)
 		if fds[2].Revents&unix.POLLHUP != 0 {
@@ -242,6 +259,17 @@ func (g *guard) turn() {
 			g.gateways[i] = -1
 		}
 	}
+}
+
+// onSupervisorEnd: the pidfd tells that the supervisor has ended. A process that traces it may keep it from being waited
+// for (ptrace(2)); that is not waited for in turn.
+func (g *guard) onSupervisorEnd() {
+	if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
+		return
+	}
+	_ = unix.Close(g.supervisorFD)
+	g.supervisorFD = -1
+	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
 }
 
 func (g *guard) input(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
@@ -270,8 +298,9 @@ func (g *guard) onSignals() {
 			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
 				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
 			}
-		case shared(c, g.hand.SharesGroup()) && !g.meansIt(c) || ours(c):
-		default:
+		case shared(c, g.hand.SharesGroup()):
+			g.onKeyboard(c)
+		case !ours(c):
 			_ = proc.SignalChild(g.supervisor, c.Signal)
 			if ends(c.Signal) {
 				g.askedToEnd()
@@ -280,15 +309,18 @@ func (g *guard) onSignals() {
 	}
 }
 
-// meansIt takes an interrupt from the keyboard that has reached the server as well. The second one within a short time is
-// for us. On a terminal of our own the supervisor sees to that.
-func (g *guard) meansIt(c proc.Caught) bool {
-	if g.hand.Terminal || !ends(c.Signal) {
-		return false
+// onKeyboard takes a signal that the server has had as well. Where the supervisor is not in the terminal's foreground
+// group, the second of two interrupts is passed on to it.
+func (g *guard) onKeyboard(c proc.Caught) {
+	if g.hand.Terminal || c.Signal != unix.SIGINT {
+		return
 	}
-	second := time.Since(g.interrupted) <= secondInterrupt
+	first := time.Since(g.interrupted) > secondInterrupt
 	g.interrupted = time.Now()
-	return second
+	if !first {
+		_ = proc.SignalChild(g.supervisor, c.Signal)
+		g.askedToEnd()
+	}
 }
 
 // askedToEnd starts the watchdog's clock: the supervisor has the same reason to end the session.
@@ -332,8 +364,12 @@ func longestEnd(o Options, id string) time.Duration {
 // conclude waits for the supervisor, and returns its code, or the orphan that it has left.
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
-	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL)}
-	if g.patience == spent {
+	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
+	switch {
+	case g.patience == spent && g.letter != nil && g.letter.closed:
+		return g.letter.code, nil, nil
+	case g.patience == spent:
+		o.unwaited = g.supervisor
 		return 0, o, nil
 	}
 	signaled := true

@@ -29,7 +29,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 	defer s.sink.flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	t := &tree{scope: s.scope, code: o.status}
+	s.scope.Since = o.began
+	t := &tree{scope: s.scope, code: o.status, heldZombie: s.isZombie(o.unwaited)}
 	t.machine.Grace = opts.grace()
 	s.tree = t
 	dir, recorded := s.findRecord()
@@ -53,6 +54,12 @@ func Recover(opts Options, o Orphan) (int, error) {
 		return o.verdict()
 	}
 	return code, nil
+}
+
+// isZombie reports whether a process has ended and cannot be waited for: another process traces it.
+func (s *Session) isZombie(pid int) bool {
+	st, err := s.reader.Stat(pid)
+	return pid > 0 && err == nil && st.Dead()
 }
 
 // verdict is the exit code when nothing of the session was found.

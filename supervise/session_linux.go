@@ -106,6 +106,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
 	if hand.Anchor == 0 {
 		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
+		s.scope.Since = sinceIfForeign(hand)
 	}
 	return s
 }

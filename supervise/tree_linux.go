@@ -17,6 +17,8 @@ type tree struct {
 	engine  *engine // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0; code is its exit code.
 	server, code int
+	// heldZombie says that a child of ours has ended and cannot be waited for (Session.isZombie).
+	heldZombie bool
 	// cause is why the tree ends, noCause while it does not.
 	cause cause
 	// clear says that the last look found nothing left, not even something to keep.
@@ -152,7 +154,13 @@ func (t *tree) onlyOthers() bool {
 }
 
 // others counts the children that do not belong to the session.
-func (t *tree) others() int { return len(t.scope.Foreign) + len(t.scope.Helpers()) }
+func (t *tree) others() int {
+	n := len(t.scope.Foreign) + len(t.scope.Helpers())
+	if t.heldZombie {
+		n++
+	}
+	return n
+}
 
 // First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
 // members of the leaf, and new processes during the kill, must be looked for.
@@ -222,7 +230,7 @@ func (s *Session) closeTree() remains {
 	if !t.clear {
 		var members []proc.Stat
 		members, r.kept, _ = t.scope.Members()
-		r.survivors = t.scope.Survivors(members)
+		r.survivors = append(t.scope.Survivors(members), t.scope.Unclear()...)
 	}
 	r.removed = s.closeEngine()
 	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil

@@ -31,6 +31,9 @@ type Scope struct {
 	// foreign children.
 	Server int
 	Mark   string
+	// Since is when the session began, in clock ticks since boot. It matters only beside foreign children, and 0 is before
+	// everything.
+	Since uint64
 	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
 	// they nor other processes of those sessions are members. It may be nil.
 	Helpers func() []proc.ID
@@ -44,6 +47,8 @@ type Scope struct {
 	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
+	// unclear are the processes of the last look that may be the session's or a foreign child's.
+	unclear []proc.Stat
 }
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
@@ -54,11 +59,18 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	below, foreign := map[int]bool{}, map[int]bool{}
 	// Asked after the table was read: each helper in the table is known by then.
 	helpers := s.helpers(found)
+	s.unclear = nil
+	unclear := map[int]bool{}
 	for _, p := range found {
 		switch {
 		case foreign[p.PPID] || helpers[p.Session] || s.isForeign(p):
 			foreign[p.PID] = true
 			s.setForeign(p.ID)
+		case unclear[p.PPID] || s.isUnclear(p):
+			unclear[p.PID] = true
+			if !p.Dead() {
+				s.unclear = append(s.unclear, p)
+			}
 		case p.Dead():
 		case below[p.PPID] || s.keeps(p):
 			below[p.PID] = true
@@ -88,7 +100,7 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
@@ -133,14 +145,20 @@ func (s *Scope) remember(id proc.ID) {
 	s.kept[id] = true
 }
 
-// isForeign reports whether a process was there before the session, or is an orphan that may come from such a process.
+// isForeign reports whether a process was there before the session.
 func (s *Scope) isForeign(p proc.Stat) bool {
-	if len(s.Foreign) == 0 {
-		return false
-	}
-	if s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) {
-		return true
-	}
+	return len(s.Foreign) > 0 &&
+		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
+}
+
+// isUnclear reports whether a process that is not foreign for certain is an orphan that cannot be told from one that belongs to a foreign child. It is
+// left alone like those, but that it belongs to the session cannot be ruled out either.
+func (s *Scope) isUnclear(p proc.Stat) bool {
+	return len(s.Foreign) > 0 && s.isStray(p)
+}
+
+// isStray reports whether a process has fallen to Root, and nothing ties it to the session.
+func (s *Scope) isStray(p proc.Stat) bool {
 	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
 		return false
 	}
