@@ -142,9 +142,14 @@ func (s *Session) spawn(c proc.Child) (int, error) {
 
 func (s *Session) dropLeaf() {
 	leaf := s.tree.scope.Leaf
-	_ = leaf.Remove()
-	leaf.Close()
-	s.tree.scope.Leaf, s.record.Cgroup = nil, ""
+	s.tree.scope.Leaf = nil
+	defer leaf.Close()
+	if err := leaf.Remove(); err != nil {
+		s.leafLeft = true
+		s.log.Warn().Err(err).Msg("cgroup not removed")
+		return
+	}
+	s.record.Cgroup = ""
 }
 
 func searchPath() string {

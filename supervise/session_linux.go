@@ -43,6 +43,8 @@ type Session struct {
 	scope teardown.Scope
 	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
 	leaf *cgroup.Leaf
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
 	// containersLeft says that an earlier tree left some, and strays that it left processes.
 	containersLeft, strays bool
 

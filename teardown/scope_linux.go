@@ -151,7 +151,7 @@ func (s *Scope) isForeign(p proc.Stat) bool {
 		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
 }
 
-// isUnclear reports whether a process that is not foreign for certain is an orphan that cannot be told from one that belongs to a foreign child. It is
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is
 // left alone like those, but that it belongs to the session cannot be ruled out either.
 func (s *Scope) isUnclear(p proc.Stat) bool {
 	return len(s.Foreign) > 0 && s.isStray(p)
