@@ -112,6 +112,10 @@ func (s *Session) findLeaf(l *letter) {
 	if path.Base(dir) != leafName(s.hand.ID) {
 		own, err := cgroup.Current()
 		if err != nil {
+			// A passing fault must not cost the leaf.
+			own, err = cgroup.Current()
+		}
+		if err != nil {
 			return
 		}
 		dir = own + "/" + leafName(s.hand.ID)
