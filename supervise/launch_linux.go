@@ -81,6 +81,8 @@ func (s *Session) contain() error {
 		s.tree.scope.Leaf, err = cgroup.Create(dir, leafName(s.hand.ID))
 	}
 	if err == nil {
+		// Its end must not depend on what can be opened by then.
+		s.tree.scope.Leaf.Hold()
 		s.record.Cgroup = s.tree.scope.Leaf.Dir
 		return nil
 	}

@@ -36,6 +36,8 @@ type Session struct {
 	sigfd     int
 	arrived   []proc.Caught
 	stdout    stdoutWatch
+	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
+	holdsStreams bool
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
@@ -162,6 +164,7 @@ func (s *Session) start() (int, error) {
 // watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed pipe,
 // a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
 func (s *Session) watchStreams() {
+	s.holdsStreams = true
 	s.polled.add(stdin, 0, unix.POLLRDHUP)
 	s.watchStdout()
 }
