@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
 )
@@ -166,13 +165,21 @@ type squeeze struct {
 
 var squeezes = []squeeze{
 	{"RLIMIT_NPROC", ownUser, func(s *session) func() {
-		set := func(n uint64) {
-			for _, k := range append(findKin(s.t, []int{s.pid}, noMark), kin{pid: s.pid}) {
-				_ = unix.Prlimit(k.pid, rlimitNproc, &unix.Rlimit{Cur: n, Max: 1 << 20}, nil)
+		// By a process of that user: not every superuser may do it.
+		set := func(n int) {
+			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.pid)}
+			for _, k := range findKin(s.t, []int{s.pid}, noMark) {
+				argv = append(argv, strconv.Itoa(k.pid))
+			}
+			cmd := exec.Command(fixture, argv...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.uid), Gid: uint32(s.gw.uid)}}
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				s.t.Fatalf("%v: %s", err, out)
 			}
 		}
 		set(1)
-		return func() { set(1 << 20) }
+		return func() { set(1 << 40) }
 	}},
 	{"pids.max", func() int { return 0 }, func(s *session) func() {
 		dir := pidsCgroup(s.t)
@@ -220,7 +227,7 @@ var squeezed = []struct {
 	work  func(t *testing.T, s *session)
 }{
 	{name: "nothing", work: func(*testing.T, *session) {}},
-	{name: "a dead record on disk", begin: besideDead, work: func(_ *testing.T, s *session) {
+	{name: "a dead record on disk", begin: besideDead, work: func(*testing.T, *session) {
 		pause(1500 * time.Millisecond) // past the moment of the sweep
 	}},
 	{name: "log to a full stderr", flags: []string{"--log-level=debug", "--log-file="}, work: func(_ *testing.T, s *session) {
@@ -261,7 +268,7 @@ func TestSqueezedSession(t *testing.T) {
 						s.waitReady()
 					}
 					supervisor := s.below(s.pid)
-					undo := q.do(s)
+					q.do(s)
 					before := threadsOf(t, s.pid) + threadsOf(t, supervisor)
 					c.work(t, s)
 					if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
@@ -273,7 +280,6 @@ func TestSqueezedSession(t *testing.T) {
 					g.kill()
 					s.waitDead()
 					awaitExit(t, s.pid)
-					undo()
 					s.noCrash()
 				})
 			}
@@ -319,11 +325,10 @@ func TestSqueezedSleep(t *testing.T) {
 				line := s.ask(toolCall(2, "echo", "hello"))
 				return s.parse(line).Error == nil
 			})
-			undo = q.do(s)
+			q.do(s)
 			s.asleep(2)
 			g.kill()
 			s.gone()
-			undo()
 			s.noCrash()
 		})
 	}
@@ -344,7 +349,7 @@ func TestSqueezedEngine(t *testing.T) {
 			s.waitReady()
 			host := s.environment("DOCKER_HOST")
 			supervisor := s.supervisor()
-			undo := q.do(s)
+			q.do(s)
 			before := threadsOf(t, supervisor)
 			var open []net.Conn
 			for range 8 {
@@ -374,7 +379,6 @@ func TestSqueezedEngine(t *testing.T) {
 			for _, c := range open {
 				_ = c.Close()
 			}
-			undo()
 			s.noCrash()
 		})
 	}
@@ -389,7 +393,7 @@ func TestSqueezedByForkBomb(t *testing.T) {
 				t.Parallel()
 				dir := pidsCgroup(t)
 				s := startGateway(t).newSession()
-				argv := s.wrap(quick("--cgroup="+cgroup, "--log-level=debug"), "/bin/sh", "-c", `echo '{"method":"ready"}'; bomb() { bomb | bomb & }; bomb 2>/dev/null; cat`)
+				argv := s.wrap(quick("--cgroup="+cgroup, "--log-level=debug"), "/bin/sh", "-c", `echo '{"method":"ready"}'; bomb() { bomb | bomb & }; bomb 2>/dev/null; while read -r line; do :; done`)
 				s.spawn(setup{bare: true}, inWorld(argv, "cgroup="+dir)...)
 				s.waitReady()
 				s.ok(os.WriteFile(dir+"/pids.max", []byte("100"), 0))

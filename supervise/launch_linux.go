@@ -21,6 +21,7 @@ func (s *Session) startTree(path string) error {
 	err := s.contain()
 	if err == nil {
 		s.openEngine()
+		s.reserve()
 		err = s.launch(path)
 	}
 	if err != nil {

@@ -59,6 +59,8 @@ type Session struct {
 	code int
 	// done says that there is nothing more to wait for.
 	done bool
+	// reserved is how many threads were started in advance.
+	reserved int
 	// degraded says that a weaker containment was logged.
 	degraded bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
