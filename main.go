@@ -12,6 +12,7 @@ import (
 	"runtime"
 
 	"mcp-tether/argv"
+	"mcp-tether/delegate"
 	"mcp-tether/supervise"
 )
 
@@ -32,6 +33,12 @@ func run(args []string) int {
 			return exit(supervise.ExitFailure, err)
 		}
 		return command(own, &role{hand: hand})
+	}
+	if own, ok := argv.SplitDelegatedArgs(args); ok {
+		if err := delegate.Confine(); err != nil {
+			return exit(exitLook, err)
+		}
+		return command(own, &role{delegated: true})
 	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())

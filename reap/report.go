@@ -21,13 +21,15 @@ type Report struct {
 	Killed   bool      `json:"killed"`
 	Findings []Finding `json:"findings"`
 	Warnings []string  `json:"warnings"`
+	// Incomplete says what could not be looked at or done, one text for each user or thing.
+	Incomplete []string `json:"incomplete,omitempty"`
 }
 
 // Left counts the findings that still stand: listed or survived.
 func (r Report) Left() int {
 	n := 0
 	for _, f := range r.Findings {
-		if f.Result != "ended" && f.Result != "removed" {
+		if !f.over() {
 			n++
 		}
 	}
@@ -132,7 +134,7 @@ func (g gateway) text() string {
 func (r Report) Metrics(file string) error {
 	count, procs, containers, ended := map[class]int{}, map[class]int{}, map[class]int{}, 0
 	for _, f := range r.Findings {
-		if f.Result == "ended" || f.Result == "removed" {
+		if f.over() {
 			ended++
 			continue
 		}
@@ -151,6 +153,8 @@ func (r Report) Metrics(file string) error {
 	gauge("mcp_tether_processes", "Processes of the findings left.", procs)
 	gauge("mcp_tether_containers", "Containers of the findings left.", containers)
 	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
+	fmt.Fprintf(&b, "# HELP mcp_tether_incomplete Users or things that the last pass could not look after.\n"+
+		"# TYPE mcp_tether_incomplete gauge\nmcp_tether_incomplete %d\n", len(r.Incomplete))
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
 	tmp, err := writeBeside(file, b.String())
