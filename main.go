@@ -13,6 +13,7 @@ import (
 
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
+	"mcp-tether/describe"
 	"mcp-tether/supervise"
 )
 
@@ -62,7 +63,7 @@ func anchor(args []string) int {
 func exit(code int, err error) int {
 	if err != nil {
 		supervise.ReopenStderr()
-		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
+		fmt.Fprintln(os.Stderr, "mcp-tether:", describe.Error(err))
 	}
 	return code
 }

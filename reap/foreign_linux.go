@@ -1,8 +1,6 @@
 package reap
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,35 +12,8 @@ import (
 // What the pass of another user reports is that user's word. It is bounded, it may speak of the user's own processes only,
 // and none of its texts is shown as it is. That a process has ended is not believed either.
 
-// Bounds of a report.
-const (
-	maxReport = 1 << 20 // bytes
-	// maxObjects bounds the objects in it: a short text may decode to much memory.
-	maxObjects = 16 << 10
-	// maxForeign bounds how many warnings of one user are shown.
-	maxForeign = 20
-)
-
-// Why a report is not taken.
-var (
-	errTooLong  = errors.New("its report has more than can be taken")
-	errNoReport = errors.New("its pass did not report")
-)
-
-// parseReport reads the report of another user's pass.
-func parseReport(b []byte) (Report, error) {
-	if bytes.Count(b, []byte("{")) > maxObjects {
-		return Report{}, errTooLong
-	}
-	var r Report
-	if len(bytes.TrimSpace(b)) == 0 {
-		return r, errNoReport
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return Report{}, fmt.Errorf("read its report: %w", err)
-	}
-	return r, nil
-}
+// maxForeign bounds how many warnings of one user are shown.
+const maxForeign = 20
 
 // take adds the report of a user's pass.
 func (r *Report) take(u delegate.User, a answer) {
@@ -64,6 +35,9 @@ func (r *Report) take(u delegate.User, a answer) {
 		r.Findings = append(r.Findings, f)
 	}
 }
+
+// errNoReport says that what came is no report.
+var errNoReport = errors.New("its pass did not report")
 
 // errNotTheirs says that a user's pass has named what is not the user's.
 var errNotTheirs = errors.New("its pass names a process of another user")

@@ -76,13 +76,13 @@ func (r Report) Text(w io.Writer) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, describe.Text(f.subject()), describe.Text(strings.Join(f.Evidence, "; ")))
 		for _, c := range f.Containers {
-			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), c.Result)
+			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), describe.Text(c.Result))
 		}
 		for _, s := range f.Survivors {
 			fmt.Fprintf(w, "  still there: %s\n", describe.Text(s))
 		}
 		if f.Advice != "" {
-			fmt.Fprintf(w, "  %s\n", f.Advice)
+			fmt.Fprintf(w, "  %s\n", describe.Text(f.Advice))
 		}
 	}
 	if r.Killed {
@@ -124,10 +124,11 @@ func (f Finding) subject() string {
 
 // text is the gateway for people: "4711 (dead)".
 func (g gateway) text() string {
+	state := describe.Text(g.State)
 	if g.PID == 0 {
-		return g.State
+		return state
 	}
-	return fmt.Sprintf("%d (%s)", g.PID, g.State)
+	return fmt.Sprintf("%d (%s)", g.PID, state)
 }
 
 // Metrics writes the report as a Prometheus text file, replaced by rename.

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/testkit"
 )
 
 func TestHeld(t *testing.T) {
@@ -155,23 +153,6 @@ func TestOwn(t *testing.T) {
 	// Another user's directory is nobody's business, and not root's either.
 	if got := own([]string{good}, uid+1); len(got) > 0 {
 		t.Errorf("%v", got)
-	}
-}
-
-// Each file system begins to number its files anew.
-func TestOwnOnSeveralFileSystems(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root, to mount")
-	dir := t.TempDir()
-	var want []string
-	for _, name := range []string{dir + "/a", dir + "/b"} {
-		if err := errors.Join(os.Mkdir(name, 0o700), unix.Mount("none", name, "tmpfs", 0, "mode=0700")); err != nil {
-			testkit.Need(t, false, "to mount: "+err.Error())
-		}
-		t.Cleanup(func() { _ = unix.Unmount(name, unix.MNT_DETACH) })
-		want = append(want, name)
-	}
-	if got := own(want, 0); !slices.Equal(got, want) {
-		t.Errorf("of %v only %v", want, got)
 	}
 }
 
