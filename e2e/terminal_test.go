@@ -206,7 +206,7 @@ func TestTerminalHangUpLeaksBare(t *testing.T) {
 	y.ready()
 	y.hangUp()
 	_ = y.cmd.Wait()
-	if len(holders(s.life.path)) == 0 || !held(s.flock) {
+	if len(s.members()) == 0 || !held(s.flock) {
 		t.Error("nothing is left of the bare tree")
 	}
 	s.endAll()

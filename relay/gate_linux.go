@@ -13,6 +13,13 @@ func (r *Relay) byLine() bool {
 
 // wholeLines gives of the server's output the whole lines that may pass. The unfinished line waits for its end.
 func (r *Relay) wholeLines(b []byte) []byte {
+	if r.skipping {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			return nil
+		}
+		r.skipping, b = false, b[i+1:]
+	}
 	var out []byte
 	r.line = append(r.line, b...)
 	for r.byLine() {
@@ -29,12 +36,12 @@ func (r *Relay) wholeLines(b []byte) []byte {
 	}
 	if r.byLine() {
 		if int64(len(r.line)) > r.max {
-			r.line = nil
+			r.line, r.skipping = nil, true
 			r.find(RestoreFailed, "its answer is longer than --max-message")
 		}
 		return out
 	}
-	// The rest was written by a server that is awake again.
+	// The server is awake again, or the session is ending: lines are not judged any more.
 	r.note(r.line)
 	out, r.line = append(out, r.line...), nil
 	return out

@@ -21,11 +21,13 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
+// refuse reads what waits now. A client that goes on writing is not followed, or it would never end.
 func (r *Relay) refuse() {
 	buf := make([]byte, bufferSize)
-	for !r.up.ended && r.Waiting() {
-		n, end := r.up.from.read(buf)
+	for left := readable(r.up.from.fd); left > 0 && !r.up.ended; {
+		n, end := r.up.from.read(buf[:min(left, len(buf))])
 		r.up.ended = end
+		left -= max(n, 1)
 		err := r.refused.Feed(buf[:n], func(m mcp.Message) {
 			if m.Kind != mcp.Request {
 				r.find(Dropped, m.Method)
@@ -55,6 +57,7 @@ type Debt struct {
 func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
+			r.note(r.line)
 			r.down.put(r.line)
 			r.line = nil
 			r.pay(owed)

@@ -23,6 +23,8 @@ type Relay struct {
 	moved time.Time
 	// line is the unfinished line of a server that is read line by line.
 	line []byte
+	// skipping drops what is left of a line that was too long to be judged.
+	skipping bool
 	// steps are what is left of the replay to a new server.
 	steps []mcp.Step
 	// unproven says that a server that there was nothing to ask has not written anything yet.
@@ -75,6 +77,8 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	}
 	// What was left for the last server is not for this one; what was left for the client is.
 	r.up.to, r.up.broken, r.up.rest = in, false, nil
+	// A process that outlives the last server may still hold the other end.
+	r.down.from.close()
 	r.down.from, r.down.ended = out, false
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
@@ -168,7 +172,7 @@ func (r *Relay) Disconnect() {
 		r.refused = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.line, r.steps = nil, nil
+	r.line, r.skipping, r.steps = nil, false, nil
 	r.up.free()
 	if len(r.down.rest) == 0 {
 		r.down.free()
@@ -206,7 +210,7 @@ func (r *Relay) tapServer(b []byte) []byte {
 		r.unproven = false
 		r.find(Answered, "")
 	}
-	if r.byLine() {
+	if r.byLine() || r.skipping || len(r.line) > 0 {
 		return r.wholeLines(b)
 	}
 	r.note(b)

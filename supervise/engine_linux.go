@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -31,6 +32,8 @@ type engine struct {
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
 	journal  *session.Journal // nil without a session directory
+	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
+	recallAgain func() error
 	// outcome is what the removal gives; nil until it has begun.
 	outcome chan removal
 
@@ -103,8 +106,11 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 	}
 }
 
-// serveEngine starts the proxy: its first client has connected.
+// serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
+	if s.tree == nil || s.tree.engine == nil {
+		return
+	}
 	e := s.tree.engine
 	resumeGC()
 	base := s.labels()
@@ -162,8 +168,25 @@ func (s *Session) findEngine(dir string) *engine {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+	e.recallAgain = func() error { return e.recall(dir, s.hand.ID) }
 	return e
+}
+
+// recallOnce reads what an earlier engine of the session has noted, until it was read. The error says that there may be
+// more than we know of; a damaged journal is no error, as it will not get better.
+func (e *engine) recallOnce() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.recallAgain == nil {
+		return nil
+	}
+	err := e.recallAgain()
+	e.claim.Complete = err == nil
+	if err != nil && !errors.Is(err, session.ErrTorn) {
+		return fmt.Errorf("read what the session has made: %w", err)
+	}
+	e.recallAgain = nil
+	return nil
 }
 
 // recall reads what was noted before.
@@ -289,6 +312,7 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 	if e.proxy != nil {
 		e.proxy.Shut(ctx)
 	}
+	unread := e.recallOnce()
 	e.mu.Lock()
 	claim := e.claim
 	claim.Ledger = e.ledger.Clone()
@@ -297,7 +321,8 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 		return removal{}
 	}
 	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, e.grace)
-	return removal{ended: ended, err: err}
+	// The labels may not have told of everything.
+	return removal{ended: ended, err: errors.Join(err, unread)}
 }
 
 // endHelpers ends our helpers and what they have started. They would end by themselves, as no process holds their

@@ -185,7 +185,8 @@ func (s *Session) sleep() {
 func (s *Session) forgetTree() {
 	r := s.closeTree()
 	s.containersLeft = r.removed.err != nil || s.containersLeft
-	if len(r.survivors) > 0 {
+	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
+		s.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
 	}
 	s.code = 0

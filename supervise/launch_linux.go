@@ -47,6 +47,7 @@ func (s *Session) launch(path string) error {
 		group, release, err := proc.EmptyGroup()
 		if child.Group, child.NewGroup = group, err != nil; err == nil {
 			defer release()
+			t.scope.Group = group
 		}
 	}
 	if s.hib != nil {

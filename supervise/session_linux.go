@@ -35,8 +35,7 @@ type Session struct {
 	inherited proc.AtExec
 	sigfd     int
 	arrived   []proc.Caught
-	// stdoutWatch tells of readers of standard output that go; 0 where that is a descriptor's to tell.
-	stdoutWatch int
+	stdout    stdoutWatch
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
@@ -44,8 +43,8 @@ type Session struct {
 	scope teardown.Scope
 	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
 	leaf *cgroup.Leaf
-	// containersLeft says that an earlier tree left some.
-	containersLeft bool
+	// containersLeft says that an earlier tree left some, and strays that it left processes.
+	containersLeft, strays bool
 
 	// cause is why the session ends, noCause while it does not; bySignal belongs to causeSignal.
 	cause    cause
@@ -219,7 +218,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -248,6 +247,9 @@ func (s *Session) onTime(now time.Time) {
 	if isDue(s.owners.checkAt, now) {
 		s.checkOwners(now)
 	}
+	if isDue(s.stdout.lookAt, now) {
+		s.lookAtStdout()
+	}
 	if isDue(s.hib.due(), now) {
 		s.onHibernateTime(now)
 	}
@@ -273,6 +275,9 @@ func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
 func (s *Session) request(ev teardown.Event, why cause) {
 	s.cause = s.cause.unless(why, s.tree.mayGoOn())
 	s.changePhase(onEnd)
+	if s.tree == nil && s.strays {
+		s.adoptStrays()
+	}
 	if s.tree == nil {
 		s.done = true
 		return

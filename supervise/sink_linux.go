@@ -158,12 +158,18 @@ func (s *sink) flush() {
 const sinkPause = 10 * time.Millisecond
 
 // releaseStderr keeps no standard error open that is a pipe: an O_PATH descriptor holds the place, through which the pipe
-// can be opened again for as long as anybody reads it. Other files stay: a socket cannot be opened again, and nobody
-// waits for the end of a terminal or of a file.
+// can be opened again for as long as anybody reads it. What cannot be opened again stays: a socket, and the pipe of
+// another user. Nobody waits for the end of a terminal or of a file.
 func releaseStderr() {
-	if proc.IsPipe(2) {
-		_ = proc.HoldPath(2)
+	if !proc.IsPipe(2) {
+		return
 	}
+	again, err := proc.Reopen(2, unix.O_WRONLY)
+	if err != nil {
+		return
+	}
+	_ = unix.Close(again)
+	_ = proc.HoldPath(2)
 }
 
 // ReopenStderr undoes what a session does with standard error, for a last word before the process exits.

@@ -26,6 +26,15 @@ type tree struct {
 	retry   time.Duration
 }
 
+// adoptStrays makes a tree of what earlier servers have left, for the session to end.
+func (s *Session) adoptStrays() {
+	s.strays = false
+	s.tree = &tree{scope: s.scope}
+	s.tree.scope.Leaf, s.leaf = s.leaf, nil
+	s.tree.scope.Helpers = s.helpers
+	s.tree.machine.Grace = s.opts.grace()
+}
+
 // mayGoOn reports whether the server was not asked to end yet. There is nothing to ask without a tree.
 func (t *tree) mayGoOn() bool { return t == nil || t.machine.State <= teardown.Draining }
 

@@ -60,7 +60,7 @@ func (s *Scope) askBlindly(server int) []Sent {
 		return nil
 	}
 	s.asked[id] = true
-	return blind(server, syscall.SIGTERM, syscall.SIGCONT)
+	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
 }
 
 // maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
@@ -74,11 +74,12 @@ const (
 // kernel would make no exception.
 func (s *Scope) Kill(server int) []Sent {
 	members, kept, err := s.Members()
-	if s.Leaf != nil && len(kept) == 0 && err == nil {
+	// Where the processes cannot be listed, one to be kept would have been seen earlier.
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
 	if err != nil && len(members) == 0 && server > 0 {
-		return blind(server, syscall.SIGKILL)
+		return s.blind(server, syscall.SIGKILL)
 	}
 	return s.signalAll(s.stopAll(members), syscall.SIGKILL)
 }
@@ -135,15 +136,15 @@ func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// blind reaches the server and its own process group when nothing can be listed (no /proc). The group is the server's
-// as long as the server is not waited for.
-func blind(server int, sigs ...syscall.Signal) []Sent {
+// blind reaches the server and its process group when nothing can be listed (no /proc). The group's number is taken as
+// long as the server, which is in it, is not waited for.
+func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	var sent []Sent
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
 		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
-		if pgid, err := unix.Getpgid(server); err == nil && pgid == server {
-			_ = unix.Kill(-server, sig)
+		if pgid, err := unix.Getpgid(server); err == nil && (pgid == server || pgid == s.Group) {
+			_ = unix.Kill(-pgid, sig)
 		}
 	}
 	return sent

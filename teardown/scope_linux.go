@@ -25,6 +25,8 @@ type Scope struct {
 	// own place. Neither they nor what is below them belong to it. An orphan that falls to Root may be theirs as well
 	// then: it belongs to the session only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
+	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
+	Group int
 	// Server is the child that the session started, and Mark the assignment in its environment; both matter only beside
 	// foreign children.
 	Server int

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -77,21 +79,49 @@ func occurrences(call string, count int) []int {
 	return out
 }
 
+// pairsOfMode is how many cases of a mode kill one process at any of its calls and then fail a call of the other.
+const pairsOfMode = 400
+
+// pairs makes cases whose first fault strikes at some call of a role, as single counted them, and whose second is one of
+// those of another plan, in which the same role is killed when the session is up. They are the same in each campaign.
+func pairs(second []Case, single map[string]map[string]int) []Case {
+	if len(second) == 0 {
+		return nil
+	}
+	role := second[0].First.Role
+	var moments []string
+	for _, call := range slices.Sorted(maps.Keys(single[role])) {
+		for _, n := range occurrences(call, single[role][call]) {
+			moments = append(moments, fmt.Sprintf("%s.%d", call, n))
+		}
+	}
+	if len(moments) == 0 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(uint64(hash(second[0].Mode+role)), 0))
+	out := make([]Case, pairsOfMode/2)
+	for i := range out {
+		out[i] = second[r.IntN(len(second))]
+		out[i].First = &Moment{role, moments[r.IntN(len(moments))]}
+	}
+	return out
+}
+
 // at lists the faults at one call.
 func (p plan) at(role, call string, n int) []Case {
 	var faults []Shot
 	for _, errno := range plausible(call) {
 		faults = append(faults, Shot{role, call, n, errno, false})
 		// What is exhausted or forbidden stays so more often than not.
-		if n == 1 && lasting(errno) {
+		if n == 1 && lasting(errno) && call != "kill" {
 			faults = append(faults, Shot{role, call, n, errno, true})
 		}
 	}
 	// Both processes killed is past what can be withstood.
 	if p.base.First == nil {
 		faults = append(faults, Shot{role, call, n, faultDelay, false}, Shot{role, call, n, faultKillBefore, false}, Shot{role, call, n, faultKillAfter, false})
-		// A stopped process takes the whole bound, so a tenth of them has to do.
-		if id := p.base.with(Shot{role, call, n, faultStop, false}); role != roleChild && hash(id.String())%10 == 0 {
+		// A stopped process takes the whole bound, so a tenth of them has to do. Without an anchor no process could notice.
+		if id := p.base.with(Shot{role, call, n, faultStop, false}); role != roleChild && !modes()[p.base.Mode].alone && hash(id.String())%10 == 0 {
 			faults = append(faults, *id.Shot)
 		}
 	}

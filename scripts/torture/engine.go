@@ -37,12 +37,16 @@ func startEngine() (*engine, error) {
 	return e, nil
 }
 
-// left lists the containers that were created and not removed.
+// left lists the session's containers that were not removed. One without its label was made past the proxy, which is
+// said by a warning where there can be none.
 func (e *engine) left() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var out []string
-	for id := range e.containers {
+	for id, c := range e.containers {
+		if c.labels["mcp-tether.session"] == "" {
+			continue
+		}
 		out = append(out, "container "+id[len(id)-4:])
 	}
 	return out
