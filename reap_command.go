@@ -57,6 +57,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
+			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
@@ -100,7 +101,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		}
 	}
 	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
-	files, err := configured(c.StringSlice("config"), delegated, warn)
+	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
 	if err != nil {
 		return o, err
 	}
@@ -138,21 +139,23 @@ func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
 			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 		}
 	}
-	for _, name := range c.StringSlice("config") {
-		file, err := filepath.Abs(name)
-		if err != nil {
-			return nil, fmt.Errorf("--config %s: %w", name, err)
+	for _, flag := range []string{"config", "home"} {
+		for _, name := range c.StringSlice(flag) {
+			file, err := filepath.Abs(name)
+			if err != nil {
+				return nil, fmt.Errorf("--%s %s: %w", flag, name, err)
+			}
+			words = append(words, "--"+flag+"="+file)
 		}
-		words = append(words, "--config="+file)
 	}
 	return words, nil
 }
 
 // configured reads the named configuration files, or else the known gateways'. A user in whose place root has asked may be
 // unable to read what root has named: that is no reason to look for nothing else.
-func configured(names []string, delegated bool, warn func(error)) ([]clients.File, error) {
+func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
-		return clients.Known(clients.Homes(), warn), nil
+		return clients.Known(clients.Homes(homes), warn), nil
 	}
 	var out []clients.File
 	for _, name := range names {

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -58,19 +57,16 @@ func (r *Reader) process(pid int, trusted func(uid int) bool) (Process, bool) {
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.
 // A variable that is not set is "".
 func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
-	b, err := r.readEntry(path(pid, "environ"), nil)
-	if err != nil {
-		return nil, false
-	}
 	values = make([]string, len(names))
-	for len(b) > 0 {
-		var entry []byte
-		entry, b, _ = bytes.Cut(b, []byte{0})
+	err := r.eachEnv(pid, func(entry []byte) {
 		for i, n := range names {
 			if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
 				values[i] = string(entry[len(n)+1:])
 			}
 		}
+	})
+	if err != nil {
+		return nil, false
 	}
 	return values, true
 }
