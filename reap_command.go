@@ -27,8 +27,8 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    mark       the environment names a session without supervisor and a gateway that is dead
    cgroup     a cgroup of ours whose session is dead
    container  a container with our label whose session is dead
-   severed    never wrapped: a configured MCP server without gateway, and nobody holds the other end
-              of its standard input (ended only with --unwrapped)
+   severed    never wrapped: a configured MCP server without gateway, and no process holds the other
+              end of its standard input (ended only with --unwrapped)
    suspect    like severed or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
 
@@ -129,7 +129,7 @@ func configured(names []string) ([]clients.File, error) {
 
 func warn(err error) { fmt.Fprintln(os.Stderr, "mcp-tether: warning:", err) }
 
-// reapPass runs one pass within the time limit: reading the /proc entry of a process in an odd state may never end.
+// reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.
 func reapPass(c *cli.Context, o reap.Options) error {
 	type result struct {
 		report reap.Report

@@ -197,14 +197,14 @@ func TestReapNotPreventedByAnotherUser(t *testing.T) {
 				s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
 				s.waitReady()
 				s.gw.kill2(t, s.pid)
-				forge(t, nobody, theirDir, func(p *page) { p.ID = s.ids[0] }, os.Getpid())
+				forge(t, nobody, theirDir, func(p *page) { p.ID = s.id() }, os.Getpid())
 				if held {
-					hold(t, filepath.Join(theirDir, s.ids[0]+".lock"))
+					hold(t, filepath.Join(theirDir, s.id()+".lock"))
 				}
 				settle(t)
 				operator.run(t, "reap", "--kill", "--term-grace=300ms")
 				if s.alive() {
-					t.Errorf("lease held: %v; not swept: %v", held, holders(s.life.path))
+					t.Errorf("lease held: %v; not swept: %v", held, s.members())
 				}
 				s.endAll()
 				_ = os.RemoveAll(theirDir)

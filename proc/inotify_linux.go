@@ -33,14 +33,17 @@ func DrainWatch(watch int) {
 	}
 }
 
-// HasReader reports whether any process can still read from a pipe, by opening it to write (fifo(7): ENXIO without a
-// reader). Where that is impossible for another reason, the answer is yes.
+// HasReader reports whether any process can still read from a pipe: poll(2) calls a write end without a reader an error.
+// The pipe is opened anew for that. Where it cannot be, the answer is yes.
 func HasReader(fd int) bool {
 	again, err := Reopen(fd, unix.O_WRONLY)
-	if err == nil {
-		unix.Close(again)
+	if err != nil {
+		// fifo(7): a pipe with a name cannot even be opened.
+		return !errors.Is(err, unix.ENXIO)
 	}
-	return !errors.Is(err, unix.ENXIO)
+	defer unix.Close(again)
+	end := unix.PollFd{Fd: int32(again)}
+	return !look(&end) || end.Revents&unix.POLLERR == 0
 }
 
 // HoldPath puts, in place of a descriptor of a pipe, one that names the pipe and holds no end of it (open(2), O_PATH).
