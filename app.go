@@ -42,7 +42,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  []*cli.Command{runCommand(as), reapCommand(), psCommand(), stopCommand()},
+		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand()},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return usageError("no such command: " + name + " (see mcp-tether --help)")

@@ -22,7 +22,8 @@ func floors() map[string]int {
 		".":         4,
 		"supervise": 3, "reap": 3, "live": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
-		"argv": 1, "engine": 1,
+		"delegate": 2,
+		"argv":     1, "engine": 1,
 		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
 		"kernel": -1,
 	}
@@ -43,6 +44,7 @@ func variables() map[string]string {
 	const table = "a table that nobody writes to"
 	return map[string]string{
 		"version":              "set by the linker",
+		"passFlags":            table,
 		"proc.execRan":         "written before the runtime starts",
 		"proc.execMask":        "written before the runtime starts",
 		"proc.execIgnored":     "written before the runtime starts",

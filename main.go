@@ -12,6 +12,8 @@ import (
 	"runtime"
 
 	"mcp-tether/argv"
+	"mcp-tether/delegate"
+	"mcp-tether/describe"
 	"mcp-tether/supervise"
 )
 
@@ -31,6 +33,12 @@ func run(args []string) int {
 			return exit(supervise.ExitFailure, err)
 		}
 		return command(own, &role{hand: hand})
+	}
+	if own, ok := argv.SplitDelegatedArgs(args); ok {
+		if err := delegate.Confine(); err != nil {
+			return exit(exitLook, err)
+		}
+		return command(own, &role{delegated: true})
 	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
@@ -54,7 +62,7 @@ func anchor(args []string) int {
 func exit(code int, err error) int {
 	if err != nil {
 		supervise.ReopenStderr()
-		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
+		fmt.Fprintln(os.Stderr, "mcp-tether:", describe.Error(err))
 	}
 	return code
 }

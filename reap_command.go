@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -41,7 +42,7 @@ Examples:
    mcp-tether reap --match 'mcp-server-' --kill --unwrapped
    */5 * * * * mcp-tether reap --kill --quiet     in a crontab`
 
-func reapCommand() *cli.Command {
+func reapCommand(as *role) *cli.Command {
 	return &cli.Command{
 		Name:            "reap",
 		Usage:           "find and end what outlived its session",
@@ -56,6 +57,7 @@ func reapCommand() *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
+			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
@@ -65,10 +67,11 @@ func reapCommand() *cli.Command {
 			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
+			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
-			o, err := reapOptions(c)
+			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
 				return err
 			}
@@ -77,8 +80,9 @@ func reapCommand() *cli.Command {
 	}
 }
 
-func reapOptions(c *cli.Context) (reap.Options, error) {
+func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
+		Delegated: delegated, Timeout: c.Duration("timeout"),
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Runtime: runtimeDir(),
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
@@ -96,8 +100,12 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	files, err := configured(c.StringSlice("config"))
+	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
+	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
 	if err != nil {
+		return o, err
+	}
+	if o.Everybody, err = everybodyWords(c, delegated); err != nil {
 		return o, err
 	}
 	matcher := clients.NewMatcher(files, pattern)
@@ -107,18 +115,55 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     c.String("session"),
+		Spare:       c.StringSlice(reap.SpareFlag),
 	}
 	return o, nil
 }
 
-// configured reads the named configuration files, or else the known gateways'.
-func configured(names []string) ([]clients.File, error) {
+// passFlags are the flags that mean the same in the passes that root makes as other users.
+var passFlags = [...]string{"match", "session", "min-age", "surplus", "term-grace", "kill-timeout"}
+
+// everybodyWords are the words with which root starts the same pass as another user; none for anybody but root.
+func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
+	if os.Getuid() != 0 || delegated {
+		return nil, nil
+	}
+	words := []string{"reap", "--json"}
+	for _, name := range []string{"kill", "unwrapped", "no-containers"} {
+		if c.Bool(name) {
+			words = append(words, "--"+name)
+		}
+	}
+	for _, name := range passFlags {
+		if c.IsSet(name) {
+			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
+		}
+	}
+	for _, flag := range []string{"config", "home"} {
+		for _, name := range c.StringSlice(flag) {
+			file, err := filepath.Abs(name)
+			if err != nil {
+				return nil, fmt.Errorf("--%s %s: %w", flag, name, err)
+			}
+			words = append(words, "--"+flag+"="+file)
+		}
+	}
+	return words, nil
+}
+
+// configured reads the named configuration files, or else the known gateways'. A user in whose place root has asked may be
+// unable to read what root has named: that is no reason to look for nothing else.
+func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
-		return clients.Known(clients.Homes(), warn), nil
+		return clients.Known(clients.Homes(homes), warn), nil
 	}
 	var out []clients.File
 	for _, name := range names {
 		file, err := clients.Named(name)
+		if err != nil && delegated {
+			warn(err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +171,6 @@ func configured(names []string) ([]clients.File, error) {
 	}
 	return out, nil
 }
-
-func warn(err error) { fmt.Fprintln(os.Stderr, "mcp-tether: warning:", err) }
 
 // reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.
 func reapPass(c *cli.Context, o reap.Options) error {
@@ -153,6 +196,9 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		return status{exitLook, failure}
 	}
 	var err error
+	for _, w := range r.Incomplete {
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+	}
 	switch {
 	case c.Bool("json"):
 		err = r.JSON(os.Stdout)
@@ -162,7 +208,7 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		}
 	default:
 		for _, w := range r.Warnings {
-			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", w)
+			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", describe.Text(w))
 		}
 		err = r.Text(os.Stdout)
 	}
@@ -174,6 +220,8 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		return status{exitLook, failure}
 	case err != nil:
 		return status{exitLook, err}
+	case len(r.Incomplete) > 0:
+		return status{exitLook, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
 	case r.Left() > 0:
 		return status{code: exitFindings}
 	}

@@ -18,6 +18,8 @@ type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
+	// delegated says that root has started us, as a user, to do something for that user.
+	delegated bool
 }
 
 const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway

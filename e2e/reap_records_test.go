@@ -32,6 +32,10 @@ type page struct {
 	Server     mark      `json:"server"`
 	Args       []string  `json:"args"`
 	Cgroup     string    `json:"cgroup,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	Engine     string    `json:"engine,omitempty"`
+	Socket     string    `json:"socket,omitempty"`
+	Keep       []string  `json:"keep,omitempty"`
 }
 
 type origin struct {

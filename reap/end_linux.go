@@ -20,7 +20,7 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error
 	)
 	for i := range findings {
 		f := &findings[i]
-		f.Result = "listed"
+		f.Result = resultListed
 		if !f.proven(unwrapped) {
 			continue
 		}
@@ -72,15 +72,15 @@ func (f *Finding) conclude(g *teardown.Group) {
 		f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
 	}
 	if len(f.Survivors) > 0 {
-		f.Result = survived
+		f.Result = resultSurvived
 		return
 	}
-	f.Result = "ended"
+	f.Result = resultEnded
 	if len(f.Members)+len(f.Containers) == 0 {
-		f.Result = "removed"
+		f.Result = resultRemoved
 	}
 	if err := f.tidy(g); err != nil {
-		f.Result = "failed"
+		f.Result = resultFailed
 		f.Survivors = append(f.Survivors, err.Error())
 	}
 }

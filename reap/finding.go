@@ -71,6 +71,22 @@ type Finding struct {
 	anyUser bool
 }
 
+// What became of a finding.
+const (
+	resultListed   = "listed"
+	resultEnded    = "ended"
+	resultRemoved  = "removed" // nothing but a record or cgroup was left
+	resultSurvived = "survived"
+	resultFailed   = "failed"
+)
+
+func results() []string {
+	return []string{resultListed, resultEnded, resultRemoved, resultSurvived, resultFailed}
+}
+
+// over reports whether nothing of the finding is left.
+func (f *Finding) over() bool { return f.Result == resultEnded || f.Result == resultRemoved }
+
 // gateway is what is known of the process that wanted a server.
 type gateway struct {
 	proc.ID

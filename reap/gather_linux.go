@@ -50,7 +50,9 @@ const maxWorkers = 4
 
 func (h *host) readTable() error {
 	var mu sync.Mutex
-	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), func(r *proc.Reader, p proc.Process) {
+	// What root says of itself counts for all: it may look after the sessions of everybody.
+	trusted := func(uid int) bool { return uid == h.UID || uid == 0 }
+	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), trusted, func(r *proc.Reader, p proc.Process) {
 		marked := withMarks(r, p, h.UID)
 		mu.Lock()
 		h.Procs = append(h.Procs, marked)
@@ -61,7 +63,7 @@ func (h *host) readTable() error {
 // withMarks reads the marks of a process that the pass may touch.
 func withMarks(r *proc.Reader, p proc.Process, uid int) process {
 	out := process{Process: p}
-	if p.Dead() || uid != 0 && uid != p.UID {
+	if p.Dead() || uid != p.UID {
 		return out
 	}
 	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName); ok {
@@ -93,14 +95,14 @@ func (h *host) ask(r *proc.Reader) {
 // sessions reads the records and the states of their leases.
 func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 	var out []storedSession
-	for _, place := range session.Dirs(h.UID, xdgRuntime) {
-		ids, err := session.IDs(place.Dir)
+	for _, dir := range session.Dirs(h.UID, xdgRuntime) {
+		ids, err := session.IDs(dir)
 		if err != nil {
 			warn(err)
 			continue
 		}
 		for _, id := range ids {
-			if s, err := readSession(h, place, id); err != nil {
+			if s, err := readSession(h, dir, id); err != nil {
 				warn(fmt.Errorf("left alone: %w", err))
 			} else if s != nil {
 				out = append(out, *s)
@@ -111,11 +113,11 @@ func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, place session.Place, id string) (*storedSession, error) {
-	s := &storedSession{Dir: place.Dir, Owner: place.Owner}
-	held, lockErr := session.Held(place.Dir, id)
+func readSession(h *host, dir, id string) (*storedSession, error) {
+	s := &storedSession{Dir: dir, Owner: h.UID}
+	held, lockErr := session.Held(dir, id)
 	s.Held, s.Lease = held, lockErr == nil
-	rec, err := session.Read(place.Dir, id)
+	rec, err := session.Read(dir, id)
 	switch {
 	case err == nil:
 		s.Record = rec
@@ -131,7 +133,7 @@ func readSession(h *host, place session.Place, id string) (*storedSession, error
 		return nil, lockErr
 	}
 	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
-	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: place.Owner}
+	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	return s, nil
 }
 
@@ -147,9 +149,14 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		warn(err)
 	}
 	var out []cgroupLeaf
+	// Whose the others are is all that is looked at.
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
 		young := !f.Made.Before(began.Add(-leafSettles))
+		if f.UID != h.UID {
+			h.Others = append(h.Others, f.UID)
+			continue
+		}
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}

@@ -11,8 +11,10 @@ import (
 // host is what a pass has read.
 type host struct {
 	proc.Host
-	// UID is the user of the pass; root may look after everybody.
+	// UID is the user of the pass, who looks after nobody else's sessions and processes.
 	UID int
+	// Others are users who have cgroups of ours, with repetitions.
+	Others []int
 	// Self is the reaping process.
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began

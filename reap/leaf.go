@@ -12,7 +12,7 @@ func (x *index) leaves(r Rules) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
-		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || !x.mine(l.UID) || x.recorded(l.ID) {
+		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
 			continue
 		}
 		tops := x.inLeaf(l)
@@ -57,9 +57,9 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	return ""
 }
 
-// leafOf is the leaf of a session, nil for none.
-func (x *index) leafOf(id string) *cgroupLeaf {
-	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id }); i >= 0 {
+// leafOf is the leaf of a user's session, nil for none.
+func (x *index) leafOf(uid int, id string) *cgroupLeaf {
+	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == uid }); i >= 0 {
 		return &x.h.Leaves[i]
 	}
 	return nil

@@ -17,7 +17,8 @@ func (x *index) marks(r Rules) []Finding {
 	var order []owner
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.supervised[p.Session] || r.Session != "" && r.Session != p.Session {
+		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.isSupervised(p.UID, p.Session) || r.Session != "" && r.Session != p.Session ||
+			slices.Contains(r.Spare, p.Session) {
 			continue
 		}
 		key := owner{p.Session, p.UID}

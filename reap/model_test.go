@@ -43,7 +43,7 @@ func TestModel(t *testing.T) {
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
-	v := play(find, seed, from, to)
+	v := play(everybody(find), seed, from, to)
 	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
 	t.Logf("%d containers, %d removed or stopped", v.crates, v.removed)
 	if v.falseKills+v.missed+v.twice+v.falseRemovals+v.left > 0 {
@@ -98,7 +98,7 @@ func (v *verdicts) judge(w *world, found []Finding, round uint64) {
 			continue
 		}
 		for _, id := range struck(w.h, f) {
-			if other, ok := ended[id]; ok && other.leaf == f.leaf && other.leaf == "" {
+			if other, ok := ended[id]; ok && other.leaf == f.leaf && other.leaf == "" && other.UID == f.UID {
 				v.twice++
 				v.note(w, round, "twice", "named twice: %v by %s and %s", id, other.Class, f.Class)
 			}

@@ -20,6 +20,15 @@ type Options struct {
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
 	Reach   Reach
+	// Warnings are what the preparation of the pass had to leave out.
+	Warnings []string
+	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
+	Delegated bool
+	// Everybody are the words with which root starts the same pass as each other user who has something here; none for the
+	// pass of one user.
+	Everybody []string
+	// Timeout is how long the pass may take. Those of other users have a part of it.
+	Timeout time.Duration
 }
 
 // Reach says which container engines a pass looks at. The zero value means the one that the docker command would talk to,
@@ -37,10 +46,10 @@ var errBusy = errors.New("another reap is under way")
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
-	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
+	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.Kill {
-		unlock, err := onlyPass(o.Runtime, warn)
+		unlock, err := o.onlyPass(warn)
 		if err != nil {
 			return r, err
 		}
@@ -50,33 +59,37 @@ func Pass(o Options) (Report, error) {
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
-	r.Findings = append(r.Findings, find(h, o.Rules)...)
-	for i := range r.Findings {
-		r.Findings[i].Result = "listed"
-		r.Findings[i].describe(h)
+	if len(o.Everybody) > 0 {
+		r.everybody(h, &o)
+	}
+	own := find(h, o.Rules)
+	for i := range own {
+		own[i].Result = resultListed
+		own[i].describe(h)
 	}
 	if o.Kill {
 		tidySockets(o.Runtime, warn)
-		err = endFindings(r.Findings, o.Unwrapped, o.Grace)
+		err = endFindings(own, o.Unwrapped, o.Grace)
 	}
+	r.Findings = append(r.Findings, own...)
 	return r, err
 }
 
 // tidySockets removes the sockets of killed supervisors that could keep no record.
 func tidySockets(runtime string, warn func(error)) {
-	for _, place := range session.Dirs(os.Getuid(), runtime) {
-		if place.Owner != os.Getuid() {
-			continue
-		}
-		if err := session.RemoveDeadSockets(place.Dir); err != nil {
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		if err := session.RemoveDeadSockets(dir); err != nil {
 			warn(err)
 		}
 	}
 }
 
 // onlyPass keeps two passes of one user from overlapping.
-func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
-	dir, err := session.Dir(os.Getuid(), runtime)
+func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
+	if o.Delegated && len(session.Dirs(os.Getuid(), o.Runtime)) == 0 {
+		return func() {}, nil
+	}
+	dir, err := session.Dir(os.Getuid(), o.Runtime)
 	if err != nil {
 		warn(fmt.Errorf("passes may overlap: %w", err))
 		return func() {}, nil
@@ -97,13 +110,10 @@ const passLock = "reap"
 
 // HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
 func HasDead(runtime string) bool {
-	for _, place := range session.Dirs(os.Getuid(), runtime) {
-		if place.Owner != os.Getuid() {
-			continue
-		}
-		ids, _ := session.IDs(place.Dir)
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		ids, _ := session.IDs(dir)
 		for _, id := range ids {
-			if held, err := session.Held(place.Dir, id); err == nil && !held {
+			if held, err := session.Held(dir, id); err == nil && !held {
 				return true
 			}
 		}

@@ -113,6 +113,9 @@ func (w *world) judge(s *wrapped) {
 	if s.rec != nil && !s.rec.Lease {
 		for _, m := range s.members {
 			m.verdict = innocent // nothing is known of the supervisor
+			if m.UID != s.uid {
+				m.verdict = either // its user's pass does not see the record
+			}
 		}
 	}
 	w.judgeCrates(s)
@@ -121,7 +124,7 @@ func (w *world) judge(s *wrapped) {
 // isKept: meant to stay, as far as anybody can know: the mark, a pattern of the record, or a living parent with either.
 func (w *world) isKept(s *wrapped, m *actor) bool {
 	for p := m; p != nil && !p.gone; p = p.parent {
-		if p.Keep && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
+		if p.Keep && p.UID == m.UID && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
 			return true
 		}
 	}

@@ -23,8 +23,6 @@ type Orphan struct {
 	letter  *letter // nil where the supervisor never wrote
 	// status is the supervisor's exit code.
 	status int
-	// unwaited is a supervisor that cannot be waited for; 0 where it was.
-	unwaited int
 	// began is when the session began, in clock ticks; 0 where the anchor has no foreign children.
 	began uint64
 }
@@ -250,6 +248,7 @@ func (g *guard) turn() {
 		if fds[2].Revents&unix.POLLHUP != 0 {
 			_ = unix.Close(g.mailbox)
 			g.mailbox = -1
+			g.onSupervisorEnd()
 		}
 	}
 	for i, fd := range fds[first:] {
@@ -261,14 +260,16 @@ func (g *guard) turn() {
 	}
 }
 
-// onSupervisorEnd: the pidfd tells that the supervisor has ended. A process that traces it may keep it from being waited
-// for (ptrace(2)); that is not waited for in turn.
+// onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. Where it cannot be waited for
+// all the same, it is dying, or a process that traces it keeps it (ptrace(2)): that takes killPatience at most.
 func (g *guard) onSupervisorEnd() {
-	if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
+	if ended, err := proc.HasExited(g.supervisor); ended || err != nil || g.patience == killed {
 		return
 	}
-	_ = unix.Close(g.supervisorFD)
-	g.supervisorFD = -1
+	if g.supervisorFD >= 0 {
+		_ = unix.Close(g.supervisorFD)
+		g.supervisorFD = -1
+	}
 	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
 }
 
@@ -369,7 +370,6 @@ func (g *guard) conclude() (int, *Orphan, error) {
 	case g.patience == spent && g.letter != nil && g.letter.closed:
 		return g.letter.code, nil, nil
 	case g.patience == spent:
-		o.unwaited = g.supervisor
 		return 0, o, nil
 	}
 	signaled := true

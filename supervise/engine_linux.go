@@ -349,7 +349,6 @@ func (s *Session) closeEngine() removal {
 	s.polled.remove(clients)
 	r := e.close(s.hand.ID)
 	s.reportRemoval(r)
-	s.tree.engine = nil
 	return r
 }
 

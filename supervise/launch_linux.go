@@ -21,6 +21,7 @@ func (s *Session) startTree(path string) error {
 	err := s.contain()
 	if err == nil {
 		s.openEngine()
+		s.reserve()
 		err = s.launch(path)
 	}
 	if err != nil {
@@ -81,6 +82,8 @@ func (s *Session) contain() error {
 		s.tree.scope.Leaf, err = cgroup.Create(dir, leafName(s.hand.ID))
 	}
 	if err == nil {
+		// Its end must not depend on what can be opened by then.
+		s.tree.scope.Leaf.Hold()
 		s.record.Cgroup = s.tree.scope.Leaf.Dir
 		return nil
 	}
@@ -142,9 +145,14 @@ func (s *Session) spawn(c proc.Child) (int, error) {
 
 func (s *Session) dropLeaf() {
 	leaf := s.tree.scope.Leaf
-	_ = leaf.Remove()
-	leaf.Close()
-	s.tree.scope.Leaf, s.record.Cgroup = nil, ""
+	s.tree.scope.Leaf = nil
+	defer leaf.Close()
+	if err := leaf.Remove(); err != nil {
+		s.leafLeft = true
+		s.log.Warn().Err(err).Msg("cgroup not removed")
+		return
+	}
+	s.record.Cgroup = ""
 }
 
 func searchPath() string {

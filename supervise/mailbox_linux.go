@@ -35,16 +35,8 @@ func (s *Session) postLetter(l letter) {
 	text := fmt.Sprintf("%t %d %s ", l.closed, l.code, l.server)
 	var rights []byte
 	if l.leaf != nil {
-		fds, err := l.leaf.OpenControls()
-		if err == nil {
-			text += l.leaf.Dir
-			rights = unix.UnixRights(fds...)
-			defer func() {
-				for _, fd := range fds {
-					_ = unix.Close(fd)
-				}
-			}()
-		}
+		text += l.leaf.Dir
+		rights = unix.UnixRights(l.leaf.Descriptors()...)
 	}
 	if err := unix.Sendmsg(s.hand.Mailbox, []byte(text), rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil && rights != nil {
 		_ = unix.Sendmsg(s.hand.Mailbox, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)

@@ -54,7 +54,7 @@ func (s *Session) identity(pid int) proc.ID {
 	return st.ID
 }
 
-// closeRecord removes the record, or leaves it for `reap` when a process or container is left.
+// closeRecord removes the record, or leaves it for `reap` when a process, cgroup or container is left.
 func (s *Session) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/argv"
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -24,13 +25,14 @@ var errNoSupervisor = errors.New("the supervisor could not start: nothing was st
 func Recover(opts Options, o Orphan) (int, error) {
 	hand := o.hand
 	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
+	makeRoom(hand)
 	s := newSession(opts, hand)
 	s.openLogAnyway()
 	defer s.sink.flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
 	s.scope.Since = o.began
-	t := &tree{scope: s.scope, code: o.status, heldZombie: s.isZombie(o.unwaited)}
+	t := &tree{scope: s.scope, code: o.status}
 	t.machine.Grace = opts.grace()
 	s.tree = t
 	dir, recorded := s.findRecord()
@@ -56,10 +58,17 @@ func Recover(opts Options, o Orphan) (int, error) {
 	return code, nil
 }
 
-// isZombie reports whether a process has ended and cannot be waited for: another process traces it.
-func (s *Session) isZombie(pid int) bool {
-	st, err := s.reader.Stat(pid)
-	return pid > 0 && err == nil && st.Dead()
+// makeRoom closes what is not needed any more where nothing more can be opened: a look at a process takes a descriptor.
+// Off a terminal standard input and output are /dev/null by now.
+func makeRoom(hand argv.Handover) {
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(null)
+		return
+	}
+	if errors.Is(err, unix.EMFILE) && !hand.Terminal {
+		_, _ = unix.Close(0), unix.Close(1)
+	}
 }
 
 // verdict is the exit code when nothing of the session was found.
@@ -111,6 +120,10 @@ func (s *Session) findLeaf(l *letter) {
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
 		own, err := cgroup.Current()
+		if err != nil {
+			// A passing fault must not cost the leaf.
+			own, err = cgroup.Current()
+		}
 		if err != nil {
 			return
 		}

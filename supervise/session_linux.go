@@ -36,6 +36,8 @@ type Session struct {
 	sigfd     int
 	arrived   []proc.Caught
 	stdout    stdoutWatch
+	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
+	holdsStreams bool
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
@@ -43,6 +45,8 @@ type Session struct {
 	scope teardown.Scope
 	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
 	leaf *cgroup.Leaf
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
 	// containersLeft says that an earlier tree left some, and strays that it left processes.
 	containersLeft, strays bool
 
@@ -55,6 +59,8 @@ type Session struct {
 	code int
 	// done says that there is nothing more to wait for.
 	done bool
+	// reserved is how many threads were started in advance.
+	reserved int
 	// degraded says that a weaker containment was logged.
 	degraded bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
@@ -160,6 +166,7 @@ func (s *Session) start() (int, error) {
 // watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed pipe,
 // a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
 func (s *Session) watchStreams() {
+	s.holdsStreams = true
 	s.polled.add(stdin, 0, unix.POLLRDHUP)
 	s.watchStdout()
 }

@@ -22,6 +22,12 @@ func (s *Session) watchStdout() {
 
 // watchStdoutPipe reports whether the pipe can be watched.
 func (s *Session) watchStdoutPipe() bool {
+	again, err := proc.Reopen(1, unix.O_WRONLY)
+	if err != nil {
+		// Another user's pipe: what cannot be opened anew must be held, or nothing tells of its reader.
+		return false
+	}
+	defer unix.Close(again)
 	watch, err := proc.WatchReaders(1)
 	if err != nil {
 		return false

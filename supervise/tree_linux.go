@@ -17,8 +17,6 @@ type tree struct {
 	engine  *engine // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0; code is its exit code.
 	server, code int
-	// heldZombie says that a child of ours has ended and cannot be waited for (Session.isZombie).
-	heldZombie bool
 	// cause is why the tree ends, noCause while it does not.
 	cause cause
 	// clear says that the last look found nothing left, not even something to keep.
@@ -115,7 +113,7 @@ func (s *Session) onChildren() {
 // onServerExit: the server has ended, and other members may be left.
 func (s *Session) onServerExit() {
 	t := s.tree
-	if !s.hand.Terminal && s.hib == nil {
+	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
 		s.dropStdout()
@@ -150,17 +148,11 @@ func (t *tree) empty(childrenLeft bool) bool {
 // called only at the end.
 func (t *tree) onlyOthers() bool {
 	members, kept, err := t.scope.Members()
-	return err == nil && len(members) == 0 && len(kept)+t.others() > 0
+	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
 }
 
 // others counts the children that do not belong to the session.
-func (t *tree) others() int {
-	n := len(t.scope.Foreign) + len(t.scope.Helpers())
-	if t.heldZombie {
-		n++
-	}
-	return n
-}
+func (t *tree) others() int { return len(t.scope.Foreign) + len(t.scope.Helpers()) }
 
 // First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
 // members of the leaf, and new processes during the kill, must be looked for.
@@ -250,7 +242,7 @@ func (t *tree) unseen(kept []proc.Stat) bool {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
-	return left
+	return left && !t.scope.OnlyHeldZombies()
 }
 
 // removeTries bounds the wait until the kernel allows the removal of a leaf whose last process has just been reaped.

@@ -47,6 +47,8 @@ type Scope struct {
 	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
+	// zombies are Root's children that had ended at the last look.
+	zombies []int
 	// unclear are the processes of the last look that may be the session's or a foreign child's.
 	unclear []proc.Stat
 }
@@ -59,7 +61,7 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	below, foreign := map[int]bool{}, map[int]bool{}
 	// Asked after the table was read: each helper in the table is known by then.
 	helpers := s.helpers(found)
-	s.unclear = nil
+	s.unclear, s.zombies = nil, nil
 	unclear := map[int]bool{}
 	for _, p := range found {
 		switch {
@@ -72,6 +74,9 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 				s.unclear = append(s.unclear, p)
 			}
 		case p.Dead():
+			if p.PPID == s.Root {
+				s.zombies = append(s.zombies, p.PID)
+			}
 		case below[p.PPID] || s.keeps(p):
 			below[p.PID] = true
 			s.remember(p.ID)
@@ -101,6 +106,22 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
 	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+}
+
+// OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
+// being waited for. What they leave behind has fallen to Root before they end, so a second look finds it.
+func (s *Scope) OnlyHeldZombies() bool {
+	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.zombies) == 0 {
+		return false
+	}
+	for _, pid := range s.zombies {
+		if !s.reader.HeldZombie(pid) {
+			return false
+		}
+	}
+	held := len(s.zombies)
+	members, _, err := s.Members()
+	return err == nil && len(members) == 0 && len(s.zombies) == held
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
@@ -151,7 +172,7 @@ func (s *Scope) isForeign(p proc.Stat) bool {
 		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
 }
 
-// isUnclear reports whether a process that is not foreign for certain is an orphan that cannot be told from one that belongs to a foreign child. It is
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is
 // left alone like those, but that it belongs to the session cannot be ruled out either.
 func (s *Scope) isUnclear(p proc.Stat) bool {
 	return len(s.Foreign) > 0 && s.isStray(p)
