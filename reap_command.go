@@ -30,6 +30,8 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    container  a container with our label whose session is dead
    severed    never wrapped: a configured MCP server without gateway, and no process holds the other
               end of its standard input (ended only with --unwrapped)
+   dropped    never wrapped: its gateway lives, but no process can write to its standard input any more
+              (ended only with --unwrapped, when it is still so after --dwell)
    suspect    like severed or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
 
@@ -52,7 +54,7 @@ func reapCommand(as *role) *cli.Command {
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "kill", Usage: "end what is proven"},
-			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed as well"},
+			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed and the dropped as well"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
@@ -64,6 +66,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
 			&cli.IntFlag{Name: "surplus", Value: 8, Usage: "how many servers of one kind a gateway may have"},
+			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "how long a server must have been dropped by its living gateway before it is ended"},
 			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
@@ -83,14 +86,14 @@ func reapCommand(as *role) *cli.Command {
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
 		Delegated: delegated, Timeout: c.Duration("timeout"),
-		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Runtime: runtimeDir(),
+		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
 	}
-	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
+	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
 		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
 	}
 	var pattern *regexp.Regexp
@@ -121,7 +124,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 }
 
 // passFlags are the flags that mean the same in the passes that root makes as other users.
-var passFlags = [...]string{"match", "session", "min-age", "surplus", "term-grace", "kill-timeout"}
+var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
 // everybodyWords are the words with which root starts the same pass as another user; none for anybody but root.
 func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {

@@ -281,7 +281,14 @@ func TestReapOddRecords(t *testing.T) {
 			forge(t, 0, dir, nil, victim.pid)
 			oddLock(t, func(name string) error { return os.Symlink("/dev/null", name) })
 		},
-		"no lock": func(t *testing.T) { forge(t, 0, dir, nil, victim.pid); oddLock(t, func(string) error { return nil }) },
+		"no lock, and the supervisor lives": func(t *testing.T) {
+			forge(t, 0, dir, func(p *page) { p.Supervisor = p.Server }, victim.pid)
+			oddLock(t, func(string) error { return nil })
+		},
+		"no lock, and no supervisor": func(t *testing.T) {
+			forge(t, 0, dir, func(p *page) { p.Supervisor = mark{} }, victim.pid)
+			oddLock(t, func(string) error { return nil })
+		},
 		"other boot": func(t *testing.T) {
 			forge(t, 0, dir, func(p *page) { p.Host.Boot = strings.Repeat("0", 36) }, victim.pid)
 		},
@@ -312,6 +319,25 @@ func TestReapOddRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// What cleans /tmp by age takes the lock, which is older than the record. The supervisor is known by its identity all the same.
+func TestReapLockAgedOut(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, user := range []int{0, nobody} {
+		victim := startInnocent(t, user)
+		outgrow(t)
+		forge(t, user, dirOf(user), nil, victim.pid)
+		ok(t, os.Remove(filepath.Join(dirOf(user), anID+".lock")))
+		if r := operator.reap(t, 0, "--kill"); r.classes() != "record" || r.Findings[0].Result != "ended" || victim.answers() == nil {
+			t.Errorf("found %v", r.Findings)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dirOf(user), anID+".*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -71,6 +72,9 @@ func (f *Finding) conclude(g *teardown.Group) {
 	for _, s := range g.Survivors {
 		f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
 	}
+	if len(f.Survivors) == 0 {
+		f.Survivors = stillAlive(f.Members)
+	}
 	if len(f.Survivors) > 0 {
 		f.Result = resultSurvived
 		return
@@ -83,6 +87,19 @@ func (f *Finding) conclude(g *teardown.Group) {
 		f.Result = resultFailed
 		f.Survivors = append(f.Survivors, err.Error())
 	}
+}
+
+// stillAlive looks at the members once more, whatever package teardown has made of them: nothing that lives is reported as
+// ended.
+func stillAlive(members []proc.ID) []string {
+	var r proc.Reader
+	var out []string
+	for _, id := range members {
+		if life := r.Life(id); life != proc.Dead {
+			out = append(out, fmt.Sprintf("pid %d is %s and was not touched", id.PID, life))
+		}
+	}
+	return out
 }
 
 // The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait

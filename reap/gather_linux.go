@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -66,11 +67,14 @@ func withMarks(r *proc.Reader, p proc.Process, uid int) process {
 	if p.Dead() || uid != p.UID {
 		return out
 	}
-	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName); ok {
-		out.Session, out.Gateway, out.Keep = v[0], v[1], v[2] == "1"
+	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName, serviceName); ok {
+		out.Session, out.Gateway, out.Keep, out.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 	}
 	return out
 }
+
+// serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
+const serviceName = "SYSTEMD_EXEC_PID"
 
 // ask sets up the questions that the rules may ask about single processes.
 func (h *host) ask(r *proc.Reader) {
@@ -80,6 +84,8 @@ func (h *host) ask(r *proc.Reader) {
 	}
 	h.Lives = r.Life
 	h.Stdin = proc.StdinOf
+	h.Reached = r.Reached
+	h.Stdout = func(pid int) (bool, []int) { return r.Stdout(pid, pids) }
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS
@@ -121,7 +127,10 @@ func readSession(h *host, dir, id string) (*storedSession, error) {
 	switch {
 	case err == nil:
 		s.Record = rec
-		if !held {
+		if errors.Is(lockErr, session.ErrNoLock) {
+			s.Held, s.Lease = h.withoutLock(&rec)
+		}
+		if !s.Held {
 			s.readLedger()
 		}
 		return s, nil
@@ -135,6 +144,25 @@ func readSession(h *host, dir, id string) (*storedSession, error) {
 	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
 	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	return s, nil
+}
+
+// withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age takes the older
+// of the two. Its supervisor is asked for by its identity instead, and one that cannot be asked for is unknown.
+func (h *host) withoutLock(rec *session.Record) (held, known bool) {
+	if rec.Host.Boot != h.Boot {
+		return false, true
+	}
+	if rec.Host != h.Host || rec.Supervisor.Zero() {
+		return true, false
+	}
+	var r proc.Reader
+	switch r.Life(rec.Supervisor) {
+	case proc.Alive:
+		return true, true
+	case proc.Dead:
+		return false, true
+	}
+	return true, false
 }
 
 // leaves finds our cgroups that are older than the pass, and the younger ones of sessions whose lease is free: that is
@@ -193,7 +221,7 @@ func readLeaf(dir, id string) (cgroupLeaf, error) {
 	defer leaf.Close()
 	uid, err := leaf.Owner()
 	pids, _ := leaf.Procs()
-	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids}, err
+	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids, Foreign: leaf.Foreign()}, err
 }
 
 const (

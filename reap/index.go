@@ -25,6 +25,8 @@ type index struct {
 	suspects []Finding
 	// ancestors are those of the pass itself, by pid.
 	ancestors map[int]bool
+	// adopters are the processes that have adopted an orphan, by pid.
+	adopters map[int]bool
 	// kept are the processes that are marked to be kept, and all below them, by pid.
 	kept map[int]bool
 }
@@ -39,6 +41,7 @@ func newIndex(h *host) *index {
 	x := &index{
 		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+		adopters: map[int]bool{},
 	}
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID] = &h.Procs[i]
@@ -47,6 +50,7 @@ func newIndex(h *host) *index {
 		p := &h.Procs[i]
 		if up := x.parent(p); up != nil {
 			x.children[up.PID] = append(x.children[up.PID], p)
+			x.noteAdoption(up, p)
 		}
 		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() {
 			x.supervised[owned{p.UID, id}] = true
@@ -77,6 +81,18 @@ func (x *index) parent(p *process) *process {
 	}
 	return up
 }
+
+// noteAdoption notes a child subreaper by what it did: a process is born into the session of the one that forked it, and
+// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by somebody else.
+func (x *index) noteAdoption(up, p *process) {
+	sid := p.Stat.Session
+	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
+		x.adopters[up.PID] = true
+	}
+}
+
+// adopts reports whether being the child of a process says nothing: it adopts orphans by its task, or has done so.
+func (x *index) adopts(p *process) bool { return adoptsOrphans(p) || x.adopters[p.PID] }
 
 // maxClimb bounds the way up to the ancestors: pids that changed hands may lead round in a circle.
 const maxClimb = 256

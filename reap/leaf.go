@@ -15,6 +15,10 @@ func (x *index) leaves(r Rules) []Finding {
 		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
 			continue
 		}
+		if l.Foreign || len(l.PIDs) == 0 {
+			// Somebody of another pid namespace is in it, or a session of another one sleeps.
+			continue
+		}
 		tops := x.inLeaf(l)
 		outside := func(p *process) bool { return !x.h.Inside(p.PID) }
 		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
@@ -50,7 +54,7 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 		if !x.rooted(p) {
 			return "an ancestor of a member cannot be seen"
 		}
-		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !adoptsOrphans(up) {
+		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !x.adopts(up) {
 			return fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", up.PID, up.Comm)
 		}
 	}

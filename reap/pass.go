@@ -17,6 +17,8 @@ type Options struct {
 	Kill, Unwrapped bool
 	Rules           Rules
 	Grace           teardown.Grace
+	// Dwell is how long a server must have been dropped before it is ended.
+	Dwell time.Duration
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
 	Reach   Reach
@@ -69,10 +71,32 @@ func Pass(o Options) (Report, error) {
 	}
 	if o.Kill {
 		tidySockets(o.Runtime, warn)
+		if o.Unwrapped {
+			settleDropped(own, h.Began, o.Dwell)
+		}
 		err = endFindings(own, o.Unwrapped, o.Grace)
 	}
 	r.Findings = append(r.Findings, own...)
 	return r, err
+}
+
+// settleDropped waits, once for all, until the dwell since the look is over, and spares the dropped servers that are not so any more.
+func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
+	var dropped []*Finding
+	for i := range findings {
+		if findings[i].Class == classDropped {
+			dropped = append(dropped, &findings[i])
+		}
+	}
+	if len(dropped) == 0 {
+		return
+	}
+	time.Sleep(time.Until(since.Add(dwell)))
+	for _, f := range dropped {
+		if !f.still() {
+			f.Class, f.Advice = classSuspect, "it was not as it had been when it was looked at again: the next pass will tell"
+		}
+	}
 }
 
 // tidySockets removes the sockets of killed supervisors that could keep no record.

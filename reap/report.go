@@ -93,11 +93,13 @@ func (r Report) Text(w io.Writer) error {
 
 // hint says what to do next.
 func (r Report) hint(w io.Writer) (err error) {
-	proven, severed := 0, 0
+	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {
 		switch {
 		case f.proven(false):
 			proven++
+		case f.Class == classDropped:
+			dropped++
 		case f.proven(true):
 			severed++
 		}
@@ -107,6 +109,9 @@ func (r Report) hint(w io.Writer) (err error) {
 	}
 	if severed > 0 {
 		_, err = fmt.Fprintf(w, "\n%d severed: 'mcp-tether reap --kill --unwrapped' ends them as well.\n", severed)
+	}
+	if dropped > 0 {
+		_, err = fmt.Fprintf(w, "\n%d dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after --dwell.\n", dropped)
 	}
 	return err
 }

@@ -52,6 +52,9 @@ type actor struct {
 	outside   bool // in another pid namespace
 	stdin     proc.Stdin
 	holder    int
+	reached   string // by which socket
+	elsewhere bool   // its output goes to a terminal or file
+	readers   []int  // of its output
 	verdict   verdict
 	role      string
 	kept      bool // kept on purpose, or below such a one
@@ -179,6 +182,18 @@ func (w *world) host() *host {
 			return a.stdin
 		}
 		return proc.Stdin{Why: "gone"}
+	}
+	h.Reached = func(pid int, _ []int) string {
+		if a := byPID[pid]; a != nil {
+			return a.reached
+		}
+		return ""
+	}
+	h.Stdout = func(pid int) (bool, []int) {
+		if a := byPID[pid]; a != nil {
+			return a.elsewhere, a.readers
+		}
+		return false, nil
 	}
 	h.Inside = func(pid int) bool { a := byPID[pid]; return a != nil && !a.outside }
 	h.Holder = func(in proc.Stdin) int {
