@@ -43,7 +43,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 		// The supervisor had closed the session, or had not begun it.
 		return o.verdict()
 	}
-	s.takeRecord(dir)
+	held := s.takeRecord(dir, 1)
 	t.engine = s.findEngine(dir)
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
@@ -51,6 +51,14 @@ func Recover(opts Options, o Orphan) (int, error) {
 		s.step(teardown.TreeEmpty, noCause)
 	}
 	s.loop()
+	if held != nil {
+		// What held the lock was a child of the supervisor's between fork and exec, which is gone with the tree, or a
+		// process that looked whether the session lives.
+		held = s.takeRecord(dir, takeTries)
+	}
+	if held != nil {
+		s.log.Warn().Err(held).Msg("session record not taken over")
+	}
 	code := s.finish()
 	if o.letter == nil && o.status == crashed {
 		return o.verdict()
@@ -150,15 +158,17 @@ func (s *Session) findRecord() (dir string, recorded bool) {
 	return dir, true
 }
 
+// takeTries bounds the second attempt at the lease, in attempts that each wait a moment (session.Take): a second in all.
+const takeTries = 20
+
 // takeRecord takes over the lease, so that the record goes with the session.
-func (s *Session) takeRecord(dir string) {
+func (s *Session) takeRecord(dir string, tries int) error {
 	if dir == "" {
-		return
+		return nil
 	}
-	lease, err := session.Take(dir, s.hand.ID)
-	if err != nil {
-		s.log.Warn().Err(err).Msg("session record not taken over")
-		return
+	err := session.ErrHeld
+	for n := 0; n < tries && errors.Is(err, session.ErrHeld); n++ {
+		s.lease, err = session.Take(dir, s.hand.ID)
 	}
-	s.lease = lease
+	return err
 }
