@@ -52,24 +52,30 @@ func openMailbox() (ours, theirs int) {
 	return pair[0], pair[1]
 }
 
-// letterSize is enough for a path of the greatest length.
-const letterSize = unix.PathMax + 128
+// letterSize bounds what is read of a letter, in bytes. A leaf with a longer path is found by the session's id.
+const letterSize = 512
 
 // readLetters reads the letters that have come, and returns the last one. The leaves of earlier ones are closed.
 func readLetters(fd int, last *letter) *letter {
 	for fd >= 0 {
 		text, rights := make([]byte, letterSize), make([]byte, unix.CmsgSpace(4*8))
-		n, m, _, _, err := unix.Recvmsg(fd, text, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		n, m, flags, _, err := unix.Recvmsg(fd, text, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || n <= 0 {
 			return last
 		}
-		if l, ok := parseLetter(string(text[:n]), received(rights[:m])); ok {
-			last.forget()
-			last = l
+		l, ok := parseLetter(string(text[:n]), received(rights[:m]))
+		if !ok {
+			continue
 		}
+		if flags&unix.MSG_TRUNC != 0 {
+			l.forget()
+			l.leaf = nil
+		}
+		last.forget()
+		last = l
 	}
 	return last
 }
