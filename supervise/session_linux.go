@@ -141,7 +141,10 @@ func (s *Session) letGo() {
 		return
 	}
 	LetGo()
-	releaseStderr()
+	// A log that the user asked for has its last word after the server's end, when the gateway would not read any more.
+	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
+		releaseStderr()
+	}
 }
 
 // start takes the lease and starts the server. code is mcp-tether's exit code when that fails.
