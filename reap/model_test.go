@@ -14,6 +14,7 @@ import (
 
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "seed of the model of hosts; 0 takes the time")
+	modelHosts = flag.Uint64("model.hosts", modelRounds, "how many hosts to play")
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
 
@@ -39,7 +40,7 @@ func TestModel(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d: -model.seed=%d repeats it", seed, seed)
-	from, to := uint64(1), uint64(modelRounds)
+	from, to := uint64(1), *modelHosts
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
@@ -243,6 +244,30 @@ func byMark(h *host, _ Rules) (out []Finding) {
 		}
 	}
 	return out
+}
+
+// What hides other people's leftovers from a pass that believes everybody's records, hides nothing from one that does not.
+func TestModelCatchesBelief(t *testing.T) {
+	believing := func(h *host, r Rules) []Finding {
+		all := h.as(h.UID)
+		all.Sessions = append(all.Sessions, h.Sessions...)
+		for i := range all.Sessions {
+			all.Sessions[i].Owner = h.UID
+		}
+		return find(all, r)
+	}
+	if v := play(believing, 1, 1, 300); v.missed == 0 {
+		t.Error("the model found nothing wrong with it")
+	}
+	left := 0
+	own := func(h *host, r Rules) []Finding {
+		out := find(h.as(h.UID), r)
+		left += len(out)
+		return out
+	}
+	if v := play(own, 1, 1, 300); v.falseKills > 0 || left == 0 {
+		t.Errorf("%d innocents, %d findings", v.falseKills, left)
+	}
 }
 
 // withoutLeases takes every record for that of a dead supervisor.
