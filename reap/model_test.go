@@ -246,27 +246,23 @@ func byMark(h *host, _ Rules) (out []Finding) {
 	return out
 }
 
-// What hides other people's leftovers from a pass that believes everybody's records, hides nothing from one that does not.
+// A pass of each user that believes the records of all: what a hostile user claims hides what is left of others then.
 func TestModelCatchesBelief(t *testing.T) {
-	believing := func(h *host, r Rules) []Finding {
-		all := h.as(h.UID)
-		all.Sessions = append(all.Sessions, h.Sessions...)
-		for i := range all.Sessions {
-			all.Sessions[i].Owner = h.UID
+	var all []storedSession
+	believing := everybody(func(h *host, r Rules) []Finding {
+		h.Sessions = nil
+		for _, s := range all {
+			s.Owner, s.At = h.UID, nil
+			h.Sessions = append(h.Sessions, s)
 		}
-		return find(all, r)
-	}
-	if v := play(believing, 1, 1, 300); v.missed == 0 {
+		return find(h, r)
+	})
+	v := play(func(h *host, r Rules) []Finding {
+		all = h.Sessions
+		return believing(h, r)
+	}, 1, 1, 300)
+	if v.missed == 0 {
 		t.Error("the model found nothing wrong with it")
-	}
-	left := 0
-	own := func(h *host, r Rules) []Finding {
-		out := find(h.as(h.UID), r)
-		left += len(out)
-		return out
-	}
-	if v := play(own, 1, 1, 300); v.falseKills > 0 || left == 0 {
-		t.Errorf("%d innocents, %d findings", v.falseKills, left)
 	}
 }
 
