@@ -89,7 +89,7 @@ size: build
 bench: build
 	$(GO) run ./scripts/bench -bin $(BIN)
 
-# Faults injected into sessions, about an hour; a sample: make torture TORTURE='-sample 2m -seed 7'
+# Faults injected into sessions, one to two hours; a sample: make torture TORTURE='-sample 2m -seed 7'
 torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)

@@ -64,7 +64,6 @@ func variables() map[string]string {
 		"session.secretWords":  table,
 		"argv.switches":        table,
 		"supervise.phaseTable": table,
-		"supervise.ignored":    table,
 		"teardown.table":       table,
 	}
 }

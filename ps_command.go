@@ -13,7 +13,7 @@ import (
 	"mcp-tether/live"
 )
 
-const psHelp = `Lists the living sessions that you may see: your own, or everybody's as root.
+const psHelp = `Lists the living sessions that you may see: your own, or those of all users as root.
 
 Examples:
    mcp-tether ps

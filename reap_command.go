@@ -28,9 +28,9 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    mark       the environment names a session without supervisor and a gateway that is dead
    cgroup     a cgroup of ours whose session is dead
    container  a container with our label whose session is dead
-   severed    never wrapped: a configured MCP server without gateway, and nobody holds the other end
-              of its standard input (ended only with --unwrapped)
-   dropped    never wrapped: its gateway lives, but nobody can write to its standard input any more
+   severed    never wrapped: a configured MCP server without gateway, and no process holds the other
+              end of its standard input (ended only with --unwrapped)
+   dropped    never wrapped: its gateway lives, but no process can write to its standard input any more
               (ended only with --unwrapped, when it is still so after --dwell)
    suspect    like severed or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
@@ -187,7 +187,7 @@ func configured(names, homes []string, delegated bool, warn func(error)) ([]clie
 	return out, nil
 }
 
-// reapPass runs one pass within the time limit: reading the /proc entry of a process in an odd state may never end.
+// reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.
 func reapPass(c *cli.Context, o reap.Options) error {
 	type result struct {
 		report reap.Report

@@ -53,19 +53,27 @@ func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(
 // Remove removes the leaf and the cgroups below it, however deep. A leaf that is gone is no error; EBUSY means that a
 // process is still in it.
 func (l *Leaf) Remove() error {
+	// As a rule nothing is below it, and nothing need be opened.
+	if err := unix.Rmdir(l.Dir); err == nil || vanished(err) {
+		return nil
+	}
+	var below error
 	for {
 		deeper, err := l.removeDeepest()
 		if err != nil && !vanished(err) {
-			return fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
+			below = fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
+			break
 		}
 		if !deeper {
 			break
 		}
 	}
-	if err := unix.Rmdir(l.Dir); err != nil && !vanished(err) {
-		return fmt.Errorf("remove cgroup %s: %w", l.Dir, err)
+	// What could not be listed may be nothing.
+	err := unix.Rmdir(l.Dir)
+	if err == nil || vanished(err) {
+		return nil
 	}
-	return nil
+	return errors.Join(fmt.Errorf("remove cgroup %s: %w", l.Dir, err), below)
 }
 
 // removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there

@@ -20,26 +20,34 @@ var controls = [...]struct {
 	{"cgroup.events", unix.O_RDONLY},
 }
 
-// OpenControls opens what ending the leaf takes: its directory and the control files, in the order that Adopt wants. Where
-// one cannot be had (cgroup.kill before Linux 5.14), it and those that follow are left to be opened later.
-func (l *Leaf) OpenControls() ([]int, error) {
-	dir, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("hold cgroup %s: %w", l.Dir, err)
-	}
-	fds := []int{dir}
+// Hold opens the control files, and keeps them open until Close. Where one cannot be had (cgroup.kill before Linux 5.14), it
+// and those that follow are left to be opened later.
+func (l *Leaf) Hold() {
+	l.held = map[string]int{}
 	for _, c := range controls {
 		fd, err := unix.Openat(l.fd, c.name, c.mode|unix.O_CLOEXEC, 0)
-		if err == nil {
-			fds = append(fds, fd)
-			continue
+		if err != nil {
+			return
 		}
-		break
+		l.held[c.name] = fd
 	}
-	return fds, nil
 }
 
-// Adopt makes a leaf of the descriptors that OpenControls gave, and owns them.
+// Descriptors are the leaf's directory and the control files that are held, in the order that Adopt wants. They stay the
+// leaf's.
+func (l *Leaf) Descriptors() []int {
+	fds := []int{l.fd}
+	for _, c := range controls {
+		fd, ok := l.held[c.name]
+		if !ok {
+			break
+		}
+		fds = append(fds, fd)
+	}
+	return fds
+}
+
+// Adopt makes a leaf of what Descriptors gave another process, and owns it.
 func Adopt(dir string, fds []int) *Leaf {
 	l := &Leaf{Dir: dir, fd: fds[0], held: map[string]int{}}
 	for i, fd := range fds[1:] {

@@ -42,7 +42,7 @@ func (r *reader) readRegular(name string) ([]byte, error) {
 
 // accept judges a file before it is opened, and counts it.
 func (r *reader) accept(st *unix.Stat_t) error {
-	id := fileID{uint64(st.Dev), uint64(st.Ino)}
+	id := fileID{st.Dev, st.Ino}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return errKind

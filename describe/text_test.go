@@ -64,7 +64,7 @@ func TestError(t *testing.T) {
 	}{
 		{evil, "a?mcp-tether: ?[2Jall is well"},
 		{errors.Join(evil, errors.New("b")), "a?mcp-tether: ?[2Jall is well\nb"},
-		{fmt.Errorf("%w and %w", evil, errors.New("b\n")), "a?mcp-tether: ?[2Jall is well and b?"},
+		{fmt.Errorf("%w and %w", evil, errors.New("b\nc")), "a?mcp-tether: ?[2Jall is well and b?c"},
 		{fmt.Errorf("over: %w", errors.Join(evil, evil)), "over: a?mcp-tether: ?[2Jall is well?a?mcp-tether: ?[2Jall is well"},
 	} {
 		if got := Error(c.err); got != c.want {

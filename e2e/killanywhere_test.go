@@ -290,8 +290,8 @@ func firstChild(t *testing.T, pid int) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := false
-		first, _, found = strings.Cut(string(list), " ")
+		name, _, found := strings.Cut(string(list), " ")
+		first = name
 		return found
 	})
 	return number(t, first)

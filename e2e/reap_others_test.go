@@ -306,9 +306,7 @@ func TestReapHidesNothing(t *testing.T) {
 		return
 	}
 	for name, hide := range map[string]func(t *testing.T, id string) (undo func()){
-		"command line": func(t *testing.T, id string) func() {
-			return startNamed(t, id)
-		},
+		"command line": startNamed,
 		"lock": func(t *testing.T, id string) func() {
 			ownDir(t, mallory, malloryDir)
 			put(t, mallory, filepath.Join(malloryDir, id+".lock"), nil)
@@ -406,7 +404,7 @@ func fillFile(t *testing.T, file, head, line string, size int, tail string) {
 }
 
 func TestReapAndVast(t *testing.T) {
-	staysSmall(t, func(t *testing.T, homes map[int]string) {
+	staysSmall(t, func(t *testing.T, _ map[int]string) {
 		for range 3 {
 			cmd := exec.Command(fixture, "vast")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: mallory, Gid: mallory}}
@@ -439,7 +437,7 @@ func TestReapAndLargeFiles(t *testing.T) {
 }
 
 func TestReapAndJournals(t *testing.T) {
-	staysSmall(t, func(t *testing.T, homes map[int]string) {
+	staysSmall(t, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		line := `{"op":"created","kind":"container","id":"` + strings.Repeat("a", 64) + `"}` + "\n"
 		for i := range 8 {
@@ -452,7 +450,7 @@ func TestReapAndJournals(t *testing.T) {
 }
 
 func TestReapAndHung(t *testing.T) {
-	staysSmall(t, func(t *testing.T, homes map[int]string) {
+	staysSmall(t, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		for i := range 25 {
 			id, socket := fmt.Sprintf("%016x", i), fmt.Sprintf("/tmp/hang-%d", i)
@@ -466,7 +464,7 @@ func TestReapAndHung(t *testing.T) {
 }
 
 func TestReapAndTalkative(t *testing.T) {
-	staysSmall(t, func(t *testing.T, homes map[int]string) {
+	staysSmall(t, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		l, err := net.Listen("unix", "/tmp/talks")
 		ok(t, err)

@@ -19,7 +19,12 @@ func Stop(sessions []Session, timeout time.Duration) []Stopped {
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {
 		out[i] = Stopped{ID: l.ID, Name: l.Name}
-		if err := r.Signal(l.Supervisor, syscall.SIGTERM); err != nil && !errors.Is(err, proc.ErrGone) {
+		// A stopped one takes no signal before it is continued; a stopped anchor would hold back the exit code.
+		err := r.Signal(l.Supervisor, syscall.SIGTERM, syscall.SIGCONT)
+		if !l.Anchor.Zero() {
+			_ = r.Signal(l.Anchor, syscall.SIGCONT)
+		}
+		if err != nil && !errors.Is(err, proc.ErrGone) {
 			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", l.Supervisor.PID, err)
 		}
 	}

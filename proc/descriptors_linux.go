@@ -9,7 +9,8 @@ import (
 // CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
 // and has no use for. Its own are close-on-exec. Where /proc cannot be read they stay open.
 func CloseInherited() {
-	fds, _ := numericEntries("/proc/self/fd")
+	// They are few, and the stack of a process that waits should not have grown for them.
+	fds, _ := listNumbers("/proc/self/fd", make([]byte, 1<<10))
 	for _, fd := range fds {
 		if fd < 3 {
 			continue

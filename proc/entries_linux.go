@@ -20,7 +20,10 @@ func pids(dir string) ([]int, error) {
 }
 
 // numericEntries lists the numeric entries of a directory.
-func numericEntries(dir string) ([]int, error) {
+func numericEntries(dir string) ([]int, error) { return listNumbers(dir, make([]byte, 16<<10)) }
+
+// listNumbers is numericEntries with a buffer of the caller's choice.
+func listNumbers(dir string, buf []byte) ([]int, error) {
 	fd, err := kernel.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -29,7 +32,6 @@ func numericEntries(dir string) ([]int, error) {
 	var (
 		out   []int
 		names []string
-		buf   = make([]byte, 16<<10)
 	)
 	for {
 		n, err := unix.ReadDirent(fd, buf)

@@ -14,7 +14,8 @@ const pollPause = 20 * time.Millisecond
 // It returns how many have something to tell. A signal ends the wait with 0.
 //
 // poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll then
-// looks at the descriptors one by one, in the end with epoll(7), and sleeps in between.
+// looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in between. At a limit of 0
+// there is no epoll either; what select(2) tells is left (ready).
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -57,19 +58,38 @@ func look(fd *unix.PollFd) bool {
 	}
 	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return false
+		return ready(fd)
 	}
 	defer unix.Close(set)
 	// The bits are the same (epoll_ctl(2)).
-	ready := []unix.EpollEvent{{Events: uint32(fd.Events), Fd: fd.Fd}}
-	if unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(fd.Fd), &ready[0]) != nil {
+	event := []unix.EpollEvent{{Events: uint32(fd.Events), Fd: fd.Fd}}
+	if unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(fd.Fd), &event[0]) != nil {
 		return false
 	}
-	if n, err := unix.EpollWait(set, ready, 0); err != nil || n == 0 {
+	if n, err := unix.EpollWait(set, event, 0); err != nil || n == 0 {
 		return false
 	}
-	fd.Revents = int16(ready[0].Events)
+	fd.Revents = int16(event[0].Events)
 	return true
+}
+
+// ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without a
+// byte to be read. That the other side of an output has gone cannot be told.
+func ready(p *unix.PollFd) bool {
+	fd := int(p.Fd)
+	if fd < 0 || fd >= unix.FD_SETSIZE || p.Events&(unix.POLLIN|unix.POLLRDHUP) == 0 {
+		return false
+	}
+	var in unix.FdSet
+	in.Set(fd)
+	if n, err := unix.Select(fd+1, &in, nil, nil, &unix.Timeval{}); err != nil || n == 0 {
+		return false
+	}
+	p.Revents = p.Events & unix.POLLIN
+	if waiting, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil && waiting == 0 {
+		p.Revents |= unix.POLLHUP
+	}
+	return p.Revents != 0
 }
 
 func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {

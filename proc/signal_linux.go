@@ -14,13 +14,14 @@ import (
 // when the process has ended or its pid was reused; EPERM when it belongs to another user; anything else means unknown,
 // and nothing was sent.
 //
-// Kernels before 5.3 have no pidfd: there a check of the start time directly before kill(2) is all there is.
+// Kernels before 5.3 have no pidfd, and a process at its limit of open files gets none: there a check of the start time
+// directly before kill(2) is all there is.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
 	if id.PID <= 1 || id.PID == os.Getpid() {
 		return fmt.Errorf("signal %d: refused: init and the supervisor itself are never a member", id.PID)
 	}
 	fd, err := OpenPidfd(id.PID)
-	if errors.Is(err, unix.ENOSYS) {
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return r.signalByPID(id, sigs)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -42,7 +43,30 @@ func (r *Reader) statInto(pid int, st *unix.Stat_t) (Stat, error) {
 	if err == nil && s.PID != pid {
 		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
 	}
+	if err == nil && s.State == 'Z' && s.Threads > 1 && r.threadsEnded(pid) {
+		s.Threads = 0
+	}
 	return s, err
+}
+
+// threadsEnded reports whether every thread of a process has ended. One that is traced stays as a zombie until its tracer
+// waits for it (ptrace(2)), and is counted by num_threads. What cannot be read may live.
+func (r *Reader) threadsEnded(pid int) bool {
+	tids, err := pids(path(pid, "task"))
+	if err != nil {
+		return false
+	}
+	for _, tid := range tids {
+		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
+		if errors.Is(vanished(err), ErrGone) {
+			continue
+		}
+		t, perr := ParseStat(b)
+		if err != nil || perr != nil || t.State != 'Z' && t.State != 'X' {
+			return false
+		}
+	}
+	return true
 }
 
 // vanished is the one place that decides which errors of a /proc entry mean that its process is gone: ENOENT when it

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,6 +69,17 @@ func HasExited(pid int) (bool, error) {
 			return false, fmt.Errorf("wait for child %d: %w", pid, err)
 		}
 	}
+}
+
+// HeldZombie reports whether a child has ended and cannot be waited for: the process that traces it keeps it (ptrace(2)).
+func (r *Reader) HeldZombie(pid int) bool {
+	s, err := r.Stat(pid)
+	if err != nil || !s.Dead() || s.PPID != os.Getpid() {
+		return false
+	}
+	// Ended before it was asked for: a child that nobody holds can be waited for by now.
+	waitable, err := HasExited(pid)
+	return err == nil && !waitable
 }
 
 // HasStopped reports whether the child is stopped by a signal. That stays to be asked again.

@@ -123,6 +123,7 @@ func own(candidates []string, uid int) []string {
 			continue
 		}
 		// A file system numbers its files by itself: two directories may have the same number.
+		//nolint:unconvert // Dev is a smaller type elsewhere
 		if here := (place{uint64(st.Dev), uint64(st.Ino)}); !seen[here] {
 			seen[here] = true
 			out = append(out, dir)

@@ -15,13 +15,16 @@ import (
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 
-// Orphan is a session whose supervisor was killed, or had to be. All that it has started has fallen to the anchor.
+// Orphan is a session whose supervisor was killed. All processes that the supervisor had started have fallen to the
+// anchor.
 type Orphan struct {
 	hand    argv.Handover
 	signals int
 	letter  *letter // nil where the supervisor never wrote
 	// status is the supervisor's exit code.
 	status int
+	// began is when the session began, in clock ticks; 0 where the anchor has no foreign children.
+	began uint64
 }
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
@@ -38,8 +41,12 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return ExitFailure, nil, err
 	}
-	g := guard{options: options, supervisorFD: -1}
-	if g.signals, err = listen(inherited, h.SharesGroup()); err != nil {
+	g := guard{options: options, supervisorFD: -1, began: sinceIfForeign(h)}
+	role := noJob
+	if h.SharesGroup() {
+		role = jobMember
+	}
+	if g.signals, err = listen(inherited, role); err != nil {
 		return ExitFailure, nil, err
 	}
 	g.mailbox, h.Mailbox = openMailbox()
@@ -72,7 +79,7 @@ func Direct() (argv.Handover, error) {
 	return h, nil
 }
 
-// foreignChildren lists the children that this process has from before: a shell may have started some and then executed
+// foreignChildren lists the children that this process already has: a shell may have started them and then executed
 // mcp-tether in its own place.
 func foreignChildren() []proc.ID {
 	if !proc.HasChildren() {
@@ -89,6 +96,15 @@ func foreignChildren() []proc.ID {
 	return out
 }
 
+// sinceIfForeign is now, in clock ticks, where there are foreign children; else it is not asked for.
+func sinceIfForeign(h argv.Handover) uint64 {
+	if len(h.Foreign) == 0 {
+		return 0
+	}
+	now, _ := proc.Now()
+	return now
+}
+
 // guard is the anchor's watch over its supervisor.
 type guard struct {
 	hand    argv.Handover
@@ -100,11 +116,14 @@ type guard struct {
 	gateways                       []int
 	letter                         *letter
 	got                            []proc.Caught
-	// giveUpAt is when to lose patience with a supervisor that should have ended; zero while nothing asks for the end.
-	// patience says what then.
+	// giveUpAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
+	// end. asked is when something first did. patience says which step it is.
 	giveUpAt time.Time
 	asked    time.Time
 	patience patience
+	// interrupted is when the last interrupt came from the keyboard.
+	interrupted time.Time
+	began       uint64
 }
 
 // patience is how long a guard has waited for a supervisor that should have ended.
@@ -128,8 +147,8 @@ const (
 	childPoll = 100 * time.Millisecond
 )
 
-// start starts the supervisor, and lets go of what is its own now: the gateway must see end of file as soon as no other
-// process holds its pipes.
+// start starts the supervisor, and closes the descriptors that only the supervisor needs: the gateway must see end of file
+// as soon as no other process holds its pipes.
 func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
@@ -172,8 +191,8 @@ func keepOpen(fd int) {
 	}
 }
 
-// LetGo closes the descriptors from 3 on that this process was given and has no use for: the gateway or another process
-// may wait for their end.
+// LetGo closes the descriptors from 3 on that this process inherited and does not need: the gateway or another process may
+// wait for end of file on them.
 func LetGo() { proc.CloseInherited() }
 
 // dropStreams puts /dev/null in place of standard input and output.
@@ -187,7 +206,7 @@ func dropStreams() {
 	_ = unix.Close(null)
 }
 
-// watchGateway adds the gateway behind a launcher that is our parent.
+// watchGateway watches the gateway as well, where our parent is a launcher.
 func (g *guard) watchGateway() {
 	var r proc.Reader
 	gateway := proc.Gateway(g.hand.Parent, proc.ProgramName(), r.Stat, r.Args)
@@ -199,7 +218,7 @@ func (g *guard) watchGateway() {
 	}
 }
 
-// watch returns when the supervisor has ended, or cannot be ended. It is left to be waited for.
+// watch returns when the supervisor has ended, or cannot be ended. It does not wait for it with wait(2).
 func (g *guard) watch() {
 	for g.patience != spent {
 		g.turn()
@@ -221,11 +240,15 @@ func (g *guard) turn() {
 	}
 	proc.Poll(fds, g.timeout())
 	g.onSignals()
+	if fds[1].Revents != 0 {
+		g.onSupervisorEnd()
+	}
 	if fds[2].Revents != 0 {
 		g.letter = readLetters(g.mailbox, g.letter)
 		if fds[2].Revents&unix.POLLHUP != 0 {
 			_ = unix.Close(g.mailbox)
 			g.mailbox = -1
+			g.onSupervisorEnd()
 		}
 	}
 	for i, fd := range fds[first:] {
@@ -235,6 +258,19 @@ func (g *guard) turn() {
 			g.gateways[i] = -1
 		}
 	}
+}
+
+// onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. Where it cannot be waited for
+// all the same, it is dying, or a process that traces it keeps it (ptrace(2)): that takes killPatience at most.
+func (g *guard) onSupervisorEnd() {
+	if ended, err := proc.HasExited(g.supervisor); ended || err != nil || g.patience == killed {
+		return
+	}
+	if g.supervisorFD >= 0 {
+		_ = unix.Close(g.supervisorFD)
+		g.supervisorFD = -1
+	}
+	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
 }
 
 func (g *guard) input(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
@@ -253,8 +289,8 @@ func (g *guard) timeout() time.Duration {
 	return wait
 }
 
-// onSignals passes signals on to the supervisor. One that was stopped off a terminal is continued: a session that nobody
-// looks after keeps its promise to nobody.
+// onSignals passes signals on to the supervisor. A supervisor that was stopped off a terminal is continued, because a
+// stopped one does nothing for its session.
 func (g *guard) onSignals() {
 	g.got = proc.ReadCaught(g.signals, g.got[:0])
 	for _, c := range g.got {
@@ -263,7 +299,9 @@ func (g *guard) onSignals() {
 			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
 				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
 			}
-		case !shared(c, g.hand.SharesGroup()) && !ours(c):
+		case shared(c, g.hand.SharesGroup()):
+			g.onKeyboard(c)
+		case !ours(c):
 			_ = proc.SignalChild(g.supervisor, c.Signal)
 			if ends(c.Signal) {
 				g.askedToEnd()
@@ -272,7 +310,21 @@ func (g *guard) onSignals() {
 	}
 }
 
-// askedToEnd starts the watchdog's clock: the session has a reason to end that the supervisor must see as well.
+// onKeyboard takes a signal that the server has had as well. Where the supervisor is not in the terminal's foreground
+// group, the second of two interrupts is passed on to it.
+func (g *guard) onKeyboard(c proc.Caught) {
+	if g.hand.Terminal || c.Signal != unix.SIGINT {
+		return
+	}
+	first := time.Since(g.interrupted) > secondInterrupt
+	g.interrupted = time.Now()
+	if !first {
+		_ = proc.SignalChild(g.supervisor, c.Signal)
+		g.askedToEnd()
+	}
+}
+
+// askedToEnd starts the watchdog's clock: the supervisor has the same reason to end the session.
 func (g *guard) askedToEnd() {
 	if g.asked.IsZero() {
 		g.asked = time.Now()
@@ -280,8 +332,8 @@ func (g *guard) askedToEnd() {
 	}
 }
 
-// losePatience goes one step further with a supervisor that should have ended: it may be stopped, traced, spinning or
-// stuck in a system call, and then does nothing for its session.
+// losePatience takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
+// stuck in a system call.
 func (g *guard) losePatience() {
 	now := time.Now()
 	switch g.patience {
@@ -297,7 +349,7 @@ func (g *guard) losePatience() {
 	}
 }
 
-// longestEnd is what the end of a session may take.
+// longestEnd is the longest time that the end of a session may take.
 func longestEnd(o Options, id string) time.Duration {
 	end := o.TermGrace + o.KillTimeout
 	if o.Hibernate > 0 {
@@ -310,16 +362,19 @@ func longestEnd(o Options, id string) time.Duration {
 	return end
 }
 
-// conclude waits for the supervisor, and tells whether its work is done.
+// conclude waits for the supervisor, and returns its code, or the orphan that it has left.
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
-	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL)}
-	if g.patience == spent {
+	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
+	switch {
+	case g.patience == spent && g.letter != nil && g.letter.closed:
+		return g.letter.code, nil, nil
+	case g.patience == spent:
 		return 0, o, nil
 	}
 	signaled := true
 	if ws, err := proc.Wait(g.supervisor); err == nil {
-		// An end that is not known cannot be told from one that left everything behind.
+		// Where the status is not known, the supervisor counts as killed: it may have left everything behind.
 		o.status, signaled = proc.ExitCode(ws), ws.Signaled()
 	}
 	switch {

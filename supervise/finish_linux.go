@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,13 +20,14 @@ func (s *Session) finish() int {
 	}
 	if s.leaf != nil {
 		s.leaf.Close()
+		s.leafLeft = true
 	}
 	if s.containersLeft {
 		r.removed = s.removeAgain(r.removed)
 		r.leaked = r.leaked || r.removed.err != nil
 	}
 	s.endSweep()
-	s.closeRecord(r.leaked)
+	s.closeRecord(r.leaked || s.leafLeft)
 	if !r.leaked {
 		s.postLetter(letter{closed: true, code: s.code})
 	}
@@ -33,7 +35,19 @@ func (s *Session) finish() int {
 		s.blame(src)
 	}
 	s.logEnd(r)
+	s.continueAnchor()
 	return s.code
+}
+
+// continueAnchor wakes an anchor that was stopped: it has nothing more to do than to pass on the exit code. On a terminal
+// that is for the shell to do.
+func (s *Session) continueAnchor() {
+	if s.hand.Anchor == 0 || s.hand.SharesGroup() {
+		return
+	}
+	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == s.hand.Anchor {
+		_ = s.reader.Signal(st.ID, unix.SIGCONT)
+	}
 }
 
 // logEnd writes the one closing event of a session.

@@ -8,11 +8,11 @@ import (
 	"mcp-tether/proc"
 )
 
-// The end of the session shows in standard output as well: its reader is gone. poll(2) tells of that on a descriptor of
-// the write end; but as long as we hold one, the gateway does not see that the server has closed its own. A pipe can be
-// watched without holding an end. For sockets there is no such thing: ours stays open beside the server's.
+// A session also ends when standard output has no reader any more. poll(2) reports that on a descriptor of the write end.
+// But as long as we hold one, the gateway does not see that the server has closed its own. A pipe can be watched without
+// holding an end of it. A socket cannot, so our descriptor of a socket stays open beside the server's.
 
-// watchStdout waits for the reader of standard output to go.
+// watchStdout watches for the end of the last reader of standard output.
 func (s *Session) watchStdout() {
 	if s.hib == nil && !s.hand.Terminal && proc.IsPipe(1) && s.watchStdoutPipe() {
 		return
@@ -22,6 +22,12 @@ func (s *Session) watchStdout() {
 
 // watchStdoutPipe reports whether the pipe can be watched.
 func (s *Session) watchStdoutPipe() bool {
+	again, err := proc.Reopen(1, unix.O_WRONLY)
+	if err != nil {
+		// Another user's pipe: what cannot be opened anew must be held, or nothing tells of its reader.
+		return false
+	}
+	defer unix.Close(again)
 	watch, err := proc.WatchReaders(1)
 	if err != nil {
 		return false
@@ -37,7 +43,7 @@ func (s *Session) watchStdoutPipe() bool {
 
 // stdoutWatch is the watch over the pipe of standard output.
 type stdoutWatch struct {
-	// watch tells of readers that go; 0 where that is a descriptor's to tell.
+	// watch is an inotify(7) descriptor that tells of readers that go; 0 where poll(2) on standard output does.
 	watch int
 	// lookAt is when to look again whether there is a reader, and pause the time since the last look.
 	lookAt time.Time

@@ -14,16 +14,16 @@ const (
 	KeepMark = KeepName + "=1"
 )
 
-// Scope says who belongs to a session.
+// Scope says which processes belong to a session.
 type Scope struct {
 	// Root is the subreaper to which everything orphaned in the session falls: the supervisor, or the anchor that
 	// recovers in its place. It is not a member itself.
 	Root int
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
-	// Foreign are children that Root had before the session: what a shell started before it executed mcp-tether in its
-	// own place. Neither they nor what is below them belong to it. An orphan that falls to Root may be theirs as well
-	// then: it belongs to the session only if it is in the leaf or carries Mark, if that is set.
+	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
+	// place. Neither they nor their descendants are members. An orphan that falls to Root may then be one of theirs. So it
+	// is a member only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
 	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
 	Group int
@@ -31,8 +31,11 @@ type Scope struct {
 	// foreign children.
 	Server int
 	Mark   string
-	// Helpers lists processes that Root itself has started to do its work, each the leader of a session. Neither they nor
-	// anybody in their sessions is a member. It may be nil.
+	// Since is when the session began, in clock ticks since boot. It matters only beside foreign children, and 0 is before
+	// everything.
+	Since uint64
+	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
+	// they nor other processes of those sessions are members. It may be nil.
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
@@ -44,22 +47,36 @@ type Scope struct {
 	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
+	// zombies are Root's children that had ended at the last look.
+	zombies []int
+	// unclear are the processes of the last look that may be the session's or a foreign child's.
+	unclear []proc.Stat
 }
 
-// Members lists the living processes of the session, without those to keep, and the ones to keep: what was marked, and
-// what it started. The error says what could not be read; the lists hold what could.
+// Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
+// they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
 	below, foreign := map[int]bool{}, map[int]bool{}
-	// Asked after the table was read: whoever is in it is known by then.
+	// Asked after the table was read: each helper in the table is known by then.
 	helpers := s.helpers(found)
+	s.unclear, s.zombies = nil, nil
+	unclear := map[int]bool{}
 	for _, p := range found {
 		switch {
 		case foreign[p.PPID] || helpers[p.Session] || s.isForeign(p):
 			foreign[p.PID] = true
 			s.setForeign(p.ID)
+		case unclear[p.PPID] || s.isUnclear(p):
+			unclear[p.PID] = true
+			if !p.Dead() {
+				s.unclear = append(s.unclear, p)
+			}
 		case p.Dead():
+			if p.PPID == s.Root {
+				s.zombies = append(s.zombies, p.PID)
+			}
 		case below[p.PPID] || s.keeps(p):
 			below[p.PID] = true
 			s.remember(p.ID)
@@ -71,9 +88,9 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	return members, kept, errors.Join(err, lerr)
 }
 
-// helpers are the sessions of Root's helpers. The kernel gives a session's number to nobody else while anybody is in it
-// (pid_namespaces(7) apart), so what a helper started is known by it, also when the helper is gone. A number that a new
-// process leads is not a helper's any more.
+// helpers are the sessions (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
+// has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
+// new process has the number as its pid, the session is not the helper's any more.
 func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	if s.Helpers == nil {
 		return nil
@@ -88,7 +105,23 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+}
+
+// OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
+// being waited for. What they leave behind has fallen to Root before they end, so a second look finds it.
+func (s *Scope) OnlyHeldZombies() bool {
+	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.zombies) == 0 {
+		return false
+	}
+	for _, pid := range s.zombies {
+		if !s.reader.HeldZombie(pid) {
+			return false
+		}
+	}
+	held := len(s.zombies)
+	members, _, err := s.Members()
+	return err == nil && len(members) == 0 && len(s.zombies) == held
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
@@ -113,7 +146,7 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 	return found, err
 }
 
-// keeps looks for the mark. Once found it stays, also when the process rewrites its environment later.
+// keeps reports whether a process is to be kept. The answer yes is final, even if the process rewrites its environment.
 func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
@@ -125,7 +158,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	return true
 }
 
-// remember that a process is kept, also when its parent is gone later.
+// remember notes that a process is kept, for when its parent is gone.
 func (s *Scope) remember(id proc.ID) {
 	if s.kept == nil {
 		s.kept = map[proc.ID]bool{}
@@ -133,22 +166,27 @@ func (s *Scope) remember(id proc.ID) {
 	s.kept[id] = true
 }
 
-// isForeign reports whether a process was there before the session, or is an orphan that cannot be told from one that
-// belongs to such.
+// isForeign reports whether a process was there before the session.
 func (s *Scope) isForeign(p proc.Stat) bool {
-	if len(s.Foreign) == 0 {
-		return false
-	}
-	if s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) {
-		return true
-	}
+	return len(s.Foreign) > 0 &&
+		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
+}
+
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is
+// left alone like those, but that it belongs to the session cannot be ruled out either.
+func (s *Scope) isUnclear(p proc.Stat) bool {
+	return len(s.Foreign) > 0 && s.isStray(p)
+}
+
+// isStray reports whether a process has fallen to Root, and nothing ties it to the session.
+func (s *Scope) isStray(p proc.Stat) bool {
 	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
 		return false
 	}
 	return !s.reader.HasEnv(p.PID, s.Mark)
 }
 
-// setForeign remembers a foreign process, also when its parent is gone later.
+// setForeign remembers a foreign process, for when its parent is gone.
 func (s *Scope) setForeign(id proc.ID) {
 	if s.foreign == nil {
 		s.foreign = map[proc.ID]bool{}

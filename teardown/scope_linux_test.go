@@ -220,3 +220,40 @@ func TestHelpersAreNoMembers(t *testing.T) {
 	gone.Start++
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }
+
+// Beside foreign children, an orphan without the mark may be theirs or the session's. It is left alone; but if it was
+// started after the session began, that is said.
+func TestUnclearOrphansAreToldOf(t *testing.T) {
+	s := own(t)
+	foreign, orphan := start(t, "rest", 1), start(t, "daemon", 1)
+	awaitExit(t, orphan.PID)
+	var r proc.Reader
+	first, err := r.Stat(foreign.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := r.Stat(orphan.PIDs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign, s.Mark = []proc.ID{first.ID}, "MCP_TETHER_SESSION=none"
+	for _, c := range []struct {
+		name  string
+		since uint64
+		want  int
+	}{
+		{"began before it", st.Start, 1},
+		{"began after it", st.Start + 1, 0},
+		{"unknown", 0, 1},
+	} {
+		s.foreign, s.Since = nil, c.since
+		s.expect(t, c.name, nil, nil)
+		if got := s.Unclear(); len(got) != c.want || c.want > 0 && (got[0].PID != st.PID || got[0].Why == "") {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
+		}
+	}
+	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "mcp-tether-test-unclear")
+	if s.expect(t, "with a leaf it would be in it", nil, nil); len(s.Unclear()) > 0 {
+		t.Errorf("%+v", s.Unclear())
+	}
+}

@@ -25,6 +25,17 @@ func (s *Scope) Survivors(members []proc.Stat) []Survivor {
 	return out
 }
 
+// Unclear names the processes of the last look that were left alone, and may be the session's all the same: they were
+// started after it began, have fallen to Root, and cannot be told from what a foreign child has started.
+func (s *Scope) Unclear() []Survivor {
+	out := make([]Survivor, 0, len(s.unclear))
+	for _, p := range s.unclear {
+		uid, _ := proc.UID(p.PID)
+		out = append(out, Survivor{p.PID, p.Comm, uid, "left alone: it cannot be told from what was started before the session"})
+	}
+	return out
+}
+
 func (s *Scope) why(m proc.Stat) string {
 	if err := s.reader.Signal(m.ID, syscall.SIGKILL); err != nil {
 		return err.Error()

@@ -43,7 +43,7 @@ func (r *report) add(e event, out io.Writer) {
 		delete(r.said, t)
 	case e.Action == "fail":
 		r.failed[t] = true
-		fmt.Fprint(out, strings.Join(r.said[t], ""))
+		show(out, r.said[t])
 		delete(r.said, t)
 	case e.Action == "skip":
 		r.skipped[t] = reason(r.said[t])
@@ -63,14 +63,23 @@ func (r *report) endPackage(t test, e event, out io.Writer) {
 		// A test that was running when the process ended has no end of its own.
 		for other, lines := range r.said {
 			if other.pkg == t.pkg && other.name != "" {
-				fmt.Fprint(out, strings.Join(lines, ""))
+				show(out, lines)
 			}
 		}
-		fmt.Fprint(out, strings.Join(said, ""))
+		show(out, said)
 		return
 	}
 	if len(said) > 0 && e.Action == "pass" {
 		fmt.Fprint(out, said[len(said)-1])
+	}
+}
+
+// show leaves out how the test took turns with others.
+func show(out io.Writer, said []string) {
+	for _, line := range said {
+		if !strings.HasPrefix(line, "=== ") {
+			fmt.Fprint(out, line)
+		}
 	}
 }
 

@@ -68,6 +68,8 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.list(w)
 	case path == "/networks":
 		_, _ = fmt.Fprint(w, "[]")
+	case word[1] == "images" && word[len(word)-1] == "json":
+		_, _ = fmt.Fprint(w, `{"Id":"sha256:1","Config":{"Labels":{}}}`)
 	case word[1] == "containers" && len(word) > 2:
 		e.one(w, r, word[2])
 	default:

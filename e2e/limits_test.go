@@ -1,0 +1,423 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/testkit"
+)
+
+// Limits that are reached while a session lives, or before it does.
+
+// nextUser gives each test a user of its own: RLIMIT_NPROC counts all that a user has.
+var nextUser atomic.Int32
+
+func ownUser() int { return 61000 + os.Getpid()%1000*4 + int(nextUser.Add(1))%4000*1 }
+
+// limitedFiles are the processes whose limit of open files is lowered from outside.
+var limitedFiles = map[string]func(s *session) []int{
+	"supervisor": func(s *session) []int { return []int{s.supervisor()} },
+	"anchor":     func(s *session) []int { return []int{s.pid} },
+	"both":       func(s *session) []int { return []int{s.supervisor(), s.pid} },
+}
+
+// Nothing spins, and the end is seen.
+func TestFilesLimitedMeanwhile(t *testing.T) {
+	needCgroup(t)
+	for who, pids := range limitedFiles {
+		for _, limit := range []uint64{4, 0} {
+			for name, end := range map[string]func(*session){"gateway killed": func(s *session) { s.gw.kill() }, "stdin closed": (*session).closeStdin} {
+				t.Run(fmt.Sprintf("%s/%d/%s", who, limit, name), func(t *testing.T) {
+					t.Parallel()
+					s := begin(t, setup{flags: quick("--kill-timeout=300ms", "--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
+					ours := []int{s.supervisor(), s.pid}
+					var before time.Duration
+					for _, pid := range pids(s) {
+						limitFiles(t, pid, limit)
+					}
+					for _, pid := range ours {
+						before += cpuTime(t, pid)
+						// Out of the wait that began before.
+						s.ok(syscall.Kill(pid, syscall.SIGWINCH))
+					}
+					pause(time.Second)
+					var used time.Duration
+					for _, pid := range ours {
+						used += cpuTime(t, pid)
+					}
+					if used -= before; used > 200*time.Millisecond {
+						t.Errorf("%v of processor time in a second", used)
+					}
+					if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+						t.Error("the server does not answer")
+					}
+					end(s)
+					s.gone()
+				})
+			}
+		}
+	}
+}
+
+// Without random numbers of the kernel's a session starts all the same.
+func TestWithoutRandomNumbers(t *testing.T) {
+	for _, errno := range []string{"ENOSYS", "EPERM"} {
+		t.Run(errno, func(t *testing.T) {
+			needWorld(t)
+			t.Parallel()
+			var ids []string
+			for range 2 {
+				s := startGateway(t).newSession()
+				s.spawn(setup{bare: true}, inWorld(s.wrap(quick(), node(s.dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
+				s.waitReady()
+				s.waitRecord()
+				ids = append(ids, s.ids...)
+				s.closeStdin()
+				wantExit(t, s.wait(), "exit 0")
+				s.gone()
+			}
+			if ids[0] == ids[1] {
+				t.Errorf("two sessions are called %s", ids[0])
+			}
+		})
+	}
+}
+
+// A record that exceeds the limit of file sizes is not written. Neither that nor our log is any matter of the server's.
+func TestFileSizeLimited(t *testing.T) {
+	for _, size := range []string{"0", "51200"} {
+		for _, flags := range [][]string{nil, {"--no-anchor"}} {
+			t.Run(size+strings.Join(flags, ""), func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				argv := s.wrap(quick(append(flags, "--log-level=debug")...), fixture, "signals")
+				s.spawn(setup{bare: true}, append([]string{fixture, "under", "fsize=" + size, "--"}, argv...)...)
+				s.waitReady()
+				// A line of the log for each, far beyond the limit.
+				s.gw.call("signal", s.name, strconv.Itoa(int(syscall.SIGUSR1)))
+				if got := s.read(); !strings.Contains(got, "got 10") {
+					t.Errorf("the server says %q, want the signal that it was sent and no other", got)
+				}
+				s.signal(syscall.SIGTERM)
+				s.gone()
+			})
+		}
+	}
+}
+
+// The control: what we ignore ends a program that does not.
+func TestFileSizeLimitIsDeadly(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	s.spawn(setup{bare: true}, fixture, "under", "fsize=0", "--", "/bin/sh", "-c", `echo x >"$0"; echo lived`, filepath.Join(s.dir, "x"))
+	if got := s.readToEnd(); strings.Contains(got, "lived") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// Too little to begin with: there is a sentence where there can be one, and never a server without its supervisor.
+func TestTooLittleToStart(t *testing.T) {
+	for name, limit := range map[string][]string{
+		"address space": {"as=400000000"},
+		"open files":    {"nofile=5"},
+		"processes":     {"nproc=4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Need(t, os.Geteuid() == 0, "root")
+			t.Parallel()
+			s := startGatewayAs(t, ownUser()).newSession()
+			argv := s.wrap(quick(), "/bin/sh", "-c", "echo started; cat")
+			s.spawn(setup{bare: true}, append(append([]string{fixture, "under"}, append(limit, "--")...), argv...)...)
+			s.closeStdin()
+			started, end := s.readToEnd(), s.wait()
+			said, err := os.ReadFile(s.stderr)
+			s.ok(err)
+			t.Logf("%q, %s, standard error %.300q", started, end, said)
+			s.waitDead()
+			if started != "" && end != "exit 0" || started == "" && (end == "exit 0" || len(said) == 0) {
+				t.Errorf("%q, %s, and not a word: %q", started, end, said)
+			}
+			if started == "" && !strings.Contains(string(said), "mcp-tether: ") && !strings.Contains(string(said), "runtime: ") {
+				t.Errorf("standard error: %q", said)
+			}
+		})
+	}
+}
+
+// squeeze takes away from a living session what new threads and processes take. undo gives it back.
+type squeeze struct {
+	name string
+	uid  func() int
+	do   func(s *session) (undo func())
+}
+
+var squeezes = []squeeze{
+	{"RLIMIT_NPROC", ownUser, func(s *session) func() {
+		// By a process of that user: not every superuser may do it.
+		set := func(n int) {
+			argv := []string{"lower", strconv.Itoa(rlimitNproc), strconv.Itoa(n), strconv.Itoa(s.pid)}
+			for _, k := range findKin(s.t, []int{s.pid}, noMark) {
+				argv = append(argv, strconv.Itoa(k.pid))
+			}
+			cmd := exec.Command(fixture, argv...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.gw.uid), Gid: uint32(s.gw.uid)}}
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				s.t.Fatalf("%v: %s", err, out)
+			}
+		}
+		set(1)
+		return func() { set(1 << 40) }
+	}},
+	{"pids.max", func() int { return 0 }, func(s *session) func() {
+		dir := pidsCgroup(s.t)
+		for _, k := range append(findKin(s.t, []int{s.pid}, noMark), kin{pid: s.pid}) {
+			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(k.pid)), 0)
+		}
+		s.ok(os.WriteFile(dir+"/pids.max", []byte("1"), 0))
+		return func() { s.ok(os.WriteFile(dir+"/pids.max", []byte("max"), 0)) }
+	}},
+}
+
+const rlimitNproc = 6
+
+// pidsCgroup makes a cgroup with the pids controller, of version 1 or 2.
+func pidsCgroup(t *testing.T) string {
+	t.Helper()
+	for _, root := range []string{"/sys/fs/cgroup/pids", ownCgroupOr("")} {
+		dir, err := os.MkdirTemp(root, "e2e-") //nolint:usetesting // a cgroup, not a temporary directory
+		if root == "" || err != nil {
+			continue
+		}
+		if _, err := os.Stat(dir + "/pids.max"); err != nil {
+			_ = os.Remove(dir)
+			continue
+		}
+		t.Cleanup(func() { clearNest(t, dir) })
+		return dir
+	}
+	testkit.Need(t, false, "a pids controller")
+	return ""
+}
+
+func ownCgroupOr(other string) string {
+	if dir, err := testkit.OwnCgroup(); err == nil {
+		return dir
+	}
+	return other
+}
+
+// squeezed are sessions in which something of ours goes on while no thread can be had.
+var squeezed = []struct {
+	name  string
+	flags []string
+	begin func(t *testing.T, g *gateway, flags []string) *session
+	work  func(t *testing.T, s *session)
+}{
+	{name: "nothing", work: func(*testing.T, *session) {}},
+	{name: "a dead record on disk", begin: besideDead, work: func(*testing.T, *session) {
+		pause(1500 * time.Millisecond) // past the moment of the sweep
+	}},
+	{name: "log to a full stderr", flags: []string{"--log-level=debug", "--log-file="}, work: func(_ *testing.T, s *session) {
+		for range 20 {
+			s.gw.call("signal", s.name, strconv.Itoa(int(syscall.SIGUSR1)))
+		}
+	}},
+}
+
+func besideDead(t *testing.T, g *gateway, flags []string) *session {
+	t.Helper()
+	dead := g.tree(setup{flags: flags}, "serve", "daemon")
+	dead.waitReady()
+	dead.waitRecord()
+	killPair(t, dead.pid)
+	s := g.newSession()
+	s.runtime = dead.runtime
+	s.spawn(setup{flags: flags}, node(s.dir, "serve", escapees...)...)
+	s.waitReady()
+	return s
+}
+
+// A healthy session goes on, and ends whole, where no thread and no process can be had any more.
+func TestSqueezedSession(t *testing.T) {
+	for _, q := range squeezes {
+		for _, c := range squeezed {
+			for _, cgroup := range []string{"auto", "off"} {
+				t.Run(q.name+"/"+c.name+"/cgroup="+cgroup, func(t *testing.T) {
+					testkit.Need(t, os.Geteuid() == 0, "root")
+					t.Parallel()
+					g := startGatewayAs(t, q.uid())
+					flags := append(quick("--cgroup="+cgroup), c.flags...)
+					var s *session
+					if c.begin != nil {
+						s = c.begin(t, g, flags)
+					} else {
+						s = g.tree(setup{flags: flags}, "serve", escapees...)
+						s.waitReady()
+					}
+					supervisor := s.below(s.pid)
+					q.do(s)
+					before := threadsOf(t, s.pid) + threadsOf(t, supervisor)
+					c.work(t, s)
+					if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+						t.Error("the server does not answer")
+					}
+					if now := threadsOf(t, s.pid) + threadsOf(t, supervisor); now != before {
+						t.Errorf("%d threads, before %d", now, before)
+					}
+					g.kill()
+					s.waitDead()
+					awaitExit(t, s.pid)
+					s.noCrash()
+				})
+			}
+		}
+	}
+}
+
+// threadsOf counts the threads of a process.
+func threadsOf(t *testing.T, pid int) int {
+	t.Helper()
+	tids, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	noError(t, err)
+	return len(tids)
+}
+
+// noCrash expects that the runtime of ours has not aborted.
+func (s *session) noCrash() {
+	s.t.Helper()
+	if said, err := os.ReadFile(s.stderr); err != nil || strings.Contains(string(said), "runtime:") || strings.Contains(string(said), "goroutine ") {
+		s.t.Errorf("standard error (%v): %.2000s", err, said)
+	}
+}
+
+// A server that sleeps cannot be woken where no process can be had: the request gets an error, and later an answer.
+func TestSqueezedSleep(t *testing.T) {
+	for _, q := range squeezes {
+		t.Run(q.name, func(t *testing.T) {
+			testkit.Need(t, os.Geteuid() == 0, "root")
+			t.Parallel()
+			g := startGatewayAs(t, q.uid())
+			s := g.napper(setup{flags: sleepy()}, "serve", "daemon")
+			s.greet()
+			undo := q.do(s)
+			supervisor := s.supervisor()
+			before := threadsOf(t, supervisor)
+			s.asleep(1)
+			s.wantError(s.ask(toolCall(1, "echo", "hello")), 1, "")
+			if now := threadsOf(t, supervisor); now != before {
+				t.Errorf("%d threads, before %d", now, before)
+			}
+			undo()
+			s.until("awake", func() bool {
+				line := s.ask(toolCall(2, "echo", "hello"))
+				return s.parse(line).Error == nil
+			})
+			q.do(s)
+			s.asleep(2)
+			g.kill()
+			s.gone()
+			s.noCrash()
+		})
+	}
+}
+
+// An engine is in sight, and its clients connect when no thread can be had. What they make is removed.
+func TestSqueezedEngine(t *testing.T) {
+	for _, q := range squeezes {
+		t.Run(q.name, func(t *testing.T) {
+			testkit.Need(t, os.Geteuid() == 0, "root")
+			t.Parallel()
+			f := newFake(t, nil)
+			sock := strings.TrimPrefix(f.host, "unix://")
+			noError(t, os.Chmod(sock, 0o777))
+			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+			g := startGatewayAs(t, q.uid())
+			s := g.tree(setup{flags: quick("--log-level=debug"), env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
+			s.waitReady()
+			host := s.environment("DOCKER_HOST")
+			supervisor := s.supervisor()
+			q.do(s)
+			before := threadsOf(t, supervisor)
+			var open []net.Conn
+			for range 8 {
+				c, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
+				s.ok(err)
+				_, err = io.WriteString(c, message("GET", "/_ping", ""))
+				s.ok(err)
+				open = append(open, c)
+			}
+			for i := range 4 {
+				answer := clientOf(t, host).raw(lastMessage("POST", fmt.Sprintf("/v1.41/containers/create?name=c%d", i), `{"Image":"a"}`))
+				if !strings.Contains(answer, "201") {
+					t.Errorf("create: %q", answer)
+				}
+			}
+			if now := threadsOf(t, supervisor); now != before {
+				t.Errorf("%d threads, before %d", now, before)
+			}
+			if !strings.Contains(s.ask(`{"id":3,"method":"ping"}`), `"id":3`) {
+				t.Error("the server does not answer")
+			}
+			g.kill()
+			s.gone()
+			if left := f.left(); len(left) > 0 {
+				t.Errorf("left: %+v", left)
+			}
+			for _, c := range open {
+				_ = c.Close()
+			}
+			s.noCrash()
+		})
+	}
+}
+
+// The server is a fork bomb, in a container that allows so many processes.
+func TestSqueezedByForkBomb(t *testing.T) {
+	for _, cgroup := range []string{"auto", "off"} {
+		for _, end := range stuckEnds {
+			t.Run(end.name+"/cgroup="+cgroup, func(t *testing.T) {
+				testkit.Need(t, os.Geteuid() == 0, "root")
+				t.Parallel()
+				dir := pidsCgroup(t)
+				noError(t, os.WriteFile(dir+"/pids.max", []byte("100"), 0))
+				s := startGateway(t).newSession()
+				argv := s.wrap(quick("--cgroup="+cgroup, "--log-level=debug"), fixture, "bomb")
+				s.spawn(setup{bare: true}, inWorld(argv, "cgroup="+dir)...)
+				s.waitReady()
+				pause(500 * time.Millisecond)
+				all, err := os.ReadFile(dir + "/cgroup.procs")
+				s.ok(err)
+				if n := strings.Count(string(all), "\n"); n < 50 || strings.Contains("Z", state(s.pid)) {
+					t.Errorf("%d processes; the anchor is in state %q", n, state(s.pid))
+				}
+				end.end(s)
+				awaitExit(t, s.pid)
+				s.waitDead()
+				for deadline := time.Now().Add(testkit.Patience); ; pause(5 * time.Millisecond) {
+					left, err := os.ReadFile(dir + "/cgroup.procs")
+					s.ok(err)
+					if len(left) == 0 {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%d processes are left", strings.Count(string(left), "\n"))
+					}
+				}
+				s.noCrash()
+			})
+		}
+	}
+}

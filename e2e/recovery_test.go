@@ -1,0 +1,292 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// The supervisor is killed, and something that the anchor might want for its recovery is gone as well.
+
+// lostLogs are log files that can be opened once.
+var lostLogs = []struct {
+	name string
+	make func(s *session) (path string, lose func())
+}{
+	{"directory removed", func(s *session) (string, func()) {
+		dir := filepath.Join(s.dir, "logs")
+		s.ok(os.Mkdir(dir, 0o777))
+		return filepath.Join(dir, "log"), func() { s.ok(os.RemoveAll(dir)) }
+	}},
+	{"FIFO without a reader", func(s *session) (string, func()) {
+		path := filepath.Join(s.dir, "log.fifo")
+		s.ok(syscall.Mkfifo(path, 0o600))
+		r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		s.ok(err)
+		return path, func() { s.ok(r.Close()) }
+	}},
+}
+
+func TestRecoveryWithoutItsLog(t *testing.T) {
+	for _, l := range lostLogs {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(l.name+"/cgroup="+cgroup, func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				path, lose := l.make(s)
+				with := setup{flags: quick("--cgroup="+cgroup, "--log-file="+path)}
+				s.spawn(with, node(s.dir, "serve,ignore-term", escapees...)...)
+				s.waitReady()
+				supervisor := s.supervisor()
+				lose()
+				s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
+				wantExit(t, s.wait(), "exit 137")
+				s.gone()
+				// It is told where the gateway reads.
+				said, err := os.ReadFile(s.stderr)
+				s.ok(err)
+				if !strings.Contains(string(said), path) || !strings.Contains(string(said), `"cause":"supervisor-gone"`) ||
+					!strings.Contains(string(said), `"leaked":false`) {
+					t.Errorf("standard error: %s", said)
+				}
+			})
+		}
+	}
+}
+
+// limitFiles changes the limit of open files of a living process.
+func limitFiles(t *testing.T, pid int, n uint64) {
+	t.Helper()
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The anchor can open nothing any more, and the server is deaf. What it was given before is enough for a leaf.
+func TestRecoveryWithoutDescriptors(t *testing.T) {
+	needCgroup(t)
+	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
+		t.Run("nofile="+name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, setup{flags: quick("--kill-timeout=500ms")}, "serve,ignore-term", escapees...)
+			supervisor, leaf := s.supervisor(), cgroupLeaf(s.ids[0])
+			limitFiles(t, s.pid, limit)
+			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
+			if got := s.wait(); got != "exit 137" && got != "exit 125" {
+				t.Errorf("the anchor ended with %q", got)
+			}
+			s.waitDead()
+			if _, err := os.Stat(leaf); leaf == "" || err == nil {
+				t.Errorf("leaf %q is left, or there was none", leaf)
+			}
+			// The record could not be taken over. The user's next session removes it.
+			if len(s.records()) > 0 {
+				s.sweepByNextSession()
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+// sweepByNextSession has the user's next session end what is left of this one.
+func (s *session) sweepByNextSession() {
+	s.t.Helper()
+	next := s.gw.newSession()
+	next.runtime = s.runtime
+	next.spawn(setup{flags: quick()}, node(next.dir, "serve")...)
+	next.waitReady()
+	for deadline := time.Now().Add(testkit.Patience); len(s.records()) > 1 && time.Now().Before(deadline); {
+		pause(10 * time.Millisecond)
+	}
+	next.closeStdin()
+	wantExit(s.t, next.wait(), "exit 0")
+	next.waitDead()
+}
+
+// Without a leaf the anchor sees nobody when it can open nothing. It ends the server, and does not claim more.
+func TestBlindRecoveryClaimsNothing(t *testing.T) {
+	t.Parallel()
+	s := begin(t, setup{flags: quick("--cgroup=off", "--kill-timeout=300ms")}, "serve,ignore-term", "daemon")
+	supervisor := s.supervisor()
+	limitFiles(t, s.pid, 0)
+	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
+	s.wait()
+	awaitExit(t, s.server)
+	said, err := os.ReadFile(s.stderr)
+	s.ok(err)
+	log, err := os.ReadFile(s.log)
+	s.ok(err)
+	if all := string(said) + string(log); strings.Contains(all, `"leaked":false`) {
+		t.Errorf("a daemon is left, and nothing is said to be: %s", all)
+	}
+	if len(s.records()) != 1 {
+		t.Error("no record for a reaper")
+	}
+	s.endAll()
+}
+
+// A record that cannot be removed keeps its lock: one without a lock would never be looked at again.
+func TestLockGoesLast(t *testing.T) {
+	t.Parallel()
+	s := begin(t, setup{flags: quick()}, "serve")
+	s.waitRecord()
+	base := filepath.Join(s.recordDir(), s.ids[0])
+	s.ok(os.Remove(base + ".json"))
+	s.ok(os.Mkdir(base+".json", 0o700))
+	s.closeStdin()
+	wantExit(t, s.wait(), "exit 0")
+	s.waitDead()
+	for _, file := range []string{base + ".json", base + ".lock"} {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
+	if held(base + ".lock") {
+		t.Error("the lock is held by nobody who lives")
+	}
+	s.ended()
+}
+
+// nestedProcs makes cgroups below each other and returns the deepest, by the descriptors of a process: no path is as long.
+func nestedProcs(t *testing.T, leaf string, depth int) {
+	t.Helper()
+	dir, err := unix.Open(leaf, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	noError(t, err)
+	defer func() { _ = unix.Close(dir) }()
+	name := strings.Repeat("n", 200)
+	for range depth {
+		noError(t, unix.Mkdirat(dir, name, 0o755))
+		next, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		noError(t, err)
+		_ = unix.Close(dir)
+		dir = next
+	}
+}
+
+// removeNested is for a test that has failed.
+func removeNested(leaf string) {
+	_ = exec.Command("find", leaf, "-depth", "-type", "d", "-delete").Run()
+}
+
+// A server may nest cgroups as deep as it likes.
+func TestNestedLeafIsRemoved(t *testing.T) {
+	needCgroup(t)
+	for name, depth := range map[string]int{"40": 40, "400": 400} {
+		for _, killed := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", supervisor killed"}[killed], func(t *testing.T) {
+				t.Parallel()
+				s := begin(t, setup{flags: quick()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
+				leaf := cgroupLeaf(s.ids[0])
+				t.Cleanup(func() { removeNested(leaf) })
+				nestedProcs(t, leaf, depth)
+				if killed {
+					s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
+				} else {
+					s.closeStdin()
+				}
+				s.gone()
+				if c := s.ended(); *c.Leaked {
+					t.Errorf("%+v", c)
+				}
+			})
+		}
+	}
+}
+
+// A server's own exit code 2 looks like a crash of the supervisor's. The session ends once, also where the anchor cannot
+// tell by a record.
+func TestExitCodeTwoEndsOnce(t *testing.T) {
+	for _, runtime := range []bool{true, false} {
+		for _, flags := range [][]string{nil, {"--cgroup=off"}} {
+			t.Run(map[bool]string{true: "recorded", false: "no runtime directory"}[runtime]+strings.Join(flags, ""), func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				if !runtime {
+					s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
+				}
+				s.spawn(setup{flags: quick(flags...)}, node(s.dir, "serve", "daemon")...)
+				s.waitReady()
+				s.write(`{"method":"exit","code":2}` + "\n")
+				wantExit(t, s.wait(), "exit 2")
+				s.waitDead()
+				if c := s.ended(); c.Cause != "server-exited" || *c.Exit != 2 || *c.Leaked {
+					t.Errorf("%+v, exit %d", c, *c.Exit)
+				}
+			})
+		}
+	}
+}
+
+// A shell has started something, and then executes mcp-tether in its own place. When the supervisor is killed, what has
+// cleared its environment cannot be told from what the shell has started.
+func TestUnclearOrphanIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	script := `sleep 100 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
+	argv := s.wrap(quick("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+	s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, s.dir}, argv...)...)
+	s.waitReady()
+	foreign := s.pidIn("foreign")
+	defer func() { _ = syscall.Kill(foreign, syscall.SIGKILL) }()
+	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
+	wantExit(t, s.wait(), "exit 137")
+	c := s.ended()
+	left := held(s.flock)
+	if left != *c.Leaked || left && len(c.Survivors) == 0 {
+		t.Errorf("a process is left: %v; leaked %v, survivors %+v", left, *c.Leaked, c.Survivors)
+	}
+	if !left {
+		t.Error("nothing is left: the test has shown nothing")
+	}
+	if _, alive := readKin(foreign); !alive {
+		t.Error("the shell's process was ended")
+	}
+	s.endAll()
+}
+
+// pidIn reads a pid that a script has written.
+func (s *session) pidIn(file string) int {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, file))
+	s.ok(err)
+	return number(s.t, strings.TrimSpace(string(b)))
+}
+
+// The log goes to a pipe that only its reader may open: it is not let go of.
+func TestLogToAnotherUsersPipe(t *testing.T) {
+	needWorld(t)
+	for _, flags := range [][]string{nil, {"--no-anchor"}} {
+		t.Run(strings.Join(flags, ""), func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			r, w, err := os.Pipe()
+			s.ok(err)
+			argv := append([]string{tether, "run", "--log-level=info", "--log-format=json"}, quick(flags...)...)
+			argv = inWorld(append(append(argv, "--"), "/bin/sh", "-c", "exit 3"), "uid=65534")
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Stderr = w
+			_ = cmd.Run()
+			s.ok(w.Close())
+			said, err := io.ReadAll(r)
+			s.ok(err)
+			var last struct{ Message string }
+			lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
+			if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil || last.Message != "session ended" {
+				t.Errorf("standard error: %s", said)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package supervise
+
+import (
+	"runtime"
+	"sync"
+)
+
+// At RLIMIT_NPROC or pids.max the Go runtime aborts when it wants another thread and cannot have it. So a session starts
+// none after its server: what it may want later it gets before. The runtime keeps a thread that was once started, and
+// takes it before it starts another.
+
+// How many threads are kept in reserve, beside those of every Go program. With one processor of the scheduler one thread
+// runs at a time; others are in system calls, wait for the network, or are about to rest. The first is for a session that
+// only waits: the scheduler hands its processor to an idle thread when a system call takes its time, and on a busy machine
+// the last one may not have come to rest. The others are for what works beside the loop: the collector when a server was
+// put to sleep, and the connections of an engine.
+const (
+	reserveForWaiting = 1
+	reserveForSleep   = 2
+	reserveForEngine  = 6
+)
+
+// reserve prepares for the work that this session may have. It is called before the server is started, and acts once.
+func (s *Session) reserve() {
+	n := reserveForWaiting
+	if s.hib != nil {
+		n += reserveForSleep
+	}
+	if s.tree.engine != nil {
+		n += reserveForEngine
+	}
+	if n > s.reserved {
+		startThreads(n - s.reserved)
+		s.reserved = n
+	}
+}
+
+// startThreads has the runtime start n threads, and leaves them idle.
+func startThreads(n int) {
+	var up, done sync.WaitGroup
+	release := make(chan struct{})
+	up.Add(n)
+	for range n {
+		done.Go(func() {
+			// Each has a thread to itself until all are there.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			up.Done()
+			<-release
+		})
+	}
+	up.Wait()
+	close(release)
+	done.Wait()
+}
