@@ -61,6 +61,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
 			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
+			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
 			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
@@ -74,6 +75,9 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
+			if id := c.String("forget"); id != "" {
+				return forget(id, c.Duration("timeout"))
+			}
 			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
 				return err
@@ -81,6 +85,14 @@ func reapCommand(as *role) *cli.Command {
 			return reapPass(c, o)
 		},
 	}
+}
+
+// forget removes a record that is in the way: its engine is gone, or its pid namespace.
+func forget(id string, timeout time.Duration) error {
+	if os.Getuid() == 0 {
+		return reap.ForgetEverybody(runtimeDir(), id, timeout)
+	}
+	return reap.Forget(runtimeDir(), id)
 }
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {

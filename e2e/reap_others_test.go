@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Root's passes on a host that it shares with users whom it does not trust. The user "mallory" runs and writes whatever
@@ -503,4 +505,70 @@ func peak(t *testing.T, cmd *exec.Cmd, o outcome) {
 		t.Errorf("%v had %d KiB", cmd.Args[1:], use.Maxrss)
 	}
 	t.Logf("%v: %d KiB, exit code %d, %.300s", cmd.Args[1], use.Maxrss, o.code, o.stderr)
+}
+
+// Two pid namespaces may share a file system of cgroups. From within the one, a session of the other has a leaf that is empty
+// while it sleeps, and members without a number while it is awake. Neither is touched.
+func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	own, err := testkit.OwnCgroup()
+	if err != nil || !nestable() {
+		testkit.Need(t, false, "a cgroup of its own")
+	}
+	victim := startInnocent(t, 0)
+	asleep, awake := filepath.Join(own, "mcp-tether-"+anID), filepath.Join(own, "mcp-tether-fedcba9876543210")
+	for _, leaf := range []string{asleep, awake} {
+		ok(t, os.Mkdir(leaf, 0o755))
+		t.Cleanup(func() { _ = os.Remove(leaf) })
+	}
+	ok(t, os.WriteFile(filepath.Join(awake, "cgroup.procs"), fmt.Append(nil, victim.pid), 0))
+	settle(t)
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", tether, "reap", "--kill", "--json", "--term-grace=100ms")
+	cmd.Env = operator.command().Env
+	if r := parseSweep(t, 0, finish(t, cmd)); len(r.Findings) > 0 {
+		t.Errorf("found %v", r.Findings)
+	}
+	victim.wantAlive(t, "a pass in another pid namespace")
+	if _, err := os.Stat(asleep); err != nil {
+		t.Errorf("the leaf of a sleeping session: %v", err)
+	}
+	// The control: with a record of this namespace, the leaf is proof.
+	forge(t, 0, "/run/mcp-tether", func(p *page) { p.ID, p.Server, p.Cgroup = "fedcba9876543210", deadMark(t), awake }, victim.pid)
+	operator.run(t, "reap", "--kill", "--term-grace=100ms")
+	if victim.answers() == nil {
+		t.Error("the control: the member of a dead session's leaf lives")
+	}
+}
+
+// Names, directories and commands of users are shown without what steers a terminal.
+func TestTextOfOthersSteersNothing(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	evil := "a\x1b[2J\nmcp-tether: all is well\u202e\u2066\u009b\r"
+	victim := startInnocent(t, mallory)
+	forge(t, mallory, malloryDir, func(p *page) { p.Name, p.Args, p.Engine = evil, []string{evil}, "unix:///tmp/"+evil }, victim.pid)
+	homes := homeOf(t, 0, mallory)
+	put(t, mallory, filepath.Join(homes[mallory], ".claude.json"), []byte(`{"`+strings.Repeat("\x1b[2J\u202e", 3)))
+	held := func(p *page) {
+		p.ID, p.Name, p.Args, p.State, p.Supervisor = "fedcba9876543210", evil, []string{evil}, evil, markOf(t, victim.pid)
+	}
+	forge(t, mallory, malloryDir, held, victim.pid)
+	hold(t, filepath.Join(malloryDir, "fedcba9876543210.lock"))
+	shown := 0
+	for _, args := range [][]string{{"reap"}, {"reap", "--quiet"}, {"ps"}, {"ps", "--tree"}, {"stop", "--timeout=10ms", "fedcba9876543210"}, {"reap", "--kill", "--term-grace=10ms"}} {
+		o := operator.run(t, args...)
+		text := o.stdout + o.stderr
+		if i := strings.IndexAny(text, "\x1b\r\u202e\u2066\u009b"); i >= 0 || strings.Contains(text, "\nmcp-tether: all is well") {
+			t.Errorf("%v: %q", args, text)
+		}
+		if strings.Contains(text, "all is well") {
+			shown++
+		}
+	}
+	if shown < 2 {
+		t.Errorf("the texts were shown %d times only: this tests nothing", shown)
+	}
 }

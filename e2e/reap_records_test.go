@@ -389,18 +389,32 @@ func TestReapOtherBoot(t *testing.T) {
 	victim.wantAlive(t, "a record of another boot")
 }
 
-// A record of another pid namespace is none of our business.
+// A record of another pid namespace is named, and left alone until it is to be forgotten.
 func TestReapOtherNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
 	victim := startInnocent(t, 0)
 	forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.PIDNS++ }, victim.pid)
-	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
+	if r := operator.reap(t, 1, "--kill"); r.classes() != "suspect" || r.Findings[0].Result != "listed" {
 		t.Errorf("found %v", r.Findings)
 	}
 	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) != 2 {
 		t.Errorf("left: %v, want record and lock", left)
 	}
 	victim.wantAlive(t, "a record of another pid namespace")
+	for _, user := range []int{0, nobody} {
+		forge(t, user, dirOf(user), func(p *page) { p.Host.PIDNS++ }, victim.pid)
+		for i, want := range []int{0, 2} {
+			if o := operator.run(t, "reap", "--forget="+anID); o.code != want {
+				t.Errorf("forgotten once more %d times by %d: exit code %d, %s", i, user, o.code, o.stderr)
+			}
+			_ = os.RemoveAll("/run/mcp-tether")
+		}
+	}
+	forge(t, nobody, theirDir, nil, victim.pid)
+	hold(t, filepath.Join(theirDir, anID+".lock"))
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 {
+		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
+	}
 }

@@ -79,6 +79,12 @@ func (f *Finding) conclude(g *teardown.Group) {
 		f.Result = resultSurvived
 		return
 	}
+	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
+		// The client is gone, and nothing tells which container it ran.
+		f.Result = resultSurvived
+		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
+		return
+	}
 	f.Result = resultEnded
 	if len(f.Members)+len(f.Containers) == 0 {
 		f.Result = resultRemoved

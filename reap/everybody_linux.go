@@ -2,8 +2,10 @@ package reap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"mcp-tether/delegate"
 	"mcp-tether/session"
@@ -71,4 +73,22 @@ func others(h *host) []int {
 		}
 	}
 	return uids
+}
+
+// ForgetEverybody is Forget, for root: what the users have of the session is removed by children that are these users.
+func ForgetEverybody(runtime, id string, timeout time.Duration) error {
+	err := Forget(runtime, id)
+	if !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	users, _ := delegate.Users(session.Users())
+	done := make([]bool, len(users))
+	delegate.Each(users, timeout, func(ctx context.Context, i int, u delegate.User) {
+		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
+		done[i] = err == nil && code == 0
+	})
+	if slices.Contains(done, true) {
+		return nil
+	}
+	return err
 }

@@ -68,6 +68,8 @@ type Finding struct {
 	unseen string
 	// born is when the eldest container was created, where there are no processes.
 	born time.Time
+	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
+	boxed string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
 	// anyUser says that members of every user are touched: the session was root's.

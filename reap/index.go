@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mcp-tether/argv"
+	"mcp-tether/clients"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -248,6 +249,11 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	}
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
+	for _, m := range members {
+		if image, ok := clients.RunImage(m.Args); ok {
+			f.boxed = image
+		}
+	}
 	var top *process
 	for _, m := range members {
 		if top == nil || m.Start < top.Start {

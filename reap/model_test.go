@@ -14,6 +14,7 @@ import (
 
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "seed of the model of hosts; 0 takes the time")
+	modelHosts = flag.Uint64("model.hosts", modelRounds, "how many hosts to play")
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
 
@@ -39,7 +40,7 @@ func TestModel(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d: -model.seed=%d repeats it", seed, seed)
-	from, to := uint64(1), uint64(modelRounds)
+	from, to := uint64(1), *modelHosts
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
@@ -243,6 +244,26 @@ func byMark(h *host, _ Rules) (out []Finding) {
 		}
 	}
 	return out
+}
+
+// A pass of each user that believes the records of all: what a hostile user claims hides what is left of others then.
+func TestModelCatchesBelief(t *testing.T) {
+	var all []storedSession
+	believing := everybody(func(h *host, r Rules) []Finding {
+		h.Sessions = nil
+		for _, s := range all {
+			s.Owner, s.At = h.UID, nil
+			h.Sessions = append(h.Sessions, s)
+		}
+		return find(h, r)
+	})
+	v := play(func(h *host, r Rules) []Finding {
+		all = h.Sessions
+		return believing(h, r)
+	}, 1, 1, 300)
+	if v.missed == 0 {
+		t.Error("the model found nothing wrong with it")
+	}
 }
 
 // withoutLeases takes every record for that of a dead supervisor.

@@ -32,8 +32,14 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		x.claim(&f, s)
 		return f, true
 	}
-	if s.Host != x.h.Host || x.isSupervised(s.Owner, s.ID) || x.h.Lives(s.Anchor) == proc.Alive {
-		// It is of another pid namespace, has a living supervisor, or an anchor that is about to recover it.
+	if s.Host != x.h.Host {
+		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
+		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, where its processes are known by other numbers"}
+		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
+		return f, true
+	}
+	if x.isSupervised(s.Owner, s.ID) || x.h.Lives(s.Anchor) == proc.Alive {
+		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}

@@ -20,6 +20,7 @@ var scenes = []struct {
 	{"recovering anchor", (*world).recoveringAnchor},
 	{"living gateway without wrapper", (*world).livingGateway},
 	{"gateway that drops servers", (*world).droppedServers},
+	{"hidden by a hostile user", (*world).hiddenByOthers},
 	{"environment inherited elsewhere", (*world).inheritedMarks},
 	{"unwrapped and orphaned", (*world).orphanedServers},
 	{"unwrapped and orphaned", (*world).orphanedServers},
@@ -318,6 +319,24 @@ func (w *world) droppedServers() {
 			}
 		}
 	}
+}
+
+// hiddenByOthers: a user claims somebody else's dead session, by a command line, a lock, and a record that keeps everything
+// from process 1 on. What is left of the session deserves what it deserved without that.
+func (w *world) hiddenByOthers() {
+	s := w.wrap(w.anyGateway())
+	w.kill(s)
+	w.settle(s)
+	w.judge(s)
+	forger := w.add(w.init, 1666, "x", "x", "__supervise", s.id+",1,2")
+	w.add(forger, 1666, "child", "child")
+	claim := storedSession{Dir: "/tmp/mcp-tether-1666", Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
+	claim.Record = session.Record{
+		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
+		Gateway: proc.ID{PID: 1 << 21, Start: 1},
+	}
+	w.h.Sessions = append(w.h.Sessions, claim)
+	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
 }
 
 // inheritedMarks: a living process that is no part of the session starts others with the environment of one that was.

@@ -195,6 +195,10 @@ func (b *Batch) markOf(s proc.Stat) string {
 	if id, ok := b.marks[s.ID]; ok {
 		return id
 	}
+	// An environment is read out of the memory of its process, which another user may keep from being read for ever.
+	if uid, err := proc.UID(s.PID); err != nil || uid != os.Getuid() {
+		return ""
+	}
 	v, ok := b.reader.Env(s.PID, b.Groups[0].Mark)
 	if !ok {
 		return ""
