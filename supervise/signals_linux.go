@@ -28,8 +28,9 @@ func listen(inherited proc.AtExec, role terminalRole) (int, error) {
 	if role == jobMember {
 		set &^= jobControl
 	}
-	// Ours: a log line to a closed standard error.
-	ignored := []syscall.Signal{syscall.SIGPIPE}
+	// What our own writes raise: to a closed standard error, and to a file that exceeds the limit of file sizes
+	// (setrlimit(2), RLIMIT_FSIZE). The kernel sends both as if we did, so they cannot be told from what others send us.
+	ignored := []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 	if role == backgroundJob {
 		// Ours as well: a log line to the terminal (termios(3), TOSTOP). A handler would have the write tried for ever.
 		ignored = append(ignored, syscall.SIGTTOU)
@@ -57,11 +58,8 @@ func ends(n syscall.Signal) bool {
 	return false
 }
 
-// ours reports whether the kernel has sent a signal because of what we did: a record beyond the limit of file sizes, or
-// our own limit of processor time (setrlimit(2)).
-func ours(c proc.Caught) bool {
-	return c.FromKernel && (c.Signal == syscall.SIGXFSZ || c.Signal == syscall.SIGXCPU)
-}
+// ours reports whether the kernel has sent a signal because of our own limit of processor time (setrlimit(2)).
+func ours(c proc.Caught) bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
 
 // shared reports whether a signal has reached the server already. Signals from the keyboard reach the whole process group
 // that the gateway gave us, and the server may be in it.
