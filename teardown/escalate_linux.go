@@ -145,7 +145,8 @@ func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
 		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
-		if pgid, err := unix.Getpgid(server); err == nil && (pgid == server || pgid == s.Group) {
+		// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
+		if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
 			_ = unix.Kill(-pgid, sig)
 		}
 	}
