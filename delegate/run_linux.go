@@ -33,6 +33,8 @@ const letGo = time.Second
 // The child has the user's groups, no capabilities and no way to get some, a session and an environment of its own, and
 // limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
+	// What root was given may be open for what only root may read.
+	proc.CloseInherited()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, -1, fmt.Errorf("make a pipe for user %s: %w", u.Name, err)
