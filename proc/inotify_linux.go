@@ -23,6 +23,19 @@ func WatchReaders(fd int) (int, error) {
 	return watch, nil
 }
 
+// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms until the
+// kernel is done with it (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that
+// no process can reach any more, and the kernel's collector of such queues closes it on its own time.
+func CloseWatch(watch int) {
+	defer unix.Close(watch)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(watch, pair[1]), nil, unix.MSG_DONTWAIT)
+	_, _ = unix.Close(pair[0]), unix.Close(pair[1])
+}
+
 // DrainWatch forgets what a watch has told so far.
 func DrainWatch(watch int) {
 	var buf [512]byte

@@ -11,6 +11,7 @@ import (
 // finish cleans up after the last tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
 	s.flushRelay()
+	s.dropStdout()
 	var r remains
 	switch {
 	case s.tree != nil:

@@ -84,7 +84,7 @@ func (s *Session) dropStdout() {
 	s.polled.remove(stdout)
 	s.polled.remove(stdoutReader)
 	if s.stdout.watch > 0 {
-		_ = unix.Close(s.stdout.watch)
+		proc.CloseWatch(s.stdout.watch)
 	}
 	s.stdout = stdoutWatch{}
 }
