@@ -72,6 +72,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
 			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
+			&cli.BoolFlag{Name: reap.RecordsFlag, Hidden: true},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
@@ -97,7 +98,7 @@ func forget(id string, timeout time.Duration) error {
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
-		Delegated: delegated, Timeout: c.Duration("timeout"),
+		Delegated: delegated, RecordsOnly: delegated && c.Bool(reap.RecordsFlag), Timeout: c.Duration("timeout"),
 		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},

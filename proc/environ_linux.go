@@ -37,6 +37,7 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 	}
 	buf := r.buf[:0]
 	for total := 0; total < maxEnviron; {
+		room := window - len(buf)
 		n, err := unix.Read(fd, buf[len(buf):window])
 		if err == unix.EINTR {
 			continue
@@ -44,14 +45,16 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		if n <= 0 {
+		n = max(n, 0)
+		total += n
+		buf = eachEntry(buf[:len(buf)+n], visit)
+		// What leaves room is the last (kernel.ReadEntry).
+		if n < room {
 			if len(buf) > 0 {
 				visit(buf)
 			}
 			return nil
 		}
-		total += n
-		buf = eachEntry(buf[:len(buf)+n], visit)
 	}
 	return errVast
 }

@@ -20,7 +20,8 @@ const othersShare = 70
 
 // everybody adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
 func (r *Report) everybody(h *host, o *Options) {
-	all, left := delegate.Users(others(h))
+	here := others(h)
+	all, left := delegate.Users(append(session.Users(), here...))
 	for _, u := range left {
 		r.incomplete(u, delegate.ErrTooMany)
 	}
@@ -30,7 +31,11 @@ func (r *Report) everybody(h *host, o *Options) {
 	}
 	answers := make([]answer, len(all))
 	delegate.Each(all, o.Timeout*othersShare/100, func(ctx context.Context, i int, u delegate.User) {
-		answers[i] = ask(ctx, u, words)
+		own := words
+		if !slices.Contains(here, u.UID) {
+			own = append(slices.Clip(words), "--"+RecordsFlag)
+		}
+		answers[i] = ask(ctx, u, own)
 	})
 	for i, u := range all {
 		r.take(u, answers[i])
@@ -64,15 +69,16 @@ func (r *Report) incomplete(u delegate.User, err error) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", u.Name, err))
 }
 
-// others lists the users who have something here: processes, cgroups of ours, a directory of records.
+// others lists the users who have processes or cgroups of ours here. Whoever has not may have records all the same.
 func others(h *host) []int {
-	uids := append(session.Users(), h.Others...)
+	uids := slices.Clone(h.Others)
 	for i := range h.Procs {
 		if p := &h.Procs[i]; !p.Dead() && p.UID != h.UID {
 			uids = append(uids, p.UID)
 		}
 	}
-	return uids
+	slices.Sort(uids)
+	return slices.Compact(uids)
 }
 
 // ForgetEverybody is Forget, for root: what the users have of the session is removed by children that are these users.

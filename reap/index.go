@@ -288,8 +288,11 @@ func (x *index) recorded(id string) bool {
 	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }
 
-// SpareFlag is the hidden flag of a pass that gives Rules.Spare.
-const SpareFlag = "spare"
+// The hidden flags of a pass that root makes as another user: the one gives Rules.Spare, the other Options.RecordsOnly.
+const (
+	SpareFlag   = "spare"
+	RecordsFlag = "records-only"
+)
 
 // spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have given
 // up its privileges, and what it then started is its user's.

@@ -26,6 +26,8 @@ type Options struct {
 	Warnings []string
 	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
 	Delegated bool
+	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
+	RecordsOnly bool
 	// Everybody are the words with which root starts the same pass as each other user who has something here; none for the
 	// pass of one user.
 	Everybody []string
@@ -50,6 +52,9 @@ var errBusy = errors.New("another reap is under way")
 func Pass(o Options) (Report, error) {
 	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
+	if o.RecordsOnly && !hasRecords(o.Runtime) {
+		return r, nil
+	}
 	if o.Kill {
 		unlock, err := o.onlyPass(warn)
 		if err != nil {
@@ -131,6 +136,16 @@ func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
 
 // passLock is the name of a pass's lease. It is no session id, so it never meets one.
 const passLock = "reap"
+
+// hasRecords reports whether the user has any session on disk, living or dead.
+func hasRecords(runtime string) bool {
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		if ids, err := session.IDs(dir); err != nil || len(ids) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
 func HasDead(runtime string) bool {
