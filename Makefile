@@ -9,12 +9,15 @@ GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
 # Largest static stripped binary, in bytes.
 BUDGET  := 6291456
+# How often flake runs what.
+RUNS    ?= 10
+TARGETS ?= test test-all
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe supervise reap live
-UNITS   := . $(addprefix ./,$(ROOMS))
-SOURCES := *.go $(ROOMS) scripts e2e/*.go e2e/fixture
+ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live
+UNITS   := . ./internal/testkit ./scripts/test $(addprefix ./,$(ROOMS))
+SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
@@ -25,12 +28,14 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/proc.atExec
 endif
 
-.PHONY: help build test check bench demo torture install lint race fuzz size
+.PHONY: help build test test-all flake check bench demo torture install lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
-	@echo "make test     all tests (some need root, Chromium or npm packages, and say so when they skip)"
+	@echo "make test     unit tests and a part of the end-to-end tests, with nothing but Go and make; two minutes"
+	@echo "make test-all all tests, and none may be skipped: as root, with engines, npm packages, Chromium (.ci/run brings them)"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
+	@echo "make flake    test and test-all ten times while four busy loops hold the cores; also: make flake RUNS=3 TARGETS=test"
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
@@ -40,9 +45,19 @@ help:
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
 
-# -vet=off: check does it, once.
-test: build
-	$(GO) test -vet=off -tags $(TAGS) -timeout 40m ./...
+# What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
+# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped.
+tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND))
+
+test:
+	@$(tests) -short
+
+test-all: KIND = root
+test-all:
+	@MCP_TETHER_NO_SKIP=1 $(tests)
+
+flake:
+	scripts/flake $(RUNS) $(TARGETS)
 
 check: lint race fuzz size
 
@@ -74,7 +89,7 @@ size: build
 bench: build
 	$(GO) run ./scripts/bench -bin $(BIN)
 
-# Faults injected into sessions, about an hour; a sample: make torture TORTURE='-sample 2m -seed 7'
+# Faults injected into sessions, one to two hours; a sample: make torture TORTURE='-sample 2m -seed 7'
 torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)

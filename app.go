@@ -15,7 +15,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// status is an exit code that is not a failure to explain; err, if any, was not printed yet.
+// status is an exit code as an error. err, if not nil, explains it and was not printed yet.
 type status struct {
 	code int
 	err  error
@@ -30,7 +30,7 @@ func (s status) Error() string {
 
 func (s status) Unwrap() error { return s.err }
 
-// app is the program as the parser of the command line sees it. What it prints itself goes to out.
+// app describes the program to the flag parser. Help and version go to out.
 func app(args []string, out io.Writer, as *role) *cli.App {
 	a := &cli.App{
 		Name:                      "mcp-tether",
@@ -42,7 +42,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  []*cli.Command{runCommand(as), reapCommand(), psCommand(), stopCommand()},
+		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand()},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return usageError("no such command: " + name + " (see mcp-tether --help)")
@@ -81,8 +81,8 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// badUsage explains what the flag parser says. It writes flags with one dash, and of a duration without unit only that
-// it cannot be parsed.
+// badUsage makes the flag parser's errors readable. The parser writes flags with one dash, and does not say that a
+// duration needs a unit.
 func badUsage(c *cli.Context, err error, _ bool) error {
 	text := strings.Replace(err.Error(), "flag -", "flag --", 1)
 	text = strings.Replace(text, "flag provided but not defined: -", "no such flag: --", 1)

@@ -1,4 +1,4 @@
-// A session sleeps nearly all of its life: it needs no more than one processor, and nobody to look for more.
+// A supervisor waits nearly all of its life: it needs one processor, and no thread that looks for more.
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
@@ -12,17 +12,18 @@ import (
 	"runtime"
 
 	"mcp-tether/argv"
+	"mcp-tether/delegate"
+	"mcp-tether/describe"
 	"mcp-tether/supervise"
 )
 
 func main() {
-	// What belongs to a thread (parent death signal, signal mask, command name) must belong to the main one.
+	// Parent death signal, signal mask and command name belong to a thread: it must be the main one.
 	runtime.LockOSThread()
 	os.Exit(run(os.Args))
 }
 
-// run picks the role. The anchor comes first: it must stay as small as a process can be, so it runs before any flag is
-// parsed.
+// run picks the role. The anchor must stay as small as a process can be, so it runs before any flag is parsed.
 func run(args []string) int {
 	if len(args) < 2 {
 		return command(args, nil)
@@ -33,6 +34,12 @@ func run(args []string) int {
 		}
 		return command(own, &role{hand: hand})
 	}
+	if own, ok := argv.SplitDelegatedArgs(args); ok {
+		if err := delegate.Confine(); err != nil {
+			return exit(exitLook, err)
+		}
+		return command(own, &role{delegated: true})
+	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
 	}
@@ -42,7 +49,7 @@ func run(args []string) int {
 	return command(args, nil)
 }
 
-// anchor parses no flags, unless the session does not end in time, or the supervisor was killed.
+// anchor parses flags only if the session does not end in time, or if the supervisor was killed.
 func anchor(args []string) int {
 	code, orphan, err := supervise.Anchor(args, func() supervise.Options { return optionsOf(args) })
 	if orphan != nil {
@@ -51,11 +58,11 @@ func anchor(args []string) int {
 	return exit(code, err)
 }
 
-// exit reports an error and gives the exit code.
+// exit reports an error, if there is one, and returns the exit code.
 func exit(code int, err error) int {
 	if err != nil {
 		supervise.ReopenStderr()
-		fmt.Fprintln(os.Stderr, "mcp-tether:", err)
+		fmt.Fprintln(os.Stderr, "mcp-tether:", describe.Error(err))
 	}
 	return code
 }

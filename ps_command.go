@@ -3,15 +3,17 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"mcp-tether/describe"
 	"mcp-tether/live"
 )
 
-const psHelp = `Lists the living sessions that you may see: your own, or everybody's as root.
+const psHelp = `Lists the living sessions that you may see: your own, or those of all users as root.
 
 Examples:
    mcp-tether ps
@@ -45,16 +47,25 @@ func ps(c *cli.Context) error {
 		return usageError("--interval must be more than 0")
 	}
 	for {
-		all, err := live.List(runtimeDir())
+		all, incomplete, err := livingSessions(live.AddContainers)
 		if err != nil {
 			return err
 		}
-		live.AddContainers(all)
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
 			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}
-		if err := show(c, all); err != nil || !c.Bool("watch") {
+		for _, w := range incomplete {
+			fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+		}
+		if err := show(c, all); err != nil {
 			return err
+		}
+		switch {
+		case c.Bool("watch"):
+		case len(incomplete) > 0:
+			return status{code: exitLook}
+		default:
+			return nil
 		}
 		time.Sleep(c.Duration("interval"))
 	}
@@ -74,4 +85,20 @@ func show(c *cli.Context, all []live.Session) error {
 		return nil
 	}
 	return live.Text(os.Stdout, all, c.Bool("tree"))
+}
+
+// livingSessions are those of the user, to which more adds, and for root those of everybody, eldest first. incomplete says
+// whose could not be read.
+func livingSessions(more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
+	if all, err = live.List(runtimeDir()); err != nil {
+		return nil, nil, err
+	}
+	more(all)
+	if os.Getuid() == 0 {
+		var others []live.Session
+		others, incomplete = live.Others()
+		all = append(all, others...)
+	}
+	slices.SortStableFunc(all, func(a, b live.Session) int { return a.Started.Compare(b.Started) })
+	return all, incomplete, nil
 }

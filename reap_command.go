@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -27,8 +28,10 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    mark       the environment names a session without supervisor and a gateway that is dead
    cgroup     a cgroup of ours whose session is dead
    container  a container with our label whose session is dead
-   severed    never wrapped: a configured MCP server without gateway, and nobody holds the other end
-              of its standard input (ended only with --unwrapped)
+   severed    never wrapped: a configured MCP server without gateway, and no process holds the other
+              end of its standard input (ended only with --unwrapped)
+   dropped    never wrapped: its gateway lives, but no process can write to its standard input any more
+              (ended only with --unwrapped, when it is still so after --dwell)
    suspect    like severed or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
 
@@ -41,7 +44,7 @@ Examples:
    mcp-tether reap --match 'mcp-server-' --kill --unwrapped
    */5 * * * * mcp-tether reap --kill --quiet     in a crontab`
 
-func reapCommand() *cli.Command {
+func reapCommand(as *role) *cli.Command {
 	return &cli.Command{
 		Name:            "reap",
 		Usage:           "find and end what outlived its session",
@@ -51,24 +54,32 @@ func reapCommand() *cli.Command {
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "kill", Usage: "end what is proven"},
-			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed as well"},
+			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed and the dropped as well"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
+			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
+			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
 			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
 			&cli.IntFlag{Name: "surplus", Value: 8, Usage: "how many servers of one kind a gateway may have"},
+			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "how long a server must have been dropped by its living gateway before it is ended"},
 			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
+			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
+			&cli.BoolFlag{Name: reap.RecordsFlag, Hidden: true},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
-			o, err := reapOptions(c)
+			if id := c.String("forget"); id != "" {
+				return forget(id, c.Duration("timeout"))
+			}
+			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
 				return err
 			}
@@ -77,16 +88,25 @@ func reapCommand() *cli.Command {
 	}
 }
 
-func reapOptions(c *cli.Context) (reap.Options, error) {
+// forget removes a record that is in the way: its engine is gone, or its pid namespace.
+func forget(id string, timeout time.Duration) error {
+	if os.Getuid() == 0 {
+		return reap.ForgetEverybody(runtimeDir(), id, timeout)
+	}
+	return reap.Forget(runtimeDir(), id)
+}
+
+func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o := reap.Options{
-		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Runtime: runtimeDir(),
+		Delegated: delegated, RecordsOnly: delegated && c.Bool(reap.RecordsFlag), Timeout: c.Duration("timeout"),
+		Kill: c.Bool("kill"), Unwrapped: c.Bool("unwrapped"), Dwell: c.Duration("dwell"), Runtime: runtimeDir(),
 		Reach: reap.Reach{Engine: c.String("engine"), None: c.Bool("no-containers")},
 		Grace: teardown.Grace{Term: c.Duration("term-grace"), Kill: c.Duration("kill-timeout")},
 	}
 	if c.Args().Present() {
 		return o, usageError("reap takes no arguments, got " + c.Args().First())
 	}
-	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
+	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
 		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
 	}
 	var pattern *regexp.Regexp
@@ -96,8 +116,12 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	files, err := configured(c.StringSlice("config"))
+	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
+	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
 	if err != nil {
+		return o, err
+	}
+	if o.Everybody, err = everybodyWords(c, delegated); err != nil {
 		return o, err
 	}
 	matcher := clients.NewMatcher(files, pattern)
@@ -107,18 +131,55 @@ func reapOptions(c *cli.Context) (reap.Options, error) {
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     c.String("session"),
+		Spare:       c.StringSlice(reap.SpareFlag),
 	}
 	return o, nil
 }
 
-// configured reads the named configuration files, or else the known gateways'.
-func configured(names []string) ([]clients.File, error) {
+// passFlags are the flags that mean the same in the passes that root makes as other users.
+var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
+
+// everybodyWords are the words with which root starts the same pass as another user; none for anybody but root.
+func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
+	if os.Getuid() != 0 || delegated {
+		return nil, nil
+	}
+	words := []string{"reap", "--json"}
+	for _, name := range []string{"kill", "unwrapped", "no-containers"} {
+		if c.Bool(name) {
+			words = append(words, "--"+name)
+		}
+	}
+	for _, name := range passFlags {
+		if c.IsSet(name) {
+			words = append(words, fmt.Sprintf("--%s=%v", name, c.Value(name)))
+		}
+	}
+	for _, flag := range []string{"config", "home"} {
+		for _, name := range c.StringSlice(flag) {
+			file, err := filepath.Abs(name)
+			if err != nil {
+				return nil, fmt.Errorf("--%s %s: %w", flag, name, err)
+			}
+			words = append(words, "--"+flag+"="+file)
+		}
+	}
+	return words, nil
+}
+
+// configured reads the named configuration files, or else the known gateways'. A user in whose place root has asked may be
+// unable to read what root has named: that is no reason to look for nothing else.
+func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
-		return clients.Known(clients.Homes(), warn), nil
+		return clients.Known(clients.Homes(homes), warn), nil
 	}
 	var out []clients.File
 	for _, name := range names {
 		file, err := clients.Named(name)
+		if err != nil && delegated {
+			warn(err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -127,9 +188,7 @@ func configured(names []string) ([]clients.File, error) {
 	return out, nil
 }
 
-func warn(err error) { fmt.Fprintln(os.Stderr, "mcp-tether: warning:", err) }
-
-// reapPass runs one pass within the time limit: reading the /proc entry of a process in an odd state may never end.
+// reapPass runs one pass within the time limit, because reading the /proc entry of a stuck process may never end.
 func reapPass(c *cli.Context, o reap.Options) error {
 	type result struct {
 		report reap.Report
@@ -153,6 +212,9 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		return status{exitLook, failure}
 	}
 	var err error
+	for _, w := range r.Incomplete {
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+	}
 	switch {
 	case c.Bool("json"):
 		err = r.JSON(os.Stdout)
@@ -162,7 +224,7 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		}
 	default:
 		for _, w := range r.Warnings {
-			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", w)
+			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", describe.Text(w))
 		}
 		err = r.Text(os.Stdout)
 	}
@@ -174,6 +236,8 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 		return status{exitLook, failure}
 	case err != nil:
 		return status{exitLook, err}
+	case len(r.Incomplete) > 0:
+		return status{exitLook, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
 	case r.Left() > 0:
 		return status{code: exitFindings}
 	}

@@ -13,15 +13,17 @@ import (
 	"mcp-tether/teardown"
 )
 
-// role is what the anchor asked for; nil when a user called us and there is no anchor.
+// role is what the anchor asked this process to do; nil when a user called us and there is no anchor.
 type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
+	// delegated says that root has started us, as a user, to do something for that user.
+	delegated bool
 }
 
 const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
-(whoever spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
+(the process that spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
 SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
 
 Containers that the session creates through a Docker or podman engine end with it, too (--containers).
@@ -84,7 +86,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
 			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
-			Usage: "put the server to sleep after `DURATION` without a message or anything pending; the next message wakes it"},
+			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
@@ -154,8 +156,8 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 	return supervise.Run(opts, as.hand)
 }
 
-// optionsOf are the options in a command line that another process of the session has understood. What cannot be parsed
-// all the same is as it would be without flags.
+// optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
+// parsed here, the options are the defaults.
 func optionsOf(args []string) supervise.Options {
 	opts := supervise.Defaults()
 	_ = app(args, io.Discard, &role{parsed: &opts}).Run(args)

@@ -47,15 +47,22 @@ func stop(c *cli.Context) error {
 	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
 		return usageError("stop needs a SESSION, --name, --gateway or --all")
 	}
-	all, err := live.List(runtimeDir())
+	all, incomplete, err := livingSessions(func([]live.Session) {})
 	if err != nil {
 		return err
+	}
+	for _, w := range incomplete {
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
 	}
 	picked, err := sel.Select(all)
 	if err != nil {
 		return err
 	}
-	return reportStopped(c.Bool("json"), live.Stop(picked, c.Duration("timeout")))
+	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
+	if err == nil && len(incomplete) > 0 {
+		return status{code: exitLook}
+	}
+	return err
 }
 
 func reportStopped(asJSON bool, stopped []live.Stopped) error {
@@ -71,7 +78,7 @@ func reportStopped(asJSON bool, stopped []live.Stopped) error {
 	var failed []error
 	for _, s := range stopped {
 		if !s.Ended {
-			failed = append(failed, fmt.Errorf("session %s: %s", s.ID, s.Error))
+			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(s.ID), describe.Text(s.Error)))
 		}
 	}
 	if len(failed) > 0 {

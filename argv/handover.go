@@ -22,12 +22,29 @@ func SweepArgs(program string) []string { return []string{program, roleSweep} }
 // IsSweep reports whether a command line is one of SweepArgs.
 func IsSweep(args []string) bool { return len(args) == 2 && args[1] == roleSweep }
 
+// roleDelegated is the hidden first argument of a process that works for a user in the place of root. A command and its
+// flags follow.
+const roleDelegated = "__as"
+
+// DelegatedArgs is the command line of a child that is a user, for the program that was started under the given name.
+func DelegatedArgs(program string, words []string) []string {
+	return append([]string{program, roleDelegated}, words...)
+}
+
+// SplitDelegatedArgs undoes DelegatedArgs: the command line without the hidden word. ok is false where it is none.
+func SplitDelegatedArgs(args []string) (own []string, ok bool) {
+	if len(args) < 3 || args[1] != roleDelegated {
+		return nil, false
+	}
+	return append([]string{args[0]}, args[2:]...), true
+}
+
 // SupervisorArgs is the command line of the supervisor that continues args, the command line of its anchor.
 func SupervisorArgs(args []string, h Handover) []string {
 	return append([]string{args[0], roleSupervise, h.String()}, args[1:]...)
 }
 
-// ErrNotHandedOver says that a user has typed the hidden word.
+// ErrNotHandedOver says that a user has typed the hidden argument.
 var ErrNotHandedOver = errors.New(roleSupervise + " is for mcp-tether itself: use 'mcp-tether run'")
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
@@ -42,8 +59,8 @@ func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, 
 	return append([]string{args[0]}, args[3:]...), h, true, err
 }
 
-// SupervisedID is the session id in the command line of a supervisor, "" where it is none. A command line is what its
-// process says of itself: it counts for the process's own user only.
+// SupervisedID is the session id in the command line of a supervisor, "" for any other command line. Every process can
+// choose its command line, so what it says counts for the process's own user only.
 func SupervisedID(args []string) string {
 	if len(args) < 3 || args[1] != roleSupervise {
 		return ""
@@ -64,15 +81,15 @@ type Handover struct {
 	Mailbox int
 	// Terminal says that a person started us in the foreground of a terminal.
 	Terminal bool
-	// Group is the process group of the process that the gateway spawned, where that has a controlling terminal without
-	// Terminal: the server belongs into that group, or it could not use the terminal. 0 otherwise.
+	// Group is the process group that the gateway gave us, where there is a controlling terminal and Terminal is false.
+	// The server must stay in that group, or it could not use the terminal. 0 otherwise.
 	Group int
 	// Foreign are the children that the anchor had before the session.
 	Foreign []proc.ID
 }
 
-// SharesGroup reports whether the server is in the process group that the gateway gave us, so that the keyboard's signals
-// reach it without us.
+// SharesGroup reports whether the server stays in the process group that the gateway gave us. Signals from the keyboard
+// then reach it without us.
 func (h Handover) SharesGroup() bool { return h.Terminal || h.Group != 0 }
 
 const separator = ","

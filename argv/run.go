@@ -19,8 +19,8 @@ func WantsAnchor(args []string, noAnchorEnv string) bool {
 	return wanted
 }
 
-// CommandAt is where the server's command begins among the words that follow run: after "--", or at the first word that is
-// neither a flag nor the value of one. It is len(args) where there is none.
+// CommandAt is the index at which the server's command begins among the words that follow run: after "--", or at the first
+// word that is neither a flag nor the value of one. It is len(args) where there is no command.
 func CommandAt(args []string) int {
 	return eachFlag(args, func(string, string, bool) {})
 }
@@ -55,7 +55,7 @@ func isSwitch(name string) bool {
 	return false
 }
 
-// isTrue follows strconv.ParseBool; what that refuses, the flag parser reports.
+// isTrue follows strconv.ParseBool. The flag parser reports what that refuses.
 func isTrue(s string) bool {
 	switch s {
 	case "1", "t", "T", "true", "TRUE", "True":

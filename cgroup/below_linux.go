@@ -57,19 +57,23 @@ func (l *Leaf) Remove() error {
 	if err := unix.Rmdir(l.Dir); err == nil || vanished(err) {
 		return nil
 	}
+	var below error
 	for {
 		deeper, err := l.removeDeepest()
 		if err != nil && !vanished(err) {
-			return fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
+			below = fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)
+			break
 		}
 		if !deeper {
 			break
 		}
 	}
-	if err := unix.Rmdir(l.Dir); err != nil && !vanished(err) {
-		return fmt.Errorf("remove cgroup %s: %w", l.Dir, err)
+	// What could not be listed may be nothing.
+	err := unix.Rmdir(l.Dir)
+	if err == nil || vanished(err) {
+		return nil
 	}
-	return nil
+	return errors.Join(fmt.Errorf("remove cgroup %s: %w", l.Dir, err), below)
 }
 
 // removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there

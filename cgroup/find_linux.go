@@ -12,8 +12,9 @@ import (
 // Found is a leaf that Find found.
 type Found struct {
 	Dir string
-	// Made is when it was created.
+	// Made is when it was created, and UID by whom.
 	Made time.Time
+	UID  int
 }
 
 // Bounds of the search through a hierarchy, in cgroups and levels.
@@ -72,7 +73,7 @@ func search(dir, prefix string, levels int, left *int, out *[]Found) {
 		}
 		var st unix.Stat_t
 		if unix.Stat(sub, &st) == nil {
-			*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix())})
+			*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
 		}
 	}
 }

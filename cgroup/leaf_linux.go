@@ -186,6 +186,31 @@ func (l *Leaf) Procs() ([]int, error) {
 	return out, err
 }
 
+// Foreign reports whether a process of another pid namespace is in the leaf or below: it is listed there as 0, and nothing
+// can be told about it. What cannot be read counts as such.
+func (l *Leaf) Foreign() bool {
+	own, err := l.read("cgroup.procs")
+	if err != nil || hasZero(own) {
+		return true
+	}
+	found := false
+	err = l.below(func(dir int) error {
+		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+		found = found || hasZero(b)
+		return err
+	})
+	return found || err != nil
+}
+
+func hasZero(list []byte) bool {
+	for f := range bytes.FieldsSeq(list) {
+		if string(f) == "0" {
+			return true
+		}
+	}
+	return false
+}
+
 func appendPIDs(out []int, list []byte) []int {
 	for _, f := range bytes.Fields(list) {
 		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
-	"strings"
-	"syscall"
+	"slices"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -31,8 +30,11 @@ var knownFiles = [...]string{
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
 
-// maxFile bounds a configuration file, in bytes. Claude Code's grows with use.
-const maxFile = 64 << 20
+// Bounds of a configuration file and of all of them, in bytes. Claude Code's grows with use.
+const (
+	maxFile = 8 << 20
+	maxAll  = 16 << 20
+)
 
 // Format is the language of a configuration file.
 type Format string
@@ -48,7 +50,7 @@ const (
 type File struct {
 	Path   string
 	Format Format
-	// UID is the owner. AnyUser says that the user named the file, and means the processes of every user.
+	// UID is the user for whose processes it speaks. AnyUser says that the user named the file, and means the processes of every user.
 	UID     int
 	AnyUser bool
 	// Servers are those that the file starts as processes, in the order of their keys.
@@ -58,20 +60,22 @@ type File struct {
 }
 
 // Known reads the files of the known gateways below the given home directories, and those of the projects that they
-// name. It passes over files that are missing or closed to us, and tells warn about others that cannot be read.
+// name. They speak for the user who reads them, whoever has written them. It passes over files that are missing or closed
+// to us, and tells warn about others that cannot be read.
 func Known(homes []string, warn func(error)) []File {
 	var out []File
+	r := &reader{left: maxAll, seen: map[fileID]bool{}}
 	for _, home := range homes {
 		for _, name := range knownFiles {
-			file, err := read(filepath.Join(home, name))
+			file, err := r.read(filepath.Join(home, name))
 			switch {
 			case err == nil:
 				out = append(out, file)
-			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+			case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errSeen):
 				warn(err)
 			}
 			for _, dir := range file.projects {
-				if project, err := read(filepath.Join(dir, projectFile)); err == nil {
+				if project, err := r.read(filepath.Join(dir, projectFile)); err == nil {
 					out = append(out, project)
 				}
 			}
@@ -82,44 +86,57 @@ func Known(homes []string, warn func(error)) []File {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	file, err := read(name)
+	r := &reader{left: maxFile, seen: map[fileID]bool{}, named: true}
+	file, err := r.read(name)
 	file.AnyUser = true
 	return file, err
 }
 
-// Homes are the home directories in reach: that of the user, and for root those of all users in /etc/passwd.
-func Homes() []string {
+// Homes are the home directories of the user: $HOME, that in the host's list of users, and further ones as named. A
+// directory of another user is passed over: sudo keeps the variable, and root has no business there.
+func Homes(further []string) []string {
 	var out []string
+	candidates := further
 	if h, err := os.UserHomeDir(); err == nil {
-		out = append(out, h)
+		candidates = append([]string{h}, candidates...)
 	}
-	if os.Getuid() != 0 {
-		return out
+	if u, err := user.Current(); err == nil {
+		candidates = append(candidates, u.HomeDir)
 	}
-	passwd, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		return out
-	}
-	seen := map[string]bool{"/": true, "/nonexistent": true, "": true}
-	for _, h := range out {
-		seen[h] = true
-	}
-	for line := range strings.Lines(string(passwd)) {
-		if f := strings.Split(line, ":"); len(f) > 5 && !seen[f[5]] {
-			seen[f[5]] = true
-			out = append(out, f[5])
+	for _, h := range candidates {
+		if h = filepath.Clean(h); filepath.IsAbs(h) && h != "/" && !slices.Contains(out, h) && ownDir(h) {
+			out = append(out, h)
 		}
 	}
 	return out
 }
 
+// reader reads configuration files, each once, and not more in all than its bound.
+type reader struct {
+	left int64 // bytes
+	seen map[fileID]bool
+	// named says that the user named the file, and so whoever it belongs to is asked for.
+	named bool
+}
+
+// fileID tells a file from others under any number of names.
+type fileID struct{ dev, ino uint64 }
+
+// Why a file is not read.
+var (
+	errSeen     = errors.New("read under another name already")
+	errKind     = errors.New("not a regular file")
+	errTooLarge = errors.New("too large")
+	errNotOwn   = errors.New("it belongs to another user")
+)
+
 // read reads one file. The error names it.
-func read(name string) (File, error) {
-	text, uid, err := readRegular(name)
+func (r *reader) read(name string) (File, error) {
+	text, err := r.readRegular(name)
 	if err != nil {
 		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
 	}
-	f := File{Path: name, UID: uid}
+	f := File{Path: name, UID: os.Getuid()}
 	doc, err := f.parse(text)
 	if err != nil {
 		return File{}, fmt.Errorf("parse configuration %s: %w", name, err)
@@ -144,23 +161,4 @@ func (f *File) parse(text []byte) (doc map[string]any, err error) {
 	f.Format, doc = JSONC, nil
 	err = json.Unmarshal(withoutComments(text), &doc)
 	return doc, err
-}
-
-// readRegular reads a regular file and gives its owner. It does not wait for the writer of a FIFO.
-func readRegular(name string) (text []byte, uid int, err error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return nil, 0, errors.New("not a regular file")
-	}
-	uid = os.Getuid()
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		uid = int(sys.Uid)
-	}
-	text, err = io.ReadAll(io.LimitReader(f, maxFile))
-	return text, uid, err
 }

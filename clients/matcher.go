@@ -23,6 +23,8 @@ type known struct {
 	anyUser bool
 	// pkg is the package that a package runner fetches, without version; "" for other commands.
 	pkg string
+	// script is what a runner of scripts runs, with its arguments: "server.py" of "uv run server.py"; nil for others.
+	script []string
 	// image is the one that a container engine's client runs; "" for other commands.
 	image string
 }
@@ -36,6 +38,7 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
 			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
+			k.script = scriptOf(k.command, k.args)
 			m.servers = append(m.servers, k)
 		}
 	}
@@ -48,9 +51,10 @@ func (m *Matcher) Match(uid int, args []string) (name string, ok bool) {
 	if len(args) == 0 {
 		return "", false
 	}
+	words := untitled(args)
 	for i := range m.servers {
 		k := &m.servers[i]
-		if (k.anyUser || k.uid == uid) && k.matches(args) {
+		if (k.anyUser || k.uid == uid) && (k.matches(args) || k.matches(words)) {
 			return k.name, true
 		}
 	}
@@ -92,15 +96,11 @@ func Mentions(launcher, server []string) bool {
 
 // matches compares a command line with the server.
 func (k *known) matches(args []string) bool {
+	if k.script != nil && k.runsScript(args) {
+		return true
+	}
 	if k.pkg == "" {
 		return k.same(args)
-	}
-	// npm sets its title to one word: "npm exec @scope/name".
-	if len(args) == 1 {
-		args = strings.Fields(args[0])
-	}
-	if len(args) == 0 {
-		return false
 	}
 	command := path.Base(args[0])
 	if packageOf(command, args[1:]) == k.pkg {
@@ -118,6 +118,33 @@ func (k *known) matches(args []string) bool {
 		return packageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
 	}
 	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
+}
+
+// untitled undoes what npm makes of its command line: a title in one word, "npm exec @scope/name", padded with zero bytes to
+// the length of what was there before. An empty line has the empty word.
+func untitled(args []string) []string {
+	n := len(args)
+	for n > 1 && args[n-1] == "" {
+		n--
+	}
+	if n > 1 {
+		return args
+	}
+	if words := strings.Fields(args[0]); len(words) > 0 {
+		return words
+	}
+	return args
+}
+
+// runsScript reports whether an interpreter, or the runner itself, runs the configured script, with its arguments last.
+func (k *known) runsScript(args []string) bool {
+	n := len(args) - len(k.script)
+	if n < 1 || !slices.Equal(args[n:], k.script) {
+		return false
+	}
+	base := path.Base(args[0])
+	_, runner := runners[base]
+	return runner || isInterpreter(base) || isScriptTool(base)
 }
 
 // isProgram reports whether a word is the program that the package installs: "server-x" or "mcp-server-x".

@@ -176,3 +176,31 @@ func FuzzMatch(f *testing.F) {
 		m.Match(0, []string{running})
 	})
 }
+
+// Scripts that a runner runs are known by their name and arguments, whoever of the two is left: the runner or what it
+// started. npm pads its title with zero bytes.
+func TestMatchScripts(t *testing.T) {
+	for _, c := range []struct {
+		configured, seen []string
+		want             bool
+	}{
+		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"uv", "--directory", "/srv/x", "run", "server.py"}, true},
+		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, true},
+		{[]string{"uv", "--directory", "/srv/x", "run", "server.py", "-v"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, false},
+		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"/usr/bin/vim", "server.py"}, false},
+		{[]string{"uv", "run", "server.py"}, []string{"python3", "other.py", "server.py.bak"}, false},
+		{[]string{"npx", "tsx", "x.ts"}, []string{"npm exec tsx x.ts"}, true},
+		{[]string{"npx", "tsx", "x.ts"}, []string{"node", "--import", "file:///n/tsx/loader.mjs", "x.ts"}, true},
+		{[]string{"npx", "tsx", "x.ts"}, []string{"node", "y.ts"}, false},
+		{[]string{"npm", "run", "start"}, []string{"npm run start", "", "", ""}, true},
+		{[]string{"npm", "run", "start"}, []string{"npm run stop"}, false},
+		{[]string{"npx", "-y", "@scope/server-x"}, []string{"npm exec @scope/server-x", "", ""}, true},
+		{[]string{"/opt/My Server"}, []string{"/opt/My Server"}, true},
+		{[]string{"uv", "run", "server.py"}, []string{""}, false},
+	} {
+		m := NewMatcher([]File{{AnyUser: true, Servers: []Server{{Name: "s", Command: c.configured[0], Args: c.configured[1:]}}}}, nil)
+		if _, got := m.Match(0, c.seen); got != c.want {
+			t.Errorf("configured %q, seen %q: %v", c.configured, c.seen, got)
+		}
+	}
+}

@@ -45,6 +45,38 @@ func packageOf(command string, args []string) string {
 	return withoutVersion(words[0])
 }
 
+// scriptOf is the script, with its arguments, in the command line of a runner that runs scripts: "uv run server.py", "npx tsx
+// server.ts". nil for other commands.
+func scriptOf(command string, args []string) []string {
+	if _, ok := runners[path.Base(command)]; !ok {
+		return nil
+	}
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case slices.Contains(valueFlags, a):
+			i++
+		case strings.HasPrefix(a, "-"), a == "run", a == "exec", isScriptTool(a), isInterpreter(a):
+		case isScript(a):
+			return args[i:]
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// isScriptTool reports whether a program runs a script of TypeScript.
+func isScriptTool(name string) bool { return name == "tsx" || name == "ts-node" }
+
+// isScript reports whether a word is the name of a script.
+func isScript(w string) bool {
+	switch path.Ext(w) {
+	case ".ts", ".js", ".py", ".mjs", ".mts", ".cjs":
+		return true
+	}
+	return false
+}
+
 // isTool reports whether a word after a package runner names no server: a script, or a tool that runs one.
 func isTool(w string) bool {
 	switch w {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // SchemaVersion is the version of the JSON that reap, ps and stop print.
@@ -20,14 +22,31 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Text replaces control characters, so that no text of others steers a terminal.
+// Text replaces what steers a terminal or the order in which text is read: control characters, line and paragraph
+// separators, bidirectional controls and other invisible ones (Unicode's Cc, Cf, Zl, Zp), and bytes that are no text.
 func Text(s string) string {
 	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+		if c == utf8.RuneError || unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return '?'
 		}
 		return c
 	}, s)
+}
+
+// Error is an error as text for a terminal, with a line for each of those that errors.Join made it of.
+func Error(err error) string {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return Text(err.Error())
+	}
+	var raw, lines []string
+	for _, e := range joined.Unwrap() {
+		raw, lines = append(raw, e.Error()), append(lines, Error(e))
+	}
+	if strings.Join(raw, "\n") != err.Error() {
+		return Text(err.Error())
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Command is a redacted command line as one text for a terminal.

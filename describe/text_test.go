@@ -1,6 +1,8 @@
 package describe
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -28,7 +30,7 @@ func TestAge(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f"} {
+	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f", "a\u202eb", "a\u2066b", "\u2028", "\u200b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -37,13 +39,36 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q became %q", s, out)
 		}
 		for _, c := range out {
-			if unicode.IsControl(c) {
+			if steers(c) {
 				t.Fatalf("%q in %q", c, out)
 			}
 		}
-		clean := utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
-		if clean && out != s {
+		if clean := utf8.ValidString(s) && strings.IndexFunc(s, steers) < 0; clean && out != s {
 			t.Fatalf("%q became %q", s, out)
 		}
 	})
+}
+
+// steers reports whether a character does something to a terminal, or to the order of text.
+func steers(c rune) bool {
+	return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' || c >= '\u202a' && c <= '\u202e' || c >= '\u2066' && c <= '\u2069' ||
+		unicode.Is(unicode.Cf, c) || c == utf8.RuneError
+}
+
+// A line that somebody's name has brought along is no line of ours.
+func TestError(t *testing.T) {
+	evil := errors.New("a\nmcp-tether: \x1b[2Jall is well")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{evil, "a?mcp-tether: ?[2Jall is well"},
+		{errors.Join(evil, errors.New("b")), "a?mcp-tether: ?[2Jall is well\nb"},
+		{fmt.Errorf("%w and %w", evil, errors.New("b\nc")), "a?mcp-tether: ?[2Jall is well and b?c"},
+		{fmt.Errorf("over: %w", errors.Join(evil, evil)), "over: a?mcp-tether: ?[2Jall is well?a?mcp-tether: ?[2Jall is well"},
+	} {
+		if got := Error(c.err); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }

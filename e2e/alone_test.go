@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -25,16 +24,17 @@ var aloneEndings = []string{
 }
 
 func TestNoAnchor(t *testing.T) {
-	for _, f := range finales {
-		for _, cgroup := range []string{"auto", "off"} {
+	for i, f := range finales {
+		for j, cgroup := range []string{"auto", "off"} {
 			if !slices.Contains(aloneEndings, f.name) {
 				continue
 			}
 			t.Run(f.name+"/cgroup="+cgroup, func(t *testing.T) {
+				sample(t, 4, i, 2*j)
 				t.Parallel()
 				f.flags = append(slices.Clone(f.flags), "--no-anchor")
 				s := begin(t, f.setup("pipe", cgroup), f.tree(), escapees...)
-				if s.supervisor() != s.pid || s.record(s.ids[0]).Anchor.PID != 0 {
+				if s.supervisor() != s.pid || s.record(s.id()).Anchor.PID != 0 {
 					t.Errorf("the supervisor is %d, the gateway's child %d", s.supervisor(), s.pid)
 				}
 				if parent := describe(s.server).ppid; parent != s.pid {
@@ -129,12 +129,7 @@ func children(t *testing.T, pid int) []proc {
 func TestFirstProcessReaps(t *testing.T) {
 	t.Parallel()
 	s, first := container(t, tree("serve", "orphans=500", "setsid/orphans=500"))
-	for deadline := time.Now().Add(testkit.Patience); zombies(first) > 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d zombies", zombies(first))
-		}
-		s.ask(`{"id":1,"method":"ping"}`)
-	}
+	testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
 	s.closeStdin()
 	wantExit(t, s.wait(), "exit 0")
 	s.gone()
@@ -150,11 +145,7 @@ func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 	s.spawn(setup{bare: true}, argv...)
 	s.waitReady()
 	first := firstChild(t, s.pid)
-	for deadline := time.Now().Add(testkit.Patience); zombies(first) < 50; { // the last of them is dying
-		if time.Now().After(deadline) {
-			t.Fatalf("%d zombies, want 50", zombies(first))
-		}
-	}
+	testkit.Until(t, "50 zombies", func() bool { return zombies(first) >= 50 }) // the last of them is dying
 	s.closeStdin()
 	s.waitDead()
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,21 +37,23 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 // boxRecord waits for the record of a session among others'. Its server's pid is known to nobody but the record.
 func (s *session) boxRecord() string {
 	s.t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
+	found := ""
+	testkit.Until(s.t, fmt.Sprintf("a record that names anchor %d", s.pid), func() bool {
 		for _, id := range s.records() {
 			if s.record(id).Anchor.PID == s.pid {
-				return id
+				found = id
 			}
 		}
-	}
-	s.t.Fatalf("no record names anchor %d", s.pid)
-	return ""
+		return found != ""
+	})
+	return found
 }
 
 // sweeper calls reap as the engine's user does.
 func (e *engine) sweeper() caller { return caller{env: e.environ()} }
 
 func TestReapEndsContainersOfTheDead(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
@@ -83,6 +86,7 @@ func TestReapEndsContainersOfTheDead(t *testing.T) {
 
 // The control: nothing but the sweep ends them.
 func TestReapWithoutKillOnlyListsContainers(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
@@ -115,6 +119,7 @@ func TestReapWithoutKillOnlyListsContainers(t *testing.T) {
 
 // The record is gone as well: the labels alone tell whose they were.
 func TestReapByLabelAlone(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
@@ -137,6 +142,7 @@ func TestReapByLabelAlone(t *testing.T) {
 
 // The user's own servers are started from the same image. They are shown when nobody seems to use them, and never touched.
 func TestReapShowsUnlabelledLookAlikes(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
@@ -175,7 +181,7 @@ func outlast(t *testing.T, e *engine, id string) {
 	t.Helper()
 	var about struct{ Created time.Time }
 	e.do(t, http.MethodGet, "/v1.40/containers/"+id+"/json", nil, &about)
-	pause(time.Until(about.Created.Add(2 * time.Second)))
+	pause(time.Until(about.Created.Add(2 * time.Second))) // the clock itself is what is waited for
 }
 
 // others are what a sweep must leave alone: a container of nobody's session, and one of a session that lives.
@@ -220,6 +226,7 @@ func (o *others) untouched(t *testing.T) {
 // An image that was committed from a session's container has its labels, and so have the containers that the user makes
 // of it. They are nobody's but the user's.
 func TestCommittedCopiesAreSpared(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
@@ -269,6 +276,7 @@ func runCopy(t *testing.T, e *engine, image string) string {
 
 // Behind a shared engine there are sessions of other machines and pid namespaces, of which nothing can be known here.
 func TestForeignContainersAreReportedOnly(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}

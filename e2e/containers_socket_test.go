@@ -120,6 +120,7 @@ func TestNoEngineInSightCostsNothing(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
+	testkit.Long(t)
 	testkit.Need(t, has("strace"), "strace")
 	trace := filepath.Join(t.TempDir(), "trace")
 	s := startGateway(t).newSession()
@@ -133,7 +134,7 @@ func TestNoEngineInSightCostsNothing(t *testing.T) {
 	if socks, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*.sock")); len(socks) > 0 {
 		t.Errorf("there is %v", socks)
 	}
-	if all := holders(s.life.path); len(all) != 4 {
+	if all := s.members(); len(all) != 4 {
 		t.Errorf("processes: %v, want strace, anchor, supervisor and server", all)
 	}
 	s.closeStdin()
@@ -152,7 +153,7 @@ func TestEngineInSightCostsOneSocket(t *testing.T) {
 		s.spawn(setup{flags: quick(flag), env: boxEnviron(e, s)}, node(s.dir, "serve")...)
 		s.waitReady()
 		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.supervisor()))
-		return len(holders(s.life.path)), len(open)
+		return len(s.members()), len(open)
 	}
 	offProcesses, offFiles := count("--containers=off")
 	onProcesses, onFiles := count("--containers=auto")

@@ -49,7 +49,7 @@ func (s *session) waitBox() {
 func (s *session) serverPID() int {
 	s.t.Helper()
 	s.waitRecord()
-	pid := s.record(s.ids[0]).Server.PID
+	pid := s.record(s.id()).Server.PID
 	if pid < 2 {
 		s.t.Fatal("no server in the record")
 	}

@@ -16,6 +16,7 @@ func TestBareTreeOutlivesGateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			storm(t, child)
 			s := begin(t, setup{bare: true}, "serve", child)
 			s.gw.kill()
 			awaitExit(t, s.server)

@@ -72,11 +72,13 @@ var losses = []ending{
 var detached = []string{"daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term", "setsid,family=4"}
 
 func TestDegraded(t *testing.T) {
-	for _, w := range worlds {
-		for _, e := range losses {
+	for i, w := range worlds {
+		for j, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
+				sample(t, len(losses), i, j)
 				t.Parallel()
 				w.needs(t)
+				storm(t, detached...)
 				g, asked := w.start(t)
 				s := g.tree(setup{flags: append(quick("--log-level=debug"), w.flags...)}, "serve", detached...)
 				s.waitReady()
@@ -97,8 +99,9 @@ func TestDegraded(t *testing.T) {
 
 // At the default level there is nothing to say about it.
 func TestDegradedQuietly(t *testing.T) {
-	for _, w := range worlds {
+	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
+			sample(t, 3, i)
 			t.Parallel()
 			w.needs(t)
 			s := w.gateway(t).tree(setup{flags: append(quick("--log-level=warn"), w.flags...)}, "serve", "daemon")
@@ -147,11 +150,13 @@ func TestRequiredCgroupIsUsed(t *testing.T) {
 		{name: "no cgroup.kill", hidden: []string{"/cgroup.kill"}},
 		{name: "cgroup2 elsewhere", steps: []string{"movecgroup=" + t.TempDir()}},
 	}
-	for _, w := range list {
-		for _, e := range losses {
+	for i, w := range list {
+		for j, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
+				sample(t, len(losses), i, j)
 				t.Parallel()
 				w.needs(t)
+				storm(t, detached...)
 				s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", detached...)
 				s.waitReady()
 				s.wantLeaf()
@@ -249,7 +254,7 @@ func (s *session) wantLeaf() {
 	s.t.Helper()
 	in, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.server))
 	s.ok(err)
-	if !strings.Contains(string(in), "/mcp-tether-"+s.ids[0]+"\n") {
+	if !strings.Contains(string(in), "/mcp-tether-"+s.id()+"\n") {
 		s.t.Errorf("the server is in\n%s", in)
 	}
 }

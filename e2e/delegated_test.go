@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,21 +45,9 @@ func delegate(t *testing.T) string {
 // needCgroup makes a cgroup below our own for the time of the test.
 func needCgroup(t *testing.T) string {
 	t.Helper()
-	mount, own := "", ""
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); mount == "" && strings.Contains(line, " - cgroup2 ") {
-			mount = fields[4]
-		}
-	}
-	cgroups, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(cgroups)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			own = path
-		}
-	}
-	dir := filepath.Join(mount, own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	testkit.Need(t, mount != "" && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
+	own, err := testkit.WritableCgroup()
+	dir := filepath.Join(own, fmt.Sprintf("e2e-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	testkit.Need(t, err == nil && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })
 	return dir
 }

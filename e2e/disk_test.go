@@ -82,12 +82,10 @@ func TestRuntimeOfAnotherUser(t *testing.T) {
 	s.spawn(setup{flags: quick()}, node(s.dir, "serve", "daemon")...)
 	s.waitReady()
 	record := filepath.Join(next, strings.Trim(answerTo(s, "MCP_TETHER_SESSION"), `"`)+".json")
-	if _, err := os.Stat(record); err != nil {
-		t.Error(err)
-	}
+	testkit.Until(t, record, func() bool { _, err := os.Stat(record); return err == nil })
 	s.gw.kill()
 	s.gone()
-	s.endedWhole("gateway-gone", "stdin-closed", "stdout-closed", "server-exited")
+	s.endedWhole(deathCauses...)
 	if _, err := os.Stat(record); err == nil {
 		t.Errorf("%s is left", record)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,17 +35,26 @@ type finale struct {
 	bare  bool // has a control: the bare tree outlives it
 }
 
-// deathCauses are those of a dying gateway: which of them comes first is a race.
-var deathCauses = []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited", "anchor-gone", "signal"}
+// deathCauses are those of a dying gateway. The kernel closes its pipes, then ends its last threads, and tells of its
+// death after that: in between, the supervisor may see the ends of the streams, and all of the tree may end by them.
+var deathCauses = []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited"}
+
+// groupDeathCauses are those of a signal to the gateway's process group. The anchor is in it.
+var groupDeathCauses = map[syscall.Signal][]string{
+	syscall.SIGKILL: append([]string{"anchor-gone"}, deathCauses...),
+	syscall.SIGTERM: append([]string{"signal"}, deathCauses...),
+	syscall.SIGINT:  append([]string{"signal"}, deathCauses...),
+	syscall.SIGHUP:  append([]string{"signal"}, deathCauses...),
+}
 
 var finales = []finale{
 	{name: "gateway SIGKILL", end: func(s *session) { s.gw.kill() }, causes: deathCauses, bare: true},
 	{name: "gateway SIGTERM", end: func(s *session) { _ = syscall.Kill(s.gw.pid, syscall.SIGTERM) }, causes: deathCauses, bare: true},
 	{name: "gateway exits", end: func(s *session) { s.gw.exit() }, causes: deathCauses, bare: true},
-	{name: "gateway's group SIGKILL", end: killGroup(syscall.SIGKILL), causes: deathCauses, bare: true},
-	{name: "gateway's group SIGTERM", end: killGroup(syscall.SIGTERM), causes: deathCauses, bare: true},
-	{name: "gateway's group SIGINT", end: killGroup(syscall.SIGINT), causes: deathCauses, bare: true},
-	{name: "gateway's group SIGHUP", end: killGroup(syscall.SIGHUP), causes: deathCauses, bare: true},
+	{name: "gateway's group SIGKILL", end: killGroup(syscall.SIGKILL), causes: groupDeathCauses[syscall.SIGKILL], bare: true},
+	{name: "gateway's group SIGTERM", end: killGroup(syscall.SIGTERM), causes: groupDeathCauses[syscall.SIGTERM], bare: true},
+	{name: "gateway's group SIGINT", end: killGroup(syscall.SIGINT), causes: groupDeathCauses[syscall.SIGINT], bare: true},
+	{name: "gateway's group SIGHUP", end: killGroup(syscall.SIGHUP), causes: groupDeathCauses[syscall.SIGHUP], bare: true},
 	{
 		name: "stdin closed", end: (*session).closeStdin, bare: true,
 		causes: []string{"stdin-closed", "server-exited"}, exit: []string{"exit 0"},
@@ -80,7 +90,7 @@ var finales = []finale{
 	},
 	{
 		// Codex, polite: TERM, and KILL 8 to 20 ms after it.
-		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term",
+		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=1.5s"},
 		causes: []string{"signal"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
@@ -122,6 +132,7 @@ func signals(all ...syscall.Signal) func(*session) {
 	}
 }
 
+// termThenKill has the time between the two that was seen of Codex. The grace is far longer.
 func termThenKill(s *session) {
 	seed := newSeed(s.t)
 	s.signal(syscall.SIGTERM)
@@ -129,6 +140,7 @@ func termThenKill(s *session) {
 	s.signal(syscall.SIGKILL)
 }
 
+// intTermKill has the times that were seen of Claude Code. The grace is longer than both together.
 func intTermKill(s *session) {
 	s.signal(syscall.SIGINT)
 	pause(100 * time.Millisecond)
@@ -137,7 +149,8 @@ func intTermKill(s *session) {
 	s.signal(syscall.SIGKILL)
 }
 
-// pause lets time pass where the moment itself is what is tested. Nothing is ever expected to have happened meanwhile.
+// pause lets time pass where the moment itself is what is tested: a random one, or one that a client was seen to choose.
+// Nothing is ever expected to have happened meanwhile, nor not to have happened.
 func pause(d time.Duration) { <-time.After(d) }
 
 // seed is the source of a test's random choices.
@@ -159,13 +172,14 @@ func (s seed) between(least, most time.Duration) time.Duration {
 }
 
 func TestEndings(t *testing.T) {
-	for _, f := range finales {
-		for _, stdio := range []string{"pipe", "socketpair"} {
-			for _, cgroup := range []string{"auto", "off"} {
+	for i, f := range finales {
+		for j, stdio := range []string{"pipe", "socketpair"} {
+			for k, cgroup := range []string{"auto", "off"} {
 				if f.only != "" && f.only != stdio {
 					continue
 				}
 				t.Run(f.name+"/"+stdio+"/cgroup="+cgroup, func(t *testing.T) {
+					sample(t, 2, i, j, k)
 					t.Parallel()
 					f.test(t, stdio, cgroup)
 				})
@@ -197,11 +211,12 @@ func (f finale) setup(stdio, cgroup string) setup {
 
 // The same endings without the wrapper: the server ends, one way or another, and what it started does not.
 func TestBareEndingsLeak(t *testing.T) {
-	for _, f := range finales {
+	for i, f := range finales {
 		if !f.bare {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
+			sample(t, 3, i)
 			t.Parallel()
 			with := setup{bare: true, keys: f.keys}
 			if f.only != "" {
@@ -213,7 +228,7 @@ func TestBareEndingsLeak(t *testing.T) {
 				f.leave(s)
 			}
 			awaitExit(t, s.server)
-			if len(holders(s.life.path)) == 0 || !held(s.flock) {
+			if len(s.members()) == 0 || !held(s.flock) {
 				t.Error("nothing is left of the bare tree")
 			}
 			s.endAll()
@@ -234,7 +249,7 @@ func TestSpawningThreadEnds(t *testing.T) {
 				}
 			}
 			if !s.whole(4) {
-				t.Errorf("left of the session: %v", holders(s.life.path))
+				t.Errorf("left of the session: %v", s.members())
 			}
 			if events := s.events("session ended"); len(events) > 0 {
 				t.Errorf("the session has ended: %s", events)
@@ -274,9 +289,10 @@ var deaths = []struct {
 }
 
 func forDeaths(t *testing.T, test func(t *testing.T, stdio string, end func(*session), exit []string)) {
-	for _, d := range deaths {
-		for _, stdio := range []string{"pipe", "socketpair"} {
+	for i, d := range deaths {
+		for j, stdio := range []string{"pipe", "socketpair"} {
 			t.Run(d.name+"/"+stdio, func(t *testing.T) {
+				sample(t, 4, i, 2*j)
 				t.Parallel()
 				test(t, stdio, d.end, d.exit)
 			})
@@ -294,10 +310,13 @@ func TestBlockedCall(t *testing.T) {
 	})
 }
 
+// stuck are the flags of a session whose server cannot see the end of its input.
+func stuck(flags ...string) []string { return append(quick("--eof-grace=250ms"), flags...) }
+
 // The gateway has stopped to read: the server is stuck in a write.
 func TestFullStdout(t *testing.T) {
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		s := begin(t, setup{stdio: stdio, flags: quick()}, "serve", escapees...)
+		s := begin(t, setup{stdio: stdio, flags: stuck()}, "serve", escapees...)
 		s.write(`{"method":"flood-out"}` + "\n")
 		s.waitStuck(1)
 		end(s)
@@ -308,7 +327,7 @@ func TestFullStdout(t *testing.T) {
 // The same with stderr, to which the wrapper writes as well: all it has to say, at the most talkative level.
 func TestFullStderr(t *testing.T) {
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		flags := quick("--log-file=", "--log-level=trace")
+		flags := stuck("--log-file=", "--log-level=trace")
 		s := begin(t, setup{stdio: stdio, stderr: "pipe", flags: flags}, "serve", escapees...)
 		s.write(`{"method":"flood-err"}` + "\n")
 		s.waitStuck(2)
@@ -319,10 +338,11 @@ func TestFullStderr(t *testing.T) {
 
 // More to say than a log keeps in store, and nobody who reads it.
 func TestFullStderrAndMuchToSay(t *testing.T) {
-	for _, d := range deaths {
+	for i, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {
+			sample(t, len(deaths), i)
 			t.Parallel()
-			flags := quick("--log-file=", "--log-level=trace")
+			flags := stuck("--log-file=", "--log-level=trace")
 			s := begin(t, setup{stderr: "pipe", flags: flags}, "serve", "plain*400")
 			s.write(`{"method":"flood-err"}` + "\n")
 			s.waitStuck(2)
@@ -360,14 +380,12 @@ func (s *session) concluded(exit []string) {
 func (s *session) waitStuck(fd int) {
 	s.t.Helper()
 	want := strconv.Itoa(unix.SYS_WRITE) + " 0x" + strconv.Itoa(fd) + " "
-	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
+	testkit.Until(s.t, fmt.Sprintf("a server that is stuck at fd %d", fd), func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", s.server))
-		for _, path := range threads {
+		return slices.ContainsFunc(threads, func(path string) bool {
 			// It reads "running" until the thread sleeps.
-			if now, _ := os.ReadFile(path); strings.HasPrefix(string(now), want) {
-				return
-			}
-		}
-	}
-	s.t.Fatalf("the server is not stuck at fd %d", fd)
+			now, _ := os.ReadFile(path)
+			return strings.HasPrefix(string(now), want)
+		})
+	})
 }

@@ -112,7 +112,7 @@ func TestEngineBadCreates(t *testing.T) {
 		t.Error("the engine does not hear what it is asked")
 	}
 	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create?name=good", `{"Image":"a"}`))
-	if left := f.left(); len(left) != 1 || left[0].labels["mcp-tether.session"] != s.ids[0] {
+	if left := f.left(); len(left) != 1 || left[0].labels["mcp-tether.session"] != s.id() {
 		t.Errorf("instead of a good one there is %+v", left)
 	}
 	s.end()
@@ -153,7 +153,7 @@ func TestEngineOddSpellings(t *testing.T) {
 				answer := clientOf(t, host).raw(text)
 				now := e.marked(t, mark)
 				for _, b := range now {
-					if b.Labels["mcp-tether.session"] != s.ids[0] {
+					if b.Labels["mcp-tether.session"] != s.id() {
 						t.Errorf("%s %s made a container without our label: %v", method, path, b.Labels)
 					}
 				}
@@ -189,7 +189,7 @@ func TestEngineOddLabels(t *testing.T) {
 			if len(made) != 1 {
 				t.Fatalf("%.100s: %d containers were made: %s", labels, len(made), answer)
 			}
-			if i == 1 && made[0].Labels["mcp-tether.session"] != s.ids[0] {
+			if i == 1 && made[0].Labels["mcp-tether.session"] != s.id() {
 				t.Errorf("%.100s: not labelled: %v", labels, made[0].Labels)
 			}
 			for name := range made[0].Labels {
@@ -274,11 +274,7 @@ func TestEngineClientHangsUp(t *testing.T) {
 // awaitCreated returns when there is a container with the label, in any state.
 func (e *engine) awaitCreated(t *testing.T, mark string) {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); len(e.marked(t, mark)) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("no container")
-		}
-	}
+	testkit.Until(t, "a container", func() bool { return len(e.marked(t, mark)) > 0 })
 }
 
 // lostEngine is a DOCKER_HOST behind which is no engine.
@@ -319,6 +315,9 @@ func TestEngineIsNotThere(t *testing.T) {
 }
 
 func testLostEngine(t *testing.T, c lostEngine) {
+	if c.client != "" && !strings.HasPrefix(c.host, "unix:") {
+		needDockerClient(t) // which knows the way there
+	}
 	s, host := proxied(t, setup{env: append([]string{"DOCKER_HOST=" + c.host}, c.env...)})
 	if c.client == "" {
 		if host != c.host {
@@ -344,6 +343,7 @@ func TestEngineDies(t *testing.T) {
 			f := newFake(t, nil)
 			env := []string{"DOCKER_HOST=" + f.host}
 			if name == "tcp" {
+				needDockerClient(t)
 				env = overTCP(t, &engine{sock: strings.TrimPrefix(f.host, "unix://")}, "")
 			}
 			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: env})
@@ -487,8 +487,9 @@ func allRubbish() []rubbish {
 // What an engine says reaches its client as it is. A session whose create was so answered ends in time, and says that it
 // does not know.
 func TestEngineAnswersRubbish(t *testing.T) {
-	for _, what := range allRubbish() {
+	for i, what := range allRubbish() {
 		t.Run(what.name, func(t *testing.T) {
+			sample(t, 4, i)
 			t.Parallel()
 			f := rudeEngine(t, func(c *net.UnixConn, _ string) {
 				_, _ = io.WriteString(c, what.says)
@@ -540,11 +541,7 @@ func TestEngineManyClients(t *testing.T) {
 	for got := range wrong {
 		t.Errorf("answered with %q", got)
 	}
-	for deadline := time.Now().Add(testkit.Patience); openFDs(t, s.supervisor()) > before+2; s.ask(`{"id":1,"method":"ping"}`) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d files are open, %d before", openFDs(t, s.supervisor()), before)
-		}
-	}
+	testkit.Until(t, fmt.Sprintf("no more files open than the %d before", before), func() bool { return openFDs(t, s.supervisor()) <= before+2 })
 	s.end()
 }
 

@@ -60,15 +60,22 @@ type engine struct {
 // engineFor returns Docker's engine.
 func engineFor(t *testing.T) *engine {
 	t.Helper()
-	testkit.Need(t, has("docker"), "the docker client")
+	needDockerClient(t)
 	return oneEngine(t, &engines.docker, "docker", "dockerd", os.Getenv(testEngine))
 }
 
 // podmanFor returns podman's, which knows its own API and Docker's.
 func podmanFor(t *testing.T) *engine {
 	t.Helper()
-	testkit.Need(t, has("docker"), "the docker client")
+	needDockerClient(t)
 	return oneEngine(t, &engines.podman, "podman", "podman", os.Getenv(testPodman))
+}
+
+// needDockerClient is for what no machine without an engine can show.
+func needDockerClient(t *testing.T) {
+	t.Helper()
+	testkit.Long(t)
+	testkit.Need(t, has("docker"), "the docker client")
 }
 
 func has(command string) bool {

@@ -115,7 +115,7 @@ func around(s string, at int) string { return s[max(at-500, 0):min(at+500, len(s
 func TestEngineTransparencyIsThroughTheProxy(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-	for name, want := range map[string]string{"route1": "", "route2": s.ids[0]} {
+	for name, want := range map[string]string{"route1": "", "route2": s.id()} {
 		r := route{t: t, name: name, host: e.host, cli: dockerPath(t), image: e.image(t), scene: "label"}
 		if name == "route2" {
 			r.host = host

@@ -3,18 +3,51 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/testkit"
 )
+
+// storms is held by the test whose tree forks all the time. Two of them at once would measure how fast this machine kills
+// against how fast it forks.
+var storms sync.Mutex
+
+// storm makes the test wait for its turn if its tree is a forking family. Call it before the tree is started: the turn
+// ends after all that the test has registered since.
+func storm(t *testing.T, tree ...string) {
+	t.Helper()
+	if !strings.Contains(strings.Join(tree, " "), "family=") {
+		return
+	}
+	storms.Lock()
+	t.Cleanup(storms.Unlock)
+}
+
+// sample leaves a case of a long list out of a short run, unless it is one of those that stand for the others: every
+// nth, with the place of the case in each of the lists that it is made of.
+func sample(t *testing.T, n int, places ...int) {
+	t.Helper()
+	sum := 0
+	for _, p := range places {
+		sum += p
+	}
+	if sum%n != 0 {
+		testkit.Long(t)
+	}
+}
 
 // setup of one session.
 type setup struct {
@@ -42,9 +75,31 @@ type session struct {
 	ids     []string
 }
 
+const quickEOF, quickTerm = "--eof-grace=300ms", "--term-grace=300ms"
+
 // quick are the flags of a session whose server may be stubborn: the graces are short, the outcome is the same.
-func quick(flags ...string) []string {
-	return append([]string{"--eof-grace=300ms", "--term-grace=300ms"}, flags...)
+func quick(flags ...string) []string { return append([]string{quickEOF, quickTerm}, flags...) }
+
+// unhurried lengthens the quick graces that no member of the tree will use up. On a busy machine a well-behaved server may
+// need more than such a grace, and would then end in another way.
+func unhurried(flags, argv []string) []string {
+	command := strings.Join(argv, " ")
+	if !strings.Contains(command, fixture+" node ") && !strings.Contains(command, fixture+" mcp ") {
+		return flags
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(command, w) })
+	}
+	out := slices.Clone(flags)
+	for i, f := range out {
+		switch {
+		case f == quickEOF && !has("ignore-eof", "spin"):
+			out[i] = "--eof-grace=20s"
+		case f == quickTerm && !has("ignore-term", "respawn", "pidns", "setuid"):
+			out[i] = "--term-grace=20s"
+		}
+	}
+	return out
 }
 
 // node is the command line of a fixture tree: a root and its children, see fixture/main.go.
@@ -109,7 +164,7 @@ func (s *session) spawn(with setup, argv ...string) {
 // wrap is the tethered command line, with the log where the test can read it.
 func (s *session) wrap(flags []string, argv ...string) []string {
 	head := []string{tether, "run", "--log-level=info", "--log-format=json", "--log-file=" + s.log}
-	return slices.Concat(head, flags, []string{"--"}, argv)
+	return slices.Concat(head, unhurried(flags, argv), []string{"--"}, argv)
 }
 
 // waitReady waits for the line that the fixture prints when its whole tree is up.
@@ -142,8 +197,7 @@ func (s *session) record(id string) record {
 // supervisor is the pid in the session's record.
 func (s *session) supervisor() int {
 	s.t.Helper()
-	s.waitRecord()
-	pid := s.record(s.ids[0]).Supervisor.PID
+	pid := s.record(s.id()).Supervisor.PID
 	if pid == 0 {
 		s.t.Fatal("no supervisor in the record")
 	}
@@ -153,11 +207,19 @@ func (s *session) supervisor() int {
 // waitRecord waits for the record: a quick server is up before it is written.
 func (s *session) waitRecord() {
 	s.t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); len(s.ids) == 0; s.ids = s.records() {
-		if time.Now().After(deadline) {
-			s.t.Fatal("no record")
+	testkit.Until(s.t, "a record", func() bool {
+		if len(s.ids) == 0 {
+			s.ids = s.records()
 		}
-	}
+		return len(s.ids) > 0
+	})
+}
+
+// id is the session's, once its record tells.
+func (s *session) id() string {
+	s.t.Helper()
+	s.waitRecord()
+	return s.ids[0]
 }
 
 // records are the ids of the sessions on disk.
@@ -210,7 +272,7 @@ func (s *session) notes() string {
 // waitDead waits until no process of the tree is left.
 func (s *session) waitDead() {
 	s.t.Helper()
-	if err := s.life.wait(testkit.Patience); err != nil {
+	if err := s.waitUnlocked(); err != nil {
 		s.t.Fatalf("still alive: %v", err)
 	}
 	if err := waitFree(s.flock, testkit.Patience); err != nil {
@@ -218,9 +280,58 @@ func (s *session) waitDead() {
 	}
 }
 
+// waitUnlocked waits until no process is left but those that hold the lock.
+func (s *session) waitUnlocked() error {
+	if err := s.life.wait(testkit.Patience); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(testkit.Patience)
+	for all := s.wrappers(); len(all) > 0; all = s.wrappers() {
+		for _, p := range all {
+			fd, err := unix.PidfdOpen(p.pid, 0)
+			if err != nil {
+				continue // it ended meanwhile
+			}
+			dead, err := awaitPidfd(fd, time.Until(deadline))
+			_ = unix.Close(fd)
+			if err != nil || !dead {
+				return fmt.Errorf("%v (%w)", p, err)
+			}
+		}
+	}
+	return nil
+}
+
+// wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline too,
+// but nothing else has the session's log in its command line, unless it is the fixture that is to start it.
+func (s *session) wrappers() []proc {
+	var found []proc
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		// That of a dead process is empty.
+		b, _ := os.ReadFile(file)
+		if bytes.Contains(b, []byte("--log-file="+s.log+"\x00")) && !bytes.HasPrefix(b, []byte(fixture+"\x00")) {
+			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			found = append(found, describe(pid))
+		}
+	}
+	return found
+}
+
+// members are the living processes of the session, but for those that hold the lock in the lifeline's place.
+func (s *session) members() []proc {
+	all := s.wrappers()
+	for _, p := range holders(s.life.path) {
+		if !slices.ContainsFunc(all, func(q proc) bool { return p.pid == q.pid }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // alive tells whether any process of the session is left.
 func (s *session) alive() bool {
-	return s.life.held() || held(s.flock)
+	return s.life.held() || held(s.flock) || len(s.wrappers()) > 0
 }
 
 // gone waits for the end of the session, our own processes included, and looks for anything that it left. Those hold
@@ -285,14 +396,14 @@ func (s *session) endAll() {
 		if !s.alive() {
 			return
 		}
-		left := append(holders(s.life.path), holders(s.flock)...)
+		left := append(s.members(), holders(s.flock)...)
 		for _, p := range left {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 		_ = s.life.wait(200 * time.Millisecond)
 		_ = waitFree(s.flock, 200*time.Millisecond)
 	}
-	s.t.Errorf("could not end %v", holders(s.life.path))
+	s.t.Errorf("could not end %v", s.members())
 }
 
 func (s *session) dump() {
@@ -304,7 +415,7 @@ func (s *session) dump() {
 		}
 		s.t.Logf("session %s, %s:\n%s", s.name, filepath.Base(f), b)
 	}
-	left := append(holders(s.life.path), holders(s.flock)...)
+	left := append(s.members(), holders(s.flock)...)
 	for i, p := range left {
 		if i == 30 {
 			s.t.Logf("... %d in all", len(left))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.
@@ -27,11 +28,11 @@ type phase struct {
 func phases() []phase {
 	return []phase{
 		{
-			name: "awake", root: "serve", reach: func(s *session) { s.write(toolCall(1, "hold", "") + "\n") }, members: 5,
+			name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
 		{
-			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=1s"},
+			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=2s"},
 			reach: func(s *session) { s.awaitState(s.t, "ending") }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0", "exit 143"},
 		},
@@ -41,11 +42,11 @@ func phases() []phase {
 			reach: func(s *session) { s.asleep(1); s.echo(1); s.asleep(2) },
 		},
 		{
-			name: "waking", root: "serve", flags: []string{"--wake-timeout=1s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "waking", root: "serve", flags: []string{"--wake-timeout=5s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
 			reach: func(s *session) { s.wakeMute() },
 		},
 		{
-			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=1s"}, members: 5,
+			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=5s"}, members: 5,
 			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
 		},
 		{
@@ -91,11 +92,10 @@ func by(code string) func(phase) []string {
 }
 
 func napEnds() []napEnd {
-	lost := []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited", "anchor-gone", "signal"}
 	return []napEnd{
-		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), lost},
-		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), lost},
-		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), lost},
+		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), deathCauses},
+		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), deathCauses},
+		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), groupDeathCauses[syscall.SIGKILL]},
 		{"stdin closed", (*session).closeStdin, func(p phase) []string { return p.closed }, []string{"stdin-closed", "server-exited"}},
 		{"stdout closed", (*session).closeStdout, func(p phase) []string {
 			if p.members == 2 {
@@ -117,16 +117,17 @@ func napEnds() []napEnd {
 // stop ends the session as an operator does.
 func (s *session) stop() {
 	s.t.Helper()
-	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.ids[0]); o.code != 0 {
+	if o := (caller{runtime: s.runtime}).run(s.t, "stop", s.id()); o.code != 0 {
 		s.t.Errorf("stop: exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }
 
 func TestHibernateEndings(t *testing.T) {
-	for _, p := range phases() {
-		for _, e := range napEnds() {
-			for _, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
+	for i, p := range phases() {
+		for j, e := range napEnds() {
+			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
 				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
+					sample(t, 12, i, j, 6*k)
 					t.Parallel()
 					p.test(t, e, how[0], how[1])
 				})
@@ -140,7 +141,7 @@ func (p phase) test(t *testing.T, e napEnd, stdio, cgroup string) {
 	s := nap(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
 	p.reach(s)
 	s.waitRecord()
-	if n := len(holders(s.life.path)); n != p.members || held(s.flock) != (p.members > 2) {
+	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 2) {
 		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
 	}
 	e.end(s)
@@ -166,7 +167,7 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 					s.write(toolCall(1, "echo", "") + "\n")
 				}
 				s.waitRecord()
-				pause(from.between(0, limit/4))
+				pause(from.between(0, 25*time.Millisecond))
 				e.end(s)
 				s.gone()
 				s.endedWhole(e.causes...)
@@ -195,8 +196,9 @@ func TestHibernatePsAndReap(t *testing.T) {
 			s.ids = s.records()
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
 			s.sparedAsleep(t)
-			s.echo(1)
+			s.hold(1)
 			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
+			s.letGo(1)
 			s.asleep(2)
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 2, Wakes: 1})
 			// The control: one of which both halves are dead is found, and only its record.
@@ -250,7 +252,7 @@ func (s *session) sparedAsleep(t *testing.T) {
 			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
-	if now := s.sleeper(); now.State != "asleep" || len(holders(s.life.path)) != 2 {
+	if now := s.sleeper(); now.State != "asleep" || len(s.members()) != 2 {
 		t.Errorf("it was touched: %+v", now)
 	}
 }

@@ -4,13 +4,18 @@ package e2e
 
 import "testing"
 
-// many is how many sessions sleep at once here; scripts/bench does it with 500, and measures.
-const many = 120
+// many is how many sessions sleep at once here, fewer in a short run; scripts/bench does it with 500, and measures.
+func many() int {
+	if testing.Short() {
+		return 20
+	}
+	return 120
+}
 
 // Many sessions asleep under one gateway: no servers, nobody wakes for another's message, and all end with the gateway.
 func TestManySleepers(t *testing.T) {
 	g := startGateway(t)
-	all := make([]*session, many)
+	all := make([]*session, many())
 	for i := range all {
 		all[i] = g.newSession()
 		all[i].spawn(setup{flags: sleepy()}, fixture, "mcp", all[i].dir, "-", "0", "serve", "daemon")
@@ -23,18 +28,17 @@ func TestManySleepers(t *testing.T) {
 		s.ids = s.records()
 	}
 	for _, s := range all {
-		if left := holders(s.life.path); len(left) != wrapperProcesses {
+		if left := s.members(); len(left) != wrapperProcesses {
 			t.Errorf("session %s sleeps with %v", s.name, left)
 		}
 	}
-	one := all[many/2]
-	one.write(toolCall(1, "hold", "") + "\n")
-	one.until("awake", func() bool { return one.starts() == 2 })
+	one := all[len(all)/2]
+	one.hold(1)
 	// The control: a session with a server, which a call keeps awake, shows it.
-	if there := holders(one.life.path); len(there) != wrapperProcesses+2 {
+	if there := one.members(); len(there) != wrapperProcesses+2 {
 		t.Errorf("the woken session has %v", there)
 	}
-	one.wantAnswer(one.ask(release), 1)
+	one.letGo(1)
 	one.asleep(2)
 	for _, s := range all {
 		if r := s.sleeper(); s != one && (r.State != "asleep" || r.Sleeps != 1 || r.Wakes != 0 || r.Server.PID != 0) {

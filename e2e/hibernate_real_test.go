@@ -47,6 +47,7 @@ const (
 // startPatient returns once the client has met its server.
 func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *patientClient {
 	t.Helper()
+	testkit.Long(t)
 	_, err := exec.LookPath("node")
 	testkit.Need(t, err == nil, "node")
 	for _, file := range []string{everythingJS, filesystemJS, memoryJS} {

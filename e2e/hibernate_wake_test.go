@@ -118,8 +118,8 @@ func duds() []dud {
 	all := []dud{
 		of("crash at start", "crash=9", "exited with code 9"),
 		of("exit 0 at start", "crash=0", "exited with code 0"),
-		of("mute", "mute", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
-		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 300ms (--wake-timeout)", "--wake-timeout=300ms"),
+		of("mute", "mute", "did not answer the handshake within 2s (--wake-timeout)", "--wake-timeout=2s"),
+		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 2s (--wake-timeout)", "--wake-timeout=2s"),
 		of("other capabilities", "caps", "the server's handshake reply differs from the first: capabilities."),
 		of("other version", "version", "the server's handshake reply differs from the first: protocolVersion was"),
 		of("refused", "refuse", "the server refuses the handshake that it accepted before: not today"),
@@ -146,9 +146,10 @@ func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) 
 
 // Whoever wakes a server that cannot be had gets an error that says why, and later ones try again.
 func TestHibernateWakeFails(t *testing.T) {
-	for _, d := range duds() {
-		for _, cgroup := range []string{"auto", "off"} {
+	for i, d := range duds() {
+		for j, cgroup := range []string{"auto", "off"} {
 			t.Run(d.name+"/cgroup="+cgroup, func(t *testing.T) {
+				sample(t, 4, i, j)
 				t.Parallel()
 				d.test(t, cgroup)
 			})
@@ -168,7 +169,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	s.write(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}` + "\n" + toolCall(7, "echo", "") + "\n")
 	s.wantError(s.read(), 7, d.why)
 	s.until("asleep after a failure", func() bool { return s.sleeper().State == "asleep" })
-	if left := holders(s.life.path); len(left) != 2 {
+	if left := s.members(); len(left) != 2 {
 		t.Errorf("the failure left %v", left)
 	}
 	half := toolCall(8, "echo", "")
@@ -176,7 +177,7 @@ func (d dud) test(t *testing.T, cgroup string) {
 	s.write(half[20:] + "\n")
 	s.wantError(s.read(), 8, d.why)
 	d.mend(s)
-	s.echo(9)
+	s.hold(9)
 	if n := len(s.events("server could not be woken")); n != 2 {
 		t.Errorf("%d log lines about it, want 2", n)
 	}
@@ -184,9 +185,10 @@ func (d dud) test(t *testing.T, cgroup string) {
 	if r.Wakes != 1 || r.State != "running" || r.Server.PID == 0 {
 		t.Errorf("now it is %+v, want it woken once", r)
 	}
-	if cgroup != "off" && nestable() && cgroupLeaf(s.ids[0]) == "" {
+	if cgroup != "off" && nestable() && cgroupLeaf(s.id()) == "" {
 		t.Error("the woken server has no cgroup")
 	}
+	s.letGo(9)
 	s.neverTwice()
 	s.asleep(2)
 	s.echo(10)

@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -128,11 +128,7 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 	s.spawn(setup{bare: true, keys: []string{"dir=" + dir}, env: environment(s)}, argv...)
 	w := openGate(t, gate)
 	defer w.Close()
-	server := holders(gate)
-	if len(server) != 1 {
-		t.Fatalf("%d processes read the gate", len(server))
-	}
-	in := look(t, server[0].pid, s)
+	in := look(t, awaitReader(t, gate), s)
 	s.ids = s.records()
 	s.ok(w.Close())
 	wantExit(t, s.wait(), "exit 0", "exit 1") // 1 where stdout is closed
@@ -140,20 +136,49 @@ func inherited(t *testing.T, dir string, state, flags []string) inheritance {
 	return in
 }
 
-// openGate returns when somebody has opened the FIFO for reading: the server is up.
-func openGate(t *testing.T, path string) *os.File {
+// awaitReader is the one process that has the file open for reading. The kernel lets a writer of a FIFO in before the
+// reader that waits for it has its descriptor. A process that the test has just forked, and that has not executed anything
+// yet, still has the test's own descriptor, which is for writing.
+func awaitReader(t *testing.T, path string) int {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
-		w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-		if err == nil {
-			return w
+	var found []int
+	awaitTrue(t, "one reader of "+path, func() bool {
+		found = readers(path)
+		return len(found) == 1
+	})
+	return found[0]
+}
+
+// readers are the processes that have the file open for reading alone.
+func readers(path string) []int {
+	var found []int
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		if target, _ := os.Readlink(link); target != path {
+			continue
 		}
-		if !errors.Is(err, syscall.ENXIO) {
-			t.Fatal(err)
+		info, _ := os.ReadFile(strings.Replace(link, "/fd/", "/fdinfo/", 1))
+		_, flags, _ := strings.Cut(string(info), "flags:")
+		mode, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(flags, "\n", 2)[0]), 8, 64)
+		if pid, pidErr := strconv.Atoi(strings.Split(link, "/")[2]); err == nil && pidErr == nil && mode&syscall.O_ACCMODE == syscall.O_RDONLY {
+			found = append(found, pid)
 		}
 	}
-	t.Fatal("the server is not up")
-	return nil
+	return found
+}
+
+// openGate returns when a process is about to open the FIFO for reading.
+func openGate(t *testing.T, path string) *os.File {
+	t.Helper()
+	var w *os.File
+	testkit.Until(t, "a server that is up", func() bool {
+		var err error
+		if w, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err != nil && !errors.Is(err, syscall.ENXIO) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return w
 }
 
 // environment has what the Go runtime reads, too.

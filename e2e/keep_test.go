@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"testing"
-
-	"mcp-tether/internal/testkit"
 )
 
 // A descendant that is meant to outlive the session is left alone, and the log says so. It closes the lifeline, so that
@@ -19,10 +17,11 @@ func TestKeep(t *testing.T) {
 		{"by mark, setsid", "setsid,closefds,keep", nil},
 		{"by pattern", "daemon,closefds,comm=shared-helper", []string{"--keep=nothing", "--keep=shared-*"}},
 	}
-	for _, k := range kinds {
-		for _, cgroup := range []string{"auto", "off"} {
-			for _, e := range endings {
+	for i, k := range kinds {
+		for j, cgroup := range []string{"auto", "off"} {
+			for l, e := range endings {
 				t.Run(k.name+"/cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
+					sample(t, 3, i, j, l)
 					t.Parallel()
 					flags := append(quick("--cgroup="+cgroup), k.flags...)
 					s := begin(t, setup{flags: flags}, "serve", k.child, "setsid", "daemon,ignore-term")
@@ -38,7 +37,7 @@ func TestKeep(t *testing.T) {
 func (s *session) wantKept(kept []proc, e ending) {
 	t := s.t
 	t.Helper()
-	if err := s.life.wait(testkit.Patience); err != nil {
+	if err := s.waitUnlocked(); err != nil {
 		t.Fatalf("others are alive: %v", err)
 	}
 	if !held(s.flock) || len(kept) != 1 {

@@ -20,11 +20,15 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many, MCP_TETHER_SEED which.
+// Rounds of a random kill at a random moment. MCP_TETHER_ROUNDS sets how many (a short run
+// has a tenth of the usual), MCP_TETHER_SEED which.
 
 func rounds(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
 		return n
+	}
+	if testing.Short() {
+		return max(usual/10, 1)
 	}
 	return usual
 }
@@ -33,7 +37,7 @@ func rounds(usual int) int {
 // "" where there is no cgroup to be had; then there are no leaves either.
 func nest(t *testing.T) string {
 	t.Helper()
-	own, err := ownCgroup()
+	own, err := testkit.WritableCgroup()
 	if err != nil {
 		return ""
 	}
@@ -54,33 +58,7 @@ func clearNest(t *testing.T, dir string) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
-	for deadline := time.Now().Add(testkit.Patience); os.Remove(dir) != nil; {
-		if time.Now().After(deadline) {
-			t.Errorf("not empty: %s", dir)
-			return
-		}
-	}
-}
-
-// ownCgroup is the directory of the cgroup v2 that the test is in.
-func ownCgroup() (string, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", err
-	}
-	_, path, found := strings.Cut("\n"+string(own), "\n0::")
-	path, _, _ = strings.Cut(path, "\n")
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		if found && strings.Contains(line, " - cgroup2 ") && len(fields) > 4 {
-			return filepath.Join(fields[4], path), nil
-		}
-	}
-	return "", os.ErrNotExist
+	testkit.Until(t, dir+" is empty", func() bool { return os.Remove(dir) == nil })
 }
 
 // early is a death soon after the gateway started its server.
@@ -105,10 +83,11 @@ var earlyDeaths = []early{
 
 // The session has hardly begun, or not yet, when somebody dies.
 func TestKilledAtStart(t *testing.T) {
-	for _, e := range earlyDeaths {
-		for _, cgroup := range []string{"auto", "off"} {
-			for _, stdio := range []string{"pipe", "socketpair"} {
+	for i, e := range earlyDeaths {
+		for j, cgroup := range []string{"auto", "off"} {
+			for k, stdio := range []string{"pipe", "socketpair"} {
 				t.Run(fmt.Sprintf("%s/%v/%v/%s/cgroup=%s", e.who, e.signal, e.within, stdio, cgroup), func(t *testing.T) {
+					sample(t, 4, i, j, 2*k)
 					t.Parallel()
 					from, dir := newSeed(t), nest(t)
 					for range rounds(8) {
@@ -177,7 +156,7 @@ func TestKilledWithoutAnchorLeaks(t *testing.T) {
 	s.signal(syscall.SIGKILL)
 	wantExit(t, s.wait(), "signal 9")
 	awaitExit(t, s.server)
-	if len(holders(s.life.path)) == 0 || !held(s.flock) {
+	if len(s.members()) == 0 || !held(s.flock) {
 		t.Error("nothing is left of the tree")
 	}
 	s.endAll()
@@ -305,17 +284,17 @@ func (c chance) kill(v *session) func() {
 // firstChild waits until the process has a child.
 func firstChild(t *testing.T, pid int) int {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
+	first := ""
+	testkit.Until(t, fmt.Sprintf("a child of process %d", pid), func() bool {
 		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first, _, found := strings.Cut(string(list), " "); found {
-			return number(t, first)
-		}
-	}
-	t.Fatalf("process %d has no child", pid)
-	return 0
+		name, _, found := strings.Cut(string(list), " ")
+		first = name
+		return found
+	})
+	return number(t, first)
 }
 
 func (c chance) othersLive(t *testing.T, all []*session) {

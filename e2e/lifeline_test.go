@@ -179,23 +179,13 @@ func describe(pid int) proc {
 
 // cgroupLeaf is the session's directory below our own cgroup, or "".
 func cgroupLeaf(id string) string {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	own, _ := os.ReadFile("/proc/self/cgroup")
-	path := ""
-	for line := range strings.Lines(string(own)) {
-		if rest, ok := strings.CutPrefix(line, "0::"); ok {
-			path = strings.TrimSpace(rest)
-		}
+	own, err := testkit.OwnCgroup()
+	if err != nil {
+		return ""
 	}
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		if !strings.Contains(line, " - cgroup2 ") || len(fields) < 5 {
-			continue
-		}
-		leaf := filepath.Join(fields[4], path, "mcp-tether-"+id)
-		if _, err := os.Stat(leaf); err == nil {
-			return leaf
-		}
+	leaf := filepath.Join(own, "mcp-tether-"+id)
+	if _, err := os.Stat(leaf); err != nil {
+		return ""
 	}
-	return ""
+	return leaf
 }

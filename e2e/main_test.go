@@ -8,11 +8,14 @@ package e2e
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -33,11 +36,29 @@ func run(m *testing.M) int {
 	defer stopEngines()
 	// Under nohup hang-ups are ignored, and would be by all that is started here. What is caught is not inherited.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	if err := widen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if err := build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// parallelTests is how many tests run at once at least. Most of them wait: for a grace to be over, or for an engine.
+const parallelTests = 4
+
+// widen sets that, unless -parallel was given.
+func widen() error {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(max(parallelTests, runtime.GOMAXPROCS(0))))
 }
 
 // build makes the fixture, and the binary unless MCP_TETHER_BIN names one.
@@ -65,7 +86,7 @@ func makeBuild(out string) error {
 }
 
 func goBuild(out string, args ...string) error {
-	cmd := exec.Command("go", append([]string{"build", "-o", out}, args...)...)
+	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-o", out}, args...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", filepath.Base(out), err, msg)

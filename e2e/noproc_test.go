@@ -38,7 +38,7 @@ func TestNoProcNoAnchor(t *testing.T) {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
 				g := world{steps: []string{"noproc"}}.gateway(t)
-				s := g.tree(setup{flags: quick("--no-anchor", "--kill-timeout=300ms", "--log-level=debug")}, tree[0], tree[1:]...)
+				s := g.tree(setup{flags: quick("--no-anchor", "--term-grace=250ms", "--kill-timeout=300ms", "--log-level=debug")}, tree[0], tree[1:]...)
 				s.waitReady()
 				e.end(s)
 				awaitExit(t, s.pid)
@@ -65,7 +65,7 @@ func TestHiddenSurvivor(t *testing.T) {
 	s.waitReady()
 	s.signal(syscall.SIGTERM)
 	wantExit(t, s.wait(), "exit 143")
-	if left := holders(s.life.path); len(left) != 1 {
+	if left := s.members(); len(left) != 1 {
 		t.Fatalf("left: %v, want the one of another user", left)
 	}
 	if c := s.ended(); !*c.Leaked {

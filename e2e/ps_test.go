@@ -7,10 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -18,11 +16,7 @@ import (
 // awaitTrue returns when something is so that no event tells of.
 func awaitTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); !is(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("there is not: %s", what)
-		}
-	}
+	testkit.Until(t, what, is)
 }
 
 // rawRecord is the text of a record, "" when it is gone.
@@ -86,7 +80,7 @@ func TestPs(t *testing.T) {
 		t.Fatalf("%+v, want two sessions without their trees", list)
 	}
 	one := list[0]
-	if one.ID != s.ids[0] || one.Name != "files\x1b[2J" || one.State != "running" || one.Server.PID != s.server || one.Gateway.PID != g.pid ||
+	if one.ID != s.id() || one.Name != "files\x1b[2J" || one.State != "running" || one.Server.PID != s.server || one.Gateway.PID != g.pid ||
 		one.Procs != 4 || one.MemoryBytes == 0 || one.CPUPercent == nil || one.AgeSeconds == nil || one.GatewayState != "alive" ||
 		!strings.HasSuffix(one.GatewayCommand, "fixture gateway") || len(one.Args) == 0 {
 		t.Errorf("%+v", one)
@@ -107,7 +101,7 @@ func psTree(t *testing.T, s *session) {
 	t.Helper()
 	tree := operator.ps(t, "--tree")[0].Tree
 	want := map[int]bool{}
-	for _, p := range holders(s.life.path) {
+	for _, p := range s.members() {
 		want[p.pid] = p.pid != s.pid && p.pid != s.supervisor()
 	}
 	for _, n := range tree {
@@ -122,7 +116,7 @@ func psTree(t *testing.T, s *session) {
 
 func psText(t *testing.T, s *session, g *gateway) {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^` + s.ids[0] + ` +files\S+ +running +` + decimalString(g.pid) + ` +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
+	line := regexp.MustCompile(`(?m)^` + s.id() + ` +files\S+ +running +` + decimalString(g.pid) + ` +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
 	for _, args := range [][]string{{"ps"}, {"ps", "--tree"}} {
 		o := operator.run(t, args...)
 		if !line.MatchString(o.stdout) || strings.ContainsAny(o.stdout, "\x1b\r\x07") {

@@ -52,6 +52,7 @@ func everything(launcher ...string) func(*testing.T, string) realServer {
 
 func puppeteer(t *testing.T, dir string) realServer {
 	t.Helper()
+	testkit.Long(t)
 	browser := os.Getenv("PUPPETEER_EXECUTABLE_PATH")
 	if browser == "" {
 		browser = "/usr/bin/chromium"
@@ -107,9 +108,6 @@ var realServers = []realCase{
 	{"puppeteer-npx", puppeteer, true},
 }
 
-// A gateway that dies closes its pipes too, and either may be noticed first; a good server even exits first.
-var goneCauses = []string{"gateway-gone", "stdout-closed", "stdin-closed", "server-exited"}
-
 type realEnding struct {
 	name   string
 	end    func(*sdkClient)
@@ -118,8 +116,8 @@ type realEnding struct {
 
 var realEndings = []realEnding{
 	{"close", (*sdkClient).close, []string{"stdin-closed", "server-exited", "signal"}},
-	{"kill", func(c *sdkClient) { c.signal(syscall.SIGKILL) }, goneCauses},
-	{"term", func(c *sdkClient) { c.signal(syscall.SIGTERM) }, goneCauses},
+	{"kill", func(c *sdkClient) { c.signal(syscall.SIGKILL) }, deathCauses},
+	{"term", func(c *sdkClient) { c.signal(syscall.SIGTERM) }, deathCauses},
 }
 
 func TestRealServersLeaveNothing(t *testing.T) {
@@ -225,6 +223,7 @@ type sdkClient struct {
 // startSDKClient returns once the server has answered a tool call.
 func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 	t.Helper()
+	testkit.Long(t)
 	_, err := exec.LookPath("node")
 	testkit.Need(t, err == nil, "node")
 	_, err = os.Stat("npm/node_modules/@modelcontextprotocol/sdk")

@@ -49,7 +49,7 @@ func TestReapMistakes(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q, %q", args, o.code, o.stdout, o.stderr)
 		}
 	}
-	if len(holders(s.life.path)) == 0 {
+	if len(s.members()) == 0 {
 		t.Error("something was ended")
 	}
 	operator.reap(t, 0, "--kill")
@@ -86,7 +86,7 @@ func TestReapForms(t *testing.T) {
 		t.Errorf("quiet: exit code %d, %q", o.code, o.stdout)
 	}
 	r := operator.reap(t, 1)
-	if f := r.Findings[0]; r.classes() != "record" || f.Session != s.ids[0] || len(f.Members) != 2 || f.User != "root" ||
+	if f := r.Findings[0]; r.classes() != "record" || f.Session != s.id() || len(f.Members) != 2 || f.User != "root" ||
 		f.AgeSeconds == nil || *f.MemoryBytes == 0 || f.Gateway.PID != s.gw.pid || f.Gateway.State != "alive" || f.Result != "listed" || r.Killed {
 		t.Errorf("%s", r.stdout)
 	}
@@ -96,10 +96,10 @@ func TestReapForms(t *testing.T) {
 	if r := operator.reap(t, 0, "--kill", "--session=0123456789abcdef"); len(r.Findings) > 0 {
 		t.Errorf("another session: %v", r.Findings)
 	}
-	if n := len(holders(s.life.path)); n != 2 {
+	if n := len(s.members()); n != 2 {
 		t.Errorf("%d processes are left, want both", n)
 	}
-	if r := operator.reap(t, 0, "--kill", "--session="+s.ids[0]); r.classes() != "record" || !r.Killed || r.Findings[0].Result != "ended" {
+	if r := operator.reap(t, 0, "--kill", "--session="+s.id()); r.classes() != "record" || !r.Killed || r.Findings[0].Result != "ended" {
 		t.Errorf("this session: %v", r.Findings)
 	}
 	s.swept()
@@ -111,9 +111,9 @@ func TestReapOneSession(t *testing.T) {
 		return
 	}
 	one, other := dead(t), dead(t)
-	operator.reap(t, 0, "--kill", "--session="+one.ids[0])
+	operator.reap(t, 0, "--kill", "--session="+one.id())
 	one.waitDead()
-	if n := len(holders(other.life.path)); n != 2 {
+	if n := len(other.members()); n != 2 {
 		t.Errorf("%d processes of the other are left, want both", n)
 	}
 	operator.reap(t, 0, "--kill")
@@ -134,7 +134,7 @@ func TestReapSparesMemberOfAnotherUser(t *testing.T) {
 	for _, c := range []caller{s.as(), operator} {
 		o := c.run(t, "reap", "--kill", "--json", "--term-grace=100ms", "--kill-timeout=100ms")
 		t.Logf("uid %d: exit code %d\n%s", c.uid, o.code, o.stdout)
-		if left := holders(s.life.path); len(left) != 1 {
+		if left := s.members(); len(left) != 1 {
 			t.Errorf("after the sweep of %d: left %v, want the one of root", c.uid, left)
 		}
 	}

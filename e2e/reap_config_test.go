@@ -71,7 +71,7 @@ func TestReapConfigOfAnotherUser(t *testing.T) {
 			t.Errorf("by another user's file found %v", r.Findings)
 		}
 	}
-	if n := len(holders(s.life.path)); n != 4 {
+	if n := len(s.members()); n != 4 {
 		t.Fatalf("%d processes are left, want all 4", n)
 	}
 	configure(t, 0, homes[0], command...)

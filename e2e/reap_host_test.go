@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,14 +29,16 @@ import (
 
 const inHost = "MCP_TETHER_E2E_HOST"
 
-// onOwnHost tells whether the test runs there. If not, it runs the same test there, and reports its outcome.
-func onOwnHost(t *testing.T) bool {
+// onOwnHost tells whether the test runs there. If not, it runs the same test there, and reports its outcome. What the
+// test's tree is like decides whether it must wait for its turn (storm).
+func onOwnHost(t *testing.T, tree ...string) bool {
 	t.Helper()
 	if os.Getenv(inHost) != "" {
 		return true
 	}
 	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
 	t.Parallel()
+	storm(t, tree...)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,7 @@ func onOwnHost(t *testing.T) bool {
 	for _, dir := range keptDirs(self) {
 		argv = append(argv, "keep="+dir)
 	}
-	argv = append(argv, "--", self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=10m")
+	argv = append(argv, "--", self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd := exec.Command(fixture, argv...)
 	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -59,7 +62,7 @@ func onOwnHost(t *testing.T) bool {
 	case err != nil:
 		t.Errorf("%v", err)
 	case bytes.Contains(out, []byte("--- SKIP: "+t.Name()+" ")):
-		t.Skip("skipped there")
+		testkit.SkipAs(t, string(out))
 	case !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")):
 		t.Error("the test did not run there")
 	}
@@ -255,7 +258,7 @@ func (s *session) swept() {
 
 // allLeaves lists the sessions' cgroups below our own.
 func allLeaves() []string {
-	own, err := ownCgroup()
+	own, err := testkit.OwnCgroup()
 	if err != nil {
 		return nil
 	}

@@ -52,7 +52,7 @@ func sparesAll(t *testing.T, s *session, members int) {
 		}
 	}
 	if !s.whole(members) {
-		t.Errorf("it was touched: %v", append(holders(s.life.path), holders(s.flock)...))
+		t.Errorf("it was touched: %v", append(s.members(), holders(s.flock)...))
 	}
 	s.gw.kill()
 	s.waitDead()
@@ -148,7 +148,7 @@ func TestReapDuringTeardown(t *testing.T) {
 				}
 			}
 			s.waitDead()
-			if c := s.endedWhole(goneCauses...); *c.TeardownMS < 900 {
+			if c := s.endedWhole(deathCauses...); *c.TeardownMS < 900 {
 				t.Errorf("the teardown took %.0f ms, its grace is 1 s", *c.TeardownMS)
 			}
 			if left := s.records(); len(left) > 0 {
@@ -216,12 +216,12 @@ func atOnce(t *testing.T, n int, args ...string) []outcome {
 
 // Processes that come and go during the look do not disturb it.
 func TestReapAmidChange(t *testing.T) {
-	if !onOwnHost(t) {
+	if !onOwnHost(t, "family=") {
 		return
 	}
 	s := startGateway(t).tree(setup{flags: quick()}, "serve", "setsid,family=8")
 	s.waitReady()
-	for range 10 {
+	for range rounds(10) {
 		if r := operator.reap(t, 0, "--kill", "--unwrapped", s.match()); len(r.Findings) > 0 {
 			t.Errorf("found %v", r.Findings)
 		}

@@ -59,7 +59,8 @@ func TestReapAfterPairKilled(t *testing.T) {
 	}
 }
 
-func nestable() bool { _, err := ownCgroup(); return err == nil }
+// nestable tells whether a session can have a cgroup here.
+func nestable() bool { _, err := testkit.WritableCgroup(); return err == nil }
 
 // sweep expects that one pass leaves nothing, or only what cannot be proven.
 func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
@@ -86,7 +87,7 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 // unproven expects that who cleared its environment is reported when its command line is known, and lives.
 func (p pairTree) unproven(t *testing.T, s *session) {
 	t.Helper()
-	left := append(holders(s.life.path), holders(s.flock)...)
+	left := append(s.members(), holders(s.flock)...)
 	match := "--match=fixture node " + s.dir
 	if len(left) == 0 {
 		return // it was not up yet, or is descended from one that could be proven
@@ -106,7 +107,7 @@ func (p pairTree) unproven(t *testing.T, s *session) {
 
 // A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells who belongs to it.
 func TestReapForkingTree(t *testing.T) {
-	if !onOwnHost(t) {
+	if !onOwnHost(t, "family=") {
 		return
 	}
 	for _, cgroup := range []string{"auto", "off"} {
@@ -140,7 +141,7 @@ func TestReapKeeps(t *testing.T) {
 				kept := holders(s.flock)
 				killPair(t, s.pid)
 				r := operator.reap(t, 0, "--kill")
-				if err := s.life.wait(testkit.Patience); err != nil {
+				if err := s.waitUnlocked(); err != nil {
 					t.Errorf("others are alive: %v", err)
 				}
 				if now := holders(s.flock); len(kept) != 1 || len(now) != 1 || now[0].pid != kept[0].pid {

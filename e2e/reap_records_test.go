@@ -32,6 +32,10 @@ type page struct {
 	Server     mark      `json:"server"`
 	Args       []string  `json:"args"`
 	Cgroup     string    `json:"cgroup,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	Engine     string    `json:"engine,omitempty"`
+	Socket     string    `json:"socket,omitempty"`
+	Keep       []string  `json:"keep,omitempty"`
 }
 
 type origin struct {
@@ -197,14 +201,14 @@ func TestReapNotPreventedByAnotherUser(t *testing.T) {
 				s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
 				s.waitReady()
 				s.gw.kill2(t, s.pid)
-				forge(t, nobody, theirDir, func(p *page) { p.ID = s.ids[0] }, os.Getpid())
+				forge(t, nobody, theirDir, func(p *page) { p.ID = s.id() }, os.Getpid())
 				if held {
-					hold(t, filepath.Join(theirDir, s.ids[0]+".lock"))
+					hold(t, filepath.Join(theirDir, s.id()+".lock"))
 				}
 				settle(t)
 				operator.run(t, "reap", "--kill", "--term-grace=300ms")
 				if s.alive() {
-					t.Errorf("lease held: %v; not swept: %v", held, holders(s.life.path))
+					t.Errorf("lease held: %v; not swept: %v", held, s.members())
 				}
 				s.endAll()
 				_ = os.RemoveAll(theirDir)
@@ -277,7 +281,14 @@ func TestReapOddRecords(t *testing.T) {
 			forge(t, 0, dir, nil, victim.pid)
 			oddLock(t, func(name string) error { return os.Symlink("/dev/null", name) })
 		},
-		"no lock": func(t *testing.T) { forge(t, 0, dir, nil, victim.pid); oddLock(t, func(string) error { return nil }) },
+		"no lock, and the supervisor lives": func(t *testing.T) {
+			forge(t, 0, dir, func(p *page) { p.Supervisor = p.Server }, victim.pid)
+			oddLock(t, func(string) error { return nil })
+		},
+		"no lock, and no supervisor": func(t *testing.T) {
+			forge(t, 0, dir, func(p *page) { p.Supervisor = mark{} }, victim.pid)
+			oddLock(t, func(string) error { return nil })
+		},
 		"other boot": func(t *testing.T) {
 			forge(t, 0, dir, func(p *page) { p.Host.Boot = strings.Repeat("0", 36) }, victim.pid)
 		},
@@ -308,6 +319,25 @@ func TestReapOddRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// What cleans /tmp by age takes the lock, which is older than the record. The supervisor is known by its identity all the same.
+func TestReapLockAgedOut(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, user := range []int{0, nobody} {
+		victim := startInnocent(t, user)
+		outgrow(t)
+		forge(t, user, dirOf(user), nil, victim.pid)
+		ok(t, os.Remove(filepath.Join(dirOf(user), anID+".lock")))
+		if r := operator.reap(t, 0, "--kill"); r.classes() != "record" || r.Findings[0].Result != "ended" || victim.answers() == nil {
+			t.Errorf("found %v", r.Findings)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dirOf(user), anID+".*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
 	}
 }
 
@@ -359,18 +389,32 @@ func TestReapOtherBoot(t *testing.T) {
 	victim.wantAlive(t, "a record of another boot")
 }
 
-// A record of another pid namespace is none of our business.
+// A record of another pid namespace is named, and left alone until it is to be forgotten.
 func TestReapOtherNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
 	victim := startInnocent(t, 0)
 	forge(t, 0, "/run/mcp-tether", func(p *page) { p.Host.PIDNS++ }, victim.pid)
-	if r := operator.reap(t, 0, "--kill"); len(r.Findings) > 0 {
+	if r := operator.reap(t, 1, "--kill"); r.classes() != "suspect" || r.Findings[0].Result != "listed" {
 		t.Errorf("found %v", r.Findings)
 	}
 	if left, _ := filepath.Glob("/run/mcp-tether/0*"); len(left) != 2 {
 		t.Errorf("left: %v, want record and lock", left)
 	}
 	victim.wantAlive(t, "a record of another pid namespace")
+	for _, user := range []int{0, nobody} {
+		forge(t, user, dirOf(user), func(p *page) { p.Host.PIDNS++ }, victim.pid)
+		for i, want := range []int{0, 2} {
+			if o := operator.run(t, "reap", "--forget="+anID); o.code != want {
+				t.Errorf("forgotten once more %d times by %d: exit code %d, %s", i, user, o.code, o.stderr)
+			}
+			_ = os.RemoveAll("/run/mcp-tether")
+		}
+	}
+	forge(t, nobody, theirDir, nil, victim.pid)
+	hold(t, filepath.Join(theirDir, anID+".lock"))
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 {
+		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
+	}
 }

@@ -59,7 +59,7 @@ func TestSeveredIsEnded(t *testing.T) {
 				t.Errorf("with %q found %v, want the server, severed, 4 members", args, r.Findings)
 			}
 		}
-		if n := len(holders(s.life.path)); n != 4 {
+		if n := len(s.members()); n != 4 {
 			t.Errorf("%d processes are left, want all 4", n)
 		}
 		r := s.as().reap(t, 0, s.match(), "--kill", "--unwrapped")
@@ -80,7 +80,7 @@ func TestSeveredOfAnotherUser(t *testing.T) {
 	if r := (caller{uid: nobody}).reap(t, 0, s.match(), "--kill", "--unwrapped"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
-	if n := len(holders(s.life.path)); n != 4 {
+	if n := len(s.members()); n != 4 {
 		t.Errorf("%d processes are left, want all 4", n)
 	}
 }

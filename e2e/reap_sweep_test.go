@@ -6,10 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -70,10 +68,10 @@ func recordedTree(g *gateway, cgroup string) *session {
 func waitNoRecord(t *testing.T, all []*session) {
 	t.Helper()
 	for _, s := range all {
-		lock := filepath.Join(s.recordDir(), s.ids[0]+".lock")
+		lock := filepath.Join(s.recordDir(), s.id()+".lock")
 		awaitGone(t, lock)
-		if _, err := os.Stat(filepath.Join(s.recordDir(), s.ids[0]+".json")); err == nil {
-			t.Errorf("the record of %s is left", s.ids[0])
+		if _, err := os.Stat(filepath.Join(s.recordDir(), s.id()+".json")); err == nil {
+			t.Errorf("the record of %s is left", s.id())
 		}
 	}
 }
@@ -113,12 +111,8 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 // awaitGone returns when there is no such file.
 func awaitGone(t *testing.T, file string) {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); ; runtime.Gosched() {
-		if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is left", file)
-		}
-	}
+	testkit.Until(t, file+" is gone", func() bool {
+		_, err := os.Lstat(file)
+		return errors.Is(err, os.ErrNotExist)
+	})
 }

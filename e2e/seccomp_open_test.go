@@ -123,7 +123,8 @@ func (o *opens) hides(r request) bool {
 	}
 	name, _, _ := bytes.Cut(path[:n], []byte{0})
 	for _, suffix := range o.hidden {
-		if strings.HasSuffix(string(name), suffix) {
+		// A name may be relative to an open directory.
+		if strings.HasSuffix("/"+string(name), suffix) {
 			return true
 		}
 	}

@@ -53,10 +53,10 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 	one.waitDead()
 	for _, s := range others {
 		if !s.whole(4) { // two of the wrapper, the server, the daemon
-			t.Errorf("session %s was touched: %v", s.name, holders(s.life.path))
+			t.Errorf("session %s was touched: %v", s.name, s.members())
 		}
 	}
-	if left := others[0].records(); len(left) != 2 || slices.Contains(left, one.ids[0]) {
+	if left := others[0].records(); len(left) != 2 || slices.Contains(left, one.id()) {
 		t.Errorf("records %v, want those of %v", left, []string{others[0].ids[0], others[1].ids[0]})
 	}
 	g.kill()
@@ -86,8 +86,9 @@ func (s *session) ownRecord() (own string) {
 // A process that somebody else started with the same command line lives on.
 func TestSameCommandOfOthers(t *testing.T) {
 	for _, cgroup := range []string{"auto", "off"} {
-		for _, e := range endings {
+		for i, e := range endings {
 			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
+				sample(t, 2, i)
 				t.Parallel()
 				ours := startGateway(t).newSession()
 				argv := node(ours.dir, "serve", "daemon", "setsid")
@@ -100,7 +101,7 @@ func TestSameCommandOfOthers(t *testing.T) {
 				ours.gone()
 				ours.endedWhole(e.causes...)
 				if !theirs.whole(3) {
-					t.Errorf("a stranger was touched: %v", holders(theirs.life.path))
+					t.Errorf("a stranger was touched: %v", theirs.members())
 				}
 			})
 		}
@@ -114,7 +115,7 @@ func (s *session) whole(members int) bool {
 	if !strings.Contains(s.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
 		return false
 	}
-	return len(holders(s.life.path)) == members && held(s.flock) == s.locks()
+	return len(s.members()) == members && held(s.flock) == s.locks()
 }
 
 // locks tells whether the tree has members that hold the lock.

@@ -28,9 +28,9 @@ var selections = []struct {
 	args func(a, b, c *session) []string
 	ends string
 }{
-	{"id", func(a, _, _ *session) []string { return []string{a.ids[0]} }, "a"},
-	{"beginning of the id", func(_, b, _ *session) []string { return []string{b.ids[0][:10]} }, "b"},
-	{"two ids", func(a, _, c *session) []string { return []string{a.ids[0], c.ids[0]} }, "ac"},
+	{"id", func(a, _, _ *session) []string { return []string{a.id()} }, "a"},
+	{"beginning of the id", func(_, b, _ *session) []string { return []string{b.id()[:10]} }, "b"},
+	{"two ids", func(a, _, c *session) []string { return []string{a.id(), c.id()} }, "ac"},
 	{"name", func(_, _, _ *session) []string { return []string{"--name=b"} }, "b"},
 	{"gateway", func(a, _, _ *session) []string { return []string{"--gateway=" + decimalString(a.gw.pid)} }, "ab"},
 	{"all", func(_, _, _ *session) []string { return []string{"--all"} }, "abc"},
@@ -57,8 +57,8 @@ func TestStop(t *testing.T) {
 				}
 				// Nothing is left when stop returns, but for the anchor's last moment.
 				s.waitDead()
-				if c := s.endedWhole("signal"); c.Signal != "SIGTERM" || s.rawRecord(s.ids[0]) != "" {
-					t.Errorf("%s ended by %q, record %q", name, c.Signal, s.rawRecord(s.ids[0]))
+				if c := s.endedWhole("signal"); c.Signal != "SIGTERM" || s.rawRecord(s.id()) != "" {
+					t.Errorf("%s ended by %q, record %q", name, c.Signal, s.rawRecord(s.id()))
 				}
 			}
 			operator.run(t, "stop", "--all")
@@ -85,7 +85,7 @@ func TestStopMistakes(t *testing.T) {
 	g := startGateway(t)
 	a := g.named("a", "serve")
 	b := g.named("b", "serve")
-	for name, args := range map[string][]string{"everybody's beginning": {""}, "one of two": {a.ids[0], "0123456789abcdef"}} {
+	for name, args := range map[string][]string{"everybody's beginning": {""}, "one of two": {a.id(), "0123456789abcdef"}} {
 		if o := operator.run(t, append([]string{"stop"}, args...)...); o.code != 2 || o.stderr == "" {
 			t.Errorf("%s: exit code %d, %q", name, o.code, o.stderr)
 		}
@@ -117,11 +117,11 @@ func TestStopStubborn(t *testing.T) {
 		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 			t.Fatalf("%v: %s", err, o.stdout)
 		}
-		if o.code != 1 || r.Version != 1 || len(r.Stopped) != 1 || r.Stopped[0].Ended || r.Stopped[0].Error == "" || r.Stopped[0].ID != s.ids[0] {
+		if o.code != 1 || r.Version != 1 || len(r.Stopped) != 1 || r.Stopped[0].Ended || r.Stopped[0].Error == "" || r.Stopped[0].ID != s.id() {
 			t.Errorf("exit code %d, %+v", o.code, r)
 		}
 	}
-	if o := operator.run(t, "stop", s.ids[0]); o.code != 0 {
+	if o := operator.run(t, "stop", s.id()); o.code != 0 {
 		t.Errorf("exit code %d: %s", o.code, o.stderr)
 	}
 	s.waitDead()

@@ -115,6 +115,9 @@ const (
 func TestBytesAreIdentical(t *testing.T) {
 	for stdio, size := range map[string]int64{"pipe": gib, "socketpair": 128 * mib} {
 		t.Run(stdio, func(t *testing.T) {
+			if size == gib {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			c := newClient(t, stdio, nil, node(t.TempDir(), "cat")...)
 			sent := make(chan hash.Hash, 1)

@@ -118,7 +118,8 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 	}
 }
 
-// Standard input is something else. An interrupt reaches the server, once and without us; two mean that it shall end.
+// Standard input is something else, but the server has the terminal: Ctrl-C reaches it as it would without us, and the
+// second one within a short time is for us.
 func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t)
@@ -210,7 +211,7 @@ func TestTerminalHangUpLeaksBare(t *testing.T) {
 	y.ready()
 	y.hangUp()
 	_ = y.cmd.Wait()
-	if len(holders(s.life.path)) == 0 || !held(s.flock) {
+	if len(s.members()) == 0 || !held(s.flock) {
 		t.Error("nothing is left of the bare tree")
 	}
 	s.endAll()

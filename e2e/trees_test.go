@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -78,8 +77,7 @@ type ending struct {
 var endings = []ending{
 	{
 		name: "gateway killed", end: func(s *session) { s.gw.kill() },
-		// A dying gateway's fds are closed before its parenthood ends: which of these comes first is a race.
-		causes: []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited"},
+		causes: deathCauses,
 	},
 	{
 		name: "stdin closed", end: (*session).closeStdin, causes: []string{"stdin-closed", "server-exited"},
@@ -106,12 +104,14 @@ func (sh shape) exitAfterEOF() string {
 }
 
 func TestTrees(t *testing.T) {
-	for _, sh := range shapes {
-		for _, cgroup := range []string{"auto", "off"} {
-			for _, e := range endings {
+	for i, sh := range shapes {
+		for j, cgroup := range []string{"auto", "off"} {
+			for k, e := range endings {
 				t.Run(sh.name+"/cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
+					sample(t, 6, i, 3*j, 2*k)
 					testkit.Need(t, !sh.root0 || os.Geteuid() == 0, "root")
 					t.Parallel()
+					storm(t, sh.children...)
 					sh.test(t, cgroup, e)
 				})
 			}
@@ -169,13 +169,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
 	s := begin(t, setup{flags: quick()}, "serve", "orphans=1000", "setsid/orphans=1000")
 	supervisor := s.supervisor()
-	deadline := time.Now().Add(testkit.Patience)
-	for zombies(supervisor) > 0 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d zombies below the supervisor", zombies(supervisor))
-		}
-		s.ask(`{"id":1,"method":"ping"}`)
-	}
+	testkit.Until(t, "no zombies below the supervisor", func() bool { return zombies(supervisor) == 0 })
 	s.closeStdin()
 	wantExit(t, s.wait(), "exit 0")
 	s.gone()

@@ -24,7 +24,7 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	s.waitReady()
 	s.signal(syscall.SIGTERM)
 	wantExit(t, s.wait(), "exit 143")
-	left := holders(s.life.path)
+	left := s.members()
 	if len(left) != 1 {
 		t.Fatalf("left: %v, want the one of another user", left)
 	}

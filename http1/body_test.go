@@ -88,6 +88,7 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte("4\r\nbody\r\n0\r\n\r\nnext"), 3)
 	f.Add([]byte("a;x=\"y\"\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n"), 1)
 	f.Add([]byte("1 \r\nx\r\n0 ;\r\n\r\n"), 2)
+	f.Add([]byte("0000000000000001\r\nx\r\n0\r\r\n\r\n"), 2)
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
 		var (
 			c   chunks

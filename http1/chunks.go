@@ -88,13 +88,13 @@ func (c *chunks) finishLine() error {
 	return nil
 }
 
-// setSize takes the line in front of the data: 1 to 15 hexadecimal digits, then perhaps extensions. ParseInt alone would
+// setSize takes the line in front of the data: 1 to 16 hexadecimal digits, then perhaps extensions. ParseInt alone would
 // accept a sign or an underscore as well.
 func (c *chunks) setSize(line string) error {
 	digits, _, _ := strings.Cut(line, ";")
-	digits = strings.TrimRight(digits, " \t")
+	digits = strings.TrimRight(digits, " \t\r")
 	n, err := strconv.ParseInt(digits, 16, 64)
-	if err != nil || len(digits) > 15 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+	if err != nil || len(digits) > 16 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
 		return fmt.Errorf("%w: size %.80q", ErrMalformedChunk, digits)
 	}
 	c.left, c.next = n, chunkData

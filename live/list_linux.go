@@ -21,15 +21,15 @@ func List(runtime string) ([]Session, error) {
 		return nil, err
 	}
 	var out []Session
-	for _, place := range session.Dirs(os.Getuid(), runtime) {
-		ids, _ := session.IDs(place.Dir)
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		ids, _ := session.IDs(dir)
 		for _, id := range ids {
-			rec, err := session.Read(place.Dir, id)
-			if err != nil || rec.Host != host || rec.UID != place.Owner {
+			rec, err := session.Read(dir, id)
+			if err != nil || rec.Host != host || rec.UID != os.Getuid() {
 				continue
 			}
-			if held, err := session.Held(place.Dir, id); err == nil && held {
-				out = append(out, measure(&r, rec, place.Dir, now))
+			if held, err := session.Held(dir, id); err == nil && held {
+				out = append(out, measure(&r, rec, dir, now))
 			}
 		}
 	}

@@ -11,8 +11,11 @@ import (
 // List needs Linux: without start times and pidfds no process could be told for certain.
 func List(string) ([]Session, error) { return nil, proc.ErrUnsupported }
 
-// Stop needs living sessions, and so Linux.
-func Stop([]Session, time.Duration) []Stopped { return nil }
+// Others needs Linux as well.
+func Others() ([]Session, []string) { return nil, nil }
+
+// StopAs needs living sessions, and so Linux.
+func StopAs([]Session, int, time.Duration) []Stopped { return nil }
 
 // AddContainers needs living sessions as well.
 func AddContainers([]Session) {}

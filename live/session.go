@@ -58,16 +58,18 @@ func (s Selector) Select(all []Session) ([]Session, error) {
 	}
 	var out []Session
 	add := func(l Session) {
-		if !slices.ContainsFunc(out, func(o Session) bool { return o.ID == l.ID }) {
+		if !slices.ContainsFunc(out, func(o Session) bool { return o.ID == l.ID && o.UID == l.UID }) {
 			out = append(out, l)
 		}
 	}
 	for _, id := range s.IDs {
-		l, err := byID(all, id)
+		same, err := byID(all, id)
 		if err != nil {
 			return nil, err
 		}
-		add(l)
+		for _, l := range same {
+			add(l)
+		}
 	}
 	for _, l := range all {
 		if s.Name != "" && l.Name == s.Name || s.Gateway != 0 && (l.Gateway.PID == s.Gateway || l.Parent.PID == s.Gateway) {
@@ -80,22 +82,25 @@ func (s Selector) Select(all []Session) ([]Session, error) {
 	return out, nil
 }
 
-// byID is the one session whose id begins so.
-func byID(all []Session, id string) (Session, error) {
+// byID is the session whose id begins so. A user may have written down another's id: then it is the sessions of both, each
+// of which is asked as its own user.
+func byID(all []Session, id string) ([]Session, error) {
 	if id == "" {
-		return Session{}, errors.New("an empty session id means none: give an id that mcp-tether ps lists")
+		return nil, errors.New("an empty session id means none: give an id that mcp-tether ps lists")
 	}
 	var hits []Session
+	ids := map[string]bool{}
 	for _, l := range all {
 		if strings.HasPrefix(l.ID, id) {
 			hits = append(hits, l)
+			ids[l.ID] = true
 		}
 	}
-	switch len(hits) {
+	switch len(ids) {
 	case 0:
-		return Session{}, fmt.Errorf("no living session %s (mcp-tether ps lists them)", id)
+		return nil, fmt.Errorf("no living session %q (mcp-tether ps lists them)", id)
 	case 1:
-		return hits[0], nil
+		return hits, nil
 	}
-	return Session{}, fmt.Errorf("%d sessions begin with %s: give more of the id", len(hits), id)
+	return nil, fmt.Errorf("%d sessions begin with %q: give more of the id", len(ids), id)
 }

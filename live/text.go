@@ -59,7 +59,7 @@ func (l Session) gateway() string {
 	if l.GatewayState == proc.Alive.String() {
 		return fmt.Sprint(l.Gateway.PID)
 	}
-	return fmt.Sprintf("%d (%s)", l.Gateway.PID, l.GatewayState)
+	return fmt.Sprintf("%d (%s)", l.Gateway.PID, describe.Text(l.GatewayState))
 }
 
 // countContainers is the number of containers, with a question mark when the engine did not confirm it.

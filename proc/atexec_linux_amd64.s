@@ -6,10 +6,46 @@ GLOBL action<>(SB), NOPTR, $32
 // struct rlimit: soft, hard.
 GLOBL limit<>(SB), NOPTR, $16
 
+// What the runtime needs to start, in bytes of address space, and what to say where it cannot have them.
+DATA tooSmall<>+0(SB)/8, $"mcp-teth"
+DATA tooSmall<>+8(SB)/8, $"er: the "
+DATA tooSmall<>+16(SB)/8, $"limit of"
+DATA tooSmall<>+24(SB)/8, $" address"
+DATA tooSmall<>+32(SB)/8, $" space i"
+DATA tooSmall<>+40(SB)/8, $"s too sm"
+DATA tooSmall<>+48(SB)/8, $"all to s"
+DATA tooSmall<>+56(SB)/8, $"tart: ra"
+DATA tooSmall<>+64(SB)/8, $"ise it, "
+DATA tooSmall<>+72(SB)/8, $"as by ul"
+DATA tooSmall<>+80(SB)/8, $"imit -v "
+DATA tooSmall<>+88(SB)/8, $"1048576\n"
+GLOBL tooSmall<>(SB), RODATA|NOPTR, $96
+
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps SP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ SP, ·execStack(SB)
+
+	MOVQ $302, AX            // prlimit64(0, RLIMIT_AS, NULL, &limit)
+	XORQ DI, DI
+	MOVQ $9, SI
+	XORQ DX, DX
+	LEAQ limit<>(SB), R10
+	SYSCALL
+	TESTQ AX, AX
+	JNE roomy
+	MOVQ limit<>(SB), AX
+	CMPQ AX, $0x30000000
+	JCC roomy
+	MOVQ $1, AX              // write(2, tooSmall)
+	MOVQ $2, DI
+	LEAQ tooSmall<>(SB), SI
+	MOVQ $96, DX
+	SYSCALL
+	MOVQ $231, AX            // exit_group(125)
+	MOVQ $125, DI
+	SYSCALL
+roomy:
 
 	MOVQ $14, AX             // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
 	XORQ DI, DI

@@ -6,11 +6,48 @@ GLOBL action<>(SB), NOPTR, $32
 // struct rlimit: soft, hard.
 GLOBL limit<>(SB), NOPTR, $16
 
+// What the runtime needs to start, in bytes of address space, and what to say where it cannot have them.
+DATA tooSmall<>+0(SB)/8, $"mcp-teth"
+DATA tooSmall<>+8(SB)/8, $"er: the "
+DATA tooSmall<>+16(SB)/8, $"limit of"
+DATA tooSmall<>+24(SB)/8, $" address"
+DATA tooSmall<>+32(SB)/8, $" space i"
+DATA tooSmall<>+40(SB)/8, $"s too sm"
+DATA tooSmall<>+48(SB)/8, $"all to s"
+DATA tooSmall<>+56(SB)/8, $"tart: ra"
+DATA tooSmall<>+64(SB)/8, $"ise it, "
+DATA tooSmall<>+72(SB)/8, $"as by ul"
+DATA tooSmall<>+80(SB)/8, $"imit -v "
+DATA tooSmall<>+88(SB)/8, $"1048576\n"
+GLOBL tooSmall<>(SB), RODATA|NOPTR, $96
+
 // func atExec()
 // Runs on the initial stack, before the runtime: uses no stack, keeps RSP as the kernel set it.
 TEXT ·atExec(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD RSP, R4
 	MOVD R4, ·execStack(SB)
+
+	MOVD $0, R0              // prlimit64(0, RLIMIT_AS, NULL, &limit)
+	MOVD $9, R1
+	MOVD $0, R2
+	MOVD $limit<>(SB), R3
+	MOVD $261, R8
+	SVC
+	CBNZ R0, roomy
+	MOVD $limit<>(SB), R3
+	MOVD (R3), R4
+	MOVD $0x30000000, R5
+	CMP R5, R4
+	BHS roomy
+	MOVD $2, R0              // write(2, tooSmall)
+	MOVD $tooSmall<>(SB), R1
+	MOVD $96, R2
+	MOVD $64, R8
+	SVC
+	MOVD $125, R0            // exit_group(125)
+	MOVD $94, R8
+	SVC
+roomy:
 
 	MOVD $0, R0              // rt_sigprocmask(SIG_BLOCK, NULL, &execMask, 8)
 	MOVD $0, R1

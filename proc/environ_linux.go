@@ -1,28 +1,96 @@
 package proc
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
+)
+
+// A process may point the kernel at any part of its memory for its command line and environment (PR_SET_MM_MAP in prctl(2)),
+// be it 64 GB. What execve(2) takes is far less: three quarters of 8 MiB for both.
+const (
+	maxEnviron = 8 << 20
+	// maxArgs bounds what is read of a command line: enough to recognise it. It is kept for every process.
+	maxArgs = 64 << 10
+	// window is how much of an environment is in memory at a time. Of a longer variable, its beginning is seen.
+	window = 64 << 10
+	// firstArgs is the room that most command lines fit in.
+	firstArgs = 4 << 10
+)
+
+// errVast says that an environment is larger than any that execve(2) takes.
+var errVast = fmt.Errorf("an environment of more than %d bytes", maxEnviron)
+
+// eachEnv visits the assignments in the environment that a process was started with.
+func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
+	name := path(pid, "environ")
+	fd, err := kernel.Open(name, unix.O_RDONLY)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	if cap(r.buf) < window {
+		r.buf = make([]byte, 0, window)
+	}
+	buf := r.buf[:0]
+	for total := 0; total < maxEnviron; {
+		room := window - len(buf)
+		n, err := unix.Read(fd, buf[len(buf):window])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		n = max(n, 0)
+		total += n
+		buf = eachEntry(buf[:len(buf)+n], visit)
+		// What leaves room is the last (kernel.ReadEntry).
+		if n < room {
+			if len(buf) > 0 {
+				visit(buf)
+			}
+			return nil
+		}
+	}
+	return errVast
+}
+
+// eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills the
+// window is visited as far as it goes; the rest of it is taken for another entry, which begins with no name of ours.
+func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
+	left := buf
+	for {
+		entry, after, complete := bytes.Cut(left, []byte{0})
+		if !complete {
+			break
+		}
+		visit(entry)
+		left = after
+	}
+	if len(left) == window {
+		visit(left)
+		// One byte stays, so that what follows is no beginning of a variable.
+		left = left[len(left)-1:]
+	}
+	return buf[:copy(buf, left)]
+}
 
 // HasEnv reports whether the environment that the process was started with holds the assignment "NAME=value". A process
 // may have overwritten it since; then, and when it cannot be read, the answer is false.
 func (r *Reader) HasEnv(pid int, assignment string) bool {
-	b, err := r.readEntry(path(pid, "environ"), nil)
-	if err != nil {
-		return false
-	}
-	want := []byte(assignment)
-	for len(b) > 0 {
-		var entry []byte
-		entry, b, _ = bytes.Cut(b, []byte{0})
-		if bytes.Equal(entry, want) {
-			return true
-		}
-	}
-	return false
+	found := false
+	err := r.eachEnv(pid, func(entry []byte) { found = found || string(entry) == assignment })
+	return err == nil && found
 }
 
-// Args reads the command line of a process; nil when it has none (kernel threads, zombies) or it cannot be read.
+// Args reads the command line of a process, its first 64 KiB; nil when it has none (kernel threads, zombies) or it cannot
+// be read.
 func (r *Reader) Args(pid int) []string {
-	b, err := r.readEntry(path(pid, "cmdline"), nil)
+	b, err := r.readStart(path(pid, "cmdline"), maxArgs)
 	if err != nil || len(b) == 0 {
 		return nil
 	}
@@ -32,4 +100,38 @@ func (r *Reader) Args(pid int) []string {
 		out = append(out, string(a))
 	}
 	return out
+}
+
+// readStart reads the beginning of a file of a process.
+func (r *Reader) readStart(name string, limit int) ([]byte, error) {
+	fd, err := kernel.Open(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	if cap(r.buf) < firstArgs {
+		r.buf = make([]byte, 0, firstArgs)
+	}
+	b := r.buf[:0]
+	for len(b) < limit {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+			r.buf = b
+		}
+		room := min(limit, cap(b)) - len(b)
+		n, err := unix.Read(fd, b[len(b):len(b)+room])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		n = max(n, 0)
+		b = b[:len(b)+n]
+		// What leaves room is the last (kernel.ReadEntry).
+		if n < room {
+			return b, nil
+		}
+	}
+	return b, nil
 }

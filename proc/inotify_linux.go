@@ -23,6 +23,19 @@ func WatchReaders(fd int) (int, error) {
 	return watch, nil
 }
 
+// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms until the
+// kernel is done with it (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that
+// no process can reach any more, and the kernel's collector of such queues closes it on its own time.
+func CloseWatch(watch int) {
+	defer unix.Close(watch)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(watch, pair[1]), nil, unix.MSG_DONTWAIT)
+	_, _ = unix.Close(pair[0]), unix.Close(pair[1])
+}
+
 // DrainWatch forgets what a watch has told so far.
 func DrainWatch(watch int) {
 	var buf [512]byte
@@ -33,18 +46,17 @@ func DrainWatch(watch int) {
 	}
 }
 
-// HasReader reports whether any process can still read from a pipe, through a write end that is opened for the moment:
-// poll(2) reports POLLERR on it without a reader. A FIFO cannot even be opened then (fifo(7), ENXIO). Where it cannot be
-// told, the answer is yes.
+// HasReader reports whether any process can still read from a pipe: poll(2) calls a write end without a reader an error.
+// The pipe is opened anew for that. Where it cannot be, the answer is yes.
 func HasReader(fd int) bool {
-	end, err := Reopen(fd, unix.O_WRONLY)
+	again, err := Reopen(fd, unix.O_WRONLY)
 	if err != nil {
+		// fifo(7): a pipe with a name cannot even be opened.
 		return !errors.Is(err, unix.ENXIO)
 	}
-	defer unix.Close(end)
-	at := []unix.PollFd{{Fd: int32(end)}}
-	Poll(at, 0)
-	return at[0].Revents&unix.POLLERR == 0
+	defer unix.Close(again)
+	end := unix.PollFd{Fd: int32(again)}
+	return !look(&end) || end.Revents&unix.POLLERR == 0
 }
 
 // HoldPath puts, in place of a descriptor of a pipe, one that names the pipe and holds no end of it (open(2), O_PATH).

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +14,8 @@ const pollPause = 20 * time.Millisecond
 // It returns how many have something to tell. A signal ends the wait with 0.
 //
 // poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll then
-// looks at the descriptors one by one, and sleeps in between. At a limit of 0 not even one can be polled; what select(2)
-// tells is left (ready).
+// looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in between. At a limit of 0
+// there is no epoll either; what select(2) tells is left (ready).
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -26,15 +25,9 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	for {
 		n = 0
 		for i := range fds {
-			m, err := ppoll(fds[i:i+1], 0)
-			if err != nil {
-				m = ready(&fds[i])
+			if look(&fds[i]) {
+				n++
 			}
-			if m == 0 {
-				fds[i].Revents = 0
-				continue
-			}
-			n++
 		}
 		left := time.Until(limit)
 		if n > 0 || timeout >= 0 && left <= 0 {
@@ -51,26 +44,52 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	}
 }
 
+// look looks at one descriptor without waiting, and reports whether it has something to tell.
+func look(fd *unix.PollFd) bool {
+	one := []unix.PollFd{*fd}
+	n, err := ppoll(one, 0)
+	fd.Revents = one[0].Revents
+	if err == nil {
+		return n > 0
+	}
+	fd.Revents = 0
+	if fd.Fd < 0 {
+		return false
+	}
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return ready(fd)
+	}
+	defer unix.Close(set)
+	// The bits are the same (epoll_ctl(2)).
+	event := []unix.EpollEvent{{Events: uint32(fd.Events), Fd: fd.Fd}}
+	if unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(fd.Fd), &event[0]) != nil {
+		return false
+	}
+	if n, err := unix.EpollWait(set, event, 0); err != nil || n == 0 {
+		return false
+	}
+	fd.Revents = int16(event[0].Events)
+	return true
+}
+
 // ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without a
-// byte to be read; that the other side of an output has gone cannot be told. It returns 1 or 0.
-func ready(p *unix.PollFd) int {
+// byte to be read. That the other side of an output has gone cannot be told.
+func ready(p *unix.PollFd) bool {
 	fd := int(p.Fd)
 	if fd < 0 || fd >= unix.FD_SETSIZE || p.Events&(unix.POLLIN|unix.POLLRDHUP) == 0 {
-		return 0
+		return false
 	}
 	var in unix.FdSet
 	in.Set(fd)
 	if n, err := unix.Select(fd+1, &in, nil, nil, &unix.Timeval{}); err != nil || n == 0 {
-		return 0
+		return false
 	}
 	p.Revents = p.Events & unix.POLLIN
 	if waiting, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil && waiting == 0 {
 		p.Revents |= unix.POLLHUP
 	}
-	if p.Revents == 0 {
-		return 0
-	}
-	return 1
+	return p.Revents != 0
 }
 
 func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {
@@ -87,16 +106,4 @@ func ppoll(fds []unix.PollFd, timeout time.Duration) (int, error) {
 func Sleep(d time.Duration) (interrupted bool) {
 	ts := unix.NsecToTimespec(d.Nanoseconds())
 	return errors.Is(unix.Nanosleep(&ts, nil), unix.EINTR)
-}
-
-// AwaitInput blocks until one of the fds can be read, or for the given milliseconds if that is not negative.
-func AwaitInput(milliseconds int, fds ...int) error {
-	p := make([]unix.PollFd, len(fds))
-	for i, fd := range fds {
-		p[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	}
-	if _, err := unix.Poll(p, milliseconds); err != nil && err != unix.EINTR {
-		return fmt.Errorf("wait for input: %w", err)
-	}
-	return nil
 }

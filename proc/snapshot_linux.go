@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Snapshot reads the process table: stat, owner and command line of every process in sight, kernel threads left out.
-// Entries that vanish or cannot be read meanwhile are missing: unknown. Several workers read the table, each with its own
-// Reader, and call more for each process, in no order.
-func Snapshot(workers int, more func(r *Reader, p Process)) error {
+// Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and the command
+// lines of the users for whom trusted says so. A command line is read out of the memory of its process, and may keep the
+// reader waiting for as long as that process likes. Entries that vanish or cannot be read meanwhile are missing: unknown.
+// Several workers read the table, each with its own Reader, and call more for each process, in no order.
+func Snapshot(workers int, trusted func(uid int) bool, more func(r *Reader, p Process)) error {
 	list, err := pids("/proc")
 	if err != nil {
 		return fmt.Errorf("read the process table: %w", err)
@@ -22,7 +22,7 @@ func Snapshot(workers int, more func(r *Reader, p Process)) error {
 		wait.Go(func() {
 			var r Reader
 			for _, pid := range part {
-				if p, ok := r.process(pid); ok {
+				if p, ok := r.process(pid, trusted); ok {
 					more(&r, p)
 				}
 			}
@@ -35,15 +35,20 @@ func Snapshot(workers int, more func(r *Reader, p Process)) error {
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-func (r *Reader) process(pid int) (Process, bool) {
+func (r *Reader) process(pid int, trusted func(uid int) bool) (Process, bool) {
 	var st unix.Stat_t
 	s, err := r.statInto(pid, &st)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
 		return Process{}, false
 	}
-	// The owner of the entry is the effective user, as of the directory (proc(5)).
 	p := Process{Stat: s, UID: int(st.Uid)}
-	if !s.Dead() {
+	if p.UID == 0 {
+		// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
+		if p.UID, err = UID(pid); err != nil {
+			return Process{}, false
+		}
+	}
+	if !s.Dead() && trusted(p.UID) {
 		p.Args = r.Args(pid)
 	}
 	return p, true
@@ -52,19 +57,16 @@ func (r *Reader) process(pid int) (Process, bool) {
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.
 // A variable that is not set is "".
 func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
-	b, err := r.readEntry(path(pid, "environ"), nil)
-	if err != nil {
-		return nil, false
-	}
 	values = make([]string, len(names))
-	for len(b) > 0 {
-		var entry []byte
-		entry, b, _ = bytes.Cut(b, []byte{0})
+	err := r.eachEnv(pid, func(entry []byte) {
 		for i, n := range names {
 			if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
 				values[i] = string(entry[len(n)+1:])
 			}
 		}
+	})
+	if err != nil {
+		return nil, false
 	}
 	return values, true
 }

@@ -170,7 +170,7 @@ func TestRecordedContainers(t *testing.T) {
 		"of another boot and machine":          {"a", []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, func(_ *host, s *storedSession) { s.Host.Boot = "old" }, "suspect:a"},
 		"of another namespace":                 {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.Host.PIDNS++ }, ""},
 		"somebody's record":                    {"a", []engine.Info{plain}, ofSomebody, ""},
-		"somebody's record, and label":         {"a", []engine.Info{box("a", deadID)}, ofSomebody, "record:a!"},
+		"somebody's record, and label":         {"a", []engine.Info{box("a", deadID)}, ofSomebody, "container:a!"},
 		"somebody's record, and living label":  {"a", []engine.Info{box("a", deadID, alive)}, ofSomebody, ""},
 		"somebody's record, and foreign label": {"a", []engine.Info{box("a", deadID, "supervisor=x")}, ofSomebody, "suspect:a"},
 		"somebody's record, another's label":   {"a", []engine.Info{box("a", otherID, alive)}, ofSomebody, ""},
@@ -205,7 +205,7 @@ func TestStartedContainers(t *testing.T) {
 	}{
 		"since":                     {noon.Add(-time.Minute), 0, "record:a!"},
 		"started again":             {noon, 0, ""},
-		"by a record of somebody's": {noon.Add(-time.Minute), 1000, "suspect:a"},
+		"by a record of somebody's": {noon.Add(-time.Minute), 1000, ""},
 	} {
 		b := box("a", "")
 		b.StartedAt = c.since

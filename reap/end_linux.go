@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -20,7 +21,7 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error
 	)
 	for i := range findings {
 		f := &findings[i]
-		f.Result = "listed"
+		f.Result = resultListed
 		if !f.proven(unwrapped) {
 			continue
 		}
@@ -71,18 +72,40 @@ func (f *Finding) conclude(g *teardown.Group) {
 	for _, s := range g.Survivors {
 		f.Survivors = append(f.Survivors, fmt.Sprintf("pid %d (%s): %s", s.PID, s.Comm, s.Why))
 	}
+	if len(f.Survivors) == 0 {
+		f.Survivors = stillAlive(f.Members)
+	}
 	if len(f.Survivors) > 0 {
-		f.Result = survived
+		f.Result = resultSurvived
 		return
 	}
-	f.Result = "ended"
+	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
+		// The client is gone, and nothing tells which container it ran.
+		f.Result = resultSurvived
+		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
+		return
+	}
+	f.Result = resultEnded
 	if len(f.Members)+len(f.Containers) == 0 {
-		f.Result = "removed"
+		f.Result = resultRemoved
 	}
 	if err := f.tidy(g); err != nil {
-		f.Result = "failed"
+		f.Result = resultFailed
 		f.Survivors = append(f.Survivors, err.Error())
 	}
+}
+
+// stillAlive looks at the members once more, whatever package teardown has made of them: nothing that lives is reported as
+// ended.
+func stillAlive(members []proc.ID) []string {
+	var r proc.Reader
+	var out []string
+	for _, id := range members {
+		if life := r.Life(id); life != proc.Dead {
+			out = append(out, fmt.Sprintf("pid %d is %s and was not touched", id.PID, life))
+		}
+	}
+	return out
 }
 
 // The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait

@@ -17,12 +17,13 @@ const (
 	classCgroup    class = "cgroup"
 	classContainer class = "container"
 	classSevered   class = "severed"
+	classDropped   class = "dropped"
 	classSuspect   class = "suspect"
 	classSurplus   class = "surplus"
 )
 
 func classes() []class {
-	return []class{classRecord, classMark, classCgroup, classContainer, classSevered, classSuspect, classSurplus}
+	return []class{classRecord, classMark, classCgroup, classContainer, classSevered, classDropped, classSuspect, classSurplus}
 }
 
 // Finding is one tree of processes that should not be there, containers of a dead session, or a remnant without either.
@@ -67,9 +68,29 @@ type Finding struct {
 	unseen string
 	// born is when the eldest container was created, where there are no processes.
 	born time.Time
+	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
+	boxed string
+	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
+	still func() bool
 	// anyUser says that members of every user are touched: the session was root's.
 	anyUser bool
 }
+
+// What became of a finding.
+const (
+	resultListed   = "listed"
+	resultEnded    = "ended"
+	resultRemoved  = "removed" // nothing but a record or cgroup was left
+	resultSurvived = "survived"
+	resultFailed   = "failed"
+)
+
+func results() []string {
+	return []string{resultListed, resultEnded, resultRemoved, resultSurvived, resultFailed}
+}
+
+// over reports whether nothing of the finding is left.
+func (f *Finding) over() bool { return f.Result == resultEnded || f.Result == resultRemoved }
 
 // gateway is what is known of the process that wanted a server.
 type gateway struct {
@@ -84,7 +105,7 @@ func (f Finding) proven(unwrapped bool) bool {
 	switch f.Class {
 	case classRecord, classMark, classCgroup, classContainer:
 		return true
-	case classSevered:
+	case classSevered, classDropped:
 		return unwrapped
 	}
 	return false

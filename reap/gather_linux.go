@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -50,7 +51,9 @@ const maxWorkers = 4
 
 func (h *host) readTable() error {
 	var mu sync.Mutex
-	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), func(r *proc.Reader, p proc.Process) {
+	// What root says of itself counts for all: it may look after the sessions of everybody.
+	trusted := func(uid int) bool { return uid == h.UID || uid == 0 }
+	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), trusted, func(r *proc.Reader, p proc.Process) {
 		marked := withMarks(r, p, h.UID)
 		mu.Lock()
 		h.Procs = append(h.Procs, marked)
@@ -61,14 +64,17 @@ func (h *host) readTable() error {
 // withMarks reads the marks of a process that the pass may touch.
 func withMarks(r *proc.Reader, p proc.Process, uid int) process {
 	out := process{Process: p}
-	if p.Dead() || uid != 0 && uid != p.UID {
+	if p.Dead() || uid != p.UID {
 		return out
 	}
-	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName); ok {
-		out.Session, out.Gateway, out.Keep = v[0], v[1], v[2] == "1"
+	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName, serviceName); ok {
+		out.Session, out.Gateway, out.Keep, out.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 	}
 	return out
 }
+
+// serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
+const serviceName = "SYSTEMD_EXEC_PID"
 
 // ask sets up the questions that the rules may ask about single processes.
 func (h *host) ask(r *proc.Reader) {
@@ -78,6 +84,8 @@ func (h *host) ask(r *proc.Reader) {
 	}
 	h.Lives = r.Life
 	h.Stdin = proc.StdinOf
+	h.Reached = r.Reached
+	h.Stdout = func(pid int) (bool, []int) { return r.Stdout(pid, pids) }
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS
@@ -93,14 +101,14 @@ func (h *host) ask(r *proc.Reader) {
 // sessions reads the records and the states of their leases.
 func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 	var out []storedSession
-	for _, place := range session.Dirs(h.UID, xdgRuntime) {
-		ids, err := session.IDs(place.Dir)
+	for _, dir := range session.Dirs(h.UID, xdgRuntime) {
+		ids, err := session.IDs(dir)
 		if err != nil {
 			warn(err)
 			continue
 		}
 		for _, id := range ids {
-			if s, err := readSession(h, place, id); err != nil {
+			if s, err := readSession(h, dir, id); err != nil {
 				warn(fmt.Errorf("left alone: %w", err))
 			} else if s != nil {
 				out = append(out, *s)
@@ -111,15 +119,18 @@ func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, place session.Place, id string) (*storedSession, error) {
-	s := &storedSession{Dir: place.Dir, Owner: place.Owner}
-	held, lockErr := session.Held(place.Dir, id)
+func readSession(h *host, dir, id string) (*storedSession, error) {
+	s := &storedSession{Dir: dir, Owner: h.UID}
+	held, lockErr := session.Held(dir, id)
 	s.Held, s.Lease = held, lockErr == nil
-	rec, err := session.Read(place.Dir, id)
+	rec, err := session.Read(dir, id)
 	switch {
 	case err == nil:
 		s.Record = rec
-		if !held {
+		if errors.Is(lockErr, session.ErrNoLock) {
+			s.Held, s.Lease = h.withoutLock(&rec)
+		}
+		if !s.Held {
 			s.readLedger()
 		}
 		return s, nil
@@ -131,8 +142,27 @@ func readSession(h *host, place session.Place, id string) (*storedSession, error
 		return nil, lockErr
 	}
 	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
-	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: place.Owner}
+	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	return s, nil
+}
+
+// withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age takes the older
+// of the two. Its supervisor is asked for by its identity instead, and one that cannot be asked for is unknown.
+func (h *host) withoutLock(rec *session.Record) (held, known bool) {
+	if rec.Host.Boot != h.Boot {
+		return false, true
+	}
+	if rec.Host != h.Host || rec.Supervisor.Zero() {
+		return true, false
+	}
+	var r proc.Reader
+	switch r.Life(rec.Supervisor) {
+	case proc.Alive:
+		return true, true
+	case proc.Dead:
+		return false, true
+	}
+	return true, false
 }
 
 // leaves finds our cgroups that are older than the pass, and the younger ones of sessions whose lease is free: that is
@@ -147,9 +177,14 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		warn(err)
 	}
 	var out []cgroupLeaf
+	// Whose the others are is all that is looked at.
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
 		young := !f.Made.Before(began.Add(-leafSettles))
+		if f.UID != h.UID {
+			h.Others = append(h.Others, f.UID)
+			continue
+		}
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
@@ -186,7 +221,7 @@ func readLeaf(dir, id string) (cgroupLeaf, error) {
 	defer leaf.Close()
 	uid, err := leaf.Owner()
 	pids, _ := leaf.Procs()
-	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids}, err
+	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids, Foreign: leaf.Foreign()}, err
 }
 
 const (

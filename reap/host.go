@@ -11,8 +11,10 @@ import (
 // host is what a pass has read.
 type host struct {
 	proc.Host
-	// UID is the user of the pass; root may look after everybody.
+	// UID is the user of the pass, who looks after nobody else's sessions and processes.
 	UID int
+	// Others are users who have cgroups of ours, with repetitions.
+	Others []int
 	// Self is the reaping process.
 	Self int
 	// Since is when the pass began, in clock ticks since boot. A process that started later is a newborn and spared. Began
@@ -31,6 +33,11 @@ type host struct {
 	// pid namespace of the pass.
 	Stdin  func(pid int) proc.Stdin
 	Inside func(pid int) bool
+	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
+	Reached func(pid int, tree []int) string
+	// Stdout says whether the standard output of a process goes to a terminal or a file, and otherwise which processes in
+	// sight have the pipe open, at either end.
+	Stdout func(pid int) (elsewhere bool, holders []int)
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(proc.Stdin) int
 }
@@ -44,6 +51,8 @@ type process struct {
 	// Session and Gateway are the marks, "" when there are none or they cannot be read.
 	Session string
 	Gateway string
+	// Service says that a service manager started the process itself, and so looks after it.
+	Service bool
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
 }
@@ -69,4 +78,6 @@ type cgroupLeaf struct {
 	UID     int
 	// PIDs are its members, with those of the cgroups below it.
 	PIDs []int
+	// Foreign says that a member is, or may be, in another pid namespace.
+	Foreign bool
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mcp-tether/argv"
+	"mcp-tether/clients"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -16,8 +17,8 @@ type index struct {
 	h        *host
 	byPID    map[int]*process
 	children map[int][]*process
-	// supervised are the ids of sessions with a living supervisor.
-	supervised map[string]bool
+	// supervised are the sessions with a living supervisor.
+	supervised map[owned]bool
 	// taken are the processes, and looked the ids of the containers, that are in a finding already.
 	taken  map[proc.ID]bool
 	looked map[string]bool
@@ -25,14 +26,23 @@ type index struct {
 	suspects []Finding
 	// ancestors are those of the pass itself, by pid.
 	ancestors map[int]bool
+	// adopters are the processes that have adopted an orphan, by pid.
+	adopters map[int]bool
 	// kept are the processes that are marked to be kept, and all below them, by pid.
 	kept map[int]bool
 }
 
+// owned is a session id as one user knows it. What a user says of a session counts for that user's processes.
+type owned struct {
+	uid int
+	id  string
+}
+
 func newIndex(h *host) *index {
 	x := &index{
-		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[string]bool{},
+		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+		adopters: map[int]bool{},
 	}
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID] = &h.Procs[i]
@@ -41,15 +51,15 @@ func newIndex(h *host) *index {
 		p := &h.Procs[i]
 		if up := x.parent(p); up != nil {
 			x.children[up.PID] = append(x.children[up.PID], p)
+			x.noteAdoption(up, p)
 		}
 		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() {
-			x.supervised[id] = true
+			x.supervised[owned{p.UID, id}] = true
 		}
 	}
 	for _, s := range h.Sessions {
-		// Another user's lock says nothing about a session of root, whose id can be read in command lines.
-		if (s.Held || !s.Lease) && (s.Owner == 0 || s.Owner == h.UID || !x.rootOwned(s.ID)) {
-			x.supervised[s.ID] = true
+		if s.Held || !s.Lease {
+			x.supervised[owned{s.Owner, s.ID}] = true
 		}
 	}
 	for a := range x.line(x.byPID[h.Self]) {
@@ -72,6 +82,18 @@ func (x *index) parent(p *process) *process {
 	}
 	return up
 }
+
+// noteAdoption notes a child subreaper by what it did: a process is born into the session of the one that forked it, and
+// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by somebody else.
+func (x *index) noteAdoption(up, p *process) {
+	sid := p.Stat.Session
+	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
+		x.adopters[up.PID] = true
+	}
+}
+
+// adopts reports whether being the child of a process says nothing: it adopts orphans by its task, or has done so.
+func (x *index) adopts(p *process) bool { return adoptsOrphans(p) || x.adopters[p.PID] }
 
 // maxClimb bounds the way up to the ancestors: pids that changed hands may lead round in a circle.
 const maxClimb = 256
@@ -96,15 +118,20 @@ func (x *index) keepTree(p *process, kept map[int]bool) {
 	}
 }
 
-// rootOwned reports whether a leaf or a mark of root names the session.
-func (x *index) rootOwned(id string) bool {
-	return slices.ContainsFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == 0 }) ||
-		slices.ContainsFunc(x.h.Procs, func(p process) bool { return p.Session == id && p.UID == 0 })
+// isSupervised reports whether a supervisor looks after a session of a user: one of that user, or of root.
+func (x *index) isSupervised(uid int, id string) bool {
+	return x.supervised[owned{uid, id}] || x.supervised[owned{0, id}]
 }
 
 // isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
 func isTether(p *process) bool {
-	if p.Dead() || len(p.Args) < 2 {
+	switch {
+	case p.Dead():
+		return false
+	case p.Args == nil:
+		// It is another user's, whose word is not asked for.
+		return p.Comm == "mcp-tether"
+	case len(p.Args) < 2:
 		return false
 	}
 	return argv.SupervisedID(p.Args) != "" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
@@ -130,8 +157,9 @@ func (x *index) rooted(p *process) bool {
 	return false
 }
 
-// mine reports whether the pass may touch processes of a user.
-func (x *index) mine(uid int) bool { return x.h.UID == 0 || x.h.UID == uid }
+// mine reports whether the pass looks after the processes of a user: its own and nobody else's, for root as well. Who is
+// root has the pass made once more, as each of the other users (everybody_linux.go).
+func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to
 // stay, or in a finding already.
@@ -221,6 +249,11 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	}
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
+	for _, m := range members {
+		if image, ok := clients.RunImage(m.Args); ok {
+			f.boxed = image
+		}
+	}
 	var top *process
 	for _, m := range members {
 		if top == nil || m.Start < top.Start {
@@ -253,4 +286,22 @@ func (x *index) gateway(id proc.ID) gateway {
 // recorded reports whether a session has a record.
 func (x *index) recorded(id string) bool {
 	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
+}
+
+// The hidden flags of a pass that root makes as another user: the one gives Rules.Spare, the other Options.RecordsOnly.
+const (
+	SpareFlag   = "spare"
+	RecordsFlag = "records-only"
+)
+
+// spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have given
+// up its privileges, and what it then started is its user's.
+func spare(own []storedSession) []string {
+	var out []string
+	for i := range own {
+		if s := &own[i]; s.Held || !s.Lease || len(s.Keep) > 0 {
+			out = append(out, s.ID)
+		}
+	}
+	return out
 }

@@ -12,7 +12,11 @@ func (x *index) leaves(r Rules) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
-		if r.Session != "" && r.Session != l.ID || x.supervised[l.ID] || !x.mine(l.UID) || x.recorded(l.ID) {
+		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
+			continue
+		}
+		if l.Foreign || len(l.PIDs) == 0 {
+			// Somebody of another pid namespace is in it, or a session of another one sleeps.
 			continue
 		}
 		tops := x.inLeaf(l)
@@ -50,16 +54,16 @@ func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 		if !x.rooted(p) {
 			return "an ancestor of a member cannot be seen"
 		}
-		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !adoptsOrphans(up) {
+		if up := x.parent(p); up != nil && !slices.Contains(l.PIDs, up.PID) && !x.adopts(up) {
 			return fmt.Sprintf("pid %d (%s) is the parent of a member and may look after it", up.PID, up.Comm)
 		}
 	}
 	return ""
 }
 
-// leafOf is the leaf of a session, nil for none.
-func (x *index) leafOf(id string) *cgroupLeaf {
-	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id }); i >= 0 {
+// leafOf is the leaf of a user's session, nil for none.
+func (x *index) leafOf(uid int, id string) *cgroupLeaf {
+	if i := slices.IndexFunc(x.h.Leaves, func(l cgroupLeaf) bool { return l.ID == id && l.UID == uid }); i >= 0 {
 		return &x.h.Leaves[i]
 	}
 	return nil

@@ -17,7 +17,8 @@ func (x *index) marks(r Rules) []Finding {
 	var order []owner
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Session == "" || x.spared(p) || !x.mine(p.UID) || x.supervised[p.Session] || r.Session != "" && r.Session != p.Session {
+		if p.Session == "" || p.Service || x.spared(p) || !x.mine(p.UID) || x.isSupervised(p.UID, p.Session) || r.Session != "" && r.Session != p.Session ||
+			slices.Contains(r.Spare, p.Session) {
 			continue
 		}
 		key := owner{p.Session, p.UID}
@@ -28,21 +29,72 @@ func (x *index) marks(r Rules) []Finding {
 	}
 	var out []Finding
 	for _, key := range order {
-		if f, ok := x.mark(key.session, bySession[key]); ok {
+		orphans, cared := x.byCare(bySession[key])
+		if f, ok := x.mark(key.session, orphans); ok {
+			out = append(out, f)
+		}
+		if f, ok := x.mark(key.session, cared); ok {
+			f.Class, f.Advice = classSuspect, "a living process has started it and may look after it: end it by hand if you know better"
+			f.Evidence = append(f.Evidence, fmt.Sprintf("its parent (pid %d) lives and is no part of the session", x.byPID[f.Top.PID].PPID))
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
+// byCare tells those apart whose parent lives, is no part of the session and does not adopt orphans: it has started them
+// itself, with an environment that it got from elsewhere. So do terminal servers, editors and whatever imports variables.
+func (x *index) byCare(marked []*process) (orphans, cared []*process) {
+	members := map[int]bool{}
+	for _, p := range marked {
+		members[p.PID] = true
+	}
+	for _, p := range marked {
+		up := x.parent(p)
+		if up == nil || members[up.PID] || x.adopts(up) || x.belowOne(up, members) {
+			orphans = append(orphans, p)
+			continue
+		}
+		cared = append(cared, p)
+	}
+	return x.followCare(orphans, cared)
+}
+
+// followCare moves those who are below one that is looked after to that side.
+func (x *index) followCare(orphans, cared []*process) (free, kept []*process) {
+	looked := map[int]bool{}
+	for _, p := range cared {
+		looked[p.PID] = true
+	}
+	for _, p := range orphans {
+		if x.belowOne(x.parent(p), looked) {
+			cared = append(cared, p)
+			continue
+		}
+		free = append(free, p)
+	}
+	return free, cared
+}
+
+// belowOne reports whether a process or an ancestor of it is one of the given.
+func (x *index) belowOne(p *process, of map[int]bool) bool {
+	for a := range x.line(p) {
+		if of[a.PID] {
+			return true
+		}
+	}
+	return false
+}
+
 func (x *index) mark(id string, marked []*process) (Finding, bool) {
-	f := Finding{Class: classMark, Session: id, UID: marked[0].UID}
+	f := Finding{Class: classMark, Session: id}
 	marked = slices.DeleteFunc(marked, func(p *process) bool {
 		return x.tethered(p) || x.taken[p.ID] || !x.h.Inside(p.PID)
 	})
 	if len(marked) == 0 {
 		return f, false
 	}
+	f.UID = marked[0].UID
 	g, err := proc.ParseGlobalID(marked[0].Gateway)
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "seed of the model of hosts; 0 takes the time")
+	modelHosts = flag.Uint64("model.hosts", modelRounds, "how many hosts to play")
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
 
@@ -39,18 +40,18 @@ func TestModel(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d: -model.seed=%d repeats it", seed, seed)
-	from, to := uint64(1), uint64(modelRounds)
+	from, to := uint64(1), *modelHosts
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
-	v := play(find, seed, from, to)
+	v := play(everybody(find), seed, from, to)
 	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
 	t.Logf("%d containers, %d removed or stopped", v.crates, v.removed)
 	if v.falseKills+v.missed+v.twice+v.falseRemovals+v.left > 0 {
 		t.Errorf("%d innocents would be ended, %d proven ones are missed, %d named twice, %d containers removed falsely, %d missed: %v; the first of each:\n%s",
 			v.falseKills, v.missed, v.twice, v.falseRemovals, v.left, v.kinds, v.first)
 	}
-	for _, c := range []class{classRecord, classMark, classCgroup, classContainer, classSevered, classSuspect} {
+	for _, c := range []class{classRecord, classMark, classCgroup, classContainer, classSevered, classDropped, classSuspect} {
 		if *modelRound == 0 && v.classes[c] < 100 {
 			t.Errorf("only %d findings of class %s: the model does not reach it", v.classes[c], c)
 		}
@@ -98,7 +99,7 @@ func (v *verdicts) judge(w *world, found []Finding, round uint64) {
 			continue
 		}
 		for _, id := range struck(w.h, f) {
-			if other, ok := ended[id]; ok && other.leaf == f.leaf && other.leaf == "" {
+			if other, ok := ended[id]; ok && other.leaf == f.leaf && other.leaf == "" && other.UID == f.UID {
 				v.twice++
 				v.note(w, round, "twice", "named twice: %v by %s and %s", id, other.Class, f.Class)
 			}
@@ -243,6 +244,26 @@ func byMark(h *host, _ Rules) (out []Finding) {
 		}
 	}
 	return out
+}
+
+// A pass of each user that believes the records of all: what a hostile user claims hides what is left of others then.
+func TestModelCatchesBelief(t *testing.T) {
+	var all []storedSession
+	believing := everybody(func(h *host, r Rules) []Finding {
+		h.Sessions = nil
+		for _, s := range all {
+			s.Owner, s.At = h.UID, nil
+			h.Sessions = append(h.Sessions, s)
+		}
+		return find(h, r)
+	})
+	v := play(func(h *host, r Rules) []Finding {
+		all = h.Sessions
+		return believing(h, r)
+	}, 1, 1, 300)
+	if v.missed == 0 {
+		t.Error("the model found nothing wrong with it")
+	}
 }
 
 // withoutLeases takes every record for that of a dead supervisor.

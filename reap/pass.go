@@ -17,9 +17,22 @@ type Options struct {
 	Kill, Unwrapped bool
 	Rules           Rules
 	Grace           teardown.Grace
+	// Dwell is how long a server must have been dropped before it is ended.
+	Dwell time.Duration
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
 	Reach   Reach
+	// Warnings are what the preparation of the pass had to leave out.
+	Warnings []string
+	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
+	Delegated bool
+	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
+	RecordsOnly bool
+	// Everybody are the words with which root starts the same pass as each other user who has something here; none for the
+	// pass of one user.
+	Everybody []string
+	// Timeout is how long the pass may take. Those of other users have a part of it.
+	Timeout time.Duration
 }
 
 // Reach says which container engines a pass looks at. The zero value means the one that the docker command would talk to,
@@ -37,10 +50,13 @@ var errBusy = errors.New("another reap is under way")
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
-	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: []string{}}
+	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
+	if o.RecordsOnly && !hasRecords(o.Runtime) {
+		return r, nil
+	}
 	if o.Kill {
-		unlock, err := onlyPass(o.Runtime, warn)
+		unlock, err := o.onlyPass(warn)
 		if err != nil {
 			return r, err
 		}
@@ -50,33 +66,59 @@ func Pass(o Options) (Report, error) {
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
-	r.Findings = append(r.Findings, find(h, o.Rules)...)
-	for i := range r.Findings {
-		r.Findings[i].Result = "listed"
-		r.Findings[i].describe(h)
+	if len(o.Everybody) > 0 {
+		r.everybody(h, &o)
+	}
+	own := find(h, o.Rules)
+	for i := range own {
+		own[i].Result = resultListed
+		own[i].describe(h)
 	}
 	if o.Kill {
 		tidySockets(o.Runtime, warn)
-		err = endFindings(r.Findings, o.Unwrapped, o.Grace)
+		if o.Unwrapped {
+			settleDropped(own, h.Began, o.Dwell)
+		}
+		err = endFindings(own, o.Unwrapped, o.Grace)
 	}
+	r.Findings = append(r.Findings, own...)
 	return r, err
+}
+
+// settleDropped waits, once for all, until the dwell since the look is over, and spares the dropped servers that are not so any more.
+func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
+	var dropped []*Finding
+	for i := range findings {
+		if findings[i].Class == classDropped {
+			dropped = append(dropped, &findings[i])
+		}
+	}
+	if len(dropped) == 0 {
+		return
+	}
+	time.Sleep(time.Until(since.Add(dwell)))
+	for _, f := range dropped {
+		if !f.still() {
+			f.Class, f.Advice = classSuspect, "it was not as it had been when it was looked at again: the next pass will tell"
+		}
+	}
 }
 
 // tidySockets removes the sockets of killed supervisors that could keep no record.
 func tidySockets(runtime string, warn func(error)) {
-	for _, place := range session.Dirs(os.Getuid(), runtime) {
-		if place.Owner != os.Getuid() {
-			continue
-		}
-		if err := session.RemoveDeadSockets(place.Dir); err != nil {
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		if err := session.RemoveDeadSockets(dir); err != nil {
 			warn(err)
 		}
 	}
 }
 
 // onlyPass keeps two passes of one user from overlapping.
-func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
-	dir, err := session.Dir(os.Getuid(), runtime)
+func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
+	if o.Delegated && len(session.Dirs(os.Getuid(), o.Runtime)) == 0 {
+		return func() {}, nil
+	}
+	dir, err := session.Dir(os.Getuid(), o.Runtime)
 	if err != nil {
 		warn(fmt.Errorf("passes may overlap: %w", err))
 		return func() {}, nil
@@ -95,15 +137,22 @@ func onlyPass(runtime string, warn func(error)) (unlock func(), err error) {
 // passLock is the name of a pass's lease. It is no session id, so it never meets one.
 const passLock = "reap"
 
+// hasRecords reports whether the user has any session on disk, living or dead.
+func hasRecords(runtime string) bool {
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		if ids, err := session.IDs(dir); err != nil || len(ids) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
 func HasDead(runtime string) bool {
-	for _, place := range session.Dirs(os.Getuid(), runtime) {
-		if place.Owner != os.Getuid() {
-			continue
-		}
-		ids, _ := session.IDs(place.Dir)
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		ids, _ := session.IDs(dir)
 		for _, id := range ids {
-			if held, err := session.Held(place.Dir, id); err == nil && !held {
+			if held, err := session.Held(dir, id); err == nil && !held {
 				return true
 			}
 		}

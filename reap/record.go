@@ -32,19 +32,25 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		x.claim(&f, s)
 		return f, true
 	}
-	if s.Host != x.h.Host || x.supervised[s.ID] || x.h.Lives(s.Anchor) == proc.Alive {
-		// It is of another pid namespace, has a living supervisor, or an anchor that is about to recover it.
+	if s.Host != x.h.Host {
+		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
+		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, where its processes are known by other numbers"}
+		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
+		return f, true
+	}
+	if x.isSupervised(s.Owner, s.ID) || x.h.Lives(s.Anchor) == proc.Alive {
+		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
 	var tops []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.Session == s.ID || p.ID == s.Server && !s.Server.Zero() {
+		if p.UID == s.Owner && (p.Session == s.ID || p.ID == s.Server && !s.Server.Zero()) {
 			tops = append(tops, p)
 		}
 	}
-	if leaf := x.leafOf(s.ID); leaf != nil && leaf.UID == s.Owner {
+	if leaf := x.leafOf(s.Owner, s.ID); leaf != nil {
 		f.leaf = leaf.Dir
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)

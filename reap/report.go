@@ -21,13 +21,15 @@ type Report struct {
 	Killed   bool      `json:"killed"`
 	Findings []Finding `json:"findings"`
 	Warnings []string  `json:"warnings"`
+	// Incomplete says what could not be looked at or done, one text for each user or thing.
+	Incomplete []string `json:"incomplete,omitempty"`
 }
 
 // Left counts the findings that still stand: listed or survived.
 func (r Report) Left() int {
 	n := 0
 	for _, f := range r.Findings {
-		if f.Result != "ended" && f.Result != "removed" {
+		if !f.over() {
 			n++
 		}
 	}
@@ -74,13 +76,13 @@ func (r Report) Text(w io.Writer) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "\n%s %s: %s\n", f.Class, describe.Text(f.subject()), describe.Text(strings.Join(f.Evidence, "; ")))
 		for _, c := range f.Containers {
-			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), c.Result)
+			fmt.Fprintf(w, "  %s: %s\n", describe.Text(c.Title()), describe.Text(c.Result))
 		}
 		for _, s := range f.Survivors {
 			fmt.Fprintf(w, "  still there: %s\n", describe.Text(s))
 		}
 		if f.Advice != "" {
-			fmt.Fprintf(w, "  %s\n", f.Advice)
+			fmt.Fprintf(w, "  %s\n", describe.Text(f.Advice))
 		}
 	}
 	if r.Killed {
@@ -91,11 +93,13 @@ func (r Report) Text(w io.Writer) error {
 
 // hint says what to do next.
 func (r Report) hint(w io.Writer) (err error) {
-	proven, severed := 0, 0
+	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {
 		switch {
 		case f.proven(false):
 			proven++
+		case f.Class == classDropped:
+			dropped++
 		case f.proven(true):
 			severed++
 		}
@@ -105,6 +109,9 @@ func (r Report) hint(w io.Writer) (err error) {
 	}
 	if severed > 0 {
 		_, err = fmt.Fprintf(w, "\n%d severed: 'mcp-tether reap --kill --unwrapped' ends them as well.\n", severed)
+	}
+	if dropped > 0 {
+		_, err = fmt.Fprintf(w, "\n%d dropped: 'mcp-tether reap --kill --unwrapped' ends them if it is still so after --dwell.\n", dropped)
 	}
 	return err
 }
@@ -122,17 +129,18 @@ func (f Finding) subject() string {
 
 // text is the gateway for people: "4711 (dead)".
 func (g gateway) text() string {
+	state := describe.Text(g.State)
 	if g.PID == 0 {
-		return g.State
+		return state
 	}
-	return fmt.Sprintf("%d (%s)", g.PID, g.State)
+	return fmt.Sprintf("%d (%s)", g.PID, state)
 }
 
 // Metrics writes the report as a Prometheus text file, replaced by rename.
 func (r Report) Metrics(file string) error {
 	count, procs, containers, ended := map[class]int{}, map[class]int{}, map[class]int{}, 0
 	for _, f := range r.Findings {
-		if f.Result == "ended" || f.Result == "removed" {
+		if f.over() {
 			ended++
 			continue
 		}
@@ -151,6 +159,8 @@ func (r Report) Metrics(file string) error {
 	gauge("mcp_tether_processes", "Processes of the findings left.", procs)
 	gauge("mcp_tether_containers", "Containers of the findings left.", containers)
 	fmt.Fprintf(&b, "# HELP mcp_tether_ended Findings ended by the last pass.\n# TYPE mcp_tether_ended gauge\nmcp_tether_ended %d\n", ended)
+	fmt.Fprintf(&b, "# HELP mcp_tether_incomplete Users or things that the last pass could not look after.\n"+
+		"# TYPE mcp_tether_incomplete gauge\nmcp_tether_incomplete %d\n", len(r.Incomplete))
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
 	tmp, err := writeBeside(file, b.String())

@@ -19,6 +19,9 @@ type Rules struct {
 	MinAge uint64
 	// Session limits the pass to one session id; "" means all.
 	Session string
+	// Spare are ids of sessions of root that are none of this pass's business, although processes of this user carry
+	// their marks: root's own record says what is to be kept of them, or that they live.
+	Spare []string
 }
 
 // find applies the rules to a host. It is pure but for the questions that the host answers, and never names a process

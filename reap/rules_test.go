@@ -33,6 +33,8 @@ func table(t *testing.T, rows ...string) *host {
 	}
 	h.Stdin = func(int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed"} }
 	h.Inside = func(int) bool { return true }
+	h.Reached = func(int, []int) string { return "" }
+	h.Stdout = func(int) (bool, []int) { return false, nil }
 	h.Holder = func(proc.Stdin) int { return 0 }
 	return h
 }
@@ -58,7 +60,7 @@ func (h *host) dead(server int) *storedSession {
 // ended lists whom a pass with --kill --unwrapped would end, by pid.
 func ended(h *host, r Rules) []int {
 	out := []int{}
-	for _, f := range find(h, r) {
+	for _, f := range everybody(find)(h, r) {
 		if f.proven(true) {
 			for _, id := range struck(h, f) {
 				out = append(out, id.PID)
@@ -192,13 +194,58 @@ func TestFindSurplus(t *testing.T) {
 		}
 		return known(uid, args)
 	}
-	found := find(table(t, rows...), r)
+	h := table(t, rows...)
+	// All of them were let go of.
+	if dropped := find(h, r); len(dropped) != 492 || dropped[0].Class != classDropped || dropped[0].proven(false) || !dropped[0].proven(true) {
+		t.Errorf("%d dropped", len(dropped))
+	}
+	h.Stdin = func(int) proc.Stdin { return proc.Stdin{Far: proc.FarHeld, Why: "held"} }
+	found := find(h, r)
 	if len(found) != 4 {
 		t.Fatalf("%d findings", len(found))
 	}
 	for _, f := range found {
 		if f.Class != classSurplus || f.Count != 123 || len(f.Members) != 123 || f.proven(true) || f.Advice == "" || f.Gateway.PID != 50 || f.Gateway.State != "alive" {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// An empty leaf, and one with a member in another pid namespace, prove nothing.
+func TestFindLeavesOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		leaf cgroupLeaf
+		want int
+	}{{cgroupLeaf{}, 0}, {cgroupLeaf{Foreign: true}, 0}, {cgroupLeaf{PIDs: []int{10}, Foreign: true}, 0}, {cgroupLeaf{PIDs: []int{10}}, 1}} {
+		h := table(t, "10 1 5 node s")
+		c.leaf.Dir, c.leaf.ID = "/c/mcp-tether-"+deadID, deadID
+		h.Leaves = []cgroupLeaf{c.leaf}
+		if got := ended(h, Rules{}); len(got) != c.want {
+			t.Errorf("%+v: ended %v", c.leaf, got)
+		}
+	}
+}
+
+// Who has adopted an orphan is known by that, whatever its name. A parent that has not looks after its children.
+func TestFindMarkedUnderParents(t *testing.T) {
+	rows := []string{"9 1 4 tmux tmux", "10 9 5 bash -bash"}
+	for name, c := range map[string]struct {
+		more func(h *host)
+		want []int
+	}{
+		"started by its parent":        {func(*host) {}, []int{}},
+		"in a session of its own":      {func(h *host) { h.proc(10).Stat.Session = 10 }, []int{}},
+		"in the session of a dead one": {func(h *host) { h.proc(10).Stat.Session = 7 }, []int{10}},
+		"of a living one":              {func(h *host) { h.proc(10).Stat.Session = 1 }, []int{}},
+		"a service":                    {func(h *host) { h.proc(10).PPID, h.proc(10).Service = 1, true }, []int{}},
+		"no service":                   {func(h *host) { h.proc(10).PPID = 1 }, []int{10}},
+	} {
+		h := table(t, rows...)
+		h.proc(9).Stat.Session, h.proc(10).Stat.Session, h.proc(1).Stat.Session = 9, 9, 1
+		mark(h, 10)
+		c.more(h)
+		if got := ended(h, Rules{}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: ended %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -220,7 +267,7 @@ func TestFindSession(t *testing.T) {
 func TestFindListsAreNotNil(t *testing.T) {
 	h := table(t, "10 1 5 node s")
 	h.dead(0).Host.Boot = "another"
-	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-ffffffffffffffff", ID: "ffffffffffffffff"}}
+	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-ffffffffffffffff", ID: "ffffffffffffffff", PIDs: []int{10}}}
 	found := find(h, Rules{})
 	if len(found) != 2 {
 		t.Fatalf("%+v", found)

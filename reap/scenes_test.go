@@ -19,6 +19,9 @@ var scenes = []struct {
 	{"nested sessions", (*world).nestedSessions},
 	{"recovering anchor", (*world).recoveringAnchor},
 	{"living gateway without wrapper", (*world).livingGateway},
+	{"gateway that drops servers", (*world).droppedServers},
+	{"hidden by a hostile user", (*world).hiddenByOthers},
+	{"environment inherited elsewhere", (*world).inheritedMarks},
 	{"unwrapped and orphaned", (*world).orphanedServers},
 	{"unwrapped and orphaned", (*world).orphanedServers},
 	{"hidden gateway", (*world).hiddenGateway},
@@ -104,6 +107,9 @@ func (w *world) judge(s *wrapped) {
 		}
 	}
 	for _, m := range s.members {
+		if m.verdict == guilty && m.underAnotherUser() {
+			m.verdict = either // its user's pass does not see whether that parent is a part of the session
+		}
 		if w.isKept(s, m) {
 			m.verdict = innocent
 		} else if m.kept || m.Keep {
@@ -113,15 +119,28 @@ func (w *world) judge(s *wrapped) {
 	if s.rec != nil && !s.rec.Lease {
 		for _, m := range s.members {
 			m.verdict = innocent // nothing is known of the supervisor
+			if m.UID != s.uid {
+				m.verdict = either // its user's pass does not see the record
+			}
 		}
 	}
 	w.judgeCrates(s)
 }
 
+// underAnotherUser reports whether a process, or one above it, was started by a living process of another user.
+func (a *actor) underAnotherUser() bool {
+	for p := a; p.parent != nil && !p.parent.gone && !p.parent.subreaper; p = p.parent {
+		if p.parent.UID != p.UID {
+			return true
+		}
+	}
+	return false
+}
+
 // isKept: meant to stay, as far as anybody can know: the mark, a pattern of the record, or a living parent with either.
 func (w *world) isKept(s *wrapped, m *actor) bool {
 	for p := m; p != nil && !p.gone; p = p.parent {
-		if p.Keep && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
+		if p.Keep && p.UID == m.UID && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
 			return true
 		}
 	}
@@ -248,14 +267,97 @@ func (w *world) anyStdin(holder *actor) (proc.Stdin, *actor) {
 	return proc.Stdin{Why: "unknown"}, nil
 }
 
-// livingGateway: its servers have the same command lines as everybody's, and any stdin.
+// livingGateway: its servers have the same command lines as everybody's, and a stdin that is not let go of.
 func (w *world) livingGateway() {
 	g := w.anyGateway()
 	for range 1 + w.IntN(4) {
 		in, holder := w.anyStdin(g)
+		if in.Far == proc.Severed {
+			in = proc.Stdin{Far: proc.FarHeld, Why: "held by somebody unseen"}
+		}
 		for _, a := range w.start(g, in) {
 			if holder != nil {
 				a.holder = holder.PID
+			}
+		}
+	}
+}
+
+// droppedServers: the gateway lives and has let go of some of its servers. Of these, those are in use that can be reached by
+// a socket, or whose answers somebody else gets.
+func (w *world) droppedServers() {
+	g := w.anyGateway()
+	reader := w.add(w.login, g.UID, "jq", "jq", ".")
+	for range 1 + w.IntN(4) {
+		chain := w.start(g, proc.Stdin{Far: proc.Severed, Why: "severed"})
+		last := chain[0]
+		for _, a := range chain {
+			if a.Comm != "chrome" {
+				last = a
+			}
+		}
+		used := true
+		switch w.IntN(6) {
+		case 0:
+			last.reached = "it listens"
+		case 1:
+			chain[0].elsewhere = true
+		case 2:
+			chain[0].readers = []int{last.PID, reader.PID}
+		default:
+			chain[len(chain)-1].readers = []int{last.PID, g.PID}
+			chain[0].readers = []int{last.PID, g.PID}
+			used = false
+		}
+		if used || !w.mine(g.UID) {
+			continue
+		}
+		for _, a := range chain {
+			a.verdict = guilty
+			if a.Comm == "chrome" && w.chance(20) {
+				a.reached = "a browser listens" // that is no way to the server
+			}
+		}
+	}
+}
+
+// hiddenByOthers: a user claims somebody else's dead session, by a command line, a lock, and a record that keeps everything
+// from process 1 on. What is left of the session deserves what it deserved without that.
+func (w *world) hiddenByOthers() {
+	s := w.wrap(w.anyGateway())
+	w.kill(s)
+	w.settle(s)
+	w.judge(s)
+	forger := w.add(w.init, 1666, "x", "x", "__supervise", s.id+",1,2")
+	w.add(forger, 1666, "child", "child")
+	claim := storedSession{Dir: "/tmp/mcp-tether-1666", Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
+	claim.Record = session.Record{
+		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
+		Gateway: proc.ID{PID: 1 << 21, Start: 1},
+	}
+	w.h.Sessions = append(w.h.Sessions, claim)
+	w.h.Leaves = append(w.h.Leaves, cgroupLeaf{Dir: "/sys/fs/cgroup/y/mcp-tether-" + s.id, ID: s.id, UID: 1666, PIDs: []int{w.init.PID}})
+}
+
+// inheritedMarks: a living process that is no part of the session starts others with the environment of one that was.
+func (w *world) inheritedMarks() {
+	g := w.anyGateway()
+	s := w.wrap(g)
+	w.kill(s)
+	w.settle(s)
+	w.judge(s)
+	server := w.add(w.init, s.uid, pick(w, "tmux: server", "emacs", "code"), "daemon")
+	server.setsid()
+	for range 1 + w.IntN(3) {
+		shell := w.add(server, s.uid, "bash", "-bash")
+		shell.process.Session, shell.Gateway = s.id, proc.GlobalID{ID: g.ID, Host: here}.String()
+		if w.chance(50) {
+			shell.setsid()
+		}
+		w.add(shell, s.uid, "vim", "vim")
+		if s.rec != nil {
+			for _, a := range w.all[len(w.all)-2:] {
+				a.verdict = either // the record proves the session dead, and the mark is in their environment
 			}
 		}
 	}
@@ -276,6 +378,10 @@ func (w *world) orphanedServers() {
 		top = chain[1]
 	}
 	keep := w.chance(10)
+	reached := w.chance(10) && top.Comm != "chrome"
+	if reached {
+		top.reached = "it listens"
+	}
 	for _, a := range chain {
 		if holder != nil {
 			a.holder = holder.PID
@@ -283,7 +389,7 @@ func (w *world) orphanedServers() {
 		if keep {
 			a.Keep, a.kept = true, true
 		}
-		if in.Far != proc.Severed || keep || !w.mine(a.UID) {
+		if in.Far != proc.Severed || keep || reached || !w.mine(a.UID) {
 			continue
 		}
 		a.verdict = either

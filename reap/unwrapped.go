@@ -36,10 +36,14 @@ func (x *index) unwrapped(r Rules) []Finding {
 		seen[top.PID] = true
 		g, known := x.liveGateway(top)
 		if g != nil {
-			x.countUnder(g, top, name, under, &order)
+			if f, ok := x.drop(g, top, name, r); ok {
+				out = append(out, f)
+			} else {
+				x.countUnder(g, top, name, under, &order)
+			}
 			continue
 		}
-		if f, ok := x.orphan(top, name, known); ok {
+		if f, ok := x.orphan(top, name, known, r); ok {
 			out = append(out, f)
 		}
 	}
@@ -91,7 +95,7 @@ func (x *index) liveGateway(top *process) (g *process, known bool) {
 }
 
 // orphan judges a server without a gateway among its ancestors by the other end of its standard input.
-func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
+func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding, bool) {
 	f := Finding{Class: classSevered, Name: name, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
 	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
 	in := x.h.Stdin(top.PID)
@@ -99,7 +103,13 @@ func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
 	if !known {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
-	if in.Far != proc.Severed || !known {
+	reached := ""
+	if in.Far == proc.Severed {
+		if reached = x.doors(top, r).reached(); reached != "" {
+			f.Evidence = append(f.Evidence, reached)
+		}
+	}
+	if in.Far != proc.Severed || !known || reached != "" {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
 		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
 		if holder := x.h.Holder(in); holder > 0 {
@@ -112,6 +122,35 @@ func (x *index) orphan(top *process, name string, known bool) (Finding, bool) {
 	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	return f, len(f.Members) > 0
+}
+
+// doors are the processes by whose sockets a server can be reached: the server's own and its launchers', not those of a
+// browser below it. whole is the tree that they are in.
+type doors struct {
+	h     *host
+	pids  []int
+	whole []int
+}
+
+func (x *index) doors(top *process, r Rules) doors {
+	d := doors{h: x.h, pids: []int{top.PID}}
+	for _, p := range x.tree([]*process{top}, scope{uid: top.UID, sessions: true}) {
+		d.whole = append(d.whole, p.PID)
+		if _, matched := r.Match(p.UID, p.Args); p != top && (matched || proc.IsLauncher(p.Comm)) {
+			d.pids = append(d.pids, p.PID)
+		}
+	}
+	return d
+}
+
+// reached says by which socket one of the processes can be reached; "" if none can.
+func (d doors) reached() string {
+	for _, pid := range d.pids {
+		if why := d.h.Reached(pid, d.whole); why != "" {
+			return fmt.Sprintf("pid %d can be reached: %s", pid, why)
+		}
+	}
+	return ""
 }
 
 // isAncestor reports whether a pid is that of an ancestor of a process.

@@ -52,6 +52,9 @@ type actor struct {
 	outside   bool // in another pid namespace
 	stdin     proc.Stdin
 	holder    int
+	reached   string // by which socket
+	elsewhere bool   // its output goes to a terminal or file
+	readers   []int  // of its output
 	verdict   verdict
 	role      string
 	kept      bool // kept on purpose, or below such a one
@@ -180,6 +183,18 @@ func (w *world) host() *host {
 		}
 		return proc.Stdin{Why: "gone"}
 	}
+	h.Reached = func(pid int, _ []int) string {
+		if a := byPID[pid]; a != nil {
+			return a.reached
+		}
+		return ""
+	}
+	h.Stdout = func(pid int) (bool, []int) {
+		if a := byPID[pid]; a != nil {
+			return a.elsewhere, a.readers
+		}
+		return false, nil
+	}
 	h.Inside = func(pid int) bool { a := byPID[pid]; return a != nil && !a.outside }
 	h.Holder = func(in proc.Stdin) int {
 		for _, a := range byPID {
@@ -190,6 +205,66 @@ func (w *world) host() *host {
 		return 0
 	}
 	return h
+}
+
+// everybody makes the pass of every user, if the pass is root's: each reads what it may read.
+func everybody(find finder) finder {
+	return func(h *host, r Rules) []Finding {
+		uids := []int{h.UID}
+		if h.UID == 0 {
+			for i := range h.Procs {
+				uids = append(uids, h.Procs[i].UID)
+			}
+			for i := range h.Sessions {
+				uids = append(uids, h.Sessions[i].Owner)
+			}
+		}
+		slices.Sort(uids)
+		var out []Finding
+		own := h.as(h.UID).Sessions
+		for _, uid := range slices.Compact(uids) {
+			r.Spare = nil
+			if uid != h.UID {
+				r.Spare = spare(own)
+			}
+			out = append(out, find(h.as(uid), r)...)
+		}
+		return out
+	}
+}
+
+// as is the host as the pass of one user reads it. No other user's pass reaches the engine of the model.
+func (h *host) as(uid int) *host {
+	own := *h
+	own.UID = uid
+	own.Sessions, own.Leaves, own.Procs = nil, nil, slices.Clone(h.Procs)
+	for _, s := range h.Sessions {
+		if s.Owner != uid {
+			continue
+		}
+		if uid != h.UID {
+			s.At = nil
+		}
+		own.Sessions = append(own.Sessions, s)
+	}
+	for _, l := range h.Leaves {
+		if l.UID == uid {
+			own.Leaves = append(own.Leaves, l)
+		}
+	}
+	for i := range own.Procs {
+		p := &own.Procs[i]
+		if p.UID != uid {
+			p.Session, p.Gateway, p.Keep = "", "", false
+		}
+		if p.UID != uid && p.UID != 0 {
+			p.Args = nil
+		}
+	}
+	if uid != h.UID {
+		own.Engines = nil
+	}
+	return &own
 }
 
 // seen is one process as the pass reads it: other users' environments are closed to a user.

@@ -1,6 +1,6 @@
 package relay
 
-// Kind is what an Event tells.
+// Kind says what has happened.
 type Kind uint8
 
 // The kinds of events.
@@ -13,19 +13,19 @@ const (
 	Answered
 	// Restored: a new server has answered the handshake as the last one did, and messages pass again.
 	Restored
-	// Unasked: there was nothing to ask a new server, and messages pass again.
+	// Unasked: there is no handshake to repeat to a new server, and messages pass at once.
 	Unasked
 	// RestoreFailed: a new server cannot take the place of the last one. Text says why.
 	RestoreFailed
 	// TooLong: a message is longer than the limit. Text says which limit.
 	TooLong
-	// Withheld: a request of a server that is being ended was not passed on. Text is its method.
+	// Withheld: a request by a server that is being ended was not passed on. Text is its method.
 	Withheld
-	// Dropped: a notification for a server that cannot be had was dropped. Text is its method.
+	// Dropped: a notification to a server that cannot be woken was dropped. Text is its method.
 	Dropped
 )
 
-// Event is something that the caller of a relay has to know.
+// Event is something that the caller of a relay must act on.
 type Event struct {
 	Kind Kind
 	Text string

@@ -6,13 +6,20 @@ import (
 	"mcp-tether/mcp"
 )
 
-// byLine reports whether the server is one of which not every line may pass.
+// byLine reports whether each line of the server must be judged before it passes.
 func (r *Relay) byLine() bool {
 	return r.mode == ending || r.mode == serverless || r.mode == restoring
 }
 
-// wholeLines gives of the server's output the whole lines that may pass. The unfinished line waits for its end.
+// wholeLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
 func (r *Relay) wholeLines(b []byte) []byte {
+	if r.skipping {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			return nil
+		}
+		r.skipping, b = false, b[i+1:]
+	}
 	var out []byte
 	r.line = append(r.line, b...)
 	for r.byLine() {
@@ -29,18 +36,18 @@ func (r *Relay) wholeLines(b []byte) []byte {
 	}
 	if r.byLine() {
 		if int64(len(r.line)) > r.max {
-			r.line = nil
-			r.find(RestoreFailed, "its answer is longer than --max-message")
+			r.line, r.skipping = nil, true
+			r.emit(RestoreFailed, "its answer is longer than --max-message")
 		}
 		return out
 	}
-	// The rest was written by a server that is awake again.
+	// The server is awake again, or the session is ending: lines are not judged any more.
 	r.note(r.line)
 	out, r.line = append(out, r.line...), nil
 	return out
 }
 
-// passes decides about one line.
+// passes reports whether one line may reach the client.
 func (r *Relay) passes(line []byte) bool {
 	one := mcp.Scanner{Max: r.max, Keep: len(line)}
 	pass := true
@@ -48,9 +55,9 @@ func (r *Relay) passes(line []byte) bool {
 		switch {
 		case !m.Line:
 		case r.mode != restoring && m.Kind == mcp.Request:
-			// Its answer would reach another server, which gives out the same ids again.
+			// The answer would reach the next server, which uses the same ids again.
 			pass = false
-			r.find(Withheld, m.Method)
+			r.emit(Withheld, m.Method)
 		case r.mode == restoring && m.Kind == mcp.Response && len(r.steps) > 0 && m.ID == r.steps[0].AwaitID:
 			pass = false
 			r.answered(m)

@@ -2,26 +2,26 @@ package relay
 
 import "golang.org/x/sys/unix"
 
-// pump copies one direction of the relay, as far as its reader keeps up: what was read and not yet written is at most one
-// buffer, so back-pressure reaches the writer.
+// pump copies one direction of the relay at the speed of its reader. It holds at most one buffer that was read and not
+// yet written, so back-pressure reaches the writer.
 type pump struct {
 	from, to Stream
 	// tap sees what was read, and returns what to pass on.
 	tap func([]byte) []byte
-	// held says not to read now.
+	// held forbids reading for now.
 	held bool
-	// ended says that from has given all, broken that to takes no more.
+	// ended: from has reached its end. broken: to takes no more.
 	ended, broken bool
-	buf, rest     []byte // rest is what is to be written, often a part of buf
-	// short has the first bytes of rest once more, for streams that are large.
+	buf, rest     []byte // rest is still to be written, often a part of buf
+	// short holds the first bytes of rest as well; large says that the stream is busy enough for that to pay.
 	short shortcut
 	large bool
 }
 
-// bufferSize is what one read takes at most: what a pipe holds by default (pipe(7)).
+// bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)).
 const bufferSize = 64 << 10
 
-// interest is what to wait for; a negative descriptor is nothing (poll(2)).
+// interest is what to wait for; poll(2) ignores a negative descriptor.
 func (p *pump) interest() unix.PollFd {
 	switch {
 	case p.broken:
@@ -40,7 +40,7 @@ func (p *pump) move(ready int16) (read bool) {
 	}
 	if len(p.rest) == 0 && !p.ended && !p.held {
 		read = p.fill()
-		// What may block waits for poll to say that there is room.
+		// A write that could block waits until poll says that there is room.
 		if p.to.most > 0 && len(p.rest) > 0 {
 			return read
 		}
@@ -49,7 +49,7 @@ func (p *pump) move(ready int16) (read bool) {
 	return read
 }
 
-// fill reads what is there, and has tap see it. What tap has put in on its own comes first.
+// fill reads what is there and passes it through tap. What tap itself adds with put comes first.
 func (p *pump) fill() bool {
 	if p.buf == nil {
 		p.buf = make([]byte, bufferSize)
@@ -96,14 +96,14 @@ func (p *pump) drain() {
 // done reports whether nothing will be written any more.
 func (p *pump) done() bool { return p.broken || p.ended && len(p.rest) == 0 }
 
-// put adds text of our own, or text that was kept back, after what is still to be written.
+// put appends text of our own, or text that was kept back, to what is still to be written.
 func (p *pump) put(text []byte) {
 	if !p.broken && len(text) > 0 {
 		p.rest = append(p.rest[:len(p.rest):len(p.rest)], text...)
 	}
 }
 
-// free gives back what the pump has for its work, and drops what is still to be written.
+// free releases the pump's buffers and drops what is still to be written.
 func (p *pump) free() {
 	p.short.close()
 	p.buf, p.rest = nil, nil

@@ -8,12 +8,12 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Refuse answers with an error whatever waits for a server that cannot be had: requests that were passed on already, and
-// what the client has written since, to the end of the last message that has begun.
+// Refuse answers each request that waits for a server that cannot be woken with an error: requests that were passed on
+// already, and what the client has written since, to the end of the last message that has begun.
 func (r *Relay) Refuse(why string) []Event {
 	r.refusal, r.refusing = why, true
 	for _, id := range r.talk.Pending() {
-		// Passed on already, to a server that took the place of one that needs no handshake.
+		// Passed on already: a server without a handshake gets messages before it has proved itself.
 		r.down.put(mcp.ErrorReply(id, why))
 		r.talk.FromServer(mcp.Message{ID: id, Kind: mcp.Response, IsError: true}, time.Now())
 	}
@@ -21,20 +21,22 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
+// refuse reads what waits now. A client that goes on writing is not followed, or it would never end.
 func (r *Relay) refuse() {
 	buf := make([]byte, bufferSize)
-	for !r.up.ended && r.Waiting() {
-		n, end := r.up.from.read(buf)
+	for left := readable(r.up.from.fd); left > 0 && !r.up.ended; {
+		n, end := r.up.from.read(buf[:min(left, len(buf))])
 		r.up.ended = end
+		left -= max(n, 1)
 		err := r.refused.Feed(buf[:n], func(m mcp.Message) {
 			if m.Kind != mcp.Request {
-				r.find(Dropped, m.Method)
+				r.emit(Dropped, m.Method)
 				return
 			}
 			r.down.put(mcp.ErrorReply(m.ID, r.refusal))
 		})
 		if err != nil {
-			r.judgeLength(err)
+			r.checkLength(err)
 			return
 		}
 	}
@@ -42,19 +44,21 @@ func (r *Relay) refuse() {
 	r.down.drain()
 }
 
-// Debt is what a client is still owed when its session ends.
+// Debt says which answers a client must still get when its session ends.
 type Debt struct {
 	// Answer is the error for each request without an answer; "" where nothing is owed.
 	Answer string
-	// Unread says that a message was too long to be read to its end, so that nobody knows which request it concerns.
+	// Unread says that a message was too long to be read to its end, so its id may not be known. The client then gets an
+	// error with id null as well.
 	Unread bool
 }
 
-// Flush passes on what the server has still written, and then pays the debt. It waits for a slow client until the limit,
-// and reports whether the client has taken everything. A client that is gone gets nothing.
+// Flush passes on what the server has still written, and then the answers that are owed. It waits for a slow client until
+// the limit, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
+			r.note(r.line)
 			r.down.put(r.line)
 			r.line = nil
 			r.pay(owed)

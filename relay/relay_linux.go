@@ -9,12 +9,12 @@ import (
 	"mcp-tether/proc"
 )
 
-// Relay copies between the client's streams and those of one server after another. Make it with New. It is not for
+// Relay copies between the client's streams and those of one server after another. Make it with New. It is not safe for
 // concurrent use.
 type Relay struct {
 	mode mode
 	talk mcp.Conversation
-	// up is from the client to the server, down the other way; the scanners read along.
+	// up copies from the client to the server, down the other way; the scanners read along.
 	up, down               pump
 	fromClient, fromServer mcp.Scanner
 	// max bounds a message, in bytes.
@@ -23,16 +23,18 @@ type Relay struct {
 	moved time.Time
 	// line is the unfinished line of a server that is read line by line.
 	line []byte
+	// skipping drops what is left of a line that was too long to be judged.
+	skipping bool
 	// steps are what is left of the replay to a new server.
 	steps []mcp.Step
-	// unproven says that a server that there was nothing to ask has not written anything yet.
+	// unproven says that a new server has not written anything yet.
 	unproven bool
 	// refusing reads on, with refused, to the end of a message that is answered with an error; refusal says why.
 	refusing bool
 	refused  mcp.Scanner
 	refusal  string
-	// found are the events since the last call.
-	found []Event
+	// happened are the events since the last call.
+	happened []Event
 }
 
 // mode says what passes.
@@ -60,8 +62,8 @@ func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
 	return r
 }
 
-// Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once the child
-// was started, or was not.
+// Connect makes pipes to a new server and gives the child its ends of them. The caller calls closeTheirs once it has
+// started the child, or failed to.
 func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	in, theirIn, err := pipe(false)
 	if err != nil {
@@ -75,13 +77,15 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	}
 	// What was left for the last server is not for this one; what was left for the client is.
 	r.up.to, r.up.broken, r.up.rest = in, false, nil
+	// A process that outlives the last server may still hold the other end.
+	r.down.from.close()
 	r.down.from, r.down.ended = out, false
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
 }
 
-// Polls are the descriptors to wait for: the client's side first. With listen false a message for a server that is not
-// there is not waited for.
+// Polls returns the descriptors to wait for: the client's side first. With listen false, and without a server, it does not
+// wait for the client's next message.
 func (r *Relay) Polls(listen bool) [2]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
 	switch {
@@ -93,10 +97,10 @@ func (r *Relay) Polls(listen bool) [2]unix.PollFd {
 	return [2]unix.PollFd{up, down}
 }
 
-// Move moves what poll has said can be moved. It returns what has come to light.
+// Move copies what poll has said can be copied, and returns what has happened.
 func (r *Relay) Move(ready [2]unix.PollFd, now time.Time) []Event {
 	if r.mode == serverless && ready[0].Revents != 0 {
-		r.clientStirs()
+		r.clientReady()
 	} else if r.up.move(ready[0].Revents) {
 		r.moved = now
 	}
@@ -112,25 +116,25 @@ func (r *Relay) Move(ready [2]unix.PollFd, now time.Time) []Event {
 	return r.events()
 }
 
-// events hands over what was found.
+// events returns the events since the last call.
 func (r *Relay) events() []Event {
-	found := r.found
-	r.found = nil
-	return found
+	happened := r.happened
+	r.happened = nil
+	return happened
 }
 
-func (r *Relay) find(kind Kind, text string) { r.found = append(r.found, Event{kind, text}) }
+func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, Event{kind, text}) }
 
-// clientStirs: the client has written, or closed, while there is no server.
-func (r *Relay) clientStirs() {
+// clientReady acts on a client that has written, or closed its stream, while there is no server.
+func (r *Relay) clientReady() {
 	switch {
 	case readable(r.up.from.fd) == 0:
 		r.up.ended = true
-		r.find(ClientClosed, "")
+		r.emit(ClientClosed, "")
 	case r.refusing:
 		r.refuse()
 	default:
-		r.find(ClientWrote, "")
+		r.emit(ClientWrote, "")
 	}
 }
 
@@ -140,8 +144,7 @@ func (r *Relay) Moved() time.Time { return r.moved }
 // Waiting reports whether the client has written something that was not read yet.
 func (r *Relay) Waiting() bool { return readable(r.up.from.fd) > 0 }
 
-// MaySleep reports whether the server may be ended without anybody missing it. why says what is pending, if that is the
-// reason.
+// MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 	quiet := len(r.up.rest)+len(r.down.rest) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
 		!r.Waiting() && readable(r.down.from.fd) == 0
@@ -152,38 +155,38 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 	return why == "", why
 }
 
-// EndServer closes the server's standard input. What the client sends from now on stays in its stream.
+// EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
 	r.mode = ending
 	r.up.to.close()
 }
 
-// Disconnect forgets the server, which is gone. What it has written is still passed on.
+// Disconnect forgets a server that is gone. What it has written is still passed on.
 func (r *Relay) Disconnect() {
 	r.mode = serverless
 	r.up.to.close()
 	r.talk.ServerGone()
 	if r.fromClient.Partial() {
-		// Half of a message went to a server that never came up: the other half is read for its id, and answered.
+		// Half of a message went to a server that failed: the other half is read for its id, and answered.
 		r.refused = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.line, r.steps = nil, nil
+	r.line, r.skipping, r.steps = nil, false, nil
 	r.up.free()
 	if len(r.down.rest) == 0 {
 		r.down.free()
 	}
 }
 
-// Finish passes on whatever still comes, as it comes: the session is ending.
+// Finish lets all bytes pass from now on, because the session is ending.
 func (r *Relay) Finish() { r.mode = final }
 
-// drained reports whether the client has all that the last server wrote. Before that no other is started.
+// drained reports whether the client has everything that the last server wrote. No other server is started before.
 func (r *Relay) drained() bool {
 	return r.down.done() || len(r.down.rest) == 0 && readable(r.down.from.fd) == 0
 }
 
-// readable is how many bytes wait to be read.
+// readable is the number of bytes that can be read now.
 func readable(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 	if err != nil {
@@ -196,7 +199,7 @@ func readable(fd int) int {
 func (r *Relay) tapClient(b []byte) []byte {
 	now := time.Now()
 	err := r.fromClient.Feed(b, func(m mcp.Message) { r.talk.FromClient(m, now) })
-	r.judgeLength(err)
+	r.checkLength(err)
 	return b
 }
 
@@ -204,24 +207,24 @@ func (r *Relay) tapClient(b []byte) []byte {
 func (r *Relay) tapServer(b []byte) []byte {
 	if r.unproven {
 		r.unproven = false
-		r.find(Answered, "")
+		r.emit(Answered, "")
 	}
-	if r.byLine() {
+	if r.byLine() || r.skipping || len(r.line) > 0 {
 		return r.wholeLines(b)
 	}
 	r.note(b)
 	return b
 }
 
-// note has the conversation take note of what the client is sent.
+// note tells the conversation what the client is sent.
 func (r *Relay) note(b []byte) {
 	now := time.Now()
-	r.judgeLength(r.fromServer.Feed(b, func(m mcp.Message) { r.talk.FromServer(m, now) }))
+	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.talk.FromServer(m, now) }))
 }
 
-// judgeLength takes what a scanner says about the length of a message.
-func (r *Relay) judgeLength(err error) {
+// checkLength turns the error of a scanner, which is about the length of a message, into an event.
+func (r *Relay) checkLength(err error) {
 	if err != nil && r.mode != final {
-		r.find(TooLong, err.Error())
+		r.emit(TooLong, err.Error())
 	}
 }

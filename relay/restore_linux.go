@@ -2,8 +2,8 @@ package relay
 
 import "mcp-tether/mcp"
 
-// Restore tells a new server what the last one knew: handshake, log level, subscriptions. Until it has answered as the
-// last one did, the client's messages stay in their stream. Where there is nothing to ask, messages pass at once.
+// Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's messages stay in
+// their stream until the new server has answered as the last one did. Without a handshake to repeat they pass at once.
 func (r *Relay) Restore() []Event {
 	r.mode, r.up.held = restoring, true
 	r.steps, r.refusal = r.talk.Replay(), ""
@@ -27,10 +27,10 @@ func (r *Relay) replay() {
 	}
 	r.mode, r.up.held = passing, false
 	if r.unproven {
-		r.find(Unasked, "")
+		r.emit(Unasked, "")
 		return
 	}
-	r.find(Restored, "")
+	r.emit(Restored, "")
 }
 
 // stepDone goes on to the next step.
@@ -44,7 +44,7 @@ func (r *Relay) answered(m mcp.Message) {
 	if check := r.steps[0].Check; check != nil {
 		if err := check(m); err != nil {
 			r.mode = ending
-			r.find(RestoreFailed, err.Error())
+			r.emit(RestoreFailed, err.Error())
 			return
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortcut is a pipe of our own in which the bytes wait that a pump has read, to be passed on without being copied again:
-// tee(2) puts the pages of one pipe into another as well, and splice(2) moves them on. Both ends of a pump must be pipes.
-// Zero value: closed.
+// shortcut is a pipe of our own with the bytes that a pump has read. They can be passed on from there without being copied
+// again: tee(2) puts the pages of one pipe into another as well, and splice(2) moves them on. Both ends of the pump must be
+// pipes. The zero value is closed.
 type shortcut struct {
 	r, w int
 	held int // bytes in it
 }
 
-// tee takes a share in what is in the pipe, up to most bytes, and returns how much to read of it.
+// tee duplicates what is in the pipe, up to most bytes, and returns how much of it to read.
 func (c *shortcut) tee(from, most int) int {
 	if c.w == 0 {
 		var p [2]int
@@ -31,7 +31,7 @@ func (c *shortcut) tee(from, most int) int {
 	return c.held
 }
 
-// splice passes on what can be passed on now, and returns how much. With an error there is no shortcut any more.
+// splice passes on what can be passed on now, and returns how much. After an error the shortcut is closed.
 func (c *shortcut) splice(to int) int {
 	if c.held == 0 {
 		return 0

@@ -8,31 +8,31 @@ import (
 	"mcp-tether/proc"
 )
 
-// Stream is one end of a stream as the relay uses it: never blocking, and without O_NONBLOCK on a description that others
-// share.
+// Stream is one end of a stream as the relay uses it: never blocking, and without O_NONBLOCK on an open file description
+// that other processes share.
 type Stream struct {
 	fd int // -1 when closed
 	// ours says that close closes the descriptor; the caller's own descriptors stay open.
 	ours bool
-	// socket takes flags with each call; most bounds a write that could block, in bytes, and is 0 where nothing blocks.
+	// socket: flags are passed with each call. most bounds a write that could block, in bytes; 0 where no write blocks.
 	socket bool
 	most   int
-	// pipe: both ways to one are known to the kernel, see shortcut.
+	// pipe: tee(2) and splice(2) work, see shortcut.
 	pipe bool
 }
 
 // closedStream is no stream.
 func closedStream() Stream { return Stream{fd: -1} }
 
-// ReadEnd is a descriptor of the caller's to read from. To read after poll(2) has said that it can be read does not
-// block, because nobody else reads it.
+// ReadEnd is a descriptor of the caller's to read from. A read after poll(2) has reported input does not block, because
+// no other process reads from it.
 func ReadEnd(fd int) Stream {
 	s, _ := streamOf(fd)
 	return s
 }
 
 // WriteEnd is a descriptor of the caller's to write to. A pipe is opened once more where that is possible, because a
-// write that never blocks needs a description of our own.
+// write that never blocks needs an open file description of our own.
 func WriteEnd(fd int) Stream {
 	s, ok := streamOf(fd)
 	if !ok || !s.pipe {
@@ -46,7 +46,7 @@ func WriteEnd(fd int) Stream {
 	return s
 }
 
-// pipeBuf is PIPE_BUF, in bytes: a pipe that poll(2) calls writable takes as much without blocking (pipe(7)).
+// pipeBuf is PIPE_BUF, in bytes: a pipe that poll(2) calls writable takes that much without blocking (pipe(7)).
 const pipeBuf = 4096
 
 func streamOf(fd int) (Stream, bool) {
@@ -58,7 +58,7 @@ func streamOf(fd int) (Stream, bool) {
 	return Stream{fd: fd, socket: kind == unix.S_IFSOCK, pipe: kind == unix.S_IFIFO}, true
 }
 
-// pipe makes a pipe of which our end does not block; theirs does, as a server expects.
+// pipe makes a pipe. Our end does not block; theirs does, as a server expects.
 func pipe(oursReads bool) (ours Stream, theirs int, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -76,7 +76,7 @@ func pipe(oursReads bool) (ours Stream, theirs int, err error) {
 	return Stream{fd: mine, ours: true, pipe: true}, their, nil
 }
 
-// read returns 0 and nil when there is nothing now; end is true when there will be nothing any more.
+// read returns 0 and false when there is nothing now; end is true when nothing will come any more.
 func (s Stream) read(b []byte) (n int, end bool) {
 	var err error
 	if s.socket {
@@ -113,7 +113,7 @@ func (s Stream) write(b []byte) (n int, end bool) {
 	return 0, true
 }
 
-// close lets go of the stream.
+// close closes the stream, and the descriptor if it is ours.
 func (s *Stream) close() {
 	if s.ours {
 		_ = unix.Close(s.fd)

@@ -70,7 +70,7 @@ func (j *Journal) Close() {
 }
 
 // maxJournal bounds what is read of a journal, in bytes.
-const maxJournal = 32 << 20
+const maxJournal = 8 << 20
 
 // ErrTorn says that a journal has lines that cannot be read: the disk was full, or another process wrote to it.
 var ErrTorn = errors.New("journal is damaged")

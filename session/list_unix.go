@@ -5,7 +5,10 @@ package session
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -69,54 +72,61 @@ func IDs(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Dirs lists the session directories that exist: those of the user, and for root those of every user.
-func Dirs(uid int, xdgRuntime string) []Place {
+// Dirs lists the session directories of a user that exist, closed to the writing of others. Nobody reads the directories
+// of another user, and root does not either: whoever may write there may have put anything in the way.
+func Dirs(uid int, xdgRuntime string) []string {
 	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {
 		candidates = append(candidates, dirIn(xdgRuntime))
 	}
 	if uid == 0 {
 		candidates = append(candidates, dirIn(systemRuntime))
-		candidates = append(candidates, everyUsersDirs()...)
 	}
-	return places(candidates, uid)
+	return own(candidates, uid)
 }
 
-// everyUsersDirs lists where the users of this machine may have their session directories.
-func everyUsersDirs() []string {
-	var out []string
+// Users lists the users who may have session directories on this machine, by the names of these alone. No directory of a
+// user is looked at.
+func Users() []int {
+	var out []int
 	users, _ := os.ReadDir(usersRuntime)
 	for _, e := range users {
-		out = append(out, dirIn(usersRuntime+"/"+e.Name()))
+		out = appendUID(out, e.Name())
 	}
 	fallbacks, _ := os.ReadDir(temporary)
 	for _, e := range fallbacks {
-		if strings.HasPrefix(e.Name(), fallbackPrefix) {
-			out = append(out, temporary+"/"+e.Name())
+		if number, ok := strings.CutPrefix(e.Name(), fallbackPrefix); ok {
+			out = appendUID(out, number)
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// Place is a directory of records and its owner.
-type Place struct {
-	Dir   string
-	Owner int
+// appendUID adds the user whose number is the name of a directory. The last two numbers mean no user (chown(2)).
+func appendUID(to []int, number string) []int {
+	uid, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || uid >= math.MaxUint32-1 || strconv.FormatUint(uid, 10) != number {
+		return to
+	}
+	return append(to, int(uid))
 }
 
-// places keeps the real directories that only their owner can write to, each once; another user's directory counts only
-// for root.
-func places(candidates []string, uid int) []Place {
-	var out []Place
-	seen := map[uint64]bool{}
+// own keeps the user's real directories that others cannot write to, each once.
+func own(candidates []string, uid int) []string {
+	type place struct{ dev, ino uint64 }
+	var out []string
+	seen := map[place]bool{}
 	for _, dir := range candidates {
 		var st unix.Stat_t
-		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 || seen[st.Ino] {
+		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 || int(st.Uid) != uid {
 			continue
 		}
-		if owner := int(st.Uid); owner == uid || uid == 0 {
-			seen[st.Ino] = true
-			out = append(out, Place{dir, owner})
+		// A file system numbers its files by itself: two directories may have the same number.
+		//nolint:unconvert // Dev is a smaller type elsewhere
+		if here := (place{uint64(st.Dev), uint64(st.Ino)}); !seen[here] {
+			seen[here] = true
+			out = append(out, dir)
 		}
 	}
 	return out

@@ -15,7 +15,8 @@ import (
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 
-// Orphan is a session whose supervisor was killed, or had to be. All that it has started has fallen to the anchor.
+// Orphan is a session whose supervisor was killed. All processes that the supervisor had started have fallen to the
+// anchor.
 type Orphan struct {
 	hand    argv.Handover
 	signals int
@@ -41,7 +42,11 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 		return ExitFailure, nil, err
 	}
 	g := guard{options: options, supervisorFD: -1, began: sinceIfForeign(h)}
-	if g.signals, err = listen(inherited, h.SharesGroup()); err != nil {
+	role := noJob
+	if h.SharesGroup() {
+		role = jobMember
+	}
+	if g.signals, err = listen(inherited, role); err != nil {
 		return ExitFailure, nil, err
 	}
 	g.mailbox, h.Mailbox = openMailbox()
@@ -74,7 +79,7 @@ func Direct() (argv.Handover, error) {
 	return h, nil
 }
 
-// foreignChildren lists the children that this process has from before: a shell may have started some and then executed
+// foreignChildren lists the children that this process already has: a shell may have started them and then executed
 // mcp-tether in its own place.
 func foreignChildren() []proc.ID {
 	if !proc.HasChildren() {
@@ -111,12 +116,12 @@ type guard struct {
 	gateways                       []int
 	letter                         *letter
 	got                            []proc.Caught
-	// giveUpAt is when to lose patience with a supervisor that should have ended; zero while nothing asks for the end.
-	// patience says what then.
+	// giveUpAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
+	// end. asked is when something first did. patience says which step it is.
 	giveUpAt time.Time
 	asked    time.Time
 	patience patience
-	// interrupted is when the terminal's last interrupt came.
+	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
 	began       uint64
 }
@@ -142,8 +147,8 @@ const (
 	childPoll = 100 * time.Millisecond
 )
 
-// start starts the supervisor, and lets go of what is its own now: the gateway must see end of file as soon as no other
-// process holds its pipes.
+// start starts the supervisor, and closes the descriptors that only the supervisor needs: the gateway must see end of file
+// as soon as no other process holds its pipes.
 func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
@@ -186,8 +191,8 @@ func keepOpen(fd int) {
 	}
 }
 
-// LetGo closes the descriptors from 3 on that this process was given and has no use for: the gateway or another process
-// may wait for their end.
+// LetGo closes the descriptors from 3 on that this process inherited and does not need: the gateway or another process may
+// wait for end of file on them.
 func LetGo() { proc.CloseInherited() }
 
 // dropStreams puts /dev/null in place of standard input and output.
@@ -201,7 +206,7 @@ func dropStreams() {
 	_ = unix.Close(null)
 }
 
-// watchGateway adds the gateway behind a launcher that is our parent.
+// watchGateway watches the gateway as well, where our parent is a launcher.
 func (g *guard) watchGateway() {
 	var r proc.Reader
 	gateway := proc.Gateway(g.hand.Parent, proc.ProgramName(), r.Stat, r.Args)
@@ -213,7 +218,7 @@ func (g *guard) watchGateway() {
 	}
 }
 
-// watch returns when the supervisor has ended, or cannot be ended. It is left to be waited for.
+// watch returns when the supervisor has ended, or cannot be ended. It does not wait for it with wait(2).
 func (g *guard) watch() {
 	for g.patience != spent {
 		g.turn()
@@ -284,8 +289,8 @@ func (g *guard) timeout() time.Duration {
 	return wait
 }
 
-// onSignals passes signals on to the supervisor. One that was stopped off a terminal is continued: a session that nobody
-// looks after keeps its promise to nobody.
+// onSignals passes signals on to the supervisor. A supervisor that was stopped off a terminal is continued, because a
+// stopped one does nothing for its session.
 func (g *guard) onSignals() {
 	g.got = proc.ReadCaught(g.signals, g.got[:0])
 	for _, c := range g.got {
@@ -319,7 +324,7 @@ func (g *guard) onKeyboard(c proc.Caught) {
 	}
 }
 
-// askedToEnd starts the watchdog's clock: the session has a reason to end that the supervisor must see as well.
+// askedToEnd starts the watchdog's clock: the supervisor has the same reason to end the session.
 func (g *guard) askedToEnd() {
 	if g.asked.IsZero() {
 		g.asked = time.Now()
@@ -327,8 +332,8 @@ func (g *guard) askedToEnd() {
 	}
 }
 
-// losePatience goes one step further with a supervisor that should have ended: it may be stopped, traced, spinning or
-// stuck in a system call, and then does nothing for its session.
+// losePatience takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
+// stuck in a system call.
 func (g *guard) losePatience() {
 	now := time.Now()
 	switch g.patience {
@@ -344,7 +349,7 @@ func (g *guard) losePatience() {
 	}
 }
 
-// longestEnd is what the end of a session may take.
+// longestEnd is the longest time that the end of a session may take.
 func longestEnd(o Options, id string) time.Duration {
 	end := o.TermGrace + o.KillTimeout
 	if o.Hibernate > 0 {
@@ -357,7 +362,7 @@ func longestEnd(o Options, id string) time.Duration {
 	return end
 }
 
-// conclude waits for the supervisor, and tells whether its work is done.
+// conclude waits for the supervisor, and returns its code, or the orphan that it has left.
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
 	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
@@ -369,7 +374,7 @@ func (g *guard) conclude() (int, *Orphan, error) {
 	}
 	signaled := true
 	if ws, err := proc.Wait(g.supervisor); err == nil {
-		// An end that is not known cannot be told from one that left everything behind.
+		// Where the status is not known, the supervisor counts as killed: it may have left everything behind.
 		o.status, signaled = proc.ExitCode(ws), ws.Signaled()
 	}
 	switch {

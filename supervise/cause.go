@@ -29,13 +29,13 @@ func (c cause) String() string {
 	}[c]
 }
 
-// listens reports whether the client of a session that ends so may still read.
+// listens reports whether the client may still read when a session ends with this cause.
 func (c cause) listens() bool {
 	return c == causeServer || c == causeStdin || c == causeSignal || c == causeTooLong
 }
 
-// unless is the cause that stands when another one comes: the first. Only what follows a closed standard input may take
-// its place, as long as the server may still go on.
+// unless returns the cause that counts when another one comes: the first. The one exception is a closed standard input:
+// another cause replaces it as long as the server may still go on.
 func (c cause) unless(other cause, mayGoOn bool) cause {
 	if c == noCause || c == causeStdin && other != causeServer && mayGoOn {
 		return other

@@ -1,10 +1,10 @@
-// Package supervise keeps one session: it starts the server, watches who wants it, and keeps the time of its end.
+// Package supervise runs one session: it starts the server, watches the gateway, and ends everything in time.
 //
-// Two processes share the work. The anchor is what the gateway spawned; gateways SIGKILL that one without warning, so it
-// holds nothing but the role of a subreaper behind the other. The supervisor leads a session of its own, owns the
-// server's tree and does every teardown. Either may be killed at any moment: the supervisor watches the anchor and the
-// gateway through pidfds; what a killed supervisor leaves falls to the anchor, which ends it in its place.
+// Two processes share the work. The anchor is the process that the gateway spawned. Gateways SIGKILL it without warning,
+// so it does little: it passes signals on and watches the supervisor. The supervisor owns the server's tree and does every
+// teardown. Either may be killed at any moment. The supervisor watches anchor and gateway through pidfds. What a killed
+// supervisor leaves falls to the anchor, which ends it in its place; a supervisor that hangs is killed by the anchor.
 //
-// The supervisor's loop (loop_linux.go) waits in one poll(2) without a timeout while nothing is due: an idle session
-// costs no wake-up.
+// A Session lives from start to exit; a tree, from one start of the server to the end of all that it started. The loop
+// (session_linux.go) waits in one poll(2), without a timeout while nothing is due: an idle session costs no wake-up.
 package supervise

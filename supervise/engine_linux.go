@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -19,8 +20,8 @@ import (
 	"mcp-tether/session"
 )
 
-// engine is what a session has to do with its container engine. Until a client connects it is a listening socket in the
-// supervisor's poll set and nothing else; from then on goroutines beside the loop serve it.
+// engine is the tree's side of a container engine. Until a client connects it is a listening socket in the supervisor's
+// poll set and nothing else. From then on goroutines beside the loop serve the clients.
 type engine struct {
 	endpoint container.Endpoint
 	claim    container.Claim // without the ledger
@@ -31,7 +32,9 @@ type engine struct {
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
 	journal  *session.Journal // nil without a session directory
-	// outcome is what the removal gives; nil until it has begun.
+	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
+	recallAgain func() error
+	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
 
 	mu      sync.Mutex // of all below
@@ -43,18 +46,18 @@ type engine struct {
 	said    string // the last warning
 }
 
-// removal is what became of a session's containers.
+// removal is the result of removing a session's containers.
 type removal struct {
 	done  bool
 	ended []container.Result
 	err   error // says what may be left
 }
 
-// dialTimeout bounds the connection to an engine's socket: one that hangs must not hold up a client for ever.
+// dialTimeout bounds the connection to an engine's socket: an engine that hangs must not block a client for ever.
 const dialTimeout = 5 * time.Second
 
-// openEngine puts the proxy between the server and its container engine, if one is in sight. What goes wrong is said and
-// costs the session nothing but its containers' end.
+// openEngine puts the proxy between the server and its container engine, if one is in sight. If that fails, a warning says
+// so, and the session runs without the promise about containers.
 func (s *Session) openEngine() {
 	if s.opts.Containers == ContainersOff {
 		return
@@ -103,8 +106,11 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 	}
 }
 
-// serveEngine starts the proxy: its first client has connected.
+// serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
+	if s.tree == nil || s.tree.engine == nil {
+		return
+	}
 	e := s.tree.engine
 	resumeGC()
 	base := s.labels()
@@ -143,8 +149,8 @@ func (s *Session) labels() map[string]string {
 	return out
 }
 
-// findEngine is the engine of an earlier tree of the session, of which there is only what was written down. nil when there
-// is nothing to look for.
+// findEngine is the engine of an earlier tree of the session, known only by what was written down. It is nil when there is
+// nothing to look for.
 func (s *Session) findEngine(dir string) *engine {
 	if s.opts.Containers == ContainersOff {
 		return nil
@@ -155,15 +161,32 @@ func (s *Session) findEngine(dir string) *engine {
 	}
 	e := s.newEngine(at)
 	if e.socket = s.record.Socket; e.socket == "" {
-		// Where no record could be written, it is likely to be there.
+		// The record could not be written, probably for the reason that puts the socket there.
 		e.socket = session.FallbackSocket(s.hand.ID, os.Getuid())
 	}
 	if dir == "" {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+	e.recallAgain = func() error { return e.recall(dir, s.hand.ID) }
 	return e
+}
+
+// recallOnce reads the journal of an earlier engine of the session, until that has succeeded. The error says that there
+// may be more objects than we know of. A damaged journal is no error, because reading it again does not help.
+func (e *engine) recallOnce() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.recallAgain == nil {
+		return nil
+	}
+	err := e.recallAgain()
+	e.claim.Complete = err == nil
+	if err != nil && !errors.Is(err, session.ErrTorn) {
+		return fmt.Errorf("read what the session has made: %w", err)
+	}
+	e.recallAgain = nil
+	return nil
 }
 
 // recall reads what was noted before.
@@ -175,7 +198,7 @@ func (e *engine) recall(dir, id string) error {
 	return err
 }
 
-// dial connects to the engine. The lock keeps a teardown from meeting a helper of ours that it does not know yet.
+// dial connects to the engine. The lock keeps a teardown from seeing a helper before it is known as one.
 func (e *engine) dial() (net.Conn, error) {
 	if e.endpoint.Socket == "" {
 		e.mu.Lock()
@@ -184,7 +207,7 @@ func (e *engine) dial() (net.Conn, error) {
 	return e.endpoint.Dial(dialTimeout, nil, e.addHelper)
 }
 
-// addHelper remembers a helper, and forgets those of whose sessions nobody is left.
+// addHelper remembers a helper, and forgets those whose sessions (setsid(2)) have no process left.
 func (e *engine) addHelper(pid int) {
 	all, err := e.reader.Descendants(os.Getpid())
 	if err == nil {
@@ -222,7 +245,7 @@ func (e *engine) note(n container.Note) {
 	}
 }
 
-// warn says what went wrong, once as long as it is the same.
+// warn logs an error, but not the same one twice in a row.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
 	again := e.said == err.Error()
@@ -289,6 +312,7 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 	if e.proxy != nil {
 		e.proxy.Shut(ctx)
 	}
+	unread := e.recallOnce()
 	e.mu.Lock()
 	claim := e.claim
 	claim.Ledger = e.ledger.Clone()
@@ -297,11 +321,12 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 		return removal{}
 	}
 	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, e.grace)
-	return removal{ended: ended, err: err}
+	// The labels may not have told of everything.
+	return removal{ended: ended, err: errors.Join(err, unread)}
 }
 
-// endHelpers ends our helpers and what they have started. They would end by themselves, as no process holds their
-// connections any more, but not before us.
+// endHelpers ends our helpers and what they have started. They would end by themselves, because no process holds their
+// connections any more, but perhaps after us.
 func (e *engine) endHelpers() {
 	helpers := e.running()
 	if len(helpers) == 0 {
@@ -315,7 +340,7 @@ func (e *engine) endHelpers() {
 	}
 }
 
-// closeEngine waits for the removal, which is bounded, and takes the engine away from the tree.
+// closeEngine waits for the removal, which is bounded, and removes the engine from the tree.
 func (s *Session) closeEngine() removal {
 	e := s.tree.engine
 	if e == nil {
@@ -324,7 +349,6 @@ func (s *Session) closeEngine() removal {
 	s.polled.remove(clients)
 	r := e.close(s.hand.ID)
 	s.reportRemoval(r)
-	s.tree.engine = nil
 	return r
 }
 
@@ -342,7 +366,7 @@ func (s *Session) removeAgain(last removal) removal {
 	return r
 }
 
-// close ends what the session made, and gives back all that the engine has.
+// close ends what the session made, and releases all that the engine holds.
 func (e *engine) close(id string) removal {
 	e.shut()
 	r := <-e.outcome

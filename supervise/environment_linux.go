@@ -10,9 +10,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// A supervisor sleeps nearly all of its life, and there are as many as there are sessions: it runs with one processor of
-// the Go scheduler, which saves it two threads and a tenth of its memory. The setting is read from the environment
-// before main, so the anchor puts it in front, and the supervisor takes it away for the server.
+// A supervisor waits nearly all of its life, and there are as many as there are sessions. So it runs with one processor of
+// the Go scheduler, which saves two threads and a tenth of its memory. The runtime reads the setting from the environment
+// before main. The anchor puts it in front, and the supervisor removes it for the server.
 
 const oneProcessor = "GOMAXPROCS=1"
 
@@ -30,8 +30,8 @@ func (s *Session) ownEnviron() []string {
 	return env
 }
 
-// pauseGC stops the collector's regular wake-ups, every two minutes without it. A session allocates hardly anything while
-// it waits; the limit has the collector run when it does.
+// pauseGC stops the collector's wake-ups, which come every two minutes otherwise. A session allocates hardly anything while
+// it waits. If it does, the memory limit makes the collector run.
 func pauseGC() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(memoryLimit)
@@ -46,8 +46,8 @@ func resumeGC() {
 // memoryLimit is far above what a session needs, in bytes.
 const memoryLimit = 32 << 20
 
-// environ is the server's environment: ours byte for byte, and the two marks. A mark to be kept that we inherited was
-// meant for us and not for everything below.
+// environ is the server's environment: ours byte for byte, and the two variables of the mark. MCP_TETHER_KEEP=1 in our own
+// environment was meant for us, not for everything below, so it is left out.
 func (s *Session) environ() []string {
 	own := s.ownEnviron()
 	out := make([]string, 0, len(own)+2)

@@ -11,6 +11,7 @@ import (
 // finish cleans up after the last tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
 	s.flushRelay()
+	s.dropStdout()
 	var r remains
 	switch {
 	case s.tree != nil:
@@ -20,13 +21,14 @@ func (s *Session) finish() int {
 	}
 	if s.leaf != nil {
 		s.leaf.Close()
+		s.leafLeft = true
 	}
 	if s.containersLeft {
 		r.removed = s.removeAgain(r.removed)
 		r.leaked = r.leaked || r.removed.err != nil
 	}
 	s.endSweep()
-	s.closeRecord(r.leaked)
+	s.closeRecord(r.leaked || s.leafLeft)
 	if !r.leaked {
 		s.postLetter(letter{closed: true, code: s.code})
 	}

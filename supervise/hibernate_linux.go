@@ -11,14 +11,14 @@ import (
 	"mcp-tether/teardown"
 )
 
-// hibernation is what a session with --hibernate has beside its tree: the relay between client and server, and how far
-// asleep the server is.
+// hibernation is the state of a session with --hibernate that outlasts its trees: the relay between client and server, and
+// the phase of the server.
 type hibernation struct {
 	phase phase
 	relay *relay.Relay
-	// lookAt is when to ask next whether the server may sleep.
+	// lookAt is when to check next whether the server is idle.
 	lookAt time.Time
-	// woken is when the last wake began, and wakeBy when its handshake must be through.
+	// woken is when the last wake began, and wakeBy when its handshake must be finished.
 	woken, wakeBy time.Time
 	// pause grows with each failed wake; retryAt ends it, zero when there is none. why says what failed.
 	pause   time.Duration
@@ -76,7 +76,7 @@ func (s *Session) onHibernateTime(now time.Time) {
 	}
 }
 
-// changePhase gives the table an event, and does what it answers.
+// changePhase gives an event to the phase table, and carries out the action.
 func (s *Session) changePhase(ev phaseEvent) {
 	if s.hib == nil {
 		return
@@ -100,7 +100,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 	case end:
 		s.hib.relay.Finish()
 		if s.tree != nil && before != awake {
-			// So far the record tells of a server that is being put to sleep.
+			// So far the record says that only the server ends.
 			s.writeRecord(session.StateEnding)
 		}
 	case carryOn:
@@ -135,7 +135,7 @@ func (s *Session) onRelay(events []relay.Event) {
 	}
 }
 
-// onClientClosed: the client will not send any more. What it sent before is still answered.
+// onClientClosed: the client will send nothing more. What it sent before is still answered.
 func (s *Session) onClientClosed() {
 	s.hib.closing = true
 	switch s.hib.phase {
@@ -146,14 +146,14 @@ func (s *Session) onClientClosed() {
 	}
 }
 
-// endIfClosed ends a session without a server when its client has closed its end and wants nothing more.
+// endIfClosed ends a session without a server when the client has closed its end and no message waits.
 func (s *Session) endIfClosed() {
 	if s.hib.closing && !s.hib.relay.Waiting() {
 		s.end(causeStdin)
 	}
 }
 
-// mayFall asks whether the server may be put to sleep now, and does it.
+// mayFall lets the server fall asleep if it is idle and nothing is pending.
 func (s *Session) mayFall(now time.Time) {
 	h := s.hib
 	h.lookAt = h.relay.Moved().Add(s.opts.Hibernate)
@@ -173,7 +173,7 @@ func (s *Session) mayFall(now time.Time) {
 	}
 }
 
-// sleep goes on without a tree.
+// sleep forgets the tree: the server is asleep from now on.
 func (s *Session) sleep() {
 	s.record.Sleeps++
 	s.forgetTree()
@@ -181,11 +181,12 @@ func (s *Session) sleep() {
 	s.endIfClosed()
 }
 
-// forgetTree closes the tree. What it has written is still passed on.
+// forgetTree closes the tree. What its server has written is still passed on.
 func (s *Session) forgetTree() {
 	r := s.closeTree()
 	s.containersLeft = r.removed.err != nil || s.containersLeft
-	if len(r.survivors) > 0 {
+	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
+		s.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
 	}
 	s.code = 0

@@ -44,10 +44,11 @@ func (s *Session) launch(path string) error {
 		Inherited:      s.inherited,
 	}
 	if !s.hand.SharesGroup() {
-		// In ours it would be told to end with us, and as the leader of one it could not call setsid(2).
+		// In our group, a signal to the group would hit the server too. As leader of one it could not call setsid(2).
 		group, release, err := proc.EmptyGroup()
 		if child.Group, child.NewGroup = group, err != nil; err == nil {
 			defer release()
+			t.scope.Group = group
 		}
 	}
 	if s.hib != nil {
@@ -93,7 +94,7 @@ func (s *Session) contain() error {
 	return nil
 }
 
-// errRequired says that the cgroup that the user requires cannot be had.
+// errRequired says that the cgroup that the user requires cannot be made.
 var errRequired = errors.New("--cgroup=require")
 
 // degrade reports once that the containment is weaker than it could be.
@@ -108,8 +109,8 @@ func (s *Session) degrade(why error) {
 // leafName is the name of a session's cgroup.
 func leafName(id string) string { return cgroup.Prefix + id }
 
-// spawn starts the server in its leaf: born there by clone3, or, where that is refused (kernels before 5.7, seccomp
-// filters of container engines) or would be fatal (cgroup.Leaf.FD), moved there by itself before it executes anything.
+// spawn starts the server in its leaf. It is born there by clone3. Where that is refused (kernels before 5.7, seccomp
+// filters of container engines) or would be fatal (cgroup.Leaf.FD), it moves itself there before it executes anything.
 func (s *Session) spawn(c proc.Child) (int, error) {
 	leaf := s.tree.scope.Leaf
 	if c.CgroupFD >= 0 || leaf == nil {
@@ -129,7 +130,7 @@ func (s *Session) spawn(c proc.Child) (int, error) {
 	if err == nil {
 		return pid, nil
 	}
-	// Refused as well, or the command itself cannot be executed: the last try tells.
+	// Refused as well, or the command itself cannot be executed: the last attempt tells which.
 	s.dropLeaf()
 	if s.opts.Cgroup == CgroupRequire {
 		return 0, fmt.Errorf("%w: %w", errRequired, err)
@@ -144,9 +145,14 @@ func (s *Session) spawn(c proc.Child) (int, error) {
 
 func (s *Session) dropLeaf() {
 	leaf := s.tree.scope.Leaf
-	_ = leaf.Remove()
-	leaf.Close()
-	s.tree.scope.Leaf, s.record.Cgroup = nil, ""
+	s.tree.scope.Leaf = nil
+	defer leaf.Close()
+	if err := leaf.Remove(); err != nil {
+		s.leafLeft = true
+		s.log.Warn().Err(err).Msg("cgroup not removed")
+		return
+	}
+	s.record.Cgroup = ""
 }
 
 func searchPath() string {

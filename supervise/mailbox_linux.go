@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// The supervisor tells its anchor what a recovery takes, so that the anchor needs neither a record nor a file that can
-// still be opened: the server, and the leaf with its control files open. It goes through a socket pair; the anchor reads
-// it when it comes and keeps the last.
+// The supervisor tells its anchor what a recovery takes: the server, and the leaf with its control files open. So the
+// anchor needs neither a record nor a file that can still be opened. The letters go through a socket pair. The anchor
+// reads each as it comes and keeps the last.
 
 // letter is what the supervisor has written last.
 type letter struct {
@@ -26,8 +26,8 @@ type letter struct {
 	leaf *cgroup.Leaf
 }
 
-// postLetter writes to the anchor. A session without an anchor has no mailbox, and a full one is not waited for: then the
-// anchor finds what it needs by the session's id.
+// postLetter writes to the anchor. A session without an anchor has no mailbox. If the mailbox is full the letter is lost,
+// and the anchor finds what it needs by the session's id.
 func (s *Session) postLetter(l letter) {
 	if s.hand.Mailbox < 0 {
 		return
@@ -55,7 +55,7 @@ func openMailbox() (ours, theirs int) {
 // letterSize bounds what is read of a letter, in bytes. A leaf with a longer path is found by the session's id.
 const letterSize = 512
 
-// readLetters reads what has come, and returns the last of it. Earlier leaves are closed.
+// readLetters reads the letters that have come, and returns the last one. The leaves of earlier ones are closed.
 func readLetters(fd int, last *letter) *letter {
 	for fd >= 0 {
 		text, rights := make([]byte, letterSize), make([]byte, unix.CmsgSpace(4*8))
@@ -80,7 +80,7 @@ func readLetters(fd int, last *letter) *letter {
 	return last
 }
 
-// forget closes what a letter has brought.
+// forget closes the leaf that came with a letter.
 func (l *letter) forget() {
 	if l != nil && l.leaf != nil {
 		l.leaf.Close()

@@ -46,14 +46,14 @@ type Options struct {
 	Containers     Containers
 	Engine         string
 	ContainerGrace time.Duration
-	// Hibernate is how long nothing may move and nothing be pending before the server is put to sleep; 0 never. WakeTimeout
-	// bounds the handshake with a woken one, MaxMessage the length of a message on the relay, in bytes.
+	// Hibernate is how long a server must be idle, with nothing pending, before it falls asleep; 0 never. WakeTimeout bounds
+	// the handshake with a woken server, MaxMessage the length of a message on the relay, in bytes.
 	Hibernate, WakeTimeout time.Duration
 	MaxMessage             int64
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
-	// HasDead asks cheaply whether this user has dead sessions on record. It is called shortly after the server's start and
-	// may be nil. A process of its own then ends them, so that a host without cron heals at the next start.
+	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
+	// and may be nil. A process of its own then ends them, so that a host without cron is cleaned at the next start.
 	HasDead func() bool
 	Log     LogOptions
 }
@@ -83,7 +83,7 @@ const (
 	ExitNotFound      = 127 // the command was not found
 )
 
-// Validate reports the first option that makes no sense.
+// Validate reports the first option that is not valid.
 func (o Options) Validate() error {
 	for _, d := range []struct {
 		flag  string

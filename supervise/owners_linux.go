@@ -10,17 +10,17 @@ import (
 	"mcp-tether/proc"
 )
 
-// owners are the processes that a session belongs to: the anchor, the process that spawned us, and the gateway if that is
-// another one. Where the kernel has pidfds they are in the poll set.
+// owners are the processes whose end ends the session: the anchor, the process that spawned us, and the gateway if that is
+// another one. Where the kernel has pidfds, those are in the poll set.
 type owners struct {
-	// checkAt is when to ask for them without pidfds; zero where pidfds do.
+	// checkAt is when to check them next where there are no pidfds; zero otherwise.
 	checkAt time.Time
 }
 
-// ownersPoll is how often to ask for the owners where the kernel has no pidfd to wait on (before Linux 5.3).
+// ownersPoll is how often to check the owners where the kernel has no pidfd to wait on (before Linux 5.3).
 const ownersPoll = 250 * time.Millisecond
 
-// watchOwners waits for the end of the owners, and notes who they are.
+// watchOwners watches for the end of the owners, and notes their identities in the record.
 func (s *Session) watchOwners() {
 	if s.hand.Anchor > 0 {
 		s.watchProcess(anchor, s.hand.Anchor)
@@ -57,7 +57,7 @@ func (s *Session) watchProcess(as source, pid int) {
 	}
 }
 
-// checkOwners compares the owners with what they were.
+// checkOwners checks whether the owners are still the same processes.
 func (s *Session) checkOwners(now time.Time) {
 	s.owners.checkAt = now.Add(ownersPoll)
 	if lost := s.lostOwner(); lost != noCause {
@@ -66,7 +66,7 @@ func (s *Session) checkOwners(now time.Time) {
 	}
 }
 
-// lostOwner is the cause that a lost owner stands for, noCause while all live.
+// lostOwner is the cause for an owner that is gone, noCause while all live.
 func (s *Session) lostOwner() cause {
 	ours := os.Getppid()
 	if s.hand.Anchor == 0 {
@@ -89,8 +89,8 @@ func (s *Session) lostOwner() cause {
 	return noCause
 }
 
-// blame corrects the cause: the kernel closes a dying gateway's pipes before its pidfd tells of the death, so the first
-// thing seen of it is often that nobody reads standard output any more.
+// blame corrects the cause. The kernel closes a dying gateway's pipes before its pidfd tells of the death, so often the
+// first sign is that standard output has no reader any more.
 func (s *Session) blame(src source) {
 	if s.cause == causeStdout && (src == parent || src == gateway || src == anchor) {
 		s.cause = causeOf(src)

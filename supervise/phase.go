@@ -1,9 +1,9 @@
 package supervise
 
-// A session with --hibernate is in one of these phases. The table is the whole policy of sleeping and waking. What ends a
-// session is decided elsewhere and wins over it in every phase.
+// A session with --hibernate is in one of these phases. The table is the whole policy of hibernation. What ends a session
+// is decided elsewhere and wins in every phase.
 
-// phase is how far asleep a server is.
+// phase says whether a server is awake, asleep or in between.
 type phase uint8
 
 const (
@@ -11,8 +11,8 @@ const (
 	awake                // the server serves
 	falling              // its tree is being ended, the session goes on
 	asleep               // there is no tree
-	waking               // a tree was started, the handshake is not through
-	trying               // as awake, but the woken server had nothing to answer and has not written anything yet
+	waking               // a tree was started, the handshake is not finished
+	trying               // as awake, but there was no handshake, and the woken server has not written anything yet
 	failing              // the woken server cannot take the place of the last one; its tree is being ended
 	over                 // the session is ending for good
 	phases
@@ -22,11 +22,11 @@ const (
 type phaseEvent uint8
 
 const (
-	onIdle      phaseEvent = iota // nothing has moved for as long as was asked, and nothing is pending
+	onIdle      phaseEvent = iota // no byte has moved for the time of --hibernate, and nothing is pending
 	onMessage                     // the client has sent something
 	onTreeGone                    // no process of the server is left
 	onRestored                    // the woken server has answered the handshake as the first one did
-	onUnasked                     // the woken server had nothing to answer
+	onUnasked                     // there is no handshake to repeat
 	onAnswered                    // the woken server has written something
 	onUnstarted                   // no server could be started
 	onFailed                      // the woken server cannot take the place of the last one
@@ -53,8 +53,8 @@ type phaseMove struct {
 	do phaseAction
 }
 
-// phaseTable: a message while the tree is being ended waits in the client's stream, and is seen again once the tree is
-// gone. What is not in the table changes nothing.
+// phaseTable is the policy. What is not in it changes nothing. A message that comes while the tree is being ended waits in
+// the client's stream, and is seen again once the tree is gone.
 var phaseTable = [phases][phaseEvents]phaseMove{
 	awake:   {onIdle: {falling, letSleep}, onTreeGone: {over, end}, onEnd: {over, end}},
 	falling: {onTreeGone: {asleep, sleep}, onEnd: {over, end}},

@@ -18,12 +18,12 @@ const (
 	parent                     // the process that spawned us
 	gateway                    // the first ancestor that is no launcher
 	anchor                     // the process between the gateway and us
-	clients                    // somebody connects to the container engine through us
+	clients                    // a client connects to the container engine through us
 	stdoutReader               // a process has closed the read end of standard output
 	predecessor                // the supervisor of an ending session of the same key
 )
 
-// causeOf is the cause that a source stands for when it fires.
+// causeOf is the cause for a source that has fired.
 func causeOf(s source) cause {
 	switch s {
 	case stdin:
@@ -37,9 +37,9 @@ func causeOf(s source) cause {
 	}
 }
 
-// pollSet is what stands behind the one ppoll(2) of a session. A descriptor that has fired is removed, or poll would
-// return at once for ever; only the signals stay. Whoever adds a descriptor removes it before closing it: the kernel gives
-// the number to the next file.
+// pollSet is what the one ppoll(2) of a session waits for. A descriptor that has fired is removed, or poll would return at
+// once for ever; only the signals stay. The code that adds a descriptor removes it before it closes it, because the kernel
+// gives the number to the next file.
 type pollSet struct {
 	fds     []unix.PollFd
 	sources []source
@@ -61,8 +61,8 @@ func (p *pollSet) remove(s source) {
 	}
 }
 
-// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired. What
-// happened to others is left in them; they stay as they are.
+// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired. others
+// are polled as well, this once; their results are left in them.
 func (p *pollSet) wait(timeout time.Duration, others ...*unix.PollFd) []source {
 	own := len(p.fds)
 	for _, o := range others {
@@ -82,7 +82,7 @@ func (p *pollSet) wait(timeout time.Duration, others ...*unix.PollFd) []source {
 	return p.fired()
 }
 
-// fired takes out what has fired.
+// fired removes what has fired from the set, and returns it.
 func (p *pollSet) fired() []source {
 	var fired []source
 	fds, sources := p.fds[:0], p.sources[:0]

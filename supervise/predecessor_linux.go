@@ -14,9 +14,10 @@ import (
 // predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
 const predecessorPoll = 10 * time.Millisecond
 
-// awaitPredecessor waits until no ending session of the same key and gateway is left, so that a fresh server does not
-// race the teardown of the last one for its port or files. A living one is not waited for. The wait is bounded by what
-// a teardown may take; the session then starts all the same, with a warning. The error says that our own end came first.
+// awaitPredecessor waits until no ending session of the same key and gateway is left, so that a new server does not race
+// the teardown of the last one for its port or files. A session that is not ending is not waited for. The wait is bounded
+// by what a teardown may take. After that the session starts all the same, with a warning. The error says that our own
+// end came first.
 func (s *Session) awaitPredecessor() error {
 	if s.opts.Key == "" || s.lease == nil {
 		return nil
@@ -52,8 +53,8 @@ func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 	s.lookAt = time.Time{}
 }
 
-// predecessor finds an ending session of our key and gateway, and the process that is about to end it: its supervisor,
-// or its anchor where the supervisor was killed.
+// predecessor finds an ending session of our key and gateway. owner is the process that ends it: its supervisor, or its
+// anchor where the supervisor was killed.
 func (s *Session) predecessor() (owner proc.ID, found bool) {
 	ids, err := session.IDs(s.lease.Dir())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"mcp-tether/session"
 )
 
-// openRecord takes the lease before the server is started. Without a record the session runs all the same: what is lost
-// is that `reap` and `ps` can see it.
+// openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
+// `ps` cannot see it.
 func (s *Session) openRecord() {
 	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
@@ -45,7 +45,7 @@ func (s *Session) writeRecord(state string) {
 	}
 }
 
-// identity is zero for a process that cannot be read: a pid alone would prove nothing.
+// identity is zero for a process that cannot be read, because a pid alone proves nothing.
 func (s *Session) identity(pid int) proc.ID {
 	st, err := s.reader.Stat(pid)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Session) identity(pid int) proc.ID {
 	return st.ID
 }
 
-// closeRecord removes the record, or leaves it for a reaper when somebody survived.
+// closeRecord removes the record, or leaves it for `reap` when a process, cgroup or container is left.
 func (s *Session) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:

@@ -17,11 +17,11 @@ import (
 // errNoSupervisor says that a supervisor ended before it had started anything.
 var errNoSupervisor = errors.New("the supervisor could not start: nothing was started")
 
-// Recover ends what a killed supervisor left. It runs in the anchor's process: every orphan of the session has fallen to
-// it. It returns the server's exit code if the server could be waited for, else the supervisor's.
+// Recover ends what a killed supervisor left. It runs in the anchor's process, to which every orphan of the session has
+// fallen. It returns the server's exit code if the server could be waited for, else the supervisor's.
 //
-// No step of it may fail for good. What cannot be had (the log file, the record, the engine) is done without, and the
-// control files of the leaf are open already.
+// No step may be fatal. Recover works without the log file, the record or the engine, and the control files of the leaf
+// are open already.
 func Recover(opts Options, o Orphan) (int, error) {
 	hand := o.hand
 	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
@@ -43,7 +43,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 		// The supervisor had closed the session, or had not begun it.
 		return o.verdict()
 	}
-	s.takeRecord(dir)
+	held := s.takeRecord(dir, 1)
 	t.engine = s.findEngine(dir)
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
@@ -51,6 +51,14 @@ func Recover(opts Options, o Orphan) (int, error) {
 		s.step(teardown.TreeEmpty, noCause)
 	}
 	s.loop()
+	if held != nil {
+		// What held the lock was a child of the supervisor's between fork and exec, which is gone with the tree, or a
+		// process that looked whether the session lives.
+		held = s.takeRecord(dir, takeTries)
+	}
+	if held != nil {
+		s.log.Warn().Err(held).Msg("session record not taken over")
+	}
 	code := s.finish()
 	if o.letter == nil && o.status == crashed {
 		return o.verdict()
@@ -71,7 +79,7 @@ func makeRoom(hand argv.Handover) {
 	}
 }
 
-// verdict is the exit code of a session of which nothing was found.
+// verdict is the exit code when nothing of the session was found.
 func (o Orphan) verdict() (int, error) {
 	if o.letter == nil && o.status == crashed {
 		return ExitFailure, errNoSupervisor
@@ -79,7 +87,7 @@ func (o Orphan) verdict() (int, error) {
 	return o.status, nil
 }
 
-// openLogAnyway opens the log. What cannot be opened again is done without: the gateway reads standard error.
+// openLogAnyway opens the log, or else logs to standard error.
 func (s *Session) openLogAnyway() {
 	err := s.openLog(s.opts.Log)
 	if err == nil {
@@ -91,15 +99,15 @@ func (s *Session) openLogAnyway() {
 	s.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
-// noteServer keeps the server's code: it is a child of ours now.
+// noteServer keeps the exit code of the server, which is a child of ours now.
 func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 	if pid == t.server {
 		t.server, t.code = 0, proc.ExitCode(ws)
 	}
 }
 
-// findServer takes the server from the supervisor's last letter, else from the record. A child of ours is told by waiting
-// for it; until then its pid is its own.
+// findServer takes the server from the supervisor's last letter, else from the record. It must be a child of ours: the
+// pid of a child cannot be reused before we wait for it.
 func (s *Session) findServer(l *letter) {
 	id := s.record.Server
 	if l != nil && l.server.PID > 0 {
@@ -120,6 +128,10 @@ func (s *Session) findLeaf(l *letter) {
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
 		own, err := cgroup.Current()
+		if err != nil {
+			// A passing fault must not cost the leaf.
+			own, err = cgroup.Current()
+		}
 		if err != nil {
 			return
 		}
@@ -146,15 +158,17 @@ func (s *Session) findRecord() (dir string, recorded bool) {
 	return dir, true
 }
 
+// takeTries bounds the second attempt at the lease, in attempts that each wait a moment (session.Take): a second in all.
+const takeTries = 20
+
 // takeRecord takes over the lease, so that the record goes with the session.
-func (s *Session) takeRecord(dir string) {
+func (s *Session) takeRecord(dir string, tries int) error {
 	if dir == "" {
-		return
+		return nil
 	}
-	lease, err := session.Take(dir, s.hand.ID)
-	if err != nil {
-		s.log.Warn().Err(err).Msg("session record not taken over")
-		return
+	err := session.ErrHeld
+	for n := 0; n < tries && errors.Is(err, session.ErrHeld); n++ {
+		s.lease, err = session.Take(dir, s.hand.ID)
 	}
-	s.lease = lease
+	return err
 }

@@ -17,8 +17,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Session is one session from its start to its exit. The server and all that it starts are its tree; a session has one
-// tree, or none while its server sleeps.
+// Session is one session from its start to its exit. The server and all that it starts are its tree. A session has one
+// tree, or none while its server is asleep.
 type Session struct {
 	opts Options
 	hand argv.Handover
@@ -35,20 +35,22 @@ type Session struct {
 	inherited proc.AtExec
 	sigfd     int
 	arrived   []proc.Caught
-	stdout    pipeWatch
+	stdout    stdoutWatch
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
-	// scope is what the next tree begins with.
+	// scope is the scope of the next tree.
 	scope teardown.Scope
 	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
 	leaf *cgroup.Leaf
-	// containersLeft says that an earlier tree left some.
-	containersLeft bool
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
+	// containersLeft says that an earlier tree left some, and strays that it left processes.
+	containersLeft, strays bool
 
-	// cause is why the session ends, noCause while it does not; bySignal belongs to causeSignal.
+	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
 	cause    cause
 	bySignal syscall.Signal
 	// interrupted is when the terminal's last interrupt came.
@@ -59,7 +61,7 @@ type Session struct {
 	done bool
 	// reserved is how many threads were started in advance.
 	reserved int
-	// degraded says that a weaker containment was reported.
+	// degraded says that a weaker containment was logged.
 	degraded bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
 	sweepAt time.Time
@@ -98,7 +100,7 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 	return s.finish(), nil
 }
 
-// newSession is a session that has not begun. It cannot fail.
+// newSession makes a session that has not begun. It cannot fail.
 func newSession(opts Options, hand argv.Handover) *Session {
 	for _, fd := range []int{hand.ParentFD, hand.Mailbox} {
 		if fd >= 0 {
@@ -115,9 +117,16 @@ func newSession(opts Options, hand argv.Handover) *Session {
 	return s
 }
 
-// takeRoles takes up what must be in place before the server is started.
+// takeRoles catches signals and becomes a subreaper, which must come before the server's start.
 func (s *Session) takeRoles() error {
-	fd, err := listen(s.inherited, s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup())
+	role := noJob
+	switch {
+	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
+		role = jobMember
+	case s.hand.SharesGroup():
+		role = backgroundJob
+	}
+	fd, err := listen(s.inherited, role)
 	if err != nil {
 		return err
 	}
@@ -126,16 +135,19 @@ func (s *Session) takeRoles() error {
 	return proc.BecomeSubreaper()
 }
 
-// letGo gives up what the server alone should hold. Another server would need it, so with --hibernate it stays.
+// letGo closes what the server alone should hold. With --hibernate it stays open, because the next server needs it.
 func (s *Session) letGo() {
 	if s.hib != nil || s.hand.Terminal {
 		return
 	}
 	LetGo()
-	releaseStderr()
+	// A log that the user asked for has its last word after the server's end, when the gateway would not read any more.
+	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
+		releaseStderr()
+	}
 }
 
-// start takes the lease, and starts the server. The code says how mcp-tether exits when it fails.
+// start takes the lease and starts the server. code is mcp-tether's exit code when that fails.
 func (s *Session) start() (int, error) {
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err != nil {
@@ -154,8 +166,8 @@ func (s *Session) start() (int, error) {
 	return 0, nil
 }
 
-// watchStreams waits for the gateway to let go of the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
-// pipe, a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
+// watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed pipe,
+// a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
 func (s *Session) watchStreams() {
 	s.holdsStreams = true
 	s.polled.add(stdin, 0, unix.POLLRDHUP)
@@ -197,7 +209,7 @@ func (s *Session) turn() {
 	s.onTime(time.Now())
 }
 
-// wait waits for the next events, and moves what the relay has to move.
+// wait waits for the next events, and lets the relay copy what it can.
 func (s *Session) wait() []source {
 	now := time.Now()
 	timeout := s.timeout(now)
@@ -214,7 +226,7 @@ func (s *Session) wait() []source {
 	return fired
 }
 
-// shorter is the shorter of two waits, of which a negative one is for ever.
+// shorter is the shorter of two waits. A negative one is for ever; b is not negative.
 func shorter(a, b time.Duration) time.Duration {
 	if a < 0 || b < a {
 		return b
@@ -250,11 +262,11 @@ func (s *Session) onTime(now time.Time) {
 	if isDue(s.sweepAt, now) {
 		s.sweep()
 	}
-	if isDue(s.stdout.lookAt, now) {
-		s.lookForReader(now)
-	}
 	if isDue(s.owners.checkAt, now) {
 		s.checkOwners(now)
+	}
+	if isDue(s.stdout.lookAt, now) {
+		s.lookAtStdout()
 	}
 	if isDue(s.hib.due(), now) {
 		s.onHibernateTime(now)
@@ -281,6 +293,9 @@ func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
 func (s *Session) request(ev teardown.Event, why cause) {
 	s.cause = s.cause.unless(why, s.tree.mayGoOn())
 	s.changePhase(onEnd)
+	if s.tree == nil && s.strays {
+		s.adoptStrays()
+	}
 	if s.tree == nil {
 		s.done = true
 		return
@@ -288,7 +303,7 @@ func (s *Session) request(ev teardown.Event, why cause) {
 	s.step(ev, why)
 }
 
-// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server sleeps.
+// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
 func (s *Session) onTreeGone() {
 	s.changePhase(onTreeGone)
 	s.done = s.hib == nil || s.hib.phase == over
@@ -312,9 +327,9 @@ func (s *Session) onSignals() {
 // secondInterrupt is how close together two interrupts from a terminal mean "end it".
 const secondInterrupt = 2 * time.Second
 
-// onEnding takes a signal that ends the session. An interrupt from the keyboard has reached the server as well, and what
-// it means is the server's to say (a shell or an interpreter goes on); the next one within two seconds is for us. Once
-// the session is ending, another signal on a terminal means not to wait any longer.
+// onEnding acts on a signal that ends the session. An interrupt from the keyboard has reached the server as well, and the
+// server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
+// session is ending, another signal on a terminal shortens the wait.
 func (s *Session) onEnding(c proc.Caught) {
 	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() {
 		first := time.Since(s.interrupted) > secondInterrupt

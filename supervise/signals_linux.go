@@ -6,37 +6,41 @@ import (
 	"mcp-tether/proc"
 )
 
-// Of the signals that reach one of our processes, four end the session, SIGCHLD and SIGPIPE concern ourselves, and all
-// others are passed on to the server. On a terminal the job control signals keep their default, so that Ctrl-Z stops us
+// Four of the signals that reach one of our processes end the session. SIGCHLD and SIGPIPE concern ourselves. All others
+// are passed on to the server. On a terminal the job control signals keep their default action, so that Ctrl-Z stops us
 // together with the server, which is in the same process group.
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 
-// ignored are the signals that our own acts raise: a log line to a closed standard error, a record beyond the file size
-// limit (setrlimit(2), RLIMIT_FSIZE), a log line to a terminal from the background (termios(3), TOSTOP).
-var ignored = [...]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ, syscall.SIGTTOU}
+// terminalRole is what job control means for one of our processes.
+type terminalRole uint8
+
+const (
+	noJob         terminalRole = iota // no terminal: job control signals are like any other
+	jobMember                         // it is stopped and continued with the job
+	backgroundJob                     // it has the terminal, and is in no foreground group
+)
 
 // listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
-// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session. jobs says
-// that the shell's job control is for us, too.
-func listen(inherited proc.AtExec, jobs bool) (int, error) {
+// were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.
+func listen(inherited proc.AtExec, role terminalRole) (int, error) {
 	set := ^uint64(0)
-	if jobs {
+	if role == jobMember {
 		set &^= jobControl
 	}
+	// What our own writes raise: to a closed standard error, and to a file that exceeds the limit of file sizes
+	// (setrlimit(2), RLIMIT_FSIZE). The kernel sends both as if we did, so they cannot be told from what others send us.
+	ignored := []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
+	if role == backgroundJob {
+		// Ours as well: a log line to the terminal (termios(3), TOSTOP). A handler would have the write tried for ever.
+		ignored = append(ignored, syscall.SIGTTOU)
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if inherited.Ignored&proc.SignalBit(sig) == 0 {
-			continue
-		}
-		set &^= proc.SignalBit(sig)
-		if err := proc.Ignore(sig); err != nil {
-			return -1, err
+		if inherited.Ignored&proc.SignalBit(sig) != 0 {
+			ignored = append(ignored, sig)
 		}
 	}
 	for _, sig := range ignored {
-		if jobs && jobControl&proc.SignalBit(sig) != 0 {
-			continue
-		}
 		set &^= proc.SignalBit(sig)
 		if err := proc.Ignore(sig); err != nil {
 			return -1, err
@@ -54,11 +58,11 @@ func ends(n syscall.Signal) bool {
 	return false
 }
 
-// ours reports whether the kernel has sent a signal because of what we did: our own limit of processor time.
+// ours reports whether the kernel has sent a signal because of our own limit of processor time (setrlimit(2)).
 func ours(c proc.Caught) bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
 
-// shared reports whether the server has a signal already: where it is in the group that the gateway gave us, the keyboard
-// signals reach the whole of it.
+// shared reports whether a signal has reached the server already. Signals from the keyboard reach the whole process group
+// that the gateway gave us, and the server may be in it.
 func shared(c proc.Caught, group bool) bool {
 	return group && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
 }

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// Logging must not hold up a teardown: standard error may be a pipe that is full and never read. So nothing is written
-// that could block. What cannot be written now waits, up to a limit; what is beyond that is dropped and counted. No
-// goroutine is needed for it, and so no thread, which cannot always be had.
+// Logging must not hold up a teardown, and standard error may be a pipe that is full and never read. So no write may block.
+// What cannot be written now waits, up to a limit; what is beyond that is dropped and counted. That takes no goroutine,
+// and so no thread, which cannot always be started.
 
 // sinkRoom is how much may wait, in bytes.
 const sinkRoom = 64 << 10
@@ -76,7 +76,7 @@ func (s *sink) drain() {
 			return
 		}
 		if err != nil {
-			// Nobody reads any more.
+			// There is no reader any more.
 			n = len(s.waiting)
 		}
 		s.waiting = s.waiting[n:]
@@ -88,8 +88,8 @@ func (s *sink) drain() {
 	s.waiting = nil
 }
 
-// out is the descriptor to write to. Standard error is opened anew for the moment, where that is possible: its flags
-// belong to the other holders as well, and as long as we held it the gateway could not see that they have closed it.
+// out is the descriptor to write to. Standard error is opened anew for each write, where that is possible. Its flags are
+// shared with its other holders. And if we kept it open, the gateway could not see that they have closed it.
 func (s *sink) out() (fd int, closeOut func()) {
 	if s.file >= 0 {
 		return s.file, func() {}
@@ -140,7 +140,7 @@ func (s *sink) again() {
 	s.drain()
 }
 
-// flush waits for the events to be written, up to flushTime. What follows is lost.
+// flush waits for the events to be written, up to flushTime. Later events are lost.
 func (s *sink) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +158,8 @@ func (s *sink) flush() {
 const sinkPause = 10 * time.Millisecond
 
 // releaseStderr keeps no standard error open that is a pipe: an O_PATH descriptor holds the place, through which the pipe
-// can be opened again for as long as anybody reads it. What cannot be opened again stays: a socket, and the pipe of
-// another user. Nobody waits for the end of a terminal or of a file.
+// can be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of
+// another user. A terminal or a file stays as well: no process waits for its end.
 func releaseStderr() {
 	if !proc.IsPipe(2) {
 		return
@@ -172,7 +172,7 @@ func releaseStderr() {
 	_ = proc.HoldPath(2)
 }
 
-// ReopenStderr undoes what a session does with standard error, for a last word before the process exits.
+// ReopenStderr undoes what a session does with standard error, for a last message before the process exits.
 func ReopenStderr() {
 	flags, err := unix.FcntlInt(2, unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_PATH == 0 {

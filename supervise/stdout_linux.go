@@ -8,28 +8,11 @@ import (
 	"mcp-tether/proc"
 )
 
-// The end of the session shows in standard output as well: its reader is gone. poll(2) tells of that on a descriptor of
-// the write end; but as long as we hold one, the gateway does not see that the server has closed its own. A pipe can be
-// watched without holding an end. For sockets there is no such thing: ours stays open beside the server's.
+// A session also ends when standard output has no reader any more. poll(2) reports that on a descriptor of the write end.
+// But as long as we hold one, the gateway does not see that the server has closed its own. A pipe can be watched without
+// holding an end of it. A socket cannot, so our descriptor of a socket stays open beside the server's.
 
-// pipeWatch tells of the readers of standard output that go.
-type pipeWatch struct {
-	// fd is the inotify instance; 0 where standard output's own descriptor tells.
-	fd int
-	// lookAt is when to look once more whether a reader is left, pause what follows that look; lookAt is zero when the
-	// next event will tell.
-	lookAt time.Time
-	pause  time.Duration
-}
-
-// The kernel tells of a close just before it takes the reader from the pipe (__fput in fs/file_table.c). So a reader that
-// is still there is looked for again, at growing distances: on a busy machine the one that closes may have to wait.
-const (
-	firstLook = time.Millisecond
-	lastLook  = 4 * time.Second
-)
-
-// watchStdout waits for the reader of standard output to go.
+// watchStdout watches for the end of the last reader of standard output.
 func (s *Session) watchStdout() {
 	if s.hib == nil && !s.hand.Terminal && proc.IsPipe(1) && s.watchStdoutPipe() {
 		return
@@ -39,41 +22,60 @@ func (s *Session) watchStdout() {
 
 // watchStdoutPipe reports whether the pipe can be watched.
 func (s *Session) watchStdoutPipe() bool {
+	again, err := proc.Reopen(1, unix.O_WRONLY)
+	if err != nil {
+		// Another user's pipe: what cannot be opened anew must be held, or nothing tells of its reader.
+		return false
+	}
+	defer unix.Close(again)
 	watch, err := proc.WatchReaders(1)
 	if err != nil {
 		return false
 	}
 	if err := proc.HoldPath(1); err != nil {
-		_ = unix.Close(watch)
+		unix.Close(watch)
 		return false
 	}
-	// One that was about to close its end before the watch was there shows in a second look.
-	s.stdout = pipeWatch{fd: watch, pause: lastLook}
-	s.polled.add(stdoutReader, watch, unix.POLLIN)
-	s.lookForReader(time.Now())
+	s.stdout.watch = watch
+	s.onStdoutClosed()
 	return true
 }
 
-// onStdoutClosed: a process has closed the read end of standard output. It may not have been the last one.
-func (s *Session) onStdoutClosed() {
-	proc.DrainWatch(s.stdout.fd)
-	s.polled.add(stdoutReader, s.stdout.fd, unix.POLLIN)
-	s.stdout.pause = firstLook
-	s.lookForReader(time.Now())
+// stdoutWatch is the watch over the pipe of standard output.
+type stdoutWatch struct {
+	// watch is an inotify(7) descriptor that tells of readers that go; 0 where poll(2) on standard output does.
+	watch int
+	// lookAt is when to look again whether there is a reader, and pause the time since the last look.
+	lookAt time.Time
+	pause  time.Duration
 }
 
-// lookForReader ends the session if nobody is left to read standard output.
-func (s *Session) lookForReader(now time.Time) {
-	w := &s.stdout
-	w.lookAt = time.Time{}
+// First and last wait before looking again. The kernel tells of a close before it counts the reader out (Linux 6.18,
+// __fput), and does nothing more then that could be waited for.
+const (
+	firstStdoutPause = time.Millisecond
+	lastStdoutPause  = time.Second
+)
+
+// onStdoutClosed: a process is closing the read end of standard output. It may not be the last one.
+func (s *Session) onStdoutClosed() {
+	proc.DrainWatch(s.stdout.watch)
+	s.polled.add(stdoutReader, s.stdout.watch, unix.POLLIN)
+	s.stdout.pause = firstStdoutPause
+	s.lookAtStdout()
+}
+
+// lookAtStdout ends the session if standard output has no reader any more, and looks again later if it has.
+func (s *Session) lookAtStdout() {
+	s.stdout.lookAt = time.Time{}
 	if !proc.HasReader(1) {
-		s.polled.remove(stdoutReader)
+		s.dropStdout()
 		s.end(causeStdout)
 		return
 	}
-	if w.pause <= lastLook {
-		w.lookAt = now.Add(w.pause)
-		w.pause *= 2
+	if s.stdout.pause <= lastStdoutPause {
+		s.stdout.lookAt = time.Now().Add(s.stdout.pause)
+		s.stdout.pause *= 10
 	}
 }
 
@@ -81,8 +83,8 @@ func (s *Session) lookForReader(now time.Time) {
 func (s *Session) dropStdout() {
 	s.polled.remove(stdout)
 	s.polled.remove(stdoutReader)
-	if s.stdout.fd > 0 {
-		_ = unix.Close(s.stdout.fd)
+	if s.stdout.watch > 0 {
+		proc.CloseWatch(s.stdout.watch)
 	}
-	s.stdout = pipeWatch{}
+	s.stdout = stdoutWatch{}
 }

@@ -14,8 +14,8 @@ import (
 // sweepDelay is how long after the server's start to look for dead sessions: off its path.
 const sweepDelay = time.Second
 
-// sweep ends this user's dead sessions in a process of its own. That may take as long as a teardown, and it may fail, as
-// it does where no more processes can be had: neither is any matter of this session.
+// sweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
+// example where no more processes can be started. Neither affects this session.
 func (s *Session) sweep() {
 	s.sweepAt = time.Time{}
 	if s.cause != noCause || !s.opts.HasDead() {
@@ -37,7 +37,7 @@ func (s *Session) sweep() {
 	s.sweeper = s.identity(pid)
 }
 
-// helpers are the processes that we have started for ourselves: they are no members of the session.
+// helpers are the processes that we have started for ourselves, which are no members of the session.
 func (s *Session) helpers() []proc.ID {
 	var out []proc.ID
 	if s.tree != nil && s.tree.engine != nil {
@@ -49,7 +49,7 @@ func (s *Session) helpers() []proc.ID {
 	return out
 }
 
-// endSweep ends the sweep of a session that is over.
+// endSweep ends the sweep when the session is over.
 func (s *Session) endSweep() {
 	if s.sweeper.Zero() {
 		return

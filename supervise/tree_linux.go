@@ -10,7 +10,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// tree is what comes of one start of the server, to the end of all that it started.
+// tree is one start of the server, to the end of all that it started.
 type tree struct {
 	machine teardown.Machine
 	scope   teardown.Scope
@@ -26,7 +26,16 @@ type tree struct {
 	retry   time.Duration
 }
 
-// mayGoOn reports whether the server was not asked to end yet. There is nothing to ask without a tree.
+// adoptStrays makes a tree of what earlier servers have left, for the session to end.
+func (s *Session) adoptStrays() {
+	s.strays = false
+	s.tree = &tree{scope: s.scope}
+	s.tree.scope.Leaf, s.leaf = s.leaf, nil
+	s.tree.scope.Helpers = s.helpers
+	s.tree.machine.Grace = s.opts.grace()
+}
+
+// mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
 func (t *tree) mayGoOn() bool { return t == nil || t.machine.State <= teardown.Draining }
 
 // due is when the tree has something to do without any event; zero when never.
@@ -37,7 +46,7 @@ func (t *tree) due() time.Time {
 	return earliest(t.machine.Deadline, t.retryAt)
 }
 
-// step gives the policy an event, and does what it answers.
+// step gives an event to the policy, and carries out the action.
 func (s *Session) step(ev teardown.Event, why cause) {
 	t := s.tree
 	if why != noCause {
@@ -62,7 +71,7 @@ func (s *Session) step(ev teardown.Event, why cause) {
 	}
 }
 
-// announce tells the record and the log that the tree is ending.
+// announce says in the record and in the log that the tree is ending.
 func (s *Session) announce(before teardown.State) {
 	t := s.tree
 	if before == teardown.Running && t.scope.Server > 0 {
@@ -71,7 +80,7 @@ func (s *Session) announce(before teardown.State) {
 	s.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("session is ending")
 }
 
-// onChildren waits for ended children, and notes the server's end and that of the whole tree.
+// onChildren waits for ended children, and notices the end of the server and of the whole tree.
 func (s *Session) onChildren() {
 	t, exited := s.tree, false
 	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
@@ -101,11 +110,11 @@ func (s *Session) onChildren() {
 	}
 }
 
-// onServerExit: others of the tree may be left.
+// onServerExit: the server has ended, and other members may be left.
 func (s *Session) onServerExit() {
 	t := s.tree
 	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
-		// The gateway shall see end of file when the last other holder of the streams ends.
+		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
 		s.dropStdout()
 		dropStreams()
@@ -119,8 +128,8 @@ func (s *Session) onServerExit() {
 	}
 }
 
-// empty reports whether nothing of the session is left. Without children nothing is below us; the leaf may still hold a
-// process that somebody else put there. With children, all of them may be such as to be kept.
+// empty reports whether no member is left. Without children nothing is below us, but the leaf may still hold a process that
+// was moved there from outside. With children, all of them may be processes to keep.
 func (t *tree) empty(childrenLeft bool) bool {
 	if !childrenLeft && t.scope.Leaf == nil {
 		return true
@@ -135,8 +144,8 @@ func (t *tree) empty(childrenLeft bool) bool {
 	return t.onlyOthers()
 }
 
-// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the tree, so it is asked
-// only at the end.
+// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
+// called only at the end.
 func (t *tree) onlyOthers() bool {
 	members, kept, err := t.scope.Members()
 	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
@@ -145,8 +154,8 @@ func (t *tree) onlyOthers() bool {
 // others counts the children that do not belong to the session.
 func (t *tree) others() int { return len(t.scope.Foreign) + len(t.scope.Helpers()) }
 
-// First and longest wait before looking again in a teardown. Ends of children arrive as signals; what has to be looked
-// for is the end of a leaf's other members, and fresh forks during the kill.
+// First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
+// members of the leaf, and new processes during the kill, must be looked for.
 const (
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 100 * time.Millisecond
@@ -176,7 +185,7 @@ func (s *Session) onTreeTime(now time.Time) {
 	}
 }
 
-// terminate asks the members to end that were not asked yet.
+// terminate asks those members to end that were not asked yet.
 func (s *Session) terminate() {
 	s.report(s.tree.scope.Terminate(s.tree.server))
 	s.tree.lookAgain()
@@ -188,7 +197,7 @@ func (s *Session) kill() {
 	s.tree.lookAgain()
 }
 
-// report writes down at debug level which process was signalled, and why.
+// report logs at debug level which process was signalled, and why.
 func (s *Session) report(sent []teardown.Sent) {
 	for _, x := range sent {
 		s.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", s.tree.cause).
@@ -206,7 +215,7 @@ type remains struct {
 	began time.Time
 }
 
-// closeTree gives back all that belongs to the tree. The session has none afterwards.
+// closeTree releases all that belongs to the tree. The session has no tree afterwards.
 func (s *Session) closeTree() remains {
 	t := s.tree
 	r := remains{began: t.machine.Began}
@@ -219,7 +228,7 @@ func (s *Session) closeTree() remains {
 	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil
 	s.removeLeaf(r.kept)
 	if s.code = t.code; t.server > 0 {
-		// The server itself would not die: its code is not known.
+		// The server itself did not die, so its code is not known.
 		s.code = ExitFailure
 	}
 	s.scope, s.tree = t.scope.Next(), nil
@@ -236,14 +245,14 @@ func (t *tree) unseen(kept []proc.Stat) bool {
 	return left && !t.scope.OnlyHeldZombies()
 }
 
-// removeTries bounds the wait for the kernel to let go of a leaf whose last process was reaped a moment ago.
+// removeTries bounds the wait until the kernel allows the removal of a leaf whose last process has just been reaped.
 const (
 	removeTries = 50
 	removePause = time.Millisecond
 )
 
-// removeLeaf removes the tree's cgroup; kept processes move to the parent first. One that cannot be removed is the next
-// tree's.
+// removeLeaf removes the tree's cgroup; kept processes move to the parent first. If it cannot be removed, the next tree
+// uses it.
 func (s *Session) removeLeaf(kept []proc.Stat) {
 	leaf := s.tree.scope.Leaf
 	if leaf == nil {

@@ -16,8 +16,8 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// wake starts the server again. The message that woke it stays in the client's stream until the new server has answered
-// the handshake as the first one did.
+// wake starts the server again. The client's message stays in its stream until the new server has answered the handshake
+// as the first one did.
 func (s *Session) wake() {
 	h := s.hib
 	h.woken, h.why = time.Now(), ""
@@ -55,8 +55,8 @@ func (s *Session) wakeFailed(why string) {
 	s.changePhase(onFailed)
 }
 
-// apologise answers the messages that wait for a server that cannot be had. The next one tries again, after a pause that
-// grows with each failure.
+// apologise answers the requests that wait for a server that cannot be woken. The next message tries again, after a pause
+// that grows with each failure.
 func (s *Session) apologise() {
 	h := s.hib
 	if h.why == "" {
@@ -72,8 +72,8 @@ func (s *Session) apologise() {
 	s.endIfClosed()
 }
 
-// flushRelay passes on what the server has still written, and answers for it the requests that it leaves open. The wait
-// for a slow client is bounded.
+// flushRelay passes on what the server has still written, and answers the requests that it left open with an error. The
+// wait for a slow client is bounded.
 func (s *Session) flushRelay() {
 	if s.hib == nil || !s.cause.listens() {
 		return
@@ -83,7 +83,7 @@ func (s *Session) flushRelay() {
 	case causeServer:
 		owed.Answer = fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", s.tree.code)
 	case causeTooLong:
-		// Of a message that is too long the end was not seen, and so not always its id.
+		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Debt{Answer: "mcp-tether: " + s.hib.why, Unread: true}
 	}
 	if !s.hib.relay.Flush(owed, time.Now().Add(s.opts.EOFGrace)) {

@@ -33,23 +33,23 @@ type Group struct {
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
 	spare map[proc.ID]bool // answers of scope.keeps
-	// unseen counts the members of the leaf that were born after the look.
+	// unseen counts the members of the leaf that are not in the snapshot, because they started later.
 	unseen int
 }
 
-// Batch ends several groups at once, with one look at the process table a round.
+// Batch ends several groups at once, with one look at the process table for each round.
 type Batch struct {
 	Groups []*Group
 	reader proc.Reader
 	// since is when the batch began, in clock ticks: only later processes are asked for their mark.
 	since uint64
-	// askedAt is when the first round of SIGTERM was over.
+	// askedAt is when the first round of SIGTERM was over, in clock ticks.
 	askedAt uint64
 	marks   map[proc.ID]string
 }
 
-// pause is the time between two looks at the table.
-const pause = 20 * time.Millisecond
+// roundPause is the time between two looks at the process table.
+const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, waits up to the term grace, then kills until all are gone or the kill
 // timeout has passed. It fills in the groups' outcomes. The error says that the process table cannot be read.
@@ -58,7 +58,7 @@ func (b *Batch) End(g Grace) error {
 	if err != nil {
 		return err
 	}
-	// Those born in the tick of the look that found the groups are asked as well.
+	// The look that found the groups took a moment: processes that started meanwhile are asked for their mark as well.
 	b.since, b.marks = now-min(now, lookTicks), map[proc.ID]string{}
 	for _, gr := range b.Groups {
 		gr.start()
@@ -73,8 +73,8 @@ func (b *Batch) End(g Grace) error {
 // lookTicks is how long ago the look at the host may have begun: ten seconds.
 const lookTicks = 1000
 
-// until repeats rounds until twice in a row nobody is left, or the time is up. A tree that forks may have nobody in one
-// look: who was there has ended, and who is there now was born after it.
+// until repeats rounds until two in a row find no member, or the time is up. One empty look proves nothing about a tree
+// that forks: the processes that were there have ended, and those that are there now started after the look.
 func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, err error) {
 	for empty := 0; ; {
 		left, err := b.round(sigs...)
@@ -90,12 +90,12 @@ func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, er
 		if !time.Now().Before(deadline) {
 			return false, nil
 		}
-		time.Sleep(pause)
+		time.Sleep(roundPause)
 	}
 }
 
-// round signals the members that were not asked yet, and counts the living. A SIGKILL is sent again and again, to
-// members that were stopped first, so that none forks away.
+// round signals the members that were not asked yet, and counts the living. SIGKILL is repeated each round, and SIGSTOP
+// comes before it, so that no member forks away.
 func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 	if sigs[0] == unix.SIGKILL {
 		defer b.freeze(false)
@@ -115,7 +115,7 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 		}
 		var fresh []proc.Stat
 		for _, m := range members {
-			// Who is born after the first round may be what a member starts in answer, to clean up.
+			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
 			if !gr.asked[m.ID] && (b.askedAt == 0 || m.Start < b.askedAt) {
 				gr.asked[m.ID] = true
 				fresh = append(fresh, m)
@@ -129,8 +129,8 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 	return left, err
 }
 
-// freeze stops (or lets go) the leaves, so that nobody in them forks between the look and the kill; a frozen process can
-// be killed. A leaf in which the caller itself is stays as it is.
+// freeze freezes (or thaws) the leaves, so that no member forks between the look and the kill; a frozen process can be
+// killed. A leaf that holds the caller itself stays as it is.
 func (b *Batch) freeze(on bool) {
 	for _, gr := range b.Groups {
 		if gr.Leaf != nil && !gr.Leaf.Has(os.Getpid()) {
@@ -154,7 +154,7 @@ func (b *Batch) conclude() error {
 	return nil
 }
 
-// snapshot is one look at everybody.
+// snapshot is one look at all processes.
 type snapshot struct {
 	byPID    map[int]proc.Stat
 	children map[int][]int
@@ -187,13 +187,17 @@ func (b *Batch) look() (snapshot, error) {
 	return t, nil
 }
 
-// markOf reads the mark of a process that began after the batch, once. Before its exec it shows its parent's.
+// markOf reads the mark of a process that began after the batch, once. Before execve(2) the process shows its parent's.
 func (b *Batch) markOf(s proc.Stat) string {
 	if s.Start < b.since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
 		return ""
 	}
 	if id, ok := b.marks[s.ID]; ok {
 		return id
+	}
+	// An environment is read out of the memory of its process, which another user may keep from being read for ever.
+	if uid, err := proc.UID(s.PID); err != nil || uid != os.Getuid() {
+		return ""
 	}
 	v, ok := b.reader.Env(s.PID, b.Groups[0].Mark)
 	if !ok {
@@ -211,7 +215,7 @@ func (gr *Group) start() {
 	}
 }
 
-// members lists who of the group lives: the seen, and what is below them by now.
+// members lists the living members: those seen before, and all processes below them now.
 func (gr *Group) members(t snapshot) []proc.Stat {
 	queue, reached := gr.roots(t), map[int]bool{}
 	var all []proc.Stat
@@ -240,7 +244,7 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 	return out
 }
 
-// roots are where to look for members in a snapshot.
+// roots are the processes of a snapshot from which to look for members.
 func (gr *Group) roots(t snapshot) []int {
 	var queue []int
 	for id := range gr.seen {
@@ -264,7 +268,7 @@ func (gr *Group) roots(t snapshot) []int {
 	return append(queue, pids...)
 }
 
-// maxClimb bounds the way up to the ancestors: a table that was read while pids changed hands may hold a circle.
+// maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may hold a circle.
 const maxClimb = 256
 
 // keptAbove reports whether a process, or an ancestor of it within the group, is to be kept.

@@ -18,11 +18,13 @@ type Sent struct {
 	Err error
 }
 
-// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it. The first call looks
-// until nobody new turns up before it asks anybody: a process whose parent ends while the tree is read falls to the root
-// and may be missed once. Who is born after that is not asked: it may be what a member starts in answer, to clean up. A
-// later call asks only those who are older and were missed all the same. server is the child that the caller has not
-// waited for yet, or 0: it is asked even when /proc cannot be read.
+// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
+//
+// The first call looks until no new member turns up, and then asks all of them: a process whose parent ends while the tree
+// is read falls to the root and may be missed once. A process that starts later is not asked, because it may be a
+// member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+//
+// server is the child that the caller has not waited for yet, or 0. It is asked even when /proc cannot be read.
 func (s *Scope) Terminate(server int) []Sent {
 	first := s.asked == nil
 	if first {
@@ -51,7 +53,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	return s.signalAll(fresh, syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// termSweeps bounds the looks before anybody is asked, against a tree that forks meanwhile.
+// termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
 
 func (s *Scope) askBlindly(server int) []Sent {
@@ -60,7 +62,7 @@ func (s *Scope) askBlindly(server int) []Sent {
 		return nil
 	}
 	s.asked[id] = true
-	return blind(server, syscall.SIGTERM, syscall.SIGCONT)
+	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
 }
 
 // maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
@@ -69,28 +71,23 @@ const (
 	sweepTime = 500 * time.Millisecond
 )
 
-// Kill ends every member once: the cgroup in one stroke, then whoever is below the root, stopped first so that nobody
-// forks away. Call it again until nothing is left. When something is to be kept the stroke is not taken, because the
-// kernel would make no exception.
+// Kill sends SIGKILL to every member once: to the cgroup as a whole, then to all processes below the root, which are
+// stopped first so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is not
+// killed as a whole, because the kernel makes no exception.
 func (s *Scope) Kill(server int) []Sent {
 	members, kept, err := s.Members()
-	if s.Leaf != nil && len(kept) == 0 && (err == nil || s.blindStroke(members)) {
+	// If the processes cannot be listed now, a process to keep would have been seen earlier.
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
 	if err != nil && len(members) == 0 && server > 0 {
-		return blind(server, syscall.SIGKILL)
+		return s.blind(server, syscall.SIGKILL)
 	}
 	return s.signalAll(s.stopAll(members), syscall.SIGKILL)
 }
 
-// blindStroke reports whether to kill the leaf though its members cannot be looked at, as when nothing more can be opened.
-// It needs no more than what is open. Nothing of it was ever kept, and nothing is known that should be.
-func (s *Scope) blindStroke(members []proc.Stat) bool {
-	return len(members) == 0 && len(s.kept) == 0 && len(s.Keep) == 0
-}
-
-// killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead: then its members can be listed to the last
-// and the SIGKILLs of Kill reach them frozen.
+// killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
+// killed before they fork.
 func (s *Scope) killLeaf() {
 	if err := s.Leaf.Kill(); err == nil {
 		return
@@ -141,15 +138,16 @@ func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// blind reaches the server and its own process group when nothing can be listed (no /proc). The group is the server's
-// as long as the server is not waited for.
-func blind(server int, sigs ...syscall.Signal) []Sent {
+// blind signals the server and its process group when nothing can be listed (no /proc). The number of the group stays taken
+// as long as the server, which is in it, is not waited for.
+func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	var sent []Sent
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
 		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
-		if pgid, err := unix.Getpgid(server); err == nil && pgid == server {
-			_ = unix.Kill(-server, sig)
+		// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
+		if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
+			_ = unix.Kill(-pgid, sig)
 		}
 	}
 	return sent

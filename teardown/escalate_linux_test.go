@@ -167,7 +167,7 @@ func TestKillEndsFamilyOnTheRun(t *testing.T) {
 func TestBlind(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2)
-	for _, x := range blind(k.PID, syscall.SIGTERM, syscall.SIGCONT) {
+	for _, x := range (&Scope{}).blind(k.PID, syscall.SIGTERM, syscall.SIGCONT) {
 		if x.To.PID != k.PID || x.Err != nil {
 			t.Errorf("%+v", x)
 		}

@@ -2,7 +2,7 @@ package teardown
 
 import "time"
 
-// State is where a session stands. It only ever grows: there is no way back from a teardown.
+// State is how far the teardown of a tree has come. It only ever grows: there is no way back.
 type State uint8
 
 // The states.
@@ -39,9 +39,9 @@ type Event uint8
 const (
 	StdinClosed  Event = iota // the gateway closed the server's stdin
 	MustEnd                   // gateway, anchor or stdout's reader gone, or an ending signal
-	Insist                    // the same request again from a terminal: do not wait
-	ServerExited              // the server ended by itself; others may be left
-	TreeEmpty                 // no process of the session is left
+	Insist                    // the same request again from a terminal: no more waiting
+	ServerExited              // the server ended by itself; other members may be left
+	TreeEmpty                 // no process of the tree is left
 	TimeUp                    // the deadline of the state has passed
 	events
 )
@@ -112,13 +112,13 @@ var table = [states][events]move{
 	},
 }
 
-// Machine runs the policy for one session. The zero value with Grace set is a running session.
+// Machine runs the policy for one tree. The zero value with Grace set is a running server.
 type Machine struct {
 	Grace Grace
 	State State
 	// Deadline is when TimeUp is due; zero when nothing is.
 	Deadline time.Time
-	// Began is when the teardown began: the first event that was not for nothing.
+	// Began is when the teardown began: with the first event that changed the state.
 	Began time.Time
 }
 

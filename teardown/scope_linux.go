@@ -14,17 +14,19 @@ const (
 	KeepMark = KeepName + "=1"
 )
 
-// Scope says who belongs to a session.
+// Scope says which processes belong to a session.
 type Scope struct {
 	// Root is the subreaper to which everything orphaned in the session falls: the supervisor, or the anchor that
 	// recovers in its place. It is not a member itself.
 	Root int
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
-	// Foreign are children that Root had before the session: what a shell started before it executed mcp-tether in its
-	// own place. Neither they nor what is below them belong to it. An orphan that falls to Root may be theirs as well
-	// then: it belongs to the session only if it is in the leaf or carries Mark, if that is set.
+	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
+	// place. Neither they nor their descendants are members. An orphan that falls to Root may then be one of theirs. So it
+	// is a member only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
+	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
+	Group int
 	// Server is the child that the session started, and Mark the assignment in its environment; both matter only beside
 	// foreign children.
 	Server int
@@ -32,8 +34,8 @@ type Scope struct {
 	// Since is when the session began, in clock ticks since boot. It matters only beside foreign children, and 0 is before
 	// everything.
 	Since uint64
-	// Helpers lists processes that Root itself has started to do its work, each the leader of a session. Neither they nor
-	// anybody in their sessions is a member. It may be nil.
+	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
+	// they nor other processes of those sessions are members. It may be nil.
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
@@ -51,13 +53,13 @@ type Scope struct {
 	unclear []proc.Stat
 }
 
-// Members lists the living processes of the session, without those to keep, and the ones to keep: what was marked, and
-// what it started. The error says what could not be read; the lists hold what could.
+// Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
+// they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
 	below, foreign := map[int]bool{}, map[int]bool{}
-	// Asked after the table was read: whoever is in it is known by then.
+	// Asked after the table was read: each helper in the table is known by then.
 	helpers := s.helpers(found)
 	s.unclear, s.zombies = nil, nil
 	unclear := map[int]bool{}
@@ -86,9 +88,9 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	return members, kept, errors.Join(err, lerr)
 }
 
-// helpers are the sessions of Root's helpers. The kernel gives a session's number to nobody else while anybody is in it
-// (pid_namespaces(7) apart), so what a helper started is known by it, also when the helper is gone. A number that a new
-// process leads is not a helper's any more.
+// helpers are the sessions (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
+// has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
+// new process has the number as its pid, the session is not the helper's any more.
 func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	if s.Helpers == nil {
 		return nil
@@ -144,7 +146,7 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 	return found, err
 }
 
-// keeps looks for the mark. Once found it stays, also when the process rewrites its environment later.
+// keeps reports whether a process is to be kept. The answer yes is final, even if the process rewrites its environment.
 func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
@@ -156,7 +158,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	return true
 }
 
-// remember that a process is kept, also when its parent is gone later.
+// remember notes that a process is kept, for when its parent is gone.
 func (s *Scope) remember(id proc.ID) {
 	if s.kept == nil {
 		s.kept = map[proc.ID]bool{}
@@ -170,7 +172,7 @@ func (s *Scope) isForeign(p proc.Stat) bool {
 		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
 }
 
-// isUnclear reports whether a process that is not foreign for certain is an orphan that cannot be told from one that belongs to a foreign child. It is
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is
 // left alone like those, but that it belongs to the session cannot be ruled out either.
 func (s *Scope) isUnclear(p proc.Stat) bool {
 	return len(s.Foreign) > 0 && s.isStray(p)
@@ -184,7 +186,7 @@ func (s *Scope) isStray(p proc.Stat) bool {
 	return !s.reader.HasEnv(p.PID, s.Mark)
 }
 
-// setForeign remembers a foreign process, also when its parent is gone later.
+// setForeign remembers a foreign process, for when its parent is gone.
 func (s *Scope) setForeign(id proc.ID) {
 	if s.foreign == nil {
 		s.foreign = map[proc.ID]bool{}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,4 +44,18 @@ func Long(t testing.TB) {
 		skipped.Store(true)
 		t.Skip(LeftOut)
 	}
+}
+
+// SkipAs skips a test whose other half, in a process that wrote this output, was skipped, and for the same reason.
+func SkipAs(t testing.TB, output string) {
+	t.Helper()
+	skipped.Store(true)
+	for line := range strings.Lines(output) {
+		for _, reason := range []string{needs, LeftOut} {
+			if _, rest, found := strings.Cut(line, reason); found {
+				t.Skip(reason + strings.TrimSpace(rest))
+			}
+		}
+	}
+	t.Fatal("it was skipped there, and does not say why")
 }

@@ -132,6 +132,7 @@ const censusTries = 3
 func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 	all := plans()
 	made := make([][]Case, len(all))
+	counts := map[string]map[string]map[string]int{} // of the sessions without a fault, by mode
 	var list []Case
 	for _, p := range all {
 		list = append(list, p.base)
@@ -150,7 +151,17 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 			c.take(list[i], r)
 		}
 		made[i] = all[i].cases(r.Counts)
+		if all[i].base.First == nil && all[i].base.Ending == endGateway {
+			c.mu.Lock()
+			counts[all[i].base.Mode] = r.Counts
+			c.mu.Unlock()
+		}
 	})
+	for i, p := range all {
+		if p.base.First != nil && p.base.First.At == atReady {
+			made[i] = append(made[i], pairs(made[i], counts[p.base.Mode])...)
+		}
+	}
 	cases := slices.DeleteFunc(slices.Concat(made...), func(k Case) bool { return !c.filter.MatchString(k.String()) })
 	if c.sample > 0 {
 		r := rand.New(rand.NewPCG(c.seed, 0))

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -77,13 +79,45 @@ func occurrences(call string, count int) []int {
 	return out
 }
 
+// pairsOfMode is how many cases of a mode kill one process at any of its calls and then fail a call of the other.
+const pairsOfMode = 400
+
+// pairs makes cases whose first fault strikes at some call of a role, as single counted them, and whose second is one of
+// those of another plan, in which the same role is killed when the session is up. They are the same in each campaign.
+func pairs(second []Case, single map[string]map[string]int) []Case {
+	if len(second) == 0 {
+		return nil
+	}
+	role := second[0].First.Role
+	var moments []string
+	for _, call := range slices.Sorted(maps.Keys(single[role])) {
+		for _, n := range occurrences(call, single[role][call]) {
+			moments = append(moments, fmt.Sprintf("%s.%d", call, n))
+		}
+	}
+	if len(moments) == 0 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(uint64(hash(second[0].Mode+role)), 0))
+	out := make([]Case, pairsOfMode/2)
+	for i := range out {
+		out[i] = second[r.IntN(len(second))]
+		out[i].First = &Moment{role, moments[r.IntN(len(moments))]}
+	}
+	return out
+}
+
 // at lists the faults at one call.
 func (p plan) at(role, call string, n int) []Case {
 	var faults []Shot
 	for _, errno := range plausible(call) {
+		// Without memory the Go runtime ends the process, so both would be gone.
+		if p.base.First != nil && call == "mmap" {
+			break
+		}
 		faults = append(faults, Shot{role, call, n, errno, false})
 		// What is exhausted or forbidden stays so more often than not.
-		if n == 1 && lasting(errno) {
+		if n == 1 && lasting(errno) && call != "kill" {
 			faults = append(faults, Shot{role, call, n, errno, true})
 		}
 	}
@@ -91,7 +125,7 @@ func (p plan) at(role, call string, n int) []Case {
 	if p.base.First == nil {
 		faults = append(faults, Shot{role, call, n, faultDelay, false}, Shot{role, call, n, faultKillBefore, false}, Shot{role, call, n, faultKillAfter, false})
 		// A stopped process takes the whole bound, so a tenth of them has to do.
-		if id := p.base.with(Shot{role, call, n, faultStop, false}); role != roleChild && hash(id.String())%10 == 0 {
+		if id := p.base.with(Shot{role, call, n, faultStop, false}); p.stoppable(role) && hash(id.String())%10 == 0 {
 			faults = append(faults, *id.Shot)
 		}
 	}
@@ -100,6 +134,12 @@ func (p plan) at(role, call string, n int) []Case {
 		out = append(out, p.base.with(f))
 	}
 	return out
+}
+
+// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice, and
+// a stopped anchor does not see the SIGTERM that asks for the end.
+func (p plan) stoppable(role string) bool {
+	return role != roleChild && !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
 }
 
 func (c Case) with(s Shot) Case {

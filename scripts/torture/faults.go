@@ -2,7 +2,11 @@
 
 package main
 
-import "golang.org/x/sys/unix"
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // plausible lists the errnos with which a call can fail through no fault of its caller: scarce memory, descriptors or
 // disk, interruption, seccomp filters and older kernels. Left out are errors that would be lies about the arguments (EBADF,
@@ -78,6 +82,18 @@ func plausible(call string) []string {
 	}
 	// A seccomp filter refuses what it does not know.
 	return []string{"EPERM", "ENOSYS"}
+}
+
+// believable reports whether a read or write of this descriptor can fail so: no disk is behind a pipe, and the few bytes
+// that go through ours are neither interrupted nor in need of memory.
+func believable(fault, call, link string) bool {
+	if call != "read" && call != "write" || strings.HasPrefix(link, "/") {
+		return true
+	}
+	if strings.HasPrefix(link, "pipe:") && (fault == "EINTR" && call == "write" || fault == "ENOMEM") {
+		return false
+	}
+	return fault != "EIO" && fault != "ENOSPC"
 }
 
 // harmless calls cannot fail with these arguments on any kernel, or only the Go runtime makes them and would stop at once.

@@ -384,7 +384,7 @@ func (s *sandbox) members() []process {
 			continue
 		}
 		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-		if len(rest) == 0 || rest[0] == 'Z' || rest[0] == 'X' {
+		if len(rest) == 0 || rest[0] == 'Z' || rest[0] == 'X' || pid == s.launched && s.anchorStopped(rest[0]) {
 			continue
 		}
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
@@ -395,6 +395,12 @@ func (s *sandbox) members() []process {
 		out = append(out, s.identify(pid, word, rest[0]))
 	}
 	return out
+}
+
+// anchorStopped reports whether the anchor is in the state into which its fault puts it. A stopped anchor cannot end, but
+// must hold nothing back.
+func (s *sandbox) anchorStopped(state byte) bool {
+	return s.c.Shot != nil && s.c.Shot.Fault == faultStop && s.c.Shot.Role == roleAnchor && (state == 'T' || state == 't')
 }
 
 func (s *sandbox) identify(pid int, word []string, state byte) process {

@@ -311,6 +311,9 @@ func (t *tracer) atEntry(k *task, info syscallInfo) bool {
 	strikes := !t.armed && first != nil && k.role == first.Role && first.At == fmt.Sprintf("%s.%d", call, n)
 	s := t.c.Shot
 	shot := t.armed && s != nil && k.role == s.Role && call == s.Call && (n == s.N || s.Persistent && n > s.N)
+	if shot {
+		shot = believable(s.Fault, call, fdLink(k.tgid, info.args[0]))
+	}
 	if shot && t.fired == "" {
 		t.fired = describe(k, call, info)
 	}
@@ -404,17 +407,21 @@ func describe(k *task, call string, info syscallInfo) string {
 	case "linkat":
 		at = 3
 	case "read", "write", "close", "fstat", "getdents64", "flock", "fcntl", "ftruncate", "pidfd_send_signal", "lseek", "ioctl", "dup3":
-		fd := int(int32(info.args[0]))
-		link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", k.tgid, fd))
-		if err != nil {
-			link = "?"
-		}
-		return fmt.Sprintf("%s(%d <%s>, %#x, %#x)", call, fd, link, info.args[1], info.args[2])
+		return fmt.Sprintf("%s(%d <%s>, %#x, %#x)", call, int32(info.args[0]), fdLink(k.tgid, info.args[0]), info.args[1], info.args[2])
 	}
 	if at >= 0 {
 		return fmt.Sprintf("%s(%q, %#x)", call, peekString(k.tgid, info.args[at]), info.args[2])
 	}
 	return fmt.Sprintf("%s(%#x, %#x, %#x)", call, info.args[0], info.args[1], info.args[2])
+}
+
+// fdLink says what a descriptor refers to.
+func fdLink(pid int, fd uint64) string {
+	link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, int32(fd)))
+	if err != nil {
+		return "?"
+	}
+	return link
 }
 
 func peekString(pid int, addr uint64) string {

@@ -1,0 +1,89 @@
+package delegate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of what is done for others.
+const (
+	// maxUsers bounds how many users are looked after: a user may have many thousand subordinate ids (subuid(5)).
+	maxUsers = 256
+	// atOnce is how many children run at a time.
+	atOnce = 16
+	// MaxAnswer bounds the answer of a child, in bytes, and maxObjects the objects in it: a short text may decode to much
+	// memory.
+	MaxAnswer  = 1 << 20
+	maxObjects = 16 << 10
+)
+
+// Why an answer is not taken, or no child was asked.
+var (
+	ErrObjects = errors.New("its answer has more parts than can be taken")
+	ErrSilent  = errors.New("it did not answer")
+	ErrTooMany = errors.New("not looked after: too many users")
+)
+
+// Users looks up the users with these numbers, each once and without root, those whom the host knows first, and gives as
+// many as are looked after. The others are in left.
+func Users(uids []int) (all, left []User) {
+	uids = slices.Clone(uids)
+	slices.Sort(uids)
+	for _, uid := range slices.Compact(uids) {
+		if uid > 0 {
+			all = append(all, Lookup(uid))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b User) int {
+		switch {
+		case a.Known == b.Known:
+			return 0
+		case a.Known:
+			return -1
+		}
+		return 1
+	})
+	n := min(len(all), maxUsers)
+	return all[:n:n], all[n:]
+}
+
+// Each calls do for every user, several at a time, and returns after total at the latest. Each has a slice of that time:
+// one that hangs leaves time for those who wait for their turn.
+func Each(users []User, total time.Duration, do func(ctx context.Context, i int, u User)) {
+	ctx, cancel := context.WithTimeout(context.Background(), total)
+	defer cancel()
+	waves := (len(users) + atOnce - 1) / atOnce
+	slice := total / time.Duration(max(waves, 1))
+	turns := make(chan struct{}, atOnce)
+	var wait sync.WaitGroup
+	for i, u := range users {
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			mine, done := context.WithTimeout(ctx, slice)
+			defer done()
+			do(mine, i, u)
+		})
+	}
+	wait.Wait()
+}
+
+// Decode reads the answer of a child, which is the word of its user.
+func Decode(b []byte, v any) error {
+	switch {
+	case bytes.Count(b, []byte("{")) > maxObjects:
+		return ErrObjects
+	case len(bytes.TrimSpace(b)) == 0:
+		return ErrSilent
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read its answer: %w", err)
+	}
+	return nil
+}

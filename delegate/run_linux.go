@@ -1,0 +1,115 @@
+package delegate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/argv"
+	"mcp-tether/proc"
+)
+
+// Why a child's answer is not complete.
+var (
+	ErrTooMuch = errors.New("it found more than can be taken")
+	ErrTime    = errors.New("it did not end in time")
+)
+
+// letGo is how long a killed child may take to end. One that does not is left behind.
+const letGo = time.Second
+
+// Run starts this program as the user with the given words, the first of which is a command such as reap, and gives what
+// it writes to its standard output, at most limit bytes, and its exit code. When the context ends it is killed. A child
+// that cannot be started, was killed or says too much is an error; an exit code is none.
+//
+// The child has the user's groups, no capabilities and no way to get some, a session and an environment of its own, and
+// limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
+func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
+	// What root was given may be open for what only root may read.
+	proc.CloseInherited()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, -1, fmt.Errorf("make a pipe for user %s: %w", u.Name, err)
+	}
+	defer r.Close()
+	cmd := child(u, words, w)
+	exit := make(chan error, 1)
+	started := make(chan error, 1)
+	go func() {
+		// The death signal comes when the thread ends that started the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		w.Close()
+		started <- err
+		if err == nil {
+			exit <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, -1, fmt.Errorf("start a child as user %s: %w", u.Name, err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = cmd.Process.Kill()
+		_ = r.SetReadDeadline(time.Now().Add(letGo))
+	})
+	defer stop()
+	out, err = io.ReadAll(io.LimitReader(r, limit+1))
+	if int64(len(out)) > limit {
+		err = ErrTooMuch
+		_ = cmd.Process.Kill()
+	}
+	code, werr := await(ctx, cmd, exit)
+	if ctx.Err() != nil {
+		err = ErrTime
+	}
+	return out, code, errors.Join(err, werr)
+}
+
+// await waits for the end of the child.
+func await(ctx context.Context, cmd *exec.Cmd, exit <-chan error) (code int, err error) {
+	select {
+	case err = <-exit:
+	case <-ctx.Done():
+		select {
+		case err = <-exit:
+		case <-time.After(letGo):
+			return -1, ErrTime
+		}
+	}
+	var failed *exec.ExitError
+	switch {
+	case errors.As(err, &failed) && failed.Exited():
+		return failed.ExitCode(), nil
+	case err != nil:
+		return -1, fmt.Errorf("it ended by %w", err)
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// child is the command line, the environment and the rights of the child.
+func child(u User, words []string, out *os.File) *exec.Cmd {
+	groups := make([]uint32, 0, len(u.Groups))
+	for _, g := range u.Groups {
+		groups = append(groups, uint32(g))
+	}
+	return &exec.Cmd{
+		Path: proc.SelfExe, Args: argv.DelegatedArgs(os.Args[0], words), Dir: "/", Stdout: out,
+		Env: []string{
+			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+			"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name,
+		},
+		SysProcAttr: &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID), Groups: groups},
+			Setsid:     true, Pdeathsig: unix.SIGKILL,
+		},
+	}
+}

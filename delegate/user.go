@@ -1,0 +1,48 @@
+package delegate
+
+import (
+	"os/user"
+	"strconv"
+)
+
+// User is whom a child is to be.
+type User struct {
+	UID, GID int
+	// Groups are the user's supplementary groups, as at a login.
+	Groups []int
+	// Name is the login name, or the number of a user without one.
+	Name string
+	// Home is "/nonexistent" for a user without one.
+	Home string
+	// Known says that the host's list of users has this one.
+	Known bool
+}
+
+// nogroup is the group of a user who is in no list (Debian's and the kernel's overflow group).
+const nogroup = 65534
+
+// Lookup finds a user in the host's list, /etc/passwd. One who is not there has no groups and no home.
+func Lookup(uid int) User {
+	number := strconv.Itoa(uid)
+	entry, err := user.LookupId(number)
+	if err != nil {
+		return User{UID: uid, GID: nogroup, Name: number, Home: nowhere}
+	}
+	u := User{UID: uid, GID: nogroup, Name: entry.Username, Home: entry.HomeDir, Known: true}
+	if gid, err := strconv.Atoi(entry.Gid); err == nil {
+		u.GID = gid
+	}
+	all, _ := entry.GroupIds()
+	for _, g := range all {
+		if gid, err := strconv.Atoi(g); err == nil && len(u.Groups) < maxGroups {
+			u.Groups = append(u.Groups, gid)
+		}
+	}
+	return u
+}
+
+const (
+	nowhere = "/nonexistent"
+	// maxGroups is what the kernel takes (NGROUPS_MAX).
+	maxGroups = 65536
+)

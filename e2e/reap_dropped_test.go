@@ -1,0 +1,172 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A gateway that lives and lets go of its servers' pipes: those that ignore the end of their input stay. They are listed at
+// once, and ended when it is still so after the dwell; their siblings are in use.
+func TestDroppedIsEnded(t *testing.T) {
+	forBoth(t, func(t *testing.T, stdio string, user int) {
+		g := startGatewayAs(t, user)
+		dropped := g.tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
+		healthy := g.tree(setup{bare: true, stdio: stdio}, "serve,ignore-eof", "setsid/plain", "plain")
+		dropped.waitReady()
+		healthy.waitReady()
+		outgrow(t)
+		both := "--match=fixture node .* - 0 serve"
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); len(r.Findings) > 0 { // the control
+			t.Errorf("nothing was let go of, found %v", r.Findings)
+		}
+		dropped.closeStdin()
+		dropped.closeStdout()
+		for _, args := range [][]string{nil, {"--kill"}} {
+			if r := operator.reap(t, 1, append(args, both)...); r.classes() != "dropped" || r.Findings[0].Result != "listed" || !r.Findings[0].has(dropped.server) {
+				t.Errorf("%v: found %v", args, r.Findings)
+			}
+		}
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); r.classes() != "dropped" || r.Findings[0].Result != "ended" {
+			t.Errorf("found %v", r.Findings)
+		}
+		dropped.waitDead()
+		if !strings.Contains(healthy.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
+			t.Error("a sibling in use was ended")
+		}
+	})
+}
+
+// A server that is reached by network was started over a pipe that is closed by now, as by ssh or by a CI job. The same
+// program without its socket is the control.
+func TestReapSparesListener(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, family := range []string{"tcp", "unix", "none"} {
+		pid := orphan(t, fixture, "listen", family, "/tmp/listener-"+family)
+		outgrow(t)
+		r := operator.reap(t, -1, "--kill", "--unwrapped", "--match=fixture listen "+family)
+		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+		if lives != (family != "none") {
+			t.Errorf("%s: lives: %v, found %v", family, lives, r.Findings)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_ = os.Remove("/tmp/listener-" + family)
+	}
+}
+
+// orphan starts a command over a pipe that is closed, from a shell that has ended, once it says that it is up.
+func orphan(t *testing.T, argv ...string) (pid int) {
+	t.Helper()
+	script := `exec 3<&0; "$@" <&3 & exec 3<&-; echo $!`
+	shell := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, argv...)...)
+	in, err := shell.StdinPipe()
+	ok(t, err)
+	r, w, err := os.Pipe()
+	ok(t, err)
+	shell.Stdout = w
+	ok(t, shell.Start())
+	ok(t, w.Close())
+	defer r.Close()
+	lines := bufio.NewReader(r)
+	for range 2 {
+		line, err := lines.ReadString('\n')
+		ok(t, err)
+		if line != "up\n" {
+			_, err = fmt.Sscan(line, &pid)
+			ok(t, err)
+		}
+	}
+	ok(t, in.Close())
+	_ = shell.Wait()
+	return pid
+}
+
+// A process that is not dumpable shows root as the owner of its files in /proc, and is its user's all the same: it is ended,
+// and nothing that lives is reported as ended.
+func TestReapNotDumpable(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, c := range []caller{operator, {uid: nobody}} {
+		cmd := exec.Command(fixture, "undumpable")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		out, err := cmd.StdoutPipe()
+		ok(t, err)
+		ok(t, cmd.Start())
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		outgrow(t)
+		forge(t, nobody, theirDir, nil, cmd.Process.Pid)
+		r := c.reap(t, 0, "--kill")
+		state := describe(cmd.Process.Pid).state
+		if r.classes() != "record" || r.Findings[0].Result != "ended" || state != "Z" && state != "" {
+			t.Errorf("found %v, state %q", r.Findings, state)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = os.RemoveAll(theirDir)
+	}
+}
+
+// What a living process starts with the environment of a dead session is that process's. The same below an adopter is the
+// session's: the control.
+func TestReapInheritedMark(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	gateway := deadMark(t)
+	env := fmt.Sprintf("MCP_TETHER_GATEWAY=%d:%d:%s:%d", gateway.PID, gateway.Start, here(t).Boot, here(t).PIDNS)
+	for _, parentLives := range []bool{true, false} {
+		end := ""
+		if !parentLives {
+			end = "exit"
+		}
+		script := `MCP_TETHER_SESSION=` + anID + ` "$@" & echo $!; [ -z "` + end + `" ] && read -r x`
+		daemon := exec.Command("/bin/sh", "-c", script, "sh", "/usr/bin/env", env, fixture, "up")
+		daemon.Env = []string{"PATH=" + os.Getenv("PATH")}
+		daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		in, err := daemon.StdinPipe()
+		ok(t, err)
+		r, w, err := os.Pipe()
+		ok(t, err)
+		daemon.Stdout = w
+		ok(t, daemon.Start())
+		ok(t, w.Close())
+		pid := 0
+		lines := bufio.NewReader(r)
+		for range 2 {
+			line, err := lines.ReadString('\n')
+			ok(t, err)
+			if line != "up\n" {
+				_, err = fmt.Sscan(line, &pid)
+				ok(t, err)
+			}
+		}
+		if !parentLives {
+			_ = daemon.Wait()
+		}
+		outgrow(t)
+		s := operator.reap(t, -1, "--kill", "--term-grace=100ms")
+		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+		if lives != parentLives {
+			t.Errorf("its parent lives: %v, it lives: %v; found %v", parentLives, lives, s.Findings)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_ = in.Close()
+		if parentLives {
+			_ = daemon.Wait()
+		}
+		_ = r.Close()
+	}
+}

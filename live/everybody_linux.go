@@ -1,0 +1,121 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcp-tether/delegate"
+	"mcp-tether/session"
+)
+
+// othersDeadline is how long root waits for the answers of children that look at other users' sessions.
+const othersDeadline = 5 * time.Second
+
+// Others reads the living sessions of all other users, for root. Root reads no other user's files: a child that is that
+// user does, and its answer is that user's word. incomplete says whose sessions could not be read.
+func Others() (all []Session, incomplete []string) {
+	users, left := delegate.Users(session.Users())
+	for _, u := range left {
+		incomplete = append(incomplete, fmt.Sprintf("user %s: %v", u.Name, delegate.ErrTooMany))
+	}
+	lists, errs := make([][]Session, len(users)), make([]error, len(users))
+	delegate.Each(users, othersDeadline, func(ctx context.Context, i int, u delegate.User) {
+		lists[i], errs[i] = listAs(ctx, u)
+	})
+	for i, u := range users {
+		if errs[i] != nil {
+			incomplete = append(incomplete, fmt.Sprintf("user %s: %v", u.Name, errs[i]))
+		}
+		all = append(all, lists[i]...)
+	}
+	return all, incomplete
+}
+
+// listAs reads the living sessions of another user.
+func listAs(ctx context.Context, u delegate.User) ([]Session, error) {
+	out, _, err := delegate.Run(ctx, u, []string{"ps", "--json", "--tree"}, delegate.MaxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Sessions []Session `json:"sessions"`
+	}
+	if err := delegate.Decode(out, &answer); err != nil {
+		return nil, err
+	}
+	for i := range answer.Sessions {
+		answer.Sessions[i].UID = u.UID
+	}
+	// An id becomes a word of a command line.
+	return slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) }), nil
+}
+
+// StopAs is Stop, for sessions of several users: each is asked by a child that is its user. So a record that names
+// somebody else's process for a supervisor has no more power than the user who wrote it.
+func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
+	byUser := map[int][]Session{}
+	for _, l := range sessions {
+		byUser[l.UID] = append(byUser[l.UID], l)
+	}
+	var uids []int
+	for u := range byUser {
+		if u != uid {
+			uids = append(uids, u)
+		}
+	}
+	// A child ends a little later than it waits.
+	users, left := delegate.Users(uids)
+	stopped := make([][]Stopped, len(users))
+	done := make(chan []Stopped, 1)
+	go func() { done <- Stop(byUser[uid], timeout) }()
+	delegate.Each(users, timeout+othersDeadline, func(ctx context.Context, i int, u delegate.User) {
+		stopped[i] = stopAs(ctx, u, byUser[u.UID], timeout)
+	})
+	out := <-done
+	for _, s := range stopped {
+		out = append(out, s...)
+	}
+	for _, u := range left {
+		out = append(out, notStopped(byUser[u.UID], delegate.ErrTooMany)...)
+	}
+	return out
+}
+
+// stopAs stops sessions of another user. What their user says of others is not taken.
+func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout time.Duration) []Stopped {
+	words := []string{"stop", "--json", "--timeout=" + timeout.String()}
+	for _, l := range sessions {
+		words = append(words, l.ID)
+	}
+	out, code, err := delegate.Run(ctx, u, words, delegate.MaxAnswer)
+	var answer struct {
+		Stopped []Stopped `json:"stopped"`
+	}
+	if err == nil {
+		err = delegate.Decode(out, &answer)
+	}
+	if err != nil {
+		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", u.Name, code, err))
+	}
+	var all []Stopped
+	for _, l := range sessions {
+		i := slices.IndexFunc(answer.Stopped, func(s Stopped) bool { return s.ID == l.ID })
+		if i < 0 {
+			all = append(all, notStopped([]Session{l}, delegate.ErrSilent)...)
+			continue
+		}
+		all = append(all, answer.Stopped[i])
+	}
+	return all
+}
+
+// notStopped says of all sessions why they could not be asked.
+func notStopped(sessions []Session, err error) []Stopped {
+	var out []Stopped
+	for _, l := range sessions {
+		out = append(out, Stopped{ID: l.ID, Name: l.Name, Error: err.Error()})
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package proc
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// The kernel takes a watch back that was closed without waiting: a user has 128 of them as a rule, and many more can be
+// had one after the other.
+func TestCloseWatchGivesTheInstanceBack(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[0])
+	defer unix.Close(p[1])
+	for range 400 {
+		watch := -1
+		testkit.Until(t, "an inotify instance", func() bool {
+			var err error
+			watch, err = WatchReaders(p[1])
+			if err != nil && !errors.Is(err, unix.EMFILE) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+		CloseWatch(watch)
+	}
+}
+
+// The last reader's end is told of, and seen.
+func TestWatchReaders(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	watch, err := WatchReaders(p[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseWatch(watch)
+	if err := HoldPath(p[1]); err != nil {
+		t.Fatal(err)
+	}
+	quiet := []unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}
+	if !HasReader(p[1]) || Poll(quiet, 0) != 0 {
+		t.Fatal("there is a reader, and it does not show")
+	}
+	unix.Close(p[0])
+	if Poll(quiet, testkit.Patience) != 1 {
+		t.Fatal("nothing tells of the reader's end")
+	}
+	DrainWatch(watch)
+	testkit.Until(t, "the reader to be gone", func() bool { return !HasReader(p[1]) })
+}

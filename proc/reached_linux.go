@@ -1,0 +1,130 @@
+package proc
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reached says by which socket of its own a process can be reached, whatever became of its standard input: one on which it
+// listens, or a TCP connection to anybody but the processes of its own tree. It is "" if by none. What cannot be read is an
+// answer as well: then it may be.
+func (r *Reader) Reached(pid int, tree []int) string {
+	sockets, err := socketsOf(pid)
+	switch {
+	case errors.Is(err, ErrGone):
+		return ""
+	case err != nil:
+		return "its descriptors cannot be looked at: " + err.Error()
+	case len(sockets) == 0:
+		return ""
+	}
+	family := map[string]bool{}
+	for _, member := range tree {
+		theirs, _ := socketsOf(member)
+		for ino := range theirs {
+			family[ino] = true
+		}
+	}
+	for _, name := range []string{"tcp", "tcp6"} {
+		if why, err := tcpDoor(path(pid, "net/"+name), sockets, family); err != nil {
+			return "its sockets cannot be looked at: " + err.Error()
+		} else if why != "" {
+			return why + " (" + name + ")"
+		}
+	}
+	why, err := unixDoor(path(pid, "net/unix"), sockets)
+	if err != nil {
+		return "its sockets cannot be looked at: " + err.Error()
+	}
+	return why
+}
+
+// States of proc_net(5).
+const (
+	tcpEstablished = "01"
+	tcpListening   = "0A"
+	unixAccepts    = "00010000"
+)
+
+// tcpDoor looks for the sockets in a table of TCP. A connection has two lines there if both of its ends are in this network
+// namespace: the addresses of the one are those of the other, crossed.
+func tcpDoor(table string, sockets, family map[string]bool) (string, error) {
+	connected, within := map[string]bool{}, map[string]bool{}
+	listens := false
+	err := eachLine(table, func(field []string) {
+		if len(field) < 10 {
+			return
+		}
+		local, remote, state, ino := field[1], field[2], field[3], field[9]
+		listens = listens || state == tcpListening && sockets[ino]
+		if state == tcpEstablished && sockets[ino] {
+			connected[local+" "+remote] = true
+		}
+		if state == tcpEstablished && family[ino] {
+			within[remote+" "+local] = true
+		}
+	})
+	if listens {
+		return "it listens on a socket", err
+	}
+	for c := range connected {
+		if !within[c] {
+			return "it is connected by a socket", err
+		}
+	}
+	return "", err
+}
+
+// unixDoor looks for listening sockets in the table of unix sockets.
+func unixDoor(table string, sockets map[string]bool) (why string, err error) {
+	err = eachLine(table, func(field []string) {
+		if len(field) > 6 && field[3] == unixAccepts && sockets[field[6]] {
+			why = "it listens on a unix socket"
+		}
+	})
+	return why, err
+}
+
+// eachLine visits the lines of a table, word by word. No table is an empty one.
+func eachLine(table string, visit func(field []string)) error {
+	f, err := os.Open(table)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // without IPv6, or gone
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		visit(strings.Fields(lines.Text()))
+	}
+	return lines.Err()
+}
+
+// socketsOf lists the inodes of the sockets that a process has open.
+func socketsOf(pid int) (map[string]bool, error) {
+	fds, err := numericEntries(path(pid, "fd"))
+	if err != nil {
+		return nil, vanished(err)
+	}
+	out := map[string]bool{}
+	for _, fd := range fds {
+		link, err := readlink(path(pid, "fd/"+strconv.Itoa(fd)))
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ino, ok := inode(link, "socket:["); ok {
+			out[strconv.FormatUint(ino, 10)] = true
+		}
+	}
+	return out, nil
+}

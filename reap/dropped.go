@@ -1,0 +1,46 @@
+package reap
+
+import (
+	"fmt"
+
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// drop judges a server under a living gateway: one to whose standard input nobody can write any more, and that cannot be
+// reached otherwise, is of no use to the gateway. It may be about to end it, so it is given time (settleDropped).
+func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
+	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
+	in := x.h.Stdin(top.PID)
+	if in.Far != proc.Severed {
+		return f, false
+	}
+	doors := x.doors(top, r)
+	if doors.reached() != "" || x.answers(top) {
+		return f, false
+	}
+	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
+	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
+	f.Top, f.Command = top.ID, session.Redact(top.Args)
+	f.still = func() bool {
+		now := x.h.Stdin(top.PID)
+		return x.h.Lives(top.ID) == proc.Alive && now.Far == proc.Severed && doors.reached() == ""
+	}
+	return f, len(f.Members) > 0
+}
+
+// answers reports whether a server may be at work for somebody who is not its gateway: its output goes to a terminal or a
+// file, or a process that is neither its ancestor nor below it reads it, as in "echo request | server | reader".
+func (x *index) answers(top *process) bool {
+	elsewhere, holders := x.h.Stdout(top.PID)
+	below := map[int]bool{top.PID: true}
+	for _, p := range x.tree([]*process{top}, scope{uid: -1, sessions: true, newborns: true}) {
+		below[p.PID] = true
+	}
+	for _, pid := range holders {
+		if !below[pid] && !x.isAncestor(pid, top) {
+			return true
+		}
+	}
+	return elsewhere
+}

@@ -1,0 +1,100 @@
+package reap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcp-tether/delegate"
+	"mcp-tether/session"
+)
+
+// Root looks after everybody, and trusts nobody. So it makes the pass once more for each user who has something here, in a
+// child that is that user: what the user has forged, hung or filled harms the user's own pass. The child ends processes
+// with the user's rights, and reads what the user may read. Root takes its report for the user's word (foreign.go).
+
+// othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
+const othersShare = 70
+
+// everybody adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
+func (r *Report) everybody(h *host, o *Options) {
+	here := others(h)
+	all, left := delegate.Users(append(session.Users(), here...))
+	for _, u := range left {
+		r.incomplete(u, delegate.ErrTooMany)
+	}
+	words := slices.Clone(o.Everybody)
+	for _, id := range spare(h.Sessions) {
+		words = append(words, "--"+SpareFlag+"="+id)
+	}
+	answers := make([]answer, len(all))
+	delegate.Each(all, o.Timeout*othersShare/100, func(ctx context.Context, i int, u delegate.User) {
+		own := words
+		if !slices.Contains(here, u.UID) {
+			own = append(slices.Clip(words), "--"+RecordsFlag)
+		}
+		answers[i] = ask(ctx, u, own)
+	})
+	for i, u := range all {
+		r.take(u, answers[i])
+	}
+}
+
+// answer is what the pass of another user gave.
+type answer struct {
+	report Report
+	err    error
+}
+
+// ask makes the pass of one user.
+func ask(ctx context.Context, u delegate.User, words []string) answer {
+	out, code, err := delegate.Run(ctx, u, words, delegate.MaxAnswer)
+	if err != nil {
+		return answer{err: err}
+	}
+	var report Report
+	if err = delegate.Decode(out, &report); err != nil {
+		return answer{err: err}
+	}
+	if code > 1 && len(report.Incomplete) == 0 {
+		err = fmt.Errorf("its pass failed (exit code %d)", code)
+	}
+	return answer{report, err}
+}
+
+// incomplete notes that a user's pass did not do all.
+func (r *Report) incomplete(u delegate.User, err error) {
+	r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", u.Name, err))
+}
+
+// others lists the users who have processes or cgroups of ours here. Whoever has not may have records all the same.
+func others(h *host) []int {
+	uids := slices.Clone(h.Others)
+	for i := range h.Procs {
+		if p := &h.Procs[i]; !p.Dead() && p.UID != h.UID {
+			uids = append(uids, p.UID)
+		}
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
+// ForgetEverybody is Forget, for root: what the users have of the session is removed by children that are these users.
+func ForgetEverybody(runtime, id string, timeout time.Duration) error {
+	err := Forget(runtime, id)
+	if !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	users, _ := delegate.Users(session.Users())
+	done := make([]bool, len(users))
+	delegate.Each(users, timeout, func(ctx context.Context, i int, u delegate.User) {
+		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
+		done[i] = err == nil && code == 0
+	})
+	if slices.Contains(done, true) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,30 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"mcp-tether/session"
+)
+
+// ErrNoRecord says that the user has no record of a session.
+var ErrNoRecord = errors.New("no such record")
+
+// Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
+// supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.
+func Forget(runtime, id string) error {
+	if !session.ValidID(id) {
+		return fmt.Errorf("forget %q: a session id has 16 hexadecimal digits (mcp-tether reap shows them)", id)
+	}
+	for _, dir := range session.Dirs(os.Getuid(), runtime) {
+		if ids, err := session.IDs(dir); err == nil && slices.Contains(ids, id) {
+			if err := session.Remove(dir, id); err != nil {
+				return fmt.Errorf("forget session %s: %w", id, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
+}

@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	serverAsks = `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}` + "\n"
+	serverSays = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"bye"}}` + "\n"
+)
+
+// Of a server that is being ended, answers and notifications pass. Its requests do not: their answers would reach another
+// server.
+func TestGateWithholdsRequests(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	s.tells(s.write(s.serverOut, serverSays+serverAsks[:20]))
+	s.tells(s.write(s.serverOut, serverAsks[20:]+serverSays), Event{Withheld, "sampling/createMessage"})
+	s.reads(s.fromRelay, serverSays+serverSays)
+	s.relay.Disconnect()
+	s.tells(s.write(s.serverOut, serverAsks+"no JSON\n"), Event{Withheld, "sampling/createMessage"})
+	s.reads(s.fromRelay, "no JSON\n")
+}
+
+// A server that is restored may ask: the client answers it later. Only the answer that is waited for is swallowed.
+func TestGateLetsANewServerAsk(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.connect()
+	s.relay.Restore()
+	s.tells(s.write(s.serverOut, listed+serverAsks+welcome+serverSays), Event{Kind: Answered}, Event{Kind: Restored})
+	s.reads(s.fromRelay, listed+serverAsks+serverSays)
+}
+
+// What the client writes while the server is being ended stays in the client's stream.
+func TestGateLeavesTheClientsMessage(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	s.tells(s.write(s.toRelay, list))
+	s.endServer()
+	s.tells(s.settle())
+	s.relay.Disconnect()
+	s.tells(s.settle(), Event{Kind: ClientWrote})
+}
+
+// Half of a line waits for its other half, and comes before it, even if the session ends in between.
+func TestGateKeepsTheOrder(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	s.tells(s.write(s.serverOut, serverSays[:20]))
+	s.reads(s.fromRelay, "")
+	s.relay.Finish()
+	s.tells(s.write(s.serverOut, serverSays[20:]+serverSays))
+	s.reads(s.fromRelay, serverSays+serverSays)
+}
+
+// A line that is too long is dropped to its end. Its second half would be no message.
+func TestGateDropsALongLine(t *testing.T) {
+	for name, finish := range map[string]bool{"while it ends": false, "then the session ends": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			s.relay.EndServer()
+			events := s.write(s.serverOut, strings.Repeat("x", maxMessage+1))
+			if len(events) != 1 || events[0].Kind != RestoreFailed {
+				t.Errorf("events %v", events)
+			}
+			if finish {
+				s.relay.Finish()
+			}
+			s.tells(s.write(s.serverOut, "x"))
+			s.tells(s.write(s.serverOut, "x\n"+serverSays))
+			s.reads(s.fromRelay, serverSays)
+		})
+	}
+}

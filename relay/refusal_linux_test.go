@@ -1,0 +1,240 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+	"mcp-tether/mcp"
+)
+
+const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` + "\n"
+
+func request(id string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"ping","id":%s}`+"\n", id)
+}
+
+func refusal(ids ...string) string {
+	var all strings.Builder
+	for _, id := range ids {
+		all.Write(mcp.ErrorReply(id, "no server"))
+	}
+	return all.String()
+}
+
+// Every request that waits is answered with an error, in order, and what needs no answer is dropped. The next message is
+// for the next try.
+func TestRefuse(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.shakeHands()
+		s.fallAsleep()
+		s.tells(s.write(s.toRelay, request("7")+cancelled+request(`"x"`)+"no JSON\n"), Event{Kind: ClientWrote})
+		s.tells(s.relay.Refuse("no server"), Event{Dropped, "notifications/cancelled"}, Event{Dropped, ""})
+		s.tells(s.settle())
+		s.reads(s.fromRelay, refusal("7", `"x"`))
+		s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
+	})
+}
+
+// Of half a message the id may come with the other half, later. It is answered then, and wakes no server.
+func TestRefuseHalfAMessage(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	half := len(request("7")) / 2
+	s.tells(s.write(s.toRelay, request("7")[:half]), Event{Kind: ClientWrote})
+	s.tells(s.relay.Refuse("no server"))
+	s.tells(s.settle())
+	s.reads(s.fromRelay, "")
+	s.tells(s.write(s.toRelay, request("7")[half:]))
+	s.reads(s.fromRelay, refusal("7"))
+	s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
+}
+
+// A server without a handshake gets messages at once, and may end without having answered any. They are answered, the
+// half one as well once its id has come, and no server gets one of them again.
+func TestRefuseWhatWasPassedOn(t *testing.T) {
+	s := newStage(t, false)
+	s.askModern()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, request("7")), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.tells(s.write(s.toRelay, request("8")+request("9")[:20]))
+	s.reads(s.serverIn, request("7")+request("8")+request("9")[:20])
+	s.endServer()
+	s.tells(s.settle())
+	s.relay.Disconnect()
+	s.tells(s.relay.Refuse("no server"))
+	s.reads(s.fromRelay, refusal("7", "8"))
+	s.tells(s.write(s.toRelay, request("9")[20:]))
+	s.reads(s.fromRelay, refusal("9"))
+	s.tells(s.write(s.toRelay, request("10")), Event{Kind: ClientWrote})
+	s.connect()
+	s.relay.Restore()
+	s.settle()
+	s.reads(s.serverIn, request("10"))
+	if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+		t.Error("the client has not got everything")
+	}
+	s.reads(s.fromRelay, refusal("10"))
+}
+
+// A message for a server that does not read any more is answered as well, and the next server gets what comes then.
+func TestRefuseWhatNoServerRead(t *testing.T) {
+	s := newStage(t, false)
+	s.askModern()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, request("7")), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.endServer()
+	s.tells(s.settle())
+	s.relay.Disconnect()
+	s.relay.Refuse("no server")
+	s.reads(s.fromRelay, refusal("7"))
+	s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
+	s.connect()
+	s.relay.Restore()
+	s.settle()
+	s.reads(s.serverIn, request("8"))
+}
+
+func TestRefuseTooLong(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, strings.Repeat("x", maxMessage+1)), Event{Kind: ClientWrote})
+	if events := s.relay.Refuse("no server"); len(events) != 1 || events[0].Kind != TooLong {
+		t.Errorf("events %v", events)
+	}
+}
+
+// A client that writes without end, and reads nothing, gets one round of answers and no more.
+func TestRefuseIsBounded(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.full(s.toRelay)
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() {
+		defer close(stopped)
+		many := []byte(strings.Repeat(request("8"), 2000))
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = unix.Write(s.toRelay, many)
+			}
+		}
+	}()
+	refused := make(chan bool)
+	go func() {
+		s.relay.Refuse("no server")
+		close(refused)
+	}()
+	select {
+	case <-refused:
+	case <-time.After(testkit.Patience):
+		t.Error("the refusal does not end as long as the client writes")
+	}
+	close(stop)
+	<-stopped
+	<-refused
+}
+
+// What a client is owed at the end comes after all that the server has written.
+func TestFlushPaysDebts(t *testing.T) {
+	for name, c := range map[string]struct {
+		output, want string
+		owed         Debt
+	}{
+		"nothing owed":      {"", "", Debt{}},
+		"answers":           {serverSays, serverSays + refusal("7", "8"), Debt{Answer: "no server"}},
+		"unread":            {"", refusal("7", "8", "null"), Debt{Answer: "no server", Unread: true}},
+		"after half a line": {serverSays[:20], serverSays[:20] + "\n" + refusal("7", "8"), Debt{Answer: "no server"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			s.write(s.toRelay, request("7")+request("8"))
+			s.relay.Finish()
+			if _, err := unix.Write(s.serverOut, []byte(c.output)); err != nil {
+				t.Fatal(err)
+			}
+			s.endServer()
+			if !s.relay.Flush(c.owed, time.Now().Add(testkit.Patience)) {
+				t.Error("the client has not got everything")
+			}
+			s.reads(s.fromRelay, c.want)
+		})
+	}
+}
+
+// Half a line that was kept back from the client is passed on at last, and an answer does not run into it.
+func TestFlushPassesOnAKeptLine(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.write(s.toRelay, request("7"))
+	s.relay.EndServer()
+	s.tells(s.write(s.serverOut, serverSays[:20]))
+	s.reads(s.fromRelay, "")
+	s.relay.Finish()
+	if !s.relay.Flush(Debt{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
+		t.Error("the client has not got everything")
+	}
+	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
+}
+
+// A client that reads slowly gets all in time, one that does not read is waited for to the limit, and one that is gone not
+// at all.
+func TestFlushIsBounded(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.shakeHands()
+		s.write(s.toRelay, request("7"))
+		s.relay.Finish()
+		s.full(s.relay.down.to.fd)
+		if s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+			t.Error("the client's stream is full, and it is said to have everything")
+		}
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			var all []byte
+			for buf := make([]byte, 1000); !strings.HasSuffix(string(all), refusal("7")); {
+				n, err := unix.Read(s.fromRelay, buf)
+				if errors.Is(err, unix.EINTR) {
+					continue
+				}
+				if n <= 0 || err != nil {
+					return
+				}
+				all = append(all[max(0, len(all)-1000):], buf[:n]...)
+			}
+		}()
+		if !s.relay.Flush(Debt{}, time.Now().Add(testkit.Patience)) {
+			t.Error("the client has read everything")
+		}
+		<-done // or it would read what is the next test's
+	})
+	t.Run("gone", func(t *testing.T) {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.full(s.relay.down.to.fd)
+		s.write(s.toRelay, request("7"))
+		s.must(unix.Close(s.fromRelay))
+		start := time.Now()
+		if s.relay.Flush(Debt{Answer: "no server"}, start.Add(testkit.Patience)) {
+			t.Error("a client that is gone is said to have everything")
+		}
+		if time.Since(start) > testkit.Patience/2 {
+			t.Error("a client that is gone was waited for")
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package relay
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bytes pass as they are, whatever they say, and each side's end reaches the other.
+func TestRelayPasses(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		for _, text := range []string{list, "no JSON\n", "\xff\x00\n\n", `{"id":3,"met`, `hod":"x"}` + "\r\n", "[]"} {
+			s.tells(s.write(s.toRelay, text))
+			s.reads(s.serverIn, text)
+			s.tells(s.write(s.serverOut, text))
+			s.reads(s.fromRelay, text)
+		}
+		_ = unix.Shutdown(s.toRelay, unix.SHUT_WR) // a socket; the end of a pipe is closed
+		if s.toRelay != s.fromRelay {
+			_ = unix.Close(s.toRelay)
+		}
+		s.tells(s.settle())
+		s.reads(s.serverIn, "EOF")
+		s.tells(s.write(s.serverOut, listed))
+		s.reads(s.fromRelay, listed)
+		s.endServer()
+		s.tells(s.settle())
+		for _, p := range s.relay.Polls(true) {
+			if p.Fd >= 0 {
+				t.Errorf("descriptor %d is still waited for", p.Fd)
+			}
+		}
+		if s.relay.down.from.fd >= 0 || s.relay.up.to.fd >= 0 {
+			t.Error("streams of a server that is gone are still open")
+		}
+	})
+}
+
+// Moved tells of bytes, and of nothing else.
+func TestMoved(t *testing.T) {
+	s := newStage(t, false)
+	start := s.relay.Moved()
+	s.settle()
+	if s.relay.Moved() != start {
+		t.Error("nothing has moved, and it says so")
+	}
+	s.write(s.serverOut, "x")
+	if !s.relay.Moved().After(start) {
+		t.Error("a byte has moved, and it does not say so")
+	}
+}
+
+// A server with a handshake is ended and another one takes its place. The message that wakes it is not read before the
+// new server has answered as the first one did, and the client sees nothing of that.
+func TestNapWithHandshake(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.shakeHands()
+		s.fallAsleep()
+		s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
+		s.tells(s.settle(), Event{Kind: ClientWrote}) // until it is acted upon
+		s.connect()
+		s.tells(s.relay.Restore())
+		s.tells(s.settle())
+		s.reads(s.serverIn, initialize)
+		half := len(welcome) / 2
+		s.tells(s.write(s.serverOut, welcome[:half]), Event{Kind: Answered})
+		s.reads(s.serverIn, "")
+		if !s.relay.Waiting() {
+			t.Fatal("the client's message was read before the handshake was through")
+		}
+		s.tells(s.write(s.serverOut, welcome[half:]), Event{Kind: Restored})
+		s.reads(s.serverIn, initialized+list)
+		s.tells(s.write(s.serverOut, listed))
+		s.reads(s.fromRelay, listed)
+		s.fallAsleep()
+	})
+}
+
+// Without a handshake there is nothing to ask a new server, and the first thing that it writes is an event.
+func TestNapWithoutHandshake(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.askModern()
+		s.fallAsleep()
+		s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+		s.connect()
+		s.tells(s.relay.Restore(), Event{Kind: Unasked})
+		s.tells(s.settle())
+		s.reads(s.serverIn, modernList)
+		s.tells(s.write(s.serverOut, listed[:5]), Event{Kind: Answered})
+		s.tells(s.write(s.serverOut, listed[5:]))
+		s.reads(s.fromRelay, listed)
+	})
+}
+
+// What stands in the way of ending the server is said, or is a matter of a moment.
+func TestMaySleep(t *testing.T) {
+	const opened = `{"jsonrpc":"2.0","id":9,"method":"roots/list"}` + "\n"
+	for name, c := range map[string]struct {
+		do  func(s *stage)
+		why string
+	}{
+		"request of the client":  {func(s *stage) { s.write(s.toRelay, list) }, "tools/list"},
+		"request of the server":  {func(s *stage) { s.write(s.serverOut, opened) }, "roots/list"},
+		"half of a message":      {func(s *stage) { s.write(s.toRelay, "{") }, ""},
+		"half of an answer":      {func(s *stage) { s.write(s.serverOut, "{") }, ""},
+		"client's unread bytes":  {func(s *stage) { _, _ = unix.Write(s.toRelay, []byte("\n")) }, ""},
+		"server's unread bytes":  {func(s *stage) { _, _ = unix.Write(s.serverOut, []byte("\n")) }, ""},
+		"what a client must get": {func(s *stage) { s.relay.down.put([]byte("\n")) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			if ok, why := s.relay.MaySleep(time.Now()); !ok {
+				t.Fatalf("it may not sleep to begin with: %q", why)
+			}
+			c.do(s)
+			if ok, why := s.relay.MaySleep(time.Now()); ok || !strings.Contains(why, c.why) || c.why == "" && why != "" {
+				t.Errorf("%t, %q", ok, why)
+			}
+		})
+	}
+	s := newStage(t, false)
+	if ok, why := s.relay.MaySleep(time.Now()); ok || why == "" {
+		t.Errorf("without any handshake: %t, %q", ok, why)
+	}
+}
+
+// A client that closes its end while there is no server is told of once, and not waited for any more.
+func TestClientClosed(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.shakeHands()
+		s.fallAsleep()
+		_ = unix.Shutdown(s.toRelay, unix.SHUT_WR)
+		if s.toRelay != s.fromRelay {
+			_ = unix.Close(s.toRelay)
+		}
+		s.tells(s.settle(), Event{Kind: ClientClosed})
+		if p := s.relay.Polls(true)[0]; p.Fd >= 0 {
+			t.Error("the client's closed stream is still waited for")
+		}
+	})
+}
+
+// With listen false, as between two failed wakes, a message for a server that is not there waits.
+func TestPollsDoesNotListen(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.deaf = true
+	s.tells(s.write(s.toRelay, list))
+	s.deaf = false
+	s.tells(s.settle(), Event{Kind: ClientWrote})
+}
+
+// No new server is started before the client has all that the last one wrote: it would come in between.
+func TestNoWakeBeforeTheClientHasAll(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	filling := s.full(s.relay.down.to.fd)
+	s.tells(s.write(s.serverOut, "last words\n"))
+	s.endServer()
+	s.relay.Disconnect()
+	s.tells(s.write(s.toRelay, list))
+	if got := s.read(s.fromRelay); len(got) != filling {
+		t.Fatalf("%d bytes read, want %d", len(got), filling)
+	}
+	s.tells(s.settle(), Event{Kind: ClientWrote})
+	s.reads(s.fromRelay, "last words\n")
+}
+
+// A process that outlives its server may hold the write end of the server's output. The relay does not hold the read end
+// beyond the next server's start.
+func TestConnectClosesTheLastServersOutput(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	s.relay.Disconnect()
+	kept := s.serverOut
+	if _, err := unix.Write(kept, []byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	s.connect()
+	if _, err := unix.Write(kept, []byte("\n")); !errors.Is(err, unix.EPIPE) {
+		t.Errorf("the last server's output is still read: %v", err)
+	}
+}
+
+// A message that is longer than the limit is told of, from either side; one that is as long is not.
+func TestTooLong(t *testing.T) {
+	for name, end := range map[string]func(*stage) int{
+		"client": func(s *stage) int { return s.toRelay },
+		"server": func(s *stage) int { return s.serverOut },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.tells(s.write(end(s), strings.Repeat("x", maxMessage)+"\n"))
+			events := s.write(end(s), strings.Repeat("x", maxMessage+1))
+			if len(events) != 1 || events[0].Kind != TooLong || !strings.Contains(events[0].Text, "1000") {
+				t.Errorf("events %v", events)
+			}
+			s.relay.Finish()
+			s.tells(s.write(end(s), "x"))
+		})
+	}
+}
+
+// Back-pressure: of a server whose client does not read, the relay takes no more than one buffer, and passes it all on
+// later.
+func TestSlowClientHoldsTheServerUp(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.must(unix.SetNonblock(s.serverOut, true))
+		taken := 0
+		for range 1000 {
+			n, _ := unix.Write(s.serverOut, slices.Repeat([]byte("x\n"), 8<<10))
+			taken += max(n, 0)
+			s.settle()
+		}
+		if held := len(s.relay.down.rest); held == 0 || held > bufferSize {
+			t.Errorf("the relay holds %d bytes", held)
+		}
+		got := 0
+		for n := -1; n != 0; {
+			n = len(s.read(s.fromRelay))
+			got += n
+			s.settle()
+		}
+		if got != taken {
+			t.Errorf("%d bytes of %d have come", got, taken)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+)
+
+// A new server is told the log level and the subscriptions of the last one, in order and one at a time. The client learns
+// that what it has subscribed to may have changed, and nothing else.
+func TestRestoreTellsStateAgain(t *testing.T) {
+	const (
+		level      = `{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":"debug"}}` + "\n"
+		subscribe  = `{"jsonrpc":"2.0","id":6,"method":"resources/subscribe","params":{"uri":"file:///a"}}` + "\n"
+		done       = `{"jsonrpc":"2.0","id":5,"result":{}}` + "\n"
+		subscribed = `{"jsonrpc":"2.0","id":6,"result":{}}` + "\n"
+
+		levelAgain     = `{"jsonrpc":"2.0","id":"mcp-tether:1","method":"logging/setLevel","params":{"level":"debug"}}` + "\n"
+		subscribeAgain = `{"jsonrpc":"2.0","id":"mcp-tether:2","method":"resources/subscribe","params":{"uri":"file:///a"}}` + "\n"
+		updated        = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}` + "\n"
+	)
+	s := newStage(t, false)
+	s.shakeHands()
+	s.write(s.toRelay, level+subscribe)
+	s.write(s.serverOut, done+subscribed)
+	s.reads(s.serverIn, level+subscribe)
+	s.reads(s.fromRelay, done+subscribed)
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.reads(s.serverIn, initialize)
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
+	s.reads(s.serverIn, initialized+levelAgain)
+	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":"mcp-tether:1","result":{}}`+"\n"))
+	s.reads(s.serverIn, subscribeAgain)
+	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":"mcp-tether:2","result":{}}`+"\n"), Event{Kind: Restored})
+	s.reads(s.serverIn, list)
+	s.reads(s.fromRelay, updated)
+}
+
+// A server that answers otherwise than the last one cannot take its place. The client sees nothing of it, and its message
+// stays.
+func TestRestoreFails(t *testing.T) {
+	for name, c := range map[string]struct{ answer, why string }{
+		"refuses":        {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
+		"other version":  {strings.Replace(welcome, "2025-11-25", "2025-06-18", 1), "protocolVersion"},
+		"other features": {strings.Replace(welcome, "tools", "prompts", 1), "capabilities"},
+		"too long":       {strings.Repeat("x", maxMessage+1), "--max-message"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			s.fallAsleep()
+			s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
+			s.connect()
+			s.relay.Restore()
+			events := s.write(s.serverOut, c.answer)
+			if len(events) != 2 || events[0].Kind != Answered || events[1].Kind != RestoreFailed || !strings.Contains(events[1].Text, c.why) {
+				t.Errorf("events %v", events)
+			}
+			s.relay.EndServer()
+			s.reads(s.serverIn, initialize+"EOF")
+			s.endServer()
+			s.tells(s.settle())
+			s.relay.Disconnect()
+			s.reads(s.fromRelay, "")
+			s.tells(s.settle(), Event{Kind: ClientWrote})
+		})
+	}
+}
+
+// After a failed wake the next server is asked from the beginning, and what the failed one has asked is forgotten.
+func TestRestoreTwice(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	for range 2 {
+		s.connect()
+		s.tells(s.relay.Restore())
+		s.reads(s.serverIn, initialize)
+		s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
+		s.reads(s.fromRelay, serverAsks)
+		s.relay.EndServer()
+		s.endServer()
+		s.settle()
+		s.relay.Disconnect()
+	}
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+	s.reads(s.serverIn, initialize+initialized)
+	s.reads(s.fromRelay, "")
+	s.fallAsleep()
+}

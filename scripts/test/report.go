@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"mcp-tether/internal/testkit"
+)
+
+// report is what the tests have told.
+type report struct {
+	said           map[test][]string
+	parents        map[test]bool
+	passed, failed map[test]bool
+	skipped        map[test]string // why
+}
+
+// test is one test or subtest.
+type test struct{ pkg, name string }
+
+func (t test) String() string { return strings.TrimPrefix(t.pkg, "mcp-tether/") + "." + t.name }
+
+func newReport() *report {
+	return &report{
+		said: map[test][]string{}, parents: map[test]bool{}, passed: map[test]bool{}, failed: map[test]bool{},
+		skipped: map[test]string{},
+	}
+}
+
+// add takes an event. What a test said is shown if it has failed; what was said outside of tests, if the package has.
+func (r *report) add(e event, out io.Writer) {
+	t := test{e.Package, e.Test}
+	switch {
+	case e.Action == "output":
+		r.said[t] = append(r.said[t], e.Output)
+	case e.Test == "" && (e.Action == "pass" || e.Action == "skip" || e.Action == "fail"):
+		r.endPackage(t, e, out)
+	case e.Action == "pass":
+		r.passed[t] = true
+		delete(r.said, t)
+	case e.Action == "fail":
+		r.failed[t] = true
+		show(out, r.said[t])
+		delete(r.said, t)
+	case e.Action == "skip":
+		r.skipped[t] = reason(r.said[t])
+		delete(r.said, t)
+	case e.Action == "run":
+		for name := e.Test; strings.Contains(name, "/"); {
+			name = name[:strings.LastIndexByte(name, '/')]
+			r.parents[test{e.Package, name}] = true
+		}
+	}
+}
+
+func (r *report) endPackage(t test, e event, out io.Writer) {
+	said := r.said[t]
+	delete(r.said, t)
+	if e.Action == "fail" {
+		// A test that was running when the process ended has no end of its own.
+		for other, lines := range r.said {
+			if other.pkg == t.pkg && other.name != "" {
+				show(out, lines)
+			}
+		}
+		show(out, said)
+		return
+	}
+	if len(said) > 0 && e.Action == "pass" {
+		fmt.Fprint(out, said[len(said)-1])
+	}
+}
+
+// show leaves out how the test took turns with others.
+func show(out io.Writer, said []string) {
+	for _, line := range said {
+		if !strings.HasPrefix(line, "=== ") {
+			fmt.Fprint(out, line)
+		}
+	}
+}
+
+// reason is what a skipped test said last.
+func reason(said []string) string {
+	last := "no reason given"
+	for _, line := range said {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- SKIP") {
+			continue
+		}
+		if _, text, found := strings.Cut(trimmed, ".go:"); found {
+			_, text, _ = strings.Cut(text, ": ")
+			trimmed = text
+		}
+		last = trimmed
+	}
+	return last
+}
+
+// count counts the tests that are not made of others.
+func (r *report) count(all map[test]bool) int {
+	n := 0
+	for t := range all {
+		if !r.parents[t] {
+			n++
+		}
+	}
+	return n
+}
+
+// skips are the skipped tests by reason, in order. What a short run leaves out is not among them, but counted.
+func (r *report) skips() (byReason map[string][]test, leftOut int) {
+	byReason = map[string][]test{}
+	for t, why := range r.skipped {
+		if why == testkit.LeftOut {
+			leftOut++
+			continue
+		}
+		byReason[why] = append(byReason[why], t)
+	}
+	return byReason, leftOut
+}
+
+// shown is how many tests are named for one reason.
+const shown = 6
+
+// summarize counts, and names what was skipped.
+func (r *report) summarize(out io.Writer) {
+	byReason, leftOut := r.skips()
+	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		fmt.Fprintf(out, "  %d skipped, %s: %s\n", len(byReason[why]), why, named(byReason[why]))
+	}
+	if leftOut > 0 {
+		fmt.Fprintf(out, "left out: %d tests, the rest of long lists and all that need a container engine, node with npm packages, or Chromium; "+
+			"make test-all runs them (README.md, \"Tests\")\n", leftOut)
+	}
+}
+
+// named names the top-level tests, some of them if there are many.
+func named(all []test) string {
+	var names []string
+	for _, t := range all {
+		names = append(names, topLevel(t))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > shown {
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcp-tether/internal/testkit"
+)
+
+var errNotAllowed = errors.New("a test was skipped that must not be")
+
+// kinds are the kinds of users for whom the list speaks.
+var kinds = []string{"root", "user", "namespaces"}
+
+// allowance lets tests be skipped.
+type allowance struct {
+	kind  string
+	tests *regexp.Regexp // of package.Test/subtest
+	why   string         // how the reason begins
+}
+
+// parseSkips reads the list: a kind, a pattern of tests and the beginning of the reason a line.
+func parseSkips(text string) ([]allowance, error) {
+	var all []allowance
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		kind, rest, _ := strings.Cut(line, " ")
+		pattern, why, found := strings.Cut(strings.TrimSpace(rest), " ")
+		if !found || !slices.Contains(kinds, kind) {
+			return nil, fmt.Errorf("skips.txt:%d: want KIND TESTS REASON, and KIND of %v", n, kinds)
+		}
+		tests, err := regexp.Compile("^(" + pattern + ")$")
+		if err != nil {
+			return nil, fmt.Errorf("skips.txt:%d: %w", n, err)
+		}
+		all = append(all, allowance{kind, tests, strings.TrimSpace(why)})
+	}
+	return all, nil
+}
+
+func (a allowance) allows(kind string, t test, why string) bool {
+	return a.kind == kind && strings.HasPrefix(why, a.why) && (a.tests.MatchString(topLevel(t)) || a.tests.MatchString(t.String()))
+}
+
+// topLevel is the test without its subtests.
+func topLevel(t test) string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return test{t.pkg, name}.String()
+}
+
+// judge compares the skips with the list for the kind of user. What a short run leaves out is no skip.
+func (r *report) judge(out io.Writer, list []allowance, kind string) bool {
+	ok := slices.Contains(kinds, kind)
+	if !ok {
+		fmt.Fprintf(out, "no such kind of user: %s, want one of %v\n", kind, kinds)
+	}
+	for t, why := range r.skipped {
+		if why == testkit.LeftOut {
+			continue
+		}
+		if !slices.ContainsFunc(list, func(a allowance) bool { return a.allows(kind, t, why) }) {
+			fmt.Fprintf(out, "not on the list of skips for %s: %s: %s\n", kind, t, why)
+			ok = false
+		}
+	}
+	return ok
+}

@@ -1,0 +1,89 @@
+package supervise
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// listening is a session whose tree has an engine that no client has connected to yet, and the listener's number.
+func listening(t *testing.T) (s *Session, listener int) {
+	t.Helper()
+	s = &Session{log: zerolog.Nop()}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	fd, socket, err := session.Listen(t.TempDir(), s.hand.ID, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{log: s.log, listener: fd, socket: socket}
+	e.claim.Complete = true
+	s.tree = &tree{engine: e, clear: true}
+	s.tree.scope.Helpers = func() []proc.ID { return nil }
+	s.polled.add(clients, fd, unix.POLLIN)
+	return s, fd
+}
+
+// When a tree ends, the kernel gives the number of its listener to the next file. The session must not take a byte in
+// that file for a client of an engine that it does not have any more.
+func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
+	s, listener := listening(t)
+	r, w := testkit.Pipe(t)
+	defer r.Close()
+	defer w.Close()
+	if _, err := w.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	s.closeTree()
+	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
+		t.Fatal("the listener is still open")
+	}
+	if err := unix.Dup3(int(r.Fd()), listener, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(listener)
+	if fired := s.polled.wait(0); slices.Contains(fired, clients) {
+		t.Errorf("%v has fired: the number is another file's now", fired)
+	}
+}
+
+// The control: the same byte is seen while the session waits for its engine's clients.
+func TestListenerFires(t *testing.T) {
+	s, listener := listening(t)
+	defer s.closeTree()
+	if fired := s.polled.wait(0); len(fired) > 0 {
+		t.Fatalf("%v has fired, and no client has connected", fired)
+	}
+	client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(client)
+	name, err := unix.Getsockname(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(client, name); err != nil {
+		t.Fatal(err)
+	}
+	if fired := s.polled.wait(0); !slices.Equal(fired, []source{clients}) {
+		t.Errorf("%v has fired", fired)
+	}
+}
+
+// A client that comes too late finds no engine to be served by, and ends no session.
+func TestServeEngineWithoutOne(t *testing.T) {
+	s := &Session{log: zerolog.Nop()}
+	s.serveEngine()
+	s.tree = &tree{}
+	s.serveEngine()
+	if s.tree.engine != nil {
+		t.Error("an engine was made up")
+	}
+}
