@@ -421,3 +421,36 @@ func TestSqueezedByForkBomb(t *testing.T) {
 		}
 	}
 }
+
+// The supervisor is killed as well. Its anchor ends the processes, whatever becomes of the containers: their list stays.
+func TestSqueezedEngineRecovery(t *testing.T) {
+	for _, q := range squeezes {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
+				testkit.Need(t, os.Geteuid() == 0, "root")
+				t.Parallel()
+				f := newFake(t, nil)
+				sock := strings.TrimPrefix(f.host, "unix://")
+				noError(t, os.Chmod(sock, 0o777))
+				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
+				g := startGatewayAs(t, q.uid())
+				s := g.tree(setup{flags: quick("--cgroup=" + cgroup), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
+				s.waitReady()
+				answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
+				if !strings.Contains(answer, "201") {
+					t.Errorf("create: %q", answer)
+				}
+				supervisor := s.supervisor()
+				q.do(s)
+				s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
+				s.waitDead()
+				awaitExit(t, s.pid)
+				if len(f.left()) > 0 && len(s.records()) == 0 {
+					t.Error("a container is left, and no record for a reaper")
+				}
+				t.Logf("containers left: %d, ended with %s", len(f.left()), s.wait())
+				s.noCrash()
+			})
+		}
+	}
+}
