@@ -166,7 +166,7 @@ func optionsOf(args []string) supervise.Options {
 
 // sweep ends the dead sessions of this user.
 func sweep() error {
-	supervise.LetGo()
+	supervise.CloseInherited()
 	d := supervise.Defaults()
 	return reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
 }

@@ -12,7 +12,7 @@ import (
 // Limits of a child. The first two are of memory, in bytes: what the collector aims at, and what the kernel grants.
 const (
 	aimMemory = 32 << 20
-	maxMemory = 56 << 20
+	maxMemory = 128 << 20
 	maxCPU    = 60 // seconds
 	maxFiles  = 1024
 	maxFile   = 8 << 20 // bytes: a lock, a record

@@ -176,7 +176,7 @@ func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
 	if fd, err := proc.OpenPidfd(g.supervisor); err == nil {
 		g.supervisorFD = fd
 	}
-	LetGo()
+	CloseInherited()
 	if !h.Terminal {
 		dropStreams()
 		releaseStderr()
@@ -191,9 +191,9 @@ func keepOpen(fd int) {
 	}
 }
 
-// LetGo closes the descriptors from 3 on that this process inherited and does not need: the gateway or another process may
+// CloseInherited closes the descriptors from 3 on that this process inherited and does not need: the gateway or another process may
 // wait for end of file on them.
-func LetGo() { proc.CloseInherited() }
+func CloseInherited() { proc.CloseInherited() }
 
 // dropStreams puts /dev/null in place of standard input and output.
 func dropStreams() {

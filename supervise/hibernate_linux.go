@@ -95,8 +95,8 @@ func (s *Session) changePhase(ev phaseEvent) {
 	case giveUp:
 		s.hib.relay.EndServer()
 		s.step(teardown.MustEnd, causeWake)
-	case apologise:
-		s.apologise()
+	case refuseWaiting:
+		s.refuseWaiting()
 	case end:
 		s.hib.relay.Finish()
 		if s.tree != nil && before != awake {

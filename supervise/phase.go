@@ -38,14 +38,14 @@ const (
 type phaseAction uint8
 
 const (
-	carryOn   phaseAction = iota
-	letSleep              // end the tree, keep the client's streams
-	sleep                 // forget the tree
-	wake                  // start the server and replay the handshake
-	resume                // messages pass again
-	giveUp                // end the half-started tree
-	apologise             // forget the tree, and answer the messages that wait for it
-	end                   // for good
+	carryOn       phaseAction = iota
+	letSleep                  // end the tree, keep the client's streams
+	sleep                     // forget the tree
+	wake                      // start the server and replay the handshake
+	resume                    // messages pass again
+	giveUp                    // end the half-started tree
+	refuseWaiting             // forget the tree, and answer the messages that wait for it
+	end                       // for good
 )
 
 type phaseMove struct {
@@ -61,10 +61,10 @@ var phaseTable = [phases][phaseEvents]phaseMove{
 	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {
 		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, giveUp},
-		onTreeGone: {asleep, apologise}, onUnstarted: {asleep, apologise}, onEnd: {over, end},
+		onTreeGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
-	trying:  {onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onTreeGone: {asleep, apologise}, onEnd: {over, end}},
-	failing: {onTreeGone: {asleep, apologise}, onEnd: {over, end}},
+	trying:  {onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},
+	failing: {onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},
 }
 
 // step takes an event.

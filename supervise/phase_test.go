@@ -44,7 +44,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.pass, w.owed = true, false
 	case sleep:
 		w.owed = false
-	case apologise:
+	case refuseWaiting:
 		w.pass, w.owed = false, false
 	case end:
 		w.ended = true

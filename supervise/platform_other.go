@@ -24,8 +24,8 @@ func Run(Options, argv.Handover) (int, error) { return ExitFailure, proc.ErrUnsu
 // Recover needs Linux as well.
 func Recover(Options, Orphan) (int, error) { return ExitFailure, proc.ErrUnsupported }
 
-// LetGo has nothing to let go of where no session runs.
-func LetGo() {}
+// CloseInherited has nothing to close where no session runs.
+func CloseInherited() {}
 
 // ReopenStderr has nothing to undo where no session runs.
 func ReopenStderr() {}

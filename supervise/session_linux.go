@@ -91,7 +91,7 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		s.cause, s.code = causeStart, code
 		return s.finish(), err
 	}
-	s.letGo()
+	s.closeServersOwn()
 	pauseGC()
 	if s.opts.HasDead != nil {
 		s.sweepAt = time.Now().Add(sweepDelay)
@@ -135,12 +135,12 @@ func (s *Session) takeRoles() error {
 	return proc.BecomeSubreaper()
 }
 
-// letGo closes what the server alone should hold. With --hibernate it stays open, because the next server needs it.
-func (s *Session) letGo() {
+// closeServersOwn closes what the server alone should hold. With --hibernate it stays open, because the next server needs it.
+func (s *Session) closeServersOwn() {
 	if s.hib != nil || s.hand.Terminal {
 		return
 	}
-	LetGo()
+	CloseInherited()
 	// A log that the user asked for has its last word after the server's end, when the gateway would not read any more.
 	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
 		releaseStderr()

@@ -55,9 +55,9 @@ func (s *Session) wakeFailed(why string) {
 	s.changePhase(onFailed)
 }
 
-// apologise answers the requests that wait for a server that cannot be woken. The next message tries again, after a pause
+// refuseWaiting answers the requests that wait for a server that cannot be woken. The next message tries again, after a pause
 // that grows with each failure.
-func (s *Session) apologise() {
+func (s *Session) refuseWaiting() {
 	h := s.hib
 	if h.why == "" {
 		h.why = fmt.Sprintf("it exited with code %d before it had answered anything", s.tree.code)
