@@ -3,6 +3,7 @@ package supervise
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +52,10 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	}
 	g.mailbox, h.Mailbox = openMailbox()
 	g.hand = h
+	if runtime.GOMAXPROCS(0) == 1 {
+		// As for the supervisor.
+		startThreads(reserveForWaiting)
+	}
 	if err := g.start(args, inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}

@@ -44,7 +44,10 @@ func Recover(opts Options, o Orphan) (int, error) {
 		return o.verdict()
 	}
 	held := s.takeRecord(dir, 1)
-	t.engine = s.findEngine(dir)
+	if t.engine = s.findEngine(dir); t.engine != nil && !t.engine.idle() {
+		// An abort of the runtime would leave the processes as well.
+		t.engine.late = !roomForEngine()
+	}
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
 	if t.empty(left) {
