@@ -91,7 +91,7 @@ func (b *bench) killOnce(s subject, size int, d *deaths) error {
 		return fmt.Errorf("kill the gateway: %w", err)
 	}
 	servers, done := hungUp(v.tree, from, wait)
-	all, allDone := hungUp(v.inherited, from, wait)
+	all, allDone := v.gone(from, wait)
 	_ = v.wait()
 	if done && allDone {
 		d.servers, d.all = append(d.servers, ms(servers)), append(d.all, ms(all))
@@ -106,6 +106,7 @@ type victim struct {
 	tree      int // EOF when the last server process has closed it
 	inherited int // the same, for everything that the gateway started
 	procs     []process
+	pidfds    []int // of procs but the many that only sleep: a wrapper holds no descriptor that could tell of its end
 }
 
 func (b *bench) startVictim(s subject, size int) (*victim, error) {
@@ -169,11 +170,33 @@ func (v *victim) settle(size int) error {
 			}
 		}
 		if sleeping == size {
+			v.watch()
 			time.Sleep(50 * time.Millisecond) // a gateway is seldom killed while its server starts
 			return nil
 		}
 	}
 	return fmt.Errorf("wait for %d processes: there are %d", size, len(v.procs))
+}
+
+// watch opens the pidfds.
+func (v *victim) watch() {
+	for _, p := range v.procs {
+		if p.comm == "sleep" {
+			continue
+		}
+		if fd, err := unix.PidfdOpen(p.pid, 0); err == nil {
+			v.pidfds = append(v.pidfds, fd)
+		}
+	}
+}
+
+// gone waits until everything that the gateway started has ended, and returns how long after from that was.
+func (v *victim) gone(from time.Time, limit time.Duration) (time.Duration, bool) {
+	done := ready(v.inherited, unix.POLLHUP, from, limit)
+	for _, fd := range v.pidfds {
+		done = ready(fd, unix.POLLIN, from, limit) && done
+	}
+	return time.Since(from), done
 }
 
 // hungUp waits until nobody holds the other end of fd, and says how long after from that was.
@@ -197,4 +220,7 @@ func (v *victim) bury() int {
 	return len(left)
 }
 
-func (v *victim) close() { closeAll(v.tree, v.inherited, v.in, v.out) }
+func (v *victim) close() {
+	closeAll(v.tree, v.inherited, v.in, v.out)
+	closeAll(v.pidfds...)
+}
