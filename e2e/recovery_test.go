@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,9 +107,10 @@ func (s *session) sweepByNextSession() {
 	next.runtime = s.runtime
 	next.spawn(setup{flags: quick()}, node(next.dir, "serve")...)
 	next.waitReady()
-	for deadline := time.Now().Add(testkit.Patience); len(s.records()) > 1 && time.Now().Before(deadline); {
-		pause(10 * time.Millisecond)
-	}
+	testkit.Until(s.t, "the sweep of the session before", func() bool {
+		left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", s.ids[0]+".*"))
+		return len(left) == 0
+	})
 	next.closeStdin()
 	wantExit(s.t, next.wait(), "exit 0")
 	next.waitDead()
