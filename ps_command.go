@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -99,6 +99,6 @@ func livingSessions(more func([]live.Session)) (all []live.Session, incomplete [
 		others, incomplete = live.Others()
 		all = append(all, others...)
 	}
-	slices.SortStableFunc(all, func(a, b live.Session) int { return a.Started.Compare(b.Started) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Started.Before(all[j].Started) })
 	return all, incomplete, nil
 }

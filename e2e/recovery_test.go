@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,9 +107,10 @@ func (s *session) sweepByNextSession() {
 	next.runtime = s.runtime
 	next.spawn(setup{flags: quick()}, node(next.dir, "serve")...)
 	next.waitReady()
-	for deadline := time.Now().Add(testkit.Patience); len(s.records()) > 1 && time.Now().Before(deadline); {
-		pause(10 * time.Millisecond)
-	}
+	testkit.Until(s.t, "the sweep of the session before", func() bool {
+		left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", s.ids[0]+".*"))
+		return len(left) == 0
+	})
 	next.closeStdin()
 	wantExit(s.t, next.wait(), "exit 0")
 	next.waitDead()
@@ -234,6 +234,17 @@ func TestExitCodeTwoEndsOnce(t *testing.T) {
 // cleared its environment cannot be told from what the shell has started.
 func TestUnclearOrphanIsNoSuccess(t *testing.T) {
 	t.Parallel()
+	// One that is seen before its parent dies is no orphan, and ends with the rest.
+	for range 20 {
+		if unclearOrphan(t) {
+			return
+		}
+	}
+	t.Error("no orphan was ever left: the test has shown nothing")
+}
+
+// unclearOrphan reports whether an orphan was left.
+func unclearOrphan(t *testing.T) (left bool) {
 	s := startGateway(t).newSession()
 	script := `sleep 100 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
 	argv := s.wrap(quick("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
@@ -244,17 +255,15 @@ func TestUnclearOrphanIsNoSuccess(t *testing.T) {
 	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
 	wantExit(t, s.wait(), "exit 137")
 	c := s.ended()
-	left := held(s.flock)
+	left = held(s.flock)
 	if left != *c.Leaked || left && len(c.Survivors) == 0 {
 		t.Errorf("a process is left: %v; leaked %v, survivors %+v", left, *c.Leaked, c.Survivors)
-	}
-	if !left {
-		t.Error("nothing is left: the test has shown nothing")
 	}
 	if _, alive := readKin(foreign); !alive {
 		t.Error("the shell's process was ended")
 	}
 	s.endAll()
+	return left
 }
 
 // pidIn reads a pid that a script has written.

