@@ -43,6 +43,9 @@ const (
 	scanPause = 8 * time.Millisecond
 	// reapBound is how long `reap --kill` may take.
 	reapBound = 10 * time.Second
+	// reapTries and reapPause are how often it is tried again.
+	reapTries = 3
+	reapPause = 300 * time.Millisecond
 )
 
 // Verdicts on a case.
@@ -498,6 +501,14 @@ func threads(pid int) string {
 // afterReap has reap clear what was left.
 func (s *sandbox) afterReap(verdict string) (string, string) {
 	why := s.reap()
+	// A supervisor that was killed a moment ago may still be on its way out, and counts as alive until it is gone.
+	for range reapTries {
+		if len(s.litter()) == 0 {
+			break
+		}
+		time.Sleep(reapPause)
+		why = s.reap()
+	}
 	live := s.emptyWithin(settle)
 	for _, p := range live {
 		s.result.AfterReap = append(s.result.AfterReap, p.String())

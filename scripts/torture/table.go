@@ -57,9 +57,11 @@ func (t *table) total() (n int) {
 	return n
 }
 
+// failed counts the cases that break the promise. Litter, which reap has named and could not clear yet, is shown only: an
+// engine that never answered a create, for one, is asked again later.
 func (t *table) failed() (n int) {
 	for _, r := range t.rows {
-		n += r.leaks + r.hangs + r.litter + r.invalid
+		n += r.leaks + r.hangs + r.invalid
 	}
 	return n
 }
