@@ -64,7 +64,7 @@ func parseFlags() (*campaign, error) {
 	flag.StringVar(&only, "only", "", "run the cases whose id matches this regular expression")
 	flag.DurationVar(&c.sample, "sample", 0, "run random cases for this long instead of all")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the sample")
-	flag.DurationVar(&c.bound, "bound", 5*time.Second, "how long a session may take to end")
+	flag.DurationVar(&c.bound, "bound", 15*time.Second, "how long a session may take to end")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
 	flag.StringVar(&c.report, "report", "", "write the cases that left something to this file, one JSON object a line")
 	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")
