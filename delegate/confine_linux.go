@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of a child. The first two are of memory, in bytes: what the collector aims at, and what the kernel grants.
+// Limits of a child. The first two are of memory, in bytes: what the collector aims at, and what the kernel grants. The
+// kernel counts what may be written, touched or not: a Go program with cgo has 100 MiB of that when it starts, mostly
+// stacks, and 5 MiB in memory. What is read is bounded where it is read.
 const (
 	aimMemory = 32 << 20
 	maxMemory = 128 << 20

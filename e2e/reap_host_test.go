@@ -320,11 +320,15 @@ func endNicely(g *gateway, all ...*session) {
 
 func childrenOf(pid int) []int {
 	var out []int
-	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, f := range strings.Fields(string(list)) {
-		var child int
-		_, _ = fmt.Sscan(f, &child)
-		out = append(out, child)
+	// Each thread has a list of its own, and a process in Go starts others from any thread.
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range lists {
+		list, _ := os.ReadFile(file)
+		for _, f := range strings.Fields(string(list)) {
+			var child int
+			_, _ = fmt.Sscan(f, &child)
+			out = append(out, child)
+		}
 	}
 	return out
 }

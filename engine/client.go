@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,12 @@ var (
 	ErrBadResponse = errors.New("container engine's response cannot be understood")
 )
 
-// maxResponse is the longest body of a response that is read, in bytes: a list of 50,000 containers with 1 KiB each.
-const maxResponse = 64 << 20
+// Bounds of a response: maxResponse of its body in bytes, maxParts of the objects in it. Nobody has 4,000 containers with
+// 2 KiB each, and an engine that means harm can make a short text decode to much memory.
+const (
+	maxResponse = 8 << 20
+	maxParts    = 32 << 10
+)
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call, except for Dial,
 // which must bound itself. Errors wrap ErrNotFound, ErrConflict, ErrUnreachable, ErrBadResponse or the context's.
@@ -171,6 +176,9 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	body, err := c.request(ctx, "GET", path)
 	if err != nil {
 		return err
+	}
+	if n := bytes.Count(body, []byte("{")); n > maxParts {
+		return fmt.Errorf("GET %s: %w: it has %d parts", path, ErrBadResponse, n)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("GET %s: %w: %w", path, ErrBadResponse, err)

@@ -11,7 +11,6 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
 	"mcp-tether/session"
-	"mcp-tether/teardown"
 )
 
 // errNoSupervisor says that a supervisor ended before it had started anything.
@@ -50,9 +49,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 	}
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
-	if t.empty(left) {
-		s.step(teardown.TreeEmpty, noCause)
-	}
+	// It asks once more: a server that has ended meanwhile is no member, but its exit code has yet to be read.
+	s.onChildren()
 	s.loop()
 	if held != nil {
 		// What held the lock was a child of the supervisor's between fork and exec, which is gone with the tree, or a
