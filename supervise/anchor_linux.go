@@ -20,6 +20,7 @@ const crashed = 2
 // anchor.
 type Orphan struct {
 	hand    argv.Handover
+	args    []string // the anchor's command line
 	signals int
 	letter  *letter // nil where the supervisor never wrote
 	// status is the supervisor's exit code.
@@ -42,7 +43,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return ExitFailure, nil, err
 	}
-	g := guard{options: options, supervisorFD: -1, began: sinceIfForeign(h)}
+	g := guard{args: args, options: options, supervisorFD: -1, began: sinceIfForeign(h)}
 	role := noJob
 	if h.SharesGroup() {
 		role = jobMember
@@ -56,7 +57,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 		// As for the supervisor.
 		startThreads(reserveForWaiting)
 	}
-	if err := g.start(args, inherited); err != nil {
+	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
 	pauseGC()
@@ -113,6 +114,7 @@ func sinceIfForeign(h argv.Handover) uint64 {
 // guard is the anchor's watch over its supervisor.
 type guard struct {
 	hand    argv.Handover
+	args    []string
 	options func() Options
 	// supervisor is a child that is not waited for before the end, so its pid stays its own.
 	supervisor int
@@ -154,13 +156,13 @@ const (
 
 // start starts the supervisor, and closes the descriptors that only the supervisor needs: the gateway must see end of file
 // as soon as no other process holds its pipes.
-func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
+func (g *guard) start(inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
 	keepOpen(h.Mailbox)
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
-		Argv:        argv.SupervisorArgs(args, h),
+		Argv:        argv.SupervisorArgs(g.args, h),
 		Env:         supervisorEnv(proc.Environ()),
 		NewSession:  !h.SharesGroup(),
 		NewGroup:    h.Group != 0,
@@ -370,7 +372,7 @@ func longestEnd(o Options, id string) time.Duration {
 // conclude waits for the supervisor, and returns its code, or the orphan that it has left.
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
-	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
+	o := &Orphan{hand: g.hand, args: g.args, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
 	switch {
 	case g.patience == spent && g.letter != nil && g.letter.closed:
 		return g.letter.code, nil, nil

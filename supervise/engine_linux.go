@@ -36,8 +36,6 @@ type engine struct {
 	recallAgain func() error
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
-	// late says that no threads can be had for the removal beside the end of the processes: it is tried after that.
-	late bool
 
 	mu      sync.Mutex // of all below
 	ledger  container.Ledger
@@ -52,6 +50,7 @@ type engine struct {
 type removal struct {
 	done  bool
 	ended []container.Result
+	count int   // of what was ended
 	err   error // says what may be left
 }
 
@@ -266,7 +265,7 @@ func (s *Session) shutEngine() {
 }
 
 func (e *engine) shut() {
-	if e.outcome != nil || e.late {
+	if e.outcome != nil {
 		return
 	}
 	e.outcome = make(chan removal, 1)
@@ -282,18 +281,6 @@ func (e *engine) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.served && e.ledger.Empty() && e.claim.Complete
-}
-
-// errNoThreads says why containers were not removed.
-var errNoThreads = errors.New("no more threads can be started")
-
-// shutLate begins a removal that had to wait.
-func (e *engine) shutLate() {
-	e.late = false
-	if !roomForEngine() {
-		e.outcome = make(chan removal, 1)
-		e.outcome <- removal{err: errNoThreads}
-	}
 }
 
 // An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
@@ -386,12 +373,9 @@ func (s *Session) removeAgain(last removal) removal {
 
 // close ends what the session made, and releases all that the engine holds.
 func (e *engine) close(id string) removal {
-	if e.late {
-		e.shutLate()
-	}
 	e.shut()
 	r := <-e.outcome
-	r.done = true
+	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}

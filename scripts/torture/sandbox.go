@@ -560,7 +560,7 @@ func (s *sandbox) litter() []string {
 
 // reap runs `mcp-tether reap --kill` and says how it ended if not well.
 func (s *sandbox) reap() string {
-	file, err := unix.Open("/run/reap.out", unix.O_CREAT|unix.O_RDWR|unix.O_TRUNC|unix.O_CLOEXEC, 0o600)
+	file, err := unix.Open("/run/reap.out", unix.O_CREAT|unix.O_RDWR|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err.Error()
 	}
@@ -574,9 +574,6 @@ func (s *sandbox) reap() string {
 	stop := time.AfterFunc(reapBound, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	ws := s.tracer.await(pid)
 	stop.Stop()
-	if ws.Exited() && ws.ExitStatus() == 0 {
-		return ""
-	}
 	out, _ := os.ReadFile("/run/reap.out")
 	return fmt.Sprintf("reap: %s: %s", describeStatus(ws), out)
 }
