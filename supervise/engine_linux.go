@@ -109,7 +109,7 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
-	if s.tree == nil || s.tree.engine == nil {
+	if s.tree == nil || s.tree.engine == nil || s.tree.engine.listener < 0 {
 		return
 	}
 	e := s.tree.engine
@@ -141,8 +141,9 @@ func (s *Session) labels() map[string]string {
 		container.LabelGateway:    mark(s.record.Gateway),
 		container.LabelSupervisor: mark(s.identity(os.Getpid())),
 	}
-	if s.hand.Anchor > 0 {
-		out[container.LabelAnchor] = mark(s.identity(s.hand.Anchor))
+	// That of an anchor which is dead already says nothing.
+	if id := s.identity(s.hand.Anchor); !id.Zero() {
+		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
 		out[container.LabelMachine] = id
@@ -257,11 +258,19 @@ func (e *engine) warn(err error) {
 	}
 }
 
-// shutEngine begins to remove what the session made, beside the end of its processes.
+// shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
+// make something that is not looked for any more.
 func (s *Session) shutEngine() {
-	if e := s.tree.engine; e != nil {
-		e.shut()
+	e := s.tree.engine
+	if e == nil {
+		return
 	}
+	if e.listener >= 0 {
+		s.polled.remove(clients)
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
+	e.shut()
 }
 
 func (e *engine) shut() {
