@@ -160,6 +160,9 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
 	keepOpen(h.Mailbox)
+	if h.ParentFD >= 0 {
+		g.gateways = append(g.gateways, h.ParentFD)
+	}
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
 		Argv:        argv.SupervisorArgs(g.args, h),
@@ -169,6 +172,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 		CgroupFD:    -1,
 		CgroupProcs: -1,
 		Inherited:   inherited,
+		Until:       g.polled(),
 	})
 	if err != nil {
 		return err
@@ -178,7 +182,6 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	}
 	if h.ParentFD >= 0 {
 		unix.CloseOnExec(h.ParentFD)
-		g.gateways = append(g.gateways, h.ParentFD)
 	}
 	if fd, err := proc.OpenPidfd(g.supervisor); err == nil {
 		g.supervisorFD = fd
@@ -240,11 +243,7 @@ func (g *guard) watch() {
 
 // turn waits once, and acts on what has happened.
 func (g *guard) turn() {
-	fds := []unix.PollFd{g.input(g.signals), g.input(g.supervisorFD), g.input(g.mailbox)}
-	first := len(fds)
-	for _, fd := range g.gateways {
-		fds = append(fds, g.input(fd))
-	}
+	fds := g.polled()
 	proc.Poll(fds, g.timeout())
 	g.onSignals()
 	if fds[1].Revents != 0 {
@@ -258,7 +257,7 @@ func (g *guard) turn() {
 			g.onSupervisorEnd()
 		}
 	}
-	for i, fd := range fds[first:] {
+	for i, fd := range fds[3:] {
 		if fd.Revents != 0 {
 			g.askedToEnd()
 			_ = unix.Close(g.gateways[i])
@@ -278,6 +277,15 @@ func (g *guard) onSupervisorEnd() {
 		g.supervisorFD = -1
 	}
 	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
+}
+
+// polled is what a guard waits for: signals, the end of the supervisor, the mailbox, and the ends of the gateways.
+func (g *guard) polled() []unix.PollFd {
+	fds := []unix.PollFd{g.input(g.signals), g.input(g.supervisorFD), g.input(g.mailbox)}
+	for _, fd := range g.gateways {
+		fds = append(fds, g.input(fd))
+	}
+	return fds
 }
 
 func (g *guard) input(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }

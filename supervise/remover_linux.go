@@ -52,7 +52,7 @@ func (s *Session) removeElsewhere() removal {
 		Path:       proc.SelfExe,
 		Argv:       argv.SupervisorArgs(s.remover, argv.Handover{ID: s.hand.ID, ParentFD: -1, Mailbox: theirs, Removes: true}),
 		Env:        append([]string{oneProcessor, noTraceback}, proc.Environ()...),
-		NewSession: true, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited,
+		NewSession: true, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited, Until: s.polled.fds,
 	})
 	_ = unix.Close(theirs)
 	if err != nil {
