@@ -7,15 +7,15 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOARCH  := $(shell $(GO) env GOARCH)
 GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
-# Largest static stripped binary, in bytes.
-BUDGET  := 6291456
+# Largest static stripped binary, in bytes: 6.5 MiB, half a MiB more than before wrap could rewrite configurations.
+BUDGET  := 6815744
 # How often flake runs what.
 RUNS    ?= 10
 TARGETS ?= test test-all
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live
+ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor
 UNITS   := . ./internal/testkit ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -42,7 +43,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand()},
+		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(), wrapCommand(), unwrapCommand(), doctorCommand()},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return usageError("no such command: " + name + " (see mcp-tether --help)")
@@ -62,7 +63,7 @@ func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case args[1] == "reap", args[1] == "ps", args[1] == "stop":
+	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor"}, args[1]):
 		failure = exitLook
 	}
 	err := app(args, os.Stdout, as).Run(args)

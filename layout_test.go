@@ -20,7 +20,7 @@ import (
 func floors() map[string]int {
 	return map[string]int{
 		".":         4,
-		"supervise": 3, "reap": 3, "live": 3,
+		"supervise": 3, "reap": 3, "live": 3, "doctor": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
 		"argv":     1, "engine": 1,
@@ -53,9 +53,10 @@ func variables() map[string]string {
 		"proc.execFilesMax":    "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
-		"clients.knownFiles":   table,
+		"clients.knownClients": table,
 		"clients.runners":      table,
 		"clients.valueFlags":   table,
+		"clients.tables":       table,
 		"mcp.classOf":          table,
 		"mcp.moves":            table,
 		"proc.launchers":       table,
