@@ -57,7 +57,7 @@ func isHandedOver(args []string) bool {
 }
 
 // ErrNotHandedOver says that a user has typed the hidden argument.
-var ErrNotHandedOver = errors.New(roleSupervise + " is for mcp-tether itself: use 'mcp-tether run'")
+var ErrNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
 func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, err error) {
