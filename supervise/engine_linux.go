@@ -36,8 +36,6 @@ type engine struct {
 	recallAgain func() error
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
-	// late says that no threads can be had for the removal beside the end of the processes: it is tried after that.
-	late bool
 
 	mu      sync.Mutex // of all below
 	ledger  container.Ledger
@@ -52,6 +50,7 @@ type engine struct {
 type removal struct {
 	done  bool
 	ended []container.Result
+	count int   // of what was ended
 	err   error // says what may be left
 }
 
@@ -110,7 +109,7 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
-	if s.tree == nil || s.tree.engine == nil {
+	if s.tree == nil || s.tree.engine == nil || s.tree.engine.listener < 0 {
 		return
 	}
 	e := s.tree.engine
@@ -142,8 +141,9 @@ func (s *Session) labels() map[string]string {
 		container.LabelGateway:    mark(s.record.Gateway),
 		container.LabelSupervisor: mark(s.identity(os.Getpid())),
 	}
-	if s.hand.Anchor > 0 {
-		out[container.LabelAnchor] = mark(s.identity(s.hand.Anchor))
+	// That of an anchor which is dead already says nothing.
+	if id := s.identity(s.hand.Anchor); !id.Zero() {
+		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
 		out[container.LabelMachine] = id
@@ -258,15 +258,23 @@ func (e *engine) warn(err error) {
 	}
 }
 
-// shutEngine begins to remove what the session made, beside the end of its processes.
+// shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
+// make something that is not looked for any more.
 func (s *Session) shutEngine() {
-	if e := s.tree.engine; e != nil {
-		e.shut()
+	e := s.tree.engine
+	if e == nil {
+		return
 	}
+	if e.listener >= 0 {
+		s.polled.remove(clients)
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
+	e.shut()
 }
 
 func (e *engine) shut() {
-	if e.outcome != nil || e.late {
+	if e.outcome != nil {
 		return
 	}
 	e.outcome = make(chan removal, 1)
@@ -282,18 +290,6 @@ func (e *engine) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.served && e.ledger.Empty() && e.claim.Complete
-}
-
-// errNoThreads says why containers were not removed.
-var errNoThreads = errors.New("no more threads can be started")
-
-// shutLate begins a removal that had to wait.
-func (e *engine) shutLate() {
-	e.late = false
-	if !roomForEngine() {
-		e.outcome = make(chan removal, 1)
-		e.outcome <- removal{err: errNoThreads}
-	}
 }
 
 // An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
@@ -386,12 +382,9 @@ func (s *Session) removeAgain(last removal) removal {
 
 // close ends what the session made, and releases all that the engine holds.
 func (e *engine) close(id string) removal {
-	if e.late {
-		e.shutLate()
-	}
 	e.shut()
 	r := <-e.outcome
-	r.done = true
+	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
