@@ -98,11 +98,11 @@ func (h *host) ask(r *proc.Reader) {
 	}
 }
 
-// sessions reads the records and the states of their leases.
+// sessions reads the records and the states of their leases. The directories stay open until the pass ends.
 func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 	var out []storedSession
-	for _, dir := range session.Dirs(h.UID, xdgRuntime) {
-		ids, err := session.IDs(dir)
+	for _, dir := range session.OpenAll(h.UID, xdgRuntime) {
+		ids, err := dir.IDs()
 		if err != nil {
 			warn(err)
 			continue
@@ -119,11 +119,11 @@ func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, dir, id string) (*storedSession, error) {
+func readSession(h *host, dir *session.Directory, id string) (*storedSession, error) {
 	s := &storedSession{Dir: dir, Owner: h.UID}
-	held, lockErr := session.Held(dir, id)
+	held, lockErr := dir.Held(id)
 	s.Held, s.Lease = held, lockErr == nil
-	rec, err := session.Read(dir, id)
+	rec, err := dir.Read(id)
 	switch {
 	case err == nil:
 		s.Record = rec
