@@ -31,7 +31,9 @@ type engine struct {
 	proxy    *proxy.Proxy // nil when recovering
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
-	journal  *session.Journal // nil without a session directory
+	// dir is the directory of the session, and journal is in it; both nil without one.
+	dir     *session.Directory
+	journal *session.Journal
 	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
 	recallAgain func() error
 	// outcome receives the result of the removal; nil until it has begun.
@@ -82,15 +84,14 @@ func (s *Session) openEngine() {
 	}
 	e := s.newEngine(at)
 	e.claim.Complete = true
-	dir := ""
 	if s.lease != nil {
-		dir = s.lease.Dir()
-		e.journal = session.NewJournal(dir, s.hand.ID)
+		e.dir = s.lease.Dir()
+		e.journal = e.dir.Journal(s.hand.ID)
 		if s.containersLeft {
-			e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+			e.claim.Complete = e.recall(s.hand.ID) == nil
 		}
 	}
-	if e.listener, e.socket, err = session.Listen(dir, s.hand.ID, os.Getuid()); err != nil {
+	if e.listener, e.socket, err = session.Listen(e.dir, s.hand.ID, os.Getuid()); err != nil {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
@@ -153,7 +154,7 @@ func (s *Session) labels() map[string]string {
 
 // findEngine is the engine of an earlier tree of the session, known only by what was written down. It is nil when there is
 // nothing to look for.
-func (s *Session) findEngine(dir string) *engine {
+func (s *Session) findEngine(dir *session.Directory) *engine {
 	if s.opts.Containers == ContainersOff {
 		return nil
 	}
@@ -166,11 +167,11 @@ func (s *Session) findEngine(dir string) *engine {
 		// The record could not be written, probably for the reason that puts the socket there.
 		e.socket = session.FallbackSocket(s.hand.ID, os.Getuid())
 	}
-	if dir == "" {
+	if e.dir = dir; dir == nil {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.recallAgain = func() error { return e.recall(dir, s.hand.ID) }
+	e.recallAgain = func() error { return e.recall(s.hand.ID) }
 	return e
 }
 
@@ -192,8 +193,8 @@ func (e *engine) recallOnce() error {
 }
 
 // recall reads what was noted before.
-func (e *engine) recall(dir, id string) error {
-	notes, err := session.ReadNotes(dir, id)
+func (e *engine) recall(id string) error {
+	notes, err := e.dir.Notes(id)
 	for _, n := range notes {
 		e.ledger.Add(n)
 	}
@@ -392,7 +393,7 @@ func (e *engine) close(id string) removal {
 		_ = unix.Close(e.listener)
 	}
 	e.endHelpers()
-	if err := session.RemoveSocket(e.socket, id); err != nil {
+	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
 	if e.journal != nil {
