@@ -460,32 +460,34 @@ type rubbish struct {
 	name, says string
 	// settled says that a create so answered makes nothing, or something whose id is known.
 	settled bool
+	// unread says that it cannot be read to its end.
+	unread bool
 }
 
 func allRubbish() []rubbish {
 	return []rubbish{
 		{name: "nothing"},
-		{name: "noise", says: "\x00\xff\xfe rubbish \r\n\r\n and more"},
-		{name: "no end of line", says: strings.Repeat("x", 3*mib)},
-		{name: "long head", says: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 3*mib) + "\r\n\r\n"},
-		{name: "cut head", says: "HTTP/1.1 201 Created\r\nContent-Le"},
+		{name: "noise", says: "\x00\xff\xfe rubbish \r\n\r\n and more", unread: true},
+		{name: "no end of line", says: strings.Repeat("x", 3*mib), unread: true},
+		{name: "long head", says: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 3*mib) + "\r\n\r\n", unread: true},
+		{name: "cut head", says: "HTTP/1.1 201 Created\r\nContent-Le", unread: true},
 		{name: "cut body", says: "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{\"Id\":\"" + strings.Repeat("a", 64)},
-		{name: "huge length", says: "HTTP/1.1 201 Created\r\nContent-Length: 99999999999999999999999\r\n\r\n{}"},
-		{name: "negative length", says: "HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}"},
+		{name: "huge length", says: "HTTP/1.1 201 Created\r\nContent-Length: 99999999999999999999999\r\n\r\n{}", unread: true},
+		{name: "negative length", says: "HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}", unread: true},
 		{name: "not JSON", says: "HTTP/1.1 201 Created\r\nContent-Length: 7\r\nConnection: close\r\n\r\nrubbish"},
 		{name: "no id", says: "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"},
-		{name: "bad chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"},
-		{name: "huge chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}"},
-		{name: "another protocol", says: "HTTP/1.1 101 Switching\r\nUpgrade: tcp\r\n\r\nstream"},
+		{name: "bad chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", unread: true},
+		{name: "huge chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}", unread: true},
+		{name: "another protocol", says: "HTTP/1.1 101 Switching\r\nUpgrade: tcp\r\n\r\nstream", unread: true},
 		{name: "only interim", says: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"},
 		{name: "refused", says: "HTTP/1.1 500 No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n", settled: true},
-		{name: "two answers", says: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", settled: true},
-		{name: "the way out", says: "HTTP/1.1 201 Created\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{\"Id\":\"../../../networks/x?force=1#aaaa\"}", settled: false},
+		{name: "two answers", says: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", settled: true, unread: true},
+		{name: "the way out", says: "HTTP/1.1 201 Created\r\nContent-Length: 41\r\nConnection: close\r\n\r\n{\"Id\":\"../../../networks/x?force=1#aaaa\"}", settled: false},
 	}
 }
 
-// What an engine says reaches its client as it is. A session whose create was so answered ends in time, and says that it
-// does not know.
+// What an engine says reaches its client as it is, as far as it can be read. A session whose create was so answered ends in
+// time, and says that it does not know.
 func TestEngineAnswersRubbish(t *testing.T) {
 	for i, what := range allRubbish() {
 		t.Run(what.name, func(t *testing.T) {
@@ -498,7 +500,13 @@ func TestEngineAnswersRubbish(t *testing.T) {
 			})
 			s, host := proxied(t, setup{flags: []string{"--kill-timeout=500ms"}, env: []string{"DOCKER_HOST=" + f}})
 			for _, text := range []string{lastMessage("GET", "/_ping", ""), lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`)} {
-				wantSame(t, clientOf(t, f).raw(text), clientOf(t, host).raw(text))
+				want, got := clientOf(t, f).raw(text), clientOf(t, host).raw(text)
+				switch {
+				case !what.unread:
+					wantSame(t, want, got)
+				case !strings.Contains(got, "the container engine's response cannot be understood: ") && (len(got) >= len(want) || !strings.HasPrefix(want, got)):
+					t.Errorf("the client is told %.300q", got)
+				}
 			}
 			if what.settled {
 				s.end()
