@@ -67,7 +67,18 @@ func TestTargets(t *testing.T) {
 		"nothing":  {recorded, nil, "/", "/", "/"},
 		"recorded": {recorded, []Info{box("a", "plain", inList, own)}, "a/", "a/", "a/"},
 		"recorded, older than asked by a clock that is off": {recorded, []Info{box("a", "copied", inList.Add(-time.Hour), own)}, "a/", "a/", "a/"},
-		"recorded, without a label":                         {recorded, []Info{box("a", "plain", inList, nil)}, "a/", "a/", "/"},
+		"recorded, without a label":                         {recorded, []Info{box("a", "plain", inList, nil)}, "/a", "/a", "/"},
+		"recorded, with another request's label":            {recorded, []Info{box("a", "plain", inList, labels("s", "r2"))}, "/a", "/a", "/a"},
+		"recorded twice, from the first request": {
+			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), createNote(c, "r2"), createdNote(c, "r2", "a")),
+			[]Info{box("a", "plain", inList, own)}, "a/", "a/", "a/",
+		},
+		"of a request that takes no labels": {
+			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList, nil)}, "a/", "a/", "/",
+		},
+		"of a request that takes no labels, but older": {
+			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList.Add(-2*time.Second), nil)}, "/a", "/a", "/",
+		},
 		"recorded, with another's label":                    {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
 		"recorded, and removed by the client": {
 			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), Note{Op: OpRemoved, ID: "a"}),

@@ -56,7 +56,8 @@ func (l *Ledger) Add(n Note) {
 	}
 }
 
-// created turns a request into an object. Nested proxies may note the same id twice.
+// created turns a request into an object. Nested proxies may note the same one twice, and several requests may be answered
+// with one id.
 func (l *Ledger) created(n Note) {
 	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
 	if asked, ok := l.settle(n.Request); ok {
@@ -68,8 +69,8 @@ func (l *Ledger) created(n Note) {
 			o.Kind = asked.Kind
 		}
 	}
-	known := slices.ContainsFunc(l.objects, func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID })
-	if o.ID != "" && !known {
+	same := func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID && have.Request == o.Request }
+	if o.ID != "" && !slices.ContainsFunc(l.objects, same) {
 		l.objects = append(l.objects, o)
 	}
 }
