@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -305,4 +307,57 @@ func boxedServer(t *testing.T, e *engine, mark, dir string, wrapper []string) re
 		env[name] = value
 	}
 	return realServer{Command: argv[0], Args: argv[1:], Env: env, Tool: "echo", Arguments: map[string]string{"message": "hello"}}
+}
+
+// An anonymous volume of somebody else's container, which a container of the session used, outlives both; those of the
+// session's own containers go with them, also where one had them from another.
+func TestVolumesOfAnothersContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		mark := e.mark(t)
+		create := func(host, name, config string) {
+			t.Helper()
+			body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"Volumes":{"/%s":{}},"HostConfig":{"NetworkMode":"none"%s}}`,
+				e.image(t), markLabel, mark, name, config)
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/create?name="+mark+name, body, "Content-Type: application/json"))
+			if !strings.Contains(answer, " 201 ") {
+				t.Fatalf("%s: %s", name, answer)
+			}
+		}
+		before := e.volumes(t)
+		create(e.host, "theirs", "")
+		theirs := e.volumes(t)
+		create(host, "ours", "")
+		create(host, "shared", `,"VolumesFrom":["`+mark+`ours:ro"]`)
+		own := e.volumes(t)
+		create(host, "borrowing", `,"VolumesFrom":["`+mark+`theirs"]`)
+		if len(theirs) != len(before)+1 || len(own) != len(theirs)+2 {
+			t.Fatalf("%s: volumes %v, %v, %v", e.kind, before, theirs, own)
+		}
+		e.do(t, http.MethodDelete, "/v1.40/containers/"+mark+"theirs?force=1", nil, nil)
+		s.end()
+		left := e.volumes(t)
+		for _, v := range own {
+			if slices.Contains(left, v) != slices.Contains(theirs, v) {
+				t.Errorf("%s: of %v, theirs %v, are left %v", e.kind, own, theirs, left)
+			}
+		}
+		for _, v := range left {
+			if !slices.Contains(before, v) {
+				e.do(t, http.MethodDelete, "/v1.40/volumes/"+v, nil, nil)
+			}
+		}
+	}
+}
+
+// volumes lists the names of all volumes.
+func (e *engine) volumes(t *testing.T) []string {
+	t.Helper()
+	var list struct{ Volumes []struct{ Name string } }
+	e.do(t, http.MethodGet, "/v1.40/volumes", nil, &list)
+	var out []string
+	for _, v := range list.Volumes {
+		out = append(out, v.Name)
+	}
+	return out
 }

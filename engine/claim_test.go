@@ -79,7 +79,7 @@ func TestTargets(t *testing.T) {
 		"of a request that takes no labels, but older": {
 			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList.Add(-2*time.Second), nil)}, "/a", "/a", "/",
 		},
-		"recorded, with another's label":                    {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
+		"recorded, with another's label": {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
 		"recorded, and removed by the client": {
 			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), Note{Op: OpRemoved, ID: "a"}),
 			[]Info{box("z", "plain", inList, nil)}, "/", "/", "/",

@@ -32,6 +32,8 @@ type Info struct {
 	StartedAt  time.Time // (inspect) zero if it was never started
 	StopSignal string    // (inspect) name or number; "" for SIGTERM
 	AutoRemove bool      // (inspect) --rm
+	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
+	SharesVolumes bool
 }
 
 // listedContainer is an entry of /containers/json.
@@ -95,7 +97,10 @@ type inspected struct {
 		Labels     map[string]string
 		StopSignal string
 	}
-	HostConfig struct{ AutoRemove bool }
+	HostConfig struct {
+		AutoRemove  bool
+		VolumesFrom []string
+	}
 }
 
 func (x inspected) info() Info {
@@ -104,6 +109,7 @@ func (x inspected) info() Info {
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
 		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused,
 		StartedAt: x.State.StartedAt, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
+		SharesVolumes: len(x.HostConfig.VolumesFrom) > 0 && x.Config.Labels[LabelVolumes] != OwnVolumes,
 	}
 }
 

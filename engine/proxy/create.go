@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"mcp-tether/engine"
@@ -84,11 +86,37 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 			return object, "", nil
 		}
 	}
-	out, request, err := relabel(object, to.labelsKey(), p.Labels())
+	labels := p.Labels()
+	if from := volumesFrom(object); to.kind == engine.Container && len(from) > 0 && p.ownVolumes(from) {
+		labels[engine.LabelVolumes] = engine.OwnVolumes
+	}
+	out, request, err := relabel(object, to.labelsKey(), labels)
 	if err != nil {
 		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
 	}
 	return out, request, nil
+}
+
+// volumesFrom returns the containers whose volumes a container is to have, each with a mode perhaps (NAME:ro), in the body
+// of a create of either API.
+func volumesFrom(object []byte) []string {
+	var x struct {
+		HostConfig struct{ VolumesFrom []string }
+		Libpod     []string `json:"volumes_from"`
+	}
+	if err := json.Unmarshal(object, &x); err != nil {
+		return nil // which refuses the create, here or in the engine
+	}
+	return append(x.HostConfig.VolumesFrom, x.Libpod...)
+}
+
+// ownVolumes reports whether all these containers are the session's, and so are the volumes that they have.
+func (p *Proxy) ownVolumes(from []string) bool {
+	return !slices.ContainsFunc(from, func(ref string) bool {
+		name, _, _ := strings.Cut(ref, ":")
+		other, err := p.inspect(name)
+		return err != nil || other.SharesVolumes || !p.objects.has(engine.Container, other.ID)
+	})
 }
 
 // created notes the outcome of a create.
