@@ -13,8 +13,8 @@ import (
 	"mcp-tether/http1"
 )
 
-// maxCreate is the longest body of a create, in bytes. Docker accepts any, but one of 10 MiB is odd already.
-const maxCreate = 64 << 20
+// maxCreate is the longest body of a create, in bytes. Docker accepts any; clients send a few KiB.
+const maxCreate = 4 << 20
 
 var (
 	errEnding = errors.New("the session is ending, it creates and starts no more containers")
@@ -43,7 +43,9 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
 		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
 	}
-	return l.await(x, l.send(x, append(http1.WithLength(head, len(object)), object...)))
+	err := l.send(x, append(http1.WithLength(head, len(object)), object...))
+	l.meter.release()
+	return l.await(x, err)
 }
 
 // readCreate reads the body of a create. Both results are nil if the client has hung up.
@@ -53,6 +55,9 @@ func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 	}
 	if r.ContentLength > maxCreate {
 		return nil, &refusal{tooLarge, http1.ErrBodyTooLong}
+	}
+	if r.ContentLength > 0 && !l.meter.reserve(r.ContentLength) {
+		return nil, &refusal{unavailable, errBusy}
 	}
 	body := r.Body()
 	if r.Continue && !body.Ended() {
@@ -67,6 +72,8 @@ func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 		return nil, &refusal{tooLarge, err}
 	case errors.Is(err, http1.ErrMalformedChunk):
 		return nil, &refusal{badRequest, err}
+	case errors.Is(err, errBusy):
+		return nil, &refusal{unavailable, err}
 	case err != nil:
 		return nil, nil
 	case len(object) == 0:
@@ -90,6 +97,8 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	if from := volumesFrom(object); to.kind == engine.Container && len(from) > 0 && p.ownVolumes(from) {
 		labels[engine.LabelVolumes] = engine.OwnVolumes
 	}
+	p.rewriting.Lock()
+	defer p.rewriting.Unlock()
 	out, request, err := relabel(object, to.labelsKey(), labels)
 	if err != nil {
 		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}

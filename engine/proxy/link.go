@@ -21,6 +21,7 @@ type link struct {
 	p          *Proxy
 	client     net.Conn
 	fromClient *bufio.Reader
+	meter      *meter   // below fromClient
 	engine     net.Conn // nil before the first request
 	fromEngine *bufio.Reader
 	responded  bool           // the engine has sent a response
@@ -36,8 +37,9 @@ type link struct {
 const bufferSize = 32 << 10
 
 func newLink(p *Proxy, client net.Conn) *link {
+	m := &meter{Reader: client, all: &p.budget}
 	return &link{
-		p: p, client: client, fromClient: bufio.NewReaderSize(client, bufferSize),
+		p: p, client: client, fromClient: bufio.NewReaderSize(m, bufferSize), meter: m,
 		sent: make(chan *exchange, 1),
 	}
 }
@@ -66,9 +68,14 @@ func (l *link) close() {
 
 // request serves one request, and reports whether another may follow.
 func (l *link) request() bool {
+	defer l.meter.release()
+	l.meter.count()
 	head, err := http1.ReadHead(l.fromClient)
 	if errors.Is(err, http1.ErrHeadTooLong) {
 		return l.refuse(http1.Request{}, headTooLarge, err)
+	}
+	if errors.Is(err, errBusy) {
+		return l.refuse(http1.Request{}, unavailable, err)
 	}
 	if err != nil {
 		return false // the client has hung up
@@ -143,6 +150,7 @@ func (l *link) refuse(r http1.Request, status string, err error) bool {
 // forward passes a request on unchanged, and waits for the response.
 func (l *link) forward(x *exchange, head []byte) bool {
 	defer x.leave()
+	l.meter.release()
 	body := x.request.Body()
 	early, err := body.Buffered(l.fromClient)
 	if err != nil {
