@@ -361,3 +361,32 @@ func (e *engine) volumes(t *testing.T) []string {
 	}
 	return out
 }
+
+// The classic builder makes a container for each step, without a label of ours, and leaves that of a step that fails.
+func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, rm := range []string{"--rm=true", "--rm=false"} {
+		for _, h := range []string{host, e.host} {
+			before := e.marked(t, "")
+			cmd := e.command("build", rm, "--network=none", "-t", "none:none", "-")
+			cmd.Env = append(cmd.Env, "DOCKER_HOST="+h, "DOCKER_BUILDKIT=0")
+			cmd.Stdin = strings.NewReader(fmt.Sprintf("FROM %s\nRUN [\"/fixture\", \"tool\", \"nonsense\"]\n", e.image(t)))
+			if o := finish(t, cmd); o.code == 0 || !strings.Contains(o.stdout+o.stderr, "non-zero code") {
+				t.Fatalf("the build says %+v", o)
+			}
+			left := slices.DeleteFunc(e.marked(t, ""), func(b box) bool {
+				return slices.ContainsFunc(before, func(old box) bool { return old.ID == b.ID })
+			})
+			e.remove(t, left...)
+			if h == host && len(left) != 0 {
+				t.Errorf("%s: left: %v", rm, left)
+			}
+			// The control: without us, one stays.
+			if h == e.host && len(left) != 1 {
+				t.Errorf("%s: the bare build left %v", rm, left)
+			}
+		}
+	}
+	s.end()
+}

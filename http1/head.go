@@ -157,6 +157,14 @@ func WithLength(head []byte, n int) []byte {
 	return append(out, "Content-Length: "+strconv.Itoa(n)+"\r\n\r\n"...)
 }
 
+// WithTarget returns a request's head for another target.
+func WithTarget(head []byte, target string) []byte {
+	line, fields := firstLine(head)
+	method, rest, _ := strings.Cut(line, " ")
+	_, proto, _ := strings.Cut(rest, " ")
+	return []byte(method + " " + target + " " + proto + "\r\n" + fields)
+}
+
 // firstLine splits a head into its first line and the rest. The head is copied once, here.
 func firstLine(head []byte) (line, fields string) {
 	line, fields, _ = strings.Cut(string(bytes.TrimLeft(head, "\r\n")), "\n")

@@ -118,6 +118,10 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 		x.mayUpgrade, x.mayHijack = true, true
 	case actionUpgrade:
 		x.mayUpgrade = true
+	case actionBuild:
+		if !l.p.Attached {
+			head = http1.WithTarget(head, removingContainers(r.Target))
+		}
 	case actionOther:
 	}
 	return l.forward(x, head)

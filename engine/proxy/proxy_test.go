@@ -187,6 +187,22 @@ func TestStreamInsideOfARequestBody(t *testing.T) {
 	c.hearEnd()
 }
 
+// A build is asked to remove its containers even if it fails. Everything else of it is as it was.
+func TestBuildRemovesItsContainers(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+		e.say(reply(200, "built"))
+		e.hear("POST /build?forcerm=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		e.say(reply(200, "built"))
+	})
+	c := s.client()
+	c.say("POST /v1.41/build?t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+	c.hear(reply(200, "built"))
+	c.say("POST /build HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+	c.hear(reply(200, "built"))
+	c.hearEnd()
+}
+
 func TestAnswersWithoutABody(t *testing.T) {
 	s := newScene(t, func(e *peer) {
 		e.hear("HEAD /_ping HTTP/1.1\r\n\r\n")
@@ -208,11 +224,11 @@ func TestAnswersWithoutABody(t *testing.T) {
 
 func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.hear("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
 		e.say(reply(413, "no"))
 	})
 	c := s.client()
-	c.say("POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+	c.say("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
 	for err := error(nil); err == nil; { // until the pipe breaks
 		_, err = io.WriteString(c.Conn, "4\r\nmore\r\n")
 	}

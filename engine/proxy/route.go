@@ -22,6 +22,7 @@ const (
 	actionAttach          // may turn the connection into a stream
 	actionExec            // the same
 	actionUpgrade         // may switch to another protocol
+	actionBuild           // builds an image, perhaps in containers
 )
 
 // route is what a request does, and to which object.
@@ -55,6 +56,8 @@ func routeOf(r http1.Request) (route, error) {
 	switch {
 	case upgrades(r.Method, segments):
 		to.action = actionUpgrade
+	case r.Method == http1.MethodPost && len(segments) == 1 && segments[0] == "build":
+		to.action = actionBuild
 	case len(segments) < 2:
 	case r.Method == http1.MethodPost:
 		to = matchPost(segments, libpod)
