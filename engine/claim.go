@@ -218,7 +218,8 @@ func (t Target) startedBySession(now Info) bool {
 	case !now.Running || now.ID != t.start.ID:
 		return false
 	case t.start.Known:
-		return now.StartedAt.Equal(t.start.At)
+		// What its restart policy started again is still the session's. A start by another client sets the count to 0.
+		return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
 	}
 	return !now.StartedAt.Before(t.start.At.Add(-listPrecision))
 }
