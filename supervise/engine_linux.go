@@ -45,7 +45,10 @@ type engine struct {
 	reader  proc.Reader
 	served  bool
 	warned  bool
-	said    string // the last warning
+	said    string    // the last warning
+	since   time.Time // of the first warning of this period
+	saying  int       // warnings in it
+	unsaid  int       // warnings that were left out
 }
 
 // removal is the result of removing a session's containers.
@@ -248,15 +251,37 @@ func (e *engine) note(n container.Note) {
 	}
 }
 
-// warn logs an error, but not the same one twice in a row.
+// At most maxWarnings are logged in each warnPeriod: a client can cause as many as it likes.
+const (
+	maxWarnings = 20
+	warnPeriod  = time.Minute
+)
+
+// warn logs an error, but not the same one twice in a row, and not too many. How many were left out is said later.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
-	again := e.said == err.Error()
-	e.said = err.Error()
-	e.mu.Unlock()
-	if !again {
-		e.log.Warn().Err(err).Msg("container engine")
+	defer e.mu.Unlock()
+	if e.said == err.Error() {
+		return
 	}
+	e.said = err.Error()
+	if now := time.Now(); now.Sub(e.since) > warnPeriod {
+		e.tellUnsaid()
+		e.since, e.saying = now, 0
+	}
+	if e.saying++; e.saying > maxWarnings {
+		e.unsaid++
+		return
+	}
+	e.log.Warn().Err(err).Msg("container engine")
+}
+
+// tellUnsaid logs how many warnings were left out. The caller holds mu.
+func (e *engine) tellUnsaid() {
+	if e.unsaid > 0 {
+		e.log.Warn().Int("count", e.unsaid).Msg("more warnings about the container engine were left out")
+	}
+	e.unsaid = 0
 }
 
 // shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
@@ -392,6 +417,9 @@ func (e *engine) close(id string) removal {
 	if e.listener >= 0 {
 		_ = unix.Close(e.listener)
 	}
+	e.mu.Lock()
+	e.tellUnsaid()
+	e.mu.Unlock()
 	e.endHelpers()
 	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
