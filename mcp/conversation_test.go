@@ -144,6 +144,7 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 	call := ask(">", 1, "tools/call", `{"name":"x"}`)
 	roots := ask("<", 1, "roots/list", "{}")
 	const waits = "1 request of the client unanswered (tools/call)"
+	const unread = "a message that could not be read"
 	checkSleep(t, []string{initialize, welcome, initialized}, []sleepCase{
 		{"asked", []string{call}, waits},
 		{"answered", []string{call, reply("<", 1, "{}")}, ""},
@@ -162,7 +163,19 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 		{"too large and answered", []string{">~" + call[1:], "<~" + reply("", 1, "{}")}, ""},
 		{"id used twice", []string{call, call}, "2 requests of the client unanswered (tools/call)"},
 		{"id used twice, answered once", []string{call, call, reply("<", 1, "{}")}, waits},
-		{"id null", []string{ask(">", "null", "ping", "{}")}, ""},
+		{"id null", []string{ask(">", "null", "ping", "{}")}, unread},
+		{"id null, long ago", []string{ask(">", "null", "ping", "{}"), "+1h"}, ""},
+		{"id null of the server", []string{ask("<", "null", "ping", "{}")}, unread},
+		{"id true", []string{ask(">", "true", "tools/call", "{}")}, waits},
+		{"id true, answered", []string{ask(">", "true", "tools/call", "{}"), reply("<", "true", "{}")}, ""},
+		{"id of 5,000 characters", []string{ask(">", `"`+strings.Repeat("a", 5000)+`"`, "tools/call", "{}")}, waits},
+		{"NaN in the request", []string{ask(">", 1, "tools/call", `{"x":NaN}`)}, waits},
+		{"NaN in the answer", []string{call, reply("<", 1, `{"x":[NaN,-Infinity]}`)}, ""},
+		{"a batch too large", []string{">[" + strings.Repeat(`{"id":1,"method":"x"},`, maxBatch) + `{"id":1,"method":"x"}]`}, unread},
+		{"no JSON, but perhaps a message", []string{`>{'id':1,"method":"tools/call"}`, "+59m"}, unread},
+		{"not for ever", []string{`>{'id':1,"method":"tools/call"}`, "+60m"}, ""},
+		{"not for the next server", []string{`<{'id':1,"method":"tools/call"}`, "gone"}, ""},
+		{"cut off", []string{`<{"id":1,"method":"x",`, "<{"}, ""},
 		{"in a batch", []string{`>[{"id":1,"method":"tools/call"},{"method":"x"},{"id":2,"method":"ping"}]`}, "2 requests of the client unanswered (tools/call, ping)"},
 		{"answers in a batch", []string{call, ask(">", 2, "ping", "{}"), `<[{"id":2,"result":{}},{"id":1,"result":{}}]`}, ""},
 		{"many methods", []string{ask(">", 1, "a", "{}"), ask(">", 2, "b", "{}"), ask(">", 3, "c", "{}"), ask(">", 4, "d", "{}")},
@@ -219,6 +232,7 @@ func TestMaySleepOnlyWithoutTasks(t *testing.T) {
 		{"told", after(start, []string{`<{"method":"notifications/tasks/status","params":` + taskOf("completed", "60000") + `}`, "+1m"}), ""},
 		{"listed", after(start, []string{ask(">", 2, "tasks/list", `{}`), reply("<", 2, `{"tasks":[{"taskId":"u"},`+taskOf("failed", "1000")+`]}`), "+1s"}), ""},
 		{"listed oddly", after(start, []string{ask(">", 2, "tasks/list", `{}`), reply("<", 2, `{"tasks":7}`)}), running},
+		{"NaN beside it", []string{ask(">", 1, "tools/call", `{"name":"x","task":{},"n":NaN}`), start[1]}, running},
 		{"without its id", []string{start[0], reply("<", 1, `{"task":{"status":"working"}}`)}, ""},
 		{"server gone", after(forever, []string{"gone"}), ""},
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -69,21 +70,25 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
-// After a failed wake the next server is asked from the beginning, and what the failed one has asked is forgotten.
+// After a failed wake the next server is asked from the beginning. What the failed one has asked is taken back, and the next
+// one's question has another id.
 func TestRestoreTwice(t *testing.T) {
+	const takenBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"the server has ended"}}` + "\n"
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
-	for range 2 {
+	for _, id := range []string{"1", `"mcp-tether:1"`, `"mcp-tether:2"`} {
 		s.connect()
 		s.tells(s.relay.Restore())
 		s.reads(s.serverIn, initialize)
 		s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
-		s.reads(s.fromRelay, serverAsks)
+		s.reads(s.fromRelay, strings.Replace(serverAsks, `"id":1`, `"id":`+id, 1))
 		s.relay.EndServer()
 		s.endServer()
 		s.settle()
 		s.relay.Disconnect()
+		s.settle()
+		s.reads(s.fromRelay, fmt.Sprintf(takenBack, id))
 	}
 	s.connect()
 	s.tells(s.relay.Restore())
