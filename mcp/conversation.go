@@ -48,6 +48,7 @@ type Conversation struct {
 	// modern says that the server answered a request of 2026-07-28 or later, so it needs no handshake.
 	modern bool
 	memory restorable
+	lists  lists
 	ids    relayIDs
 	roots  roots
 	past   generations
@@ -137,6 +138,9 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 			c.handshake.answer(m)
 		}
 	case m.IsError:
+	case r.lists != "":
+		c.lists.learn(r.lists, m)
+		c.modern = c.modern || r.modern
 	case remembers(r.method):
 		c.memory.apply(r)
 	case r.modern:
@@ -198,6 +202,7 @@ func read(m Message) request {
 	default:
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
+		r.lists = listKind(m)
 	}
 	return r
 }
@@ -302,11 +307,9 @@ type Step struct {
 	Line []byte
 	// AwaitID is the id of the answer to wait for and to swallow; "" for a message without an answer.
 	AwaitID string
-	// Check says what is wrong with that answer. After an error the server cannot replace the earlier one. nil with AwaitID
-	// "".
-	Check func(m Message) error
-	// Tell is a line, with its newline, for the client when the step has succeeded; nil for none.
-	Tell []byte
+	// Check takes that answer. tell are lines, with their newlines, for the client. After an error the server cannot replace
+	// the earlier one, and no later one can if it is ErrChanged. nil with AwaitID "".
+	Check func(m Message) (tell []byte, err error)
 }
 
 // Replay lists what a new server must be sent, in order, before it can go on where the last one was. Each call uses new
@@ -316,7 +319,7 @@ type Step struct {
 func (c *Conversation) Replay() []Step {
 	var steps []Step
 	if c.handshake.done() && c.handshake.lost() == "" {
-		steps = c.handshake.replay()
+		steps = append(c.handshake.replay(), c.readLists()...)
 	}
 	steps = append(steps, c.memory.replay(c.ids.next)...)
 	return append(steps, c.AwaitRoots()...)
@@ -335,7 +338,7 @@ func ping(id string) Step {
 	return Step{
 		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q}`+"\n", id, methodPing),
 		AwaitID: id,
-		Check:   func(Message) error { return nil },
+		Check:   func(Message) ([]byte, error) { return nil, nil },
 	}
 }
 

@@ -321,12 +321,15 @@ func checkSteps(t *testing.T, steps []Step, want []string) {
 		if string(m.ID) != s.AwaitID || (s.AwaitID == "") != (s.Check == nil) {
 			t.Errorf("step %d waits for %q, its id is %s", i, s.AwaitID, m.ID)
 		}
-		tell := ""
+		tell, told := "", []byte(nil)
+		if s.Check != nil {
+			told, _ = s.Check(Message{Kind: Response, ID: s.AwaitID, Raw: []byte(`{"result":{}}`)})
+		}
 		if m.Method == methodSubscribe {
 			tell = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + m.Params.URI + `"}}` + "\n"
 		}
-		if string(s.Tell) != tell {
-			t.Errorf("step %d tells %q, want %q", i, s.Tell, tell)
+		if string(told) != tell {
+			t.Errorf("step %d tells %q, want %q", i, told, tell)
 		}
 	}
 }
@@ -349,57 +352,113 @@ func TestReplayUsesNewIDs(t *testing.T) {
 }
 
 func TestCheckComparesHandshakes(t *testing.T) {
-	tests := []struct{ name, answer, want string }{
-		{"same", welcome[1:], ""},
-		{"other order and program", `{"id":0,"result":{"serverInfo":{"version":"2"},"capabilities":{"logging":{},"tools":{"listChanged":true}},"instructions":"x","protocolVersion":"2025-11-25"}}`, ""},
-		{"version", `{"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`, `protocolVersion was "2025-11-25" and is "2025-06-18"`},
-		{"capability lost", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}}`, `capabilities.logging was {} and is missing`},
-		{"capability new", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{},"prompts":{}}}}`, `capabilities.prompts was missing and is {}`},
-		{"inside", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":null},"logging":{}}}}`, `capabilities.tools.listChanged was true and is null`},
-		{"no capabilities", `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`, `capabilities was {"tools":{"listChanged":true},"logging":{}} and is missing`},
-		{"error", `{"id":0,"error":{"code":-32603,"message":"no database"}}`, `no database`},
-		{"error without message", `{"id":0,"error":{}}`, `no message`},
-		{"odd", `{"id":0,"result":7}`, `no object`},
+	const tools = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	tests := []struct{ name, answer, want, tell string }{
+		{"same", welcome[1:], "", ""},
+		{"other order", `{"id":0,"result":{"serverInfo":{"version":"1","name":"s"},"capabilities":{"logging":{},"tools":{"listChanged":true}},"protocolVersion":"2025-11-25"}}`, "", ""},
+		{"other program", strings.Replace(welcome[1:], `"version":"1"`, `"version":"2"`, 1), "", tools},
+		{"version", `{"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`, `protocolVersion was "2025-11-25" and is "2025-06-18"`, ""},
+		{"capability lost", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}}`, `capabilities.logging was {} and is missing`, ""},
+		{"capability new", strings.Replace(welcome[1:], `"logging":{}`, `"logging":{"x":1},"prompts":{"listChanged":true}`, 1), "", tools},
+		{"inside", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":null},"logging":{}}}}`, `capabilities.tools.listChanged was true and is null`, ""},
+		{"no capabilities", `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`, `capabilities was {"tools":{"listChanged":true},"logging":{}} and is missing`, ""},
+		{"error", `{"id":0,"error":{"code":-32603,"message":"no database"}}`, `no database`, ""},
+		{"error without message", `{"id":0,"error":{}}`, `no message`, ""},
+		{"odd", `{"id":0,"result":7}`, `no object`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Conversation{}
 			talk(t, c, initialize, welcome, initialized)
-			got := check(t, c.Replay()[0], tt.answer)
-			if (got == nil) != (tt.want == "") || got != nil && !strings.Contains(got.Error(), tt.want) {
-				t.Errorf("%v, want %q", got, tt.want)
+			tell, got := check(t, c.Replay()[0], tt.answer)
+			if (got == nil) != (tt.want == "") || got != nil && !strings.Contains(got.Error(), tt.want) || tell != tt.tell {
+				t.Errorf("%v, want %q, tells %q", got, tt.want, tell)
+			}
+			if final := strings.Contains(tt.want, " was "); errors.Is(got, ErrChanged) != final {
+				t.Errorf("%v: final %t", got, !final)
+			}
+			if again, _ := check(t, c.Replay()[0], tt.answer); got == nil && again != "" {
+				t.Errorf("the same server again tells %q", again)
 			}
 		})
 	}
 }
 
-func check(t *testing.T, s Step, answer string) error {
+func check(t *testing.T, s Step, answer string) (tell string, err error) {
 	t.Helper()
-	err := errors.New("no message")
-	if feed := (&Scanner{}).Feed([]byte(answer+"\n"), func(m Message) { err = s.Check(m) }); feed != nil {
+	err = errors.New("no message")
+	if feed := (&Scanner{}).Feed([]byte(answer+"\n"), func(m Message) {
+		var told []byte
+		told, err = s.Check(m)
+		tell = string(told)
+	}); feed != nil {
 		t.Fatal(feed)
 	}
-	return err
+	return tell, err
 }
 
-func TestCheckWantsTheSameAgain(t *testing.T) {
+// What a new server refuses is not asked of the next one; only the handshake is fatal.
+func TestRefusedStateIsDropped(t *testing.T) {
 	c := &Conversation{}
-	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"))
-	step := c.Replay()[2]
-	if err := check(t, step, `{"id":"x","result":{}}`); err != nil {
-		t.Error(err)
+	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"),
+		ask(">", 2, "resources/subscribe", `{"uri":"a"}`), reply("<", 2, "{}"))
+	steps := c.Replay()
+	for i, want := range []string{"", `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}` + "\n"} {
+		tell, err := check(t, steps[2+i], `{"id":"x","error":{"message":"bad"}}`)
+		if err != nil || tell != want {
+			t.Errorf("%q, %v", tell, err)
+		}
 	}
-	if err := check(t, step, `{"id":"x","error":{"message":"bad"}}`); err == nil || !strings.Contains(err.Error(), "logging/setLevel that it accepted before: bad") {
-		t.Error(err)
+	if again := c.Replay(); len(again) != 2 {
+		t.Errorf("%d steps", len(again))
 	}
 }
 
-func TestDifferenceIsShort(t *testing.T) {
-	got := difference("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
+// A list that the client has read is read again, and the client is told if it is another one; if it wants to know.
+func TestReplayReadsLists(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	list := func(id int, params, result string) []string {
+		return []string{ask(">", id, "tools/list", params), reply("<", id, result)}
+	}
+	for name, tt := range map[string]struct {
+		lines []string
+		steps int
+	}{
+		"read":      {list(1, "{}", `{"tools":[1]}`), 3},
+		"last page": {list(1, `{"cursor":"x"}`, `{"tools":[1]}`), 2},
+		"one page":  {list(1, "{}", `{"tools":[1],"nextCursor":"x"}`), 2},
+		"refused":   {[]string{list(1, "{}", "")[0], refuse("<", 1, -1)}, 2},
+		"too large": {[]string{list(1, "{}", "")[0], "<~" + reply("", 1, `{"tools":[1]}`)}, 2},
+		"prompts":   {[]string{ask(">", 1, "prompts/list", "{}"), reply("<", 1, "{}")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Conversation{}
+			talk(t, c, slices.Concat([]string{initialize, welcome, initialized}, tt.lines)...)
+			steps := c.Replay()
+			if len(steps) != tt.steps {
+				t.Fatalf("%d steps, want %d", len(steps), tt.steps)
+			}
+			if len(steps) == 2 {
+				return
+			}
+			for i, answer := range []struct{ text, tell string }{
+				{`{"tools":[1]}`, ""}, {`{"tools":[2]}`, changed}, {`{"tools":[2]}`, ""},
+			} {
+				tell, err := check(t, c.Replay()[2], reply("", `"x"`, answer.text))
+				if tell != answer.tell || err != nil {
+					t.Errorf("%d: %q, %v", i, tell, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLostIsShort(t *testing.T) {
+	got := lost("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
 	if len(got) > 150 {
 		t.Error(got)
 	}
-	if d := difference("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
+	if d := lost("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
 		t.Error(d)
 	}
 }

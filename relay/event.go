@@ -20,6 +20,8 @@ const (
 	Unasked
 	// RestoreFailed: a new server cannot take the place of the last one. Text says why.
 	RestoreFailed
+	// Changed: no new server can take the place of the last one any more. Text says why.
+	Changed
 	// TooLong: a message is longer than the limit. Text says which limit.
 	TooLong
 	// Withheld: a request by a server that is being ended was not passed on. Text is its method.

@@ -1,6 +1,10 @@
 package relay
 
-import "mcp-tether/mcp"
+import (
+	"errors"
+
+	"mcp-tether/mcp"
+)
 
 // Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's requests wait until
 // the new server has answered as the last one did and, if it is one that asks for the client's roots, has them; the
@@ -20,7 +24,7 @@ func (r *Relay) replay() {
 		if r.steps[0].AwaitID != "" {
 			break
 		}
-		r.stepDone()
+		r.steps = r.steps[1:]
 	}
 	if len(r.steps) > 0 {
 		r.up.drain()
@@ -36,21 +40,20 @@ func (r *Relay) replay() {
 	r.emit(Restored, "")
 }
 
-// stepDone goes on to the next step.
-func (r *Relay) stepDone() {
-	r.down.put(r.steps[0].Tell)
-	r.steps = r.steps[1:]
-}
-
 // answered takes the server's answer to the step that waits for it.
 func (r *Relay) answered(m mcp.Message) {
-	if check := r.steps[0].Check; check != nil {
-		if err := check(m); err != nil {
-			r.fail(err.Error())
-			return
-		}
+	tell, err := r.steps[0].Check(m)
+	switch {
+	case errors.Is(err, mcp.ErrChanged):
+		r.mode = ending
+		r.emit(Changed, err.Error())
+		return
+	case err != nil:
+		r.fail(err.Error())
+		return
 	}
-	r.stepDone()
+	r.down.put(tell)
+	r.steps = r.steps[1:]
 	if has, _ := r.talk.HasRoots(); !has && len(r.steps) == 0 {
 		// It has asked again meanwhile.
 		r.steps = r.talk.AwaitRoots()
@@ -73,7 +76,7 @@ func (r *Relay) lookForRoots() {
 	case denied:
 		r.fail("the client refuses its roots, which it gave to the server before")
 	case r.steps[0].Roots && has:
-		r.stepDone()
+		r.steps = r.steps[1:]
 		r.replay()
 	case r.steps[0].Settle && !r.settling:
 		r.settling = true
@@ -86,7 +89,7 @@ func (r *Relay) lookForRoots() {
 func (r *Relay) Settled() []Event {
 	if r.settling && r.mode == restoring {
 		r.settling = false
-		r.stepDone()
+		r.steps = r.steps[1:]
 		if has, _ := r.talk.HasRoots(); !has {
 			r.steps = r.talk.AwaitRoots()
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A new server is told the log level and the subscriptions of the last one, in order and one at a time. The client learns
@@ -43,10 +44,8 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 // stays.
 func TestRestoreFails(t *testing.T) {
 	for name, c := range map[string]struct{ answer, why string }{
-		"refuses":        {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
-		"other version":  {strings.Replace(welcome, "2025-11-25", "2025-06-18", 1), "protocolVersion"},
-		"other features": {strings.Replace(welcome, "tools", "prompts", 1), "capabilities"},
-		"too long":       {strings.Repeat("x", maxMessage+1), "--max-message"},
+		"refuses":  {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
+		"too long": {strings.Repeat("x", maxMessage+1), "--max-message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)
@@ -67,6 +66,31 @@ func TestRestoreFails(t *testing.T) {
 			s.reads(s.fromRelay, "")
 			s.tells(s.settle(), Event{Kind: ClientWrote})
 		})
+	}
+}
+
+// A server that lacks what the client relies on is no failure to be tried again.
+func TestRestoreFindsAnotherServer(t *testing.T) {
+	for answer, why := range map[string]string{
+		strings.Replace(welcome, "2025-11-25", "2025-06-18", 1): "protocolVersion",
+		strings.Replace(welcome, "tools", "prompts", 1):         "capabilities",
+	} {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.fallAsleep()
+		s.write(s.toRelay, call)
+		s.connect()
+		s.relay.Restore()
+		events := s.write(s.serverOut, answer)
+		if len(events) != 2 || events[1].Kind != Changed || !strings.Contains(events[1].Text, why) {
+			t.Errorf("events %v", events)
+		}
+		s.relay.Finish()
+		s.endServer()
+		if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+			t.Error("the client has not got everything")
+		}
+		s.reads(s.fromRelay, refusal("7"))
 	}
 }
 

@@ -132,6 +132,10 @@ func (s *Session) onRelay(events []relay.Event) {
 			s.changePhase(onUnasked)
 		case relay.RestoreFailed:
 			s.wakeFailed(e.Text)
+		case relay.Changed:
+			s.log.Error().Str("why", e.Text).Msg("server cannot take the place of the one before it")
+			s.hib.why = e.Text
+			s.end(causeChanged)
 		case relay.TooLong:
 			s.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
 			s.hib.why = e.Text + " (--max-message)"

@@ -92,6 +92,8 @@ func (s *Session) flushRelay() {
 	switch s.cause {
 	case causeServer:
 		owed.Answer = fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", s.tree.code)
+	case causeChanged:
+		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:
 		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Debt{Answer: "mcp-tether: " + s.hib.why, Unread: true}
