@@ -18,6 +18,8 @@ type request struct {
 	known  bool
 	// target is the uri of a subscription, or the id of a task.
 	target string
+	// lists is the kind of list that the request asks for.
+	lists string
 	// mayTask says that the answer may be a task.
 	mayTask bool
 	// modern says that the request names the protocol's version, as from 2026-07-28 on.
