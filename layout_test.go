@@ -59,8 +59,6 @@ func variables() map[string]string {
 		"clients.runners":      table,
 		"clients.valueFlags":   table,
 		"clients.tables":       table,
-		"mcp.classOf":          table,
-		"mcp.moves":            table,
 		"proc.launchers":       table,
 		"proc.shells":          table,
 		"cgroup.controls":      table,
@@ -263,6 +261,7 @@ func byPath() map[string]string {
 		names  = "reads names only, of a directory that belongs to root"
 		kernel = "the kernel's own file"
 		own    = "a path that the user of this pass gives, with that user's rights"
+		mine   = own + "; only for a file of that user in a directory of that user or root"
 	)
 	return map[string]string{
 		"session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
@@ -280,6 +279,15 @@ func byPath() map[string]string {
 		"clients.readRegular/unix.Open":        own + "; with O_PATH, to be looked at before it is opened",
 		"clients.readRegular/os.Stat":          own,
 		"clients.readRegular/os.Open":          own,
+		"clients.here/os.Lstat":                own,
+		"clients.candidates/os.Stat":           own,
+		"clients.OpenDocument/os.Lstat":        mine,
+		"clients.OpenDocument/os.OpenFile":     mine,
+		"clients.ownParent/os.Stat":            mine,
+		"clients.put/os.CreateTemp":            mine,
+		"clients.put/os.Remove":                mine,
+		"clients.put/os.Rename":                mine,
+		"cgroup.Pids/kernel.Read":              kernel,
 		"reap.engineKey/filepath.EvalSymlinks": own + "; compared only",
 		"reap.Metrics/os.Rename":               own,
 		"reap.Metrics/os.Remove":               own,
