@@ -344,3 +344,42 @@ func TestEveryCommandHasAPage(t *testing.T) {
 		t.Errorf("commands %v, pages of %d", names, len(pages))
 	}
 }
+
+// A block of a page that begins with the name of a file of packaging/ shows that file as it is.
+func TestPagesShowFiles(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(b), "```ini\n# packaging/")[1:] {
+			name, rest, _ := strings.Cut(part, "\n")
+			text, _, _ := strings.Cut(rest, "```\n")
+			file, err := os.ReadFile("packaging/" + name)
+			if err != nil || string(file) != text {
+				t.Errorf("%s does not show packaging/%s as it is (%v)", page, name, err)
+			}
+			shown["packaging/"+name] = true
+		}
+	}
+	for _, dir := range []string{"packaging/systemd/*", "packaging/examples/*.s*"} {
+		files, err := filepath.Glob(dir)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, f := range files {
+			if !shown[f] {
+				t.Errorf("no page shows %s", f)
+			}
+		}
+	}
+	line, err := os.ReadFile("packaging/examples/crontab")
+	if b, perr := os.ReadFile("docs/cron.md"); err != nil || perr != nil || !strings.Contains(string(b), "    "+string(line)) {
+		t.Errorf("docs/cron.md does not show the crontab: %v, %v", err, perr)
+	}
+}
