@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -174,7 +175,7 @@ func TestUnitsAreUnderstood(t *testing.T) {
 	ok(t, err)
 	var units []string
 	for _, f := range files {
-		if !strings.Contains(".service .timer .socket", filepath.Ext(f)) {
+		if !slices.Contains([]string{".service", ".timer", ".socket"}, filepath.Ext(f)) {
 			continue
 		}
 		text, err := os.ReadFile(f)
