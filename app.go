@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -13,8 +14,16 @@ import (
 	"mcp-tether/supervise"
 )
 
-// version is set by the linker.
-var version = "dev"
+// Set by the linker: the version, and the commit that it was made from with its date.
+var version, commit, date = "dev", "", ""
+
+// fullVersion is what --version tells.
+func fullVersion() string {
+	if commit == "" {
+		return version + " (" + runtime.Version() + ")"
+	}
+	return version + " (" + commit + ", " + date + ", " + runtime.Version() + ")"
+}
 
 // status is an exit code as an error. err, if not nil, explains it and was not printed yet.
 type status struct {
@@ -36,7 +45,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 	a := &cli.App{
 		Name:                      "mcp-tether",
 		Usage:                     "ends stdio MCP servers with their session, whatever they started",
-		Version:                   version,
+		Version:                   fullVersion(),
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		Writer:                    out,

@@ -39,7 +39,7 @@ func OpenDocument(name string, format Format) (Document, error) {
 	if err != nil {
 		return d, err
 	}
-	if err := mayReplace(st); err != nil {
+	if err := errors.Join(mayReplace(st), ownParent(name)); err != nil {
 		return d, fmt.Errorf("%s: %w", name, err)
 	}
 	// Opened for writing, though only read: what its owner has closed to writing stays.
@@ -72,6 +72,22 @@ func mayReplace(st fs.FileInfo) error {
 		return fmt.Errorf("%w (uid %d): run this as that user", errNotOwn, sys.Uid)
 	case ok && sys.Nlink > 1:
 		return errors.New("it has several names (hard links), of which only one would be changed")
+	}
+	return nil
+}
+
+// ownParent refuses a directory in which another user could put a file of theirs in the place of ours while we write.
+func ownParent(name string) error {
+	st, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if ok && sys.Uid != 0 && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("its directory belongs to another user (uid %d): run this as that user", sys.Uid)
+	}
+	if st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0 {
+		return errors.New("its directory can be written by every user")
 	}
 	return nil
 }

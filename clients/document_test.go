@@ -132,6 +132,12 @@ func TestOpenDocumentOfAnotherUser(t *testing.T) {
 	if _, err := OpenDocument(name, ""); !errors.Is(err, errNotOwn) {
 		t.Errorf("%v", err)
 	}
+	if err := errors.Join(os.Chown(name, 0, 0), os.Chown(filepath.Dir(name), 1777, 1777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDocument(name, ""); err == nil {
+		t.Error("a file in another user's directory was opened")
+	}
 }
 
 func TestOpenDocumentClosedToWriting(t *testing.T) {

@@ -91,7 +91,7 @@ func TestClients(t *testing.T) {
 	}
 	for _, want := range []string{
 		"warn  clients    Codex: 1 of 2 servers are not wrapped: a\n                 -> mcp-tether wrap codex\n",
-		"ok    clients    Cursor: 1 servers, all wrapped\n",
+		"ok    clients    Cursor: 1 server, wrapped\n",
 		"warn  clients    Claude Code: ",
 		"warn  clients    Gemini CLI: 1 of 1 servers are not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {

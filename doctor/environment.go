@@ -96,5 +96,11 @@ func client(p clients.Place) Check {
 	if len(bare) > 0 {
 		return poor(Warn, "clients", cure, "%s: %d of %d servers are not wrapped: %s", p.Client.Title, len(bare), len(r.Changes), strings.Join(bare, ", "))
 	}
+	switch len(r.Changes) {
+	case 0:
+		return good("clients", "%s: no servers that run as processes", p.Client.Title)
+	case 1:
+		return good("clients", "%s: 1 server, wrapped", p.Client.Title)
+	}
 	return good("clients", "%s: %d servers, all wrapped", p.Client.Title, len(r.Changes))
 }

@@ -90,16 +90,17 @@ func pipes() Check {
 }
 
 func records(runtime string) Check {
-	dir, err := session.Dir(os.Getuid(), runtime)
+	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
 		return poor(Fail, "records", "make the directory yours, with mode 0700",
 			"%v: without a record, ps does not show a session, and reap has less to go by", err)
 	}
+	defer dir.Close()
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err == nil && st.Bavail == 0 {
-		return poor(Fail, "records", "make room on that file system", "%s is on a full file system", dir)
+	if err := unix.Statfs(dir.Name, &st); err == nil && st.Bavail == 0 {
+		return poor(Fail, "records", "make room on that file system", "%s is on a full file system", dir.Name)
 	}
-	return good("records", "kept in %s", dir)
+	return good("records", "kept in %s", dir.Name)
 }
 
 // sessionProcesses is how many processes and threads a session may want at once: two processes with a few threads each, and

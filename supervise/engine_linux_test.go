@@ -18,11 +18,15 @@ func listening(t *testing.T) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{log: zerolog.Nop()}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	fd, socket, err := session.Listen(t.TempDir(), s.hand.ID, os.Getuid())
+	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{log: s.log, listener: fd, socket: socket}
+	fd, socket, err := session.Listen(dir, s.hand.ID, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{log: s.log, listener: fd, socket: socket, dir: dir}
 	e.claim.Complete = true
 	s.tree = &tree{engine: e, clear: true}
 	s.tree.scope.Helpers = func() []proc.ID { return nil }

@@ -11,9 +11,10 @@ import (
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
 // `ps` cannot see it.
 func (s *Session) openRecord() {
-	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
-		s.lease, err = session.Take(dir, s.hand.ID)
+		// It stays open for as long as the session lasts.
+		s.lease, err = dir.Take(s.hand.ID)
 	}
 	if err != nil {
 		s.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")

@@ -19,15 +19,15 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	}
 	s := &Session{log: zerolog.Nop()}
 	s.hand.ID = session.NewID()
-	dir, err := session.Dir(os.Getuid(), t.TempDir())
+	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.lease, err = session.Take(dir, s.hand.ID); err != nil {
+	if s.lease, err = dir.Take(s.hand.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.closeRecord(true)
-	r, err := session.Read(dir, s.hand.ID)
+	r, err := dir.Read(s.hand.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	s.findServer(o.letter)
 	s.findLeaf(o.letter)
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { t.noteServer(pid, ws) })
-	if dir != "" && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
+	if dir != nil && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
 		// The supervisor had closed the session, or had not begun it.
 		return o.verdict()
 	}
@@ -142,16 +142,16 @@ func (s *Session) findLeaf(l *letter) {
 	}
 }
 
-// findRecord reads what the supervisor had written down. dir is "" when no record can be looked for.
-func (s *Session) findRecord() (dir string, recorded bool) {
-	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+// findRecord reads what the supervisor had written down. dir is nil when no record can be looked for.
+func (s *Session) findRecord() (dir *session.Directory, recorded bool) {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
-		return "", false
+		return nil, false
 	}
-	r, err := session.Read(dir, s.hand.ID)
+	r, err := dir.Read(s.hand.ID)
 	if err != nil {
 		// The lock is made first and removed last.
-		_, lockErr := session.Held(dir, s.hand.ID)
+		_, lockErr := dir.Held(s.hand.ID)
 		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
 	}
 	s.record = r
@@ -162,13 +162,13 @@ func (s *Session) findRecord() (dir string, recorded bool) {
 const takeTries = 20
 
 // takeRecord takes over the lease, so that the record goes with the session.
-func (s *Session) takeRecord(dir string, tries int) error {
-	if dir == "" {
+func (s *Session) takeRecord(dir *session.Directory, tries int) error {
+	if dir == nil {
 		return nil
 	}
 	err := session.ErrHeld
 	for n := 0; n < tries && errors.Is(err, session.ErrHeld); n++ {
-		s.lease, err = session.Take(dir, s.hand.ID)
+		s.lease, err = dir.Take(s.hand.ID)
 	}
 	return err
 }

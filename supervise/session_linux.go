@@ -222,9 +222,9 @@ func (s *Session) wait() []source {
 	if s.hib == nil {
 		return s.polled.wait(timeout)
 	}
-	ready := s.hib.relay.Polls(!now.Before(s.hib.retryAt))
+	ready := s.hib.relay.Polls()
 	fired := s.polled.wait(timeout, &ready[0], &ready[1])
-	s.onRelay(s.hib.relay.Move(ready, time.Now()))
+	s.onRelay(s.hib.relay.Move(ready))
 	return fired
 }
 
