@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,7 +120,13 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
+	warn := func(err error) {
+		if errors.Is(err, clients.ErrLate) {
+			o.Incomplete = append(o.Incomplete, err.Error())
+			return
+		}
+		o.Warnings = append(o.Warnings, err.Error())
+	}
 	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
 	if err != nil {
 		return o, err
@@ -174,7 +181,7 @@ func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
 // unable to read what root has named: that is no reason to look for nothing else.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
-		return clients.Known(clients.Homes(homes), warn), nil
+		return clients.Known(clients.Homes(homes, warn), warn), nil
 	}
 	var out []clients.File
 	for _, name := range names {
