@@ -15,6 +15,8 @@ type Object struct {
 	Request string
 	// At is when it was asked for.
 	At time.Time
+	// Names are those in a manifest, for a request that takes no labels.
+	Names []string
 }
 
 // Started is a container that the session started without having created it.
@@ -40,7 +42,7 @@ func (l *Ledger) Add(n Note) {
 	switch n.Op {
 	case OpCreate:
 		l.settle(n.Request)
-		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At})
+		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At, Names: n.Names})
 	case OpCreated:
 		l.created(n)
 	case OpRefused:
