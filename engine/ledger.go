@@ -49,7 +49,7 @@ func (l *Ledger) Add(n Note) {
 		l.settle(n.Request)
 	case OpStart:
 		l.forgetStart(n.ID)
-		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
 	case OpStarted:
 		l.startedAt(n)
 	case OpKept:
@@ -123,3 +123,21 @@ func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.start
 
 // Clone returns a copy that later notes do not change.
 func (l *Ledger) Clone() Ledger { return Ledger{l.Objects(), l.Pending(), l.Started()} }
+
+// Notes returns notes that add up to the ledger, as few as there can be.
+func (l *Ledger) Notes() (notes []Note) {
+	for _, o := range l.objects {
+		notes = append(notes, Note{Op: OpCreated, Kind: o.Kind, Request: o.Request, ID: o.ID, Name: o.Name, At: o.At})
+	}
+	for _, o := range l.pending {
+		notes = append(notes, Note{Op: OpCreate, Kind: o.Kind, Request: o.Request, Name: o.Name, Names: o.Names, At: o.At})
+	}
+	for _, s := range l.started {
+		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, At: s.At}
+		if s.Known {
+			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
+		}
+		notes = append(notes, n)
+	}
+	return notes
+}

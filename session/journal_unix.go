@@ -13,17 +13,18 @@ import (
 	"mcp-tether/engine"
 )
 
-// Journal is the list of what a session did to its container engine, one note a line beside the record. It is only
-// appended to, so that a note costs one write and a killed supervisor loses none.
+// Journal is the list of what a session did to its container engine, one note a line beside the record. It is appended to,
+// so that a note costs one write and a killed supervisor loses none, and now and then replaced by a shorter one.
 type Journal struct {
 	name string
+	next string
 	fd   int // -1 until there is something to note
 	torn bool
 }
 
 // NewJournal prepares the journal of a session; the file is made with the first note.
 func NewJournal(dir, id string) *Journal {
-	return &Journal{name: file(dir, id, journalSuffix), fd: -1}
+	return &Journal{name: file(dir, id, journalSuffix), next: file(dir, id, nextNotes), fd: -1}
 }
 
 // Note appends one note. What was noted before stays when that fails.
@@ -51,6 +52,28 @@ func (j *Journal) Note(n engine.Note) error {
 	if err != nil {
 		return fmt.Errorf("write journal %s: %w", j.name, err)
 	}
+	return nil
+}
+
+// Replace replaces all notes. When that fails, those that were there stay.
+func (j *Journal) Replace(notes []engine.Note) error {
+	next := Journal{name: j.next, fd: -1}
+	err := unlink(j.next) // one that was left
+	for _, n := range notes {
+		if err == nil {
+			err = next.Note(n)
+		}
+	}
+	if err == nil {
+		err = unix.Rename(j.next, j.name)
+	}
+	if err != nil {
+		next.Close()
+		_ = unix.Unlink(j.next)
+		return fmt.Errorf("replace journal %s: %w", j.name, err)
+	}
+	j.Close()
+	j.fd, j.torn = next.fd, false
 	return nil
 }
 
