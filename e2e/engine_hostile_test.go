@@ -369,6 +369,29 @@ func TestEngineDies(t *testing.T) {
 	}
 }
 
+// A server that does not end when it is asked to makes its first container in the grace period.
+func TestEngineFirstClientAtTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil)
+	s := begin(t, setup{flags: []string{"--term-grace=1s"}, env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
+	s.waitRecord()
+	host := s.environment("DOCKER_HOST")
+	s.signal(syscall.SIGTERM)
+	s.awaitState(t, "ending")
+	c, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
+	if err == nil {
+		_, _ = io.WriteString(c, lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+		answer, _ := io.ReadAll(c)
+		_ = c.Close()
+		t.Errorf("connected, and answered with %.100q", answer)
+	}
+	s.gone()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	s.endedWhole("signal")
+}
+
 // An engine that was started again is the session's engine as before.
 func TestEngineComesBack(t *testing.T) {
 	f := newFake(t, nil)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -53,8 +54,9 @@ type ImageLabels func(imageID string) (map[string]string, error)
 func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target) {
 	j := newJudge(c, have, images)
 	// Of several objects with the label of one request, the oldest is the original.
-	oldest := func(a, b Info) int { return a.Created.Compare(b.Created) }
-	for _, x := range slices.SortedStableFunc(slices.Values(have), oldest) {
+	oldest := slices.Clone(have)
+	sort.SliceStable(oldest, func(a, b int) bool { return oldest[a].Created.Before(oldest[b].Created) })
+	for _, x := range oldest {
 		t, sure := j.judge(x)
 		switch {
 		case sure:

@@ -159,9 +159,14 @@ func FuzzConversation(f *testing.F) {
 			t.Fatalf("asleep with %d requests", waiting)
 		}
 		for _, s := range c.Replay() {
-			checkLine(t, s.Line)
-			if s.Tell != nil {
-				checkLine(t, s.Tell)
+			if s.Line != nil {
+				checkLine(t, s.Line)
+			}
+			if s.Line == nil || s.Check == nil {
+				continue
+			}
+			if tell, _ := s.Check(Message{Kind: Response, IsError: true, Raw: []byte("{}")}); tell != nil {
+				checkLine(t, tell)
 			}
 		}
 		for _, id := range c.Pending() {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -17,6 +18,8 @@ type request struct {
 	known  bool
 	// target is the uri of a subscription, or the id of a task.
 	target string
+	// lists is the kind of list that the request asks for.
+	lists string
 	// mayTask says that the answer may be a task.
 	mayTask bool
 	// modern says that the request names the protocol's version, as from 2026-07-28 on.
@@ -87,7 +90,7 @@ func (q *requests) waiting() []request {
 	for _, same := range q.open {
 		out = append(out, same...)
 	}
-	slices.SortFunc(out, func(a, b request) int { return a.order - b.order })
+	sort.Slice(out, func(a, b int) bool { return out[a].order < out[b].order })
 	return out
 }
 

@@ -245,7 +245,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 
 // readLedger reads what a session noted. Notes that cannot be read may tell of containers.
 func (s *storedSession) readLedger() {
-	notes, err := session.ReadNotes(s.Dir, s.ID)
+	notes, err := s.Dir.Notes(s.ID)
 	for _, n := range notes {
 		s.Ledger.Add(n)
 	}

@@ -16,15 +16,16 @@ import (
 // Journal is the list of what a session did to its container engine, one note a line beside the record. It is appended to,
 // so that a note costs one write and a killed supervisor loses none, and now and then replaced by a shorter one.
 type Journal struct {
+	dir  *Directory
 	name string
 	next string
 	fd   int // -1 until there is something to note
 	torn bool
 }
 
-// NewJournal prepares the journal of a session; the file is made with the first note.
-func NewJournal(dir, id string) *Journal {
-	return &Journal{name: file(dir, id, journalSuffix), next: file(dir, id, nextNotes), fd: -1}
+// Journal prepares the journal of a session; the file is made with the first note. The directory must stay open.
+func (d *Directory) Journal(id string) *Journal {
+	return &Journal{dir: d, name: file(id, journalSuffix), next: file(id, nextNotes), fd: -1}
 }
 
 // Note appends one note. What was noted before stays when that fails.
@@ -33,12 +34,8 @@ func (j *Journal) Note(n engine.Note) error {
 	if err != nil {
 		return fmt.Errorf("encode note for %s: %w", j.name, err)
 	}
-	if j.fd < 0 {
-		fd, err := unix.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-		if err != nil {
-			return fmt.Errorf("create journal %s: %w", j.name, err)
-		}
-		j.fd = fd
+	if err := j.open(); err != nil {
+		return err
 	}
 	b = append(b, '\n')
 	if j.torn {
@@ -55,26 +52,39 @@ func (j *Journal) Note(n engine.Note) error {
 	return nil
 }
 
+func (j *Journal) open() error {
+	if j.fd >= 0 {
+		return nil
+	}
+	fd, err := j.dir.at.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return fmt.Errorf("create journal %s: %w", j.name, err)
+	}
+	j.fd = fd
+	return nil
+}
+
 // Replace replaces all notes. When that fails, those that were there stay.
 func (j *Journal) Replace(notes []engine.Note) error {
-	next := Journal{name: j.next, fd: -1}
-	err := unlink(j.next) // one that was left
+	var all []byte
 	for _, n := range notes {
-		if err == nil {
-			err = next.Note(n)
+		b, err := json.Marshal(n)
+		if err != nil {
+			return fmt.Errorf("encode note for %s: %w", j.name, err)
 		}
+		all = append(append(all, b...), '\n')
 	}
+	err := j.dir.writeNew(j.next, all)
 	if err == nil {
-		err = unix.Rename(j.next, j.name)
+		err = j.dir.at.Rename(j.next, j.name)
 	}
 	if err != nil {
-		next.Close()
-		_ = unix.Unlink(j.next)
+		_ = j.dir.at.Unlink(j.next)
 		return fmt.Errorf("replace journal %s: %w", j.name, err)
 	}
 	j.Close()
-	j.fd, j.torn = next.fd, false
-	return nil
+	j.torn = false
+	return j.open()
 }
 
 // Reset empties the journal: nothing of what it told is left.
@@ -98,10 +108,10 @@ const maxJournal = 8 << 20
 // ErrTorn says that a journal has lines that cannot be read: the disk was full, or another process wrote to it.
 var ErrTorn = errors.New("journal is damaged")
 
-// ReadNotes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
-func ReadNotes(dir, id string) ([]engine.Note, error) {
-	name := file(dir, id, journalSuffix)
-	b, err := readRegular(name, maxJournal)
+// Notes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
+func (d *Directory) Notes(id string) ([]engine.Note, error) {
+	name := file(id, journalSuffix)
+	b, err := d.at.ReadRegular(name, maxJournal)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}

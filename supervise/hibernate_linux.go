@@ -1,9 +1,10 @@
 package supervise
 
 import (
-	"fmt"
 	"runtime/debug"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
@@ -20,6 +21,9 @@ type hibernation struct {
 	lookAt time.Time
 	// woken is when the last wake began, and wakeBy when its handshake must be finished.
 	woken, wakeBy time.Time
+	// restAt is when to look again whether a woken server has made use of the client's roots; zero unless it has just got
+	// them. restSince is since when it has been at rest, and restBy when that is not waited for any more.
+	restAt, restSince, restBy time.Time
 	// pause grows with each failed wake; retryAt ends it, zero when there is none. why says what failed.
 	pause   time.Duration
 	retryAt time.Time
@@ -56,7 +60,7 @@ func (h *hibernation) due() time.Time {
 	case awake, trying:
 		return h.lookAt
 	case waking:
-		return h.wakeBy
+		return earliest(h.wakeBy, h.restAt)
 	case asleep:
 		return h.retryAt
 	}
@@ -70,9 +74,10 @@ func (s *Session) onHibernateTime(now time.Time) {
 	case awake, trying:
 		s.mayFall(now)
 	case waking:
-		s.wakeFailed(fmt.Sprintf("it did not answer the handshake within %v (--wake-timeout)", s.opts.WakeTimeout))
+		s.onWakeTime(now)
 	case asleep:
 		h.retryAt = time.Time{}
+		s.onRelay(h.relay.Move([2]unix.PollFd{}))
 	}
 }
 
@@ -112,7 +117,11 @@ func (s *Session) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case relay.ClientWrote:
-			s.changePhase(onMessage)
+			if s.hib.retryAt.IsZero() {
+				s.changePhase(onMessage)
+			}
+		case relay.Settling:
+			s.awaitRest()
 		case relay.ClientClosed:
 			s.onClientClosed()
 		case relay.Answered:
@@ -123,6 +132,10 @@ func (s *Session) onRelay(events []relay.Event) {
 			s.changePhase(onUnasked)
 		case relay.RestoreFailed:
 			s.wakeFailed(e.Text)
+		case relay.Changed:
+			s.log.Error().Str("why", e.Text).Msg("server cannot take the place of the one before it")
+			s.hib.why = e.Text
+			s.end(causeChanged)
 		case relay.TooLong:
 			s.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
 			s.hib.why = e.Text + " (--max-message)"
@@ -156,7 +169,7 @@ func (s *Session) endIfClosed() {
 // mayFall lets the server fall asleep if it is idle and nothing is pending.
 func (s *Session) mayFall(now time.Time) {
 	h := s.hib
-	h.lookAt = h.relay.Moved().Add(s.opts.Hibernate)
+	h.lookAt = h.relay.Used().Add(s.opts.Hibernate)
 	if now.Before(h.lookAt) {
 		return
 	}

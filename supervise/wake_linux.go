@@ -16,12 +16,12 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// wake starts the server again. The client's message stays in its stream until the new server has answered the handshake
-// as the first one did.
+// wake starts the server again. The client's requests wait until the new server has answered the handshake as the first
+// one did.
 func (s *Session) wake() {
 	h := s.hib
 	h.woken, h.why = time.Now(), ""
-	h.wakeBy = h.woken.Add(s.opts.WakeTimeout)
+	h.wakeBy, h.restAt = h.woken.Add(s.opts.WakeTimeout), time.Time{}
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err == nil {
 		err = s.startTree(path)
@@ -32,6 +32,16 @@ func (s *Session) wake() {
 		return
 	}
 	s.onRelay(h.relay.Restore())
+}
+
+// onWakeTime acts on what is due while the server is being woken.
+func (s *Session) onWakeTime(now time.Time) {
+	h := s.hib
+	if isDue(h.restAt, now) && now.Before(h.wakeBy) {
+		s.lookForRest(now)
+		return
+	}
+	s.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", h.relay.Lacks(), s.opts.WakeTimeout))
 }
 
 // resume: messages pass again.
@@ -82,6 +92,8 @@ func (s *Session) flushRelay() {
 	switch s.cause {
 	case causeServer:
 		owed.Answer = fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", s.tree.code)
+	case causeChanged:
+		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:
 		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Debt{Answer: "mcp-tether: " + s.hib.why, Unread: true}
