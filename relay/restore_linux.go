@@ -53,6 +53,11 @@ func (r *Relay) answered(m mcp.Message) {
 		return
 	}
 	r.down.put(tell)
+	r.next()
+}
+
+// next goes on to the next step.
+func (r *Relay) next() {
 	r.steps = r.steps[1:]
 	if has, _ := r.talk.HasRoots(); !has && len(r.steps) == 0 {
 		// It has asked again meanwhile.
