@@ -56,8 +56,6 @@ func variables() map[string]string {
 		"clients.knownFiles":   table,
 		"clients.runners":      table,
 		"clients.valueFlags":   table,
-		"mcp.classOf":          table,
-		"mcp.moves":            table,
 		"proc.launchers":       table,
 		"proc.shells":          table,
 		"cgroup.controls":      table,

@@ -138,6 +138,7 @@ func (s *session) echo(id int) {
 type sleeper struct {
 	State         string
 	Sleeps, Wakes int
+	Restarts      int
 	Server        struct{ PID int }
 }
 

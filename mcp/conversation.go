@@ -291,6 +291,15 @@ func (c *Conversation) tooManyOwed() string {
 	return ""
 }
 
+// Unrestorable says why no other server could take the place of this one if it ended now; "" if one could. Calls that are
+// open do not stand in the way: they are lost with it.
+func (c *Conversation) Unrestorable() string {
+	if c.handshake.answered && !c.handshake.confirmed {
+		return "handshake unfinished"
+	}
+	return cmp.Or(c.handshake.lost(), c.memory.lostLevel, c.memory.lost, c.roots.unknown())
+}
+
 // ServerGone forgets what belonged to the server that has ended: its requests, and the tasks of both sides. Requests of
 // the client stay: they may wait for the next server. It returns the ids, as the client knows them, of the server's
 // requests that are still open.

@@ -53,6 +53,7 @@ func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
 			r.down.put(r.unjudged())
+			r.answerForTheDead()
 			r.pay(owed)
 			owed = Debt{}
 			if len(r.down.rest) == 0 {
