@@ -20,7 +20,7 @@ import (
 func floors() map[string]int {
 	return map[string]int{
 		".":         4,
-		"supervise": 3, "reap": 3, "live": 3,
+		"supervise": 3, "reap": 3, "live": 3, "doctor": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
 		"argv":     1, "engine": 1,
@@ -44,6 +44,8 @@ func variables() map[string]string {
 	const table = "a table that nobody writes to"
 	return map[string]string{
 		"version":              "set by the linker",
+		"commit":               "set by the linker",
+		"date":                 "set by the linker",
 		"passFlags":            table,
 		"proc.execRan":         "written before the runtime starts",
 		"proc.execMask":        "written before the runtime starts",
@@ -53,9 +55,10 @@ func variables() map[string]string {
 		"proc.execFilesMax":    "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
-		"clients.knownFiles":   table,
+		"clients.knownClients": table,
 		"clients.runners":      table,
 		"clients.valueFlags":   table,
+		"clients.tables":       table,
 		"proc.launchers":       table,
 		"proc.shells":          table,
 		"cgroup.controls":      table,
@@ -129,7 +132,7 @@ func TestImportsPointDown(t *testing.T) {
 
 // Every directory with Go files is a room that has its floor, or a tool or test.
 func TestEveryPackageHasItsFloor(t *testing.T) {
-	outside := []string{"e2e", "e2e/fixture", "internal/testkit", "scripts/bench", "scripts/demo", "scripts/test", "scripts/torture"}
+	outside := []string{"e2e", "e2e/fixture", "internal/testkit", "scripts/bench", "scripts/demo", "scripts/sbom", "scripts/test", "scripts/torture"}
 	walk(t, func(name string) {
 		dir := filepath.Dir(name)
 		if _, known := floors()[dir]; filepath.Ext(name) == ".go" && !known && !slices.Contains(outside, dir) {
@@ -228,12 +231,12 @@ func TestOnlyTestsImportTheTestkit(t *testing.T) {
 	}
 }
 
-// The kernel's files are read in two packages only, where errors are told apart in one place. The one exception is gopsutil
+// The kernel's files are read in three packages only, where errors are told apart in one place. The one exception is gopsutil
 // in describe, on which no decision rests.
 func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	kernel := regexp.MustCompile(`^/(proc|sys)(/|$)`)
 	for _, s := range product(t) {
-		if s.dir == "proc" || s.dir == "cgroup" {
+		if s.dir == "proc" || s.dir == "cgroup" || s.dir == "kernel" {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -247,6 +250,125 @@ func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// byPath are the calls that reach a file by a path, each with the reason why it may in a room that reads what users control.
+// Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf): a path may lead
+// elsewhere from one call to the next.
+func byPath() map[string]string {
+	const (
+		opens  = "opens the directory itself, without a link for its last part, and checks its owner and mode"
+		names  = "reads names only, of a directory that belongs to root"
+		kernel = "the kernel's own file"
+		own    = "a path that the user of this pass gives, with that user's rights"
+		mine   = own + "; only for a file of that user in a directory of that user or root"
+	)
+	return map[string]string{
+		"session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
+		"session.openPrivate/kernel.OpenDir":   opens,
+		"session.own/kernel.OpenDir":           opens,
+		"session.notOpened/unix.Lstat":         "for the text of an error",
+		"session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
+		"session.Users/os.ReadDir":             names,
+		"cgroup.Find/kernel.Read":              kernel,
+		"cgroup.Current/kernel.Read":           kernel,
+		"cgroup.Has/kernel.Read":               kernel,
+		"cgroup.openCgroup/kernel.OpenPath":    "no part of the path is a link, and what is opened is a cgroup",
+		"clients.ownDir/unix.Stat":             own,
+		"clients.ownDir/os.Stat":               own,
+		"clients.readRegular/unix.Open":        own + "; with O_PATH, to be looked at before it is opened",
+		"clients.readRegular/os.Stat":          own,
+		"clients.readRegular/os.Open":          own,
+		"clients.here/os.Lstat":                own,
+		"clients.candidates/os.Stat":           own,
+		"clients.OpenDocument/os.Lstat":        mine,
+		"clients.OpenDocument/os.OpenFile":     mine,
+		"clients.ownParent/os.Stat":            mine,
+		"clients.put/os.CreateTemp":            mine,
+		"clients.put/os.Remove":                mine,
+		"clients.put/os.Rename":                mine,
+		"cgroup.Pids/kernel.Read":              kernel,
+		"reap.engineKey/filepath.EvalSymlinks": own + "; compared only",
+		"reap.Metrics/os.Rename":               own,
+		"reap.Metrics/os.Remove":               own,
+		"reap.writeBeside/os.CreateTemp":       own,
+		"reap.writeBeside/os.Remove":           own,
+	}
+}
+
+// pathCalls matches the functions of os, unix, filepath and kernel that take a path.
+var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|WriteFile|Stat|Lstat|ReadDir|Remove|RemoveAll|Rename|Mkdir|MkdirAll|Create|CreateTemp|MkdirTemp|Chmod|Chown|Lchown|Symlink|Link|Readlink|Truncate|Chtimes|DirFS)|` +
+	`unix\.(Open|Creat|Stat|Lstat|Mkdir|Rmdir|Unlink|Rename|Link|Symlink|Chmod|Chown|Lchown|Readlink|Access|Mknod|Mkfifo|Truncate|Statfs)|` +
+	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Read|ReadEntry|Write))$`)
+
+// What a user controls is opened once, and reached by descriptor from there on.
+func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
+	rooms := []string{"session", "clients", "cgroup", "reap", "live", "delegate"}
+	used := map[string]bool{}
+	for _, s := range product(t) {
+		if !slices.Contains(rooms, s.dir) {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			for call, at := range callsByPath(f) {
+				key := s.dir + "." + f.Name.Name + "/" + call
+				used[key] = true
+				if byPath()[key] == "" {
+					t.Errorf("%s: %s reaches a file by its path: use kernel.Dir or cgroup.Leaf", s.at(at), key)
+				}
+			}
+		}
+	}
+	for key := range byPath() {
+		if !used[key] {
+			t.Errorf("exception %s is not needed any more", key)
+		}
+	}
+	// The control: a call that is not in the list is found.
+	const bad = "package x\nfunc f() { os.Remove(a); unix.Unlinkat(unix.AT_FDCWD, b, 0); unix.Unlinkat(d, b, 0); d.Unlink(b) }"
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", bad, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := callsByPath(file.Decls[0].(*ast.FuncDecl)); len(got) != 2 {
+		t.Errorf("of two calls by path %v were found", got)
+	}
+}
+
+// callsByPath are the calls in a function that take a path, or that say AT_FDCWD where a directory is meant.
+func callsByPath(f *ast.FuncDecl) map[string]ast.Node {
+	out := map[string]ast.Node{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if name := selector(n); pathCalls.MatchString(name) {
+				out[name] = n
+			}
+		case *ast.CallExpr:
+			if slices.ContainsFunc(n.Args, func(a ast.Expr) bool { return selector(a) == "unix.AT_FDCWD" }) {
+				out[selector(n.Fun)] = n
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// selector is "x.f" for the expression x.f.
+func selector(e ast.Expr) string {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	x, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return x.Name + "." + sel.Sel.Name
 }
 
 func TestNoInitFunctions(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"mcp-tether/describe"
 	"mcp-tether/live"
+	"mcp-tether/session"
 )
 
 const psHelp = `Lists the living sessions that you may see: your own, or those of all users as root.
@@ -47,7 +48,9 @@ func ps(c *cli.Context) error {
 		return usageError("--interval must be more than 0")
 	}
 	for {
-		all, incomplete, err := livingSessions(live.AddContainers)
+		dirs := session.OpenAll(os.Getuid(), runtimeDir())
+		all, incomplete, err := livingSessions(dirs, live.AddContainers)
+		session.CloseAll(dirs)
 		if err != nil {
 			return err
 		}
@@ -87,10 +90,10 @@ func show(c *cli.Context, all []live.Session) error {
 	return live.Text(os.Stdout, all, c.Bool("tree"))
 }
 
-// livingSessions are those of the user, to which more adds, and for root those of everybody, eldest first. incomplete says
-// whose could not be read.
-func livingSessions(more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
-	if all, err = live.List(runtimeDir()); err != nil {
+// livingSessions are those in the user's directories, to which more adds, and for root those of all users, eldest first.
+// incomplete says whose could not be read.
+func livingSessions(dirs []*session.Directory, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
+	if all, err = live.List(dirs); err != nil {
 		return nil, nil, err
 	}
 	more(all)

@@ -156,6 +156,9 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 		}
 		as = &role{hand: hand}
 	}
+	if as.hand.Removes {
+		return supervise.Remove(opts, as.hand), nil
+	}
 	return supervise.Run(opts, as.hand)
 }
 

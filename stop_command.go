@@ -10,6 +10,7 @@ import (
 
 	"mcp-tether/describe"
 	"mcp-tether/live"
+	"mcp-tether/session"
 )
 
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
@@ -47,7 +48,9 @@ func stop(c *cli.Context) error {
 	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
 		return usageError("stop needs a SESSION, --name, --gateway or --all")
 	}
-	all, incomplete, err := livingSessions(func([]live.Session) {})
+	dirs := session.OpenAll(os.Getuid(), runtimeDir())
+	defer session.CloseAll(dirs)
+	all, incomplete, err := livingSessions(dirs, func([]live.Session) {})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -54,7 +55,7 @@ func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(
 // process is still in it.
 func (l *Leaf) Remove() error {
 	// As a rule nothing is below it, and nothing need be opened.
-	if err := unix.Rmdir(l.Dir); err == nil || vanished(err) {
+	if err := l.removeSelf(); err == nil || vanished(err) {
 		return nil
 	}
 	var below error
@@ -69,11 +70,29 @@ func (l *Leaf) Remove() error {
 		}
 	}
 	// What could not be listed may be nothing.
-	err := unix.Rmdir(l.Dir)
+	err := l.removeSelf()
 	if err == nil || vanished(err) {
 		return nil
 	}
 	return errors.Join(fmt.Errorf("remove cgroup %s: %w", l.Dir, err), below)
+}
+
+// removeSelf removes the leaf from the cgroup above it. A cgroup there that has the leaf's name and is another one says that
+// ours is gone.
+func (l *Leaf) removeSelf() error {
+	var own, named unix.Stat_t
+	name := path.Base(l.Dir)
+	err := unix.Fstat(l.fd, &own)
+	if err == nil {
+		err = unix.Fstatat(l.up, name, &named, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil {
+		return err
+	}
+	if own.Ino != named.Ino || own.Dev != named.Dev {
+		return unix.ENOENT
+	}
+	return unix.Unlinkat(l.up, name, unix.AT_REMOVEDIR)
 }
 
 // removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there

@@ -33,10 +33,10 @@ func (l *Leaf) Hold() {
 	}
 }
 
-// Descriptors are the leaf's directory and the control files that are held, in the order that Adopt wants. They stay the
-// leaf's.
+// Descriptors are the leaf's directory, that above it and the control files that are held, in the order that Adopt wants.
+// They stay the leaf's.
 func (l *Leaf) Descriptors() []int {
-	fds := []int{l.fd}
+	fds := []int{l.fd, l.up}
 	for _, c := range controls {
 		fd, ok := l.held[c.name]
 		if !ok {
@@ -47,10 +47,10 @@ func (l *Leaf) Descriptors() []int {
 	return fds
 }
 
-// Adopt makes a leaf of what Descriptors gave another process, and owns it.
+// Adopt makes a leaf of what Descriptors gave another process, and owns it. There must be two descriptors at least.
 func Adopt(dir string, fds []int) *Leaf {
-	l := &Leaf{Dir: dir, fd: fds[0], held: map[string]int{}}
-	for i, fd := range fds[1:] {
+	l := &Leaf{Dir: dir, fd: fds[0], up: fds[1], held: map[string]int{}}
+	for i, fd := range fds[2:] {
 		if i < len(controls) {
 			l.held[controls[i].name] = fd
 		}

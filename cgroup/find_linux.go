@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,7 +37,11 @@ func Find(prefix string) ([]Found, error) {
 	}
 	var out []Found
 	left := maxFound
-	search(roots[0], prefix, maxLevels, &left, &out)
+	top, err := openCgroup(roots[0])
+	if err != nil {
+		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], err)
+	}
+	search(top, roots[0], prefix, maxLevels, &left, &out)
 	return out, nil
 }
 
@@ -51,29 +56,28 @@ func mountPoints(mountinfo []byte) []string {
 	return out
 }
 
-func search(dir, prefix string, levels int, left *int, out *[]Found) {
+// search looks below an open directory, which it closes; dir is its path.
+func search(fd int, dir, prefix string, levels int, left *int, out *[]Found) {
+	defer unix.Close(fd)
 	if levels == 0 || *left <= 0 {
 		return
 	}
-	fd, err := openDir(unix.AT_FDCWD, dir)
-	if err != nil {
-		return
-	}
 	names, err := children(fd)
-	unix.Close(fd)
 	if err != nil {
 		return
 	}
 	for _, name := range names {
 		*left--
 		sub := dir + "/" + name
-		if !strings.HasPrefix(name, prefix) {
-			search(sub, prefix, levels-1, left, out)
+		if strings.HasPrefix(name, prefix) {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
+			}
 			continue
 		}
-		var st unix.Stat_t
-		if unix.Stat(sub, &st) == nil {
-			*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
+		if below, err := openDir(fd, name); err == nil {
+			search(below, sub, prefix, levels-1, left, out)
 		}
 	}
 }

@@ -104,15 +104,25 @@ func TestSearchBounded(t *testing.T) {
 	}
 	var out []Found
 	left := maxFound
-	search(dir, "want", maxLevels, &left, &out)
+	search(opened(t, dir), dir, "want", maxLevels, &left, &out)
 	if len(out) != 1 || out[0].Dir != dir+"/d/d/want" {
 		t.Errorf("%v", out)
 	}
 	out, left = nil, 1
-	search(dir, "want", maxLevels, &left, &out)
+	search(opened(t, dir), dir, "want", maxLevels, &left, &out)
 	if len(out) > 0 {
 		t.Errorf("more than the limit: %v", out)
 	}
+}
+
+// opened opens a directory for search, which closes it.
+func opened(t *testing.T, dir string) int {
+	t.Helper()
+	fd, err := openDir(unix.AT_FDCWD, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
 }
 
 func TestMountPoints(t *testing.T) {

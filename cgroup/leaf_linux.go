@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
-	fd  int
+	// fd is the leaf, and up the cgroup above it, in which the leaf is removed.
+	fd, up int
 	// killed says that Kill was called (see FD).
 	killed bool
 	// held are its control files that were opened beforehand, by name; nil as a rule.
@@ -40,16 +42,22 @@ func Current() (string, error) {
 // to this user, EEXIST when the name is taken.
 func Create(parent, name string) (*Leaf, error) {
 	dir := parent + "/" + name
-	if err := unix.Mkdir(dir, 0o755); err != nil {
+	above, err := openCgroup(parent)
+	if err != nil {
 		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
 	}
-	l, err := Open(dir)
+	if err := unix.Mkdirat(above, name, 0o755); err != nil {
+		unix.Close(above)
+		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
+	}
+	l := &Leaf{Dir: dir, up: above}
+	l.fd, err = openDir(above, name)
 	if err == nil && !l.usable() {
 		err = fmt.Errorf("use cgroup %s: its type is not domain: %w", dir, unix.EOPNOTSUPP)
-		l.Close()
 	}
 	if err != nil {
-		_ = unix.Rmdir(dir)
+		_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
+		l.Close()
 		return nil, err
 	}
 	return l, nil
@@ -57,22 +65,39 @@ func Create(parent, name string) (*Leaf, error) {
 
 // usable reports whether processes can be put in: not in the "domain invalid" children of a threaded cgroup.
 func (l *Leaf) usable() bool {
-	b, err := kernel.Read(l.Dir+"/cgroup.type", nil)
+	b, err := kernel.ReadAt(l.fd, "cgroup.type", nil)
 	return err != nil || !bytes.Contains(b, []byte("invalid"))
 }
 
-// Open opens an existing leaf.
+// Open opens an existing leaf. No part of its path may be a link. From then on the leaf is what was opened, whatever gets
+// its name.
 func Open(dir string) (*Leaf, error) {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	above, err := openCgroup(path.Dir(dir))
 	if err != nil {
+		return nil, fmt.Errorf("open the cgroup above %s: %w", dir, err)
+	}
+	fd, err := onlyCgroup(openDir(above, path.Base(dir)))
+	if err != nil {
+		unix.Close(above)
 		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
+	}
+	return &Leaf{Dir: dir, fd: fd, up: above}, nil
+}
+
+// openCgroup opens a directory that must be one of cgroup v2: the error is ErrNone for others.
+func openCgroup(dir string) (int, error) { return onlyCgroup(kernel.OpenPath(dir)) }
+
+// onlyCgroup closes a directory that was opened and is none of cgroup v2.
+func onlyCgroup(fd int, err error) (int, error) {
+	if err != nil {
+		return -1, err
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
 		unix.Close(fd)
-		return nil, fmt.Errorf("open cgroup %s: %w", dir, ErrNone)
+		return -1, ErrNone
 	}
-	return &Leaf{Dir: dir, fd: fd}, nil
+	return fd, nil
 }
 
 // FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill. Linux 6.18 kills at once each process
@@ -87,6 +112,7 @@ func (l *Leaf) FD() int {
 // Close closes the descriptors; the leaf itself stays.
 func (l *Leaf) Close() {
 	_ = unix.Close(l.fd)
+	_ = unix.Close(l.up)
 	for _, fd := range l.held {
 		_ = unix.Close(fd)
 	}
@@ -104,17 +130,16 @@ func (l *Leaf) Owner() (int, error) {
 
 // OpenProcs opens cgroup.procs for a process that will move itself there, by writing "0".
 func (l *Leaf) OpenProcs() (int, error) {
-	name := l.Dir + "/cgroup.procs"
-	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(l.fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open %s: %w", name, err)
+		return -1, fmt.Errorf("open cgroup.procs of cgroup %s: %w", l.Dir, err)
 	}
 	return fd, nil
 }
 
 // Expel moves a process to the parent cgroup.
 func (l *Leaf) Expel(pid int) error {
-	return kernel.Write(l.Dir+"/../cgroup.procs", strconv.Itoa(pid))
+	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT

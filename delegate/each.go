@@ -35,20 +35,17 @@ var (
 func Users(uids []int) (all, left []User) {
 	uids = slices.Clone(uids)
 	slices.Sort(uids)
+	var strangers []User
 	for _, uid := range slices.Compact(uids) {
-		if uid > 0 {
-			all = append(all, Lookup(uid))
+		switch u := Lookup(uid); {
+		case uid <= 0:
+		case u.Known:
+			all = append(all, u)
+		default:
+			strangers = append(strangers, u)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b User) int {
-		switch {
-		case a.Known == b.Known:
-			return 0
-		case a.Known:
-			return -1
-		}
-		return 1
-	})
+	all = append(all, strangers...)
 	n := min(len(all), maxUsers)
 	return all[:n:n], all[n:]
 }

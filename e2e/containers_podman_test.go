@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -80,4 +82,34 @@ func TestBarePodmanContainersOutliveTheirClients(t *testing.T) {
 			e.podman(t, "pod", "rm", "-f", "-t", "0", mark)
 		})
 	}
+}
+
+// Podman gives a network that is made anew the id of the one of that name before, and a removal by name is no removal of a
+// known id. The session's own network ends with it; the one that another made since is not touched.
+func TestPodmanNetworkOfAnother(t *testing.T) {
+	e := podmanFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, who := range []string{"own", "other", "self"} {
+		name := e.mark(t) + who
+		t.Cleanup(func() { e.do(t, http.MethodDelete, "/v1.40/networks/"+name, nil, nil) })
+		create := func(host string) {
+			t.Helper()
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/networks/create", `{"name":"`+name+`","driver":"bridge"}`, "Content-Type: application/json"))
+			if !strings.Contains(answer, name) {
+				t.Fatalf("the engine says %s", answer)
+			}
+		}
+		create(host)
+		if who != "own" {
+			clientOf(t, host).raw(lastMessage("DELETE", "/v4.0.0/libpod/networks/"+name, ""))
+			create(map[string]string{"other": e.host, "self": host}[who])
+		}
+		t.Cleanup(func() {
+			there := e.do(t, http.MethodGet, "/v1.40/networks/"+name, nil, nil) == http.StatusOK
+			if there != (who == "other") {
+				t.Errorf("%s: is there: %v", who, there)
+			}
+		})
+	}
+	s.end()
 }

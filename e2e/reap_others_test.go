@@ -70,37 +70,101 @@ func TestStopForgedSupervisor(t *testing.T) {
 	}
 }
 
-// While a pass waits for a process that ignores SIGTERM, mallory puts a link to root's directory in the place of her own.
+// While a pass waits for a process that ignores SIGTERM, mallory puts a link to another directory in the place of her own: to
+// root's, or to one of her own that the pass may write to. What is removed is what was read.
 func TestReapDirectorySwapped(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, swapped := range []bool{true, false} {
-		// The same id, in a directory that root may write to.
-		bystander := startInnocent(t, 0)
-		forge(t, 0, "/run/precious", nil, bystander.pid)
+	for _, c := range []struct {
+		who     caller
+		owner   int
+		swapped bool
+	}{
+		{operator, 0, true}, {operator, mallory, true}, {caller{uid: mallory}, mallory, true}, {operator, 0, false},
+	} {
+		// The same id there.
+		const precious = "/tmp/precious"
+		bystander := startInnocent(t, c.owner)
+		forge(t, c.owner, precious, nil, bystander.pid)
 		stubborn := startStubborn(t, mallory)
 		outgrow(t)
 		forge(t, mallory, malloryDir, nil, stubborn.pid)
-		cmd := operator.command("reap", "--json", "--kill", "--term-grace=1s")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd := c.who.command("reap", "--json", "--kill", "--term-grace=1s")
+		ok(t, cmd.Start())
 		stubborn.awaitTerm()
-		if swapped {
-			ok(t, os.Rename(malloryDir, "/tmp/moved"))
-			ok(t, os.Symlink("/run/precious", malloryDir))
+		read := malloryDir
+		if c.swapped {
+			read = "/tmp/moved"
+			ok(t, os.Rename(malloryDir, read))
+			ok(t, os.Symlink(precious, malloryDir))
 		}
 		_ = cmd.Wait()
-		if left, _ := filepath.Glob("/run/precious/" + anID + ".*"); len(left) != 2 {
-			t.Errorf("swapped: %v; of root's record and lock %v are left", swapped, left)
+		if left, _ := filepath.Glob(precious + "/" + anID + ".*"); len(left) != 2 {
+			t.Errorf("%+v: of the record and lock that the link leads to %v are left", c, left)
 		}
-		if _, err := os.Stat(filepath.Join(malloryDir, anID+".json")); !swapped && err == nil {
-			t.Error("the control: the record of a dead session is there")
+		if left, _ := filepath.Glob(read + "/" + anID + ".*"); len(left) > 0 {
+			t.Errorf("%+v: of the dead session %v are there", c, left)
 		}
-		_ = os.RemoveAll("/run/precious")
-		_ = os.RemoveAll("/tmp/moved")
-		_ = os.RemoveAll(malloryDir)
+		for _, dir := range []string{precious, "/tmp/moved", malloryDir} {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// While a pass waits, another hierarchy takes the place of the one that a record names. The leaf that was opened goes, with
+// the process that it keeps moved out, and the one that has its path now stays. A path with a link in it is no leaf's.
+func TestReapCgroupSwapped(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	own, err := testkit.OwnCgroup()
+	if err != nil || !nestable() {
+		testkit.Need(t, false, "a cgroup of its own")
+	}
+	const at = "/tmp/cgroups"
+	for _, how := range []string{"swapped", "link", "as it was"} {
+		// A pass that looks for leaves does not look below these names: it has but the path in the record.
+		ours, theirs := own+"/mcp-tether-ours", own+"/mcp-tether-theirs"
+		leaf := "/mcp-tether-" + anID
+		for _, dir := range []string{ours, theirs, ours + leaf, theirs + leaf} {
+			ok(t, os.Mkdir(dir, 0o755))
+		}
+		if how == "link" {
+			ok(t, os.Symlink(theirs, at))
+		} else {
+			ok(t, os.Mkdir(at, 0o755))
+			ok(t, unix.Mount(ours, at, "", unix.MS_BIND, ""))
+		}
+		stubborn := startStubborn(t, 0)
+		kept := startInnocent(t, 0)
+		ok(t, os.WriteFile(ours+leaf+"/cgroup.procs", fmt.Append(nil, kept.pid), 0))
+		outgrow(t)
+		forge(t, 0, "/run/mcp-tether", func(p *page) { p.Cgroup, p.Keep = at+leaf, []string{"cat"} }, stubborn.pid)
+		cmd := operator.command("reap", "--kill", "--term-grace=1s")
+		ok(t, cmd.Start())
+		stubborn.awaitTerm()
+		if how == "swapped" {
+			ok(t, unix.Mount(theirs, at, "", unix.MS_BIND, ""))
+		}
+		_ = cmd.Wait()
+		_, gone := os.Stat(ours + leaf)
+		_, left := os.Stat(theirs + leaf)
+		if left != nil || (gone == nil) != (how == "link") {
+			t.Errorf("%s: ours %v, theirs %v", how, gone, left)
+		}
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", kept.pid)); strings.Contains(string(b), "-theirs") {
+			t.Errorf("%s: what is kept is in %s", how, b)
+		}
+		kept.wantAlive(t, how)
+		for how != "link" && unix.Unmount(at, unix.MNT_DETACH) == nil {
+		}
+		ok(t, os.Remove(at))
+		kept.end()
+		for _, dir := range []string{ours + leaf, theirs + leaf, ours, theirs} {
+			_ = os.Remove(dir)
+		}
+		_ = os.RemoveAll("/run/mcp-tether")
 	}
 }
 

@@ -23,6 +23,8 @@ type Started struct {
 	// At is the engine's State.StartedAt if Known. Otherwise it is when the start was asked for, and the outcome is unknown.
 	At    time.Time
 	Known bool
+	// Restarts is how often its restart policy had started it by then.
+	Restarts int
 }
 
 // Ledger is the sum of a session's notes. The zero value is empty. It is not safe for concurrent use.
@@ -56,7 +58,8 @@ func (l *Ledger) Add(n Note) {
 	}
 }
 
-// created turns a request into an object. Nested proxies may note the same id twice.
+// created turns a request into an object. Nested proxies may note the same one twice, and several requests may be answered
+// with one id.
 func (l *Ledger) created(n Note) {
 	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
 	if asked, ok := l.settle(n.Request); ok {
@@ -68,8 +71,8 @@ func (l *Ledger) created(n Note) {
 			o.Kind = asked.Kind
 		}
 	}
-	known := slices.ContainsFunc(l.objects, func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID })
-	if o.ID != "" && !known {
+	same := func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID && have.Request == o.Request }
+	if o.ID != "" && !slices.ContainsFunc(l.objects, same) {
 		l.objects = append(l.objects, o)
 	}
 }
@@ -88,7 +91,7 @@ func (l *Ledger) settle(request string) (Object, bool) {
 // startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
 func (l *Ledger) startedAt(n Note) {
 	at, err := time.Parse(time.RFC3339Nano, n.Started)
-	s := Started{ID: n.ID, At: at, Known: err == nil}
+	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts}
 	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
 	switch {
 	case i >= 0 && s.Known:

@@ -18,11 +18,13 @@ const (
 
 // Note is one thing that a session did to its engine. A session's journal consists of notes.
 type Note struct {
-	Op      Op        `json:"op"`
-	Kind    Kind      `json:"kind,omitempty"`
-	Request string    `json:"request,omitempty"`
-	ID      string    `json:"id,omitempty"`
-	Name    string    `json:"name,omitempty"`
-	Started string    `json:"started,omitempty"` // State.StartedAt, as the engine prints it
-	At      time.Time `json:"at,omitzero"`
+	Op      Op     `json:"op"`
+	Kind    Kind   `json:"kind,omitempty"`
+	Request string `json:"request,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Started string `json:"started,omitempty"` // State.StartedAt, as the engine prints it
+	// Restarts is how often the container's restart policy had started it by then.
+	Restarts int       `json:"restarts,omitempty"`
+	At       time.Time `json:"at,omitzero"`
 }

@@ -127,8 +127,10 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
 	}
+	what := r.Info
+	what.SharesVolumes = r.now.SharesVolumes
 	for range 2 {
-		if err := e.cl.Remove(ctx, r.Kind, r.ID); err != nil {
+		if err := e.cl.Remove(ctx, what); err != nil {
 			return err
 		}
 	}

@@ -17,12 +17,22 @@ const (
 
 // DirsAt lists the directories in a directory that is open, with O_PATH or not. The order is the kernel's.
 func DirsAt(dir int) ([]string, error) {
+	var out []string
+	err := entries(dir, func(name string, kind byte) {
+		if kind == unix.DT_DIR {
+			out = append(out, name)
+		}
+	})
+	return out, err
+}
+
+// entries visits what is in a directory that is open, without "." and "..".
+func entries(dir int, visit func(name string, kind byte)) error {
 	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, fmt.Errorf("open directory: %w", err)
+		return fmt.Errorf("open directory: %w", err)
 	}
 	defer unix.Close(fd)
-	var out []string
 	buf := make([]byte, 8<<10)
 	for {
 		n, err := unix.ReadDirent(fd, buf)
@@ -30,16 +40,16 @@ func DirsAt(dir int) ([]string, error) {
 			continue
 		}
 		if err != nil {
-			return out, fmt.Errorf("list directory: %w", err)
+			return fmt.Errorf("list directory: %w", err)
 		}
 		if n <= 0 {
-			return out, nil
+			return nil
 		}
 		for entry := buf[:n]; len(entry) > direntName; {
 			length := int(binary.NativeEndian.Uint16(entry[direntLength:]))
 			name, _, _ := bytes.Cut(entry[direntName:length], []byte{0})
-			if entry[direntType] == unix.DT_DIR && string(name) != "." && string(name) != ".." {
-				out = append(out, string(name))
+			if string(name) != "." && string(name) != ".." {
+				visit(string(name), entry[direntType])
 			}
 			entry = entry[length:]
 		}

@@ -21,14 +21,13 @@ func openAt(dir int, name string, flags int) (int, error) {
 // Read reads a file up to its end into buf[:0], which grows as needed. A list may come in several reads, each of which
 // leaves room (seq_file, at most a page at a time), so only an empty read is the last.
 func Read(name string, buf []byte) ([]byte, error) {
-	return read(name, buf, nil, false)
+	return read(name, buf, false)
 }
 
 // ReadEntry reads a file that the kernel gives whole in one read if it fits: stat, cmdline and environ of a process. The
 // first read that leaves room is the last; that saves one system call in two, which counts for ten thousand processes.
-// st, if not nil, gets the file's status.
-func ReadEntry(name string, buf []byte, st *unix.Stat_t) ([]byte, error) {
-	return read(name, buf, st, true)
+func ReadEntry(name string, buf []byte) ([]byte, error) {
+	return read(name, buf, true)
 }
 
 // firstRead is the room for a file whose caller brings none, in bytes; most files fit.
@@ -41,24 +40,19 @@ func ReadAt(dir int, name string, buf []byte) ([]byte, error) {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	return readAll(fd, name, buf, nil, false)
+	return readAll(fd, name, buf, false)
 }
 
-func read(name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) {
+func read(name string, buf []byte, whole bool) ([]byte, error) {
 	fd, err := Open(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	return readAll(fd, name, buf, st, whole)
+	return readAll(fd, name, buf, whole)
 }
 
-func readAll(fd int, name string, buf []byte, st *unix.Stat_t, whole bool) ([]byte, error) {
-	if st != nil {
-		if err := unix.Fstat(fd, st); err != nil {
-			return nil, fmt.Errorf("look at %s: %w", name, err)
-		}
-	}
+func readAll(fd int, name string, buf []byte, whole bool) ([]byte, error) {
 	if cap(buf) == 0 {
 		buf = make([]byte, 0, firstRead)
 	}

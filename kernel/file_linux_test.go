@@ -29,7 +29,7 @@ func TestReadAgreesWithOS(t *testing.T) {
 	}
 	want, _ := os.ReadFile("/proc/self/environ")
 	for _, size := range []int{0, 1, len(want) - 1, len(want), len(want) + 1, 1 << 20} {
-		if got, err := ReadEntry("/proc/self/environ", make([]byte, 0, size), nil); err != nil || !bytes.Equal(got, want) {
+		if got, err := ReadEntry("/proc/self/environ", make([]byte, 0, size)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("entry with room for %d: %d bytes of %d, %v", size, len(got), len(want), err)
 		}
 	}
@@ -42,23 +42,16 @@ func TestReadGoesOnAfterAShortRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut, err := ReadEntry(name, make([]byte, 0, 1<<20), nil)
+	cut, err := ReadEntry(name, make([]byte, 0, 1<<20))
 	if err != nil || len(cut) >= len(whole) {
 		t.Errorf("%d bytes in one read and %d in all, %v: is the difference between Read and ReadEntry gone?", len(cut), len(whole), err)
-	}
-}
-
-func TestReadEntryGivesTheStatus(t *testing.T) {
-	var st unix.Stat_t
-	if _, err := ReadEntry("/proc/self/stat", nil, &st); err != nil || int(st.Uid) != os.Geteuid() {
-		t.Errorf("owner %d, %v; want %d", st.Uid, err, os.Geteuid())
 	}
 }
 
 func TestErrorsNameTheFile(t *testing.T) {
 	name := t.TempDir() + "/none"
 	_, read := Read(name, nil)
-	_, entry := ReadEntry(name, nil, nil)
+	_, entry := ReadEntry(name, nil)
 	for _, err := range []error{read, entry, Write(name, "1")} {
 		if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v; want ENOENT and %s", err, name)

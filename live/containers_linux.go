@@ -10,7 +10,6 @@ import (
 
 	"mcp-tether/describe"
 	"mcp-tether/engine"
-	"mcp-tether/session"
 )
 
 // engineDeadline is how long ps waits for the engines.
@@ -33,7 +32,7 @@ func AddContainers(all []Session) {
 		ledgers = make([]engine.Ledger, len(all))
 	)
 	for i := range all {
-		notes, _ := session.ReadNotes(all[i].dir, all[i].ID)
+		notes, _ := all[i].dir.Notes(all[i].ID)
 		for _, n := range notes {
 			ledgers[i].Add(n)
 		}

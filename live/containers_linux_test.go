@@ -41,8 +41,13 @@ func fakeEngine(t *testing.T) (url string, asked *atomic.Int32) {
 // noted is a session whose journal holds notes.
 func noted(t *testing.T, engine string, notes ...engine.Note) Session {
 	t.Helper()
-	l := Session{dir: t.TempDir(), Record: session.Record{ID: "00112233445566ff", UID: os.Getuid(), Engine: engine}}
-	journal := session.NewJournal(l.dir, l.ID)
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	l := Session{dir: dir, Record: session.Record{ID: "00112233445566ff", UID: os.Getuid(), Engine: engine}}
+	journal := l.dir.Journal(l.ID)
 	defer journal.Close()
 	for _, n := range notes {
 		if err := journal.Note(n); err != nil {

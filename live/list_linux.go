@@ -9,8 +9,9 @@ import (
 	"mcp-tether/session"
 )
 
-// List reads the living sessions that the user can see, eldest first. runtime is $XDG_RUNTIME_DIR.
-func List(runtime string) ([]Session, error) {
+// List reads the living sessions that have a record in one of the directories, eldest first. The directories must stay open:
+// Stop and AddContainers look there again.
+func List(dirs []*session.Directory) ([]Session, error) {
 	var r proc.Reader
 	host, err := r.ReadHost()
 	if err != nil {
@@ -21,14 +22,14 @@ func List(runtime string) ([]Session, error) {
 		return nil, err
 	}
 	var out []Session
-	for _, dir := range session.Dirs(os.Getuid(), runtime) {
-		ids, _ := session.IDs(dir)
+	for _, dir := range dirs {
+		ids, _ := dir.IDs()
 		for _, id := range ids {
-			rec, err := session.Read(dir, id)
+			rec, err := dir.Read(id)
 			if err != nil || rec.Host != host || rec.UID != os.Getuid() {
 				continue
 			}
-			if held, err := session.Held(dir, id); err == nil && held {
+			if held, err := dir.Held(id); err == nil && held {
 				out = append(out, measure(&r, rec, dir, now))
 			}
 		}
@@ -39,7 +40,7 @@ func List(runtime string) ([]Session, error) {
 }
 
 // measure finds out what a session uses; now is in clock ticks since boot.
-func measure(r *proc.Reader, rec session.Record, dir string, now uint64) Session {
+func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uint64) Session {
 	gateway := r.Life(rec.Gateway)
 	l := Session{Record: rec, dir: dir, GatewayState: gateway.String()}
 	if now > rec.Supervisor.Start {

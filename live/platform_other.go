@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // List needs Linux: without start times and pidfds no process could be told for certain.
-func List(string) ([]Session, error) { return nil, proc.ErrUnsupported }
+func List([]*session.Directory) ([]Session, error) { return nil, proc.ErrUnsupported }
 
 // Others needs Linux as well.
 func Others() ([]Session, []string) { return nil, nil }

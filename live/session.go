@@ -27,7 +27,7 @@ type Session struct {
 	Containers []describe.Container `json:"containers,omitempty"`
 	Tree       []Process            `json:"tree,omitempty"`
 
-	dir string // of the record
+	dir *session.Directory // of the record
 }
 
 // Process is one process of a session.

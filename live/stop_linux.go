@@ -41,7 +41,7 @@ func Stop(sessions []Session, timeout time.Duration) []Stopped {
 // awaitEnd waits until the lease is free, and says what is left; "" for nothing.
 func (l Session) awaitEnd(deadline time.Time) (left string) {
 	for {
-		held, err := session.Held(l.dir, l.ID)
+		held, err := l.dir.Held(l.ID)
 		switch {
 		case errors.Is(err, session.ErrNoLock):
 			return ""
@@ -58,6 +58,6 @@ func (l Session) awaitEnd(deadline time.Time) (left string) {
 
 // recorded reports whether the record of an ended session is still there: it stays when a process survived.
 func (l Session) recorded() bool {
-	_, err := session.Read(l.dir, l.ID)
+	_, err := l.dir.Read(l.ID)
 	return err == nil
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -91,7 +92,7 @@ func (q *requests) waiting() []request {
 	for _, same := range q.open {
 		out = append(out, same...)
 	}
-	slices.SortFunc(out, func(a, b request) int { return a.order - b.order })
+	sort.Slice(out, func(a, b int) bool { return out[a].order < out[b].order })
 	return out
 }
 

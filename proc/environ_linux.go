@@ -94,9 +94,14 @@ func (r *Reader) Args(pid int) []string {
 	if err != nil || len(b) == 0 {
 		return nil
 	}
+	return words(b)
+}
+
+// words splits a command line.
+func words(b []byte) []string {
 	b = bytes.TrimSuffix(b, []byte{0})
-	out := make([]string, 0, 8)
-	for _, a := range bytes.Split(b, []byte{0}) {
+	out := make([]string, 0, bytes.Count(b, []byte{0})+1)
+	for a := range bytes.SplitSeq(b, []byte{0}) {
 		out = append(out, string(a))
 	}
 	return out

@@ -7,4 +7,16 @@ type Process struct {
 	UID int
 	// Args is the command line, nil when it is empty, cannot be read or was not asked for.
 	Args []string
+	// Env are the values of the variables that were asked for, "" for one that is not set; nil when they cannot be read.
+	Env []string
+	// Stuck says that the process kept its readers waiting: its command line and environment are unknown.
+	Stuck bool
+}
+
+// Wanted says what a Snapshot reads of a process beside its stat and owner.
+type Wanted struct {
+	// Args and Env say by the effective user whose command lines and environments are read.
+	Args, Env func(uid int) bool
+	// Names are the variables to look for.
+	Names []string
 }

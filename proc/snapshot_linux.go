@@ -2,73 +2,218 @@ package proc
 
 import (
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and the command
-// lines of the users for whom trusted says so. A command line is read out of the memory of its process, and may keep the
-// reader waiting for as long as that process likes. Entries that vanish or cannot be read meanwhile are missing: unknown.
-// Several workers read the table, each with its own Reader, and call more for each process, in no order.
-func Snapshot(workers int, trusted func(uid int) bool, more func(r *Reader, p Process)) error {
+// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever: a file
+// system may not answer, or the process is made to hold its memory. Nothing ends such a read. So other readers go on in the
+// place of one that waits, and what it waits for stays unknown.
+const (
+	// lateAfter is how long a reader may wait before another one takes its place, and stuckAfter how long a process may keep
+	// it waiting in all.
+	lateAfter  = 100 * time.Millisecond
+	stuckAfter = time.Second
+	// maxReaders bounds the readers, each of which is a thread while it waits.
+	maxReaders = 64
+)
+
+// Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and what else is
+// wanted. Several readers share the work. Entries that vanish or cannot be read meanwhile are missing: unknown. It returns
+// soon, whatever the processes do.
+func Snapshot(readers int, want *Wanted) ([]Process, error) {
 	list, err := pids("/proc")
 	if err != nil {
-		return fmt.Errorf("read the process table: %w", err)
+		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	var wait sync.WaitGroup
-	for part := range slices.Chunk(list, len(list)/max(workers, 1)+1) {
-		wait.Go(func() {
-			var r Reader
-			for _, pid := range part {
-				if p, ok := r.process(pid, trusted); ok {
-					more(&r, p)
-				}
-			}
-		})
+	s := &snapshot{want: want, list: list, out: make([]Process, 0, len(list)), peek: mayPeek(), ended: make(chan struct{}, maxReaders)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range max(readers, 1) {
+		s.start()
 	}
-	wait.Wait()
-	return nil
+	tick := time.NewTicker(lateAfter)
+	defer tick.Stop()
+	for s.working() {
+		s.mu.Unlock()
+		select {
+		case <-s.ended:
+		case <-tick.C:
+		}
+		s.mu.Lock()
+	}
+	s.closed = true
+	s.rest()
+	return s.out, nil
+}
+
+// snapshot is the work that the readers share.
+type snapshot struct {
+	want *Wanted
+	list []int
+	peek bool
+
+	ended chan struct{} // a reader has ended
+
+	mu      sync.Mutex
+	next    int // in list
+	out     []Process
+	readers []*tableReader
+	closed  bool
+}
+
+// tableReader is one of the readers.
+type tableReader struct {
+	Reader
+	// now is what it reads, since when; late says that another one has taken its place.
+	now   *Process
+	since time.Time
+	late  bool
+	ended bool
+}
+
+func (s *snapshot) start() {
+	r := &tableReader{}
+	s.readers = append(s.readers, r)
+	go func() {
+		for s.step(r) {
+		}
+	}()
+}
+
+// working reports whether there is anything to wait for, and has others take the place of those who wait for long.
+func (s *snapshot) working() bool {
+	busy, late := false, 0
+	for _, r := range s.readers {
+		waits := time.Duration(0)
+		if r.now != nil {
+			waits = time.Since(r.since)
+		}
+		if !r.late && waits >= lateAfter {
+			r.late = true
+			late++
+		}
+		busy = busy || !r.ended && waits < stuckAfter
+	}
+	for ; late > 0 && s.next < len(s.list) && len(s.readers) < maxReaders; late-- {
+		s.start()
+		busy = true
+	}
+	return busy
+}
+
+// step reads one process, and reports whether there may be more.
+func (s *snapshot) step(r *tableReader) bool {
+	s.mu.Lock()
+	if s.next >= len(s.list) || s.closed {
+		r.ended = true
+		s.ended <- struct{}{}
+		s.mu.Unlock()
+		return false
+	}
+	pid := s.list[s.next]
+	s.next++
+	s.mu.Unlock()
+	p, at, ok := r.entry(pid)
+	if !ok {
+		return true
+	}
+	if args, env := s.wants(&p); args || env {
+		s.mu.Lock()
+		r.now, r.since, r.late = &p, time.Now(), false
+		s.mu.Unlock()
+		full := p
+		r.memory(&full, at, args, env, s)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.now = nil
+		if !s.closed {
+			s.out = append(s.out, full)
+		}
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.out = append(s.out, p)
+	}
+	return true
+}
+
+func (s *snapshot) wants(p *Process) (args, env bool) {
+	if p.Dead() {
+		return false, false
+	}
+	return s.want.Args(p.UID), s.want.Env(p.UID)
+}
+
+// rest adds those for whom a reader waits, and those to whom no reader came.
+func (s *snapshot) rest() {
+	for _, r := range s.readers {
+		if r.now != nil {
+			p := *r.now
+			p.Stuck = true
+			s.out = append(s.out, p)
+		}
+	}
+	var r tableReader
+	for _, pid := range s.list[s.next:] {
+		if p, _, ok := r.entry(pid); ok {
+			args, env := s.wants(&p)
+			p.Stuck = args || env
+			s.out = append(s.out, p)
+		}
+	}
 }
 
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-func (r *Reader) process(pid int, trusted func(uid int) bool) (Process, bool) {
-	var st unix.Stat_t
-	s, err := r.statInto(pid, &st)
+// entry reads what the kernel tells without a look at the memory of a process, and where that memory has command line and
+// environment.
+func (r *tableReader) entry(pid int) (Process, span, bool) {
+	s, err := r.Stat(pid)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
-		return Process{}, false
+		return Process{}, span{}, false
 	}
-	p := Process{Stat: s, UID: int(st.Uid)}
-	if p.UID == 0 {
-		// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
-		if p.UID, err = UID(pid); err != nil {
-			return Process{}, false
-		}
+	at := parseSpan(r.buf)
+	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
+	uid, err := UID(pid)
+	return Process{Stat: s, UID: uid}, at, err == nil
+}
+
+// memory reads command line and environment.
+func (r *tableReader) memory(p *Process, at span, args, env bool, s *snapshot) {
+	if args && env && s.peek && r.peekAt(p, at, s.want.Names) {
+		return
 	}
-	if !s.Dead() && trusted(p.UID) {
-		p.Args = r.Args(pid)
+	if args {
+		p.Args = r.Args(p.PID)
 	}
-	return p, true
+	if env {
+		p.Env, _ = r.Env(p.PID, s.want.Names...)
+	}
 }
 
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.
 // A variable that is not set is "".
 func (r *Reader) Env(pid int, names ...string) (values []string, ok bool) {
 	values = make([]string, len(names))
-	err := r.eachEnv(pid, func(entry []byte) {
-		for i, n := range names {
-			if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
-				values[i] = string(entry[len(n)+1:])
-			}
-		}
-	})
-	if err != nil {
+	if r.eachEnv(pid, func(entry []byte) { pick(entry, names, values) }) != nil {
 		return nil, false
 	}
 	return values, true
+}
+
+// pick notes the value of an assignment to one of the names.
+func pick(entry []byte, names, values []string) {
+	for i, n := range names {
+		if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
+			values[i] = string(entry[len(n)+1:])
+		}
+	}
 }
 
 // PIDNamespace reads the pid namespace of a process; the error is that of a process of another user.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +34,14 @@ type Child struct {
 	CgroupProcs int
 	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
+	// Until are what the caller waits for as well. Where one of them has something to tell, Start does not wait any longer
+	// than execPatience for a child that is held up before it executes: by a signal that stops it, or by a file system that
+	// does not answer. The child is then as good as started. If it fails later its exit code is 253.
+	Until []unix.PollFd
 }
+
+// execPatience is longer than an exec takes that nothing holds up.
+const execPatience = time.Second
 
 // Start starts the child and returns its pid. The error is the errno of fork or exec, or of the move to the cgroup.
 func Start(c Child) (int, error) {
@@ -64,11 +72,34 @@ func start(c Child) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
+	if !awaitExec(p[0], c.Until) {
+		return int(pid), nil
+	}
 	if errno := readErrno(p[0]); errno != 0 {
+		// It has nothing more to do, but it may be stopped.
+		_ = SignalChild(int(pid), unix.SIGKILL)
 		_, _ = unix.Wait4(int(pid), nil, unix.WALL, nil)
 		return 0, errno
 	}
 	return int(pid), nil
+}
+
+// awaitExec waits until the pipe can be read, and reports false if it gives up.
+func awaitExec(pipe int, until []unix.PollFd) bool {
+	if len(until) == 0 {
+		return true
+	}
+	fds := append([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, until...)
+	for Poll(fds, -1) == 0 {
+	}
+	for deadline := time.Now().Add(execPatience); fds[0].Revents == 0; {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		Poll(fds[:1], left)
+	}
+	return true
 }
 
 // readErrno waits for the exec: it closes the pipe, a failure writes its errno first.

@@ -23,8 +23,8 @@ func (r *Reader) read(name string) ([]byte, error) {
 }
 
 // readEntry reads stat, cmdline or environ of a process.
-func (r *Reader) readEntry(name string, st *unix.Stat_t) ([]byte, error) {
-	b, err := kernel.ReadEntry(name, r.buf, st)
+func (r *Reader) readEntry(name string) ([]byte, error) {
+	b, err := kernel.ReadEntry(name, r.buf)
 	if err == nil {
 		r.buf = b
 	}
@@ -32,10 +32,8 @@ func (r *Reader) readEntry(name string, st *unix.Stat_t) ([]byte, error) {
 }
 
 // Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
-func (r *Reader) Stat(pid int) (Stat, error) { return r.statInto(pid, nil) }
-
-func (r *Reader) statInto(pid int, st *unix.Stat_t) (Stat, error) {
-	b, err := r.readEntry(path(pid, "stat"), st)
+func (r *Reader) Stat(pid int) (Stat, error) {
+	b, err := r.readEntry(path(pid, "stat"))
 	if err != nil {
 		return Stat{}, vanished(err)
 	}

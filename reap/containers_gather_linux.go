@@ -237,7 +237,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 				continue
 			}
 			if more, err := e.Client.Inspect(ctx, s.ID); err == nil {
-				e.Have[i].StartedAt, e.Have[i].Running = more.StartedAt, more.Running
+				e.Have[i].StartedAt, e.Have[i].Restarts, e.Have[i].Running = more.StartedAt, more.Restarts, more.Running
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 
 // readLedger reads what a session noted. Notes that cannot be read may tell of containers.
 func (s *storedSession) readLedger() {
-	notes, err := session.ReadNotes(s.Dir, s.ID)
+	notes, err := s.Dir.Notes(s.ID)
 	for _, n := range notes {
 		s.Ledger.Add(n)
 	}

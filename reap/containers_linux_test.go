@@ -33,7 +33,7 @@ func startFake(t *testing.T, ids ...string) *fakeEngine {
 	t.Helper()
 	e := &fakeEngine{have: map[string]map[string]string{}}
 	for _, id := range ids {
-		e.have[id] = nil
+		e.have[id] = map[string]string{engine.LabelRequest: "r" + id}
 	}
 	socket := filepath.Join(shortDir(t), "e.sock")
 	l, err := net.Listen("unix", socket)
@@ -93,8 +93,12 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // deadSession writes a session with its record and journal, whose lease nobody holds.
 func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	t.Helper()
-	dir := t.TempDir()
-	lease, err := session.Take(dir, deadID)
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	lease, err := dir.Take(deadID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +108,7 @@ func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	if err := lease.Write(s.Record); err != nil {
 		t.Fatal(err)
 	}
-	journal := session.NewJournal(dir, deadID)
+	journal := dir.Journal(deadID)
 	defer journal.Close()
 	for _, id := range ids {
 		if err := journal.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: id, Request: "r" + id}); err != nil {
@@ -134,7 +138,7 @@ func quickly() teardown.Grace { return teardown.Grace{Kill: time.Second} }
 
 func left(t *testing.T, s *storedSession) string {
 	t.Helper()
-	files, err := os.ReadDir(s.Dir)
+	files, err := os.ReadDir(s.Dir.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

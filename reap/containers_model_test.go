@@ -228,7 +228,7 @@ func (w *world) oldContainers() {
 		committed.image = c.Labels
 	}
 	if w.chance(50) {
-		s := storedSession{Dir: "/tmp/mcp-tether", Owner: uid, Lease: true, At: w.engine}
+		s := storedSession{Owner: uid, Lease: true, At: w.engine}
 		s.Record = session.Record{Version: 1, ID: id, Host: old, UID: uid, Supervisor: w.init.ID}
 		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: c.ID, Request: "r" + id})
 		w.h.Sessions = append(w.h.Sessions, s)
@@ -254,7 +254,7 @@ func (w *world) forgedNotes() {
 	}
 	w.settle(living)
 	plain := w.crate(engine.Container, "somebody's", nil)
-	s := storedSession{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true, At: w.engine}
+	s := storedSession{Owner: 65534, Lease: true, At: w.engine}
 	s.Record = session.Record{
 		Version: 1, ID: pick(w, living.id, fmt.Sprintf("%016x", w.Uint64())), Host: here, UID: 65534,
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},

@@ -134,9 +134,9 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		// The record stays, for the next pass to look again.
 		return errors.Join(append(errs, errors.New(f.unseen))...)
 	}
-	if f.record != "" {
-		errs = append(errs, session.RemoveSocket(f.socket, f.Session))
-		if err := session.Remove(f.record, f.Session); !errors.Is(err, session.ErrHeld) {
+	if f.record != nil {
+		errs = append(errs, f.record.RemoveSocket(f.socket, f.Session))
+		if err := f.record.Remove(f.Session); !errors.Is(err, session.ErrHeld) {
 			errs = append(errs, err)
 		}
 	}

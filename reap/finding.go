@@ -5,6 +5,7 @@ import (
 
 	"mcp-tether/describe"
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // class says what a finding rests on.
@@ -58,9 +59,9 @@ type Finding struct {
 	Result    string   `json:"result"`
 	Survivors []string `json:"survivors,omitempty"`
 
-	record string // directory of the record
-	leaf   string // cgroup directory
-	socket string // of the session's proxy
+	record *session.Directory // of the record, nil without one
+	leaf   string             // cgroup directory
+	socket string             // of the session's proxy
 	keep   []string
 	// ending is what to end in an engine, nil for nothing. unseen says why containers may be left that could not be looked
 	// for.

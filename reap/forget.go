@@ -18,9 +18,11 @@ func Forget(runtime, id string) error {
 	if !session.ValidID(id) {
 		return fmt.Errorf("forget %q: a session id has 16 hexadecimal digits (mcp-tether reap shows them)", id)
 	}
-	for _, dir := range session.Dirs(os.Getuid(), runtime) {
-		if ids, err := session.IDs(dir); err == nil && slices.Contains(ids, id) {
-			if err := session.Remove(dir, id); err != nil {
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	defer session.CloseAll(dirs)
+	for _, dir := range dirs {
+		if ids, err := dir.IDs(); err == nil && slices.Contains(ids, id) {
+			if err := dir.Remove(id); err != nil {
 				return fmt.Errorf("forget session %s: %w", id, err)
 			}
 			return nil

@@ -7,7 +7,6 @@ import (
 	"path"
 	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,28 +48,27 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 // maxWorkers bounds the readers of the process table. The work is the kernel's, and the host has other things to do.
 const maxWorkers = 4
 
+// readTable reads the process table, with the marks of the processes that the pass may touch.
 func (h *host) readTable() error {
-	var mu sync.Mutex
-	// What root says of itself counts for all: it may look after the sessions of everybody.
-	trusted := func(uid int) bool { return uid == h.UID || uid == 0 }
-	return proc.Snapshot(min(maxWorkers, runtime.NumCPU()), trusted, func(r *proc.Reader, p proc.Process) {
-		marked := withMarks(r, p, h.UID)
-		mu.Lock()
-		h.Procs = append(h.Procs, marked)
-		mu.Unlock()
+	all, err := proc.Snapshot(min(maxWorkers, runtime.NumCPU()), &proc.Wanted{
+		// What root says of itself counts for all: it may look after the sessions of every user.
+		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
+		Env:   func(uid int) bool { return uid == h.UID },
+		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName},
 	})
-}
-
-// withMarks reads the marks of a process that the pass may touch.
-func withMarks(r *proc.Reader, p proc.Process, uid int) process {
-	out := process{Process: p}
-	if p.Dead() || uid != p.UID {
-		return out
+	if err != nil {
+		return err
 	}
-	if v, ok := r.Env(p.PID, session.EnvID, session.EnvGateway, teardown.KeepName, serviceName); ok {
-		out.Session, out.Gateway, out.Keep, out.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
+	h.Procs = make([]process, 0, len(all))
+	for _, p := range all {
+		marked := process{Process: p}
+		if v := p.Env; v != nil {
+			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
+		}
+		marked.Env = nil
+		h.Procs = append(h.Procs, marked)
 	}
-	return out
+	return nil
 }
 
 // serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
@@ -98,11 +96,11 @@ func (h *host) ask(r *proc.Reader) {
 	}
 }
 
-// sessions reads the records and the states of their leases.
+// sessions reads the records and the states of their leases. The directories stay open until the pass ends.
 func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 	var out []storedSession
-	for _, dir := range session.Dirs(h.UID, xdgRuntime) {
-		ids, err := session.IDs(dir)
+	for _, dir := range session.OpenAll(h.UID, xdgRuntime) {
+		ids, err := dir.IDs()
 		if err != nil {
 			warn(err)
 			continue
@@ -119,11 +117,11 @@ func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, dir, id string) (*storedSession, error) {
+func readSession(h *host, dir *session.Directory, id string) (*storedSession, error) {
 	s := &storedSession{Dir: dir, Owner: h.UID}
-	held, lockErr := session.Held(dir, id)
+	held, lockErr := dir.Held(id)
 	s.Held, s.Lease = held, lockErr == nil
-	rec, err := session.Read(dir, id)
+	rec, err := dir.Read(id)
 	switch {
 	case err == nil:
 		s.Record = rec

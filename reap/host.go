@@ -61,7 +61,7 @@ type process struct {
 type storedSession struct {
 	session.Record
 	// Dir is the directory of the record, and Owner the user whose directory that is.
-	Dir   string
+	Dir   *session.Directory
 	Owner int
 	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
 	Held, Lease bool

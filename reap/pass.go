@@ -106,8 +106,10 @@ func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
 
 // tidySockets removes the sockets of killed supervisors that could keep no record.
 func tidySockets(runtime string, warn func(error)) {
-	for _, dir := range session.Dirs(os.Getuid(), runtime) {
-		if err := session.RemoveDeadSockets(dir); err != nil {
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	defer session.CloseAll(dirs)
+	for _, dir := range dirs {
+		if err := dir.RemoveDeadSockets(); err != nil {
 			warn(err)
 		}
 	}
@@ -115,15 +117,15 @@ func tidySockets(runtime string, warn func(error)) {
 
 // onlyPass keeps two passes of one user from overlapping.
 func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
-	if o.Delegated && len(session.Dirs(os.Getuid(), o.Runtime)) == 0 {
+	if o.Delegated && !hasDirectory(o.Runtime) {
 		return func() {}, nil
 	}
-	dir, err := session.Dir(os.Getuid(), o.Runtime)
+	dir, err := session.Open(os.Getuid(), o.Runtime)
 	if err != nil {
 		warn(fmt.Errorf("passes may overlap: %w", err))
 		return func() {}, nil
 	}
-	lease, err := session.Take(dir, passLock)
+	lease, err := dir.Take(passLock)
 	if errors.Is(err, session.ErrHeld) {
 		return nil, errBusy
 	}
@@ -137,10 +139,19 @@ func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
 // passLock is the name of a pass's lease. It is no session id, so it never meets one.
 const passLock = "reap"
 
+// hasDirectory reports whether the user has a directory for sessions.
+func hasDirectory(runtime string) bool {
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	session.CloseAll(dirs)
+	return len(dirs) > 0
+}
+
 // hasRecords reports whether the user has any session on disk, living or dead.
 func hasRecords(runtime string) bool {
-	for _, dir := range session.Dirs(os.Getuid(), runtime) {
-		if ids, err := session.IDs(dir); err != nil || len(ids) > 0 {
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	defer session.CloseAll(dirs)
+	for _, dir := range dirs {
+		if ids, err := dir.IDs(); err != nil || len(ids) > 0 {
 			return true
 		}
 	}
@@ -149,10 +160,12 @@ func hasRecords(runtime string) bool {
 
 // HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
 func HasDead(runtime string) bool {
-	for _, dir := range session.Dirs(os.Getuid(), runtime) {
-		ids, _ := session.IDs(dir)
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	defer session.CloseAll(dirs)
+	for _, dir := range dirs {
+		ids, _ := dir.IDs()
 		for _, id := range ids {
-			if held, err := session.Held(dir, id); err == nil && !held {
+			if held, err := dir.Held(id); err == nil && !held {
 				return true
 			}
 		}

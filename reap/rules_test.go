@@ -48,7 +48,7 @@ const deadID = "00112233445566ff"
 
 // dead adds the record of a dead session.
 func (h *host) dead(server int) *storedSession {
-	h.Sessions = append(h.Sessions, storedSession{Dir: "/run/mcp-tether", Lease: true})
+	h.Sessions = append(h.Sessions, storedSession{Lease: true})
 	s := &h.Sessions[len(h.Sessions)-1]
 	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
 	if server > 0 {

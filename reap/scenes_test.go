@@ -330,7 +330,7 @@ func (w *world) hiddenByOthers() {
 	w.judge(s)
 	forger := w.add(w.init, 1666, "x", "x", "__supervise", s.id+",1,2")
 	w.add(forger, 1666, "child", "child")
-	claim := storedSession{Dir: "/tmp/mcp-tether-1666", Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
+	claim := storedSession{Owner: 1666, Held: w.chance(50), Lease: w.chance(80)}
 	claim.Record = session.Record{
 		Version: 1, ID: s.id, Host: here, UID: 1666, Server: w.init.ID, Supervisor: forger.ID, Keep: []string{"*"},
 		Gateway: proc.ID{PID: 1 << 21, Start: 1},
@@ -454,7 +454,7 @@ func (w *world) forgedRecords() {
 	child := w.add(victim, victim.UID, "bash", "-bash")
 	living := w.wrap(w.gatewayUnder(w.init))
 	w.settle(living)
-	s := storedSession{Dir: "/tmp/mcp-tether-65534", Owner: 65534, Lease: true}
+	s := storedSession{Owner: 65534, Lease: true}
 	s.Record = session.Record{
 		Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: pick(w, 65534, victim.UID), Server: pick(w, victim, child, living.server).ID,
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
@@ -474,7 +474,7 @@ func (w *world) forgedRecords() {
 func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
-	s := storedSession{Dir: "/run/mcp-tether", Owner: w.h.UID, Lease: true}
+	s := storedSession{Owner: w.h.UID, Lease: true}
 	s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
 	if w.chance(50) {
 		s.Host.Boot = "00000000-0000-4000-8000-000000000000"

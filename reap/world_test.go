@@ -361,7 +361,7 @@ func (w *world) record(s *wrapped) {
 	if w.chance(15) {
 		return
 	}
-	s.rec = &storedSession{Dir: "/run/mcp-tether", Owner: s.uid, Held: true, Lease: true}
+	s.rec = &storedSession{Owner: s.uid, Held: true, Lease: true}
 	s.rec.Record = session.Record{
 		Version: session.Version, ID: s.id, Host: here, UID: s.uid, State: session.StateRunning,
 		Gateway: s.gateway.ID, Supervisor: s.sup.ID, Server: s.server.ID, Args: s.server.Args,

@@ -47,9 +47,11 @@ func TestDir(t *testing.T) {
 	base := t.TempDir()
 	want := base + "/mcp-tether"
 	for range 2 { // made, then found
-		if got, err := Dir(os.Getuid(), base); err != nil || got != want {
-			t.Fatalf("%s, %v; want %s", got, err, want)
+		got, err := Open(os.Getuid(), base)
+		if err != nil || got.Name != want {
+			t.Fatalf("%v, %v; want %s", got, err, want)
 		}
+		got.Close()
 	}
 	if info, err := os.Stat(want); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
@@ -81,9 +83,9 @@ func TestDirRefuses(t *testing.T) {
 		if err := c.make(base + "/mcp-tether"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Dir(os.Getuid(), base)
-		if err == nil || got != "" {
-			t.Errorf("%s: %q was accepted", what, got)
+		got, err := Open(os.Getuid(), base)
+		if err == nil || got != nil {
+			t.Errorf("%s: %v was accepted", what, got)
 			continue
 		}
 		if !strings.Contains(err.Error(), c.hint) || !strings.Contains(err.Error(), base) {
@@ -103,8 +105,8 @@ func TestDirOfAnotherUser(t *testing.T) {
 	if err := os.Chown(base+"/mcp-tether", nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Dir(0, base); err == nil || !strings.Contains(err.Error(), "belongs to uid "+strconv.Itoa(nobody)) {
-		t.Errorf("%q, %v", got, err)
+	if got, err := Open(0, base); err == nil || !strings.Contains(err.Error(), "belongs to uid "+strconv.Itoa(nobody)) {
+		t.Errorf("%v, %v", got, err)
 	}
 	// A runtime directory of another user is passed over.
 	other := filepath.Join(t.TempDir(), "runtime")

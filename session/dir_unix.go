@@ -3,41 +3,82 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
-// Dir finds the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
+// Directory is an open directory of records. Its user may put anything into the place of its name at any time, so all
+// that is in it is reached through the descriptor.
+type Directory struct {
+	// Name is the path under which it was opened.
+	Name string
+	at   *kernel.Dir
+}
+
+func newDirectory(at *kernel.Dir) *Directory { return &Directory{at.Name, at} }
+
+// Close closes the directory.
+func (d *Directory) Close() { d.at.Close() }
+
+// Open opens the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
 // /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or belongs to
 // another user (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed to
 // all others; otherwise the error says what to change, and no record is kept.
-func Dir(uid int, xdgRuntime string) (string, error) {
-	return privateDir(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
+func Open(uid int, xdgRuntime string) (*Directory, error) {
+	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
 }
 
-// privateDir makes a directory when needed, and verifies that it is the user's alone.
-func privateDir(dir string, uid int) (string, error) {
-	if err := unix.Mkdir(dir, 0o700); err != nil && err != unix.EEXIST {
-		return "", fmt.Errorf("create session directory %s: %w", dir, err)
+// openPrivate makes a directory when needed, and verifies that it is the user's alone.
+func openPrivate(name string, uid int) (*Directory, error) {
+	if err := unix.Mkdir(name, 0o700); err != nil && err != unix.EEXIST {
+		return nil, fmt.Errorf("create session directory %s: %w", name, err)
+	}
+	dir, err := kernel.OpenDir(name)
+	switch {
+	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR):
+		return nil, fmt.Errorf("session directory %s is not a directory: remove it", name)
+	case err != nil:
+		return nil, notOpened(name, uid, err)
 	}
 	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return "", fmt.Errorf("look at session directory %s: %w", dir, err)
+	if err = dir.Stat(&st); err == nil {
+		err = private(name, uid, &st)
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return "", fmt.Errorf("session directory %s is not a directory: remove it", dir)
-	case int(st.Uid) != uid:
-		return "", fmt.Errorf("session directory %s belongs to uid %d: remove it or set XDG_RUNTIME_DIR", dir, st.Uid)
-	case st.Mode&0o077 != 0:
-		return "", fmt.Errorf("session directory %s is open to others: chmod 700 it", dir)
+	if err != nil {
+		dir.Close()
+		return nil, err
 	}
-	return dir, nil
+	return newDirectory(dir), nil
 }
 
-// dirFor chooses among the places of Dir by which of them are the user's.
+// private says what keeps a directory from being the user's alone.
+func private(name string, uid int, st *unix.Stat_t) error {
+	switch {
+	case int(st.Uid) != uid:
+		return fmt.Errorf("session directory %s belongs to uid %d: remove it or set XDG_RUNTIME_DIR", name, st.Uid)
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("session directory %s is open to others: chmod 700 it", name)
+	}
+	return nil
+}
+
+// notOpened says why a directory cannot be opened. Another user's is closed to us, as it should be.
+func notOpened(name string, uid int, err error) error {
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) == nil {
+		if why := private(name, uid, &st); why != nil {
+			return why
+		}
+	}
+	return fmt.Errorf("open session directory: %w", err)
+}
+
+// dirFor chooses among the places of Open by which of them are the user's.
 func dirFor(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	switch {
 	case strings.HasPrefix(xdgRuntime, "/") && ours(xdgRuntime):

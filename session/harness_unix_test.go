@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcp-tether/internal/testkit"
+	"mcp-tether/kernel"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
@@ -20,7 +21,12 @@ var _ = testkit.Role("hold", hold)
 // is killed.
 func hold() {
 	dir, id := testkit.RoleArgs()[0], testkit.RoleArgs()[1]
-	l, err := Take(dir, id)
+	at, err := kernel.OpenDir(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(9)
+	}
+	l, err := newDirectory(at).Take(id)
 	if err == nil {
 		err = l.Write(Record{Version: Version, ID: id, State: StateRunning})
 	}
@@ -62,4 +68,15 @@ func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
 		t.Fatalf("%q, %v", word, err)
 	}
 	return cmd, in
+}
+
+// open opens a directory for as long as the test lasts.
+func open(t testing.TB, name string) *Directory {
+	t.Helper()
+	dir, err := kernel.OpenDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	return newDirectory(dir)
 }

@@ -26,8 +26,8 @@ func notes() []engine.Note {
 
 func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
 	dir := t.TempDir()
-	j := NewJournal(dir, journalled)
-	if _, err := os.Stat(j.name); !errors.Is(err, os.ErrNotExist) {
+	j := open(t, dir).Journal(journalled)
+	if _, err := os.Stat(dir + "/" + j.name); !errors.Is(err, os.ErrNotExist) {
 		t.Fatal("a file without a note")
 	}
 	for _, n := range notes() {
@@ -36,18 +36,18 @@ func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 	j.Close()
-	got, err := ReadNotes(dir, journalled)
+	got, err := open(t, dir).Notes(journalled)
 	if err != nil || !reflect.DeepEqual(got, notes()) {
 		t.Fatalf("read %v, %v", got, err)
 	}
-	st, err := os.Stat(j.name)
+	st, err := os.Stat(dir + "/" + j.name)
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Fatalf("mode %v, %v", st.Mode(), err)
 	}
 }
 
 func TestNoJournalIsNoNotes(t *testing.T) {
-	if got, err := ReadNotes(t.TempDir(), journalled); got != nil || err != nil {
+	if got, err := open(t, t.TempDir()).Notes(journalled); got != nil || err != nil {
 		t.Fatalf("read %v, %v", got, err)
 	}
 }
@@ -55,7 +55,7 @@ func TestNoJournalIsNoNotes(t *testing.T) {
 // A full disk tears a line. The ones before and after it count, and the reader is told.
 func TestATornLineCostsOnlyItself(t *testing.T) {
 	dir := t.TempDir()
-	j := NewJournal(dir, journalled)
+	j := open(t, dir).Journal(journalled)
 	n := notes()
 	if err := j.Note(n[0]); err != nil {
 		t.Fatal(err)
@@ -67,19 +67,26 @@ func TestATornLineCostsOnlyItself(t *testing.T) {
 	if err := j.Note(n[1]); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadNotes(dir, journalled)
+	got, err := open(t, dir).Notes(journalled)
 	if !errors.Is(err, ErrTorn) || !reflect.DeepEqual(got, n) {
 		t.Fatalf("read %v, %v", got, err)
 	}
 	j.Reset()
-	if got, err := ReadNotes(dir, journalled); got != nil || err != nil {
+	if got, err := open(t, dir).Notes(journalled); got != nil || err != nil {
 		t.Fatalf("after the reset: %v, %v", got, err)
 	}
 	j.Close()
 }
 
 func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
-	j := NewJournal(filepath.Join(t.TempDir(), "missing"), journalled)
+	gone := t.TempDir() + "/gone"
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, gone).Journal(journalled)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
 	if err := j.Note(notes()[0]); !errors.Is(err, unix.ENOENT) {
 		t.Fatal(err)
 	}
@@ -91,21 +98,21 @@ func TestASymbolicLinkIsNoJournal(t *testing.T) {
 	if err := os.WriteFile(victim, []byte(`{"op":"created"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := NewJournal(dir, journalled)
-	if err := os.Symlink(victim, j.name); err != nil {
+	j := open(t, dir).Journal(journalled)
+	if err := os.Symlink(victim, dir+"/"+j.name); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Note(notes()[0]); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("written through a link: %v", err)
 	}
-	if _, err := ReadNotes(dir, journalled); !errors.Is(err, unix.ELOOP) {
+	if _, err := open(t, dir).Notes(journalled); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("read through a link: %v", err)
 	}
 }
 
 func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
-	fd, path, err := Listen(dir, journalled, os.Getuid())
+	fd, path, err := Listen(open(t, dir), journalled, os.Getuid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +121,7 @@ func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 	if err != nil || st.Mode() != os.ModeSocket|0o600 || filepath.Dir(path) != dir {
 		t.Fatalf("%s: %v, %v", path, st.Mode(), err)
 	}
-	if err := RemoveSocket(path, journalled); err != nil {
+	if err := open(t, dir).RemoveSocket(path, journalled); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
@@ -124,8 +131,16 @@ func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 
 // A path that does not fit into a socket address, or a directory that cannot be written to, leads below /tmp.
 func TestTheSocketFallsBackBelowTmp(t *testing.T) {
-	for _, dir := range []string{"", "/proc", filepath.Join(t.TempDir(), strings.Repeat("long", 30))} {
-		fd, path, err := Listen(dir, journalled, os.Getuid())
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "/proc", long} {
+		var in *Directory
+		if dir != "" {
+			in = open(t, dir)
+		}
+		fd, path, err := Listen(in, journalled, os.Getuid())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,15 +148,18 @@ func TestTheSocketFallsBackBelowTmp(t *testing.T) {
 		if want := "/tmp/mcp-tether-" + strconv.Itoa(os.Getuid()) + "/" + journalled + ".sock"; path != want {
 			t.Errorf("for %q: %s, want %s", dir, path, want)
 		}
-		if err := RemoveSocket(path, journalled); err != nil {
+		if err := in.RemoveSocket(path, journalled); err != nil {
 			t.Error(err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Error("the socket is still there")
 		}
 	}
 }
 
 func TestOnlyASessionsSocketIsRemoved(t *testing.T) {
 	dir := t.TempDir()
-	fd, other, err := Listen(dir, "fedcba9876543210", os.Getuid())
+	fd, other, err := Listen(open(t, dir), "fedcba9876543210", os.Getuid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +169,7 @@ func TestOnlyASessionsSocketIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{other, file, "", "/" + journalled + ".sock"} {
-		if err := RemoveSocket(path, journalled); err != nil {
+		if err := open(t, dir).RemoveSocket(path, journalled); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -168,7 +186,7 @@ func TestOnlyDeadSocketsAreRemoved(t *testing.T) {
 	const living, locked, young = "00000000000000aa", "00000000000000bb", "00000000000000cc"
 	fds := map[string]int{}
 	for _, id := range []string{journalled, living, locked, young} {
-		fd, path, err := Listen(dir, id, os.Getuid())
+		fd, path, err := Listen(open(t, dir), id, os.Getuid())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +197,7 @@ func TestOnlyDeadSocketsAreRemoved(t *testing.T) {
 		}
 		fds[id] = fd
 	}
-	lease, err := Take(dir, locked)
+	lease, err := open(t, dir).Take(locked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +206,7 @@ func TestOnlyDeadSocketsAreRemoved(t *testing.T) {
 	unix.Close(fds[locked])
 	unix.Close(fds[young])
 	defer unix.Close(fds[living])
-	if err := RemoveDeadSockets(dir); err != nil {
+	if err := open(t, dir).RemoveDeadSockets(); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]bool{journalled: false, living: true, locked: true, young: true} {

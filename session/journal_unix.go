@@ -16,14 +16,15 @@ import (
 // Journal is the list of what a session did to its container engine, one note a line beside the record. It is only
 // appended to, so that a note costs one write and a killed supervisor loses none.
 type Journal struct {
+	dir  *Directory
 	name string
 	fd   int // -1 until there is something to note
 	torn bool
 }
 
-// NewJournal prepares the journal of a session; the file is made with the first note.
-func NewJournal(dir, id string) *Journal {
-	return &Journal{name: file(dir, id, journalSuffix), fd: -1}
+// Journal prepares the journal of a session; the file is made with the first note. The directory must stay open.
+func (d *Directory) Journal(id string) *Journal {
+	return &Journal{dir: d, name: file(id, journalSuffix), fd: -1}
 }
 
 // Note appends one note. What was noted before stays when that fails.
@@ -33,7 +34,7 @@ func (j *Journal) Note(n engine.Note) error {
 		return fmt.Errorf("encode note for %s: %w", j.name, err)
 	}
 	if j.fd < 0 {
-		fd, err := unix.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+		fd, err := j.dir.at.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
 		if err != nil {
 			return fmt.Errorf("create journal %s: %w", j.name, err)
 		}
@@ -75,10 +76,10 @@ const maxJournal = 8 << 20
 // ErrTorn says that a journal has lines that cannot be read: the disk was full, or another process wrote to it.
 var ErrTorn = errors.New("journal is damaged")
 
-// ReadNotes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
-func ReadNotes(dir, id string) ([]engine.Note, error) {
-	name := file(dir, id, journalSuffix)
-	b, err := readRegular(name, maxJournal)
+// Notes reads the journal of a session. No journal is no notes. With ErrTorn, the notes are those that can be read.
+func (d *Directory) Notes(id string) ([]engine.Note, error) {
+	name := file(id, journalSuffix)
+	b, err := d.at.ReadRegular(name, maxJournal)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}

@@ -15,15 +15,15 @@ import (
 
 func TestLease(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
-	l, err := Take(dir, id)
+	l, err := open(t, dir).Take(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Another open file description of the same process is as foreign as another process.
-	if _, err := Take(dir, id); !errors.Is(err, ErrHeld) {
+	if _, err := open(t, dir).Take(id); !errors.Is(err, ErrHeld) {
 		t.Errorf("taken twice: %v, want ErrHeld", err)
 	}
-	if _, err := Read(dir, id); !errors.Is(err, unix.ENOENT) {
+	if _, err := open(t, dir).Read(id); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("read before it was written: %v, want ENOENT", err)
 	}
 	want := Record{
@@ -36,7 +36,7 @@ func TestLease(t *testing.T) {
 		if err := l.Write(want); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Read(dir, id); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := open(t, dir).Read(id); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %+v, %v; want %+v", got, err, want)
 		}
 	}
@@ -70,23 +70,23 @@ func files(t *testing.T, dir string, want ...string) {
 func TestLeaseFreedByDeath(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
 	cmd, _ := holder(t, dir, id)
-	if _, err := Take(dir, id); !errors.Is(err, ErrHeld) {
+	if _, err := open(t, dir).Take(id); !errors.Is(err, ErrHeld) {
 		t.Fatalf("while it lives: %v, want ErrHeld", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	l, err := Take(dir, id)
+	l, err := open(t, dir).Take(id)
 	if err != nil {
 		t.Fatalf("after its death: %v", err)
 	}
-	if r, err := Read(dir, id); err != nil || r.State != StateRunning {
+	if r, err := open(t, dir).Read(id); err != nil || r.State != StateRunning {
 		t.Errorf("its record: %+v, %v", r, err)
 	}
 	l.Release()
 	files(t, dir, id+".json", id+".lock")
-	if l, err = Take(dir, id); err != nil {
+	if l, err = open(t, dir).Take(id); err != nil {
 		t.Fatalf("after Release: %v", err)
 	}
 	if err := l.Remove(); err != nil {
@@ -106,7 +106,7 @@ func TestLeaseFreedByEnd(t *testing.T) {
 
 // No server inherits the lock: it would look alive after its supervisor.
 func TestLeaseIsCloseOnExec(t *testing.T) {
-	l, err := Take(t.TempDir(), NewID())
+	l, err := open(t, t.TempDir()).Take(NewID())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,11 @@ func TestLeaseFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(elsewhere, dir+"/"+id+".lock"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(dir, id); !errors.Is(err, unix.ELOOP) {
+	if _, err := open(t, dir).Take(id); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("lock: %v, want ELOOP", err)
 	}
 	other := NewID()
-	l, err := Take(dir, other)
+	l, err := open(t, dir).Take(other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestLeaseFollowsNoLink(t *testing.T) {
 // When the new record cannot be written the old one stays, and no half of a file.
 func TestWriteFailsWhole(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
-	l, err := Take(dir, id)
+	l, err := open(t, dir).Take(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestWriteFailsWhole(t *testing.T) {
 	if err := l.Write(Record{Version: Version, ID: id, State: "new"}); err == nil {
 		t.Error("written in spite of a directory in its way")
 	}
-	if r, err := Read(dir, id); err != nil || r.State != "old" {
+	if r, err := open(t, dir).Read(id); err != nil || r.State != "old" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -189,7 +189,7 @@ func TestID(t *testing.T) {
 
 // Whoever looks while a lease is taken sees no lock or a held one, never a free one: that would be a dead supervisor's.
 func TestALockIsNeverSeenFree(t *testing.T) {
-	dir := t.TempDir()
+	dir := open(t, t.TempDir())
 	stop, looked := make(chan struct{}), make(chan int)
 	go func() {
 		free := 0
@@ -200,16 +200,16 @@ func TestALockIsNeverSeenFree(t *testing.T) {
 				return
 			default:
 			}
-			ids, _ := IDs(dir)
+			ids, _ := dir.IDs()
 			for _, id := range ids {
-				if held, err := Held(dir, id); err == nil && !held {
+				if held, err := dir.Held(id); err == nil && !held {
 					free++
 				}
 			}
 		}
 	}()
 	for range 2000 {
-		l, err := Take(dir, NewID())
+		l, err := dir.Take(NewID())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,15 +229,15 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	if err := os.WriteFile(dir+"/"+journalled+".lock.new", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := createNamed(dir+"/"+journalled+".lock", dir+"/"+journalled+".lock.new", 0); !errors.Is(err, unix.EEXIST) {
+	if _, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", 0); !errors.Is(err, unix.EEXIST) {
 		t.Fatalf("made over what somebody else is making: %v", err)
 	}
-	fd, err := createNamed(dir+"/"+journalled+".lock", dir+"/"+journalled+".lock.new", lockTries-1)
+	fd, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", lockTries-1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unix.Close(fd)
-	l, err := Take(dir, journalled)
+	l, err := open(t, dir).Take(journalled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,16 +251,16 @@ func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 
 // Where files without a name cannot be had, a lock is made under another name first.
 func TestALockCanBeMadeUnderAnotherName(t *testing.T) {
-	name := t.TempDir() + "/" + journalled + ".lock"
-	fd, err := createNamed(name, name+".new", 0)
+	dir, name := t.TempDir(), journalled+".lock"
+	fd, err := open(t, dir).createNamed(name, name+".new", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if _, err := os.Lstat(name + ".new"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(dir + "/" + name + ".new"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the first name is still there: %v", err)
 	}
-	if _, err := createNamed(name, name+".new", 0); !errors.Is(err, unix.EEXIST) {
+	if _, err := open(t, dir).createNamed(name, name+".new", 0); !errors.Is(err, unix.EEXIST) {
 		t.Errorf("made twice: %v", err)
 	}
 }

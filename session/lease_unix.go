@@ -13,58 +13,76 @@ import (
 
 // Lease is a held lock with its record. Its descriptor is close-on-exec: no server inherits it.
 type Lease struct {
-	dir, id string
-	fd      int
+	dir *Directory
+	id  string
+	fd  int
 }
 
 // ErrHeld says that another living process holds the lock.
 var ErrHeld = errors.New("session is held by a living supervisor")
 
 // Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it. The lock is never
-// seen free before its session has ended: that would look like a dead supervisor's.
-func Take(dir, id string) (*Lease, error) {
-	name := file(dir, id, lockSuffix)
+// seen free before its session has ended: that would look like a dead supervisor's. The directory must stay open.
+func (d *Directory) Take(id string) (*Lease, error) {
+	name := file(id, lockSuffix)
 	for n := 0; ; n++ {
-		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		fd, err := d.at.Open(name, unix.O_RDWR|unix.O_NONBLOCK, 0)
 		if errors.Is(err, unix.ENOENT) {
-			fd, err = createUnnamed(dir, name)
+			fd, err = d.createUnnamed(name)
 			if err != nil && !errors.Is(err, unix.EEXIST) {
-				fd, err = createNamed(name, file(dir, id, newLockSuffix), n)
+				fd, err = d.createNamed(name, file(id, newLockSuffix), n)
 			}
 		} else if err == nil {
 			err = lockExisting(fd)
 		}
 		switch {
 		case err == nil:
-			return &Lease{dir, id, fd}, nil
+			return &Lease{d, id, fd}, nil
 		case errors.Is(err, unix.EEXIST) && n < lockTries:
 			time.Sleep(lockPause)
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
+			return nil, fmt.Errorf("lock %s/%s: %w", d.Name, name, ErrHeld)
 		default:
-			return nil, fmt.Errorf("take lock %s: %w", name, err)
+			return nil, fmt.Errorf("take lock %s/%s: %w", d.Name, name, err)
 		}
 	}
+}
+
+// createUnnamed makes a lock file that gets its name once it is locked: a process that is killed before leaves nothing.
+// EEXIST says that another process has made the lock meanwhile; any other error, that it takes another way.
+func (d *Directory) createUnnamed(name string) (int, error) {
+	fd, err := d.at.Unnamed(0o600)
+	if err != nil {
+		return -1, err
+	}
+	if err := lockOrClose(fd); err != nil {
+		return -1, err
+	}
+	if err := d.at.LinkUnnamed(fd, name); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // createNamed makes the lock file where the file system has no files without a name: under another name, which it links
 // once it holds the lock. EEXIST says that another process has made the lock, or is about to. The last try removes what
 // a killed process left under the other name.
-func createNamed(name, fresh string, try int) (int, error) {
+func (d *Directory) createNamed(name, fresh string, try int) (int, error) {
 	if try == lockTries-1 {
-		_ = unix.Unlink(fresh)
+		_ = d.at.Unlink(fresh)
 	}
-	fd, err := unix.Open(fresh, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	fd, err := d.at.Open(fresh, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return -1, err
 	}
 	err = lockOrClose(fd)
 	if err == nil {
-		if err = unix.Link(fresh, name); err != nil {
+		if err = d.at.Link(fresh, name); err != nil {
 			unix.Close(fd)
 		}
 	}
-	_ = unix.Unlink(fresh)
+	_ = d.at.Unlink(fresh)
 	return fd, err
 }
 
@@ -101,29 +119,26 @@ func lock(fd int) error {
 	return err
 }
 
-// Record is the path of the record.
-func (l *Lease) Record() string { return file(l.dir, l.id, recordSuffix) }
-
 // Write replaces the record. On a full disk the previous record stays.
 func (l *Lease) Write(r Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}
-	next := file(l.dir, l.id, nextSuffix)
-	if err := writeNew(next, append(b, '\n')); err != nil {
-		_ = unix.Unlink(next)
-		return err
+	next, record := file(l.id, nextSuffix), file(l.id, recordSuffix)
+	err = l.dir.writeNew(next, append(b, '\n'))
+	if err == nil {
+		err = l.dir.at.Rename(next, record)
 	}
-	if err := unix.Rename(next, l.Record()); err != nil {
-		_ = unix.Unlink(next)
-		return fmt.Errorf("replace record %s: %w", l.Record(), err)
+	if err != nil {
+		_ = l.dir.at.Unlink(next)
+		return fmt.Errorf("replace record %s/%s: %w", l.dir.Name, record, err)
 	}
 	return nil
 }
 
-func writeNew(name string, b []byte) error {
-	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+func (d *Directory) writeNew(name string, b []byte) error {
+	fd, err := d.at.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
@@ -145,7 +160,7 @@ func writeNew(name string, b []byte) error {
 }
 
 // Dir is the directory of the record.
-func (l *Lease) Dir() string { return l.dir }
+func (l *Lease) Dir() *Directory { return l.dir }
 
 // Remove removes all that the session has on disk, and lets go: the session is over. The lock goes last, and only if
 // everything else went: a record without a lock is never looked at again.
@@ -153,20 +168,13 @@ func (l *Lease) Remove() error {
 	defer unix.Close(l.fd)
 	var errs []error
 	for _, s := range []suffix{journalSuffix, socketSuffix, recordSuffix, nextSuffix, newLockSuffix} {
-		errs = append(errs, unlink(file(l.dir, l.id, s)))
+		errs = append(errs, l.dir.at.Unlink(file(l.id, s)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return unlink(file(l.dir, l.id, lockSuffix))
+	return l.dir.at.Unlink(file(l.id, lockSuffix))
 }
 
 // Release lets go and leaves the record for a reaper.
 func (l *Lease) Release() { unix.Close(l.fd) }
-
-func unlink(name string) error {
-	if err := unix.Unlink(name); err != nil && err != unix.ENOENT {
-		return fmt.Errorf("remove %s: %w", name, err)
-	}
-	return nil
-}

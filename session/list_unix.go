@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
 // ErrNoLock says that there is no lock file.
@@ -19,10 +21,10 @@ var ErrNoLock = errors.New("no lock file")
 
 // Held reports whether a living process holds the lease of a session. The error says that it could not be found out;
 // then the session counts as alive.
-func Held(dir, id string) (bool, error) {
-	name := file(dir, id, lockSuffix)
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err == unix.ENOENT {
+func (d *Directory) Held(id string) (bool, error) {
+	name := file(id, lockSuffix)
+	fd, err := d.at.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENOENT) {
 		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
 	}
 	if err != nil {
@@ -54,16 +56,16 @@ func unlinked(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
 }
 
-// IDs lists the sessions that have a record or a lock in dir.
-func IDs(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+// IDs lists the sessions that have a record or a lock in the directory.
+func (d *Directory) IDs() ([]string, error) {
+	names, err := d.at.Names()
 	if err != nil {
-		return nil, fmt.Errorf("list sessions in %s: %w", dir, err)
+		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	seen := map[string]bool{}
 	var out []string
-	for _, e := range entries {
-		id, _, ok := strings.Cut(e.Name(), ".")
+	for _, name := range names {
+		id, _, ok := strings.Cut(name, ".")
 		if ok && ValidID(id) && !seen[id] {
 			seen[id] = true
 			out = append(out, id)
@@ -72,9 +74,9 @@ func IDs(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Dirs lists the session directories of a user that exist, closed to the writing of others. Nobody reads the directories
-// of another user, and root does not either: whoever may write there may have put anything in the way.
-func Dirs(uid int, xdgRuntime string) []string {
+// OpenAll opens the session directories of a user that exist, closed to the writing of others. No user opens those of
+// another one, and root does not either: whoever may write there may have put anything in the way.
+func OpenAll(uid int, xdgRuntime string) []*Directory {
 	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {
 		candidates = append(candidates, dirIn(xdgRuntime))
@@ -112,29 +114,44 @@ func appendUID(to []int, number string) []int {
 	return append(to, int(uid))
 }
 
-// own keeps the user's real directories that others cannot write to, each once.
-func own(candidates []string, uid int) []string {
+// CloseAll closes directories.
+func CloseAll(dirs []*Directory) {
+	for _, d := range dirs {
+		d.Close()
+	}
+}
+
+// own opens the user's real directories that others cannot write to, each once.
+func own(candidates []string, uid int) []*Directory {
 	type place struct{ dev, ino uint64 }
-	var out []string
+	var out []*Directory
 	seen := map[place]bool{}
-	for _, dir := range candidates {
+	for _, name := range candidates {
+		dir, err := kernel.OpenDir(name)
+		if err != nil {
+			continue
+		}
 		var st unix.Stat_t
-		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0 || int(st.Uid) != uid {
+		if dir.Stat(&st) != nil || st.Mode&0o022 != 0 || int(st.Uid) != uid {
+			dir.Close()
 			continue
 		}
 		// A file system numbers its files by itself: two directories may have the same number.
 		//nolint:unconvert // Dev is a smaller type elsewhere
-		if here := (place{uint64(st.Dev), uint64(st.Ino)}); !seen[here] {
-			seen[here] = true
-			out = append(out, dir)
+		here := place{uint64(st.Dev), uint64(st.Ino)}
+		if seen[here] {
+			dir.Close()
+			continue
 		}
+		seen[here] = true
+		out = append(out, newDirectory(dir))
 	}
 	return out
 }
 
 // Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.
-func Remove(dir, id string) error {
-	l, err := Take(dir, id)
+func (d *Directory) Remove(id string) error {
+	l, err := d.Take(id)
 	if err != nil {
 		return err
 	}

@@ -14,24 +14,24 @@ import (
 
 func TestHeld(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
-	if held, err := Held(dir, id); held || !errors.Is(err, ErrNoLock) {
+	if held, err := open(t, dir).Held(id); held || !errors.Is(err, ErrNoLock) {
 		t.Errorf("no lock: %v, %v", held, err)
 	}
-	l, err := Take(dir, id)
+	l, err := open(t, dir).Take(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // a look changes nothing
-		if held, err := Held(dir, id); !held || err != nil {
+		if held, err := open(t, dir).Held(id); !held || err != nil {
 			t.Errorf("taken: %v, %v", held, err)
 		}
 	}
 	l.Release()
-	if held, err := Held(dir, id); held || err != nil {
+	if held, err := open(t, dir).Held(id); held || err != nil {
 		t.Errorf("released: %v, %v", held, err)
 	}
 	// A look must leave no lock behind.
-	again, err := Take(dir, id)
+	again, err := open(t, dir).Take(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +44,12 @@ func TestHeld(t *testing.T) {
 func TestHeldByAnother(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
 	cmd, _ := holder(t, dir, id)
-	if held, err := Held(dir, id); !held || err != nil {
+	if held, err := open(t, dir).Held(id); !held || err != nil {
 		t.Errorf("%v, %v", held, err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if held, err := Held(dir, id); held || err != nil {
+	if held, err := open(t, dir).Held(id); held || err != nil {
 		t.Errorf("killed: %v, %v", held, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestHeldOddLocks(t *testing.T) {
 		if err := make(dir + "/" + id + ".lock"); err != nil {
 			t.Fatal(err)
 		}
-		if held, err := Held(dir, id); !held || err == nil || errors.Is(err, ErrNoLock) {
+		if held, err := open(t, dir).Held(id); !held || err == nil || errors.Is(err, ErrNoLock) {
 			t.Errorf("%s: %v, %v", name, held, err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestHeldOddLocks(t *testing.T) {
 
 // Looking at a session must not keep its supervisor from taking the lease.
 func TestHeldDisturbsNobody(t *testing.T) {
-	dir := t.TempDir()
+	dir := open(t, t.TempDir())
 	stop, stopped := make(chan bool), make(chan bool)
 	id := NewID()
 	go func() {
@@ -84,13 +84,13 @@ func TestHeldDisturbsNobody(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_, _ = Held(dir, id)
+				_, _ = dir.Held(id)
 			}
 		}
 	}()
 	failed := 0
 	for range 2000 {
-		l, err := Take(dir, id)
+		l, err := dir.Take(id)
 		if err != nil {
 			failed++
 			continue
@@ -115,16 +115,10 @@ func TestIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := IDs(dir)
+	got, err := open(t, dir).IDs()
 	slices.Sort(got)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := IDs(dir + "/none"); err == nil {
-		t.Error("no directory, no error")
-	}
-	if _, err := IDs(dir + "/reap.lock"); err == nil {
-		t.Error("a file was listed")
 	}
 }
 
@@ -147,13 +141,22 @@ func TestOwn(t *testing.T) {
 	}
 	uid := os.Getuid()
 	got := own([]string{good, open, file, link, dir + "/none", good, good + "/."}, uid)
-	if len(got) != 1 || got[0] != good {
-		t.Errorf("%v", got)
+	if names := namesOf(got); len(names) != 1 || names[0] != good {
+		t.Errorf("%v", names)
 	}
 	// Another user's directory is nobody's business, and not root's either.
 	if got := own([]string{good}, uid+1); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
+}
+
+// namesOf closes directories and gives their names.
+func namesOf(dirs []*Directory) (names []string) {
+	for _, d := range dirs {
+		names = append(names, d.Name)
+	}
+	CloseAll(dirs)
+	return names
 }
 
 func TestDirs(t *testing.T) {
@@ -162,11 +165,11 @@ func TestDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := runtime + "/mcp-tether"
-	if got := Dirs(os.Getuid(), runtime); !slices.Contains(got, want) {
+	if got := namesOf(OpenAll(os.Getuid(), runtime)); !slices.Contains(got, want) {
 		t.Errorf("%v lacks %v", got, want)
 	}
 	for _, odd := range []string{"", "relative", runtime + "/none"} {
-		if got := Dirs(os.Getuid(), odd); slices.Contains(got, want) {
+		if got := namesOf(OpenAll(os.Getuid(), odd)); slices.Contains(got, want) {
 			t.Errorf("%q: %v", odd, got)
 		}
 	}
@@ -184,27 +187,27 @@ func TestUsersByName(t *testing.T) {
 
 func TestRemoveSession(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
-	l, err := Take(dir, id)
+	l, err := open(t, dir).Take(id)
 	if err == nil {
 		err = l.Write(Record{Version: Version, ID: id})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(dir, id); !errors.Is(err, ErrHeld) {
+	if err := open(t, dir).Remove(id); !errors.Is(err, ErrHeld) {
 		t.Errorf("a living session: %v", err)
 	}
-	if _, err := Read(dir, id); err != nil {
+	if _, err := open(t, dir).Read(id); err != nil {
 		t.Errorf("its record: %v", err)
 	}
 	l.Release()
-	if err := Remove(dir, id); err != nil {
+	if err := open(t, dir).Remove(id); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if err := Remove(dir, id); err != nil {
+	if err := open(t, dir).Remove(id); err != nil {
 		t.Errorf("gone already: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -224,7 +227,7 @@ func TestRemoveFollowsNoLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = Remove(dir, id)
+	_ = open(t, dir).Remove(id)
 	if b, err := os.ReadFile(precious); err != nil || string(b) != "text" {
 		t.Errorf("%q, %v", b, err)
 	}

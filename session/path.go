@@ -41,11 +41,16 @@ const (
 	socketSuffix  suffix = ".sock"
 )
 
-// file is the path of one of a session's files.
-func file(dir, id string, s suffix) string { return dir + "/" + id + string(s) }
+// file is the name of one of a session's files in its directory.
+func file(id string, s suffix) string { return id + string(s) }
 
 // SocketID gives the session whose proxy listens on the socket at this path; ok is false if it cannot be a session's.
 func SocketID(socket string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(path.Base(socket), string(socketSuffix))
 	return id, ok && ValidID(id)
+}
+
+// FallbackSocket is where Listen makes the socket if it cannot make it in the session's directory.
+func FallbackSocket(id string, uid int) string {
+	return fallbackDir(uid) + "/" + file(id, socketSuffix)
 }

@@ -50,20 +50,20 @@ func TestReadRefuses(t *testing.T) {
 		if err := put(name); err != nil {
 			t.Fatal(what, err)
 		}
-		if r, err := Read(dir, id); err == nil || !reflect.DeepEqual(r, Record{}) {
+		if r, err := open(t, dir).Read(id); err == nil || !reflect.DeepEqual(r, Record{}) {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Read(dir, id); !errors.Is(err, unix.ENOENT) {
+	if _, err := open(t, dir).Read(id); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("none: %v, want ENOENT", err)
 	}
 	if err := write(good)(dir + "/" + id + ".json"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Read(dir, id); err != nil || r.State != StateRunning {
+	if r, err := open(t, dir).Read(id); err != nil || r.State != StateRunning {
 		t.Errorf("the good one: %+v, %v", r, err)
 	}
 }

@@ -12,16 +12,17 @@ const maxSocket = 107
 
 // Listen makes the session's socket, open to its user only, in dir, or where that is impossible (no directory, a path
 // that is too long, a read-only file system) in the one below /tmp. The descriptor is non-blocking and close-on-exec.
-func Listen(dir, id string, uid int) (fd int, path string, err error) {
+func Listen(dir *Directory, id string, uid int) (fd int, path string, err error) {
 	var first error
-	if dir != "" {
+	if dir != nil {
 		if fd, path, first = listenIn(dir, id); first == nil {
 			return fd, path, nil
 		}
 	}
-	short, err := privateDir(fallbackDir(uid), uid)
+	short, err := openPrivate(fallbackDir(uid), uid)
 	if err == nil {
 		fd, path, err = listenIn(short, id)
+		short.Close()
 	}
 	if err != nil {
 		return -1, "", errors.Join(first, err)
@@ -29,11 +30,9 @@ func Listen(dir, id string, uid int) (fd int, path string, err error) {
 	return fd, path, nil
 }
 
-// FallbackSocket is where Listen makes the socket if it cannot make it in the session's directory.
-func FallbackSocket(id string, uid int) string { return file(fallbackDir(uid), id, socketSuffix) }
-
-func listenIn(dir, id string) (int, string, error) {
-	path := file(dir, id, socketSuffix)
+// listenIn binds by the path that clients are told: bind(2) makes a new file or fails, and follows no link there.
+func listenIn(dir *Directory, id string) (int, string, error) {
+	path := dir.Name + "/" + file(id, socketSuffix)
 	if len(path) > maxSocket {
 		return -1, "", fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocket)
 	}
@@ -41,12 +40,16 @@ func listenIn(dir, id string) (int, string, error) {
 	if err != nil {
 		return -1, "", fmt.Errorf("make socket: %w", err)
 	}
-	// The directory is closed to other users already; the mode says so to those who list it.
-	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-		if err = errors.Join(unix.Chmod(path, 0o600), unix.Listen(fd, unix.SOMAXCONN)); err == nil {
+	// The directory is closed to other users already; the mode says so to those who list it. The file takes that of the
+	// socket (unix_bind in the kernel).
+	if err = unix.Fchmod(fd, 0o600); err == nil {
+		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
+	}
+	if err == nil {
+		if err = unix.Listen(fd, unix.SOMAXCONN); err == nil {
 			return fd, path, nil
 		}
-		_ = unix.Unlink(path)
+		_ = dir.unlinkSocket(id)
 	}
 	unix.Close(fd)
 	return -1, "", fmt.Errorf("listen on %s: %w", path, err)

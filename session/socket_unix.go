@@ -4,63 +4,96 @@ package session
 
 import (
 	"errors"
-	"os"
-	"strings"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/kernel"
 )
 
 // HasSocket reports whether a session has a socket, in the directory of its record or in the one below /tmp.
 func HasSocket(id string, uid int, xdgRuntime string) bool {
-	var st unix.Stat_t
-	if dir, err := Dir(uid, xdgRuntime); err == nil && unix.Lstat(file(dir, id, socketSuffix), &st) == nil {
-		return true
+	dirs := OpenAll(uid, xdgRuntime)
+	defer CloseAll(dirs)
+	for _, d := range dirs {
+		var st unix.Stat_t
+		if d.at.Look(file(id, socketSuffix), &st) == nil {
+			return true
+		}
 	}
-	return unix.Lstat(file(fallbackDir(uid), id, socketSuffix), &st) == nil
+	return false
 }
 
-// RemoveSocket removes the socket of a session that is over. Nothing but a session's socket is ever removed.
-func RemoveSocket(path, id string) error {
-	var st unix.Stat_t
-	if named, ok := SocketID(path); !ok || named != id || !strings.HasPrefix(path, "/") {
+// RemoveSocket removes the socket of a session that is over, given the path that its record has. Nothing but a session's
+// socket is ever removed, and only from this directory, or from the user's own below /tmp where no session of that id
+// lives.
+func (d *Directory) RemoveSocket(socket, id string) error {
+	if named, ok := SocketID(socket); !ok || named != id {
 		return nil
 	}
-	if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return unlink(path)
+	if d != nil && path.Dir(socket) == d.Name {
+		return d.unlinkSocket(id)
+	}
+	return removeFallback(socket, id)
+}
+
+// removeFallback is RemoveSocket for the directory below /tmp.
+func removeFallback(socket, id string) error {
+	uid := unix.Getuid()
+	if socket != FallbackSocket(id, uid) {
+		return nil
+	}
+	dirs := own([]string{fallbackDir(uid)}, uid)
+	defer CloseAll(dirs)
+	for _, d := range dirs {
+		// What cannot be found out counts as held.
+		if held, _ := d.Held(id); !held {
+			return d.unlinkSocket(id)
+		}
 	}
 	return nil
 }
 
-// RemoveDeadSockets removes the sockets in dir that have no listener any more and whose sessions have nothing else there.
-// They are left by supervisors that were killed when no record could be kept. A socket whose state is unknown stays. So
-// does a young one: its supervisor may be about to listen.
-func RemoveDeadSockets(dir string) error {
-	entries, err := os.ReadDir(dir)
+// unlinkSocket removes what has the name of the session's socket and is one.
+func (d *Directory) unlinkSocket(id string) error {
+	var st unix.Stat_t
+	name := file(id, socketSuffix)
+	if err := d.at.Look(name, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return d.at.Unlink(name)
+	}
+	return nil
+}
+
+// RemoveDeadSockets removes the sockets that have no listener any more and whose sessions have nothing else in the
+// directory. They are left by supervisors that were killed when no record could be kept. A socket whose state is unknown
+// stays. So does a young one: its supervisor may be about to listen.
+func (d *Directory) RemoveDeadSockets() error {
+	names, err := d.at.Names()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, e := range entries {
-		id, ok := SocketID(e.Name())
+	for _, name := range names {
+		id, ok := SocketID(name)
 		if !ok {
 			continue
 		}
-		if _, err := Held(dir, id); errors.Is(err, ErrNoLock) && settled(e) && refuses(dir+"/"+e.Name()) {
-			errs = append(errs, RemoveSocket(dir+"/"+e.Name(), id))
+		if _, err := d.Held(id); errors.Is(err, ErrNoLock) && d.settled(name) && d.refuses(name) {
+			errs = append(errs, d.unlinkSocket(id))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // settled reports whether a file has been there for some time.
-func settled(e os.DirEntry) bool {
-	st, err := e.Info()
-	return err == nil && time.Since(st.ModTime()) > time.Minute
+func (d *Directory) settled(name string) bool {
+	var st unix.Stat_t
+	return d.at.Look(name, &st) == nil && time.Since(kernel.Modified(&st)) > time.Minute
 }
 
 // refuses reports whether a socket has no listener. The kernel knows that in whatever namespace the listener is.
-func refuses(path string) bool {
+func (d *Directory) refuses(name string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return false
@@ -70,5 +103,5 @@ func refuses(path string) bool {
 	if unix.SetNonblock(fd, true) != nil {
 		return false
 	}
-	return errors.Is(unix.Connect(fd, &unix.SockaddrUnix{Name: path}), unix.ECONNREFUSED)
+	return errors.Is(d.at.Connect(fd, name), unix.ECONNREFUSED)
 }

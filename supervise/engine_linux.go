@@ -31,13 +31,13 @@ type engine struct {
 	proxy    *proxy.Proxy // nil when recovering
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
-	journal  *session.Journal // nil without a session directory
+	// dir is the directory of the session, and journal is in it; both nil without one.
+	dir     *session.Directory
+	journal *session.Journal
 	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
 	recallAgain func() error
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
-	// late says that no threads can be had for the removal beside the end of the processes: it is tried after that.
-	late bool
 
 	mu      sync.Mutex // of all below
 	ledger  container.Ledger
@@ -45,13 +45,17 @@ type engine struct {
 	reader  proc.Reader
 	served  bool
 	warned  bool
-	said    string // the last warning
+	said    string    // the last warning
+	since   time.Time // of the first warning of this period
+	saying  int       // warnings in it
+	unsaid  int       // warnings that were left out
 }
 
 // removal is the result of removing a session's containers.
 type removal struct {
 	done  bool
 	ended []container.Result
+	count int   // of what was ended
 	err   error // says what may be left
 }
 
@@ -83,15 +87,14 @@ func (s *Session) openEngine() {
 	}
 	e := s.newEngine(at)
 	e.claim.Complete = true
-	dir := ""
 	if s.lease != nil {
-		dir = s.lease.Dir()
-		e.journal = session.NewJournal(dir, s.hand.ID)
+		e.dir = s.lease.Dir()
+		e.journal = e.dir.Journal(s.hand.ID)
 		if s.containersLeft {
-			e.claim.Complete = e.recall(dir, s.hand.ID) == nil
+			e.claim.Complete = e.recall(s.hand.ID) == nil
 		}
 	}
-	if e.listener, e.socket, err = session.Listen(dir, s.hand.ID, os.Getuid()); err != nil {
+	if e.listener, e.socket, err = session.Listen(e.dir, s.hand.ID, os.Getuid()); err != nil {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
@@ -110,7 +113,7 @@ func (s *Session) newEngine(at container.Endpoint) *engine {
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
-	if s.tree == nil || s.tree.engine == nil {
+	if s.tree == nil || s.tree.engine == nil || s.tree.engine.listener < 0 {
 		return
 	}
 	e := s.tree.engine
@@ -142,8 +145,9 @@ func (s *Session) labels() map[string]string {
 		container.LabelGateway:    mark(s.record.Gateway),
 		container.LabelSupervisor: mark(s.identity(os.Getpid())),
 	}
-	if s.hand.Anchor > 0 {
-		out[container.LabelAnchor] = mark(s.identity(s.hand.Anchor))
+	// That of an anchor which is dead already says nothing.
+	if id := s.identity(s.hand.Anchor); !id.Zero() {
+		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
 		out[container.LabelMachine] = id
@@ -153,7 +157,7 @@ func (s *Session) labels() map[string]string {
 
 // findEngine is the engine of an earlier tree of the session, known only by what was written down. It is nil when there is
 // nothing to look for.
-func (s *Session) findEngine(dir string) *engine {
+func (s *Session) findEngine(dir *session.Directory) *engine {
 	if s.opts.Containers == ContainersOff {
 		return nil
 	}
@@ -166,11 +170,11 @@ func (s *Session) findEngine(dir string) *engine {
 		// The record could not be written, probably for the reason that puts the socket there.
 		e.socket = session.FallbackSocket(s.hand.ID, os.Getuid())
 	}
-	if dir == "" {
+	if e.dir = dir; dir == nil {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.recallAgain = func() error { return e.recall(dir, s.hand.ID) }
+	e.recallAgain = func() error { return e.recall(s.hand.ID) }
 	return e
 }
 
@@ -192,8 +196,8 @@ func (e *engine) recallOnce() error {
 }
 
 // recall reads what was noted before.
-func (e *engine) recall(dir, id string) error {
-	notes, err := session.ReadNotes(dir, id)
+func (e *engine) recall(id string) error {
+	notes, err := e.dir.Notes(id)
 	for _, n := range notes {
 		e.ledger.Add(n)
 	}
@@ -247,26 +251,56 @@ func (e *engine) note(n container.Note) {
 	}
 }
 
-// warn logs an error, but not the same one twice in a row.
+// At most maxWarnings are logged in each warnPeriod: a client can cause as many as it likes.
+const (
+	maxWarnings = 20
+	warnPeriod  = time.Minute
+)
+
+// warn logs an error, but not the same one twice in a row, and not too many. How many were left out is said later.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
-	again := e.said == err.Error()
-	e.said = err.Error()
-	e.mu.Unlock()
-	if !again {
-		e.log.Warn().Err(err).Msg("container engine")
+	defer e.mu.Unlock()
+	if e.said == err.Error() {
+		return
 	}
+	e.said = err.Error()
+	if now := time.Now(); now.Sub(e.since) > warnPeriod {
+		e.tellUnsaid()
+		e.since, e.saying = now, 0
+	}
+	if e.saying++; e.saying > maxWarnings {
+		e.unsaid++
+		return
+	}
+	e.log.Warn().Err(err).Msg("container engine")
 }
 
-// shutEngine begins to remove what the session made, beside the end of its processes.
-func (s *Session) shutEngine() {
-	if e := s.tree.engine; e != nil {
-		e.shut()
+// tellUnsaid logs how many warnings were left out. The caller holds mu.
+func (e *engine) tellUnsaid() {
+	if e.unsaid > 0 {
+		e.log.Warn().Int("count", e.unsaid).Msg("more warnings about the container engine were left out")
 	}
+	e.unsaid = 0
+}
+
+// shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
+// make something that is not looked for any more.
+func (s *Session) shutEngine() {
+	e := s.tree.engine
+	if e == nil {
+		return
+	}
+	if e.listener >= 0 {
+		s.polled.remove(clients)
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
+	e.shut()
 }
 
 func (e *engine) shut() {
-	if e.outcome != nil || e.late {
+	if e.outcome != nil {
 		return
 	}
 	e.outcome = make(chan removal, 1)
@@ -282,18 +316,6 @@ func (e *engine) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.served && e.ledger.Empty() && e.claim.Complete
-}
-
-// errNoThreads says why containers were not removed.
-var errNoThreads = errors.New("no more threads can be started")
-
-// shutLate begins a removal that had to wait.
-func (e *engine) shutLate() {
-	e.late = false
-	if !roomForEngine() {
-		e.outcome = make(chan removal, 1)
-		e.outcome <- removal{err: errNoThreads}
-	}
 }
 
 // An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
@@ -386,20 +408,20 @@ func (s *Session) removeAgain(last removal) removal {
 
 // close ends what the session made, and releases all that the engine holds.
 func (e *engine) close(id string) removal {
-	if e.late {
-		e.shutLate()
-	}
 	e.shut()
 	r := <-e.outcome
-	r.done = true
+	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
 	if e.listener >= 0 {
 		_ = unix.Close(e.listener)
 	}
+	e.mu.Lock()
+	e.tellUnsaid()
+	e.mu.Unlock()
 	e.endHelpers()
-	if err := session.RemoveSocket(e.socket, id); err != nil {
+	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
 	if e.journal != nil {

@@ -18,11 +18,15 @@ func listening(t *testing.T) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{log: zerolog.Nop()}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	fd, socket, err := session.Listen(t.TempDir(), s.hand.ID, os.Getuid())
+	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{log: s.log, listener: fd, socket: socket}
+	fd, socket, err := session.Listen(dir, s.hand.ID, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{log: s.log, listener: fd, socket: socket, dir: dir}
 	e.claim.Complete = true
 	s.tree = &tree{engine: e, clear: true}
 	s.tree.scope.Helpers = func() []proc.ID { return nil }
@@ -86,4 +90,19 @@ func TestServeEngineWithoutOne(t *testing.T) {
 	if s.tree.engine != nil {
 		t.Error("an engine was made up")
 	}
+}
+
+// A tree that is ending does not begin to serve clients: what they made would not be looked for any more.
+func TestEndingTreeServesNoClient(t *testing.T) {
+	s, listener := listening(t)
+	s.shutEngine()
+	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
+		t.Error("clients can still connect")
+	}
+	// It had fired in the same turn.
+	s.serveEngine()
+	if e := s.tree.engine; e.served {
+		t.Error("a client is served")
+	}
+	s.closeTree()
 }

@@ -111,7 +111,7 @@ func parseLetter(text string, fds []int) (*letter, bool) {
 	l := &letter{closed: part[0] == "true"}
 	l.code, _ = strconv.Atoi(part[1])
 	l.server, _ = proc.ParseID(part[2])
-	if part[3] != "" && len(fds) > 0 {
+	if part[3] != "" && len(fds) > 1 {
 		l.leaf = cgroup.Adopt(part[3], fds)
 	}
 	return l, true

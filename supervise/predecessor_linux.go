@@ -56,17 +56,18 @@ func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 // predecessor finds an ending session of our key and gateway. owner is the process that ends it: its supervisor, or its
 // anchor where the supervisor was killed.
 func (s *Session) predecessor() (owner proc.ID, found bool) {
-	ids, err := session.IDs(s.lease.Dir())
+	dir := s.lease.Dir()
+	ids, err := dir.IDs()
 	if err != nil {
 		return proc.ID{}, false
 	}
 	for _, id := range ids {
-		r, err := session.Read(s.lease.Dir(), id)
+		r, err := dir.Read(id)
 		if err != nil || id == s.hand.ID || r.UID != os.Getuid() || r.Key != s.opts.Key || r.Gateway != s.record.Gateway ||
 			r.State != session.StateEnding || r.Cause == causeIdle.String() {
 			continue
 		}
-		if held, err := session.Held(s.lease.Dir(), id); err != nil || !held {
+		if held, err := dir.Held(id); err != nil || !held {
 			continue
 		}
 		if st, err := s.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor {

@@ -11,9 +11,10 @@ import (
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
 // `ps` cannot see it.
 func (s *Session) openRecord() {
-	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
-		s.lease, err = session.Take(dir, s.hand.ID)
+		// It stays open for as long as the session lasts.
+		s.lease, err = dir.Take(s.hand.ID)
 	}
 	if err != nil {
 		s.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
@@ -35,6 +36,10 @@ func (s *Session) writeRecord(state string) {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
 		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
+	}
+	if r.Host == (proc.Host{}) {
+		// The supervisor was killed before it had written the record.
+		r.Host, _ = s.reader.ReadHost()
 	}
 	if t := s.tree; t != nil && t.server > 0 && r.Server.PID != t.server {
 		// The first server, or one that was woken.

@@ -38,14 +38,13 @@ func Recover(opts Options, o Orphan) (int, error) {
 	s.findServer(o.letter)
 	s.findLeaf(o.letter)
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { t.noteServer(pid, ws) })
-	if dir != "" && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
+	if dir != nil && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
 		// The supervisor had closed the session, or had not begun it.
 		return o.verdict()
 	}
 	held := s.takeRecord(dir, 1)
-	if t.engine = s.findEngine(dir); t.engine != nil && !t.engine.idle() {
-		// An abort of the runtime would leave the processes as well.
-		t.engine.late = !roomForEngine()
+	if s.findEngine(dir) != nil {
+		s.remover = o.args
 	}
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
@@ -123,7 +122,7 @@ func (s *Session) findServer(l *letter) {
 // that we are in.
 func (s *Session) findLeaf(l *letter) {
 	if l != nil && l.leaf != nil {
-		s.tree.scope.Leaf = l.leaf
+		s.tree.scope.Leaf, s.record.Cgroup = l.leaf, l.leaf.Dir
 		return
 	}
 	dir := s.record.Cgroup
@@ -139,20 +138,20 @@ func (s *Session) findLeaf(l *letter) {
 		dir = own + "/" + leafName(s.hand.ID)
 	}
 	if leaf, err := cgroup.Open(dir); err == nil {
-		s.tree.scope.Leaf = leaf
+		s.tree.scope.Leaf, s.record.Cgroup = leaf, dir
 	}
 }
 
-// findRecord reads what the supervisor had written down. dir is "" when no record can be looked for.
-func (s *Session) findRecord() (dir string, recorded bool) {
-	dir, err := session.Dir(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+// findRecord reads what the supervisor had written down. dir is nil when no record can be looked for.
+func (s *Session) findRecord() (dir *session.Directory, recorded bool) {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
-		return "", false
+		return nil, false
 	}
-	r, err := session.Read(dir, s.hand.ID)
+	r, err := dir.Read(s.hand.ID)
 	if err != nil {
 		// The lock is made first and removed last.
-		_, lockErr := session.Held(dir, s.hand.ID)
+		_, lockErr := dir.Held(s.hand.ID)
 		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
 	}
 	s.record = r
@@ -163,13 +162,13 @@ func (s *Session) findRecord() (dir string, recorded bool) {
 const takeTries = 20
 
 // takeRecord takes over the lease, so that the record goes with the session.
-func (s *Session) takeRecord(dir string, tries int) error {
-	if dir == "" {
+func (s *Session) takeRecord(dir *session.Directory, tries int) error {
+	if dir == nil {
 		return nil
 	}
 	err := session.ErrHeld
 	for n := 0; n < tries && errors.Is(err, session.ErrHeld); n++ {
-		s.lease, err = session.Take(dir, s.hand.ID)
+		s.lease, err = dir.Take(s.hand.ID)
 	}
 	return err
 }

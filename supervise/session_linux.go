@@ -49,6 +49,8 @@ type Session struct {
 	leafLeft bool
 	// containersLeft says that an earlier tree left some, and strays that it left processes.
 	containersLeft, strays bool
+	// remover is the anchor's command line, where it recovers and there may be containers to remove.
+	remover []string
 
 	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
 	cause    cause

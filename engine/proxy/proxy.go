@@ -30,7 +30,10 @@ type Proxy struct {
 
 	gate    gate
 	objects objects
-	serving sync.WaitGroup
+	budget  budget
+	// rewriting is held while a create is labelled: a short text may decode to much memory, and so it does only once.
+	rewriting sync.Mutex
+	serving   sync.WaitGroup
 
 	mu       sync.Mutex // for the fields below
 	links    map[*link]struct{}

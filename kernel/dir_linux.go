@@ -1,0 +1,144 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openBelow opens a name below a directory, without links and never above. Kernels before 5.6 have no openat2, and some
+// filters of system calls refuse it: then O_NOFOLLOW does the same for the name of one entry.
+func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
+	how := unix.OpenHow{
+		Flags: uint64(flags | unix.O_NOFOLLOW | unix.O_CLOEXEC), Mode: uint64(mode),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	}
+	for {
+		fd, err := unix.Openat2(dir, name, &how)
+		switch err {
+		case unix.EINTR:
+			continue
+		case unix.ENOSYS, unix.EPERM:
+			return unix.Openat(dir, name, int(how.Flags), mode)
+		}
+		return fd, err
+	}
+}
+
+func openUnnamed(dir int, mode uint32) (int, error) {
+	return unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
+}
+
+// openRegular opens a regular file for reading, by way of a descriptor that only names it. Without /proc it is opened once
+// more by its name, and compared.
+func openRegular(dir int, name string) (fd int, size int64, err error) {
+	at, err := openBelow(dir, name, unix.O_PATH, 0)
+	if err != nil {
+		return -1, 0, err
+	}
+	defer unix.Close(at)
+	var st, opened unix.Stat_t
+	if err = unix.Fstat(at, &st); err != nil {
+		return -1, 0, err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFLNK:
+		return -1, 0, unix.ELOOP
+	default:
+		return -1, 0, errRegular
+	}
+	fd, err = Open(selfFD(at), unix.O_RDONLY|unix.O_NONBLOCK)
+	if !errors.Is(err, unix.ENOENT) {
+		return fd, st.Size, err
+	}
+	if fd, err = openBelow(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+		return -1, 0, err
+	}
+	if err = unix.Fstat(fd, &opened); err == nil && (opened.Ino != st.Ino || opened.Dev != st.Dev) {
+		err = errRegular
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, 0, err
+	}
+	return fd, st.Size, nil
+}
+
+// OpenPath opens a directory with O_PATH, close-on-exec, by a path of which no part is a link.
+func OpenPath(name string) (int, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	}
+	if !path.IsAbs(name) {
+		return -1, fmt.Errorf("open %q: not an absolute path: %w", name, unix.EINVAL)
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &how)
+	if err != unix.ENOSYS && err != unix.EPERM {
+		return fd, err
+	}
+	return openEach(name)
+}
+
+// openEach is OpenPath where the kernel has no openat2: part by part.
+func openEach(name string) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
+	dir, err := Open("/", flags)
+	for part := range strings.SplitSeq(path.Clean(name), "/") {
+		if err != nil {
+			return -1, err
+		}
+		if part == "" {
+			continue
+		}
+		next, nerr := openAt(dir, part, flags)
+		unix.Close(dir)
+		dir, err = next, nerr
+	}
+	return dir, err
+}
+
+// Names lists the entries, without "." and "..". The order is the kernel's.
+func (d *Dir) Names() ([]string, error) {
+	var out []string
+	err := entries(d.fd, func(name string, _ byte) { out = append(out, name) })
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", d.Name, err)
+	}
+	return out, nil
+}
+
+// LinkUnnamed gives a file that was opened by Unnamed its first name. The error is EEXIST when the name is taken, ENOENT
+// without /proc.
+func (d *Dir) LinkUnnamed(fd int, name string) error {
+	if err := single(name); err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, selfFD(fd), d.fd, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+// Connect connects a unix socket to that which is in the directory, and to no other one: the path leads to the file that
+// was looked at, however long the directory's own is.
+func (d *Dir) Connect(socket int, name string) error {
+	if err := single(name); err != nil {
+		return err
+	}
+	at, err := openBelow(d.fd, name, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return unix.Connect(socket, &unix.SockaddrUnix{Name: selfFD(at)})
+}
+
+// selfFD is the path of an open file.
+func selfFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// Modified is when a file was written to.
+func Modified(st *unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }

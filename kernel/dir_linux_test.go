@@ -1,0 +1,121 @@
+package kernel
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func openedDir(t *testing.T, name string) *Dir {
+	t.Helper()
+	d, err := OpenDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing but a regular file is opened for reading: a FIFO would wait, a device would do something.
+func TestReadRegular(t *testing.T) {
+	top := t.TempDir()
+	precious := filepath.Join(t.TempDir(), "precious")
+	must(t, os.WriteFile(precious, []byte("precious"), 0o600), os.WriteFile(top+"/file", []byte("text"), 0o600),
+		os.Symlink(precious, top+"/link"), unix.Mkfifo(top+"/fifo", 0o600), os.Mkdir(top+"/dir", 0o700))
+	d := openedDir(t, top)
+	if b, err := d.ReadRegular("file", 4); string(b) != "text" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	for name, want := range map[string]error{
+		"link": unix.ELOOP, "fifo": errRegular, "dir": errRegular, "none": unix.ENOENT,
+		"../" + filepath.Base(top) + "/file": errEntry, "dir/..": errEntry, "..": errEntry, ".": errEntry, "": errEntry, precious: errEntry,
+	} {
+		if b, err := d.ReadRegular(name, 100); !errors.Is(err, want) {
+			t.Errorf("%s: %q, %v; want %v", name, b, err, want)
+		}
+	}
+	if b, err := d.ReadRegular("file", 3); !errors.Is(err, errLarge) {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// What was opened stays what it is when its name leads elsewhere.
+func TestDirSwapped(t *testing.T) {
+	base := t.TempDir()
+	ours, moved, precious := base+"/ours", base+"/moved", base+"/precious"
+	for _, dir := range []string{ours, precious} {
+		must(t, os.Mkdir(dir, 0o700), os.WriteFile(dir+"/a", []byte(dir), 0o600))
+	}
+	d := openedDir(t, ours)
+	must(t, os.Rename(ours, moved), os.Symlink(precious, ours))
+	if b, err := d.ReadRegular("a", 1000); string(b) != ours || err != nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+	fd, err := d.Open("new", unix.O_CREAT|unix.O_WRONLY, 0o600)
+	must(t, err, unix.Close(fd))
+	unnamed, err := d.Unnamed(0o600)
+	must(t, err, d.LinkUnnamed(unnamed, "unnamed"), unix.Close(unnamed), d.Link("new", "linked"), d.Rename("a", "b"), d.Unlink("new"))
+	left, err := d.Names()
+	slices.Sort(left)
+	if !slices.Equal(left, []string{"b", "linked", "unnamed"}) || err != nil {
+		t.Errorf("ours has %v, %v", left, err)
+	}
+	if theirs, _ := os.ReadDir(precious); len(theirs) != 1 || theirs[0].Name() != "a" {
+		t.Errorf("the other one has %v", theirs)
+	}
+	if _, err := OpenDir(ours); err == nil {
+		t.Error("a link was opened")
+	}
+}
+
+// The path of a socket may be too long for an address; what is connected to is what is in the directory.
+func TestConnect(t *testing.T) {
+	top := t.TempDir()
+	l, err := net.Listen("unix", top+"/a")
+	must(t, err)
+	defer l.Close()
+	must(t, os.Symlink(top+"/a", top+"/link"))
+	d := openedDir(t, top)
+	for name, want := range map[string]error{"a": nil, "link": unix.ECONNREFUSED, "none": unix.ENOENT} {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		if err := d.Connect(fd, name); !errors.Is(err, want) && (want == nil || name != "link" || err == nil) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+		must(t, unix.Close(fd))
+	}
+}
+
+// Both ways of opening a path refuse every link in it.
+func TestOpenPath(t *testing.T) {
+	base := t.TempDir()
+	must(t, os.MkdirAll(base+"/a/b", 0o700), os.Symlink("a", base+"/link"), os.WriteFile(base+"/file", nil, 0o600))
+	for _, how := range []func(string) (int, error){OpenPath, openEach} {
+		for name, good := range map[string]bool{
+			"/a/b": true, "/a//b/": true, "": true, "/link/b": false, "/link": false, "/file": false, "/none": false,
+		} {
+			fd, err := how(base + name)
+			if (err == nil) != good {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err == nil {
+				must(t, unix.Close(fd))
+			}
+		}
+	}
+	if _, err := OpenPath("a"); err == nil {
+		t.Error("a relative path was opened")
+	}
+}
