@@ -45,6 +45,7 @@ func (x *index) claim(f *Finding, s *storedSession) {
 		if !s.Ledger.Empty() || s.Torn != nil {
 			f.unseen = fmt.Sprintf("containers of it may be left: engine %s: %v", e.URL, e.Err)
 			f.Evidence = append(f.Evidence, f.unseen)
+			f.Advice = "the record stays until the engine answers; if it is gone for good: mcp-tether reap --forget " + s.ID
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"fmt"
 	"time"
 
 	"mcp-tether/engine"
@@ -25,6 +26,10 @@ type host struct {
 	Sessions []storedSession
 	Leaves   []cgroupLeaf
 	Engines  []*knownEngine
+	// Blind says that the records cannot be read: who looks after a session is not known.
+	Blind bool
+	// Unknown says what could not be looked at.
+	Unknown []string
 	// Machine is engine.MachineID.
 	Machine string
 	// Lives asks the kernel whether the process of an identity lives.
@@ -55,6 +60,11 @@ type process struct {
 	Service bool
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
+}
+
+// stuck says that nothing is known of a process.
+func (p *process) stuck() string {
+	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at", p.PID, p.Comm)
 }
 
 // storedSession is one record with the state of its lease.

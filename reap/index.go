@@ -162,12 +162,12 @@ func (x *index) rooted(p *process) bool {
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to
-// stay, or in a finding already.
+// stay, in a finding already, or not to be looked at.
 func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
 
 // untouchable is spared without the newborns: a newborn below or beside a proven member belongs to that member.
 func (x *index) untouchable(p *process) bool {
-	return p.Dead() || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
+	return p.Dead() || p.Stuck || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
 // scope says which processes belong to a tree.
@@ -180,6 +180,8 @@ type scope struct {
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
 	keep []string
+	// stuck is told of the processes in it that could not be looked at; nil for none.
+	stuck func(*process)
 }
 
 // tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
@@ -210,6 +212,9 @@ func (x *index) tree(tops []*process, sc scope) []*process {
 			continue
 		}
 		seen[p.PID] = true
+		if p.Stuck && sc.stuck != nil {
+			sc.stuck(p)
+		}
 		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
 			out = append(out, p)
 		}
@@ -247,6 +252,7 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	if f.anyUser {
 		sc.uid = -1
 	}
+	sc.stuck = func(p *process) { f.stuck = p.stuck() }
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
 	for _, m := range members {

@@ -77,6 +77,9 @@ const (
 // pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
 
+// Forget takes back that the session created an object, which is gone.
+func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
+
 // Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.
 func (p *Proxy) Close() {
 	p.mu.Lock()

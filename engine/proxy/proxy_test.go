@@ -49,6 +49,7 @@ func TestEveryKindOfCreate(t *testing.T) {
 		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
 		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
 		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
+		"GET /networks":                        reply(200, `[]`),
 		"POST /libpod/play/kube":               reply(200, `{"Pods":[{"ID":"p2"},{"ID":"p3","Containers":["x"]}]}`),
 		"DELETE /networks/n1":                  reply(204, ""),
 		"DELETE /networks/n9":                  reply(204, ""),
@@ -75,8 +76,8 @@ func TestEveryKindOfCreate(t *testing.T) {
 		}
 	}
 	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
-		"created network r3 n2; create pod r4; created pod r4 p1; created pod p2; created pod p3; removed network n1; removed pod p3; " +
-		"create container r5 refused; refused container r5")
+		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
+		"create container r6 refused; refused container r6")
 }
 
 // The engine is not asked for what cannot be labelled.
