@@ -18,7 +18,8 @@ var (
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
 
-const modelRounds = 10_000
+// modelRounds takes about 16 seconds.
+const modelRounds = 100_000
 
 // finder is what is put to the test: Find, or something worse.
 type finder func(*host, Rules) []Finding
