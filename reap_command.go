@@ -37,7 +37,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    surplus    many servers of one kind under a living gateway: never ended
 
 Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
-survivors), 2 it could not look.
+survivors), 2 it could not look, or not at everything.
 
 Examples:
    mcp-tether reap                                what is there, and why

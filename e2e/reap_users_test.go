@@ -224,3 +224,26 @@ func orphanOf(t *testing.T, http bool, argv ...string) (pid int) {
 	})
 	return pid
 }
+
+// A client of an engine that lost its gateway is ended; its container may live on, of which the report and the exit code
+// speak. The same command under another name is the control.
+func TestReapSeveredClient(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	sh, err := os.ReadFile("/bin/sh")
+	ok(t, err)
+	for name, code := range map[string]int{"docker": 1, "podman": 1, "other": 0} {
+		program := filepath.Join(t.TempDir(), name)
+		ok(t, os.WriteFile(program, sh, 0o755))
+		pid := orphan(t, program, "-c", "echo up; while :; do sleep 1; done", "run", "-i", "mcp/fetch")
+		outgrow(t)
+		r := operator.reap(t, code, "--kill", "--unwrapped", "--match=mcp/fetch")
+		if lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"; lives || r.classes() != "severed" {
+			t.Errorf("%s: lives: %v, found %v", name, lives, r.Findings)
+		}
+		if told := strings.Contains(r.stdout, "the container may be there"); told != (code == 1) {
+			t.Errorf("%s: %s", name, r.stdout)
+		}
+	}
+}
