@@ -68,7 +68,7 @@ func leaks() []doctor.Check {
 	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
 	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
-		o.Everybody = []string{"reap", "--json"}
+		o.ForUsers = []string{"reap", "--json"}
 	}
 	done := make(chan []doctor.Check, 1)
 	go func() {

@@ -41,7 +41,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    surplus    many servers of one kind under a living gateway: never ended
 
 Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
-survivors), 2 it could not look.
+survivors), 2 it could not look, or not at everything.
 
 Examples:
    mcp-tether reap                                what is there, and why
@@ -96,7 +96,7 @@ func reapCommand(as *role) *cli.Command {
 // forget removes a record that is in the way: its engine is gone, or its pid namespace.
 func forget(id string, timeout time.Duration) error {
 	if os.Getuid() == 0 {
-		return reap.ForgetEverybody(runtimeDir(), id, timeout)
+		return reap.ForgetAsRoot(runtimeDir(), id, timeout)
 	}
 	return reap.Forget(runtimeDir(), id)
 }
@@ -132,7 +132,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.Everybody, err = everybodyWords(c, delegated); err != nil {
+	if o.ForUsers, err = userWords(c, delegated); err != nil {
 		return o, err
 	}
 	for i := range files {
@@ -153,8 +153,8 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 // passFlags are the flags that mean the same in the passes that root makes as other users.
 var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
-// everybodyWords are the words with which root starts the same pass as another user; none for anybody but root.
-func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
+// userWords are the words with which root starts the same pass as another user; none for a user who is not root.
+func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	if os.Getuid() != 0 || delegated {
 		return nil, nil
 	}

@@ -197,7 +197,7 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 }
 
 // behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
-// engine, which has ended with it. If nobody knows what was behind it, it was the first engine, most likely.
+// engine, which has ended with it. If no record tells what was behind it, it was the first engine, most likely.
 func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)

@@ -12,7 +12,7 @@ import (
 // host is what a pass has read.
 type host struct {
 	proc.Host
-	// UID is the user of the pass, who looks after nobody else's sessions and processes.
+	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
 	// Others are users who have cgroups of ours, with repetitions.
 	Others []int

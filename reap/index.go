@@ -84,7 +84,7 @@ func (x *index) parent(p *process) *process {
 }
 
 // noteAdoption notes a child subreaper by what it did: a process is born into the session of the one that forked it, and
-// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by somebody else.
+// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by another process.
 func (x *index) noteAdoption(up, p *process) {
 	sid := p.Stat.Session
 	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
@@ -157,8 +157,8 @@ func (x *index) rooted(p *process) bool {
 	return false
 }
 
-// mine reports whether the pass looks after the processes of a user: its own and nobody else's, for root as well. Who is
-// root has the pass made once more, as each of the other users (everybody_linux.go).
+// mine reports whether the pass looks after the processes of a user: its own and no others', for root as well. Root
+// has the pass made once more, as each of the other users (users_linux.go).
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to

@@ -31,9 +31,9 @@ type Options struct {
 	Delegated bool
 	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
 	RecordsOnly bool
-	// Everybody are the words with which root starts the same pass as each other user who has something here; none for the
+	// ForUsers are the words with which root starts the same pass as each other user who has something here; none for the
 	// pass of one user.
-	Everybody []string
+	ForUsers []string
 	// Timeout is how long the pass may take. Those of other users have a part of it.
 	Timeout time.Duration
 }
@@ -76,8 +76,8 @@ func Pass(o Options) (Report, error) {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
 	r.Looked = Looked{len(h.Procs), len(h.Sessions), len(h.Engines), o.Servers}
-	if len(o.Everybody) > 0 {
-		r.everybody(h, &o)
+	if len(o.ForUsers) > 0 {
+		r.askUsers(h, &o)
 	}
 	r.Incomplete = append(r.Incomplete, h.Unknown...)
 	own := find(h, o.Rules)
