@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,8 +14,16 @@ import (
 	"mcp-tether/supervise"
 )
 
-// version is set by the linker.
-var version = "dev"
+// Set by the linker: the version, and the commit that it was made from with its date.
+var version, commit, date = "dev", "", ""
+
+// fullVersion is what --version tells.
+func fullVersion() string {
+	if commit == "" {
+		return version + " (" + runtime.Version() + ")"
+	}
+	return version + " (" + commit + ", " + date + ", " + runtime.Version() + ")"
+}
 
 // status is an exit code as an error. err, if not nil, explains it and was not printed yet.
 type status struct {
@@ -35,14 +45,14 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 	a := &cli.App{
 		Name:                      "mcp-tether",
 		Usage:                     "ends stdio MCP servers with their session, whatever they started",
-		Version:                   version,
+		Version:                   fullVersion(),
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		Writer:                    out,
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand()},
+		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(), wrapCommand(), unwrapCommand(), doctorCommand()},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return usageError("no such command: " + name + " (see mcp-tether --help)")
@@ -62,7 +72,7 @@ func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case args[1] == "reap", args[1] == "ps", args[1] == "stop":
+	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor"}, args[1]):
 		failure = exitLook
 	}
 	err := app(args, os.Stdout, as).Run(args)

@@ -23,6 +23,9 @@ const (
 	exitLook     = 2 // it could not be looked at
 )
 
+// surplusOver is how many servers of one kind a gateway may have before they are reported.
+const surplusOver = 8
+
 const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends what is proven:
 
    record     the supervisor of a recorded session is dead: its processes and containers
@@ -67,7 +70,7 @@ func reapCommand(as *role) *cli.Command {
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
 			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
-			&cli.IntFlag{Name: "surplus", Value: 8, Usage: "how many servers of one kind a gateway may have"},
+			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "how many servers of one kind a gateway may have"},
 			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "how long a server must have been dropped by its living gateway before it is ended"},
 			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
 			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},

@@ -13,6 +13,9 @@ import (
 // follows as the second.
 const roleSupervise = "__supervise"
 
+// roleRemove is the same for the process that removes a session's containers for a recovering anchor.
+const roleRemove = "__remove"
+
 // roleSweep is the hidden first argument of the process that ends the user's dead sessions beside a session.
 const roleSweep = "__sweep"
 
@@ -41,28 +44,38 @@ func SplitDelegatedArgs(args []string) (own []string, ok bool) {
 
 // SupervisorArgs is the command line of the supervisor that continues args, the command line of its anchor.
 func SupervisorArgs(args []string, h Handover) []string {
-	return append([]string{args[0], roleSupervise, h.String()}, args[1:]...)
+	role := roleSupervise
+	if h.Removes {
+		role = roleRemove
+	}
+	return append([]string{args[0], role, h.String()}, args[1:]...)
+}
+
+// isHandedOver reports whether a command line is one of SupervisorArgs.
+func isHandedOver(args []string) bool {
+	return len(args) > 1 && (args[1] == roleSupervise || args[1] == roleRemove)
 }
 
 // ErrNotHandedOver says that a user has typed the hidden argument.
-var ErrNotHandedOver = errors.New(roleSupervise + " is for mcp-tether itself: use 'mcp-tether run'")
+var ErrNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
 func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, err error) {
-	if len(args) < 2 || args[1] != roleSupervise {
+	if !isHandedOver(args) {
 		return nil, Handover{}, false, nil
 	}
 	if len(args) < 4 {
 		return nil, Handover{}, true, ErrNotHandedOver
 	}
 	h, err = ParseHandover(args[2])
+	h.Removes = args[1] == roleRemove
 	return append([]string{args[0]}, args[3:]...), h, true, err
 }
 
 // SupervisedID is the session id in the command line of a supervisor, "" for any other command line. Every process can
 // choose its command line, so what it says counts for the process's own user only.
 func SupervisedID(args []string) string {
-	if len(args) < 3 || args[1] != roleSupervise {
+	if len(args) < 3 || !isHandedOver(args) {
 		return ""
 	}
 	id, _, _ := strings.Cut(args[2], separator)
@@ -86,6 +99,9 @@ type Handover struct {
 	Group int
 	// Foreign are the children that the anchor had before the session.
 	Foreign []proc.ID
+	// Removes says that the process does not supervise a session, but removes the containers of one that is over. It is no
+	// part of the word.
+	Removes bool
 }
 
 // SharesGroup reports whether the server stays in the process group that the gateway gave us. Signals from the keyboard

@@ -43,3 +43,27 @@ func FuzzParseHandover(f *testing.F) {
 		}
 	})
 }
+
+// Supervisor and remover are started by the same kind of command line, and each knows which it is. Both look after the session.
+func TestSupervisorArgs(t *testing.T) {
+	for _, removes := range []bool{false, true} {
+		args := []string{"mcp-tether", "run", "--name", "x", "--", "server"}
+		want := Handover{ID: "0123456789abcdef", ParentFD: -1, Mailbox: 5, Removes: removes}
+		line := SupervisorArgs(args, want)
+		own, got, ok, err := SplitSupervisorArgs(line)
+		if !ok || err != nil || !reflect.DeepEqual(own, args) || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q, %+v, %v, %v", line, own, got, ok, err)
+		}
+		if id := SupervisedID(line); id != want.ID {
+			t.Errorf("%q looks after %q", line, id)
+		}
+		if _, _, ok, err := SplitSupervisorArgs(line[:3]); !ok || err == nil {
+			t.Errorf("%q: %v, %v", line[:3], ok, err)
+		}
+	}
+	for _, line := range [][]string{{"mcp-tether"}, {"mcp-tether", "run"}, {"mcp-tether", "__sweep", "x,1"}} {
+		if _, _, ok, _ := SplitSupervisorArgs(line); ok || SupervisedID(line) != "" {
+			t.Errorf("%q is taken for a supervisor's", line)
+		}
+	}
+}

@@ -5,10 +5,13 @@
 // its owner's processes only, unless the user of the pass named the file. What it says is kept as it stands there,
 // together with the place where it stands, so that the same entry can be found again.
 //
-//	file.go     the known files, and reading one
-//	server.go   the servers that a file configures
-//	comments.go comments in JSON
-//	matcher.go  does a process run one of the servers?
-//	runner.go   packages, as npx, uvx and others run them
-//	image.go    images, as docker and podman run them
+//	known.go       the known clients and their files
+//	file.go        reading a file for the servers that it configures
+//	server.go      the servers in it
+//	entry.go       where a server's entry stands in a text, and entry_toml.go for TOML
+//	wrap.go        putting mcp-tether in front of a server, and taking it away
+//	document.go    a file that may be changed
+//	matcher.go     does a process run one of the servers?
+//	runner.go      packages, as npx, uvx and others run them
+//	image.go       images, as docker and podman run them
 package clients

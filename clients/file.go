@@ -13,20 +13,9 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
-)
 
-// knownFiles are the files in which the known gateways keep their MCP servers, relative to a home directory.
-var knownFiles = [...]string{
-	".codex/config.toml",
-	".claude.json",
-	".config/Claude/claude_desktop_config.json",
-	"Library/Application Support/Claude/claude_desktop_config.json",
-	".openclaw/openclaw.json",
-	".gemini/settings.json",
-	".cursor/mcp.json",
-	".config/Code/User/mcp.json",
-	"Library/Application Support/Code/User/mcp.json",
-}
+	"mcp-tether/jsonedit"
+)
 
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
@@ -40,11 +29,10 @@ const (
 // Format is the language of a configuration file.
 type Format string
 
-// The formats. JSONC is JSON with comments and trailing commas, as VS Code writes it.
+// The formats. JSON is read with comments, trailing commas and whatever else JSON5 allows: most clients do.
 const (
-	JSON  Format = "json"
-	JSONC Format = "jsonc"
-	TOML  Format = "toml"
+	JSON Format = "json"
+	TOML Format = "toml"
 )
 
 // File is one configuration file as it was read.
@@ -67,7 +55,7 @@ func Known(homes []string, warn func(error)) []File {
 	var out []File
 	r := &reader{left: maxAll, seen: map[fileID]bool{}, patience: patience}
 	for _, home := range homes {
-		for _, name := range knownFiles {
+		for _, name := range homeFiles() {
 			file, err := r.read(filepath.Join(home, name))
 			switch {
 			case err == nil:
@@ -158,8 +146,8 @@ func (r *reader) read(name string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("read configuration %s: %w", name, err)
 	}
-	f := File{Path: name, UID: os.Getuid()}
-	doc, err := f.parse(text)
+	f := File{Path: name, Format: formatOf(name), UID: os.Getuid()}
+	doc, err := parse(text, f.Format)
 	if err != nil {
 		return File{}, fmt.Errorf("parse configuration %s: %w", name, err)
 	}
@@ -167,20 +155,32 @@ func (r *reader) read(name string) (File, error) {
 	return f, nil
 }
 
-// parse decodes a document and notes its format.
-func (f *File) parse(text []byte) (doc map[string]any, err error) {
+// formatOf tells the format by the name; JSON may turn out to be JSON5.
+func formatOf(name string) Format {
+	if filepath.Ext(name) == ".toml" {
+		return TOML
+	}
+	return JSON
+}
+
+// parse decodes a document.
+func parse(text []byte, format Format) (doc map[string]any, err error) {
 	// Some editors write a byte order mark.
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	if filepath.Ext(f.Path) == ".toml" {
-		f.Format = TOML
+	if format == TOML {
 		err = toml.Unmarshal(text, &doc)
 		return doc, err
 	}
-	f.Format = JSON
 	if json.Unmarshal(text, &doc) == nil {
 		return doc, nil
 	}
-	f.Format, doc = JSONC, nil
-	err = json.Unmarshal(withoutComments(text), &doc)
-	return doc, err
+	root, err := jsonedit.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	doc, object := root.Any().(map[string]any)
+	if !object {
+		return nil, jsonedit.ErrNotObject
+	}
+	return doc, nil
 }

@@ -24,7 +24,7 @@ type Server struct {
 const maxNesting = 8
 
 // servers finds the tables of servers wherever the gateways put them: "mcpServers" (Claude, Gemini, Cursor),
-// "mcp_servers" (Codex), "servers" (OpenClaw below "mcp", VS Code). above are the keys that lead to doc.
+// "mcp_servers" (Codex), "context_servers" (Zed), "servers" (OpenClaw below "mcp", VS Code). above are the keys that lead to doc.
 func servers(doc map[string]any, above []string) []Server {
 	var out []Server
 	for _, key := range slices.Sorted(maps.Keys(doc)) {
@@ -34,7 +34,7 @@ func servers(doc map[string]any, above []string) []Server {
 		}
 		keys := append(slices.Clone(above), key)
 		switch {
-		case key == "mcpServers" || key == "mcp_servers" || key == "servers":
+		case key == "mcpServers" || key == "mcp_servers" || key == "context_servers" || key == "servers":
 			out = append(out, serversIn(table, keys)...)
 		case len(above) < maxNesting:
 			out = append(out, servers(table, keys)...)
@@ -48,16 +48,23 @@ func serversIn(table map[string]any, above []string) []Server {
 	var out []Server
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		entry, _ := table[name].(map[string]any)
-		command, _ := entry["command"].(string)
-		if command == "" {
+		s := server(entry)
+		if s.Command == "" {
 			continue
 		}
-		s := Server{Name: name, Keys: append(slices.Clone(above), name), Command: command}
-		s.readArgs(entry["args"])
-		s.readEnv(entry["env"])
+		s.Name, s.Keys = name, append(slices.Clone(above), name)
 		out = append(out, s)
 	}
 	return out
+}
+
+// server reads one entry. Command is "" where it starts no process.
+func server(entry map[string]any) Server {
+	var s Server
+	s.Command, _ = entry["command"].(string)
+	s.readArgs(entry["args"])
+	s.readEnv(entry["env"])
+	return s
 }
 
 func (s *Server) readArgs(value any) {

@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -79,5 +81,77 @@ func TestBarePodmanContainersOutliveTheirClients(t *testing.T) {
 			}
 			e.podman(t, "pod", "rm", "-f", "-t", "0", mark)
 		})
+	}
+}
+
+// Podman gives a network that is made anew the id of the one of that name before, and a removal by name is no removal of a
+// known id. The session's own network ends with it; the one that another made since is not touched.
+func TestPodmanNetworkOfAnother(t *testing.T) {
+	e := podmanFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, who := range []string{"own", "other", "self"} {
+		name := e.mark(t) + who
+		t.Cleanup(func() { e.do(t, http.MethodDelete, "/v1.40/networks/"+name, nil, nil) })
+		create := func(host string) {
+			t.Helper()
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/networks/create", `{"name":"`+name+`","driver":"bridge"}`, "Content-Type: application/json"))
+			if !strings.Contains(answer, name) {
+				t.Fatalf("the engine says %s", answer)
+			}
+		}
+		create(host)
+		if who != "own" {
+			clientOf(t, host).raw(lastMessage("DELETE", "/v4.0.0/libpod/networks/"+name, ""))
+			create(map[string]string{"other": e.host, "self": host}[who])
+		}
+		t.Cleanup(func() {
+			there := e.do(t, http.MethodGet, "/v1.40/networks/"+name, nil, nil) == http.StatusOK
+			if there != (who == "other") {
+				t.Errorf("%s: is there: %v", who, there)
+			}
+		})
+	}
+	s.end()
+}
+
+// What `podman kube play` makes takes no labels of ours: pods, also of a manifest that fails half-way, and a network.
+func TestPodmanKubePlay(t *testing.T) {
+	e := podmanFor(t)
+	e.importInfra(t)
+	for _, fails := range []bool{false, true} {
+		for _, bare := range []bool{false, true} {
+			mark := e.mark(t)
+			var manifest strings.Builder
+			for i, image := range []string{e.image(t), map[bool]string{false: e.image(t), true: "none:none"}[fails]} {
+				fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %s-%d\n  labels:\n    %s: %s\nspec:\n  containers:\n  - name: c\n"+
+					"    image: docker.io/library/%s\n    imagePullPolicy: Never\n    args: [boxed, ignore-eof]\n", mark, i, markLabel, mark, image)
+			}
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			if bare {
+				host = e.host
+			}
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/play/kube?start=false&network=none", manifest.String()))
+			if strings.Contains(answer, " 200 ") == fails {
+				t.Fatalf("podman says %s", answer)
+			}
+			s.end()
+			// The control: without us they stay, also the first one where the second failed.
+			pods := e.podman(t, "pod", "ps", "--quiet", "--filter", "name="+mark).stdout
+			if left := strings.Count(pods, "\n"); (left > 0) != bare {
+				t.Errorf("fails: %v, bare: %v: %d pods are left", fails, bare, left)
+			}
+			for i := range 2 {
+				e.podman(t, "pod", "rm", "-f", "-t", "0", fmt.Sprintf("%s-%d", mark, i))
+			}
+			e.podman(t, "network", "rm", "podman-default-kube-network")
+		}
+	}
+}
+
+// importInfra imports the image that scripts/engine has podman use for the first container of a pod.
+func (e *engine) importInfra(t *testing.T) {
+	t.Helper()
+	if o := e.docker(t, "tag", e.image(t), "mcp-tether-infra:1"); o.code != 0 {
+		t.Fatal(o.stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -395,4 +396,60 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The restart policy of such a container starts it again when it fails; that is still the session's start. One that
+// somebody else has started since is not touched.
+func TestContainersThatTheirPolicyStartsAgain(t *testing.T) {
+	e := engineFor(t)
+	mark := e.mark(t)
+	created := func() string {
+		o := e.docker(t, "create", "--restart=always", "--network=none", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
+		return strings.TrimSpace(o.stdout)
+	}
+	restarted, theirs := created(), created()
+	s := startGateway(t).newSession()
+	s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, before([]string{lookPath(t, "docker"), "start", restarted, theirs}, node(s.dir, "serve,ignore-eof"))...)
+	s.waitBox()
+	fail := func(id string) {
+		was, _ := e.state(t, id)
+		killInit(t, id) // by the API it would count as an end by hand
+		testkit.Until(t, "a restart", func() bool {
+			now, _ := e.state(t, id)
+			return now.Running && now.Pid != was.Pid && now.Pid > 0
+		})
+	}
+	fail(restarted)
+	e.docker(t, "restart", "-t", "0", theirs)
+	s.gw.kill()
+	s.gone()
+	if now, there := e.state(t, restarted); !there || now.Running {
+		t.Errorf("what the session started is there: %v, runs: %v; want it there and stopped", there, now.Running)
+	}
+	if now, there := e.state(t, theirs); !there || !now.Running {
+		t.Errorf("what another started since is there: %v, runs: %v", there, now.Running)
+	}
+}
+
+// killInit kills the first process of a container from outside of it.
+func killInit(t *testing.T, id string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		groups, _ := os.ReadFile(dir + "/cgroup")
+		status, _ := os.ReadFile(dir + "/status")
+		_, inner, _ := strings.Cut(string(status), "NSpid:")
+		line, _, _ := strings.Cut(inner, "\n")
+		if !strings.Contains(string(groups), id) || !strings.HasSuffix(line, "\t1") {
+			continue
+		}
+		if err := syscall.Kill(number(t, filepath.Base(dir)), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("container %s has no process", id)
 }

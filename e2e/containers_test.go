@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -305,4 +307,86 @@ func boxedServer(t *testing.T, e *engine, mark, dir string, wrapper []string) re
 		env[name] = value
 	}
 	return realServer{Command: argv[0], Args: argv[1:], Env: env, Tool: "echo", Arguments: map[string]string{"message": "hello"}}
+}
+
+// An anonymous volume of somebody else's container, which a container of the session used, outlives both; those of the
+// session's own containers go with them, also where one had them from another.
+func TestVolumesOfAnothersContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		mark := e.mark(t)
+		create := func(host, name, config string) {
+			t.Helper()
+			body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"Volumes":{"/%s":{}},"HostConfig":{"NetworkMode":"none"%s}}`,
+				e.image(t), markLabel, mark, name, config)
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/create?name="+mark+name, body, "Content-Type: application/json"))
+			if !strings.Contains(answer, " 201 ") {
+				t.Fatalf("%s: %s", name, answer)
+			}
+		}
+		before := e.volumes(t)
+		create(e.host, "theirs", "")
+		theirs := e.volumes(t)
+		create(host, "ours", "")
+		create(host, "shared", `,"VolumesFrom":["`+mark+`ours:ro"]`)
+		own := e.volumes(t)
+		create(host, "borrowing", `,"VolumesFrom":["`+mark+`theirs"]`)
+		if len(theirs) != len(before)+1 || len(own) != len(theirs)+2 {
+			t.Fatalf("%s: volumes %v, %v, %v", e.kind, before, theirs, own)
+		}
+		e.do(t, http.MethodDelete, "/v1.40/containers/"+mark+"theirs?force=1", nil, nil)
+		s.end()
+		left := e.volumes(t)
+		for _, v := range own {
+			if slices.Contains(left, v) != slices.Contains(theirs, v) {
+				t.Errorf("%s: of %v, theirs %v, are left %v", e.kind, own, theirs, left)
+			}
+		}
+		for _, v := range left {
+			if !slices.Contains(before, v) {
+				e.do(t, http.MethodDelete, "/v1.40/volumes/"+v, nil, nil)
+			}
+		}
+	}
+}
+
+// volumes lists the names of all volumes.
+func (e *engine) volumes(t *testing.T) []string {
+	t.Helper()
+	var list struct{ Volumes []struct{ Name string } }
+	e.do(t, http.MethodGet, "/v1.40/volumes", nil, &list)
+	var out []string
+	for _, v := range list.Volumes {
+		out = append(out, v.Name)
+	}
+	return out
+}
+
+// The classic builder makes a container for each step, without a label of ours, and leaves that of a step that fails.
+func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
+	e := engineFor(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, rm := range []string{"--rm=true", "--rm=false"} {
+		for _, h := range []string{host, e.host} {
+			before := e.marked(t, "")
+			cmd := e.command("build", rm, "--network=none", "-t", "none:none", "-")
+			cmd.Env = append(cmd.Env, "DOCKER_HOST="+h, "DOCKER_BUILDKIT=0")
+			cmd.Stdin = strings.NewReader(fmt.Sprintf("FROM %s\nRUN [\"/fixture\", \"tool\", \"nonsense\"]\n", e.image(t)))
+			if o := finish(t, cmd); o.code == 0 || !strings.Contains(o.stdout+o.stderr, "non-zero code") {
+				t.Fatalf("the build says %+v", o)
+			}
+			left := slices.DeleteFunc(e.marked(t, ""), func(b box) bool {
+				return slices.ContainsFunc(before, func(old box) bool { return old.ID == b.ID })
+			})
+			e.remove(t, left...)
+			if h == host && len(left) != 0 {
+				t.Errorf("%s: left: %v", rm, left)
+			}
+			// The control: without us, one stays.
+			if h == e.host && len(left) != 1 {
+				t.Errorf("%s: the bare build left %v", rm, left)
+			}
+		}
+	}
+	s.end()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -76,7 +77,7 @@ func badCreates() []badCreate {
 		{"two objects", `{"Image":"a"}{"Image":"b"}`}, {"rubbish after it", `{"Image":"a"} x`}, {"comma at the end", `{"Image":"a",}`},
 		{"labels are a number", `{"Image":"a","Labels":7}`}, {"labels are a list", `{"labels":["a"]}`}, {"second labels are a string", `{"Labels":{},"LABELS":"x"}`},
 		{"single quotes", `{'Image':'a'}`}, {"no text", "\xff\xfe\x00"}, {"too deep", `{"a":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + "}"},
-		{"10 MiB and no end", `{"Image":"` + strings.Repeat("a", 10*mib)},
+		{"3 MiB and no end", `{"Image":"` + strings.Repeat("a", 3*mib)},
 	} {
 		all = append(all, badCreate{b.name, lastMessage("POST", path, b.message)})
 	}
@@ -84,7 +85,8 @@ func badCreates() []badCreate {
 	return append(all,
 		badCreate{"no body", lastMessage("POST", path, "")},
 		badCreate{"compressed", lastMessage("POST", path, good, "Content-Encoding: gzip")},
-		badCreate{"65 MiB", lastMessage("POST", path, "", fmt.Sprint("Content-Length: ", 65*mib)) + good},
+		badCreate{"5 MiB", lastMessage("POST", path, "", fmt.Sprint("Content-Length: ", 5*mib)) + good},
+		badCreate{"5 MiB in chunks", lastMessage("POST", path, "", "Transfer-Encoding: chunked") + chunked(`{"Image":"`+strings.Repeat("a", 5*mib)+`"}`)},
 		badCreate{"no chunks", lastMessage("POST", path, "", "Transfer-Encoding: chunked") + good + "\r\n\r\n"},
 		badCreate{"a chunk that lies", lastMessage("POST", path, "", "Transfer-Encoding: chunked") + "3\r\n" + good + "\r\n0\r\n\r\n"},
 		badCreate{"two lengths", lastMessage("POST", path, "", "Content-Length: 13", "Content-Length: 2") + good},
@@ -208,11 +210,11 @@ func TestEngineOddLabels(t *testing.T) {
 	s.end()
 }
 
-// Ten mebibytes arrive whole, in one piece or in chunks.
+// Three mebibytes arrive whole, in one piece or in chunks.
 func TestEngineLongCreate(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-	value := strings.Repeat("0123456789abcdef", 10*mib/16)
+	value := strings.Repeat("0123456789abcdef", 3*mib/16)
 	for i, h := range []string{e.host, host, host} {
 		mark := e.mark(t)
 		body := fmt.Sprintf(`{"Env":["A=%s"],"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, value, e.image(t), markLabel, mark)
@@ -367,6 +369,29 @@ func TestEngineDies(t *testing.T) {
 	}
 }
 
+// A server that does not end when it is asked to makes its first container in the grace period.
+func TestEngineFirstClientAtTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil)
+	s := begin(t, setup{flags: []string{"--term-grace=1s"}, env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
+	s.waitRecord()
+	host := s.environment("DOCKER_HOST")
+	s.signal(syscall.SIGTERM)
+	s.awaitState(t, "ending")
+	c, err := net.Dial("unix", strings.TrimPrefix(host, "unix://"))
+	if err == nil {
+		_, _ = io.WriteString(c, lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+		answer, _ := io.ReadAll(c)
+		_ = c.Close()
+		t.Errorf("connected, and answered with %.100q", answer)
+	}
+	s.gone()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	s.endedWhole("signal")
+}
+
 // An engine that was started again is the session's engine as before.
 func TestEngineComesBack(t *testing.T) {
 	f := newFake(t, nil)
@@ -460,32 +485,34 @@ type rubbish struct {
 	name, says string
 	// settled says that a create so answered makes nothing, or something whose id is known.
 	settled bool
+	// unread says that it cannot be read to its end.
+	unread bool
 }
 
 func allRubbish() []rubbish {
 	return []rubbish{
 		{name: "nothing"},
-		{name: "noise", says: "\x00\xff\xfe rubbish \r\n\r\n and more"},
-		{name: "no end of line", says: strings.Repeat("x", 3*mib)},
-		{name: "long head", says: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 3*mib) + "\r\n\r\n"},
-		{name: "cut head", says: "HTTP/1.1 201 Created\r\nContent-Le"},
+		{name: "noise", says: "\x00\xff\xfe rubbish \r\n\r\n and more", unread: true},
+		{name: "no end of line", says: strings.Repeat("x", 3*mib), unread: true},
+		{name: "long head", says: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 3*mib) + "\r\n\r\n", unread: true},
+		{name: "cut head", says: "HTTP/1.1 201 Created\r\nContent-Le", unread: true},
 		{name: "cut body", says: "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{\"Id\":\"" + strings.Repeat("a", 64)},
-		{name: "huge length", says: "HTTP/1.1 201 Created\r\nContent-Length: 99999999999999999999999\r\n\r\n{}"},
-		{name: "negative length", says: "HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}"},
+		{name: "huge length", says: "HTTP/1.1 201 Created\r\nContent-Length: 99999999999999999999999\r\n\r\n{}", unread: true},
+		{name: "negative length", says: "HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}", unread: true},
 		{name: "not JSON", says: "HTTP/1.1 201 Created\r\nContent-Length: 7\r\nConnection: close\r\n\r\nrubbish"},
 		{name: "no id", says: "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"},
-		{name: "bad chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"},
-		{name: "huge chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}"},
-		{name: "another protocol", says: "HTTP/1.1 101 Switching\r\nUpgrade: tcp\r\n\r\nstream"},
+		{name: "bad chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", unread: true},
+		{name: "huge chunk", says: "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}", unread: true},
+		{name: "another protocol", says: "HTTP/1.1 101 Switching\r\nUpgrade: tcp\r\n\r\nstream", unread: true},
 		{name: "only interim", says: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"},
 		{name: "refused", says: "HTTP/1.1 500 No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n", settled: true},
-		{name: "two answers", says: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", settled: true},
-		{name: "the way out", says: "HTTP/1.1 201 Created\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{\"Id\":\"../../../networks/x?force=1#aaaa\"}", settled: false},
+		{name: "two answers", says: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", settled: true, unread: true},
+		{name: "the way out", says: "HTTP/1.1 201 Created\r\nContent-Length: 41\r\nConnection: close\r\n\r\n{\"Id\":\"../../../networks/x?force=1#aaaa\"}", settled: false},
 	}
 }
 
-// What an engine says reaches its client as it is. A session whose create was so answered ends in time, and says that it
-// does not know.
+// What an engine says reaches its client as it is, as far as it can be read. A session whose create was so answered ends in
+// time, and says that it does not know.
 func TestEngineAnswersRubbish(t *testing.T) {
 	for i, what := range allRubbish() {
 		t.Run(what.name, func(t *testing.T) {
@@ -498,7 +525,13 @@ func TestEngineAnswersRubbish(t *testing.T) {
 			})
 			s, host := proxied(t, setup{flags: []string{"--kill-timeout=500ms"}, env: []string{"DOCKER_HOST=" + f}})
 			for _, text := range []string{lastMessage("GET", "/_ping", ""), lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`)} {
-				wantSame(t, clientOf(t, f).raw(text), clientOf(t, host).raw(text))
+				want, got := clientOf(t, f).raw(text), clientOf(t, host).raw(text)
+				switch {
+				case !what.unread:
+					wantSame(t, want, got)
+				case !strings.Contains(got, "the container engine's response cannot be understood: ") && (len(got) >= len(want) || !strings.HasPrefix(want, got)):
+					t.Errorf("the client is told %.300q", got)
+				}
 			}
 			if what.settled {
 				s.end()
@@ -715,5 +748,110 @@ func testFarEngine(t *testing.T, e *engine, cli dockerCLI, name string, env []st
 	s.end()
 	if left := e.marked(t, mark); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// Clients that send much at once, or what decodes to much, cost no more memory than is set aside for all of them. Who comes
+// too late is told to try again, and the others are served.
+func TestEngineMuchAtOnce(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
+	before := peakMemory(t, s.supervisor())
+	create := func(size int) string {
+		dense := strings.Repeat(`"a":"",`, size/7)
+		return message("POST", "/v1.41/containers/create", `{"Image":"a","Labels":{`+dense[:len(dense)-1]+`}}`)
+	}
+	const many = 24
+	fitting := sendAtOnce(t, host, many, create(3*mib))
+	tooLong := sendAtOnce(t, host, 8, create(60*mib))
+	if fitting["201"] == 0 || fitting["201"]+fitting["503"] != many || tooLong["413"] != 8 {
+		t.Errorf("answers to %d of 3 MiB: %v, to 8 of 60 MiB: %v", many, fitting, tooLong)
+	}
+	// Heads that never end.
+	for range many {
+		_, _ = io.WriteString(dialEngine(t, host), "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", mib-99))
+	}
+	peak := peakMemory(t, s.supervisor()) - before
+	if t.Logf("the supervisor held up to %d KiB more", peak); peak > 128*kib {
+		t.Error("that is too much")
+	}
+	s.closeStdin()
+	wantExit(t, s.wait(), "exit 0")
+}
+
+// sendAtOnce has many clients send a message at the same time, all but its last byte, and counts the statuses they get.
+func sendAtOnce(t *testing.T, host string, many int, text string) map[string]int {
+	t.Helper()
+	var first, all sync.WaitGroup
+	first.Add(many)
+	answers := make([]string, many)
+	for i := range many {
+		c := dialEngine(t, host)
+		all.Go(func() {
+			_, _ = io.WriteString(c, text[:len(text)-1])
+			first.Done()
+			first.Wait()
+			_, _ = io.WriteString(c, text[len(text)-1:])
+			_ = c.CloseWrite()
+			answer, _ := io.ReadAll(c)
+			answers[i] = string(answer)
+		})
+	}
+	all.Wait()
+	statuses := map[string]int{}
+	for _, a := range answers {
+		_, rest, _ := strings.Cut(a, " ")
+		status, _, _ := strings.Cut(rest, " ")
+		statuses[status]++
+	}
+	return statuses
+}
+
+// A client cannot fill the log: of many warnings some are there, and how many are not.
+func TestEngineWarningsAreBounded(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	for i := range 200 {
+		clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", []string{`{`, `{"Labels":7}`}[i%2]))
+	}
+	s.end()
+	if n := bytes.Count(readFile(t, s.log), []byte("\n")); n > 50 {
+		t.Errorf("%d lines in the log", n)
+	}
+	if !s.warned("were left out") {
+		t.Error("nobody says that warnings were left out")
+	}
+}
+
+// A container that its engine removes by itself (--rm) is not remembered for ever: the journal stays short.
+func TestEngineJournalStaysShort(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	create := func(name string) {
+		clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create?name="+name, `{"Image":"a"}`))
+	}
+	create("stays")
+	const many = 800
+	for range many {
+		create("gone")
+		f.lock.Lock()
+		maps.DeleteFunc(f.boxes, func(_ string, b fakeBox) bool { return b.name == "gone" })
+		f.lock.Unlock()
+	}
+	if left := f.left(); len(left) != 1 {
+		t.Fatalf("%d containers are there", len(left))
+	}
+	journal := filepath.Join(s.runtime, "mcp-tether", s.id()+".containers")
+	testkit.Until(t, "a short journal", func() bool {
+		clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
+		return bytes.Count(readFile(t, journal), []byte("\n")) < many
+	})
+	if got := readFile(t, journal); !bytes.Contains(got, []byte(f.left()[0].labels["mcp-tether.request"])) {
+		t.Error("what stays is forgotten")
+	}
+	s.end()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
 	}
 }

@@ -459,7 +459,6 @@ func playChunked(r route) string {
 	}
 	body := `{"Image":"` + r.image + `","Cmd":["tool","rest"],"Env":["A=` + strings.Repeat("long ", 9999) + `"],"HostConfig":{"NetworkMode":"none"}}`
 	return r.raw(head("/v1.41/images/create?fromSrc=-&repo="+name, "application/x-tar")+archive) +
-		r.raw(head("/v1.41/images/load", "application/x-tar")+"5\r\nabcde\r\nno chunk\r\n") +
 		r.raw(head("/v1.41/containers/create?name="+c, "application/json")+chunked(body)) +
 		r.docker("inspect", "--format", "{{.Config.Env}} {{.Config.Cmd}}", c)
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ type toldServer struct {
 	Env      map[string]string `json:"env"`
 	Protocol string            `json:"protocol,omitempty"`
 	Roots    []string          `json:"roots,omitempty"`
+	// Idle is the time of --hibernate, if not the shortest.
+	Idle string `json:"-"`
 }
 
 // recorded is a command line that writes down what the server gets.
@@ -55,7 +58,7 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 	}
 	s := &session{t: t, log: filepath.Join(dir, "log.json"), runtime: dir}
-	full := s.wrap(quick("--hibernate=150ms"), argv...) // Not all of these servers end at the end of their input.
+	full := s.wrap(quick("--hibernate="+cmp.Or(server.Idle, "150ms")), argv...) // Not all of these servers end at the end of their input.
 	server.Command, server.Args = full[0], full[1:]
 	env := realEnv(dir)
 	for name, value := range server.Env {

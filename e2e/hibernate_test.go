@@ -88,6 +88,16 @@ func (s *session) parse(line string) reply {
 	return r
 }
 
+// parseAny reads a message whose id may be anything.
+func (s *session) parseAny(line string) (m struct {
+	ID     json.RawMessage
+	Method string
+}) {
+	s.t.Helper()
+	s.ok(json.Unmarshal([]byte(line), &m))
+	return m
+}
+
 // wantAnswer expects a result for the request.
 func (s *session) wantAnswer(line string, id int) {
 	s.t.Helper()
@@ -128,6 +138,7 @@ func (s *session) echo(id int) {
 type sleeper struct {
 	State         string
 	Sleeps, Wakes int
+	Restarts      int
 	Server        struct{ PID int }
 }
 
@@ -254,6 +265,30 @@ func pendings() []pending {
 		},
 		{name: "request", begin: []string{toolCall(1, "hold", "")}, why: held, end: released},
 		{
+			name: "roots that were asked for in the middle of the work", begin: []string{toolCall(1, "ask", "roots/list"), answerToServer}, reads: 2,
+			why: "roots",
+		},
+		{
+			name: "request with NaN", why: held, end: released,
+			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","x":[NaN,-Infinity]}}`},
+		},
+		{
+			name: "request with the id true", why: held, end: released,
+			begin: []string{`{"jsonrpc":"2.0","id":true,"method":"tools/call","params":{"name":"hold"}}`},
+		},
+		{
+			name: "request with an id of 5,000 characters", why: held, end: released,
+			begin: []string{`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 5000) + `","method":"tools/call","params":{"name":"hold"}}`},
+		},
+		{
+			name: "request with the id null", why: "a message that could not be read",
+			begin: []string{`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"hold"}}`},
+		},
+		{
+			name: "batch of 4,097", why: "a message that could not be read",
+			begin: []string{`[` + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"tools/call"},`, 4096) + `{"jsonrpc":"2.0","id":1,"method":"tools/call"}]`},
+		},
+		{
 			name: "two requests", begin: []string{toolCall(1, "hold", ""), toolCall(2, "hold", "")}, why: "2 requests of the client unanswered",
 			end: []closingWord{{release + "\n", 2}},
 		},
@@ -262,9 +297,9 @@ func pendings() []pending {
 			name: "progress", reads: 1, why: held, end: released,
 			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","_meta":{"progressToken":7}}}`},
 		},
-		asks("sampling/createMessage"), asks("elicitation/create"), asks("roots/list"), asks("ping"),
+		asks("sampling/createMessage"), asks("elicitation/create"), asks("ping"),
 		{
-			name: "request of the server, then cancelled", begin: []string{toolCall(1, "ask", "roots/list")}, reads: 2,
+			name: "request of the server, then cancelled", begin: []string{toolCall(1, "ask", "ping")}, reads: 2,
 			why: "1 request of the server unanswered", end: released,
 		},
 		{
@@ -275,7 +310,7 @@ func pendings() []pending {
 		{name: "half a line of the server", begin: []string{toolCall(1, "half", "")}, reads: 1, end: released},
 		{name: "half a line of the client", begin: []string{`{"jsonrpc":"2.0","id":1,`}, end: []closingWord{{`"method":"ping"}` + "\n", 1}}},
 		{
-			name: "subscriptions/listen", mode: "modern", quiet: true, reads: 1,
+			name: "subscriptions/listen that is not acknowledged", mode: "modern,noack", quiet: true, reads: 1,
 			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + stateless + `}}`, `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{` + stateless + `}}`},
 			why:   "1 request of the client unanswered (subscriptions/listen)",
 			end:   []closingWord{{fmt.Sprintf(cancelRequest, 2) + "\n", 0}},

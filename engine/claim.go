@@ -16,7 +16,8 @@ type Claim struct {
 	Ledger  Ledger
 	// Complete says that the ledger lacks nothing: the session's own process kept it. Otherwise our labels count too.
 	Complete bool
-	// TrustIDs says that a recorded id is proof even without our label. For another user's record it must be false.
+	// TrustIDs says that a recorded id and request are proof even without the session's label: a session inside of this one
+	// has its own. For another user's record it must be false.
 	TrustIDs bool
 }
 
@@ -73,20 +74,28 @@ type key struct {
 	name string
 }
 
+// reply is an id that a request was answered with.
+type reply struct {
+	key
+	request string
+}
+
 // judge is a claim with an index.
 type judge struct {
 	Claim
 	images  ImageLabels
-	objects map[key]bool // by id
+	ids     map[key]Object // the last one of that id
+	replies map[reply]bool
 	pending map[key]Object
 	started map[string]Started
 	pods    map[string]bool // requests that created pods
 }
 
 func newJudge(c Claim, have []Info, images ImageLabels) *judge {
-	j := &judge{c, images, map[key]bool{}, map[key]Object{}, map[string]Started{}, map[string]bool{}}
+	j := &judge{c, images, map[key]Object{}, map[reply]bool{}, map[key]Object{}, map[string]Started{}, map[string]bool{}}
 	for _, o := range c.Ledger.Objects() {
-		j.objects[key{o.Kind, o.ID}] = true
+		id := key{o.Kind, o.ID}
+		j.ids[id], j.replies[reply{id, o.Request}] = o, true
 	}
 	for _, o := range c.Ledger.Pending() {
 		j.pending[key{o.Kind, o.Request}] = o
@@ -109,13 +118,14 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	asked := key{x.Kind, x.Labels[LabelRequest]}
 	start, foreign := j.started[x.ID]
 	want, pending := j.pending[asked]
+	known, recorded := j.ids[key{x.Kind, x.ID}]
 	switch {
 	case x.Kind == Volume, x.Kind == Container && j.pods[asked.name]:
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
-	case j.objects[key{x.Kind, x.ID}] && (ours || j.TrustIDs):
-		t.Why = "created by the session: its id is on record"
-		return t, true
+	case recorded && (ours || j.TrustIDs):
+		sure, t.Why = j.judgeRecorded(x, known)
+		return t, sure
 	case foreign && x.Kind == Container:
 		return j.judgeStarted(t, start)
 	case pending && (ours || j.TrustIDs):
@@ -127,10 +137,24 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	case ours && !j.Complete:
 		sure, t.Why = j.judgeLabel(x)
 		return t, sure
+	case j.TrustIDs && x.Labels[LabelSession] == "" && j.played(x):
+		t.Why = "made by podman from a manifest of the session: its name, and the time of its creation"
+		return t, true
 	case ours:
 		t.Why = "carries the session's label, but the session did not create it: a copy"
 	}
 	return t, false
+}
+
+// judgeRecorded judges an object whose id is on record.
+func (j *judge) judgeRecorded(x Info, known Object) (sure bool, why string) {
+	switch request := x.Labels[LabelRequest]; {
+	case j.replies[reply{key{x.Kind, x.ID}, request}] && request != "":
+		return true, "created by the session: its id is on record, with the request that it carries"
+	case known.Request == "" && !x.Created.Before(known.At.Add(-listPrecision)):
+		return true, "created by the session: its id is on record, and it was created after it was asked for"
+	}
+	return false, "its id is on record, but not its request: it was there before, or was made anew by another"
 }
 
 // judgePending judges an object that the session asked for without learning the outcome.
@@ -199,7 +223,8 @@ func (t Target) startedBySession(now Info) bool {
 	case !now.Running || now.ID != t.start.ID:
 		return false
 	case t.start.Known:
-		return now.StartedAt.Equal(t.start.At)
+		// What its restart policy started again is still the session's. A start by another client sets the count to 0.
+		return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
 	}
 	return !now.StartedAt.Before(t.start.At.Add(-listPrecision))
 }

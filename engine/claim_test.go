@@ -67,8 +67,19 @@ func TestTargets(t *testing.T) {
 		"nothing":  {recorded, nil, "/", "/", "/"},
 		"recorded": {recorded, []Info{box("a", "plain", inList, own)}, "a/", "a/", "a/"},
 		"recorded, older than asked by a clock that is off": {recorded, []Info{box("a", "copied", inList.Add(-time.Hour), own)}, "a/", "a/", "a/"},
-		"recorded, without a label":                         {recorded, []Info{box("a", "plain", inList, nil)}, "a/", "a/", "/"},
-		"recorded, with another's label":                    {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
+		"recorded, without a label":                         {recorded, []Info{box("a", "plain", inList, nil)}, "/a", "/a", "/"},
+		"recorded, with another request's label":            {recorded, []Info{box("a", "plain", inList, labels("s", "r2"))}, "/a", "/a", "/a"},
+		"recorded twice, from the first request": {
+			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), createNote(c, "r2"), createdNote(c, "r2", "a")),
+			[]Info{box("a", "plain", inList, own)}, "a/", "a/", "a/",
+		},
+		"of a request that takes no labels": {
+			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList, nil)}, "a/", "a/", "/",
+		},
+		"of a request that takes no labels, but older": {
+			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList.Add(-2*time.Second), nil)}, "/a", "/a", "/",
+		},
+		"recorded, with another's label": {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
 		"recorded, and removed by the client": {
 			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), Note{Op: OpRemoved, ID: "a"}),
 			[]Info{box("z", "plain", inList, nil)}, "/", "/", "/",
@@ -175,17 +186,26 @@ func TestTargetsThatWereStarted(t *testing.T) {
 		running bool
 		started time.Time
 		want    bool
+		// restarts are those by its policy: counted when the session started it, and now.
+		restarts [2]int
 	}{
-		"runs since":                             {known, true, at, true},
-		"was started again":                      {known, true, at.Add(time.Millisecond), false},
-		"has ended":                              {known, false, at, false},
-		"not known since when":                   {known, true, time.Time{}, true},
-		"outcome unknown, runs since":            {unknown, true, at, true},
-		"outcome unknown, ran before":            {unknown, true, at.Add(-2 * time.Second), false},
-		"outcome unknown, does not run":          {unknown, false, at, false},
-		"start failed, somebody else started it": {ledger(start, Note{Op: OpKept, ID: "f"}), true, at, false},
+		"runs since":                             {known, true, at, true, [2]int{}},
+		"was started again":                      {known, true, at.Add(time.Millisecond), false, [2]int{}},
+		"its policy started it again":            {known, true, at.Add(time.Minute), true, [2]int{0, 2}},
+		"somebody else did, and the policy once": {known, true, at.Add(time.Minute), false, [2]int{3, 1}},
+		"its policy did, before":                 {known, true, at.Add(-time.Minute), false, [2]int{0, 2}},
+		"has ended":                              {known, false, at, false, [2]int{}},
+		"not known since when":                   {known, true, time.Time{}, true, [2]int{}},
+		"outcome unknown, runs since":            {unknown, true, at, true, [2]int{}},
+		"outcome unknown, ran before":            {unknown, true, at.Add(-2 * time.Second), false, [2]int{}},
+		"outcome unknown, does not run":          {unknown, false, at, false, [2]int{}},
+		"start failed, somebody else started it": {ledger(start, Note{Op: OpKept, ID: "f"}), true, at, false, [2]int{}},
 	} {
-		have := []Info{{Kind: Container, ID: "f", Running: x.running, StartedAt: x.started, Created: asked().Add(-time.Hour)}}
+		have := []Info{{Kind: Container, ID: "f", Running: x.running, StartedAt: x.started, Restarts: x.restarts[1], Created: asked().Add(-time.Hour)}}
+		x.ledger = x.ledger.Clone()
+		for i := range x.ledger.started {
+			x.ledger.started[i].Restarts = x.restarts[0]
+		}
 		claim := Claim{Session: "s", Ledger: x.ledger, TrustIDs: true}
 		mine, doubtful := claim.Targets(have, images)
 		if got := len(mine) == 1 && mine[0].Stop; got != x.want || len(doubtful) != 0 {

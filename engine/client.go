@@ -139,17 +139,22 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 }
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not remove
-// named volumes, which may hold data. Podman gives running processes ten seconds to end, unless Kill came first.
-func (c Client) Remove(ctx context.Context, kind Kind, id string) error {
-	switch kind {
+// named volumes, which may hold data. A container that SharesVolumes keeps all: for an engine, a volume that came from
+// another container is anonymous, and goes if that container has gone. Podman gives running processes ten seconds to end,
+// unless Kill came first.
+func (c Client) Remove(ctx context.Context, x Info) error {
+	switch kind, id := x.Kind, x.ID; kind {
 	case Container:
+		if x.SharesVolumes {
+			return c.do(ctx, "DELETE", "/containers/", id, "?force=1")
+		}
 		return c.do(ctx, "DELETE", "/containers/", id, "?force=1&v=1")
 	case Pod:
 		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
 	case Network:
 		return c.do(ctx, "DELETE", "/networks/", id, "")
 	}
-	return fmt.Errorf("remove %s %s: %w", kind, id, errors.ErrUnsupported)
+	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
 }
 
 // idBytes are the bytes of ids, names and digests.

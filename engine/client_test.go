@@ -143,9 +143,9 @@ func TestDeeds(t *testing.T) {
 		"POST /containers/a1/unpause":                     func(ctx context.Context, c Client) error { return c.Unpause(ctx, "a1") },
 		"POST /containers/a1/stop?t=0":                    func(ctx context.Context, c Client) error { return c.Stop(ctx, "a1") },
 		"POST /containers/a1/wait?condition=not-running":  func(ctx context.Context, c Client) error { return c.AwaitStop(ctx, "a1") },
-		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, Container, "a1") },
-		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, Pod, "a1") },
-		"DELETE /networks/a1":                             func(ctx context.Context, c Client) error { return c.Remove(ctx, Network, "a1") },
+		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Container, ID: "a1"}) },
+		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Pod, ID: "a1"}) },
+		"DELETE /networks/a1":                             func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Network, ID: "a1"}) },
 	} {
 		for answer, result := range map[string]error{
 			"HTTP/1.1 204 No Content\r\n\r\n":                                      nil,
@@ -167,7 +167,7 @@ func TestDeeds(t *testing.T) {
 // A volume may hold data.
 func TestVolumesAreNotRemoved(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
-	if err := c.Remove(t.Context(), Volume, "v"); !errors.Is(err, errors.ErrUnsupported) {
+	if err := c.Remove(t.Context(), Info{Kind: Volume, ID: "v"}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 	if err := c.Kill(t.Context(), Network, "n"); !errors.Is(err, errors.ErrUnsupported) {
@@ -182,7 +182,7 @@ func TestVolumesAreNotRemoved(t *testing.T) {
 func TestOddIDsAreNotAskedFor(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
-		if err := c.Remove(t.Context(), Container, id); !errors.Is(err, ErrNotFound) {
+		if err := c.Remove(t.Context(), Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

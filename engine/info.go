@@ -30,8 +30,11 @@ type Info struct {
 	Running    bool      // true while paused or restarting as well
 	Paused     bool
 	StartedAt  time.Time // (inspect) zero if it was never started
+	Restarts   int       // (inspect) by its restart policy, since a client started it
 	StopSignal string    // (inspect) name or number; "" for SIGTERM
 	AutoRemove bool      // (inspect) --rm
+	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
+	SharesVolumes bool
 }
 
 // listedContainer is an entry of /containers/json.
@@ -85,7 +88,9 @@ type inspected struct {
 	Name    string
 	Image   string // its id
 	Created time.Time
-	State   struct {
+	// RestartCount is set to 0 by a start or restart that a client asks for.
+	RestartCount int
+	State        struct {
 		Status          string
 		Running, Paused bool
 		StartedAt       time.Time
@@ -95,7 +100,10 @@ type inspected struct {
 		Labels     map[string]string
 		StopSignal string
 	}
-	HostConfig struct{ AutoRemove bool }
+	HostConfig struct {
+		AutoRemove  bool
+		VolumesFrom []string
+	}
 }
 
 func (x inspected) info() Info {
@@ -103,7 +111,8 @@ func (x inspected) info() Info {
 		Kind: Container, ID: x.ID, Name: strings.TrimPrefix(x.Name, "/"), Image: x.Config.Image, ImageID: x.Image,
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
 		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused,
-		StartedAt: x.State.StartedAt, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
+		StartedAt: x.State.StartedAt, Restarts: x.RestartCount, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
+		SharesVolumes: len(x.HostConfig.VolumesFrom) > 0 && x.Config.Labels[LabelVolumes] != OwnVolumes,
 	}
 }
 

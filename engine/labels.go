@@ -16,8 +16,12 @@ const (
 	LabelAnchor     = "mcp-tether.anchor"     // pid:start:boot:pidns; absent without anchor
 	LabelSupervisor = "mcp-tether.supervisor" // pid:start:boot:pidns
 	LabelMachine    = "mcp-tether.machine"    // MachineID; absent where there is none
+	LabelVolumes    = "mcp-tether.volumes"    // OwnVolumes; absent without --volumes-from
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
+
+// OwnVolumes is the LabelVolumes of a container that has volumes from containers of its session only.
+const OwnVolumes = "own"
 
 // NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.
 func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }

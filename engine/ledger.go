@@ -15,6 +15,8 @@ type Object struct {
 	Request string
 	// At is when it was asked for.
 	At time.Time
+	// Names are those in a manifest, for a request that takes no labels.
+	Names []string
 }
 
 // Started is a container that the session started without having created it.
@@ -23,6 +25,8 @@ type Started struct {
 	// At is the engine's State.StartedAt if Known. Otherwise it is when the start was asked for, and the outcome is unknown.
 	At    time.Time
 	Known bool
+	// Restarts is how often its restart policy had started it by then.
+	Restarts int
 }
 
 // Ledger is the sum of a session's notes. The zero value is empty. It is not safe for concurrent use.
@@ -38,14 +42,14 @@ func (l *Ledger) Add(n Note) {
 	switch n.Op {
 	case OpCreate:
 		l.settle(n.Request)
-		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At})
+		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At, Names: n.Names})
 	case OpCreated:
 		l.created(n)
 	case OpRefused:
 		l.settle(n.Request)
 	case OpStart:
 		l.forgetStart(n.ID)
-		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
 	case OpStarted:
 		l.startedAt(n)
 	case OpKept:
@@ -56,7 +60,8 @@ func (l *Ledger) Add(n Note) {
 	}
 }
 
-// created turns a request into an object. Nested proxies may note the same id twice.
+// created turns a request into an object. Nested proxies may note the same one twice, and several requests may be answered
+// with one id.
 func (l *Ledger) created(n Note) {
 	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
 	if asked, ok := l.settle(n.Request); ok {
@@ -68,8 +73,8 @@ func (l *Ledger) created(n Note) {
 			o.Kind = asked.Kind
 		}
 	}
-	known := slices.ContainsFunc(l.objects, func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID })
-	if o.ID != "" && !known {
+	same := func(have Object) bool { return have.Kind == o.Kind && have.ID == o.ID && have.Request == o.Request }
+	if o.ID != "" && !slices.ContainsFunc(l.objects, same) {
 		l.objects = append(l.objects, o)
 	}
 }
@@ -88,7 +93,7 @@ func (l *Ledger) settle(request string) (Object, bool) {
 // startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
 func (l *Ledger) startedAt(n Note) {
 	at, err := time.Parse(time.RFC3339Nano, n.Started)
-	s := Started{ID: n.ID, At: at, Known: err == nil}
+	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts}
 	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
 	switch {
 	case i >= 0 && s.Known:
@@ -118,3 +123,21 @@ func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.start
 
 // Clone returns a copy that later notes do not change.
 func (l *Ledger) Clone() Ledger { return Ledger{l.Objects(), l.Pending(), l.Started()} }
+
+// Notes returns notes that add up to the ledger, as few as there can be.
+func (l *Ledger) Notes() (notes []Note) {
+	for _, o := range l.objects {
+		notes = append(notes, Note{Op: OpCreated, Kind: o.Kind, Request: o.Request, ID: o.ID, Name: o.Name, At: o.At})
+	}
+	for _, o := range l.pending {
+		notes = append(notes, Note{Op: OpCreate, Kind: o.Kind, Request: o.Request, Name: o.Name, Names: o.Names, At: o.At})
+	}
+	for _, s := range l.started {
+		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, At: s.At}
+		if s.Known {
+			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
+		}
+		notes = append(notes, n)
+	}
+	return notes
+}

@@ -111,7 +111,7 @@ func (e *engine) run(t *testing.T, stdin []byte, args ...string) string {
 func (e *engine) create(t *testing.T, args ...string) string {
 	t.Helper()
 	id := e.run(t, nil, args...)
-	t.Cleanup(func() { _ = e.Remove(context.Background(), Container, id) })
+	t.Cleanup(func() { _ = e.Remove(context.Background(), Info{Kind: Container, ID: id}) })
 	return id
 }
 
@@ -172,7 +172,7 @@ func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	var others sync.WaitGroup
 	for _, id := range all {
 		others.Go(func() { _ = e.Signal(context.Background(), id, "SIGKILL") })
-		others.Go(func() { _ = e.Remove(context.Background(), Container, id) })
+		others.Go(func() { _ = e.Remove(context.Background(), Info{Kind: Container, ID: id}) })
 	}
 	_, err := recorded(all...).End(soon(t), e.Client, time.Minute)
 	others.Wait()

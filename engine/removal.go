@@ -127,8 +127,10 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
 	}
+	what := r.Info
+	what.SharesVolumes = r.now.SharesVolumes
 	for range 2 {
-		if err := e.cl.Remove(ctx, r.Kind, r.ID); err != nil {
+		if err := e.cl.Remove(ctx, what); err != nil {
 			return err
 		}
 	}
@@ -150,6 +152,10 @@ func (r *Result) persist(ctx context.Context, request func() error) {
 		}
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than that the time is up
+		}
+		if r.Kind == Network && r.Name == KubeNetwork && tries == networkTries {
+			r.Done = true // other pods use it, which would have made it as well
+			return
 		}
 		if isAbsent(err) || r.Kind == Network && tries == networkTries || !sleep(ctx, pause) {
 			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)

@@ -398,7 +398,7 @@ func TestEndOfCreatesThatNeverShow(t *testing.T) {
 
 // A network goes after the containers in it. One that others use is not waited for.
 func TestEndOfNetworks(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true, labels: labels("s", "r2")}, "m": {network: true}})
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true, labels: labels("s", "r2")}, "m": {network: true, labels: labels("s", "r3")}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete && r.URL.Path == "/networks/m" {
 			http.Error(w, `{"message":"network m has active endpoints"}`, http.StatusForbidden)

@@ -19,11 +19,11 @@ func (e WriteError) Unwrap() error { return e.Err }
 
 // Body is the part of a message after its head. It knows how much is still to come.
 type Body struct {
-	left      int64 // in bytes, of a body that is neither chunked nor untilEOF
-	chunked   bool
-	untilEOF  bool // the body ends with the connection
-	malformed bool // its chunks cannot be understood
-	chunks    chunks
+	left     int64 // in bytes, of a body that is neither chunked nor untilEOF
+	chunked  bool
+	untilEOF bool // the body ends with the connection
+	chunks   chunks
+	err      error // why the rest of it cannot be understood
 }
 
 // Body returns the body that follows the head of a request. Without a length a request has none.
@@ -56,16 +56,14 @@ func (b *Body) Ended() bool {
 }
 
 // consume returns how many of the next bytes p belong to the body, and appends what they carry to data, unless that is
-// nil. No reader could find the end of a body whose chunks are malformed: all that follows belongs to it, and the other
-// side has to judge it.
+// nil. What follows a chunk that cannot be understood belongs to nothing: the error stays, and no byte of it is returned.
 func (b *Body) consume(p []byte, data *[]byte) int {
 	switch {
-	case b.chunked && !b.untilEOF:
+	case b.err != nil:
+		return 0
+	case b.chunked:
 		n, err := b.chunks.scan(p, data)
-		if err != nil {
-			b.malformed, b.untilEOF = true, true
-			return len(p)
-		}
+		b.err = err
 		return n
 	case !b.untilEOF:
 		p = p[:min(int64(len(p)), max(b.left, 0))]
@@ -85,14 +83,19 @@ func (b *Body) buffered(br *bufio.Reader, data *[]byte) []byte {
 	return p[:n]
 }
 
-// Buffered returns what br already holds of the body, without waiting. The bytes are valid until br is read again.
-func (b *Body) Buffered(br *bufio.Reader) []byte { return b.buffered(br, nil) }
+// Buffered returns what br already holds of the body, without waiting. The bytes are valid until br is read again. The
+// error wraps ErrMalformedChunk, if the body cannot be understood behind them.
+func (b *Body) Buffered(br *bufio.Reader) ([]byte, error) { return b.buffered(br, nil), b.err }
 
 // more waits for at least one byte of the body and consumes what has come. io.EOF says that the body has ended with the
-// connection, as it may, io.ErrUnexpectedEOF that the connection ended too early.
+// connection, as it may, io.ErrUnexpectedEOF that the connection ended too early, ErrMalformedChunk that the body cannot
+// be understood behind what was returned before.
 func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
 	_, err := br.Peek(1)
-	if errors.Is(err, io.EOF) && (!b.untilEOF || b.malformed) {
+	if errors.Is(err, io.EOF) && !b.untilEOF {
 		return nil, io.ErrUnexpectedEOF
 	}
 	if err != nil {
@@ -102,7 +105,8 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 }
 
 // Copy copies the body unchanged, each piece as soon as it has come. An error of w is a WriteError; any other is one of
-// br, io.ErrUnexpectedEOF for a body that is cut off.
+// br, io.ErrUnexpectedEOF for a body that is cut off, or wraps ErrMalformedChunk for one that cannot be understood: what
+// was copied then ends in front of the line in question, or within it.
 func (b *Body) Copy(w io.Writer, br *bufio.Reader) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)
@@ -120,7 +124,7 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader) error {
 }
 
 // ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that is
-// nil; after an error, Copy can go on behind them. A body of more than limit bytes is ErrBodyTooLong, one whose chunks
+// nil; after an error, Copy goes on behind them where that is possible. A body of more than limit bytes is ErrBodyTooLong, one whose chunks
 // cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.
 func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error) {
 	if !b.chunked && b.left > int64(limit) {
@@ -138,10 +142,7 @@ func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error)
 		if raw != nil {
 			*raw = append(*raw, p...)
 		}
-		if n += len(p); b.malformed {
-			return nil, ErrMalformedChunk
-		}
-		if n > limit {
+		if n += len(p); n > limit {
 			return nil, ErrBodyTooLong
 		}
 	}

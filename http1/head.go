@@ -15,6 +15,7 @@ const MaxHead = 1 << 20
 
 // Methods with a meaning to readers of this package, spelled as in net/http.
 const (
+	MethodGet    = "GET"
 	MethodHead   = "HEAD"
 	MethodPost   = "POST"
 	MethodDelete = "DELETE"
@@ -85,7 +86,7 @@ func ParseRequest(head []byte) (Request, error) {
 	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || !isToken(method) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
+	if !ok || !ok2 || !isToken(method) || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
 	r.Method, r.Target = method, target
@@ -100,6 +101,10 @@ func ParseRequest(head []byte) (Request, error) {
 		}
 		return r.setLength(name, value)
 	})
+	if err == nil && r.Chunked && r.ContentLength >= 0 {
+		// No client has a use for both (RFC 9112, section 6.3), and an attacker has.
+		err = fmt.Errorf("%w: a content length and a transfer encoding", ErrMalformedHead)
+	}
 	return r, err
 }
 
@@ -123,7 +128,7 @@ func ParseResponse(head []byte) (Response, error) {
 func (f *framing) setLength(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Transfer-Encoding"):
-		if !strings.EqualFold(value, "chunked") {
+		if !isToken(value) || !strings.EqualFold(value, "chunked") {
 			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		}
 		f.Chunked = true
@@ -152,6 +157,14 @@ func WithLength(head []byte, n int) []byte {
 	return append(out, "Content-Length: "+strconv.Itoa(n)+"\r\n\r\n"...)
 }
 
+// WithTarget returns a request's head for another target.
+func WithTarget(head []byte, target string) []byte {
+	line, fields := firstLine(head)
+	method, rest, _ := strings.Cut(line, " ")
+	_, proto, _ := strings.Cut(rest, " ")
+	return []byte(method + " " + target + " " + proto + "\r\n" + fields)
+}
+
 // firstLine splits a head into its first line and the rest. The head is copied once, here.
 func firstLine(head []byte) (line, fields string) {
 	line, fields, _ = strings.Cut(string(bytes.TrimLeft(head, "\r\n")), "\n")
@@ -168,7 +181,7 @@ func eachField(fields string, see func(name, value string) error) error {
 			return nil
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) {
+		if !ok || !isToken(name) || !isText(value) {
 			return fmt.Errorf("%w: field %.80q", ErrMalformedHead, line)
 		}
 		if err := see(name, strings.Trim(value, " \t")); err != nil {
@@ -187,6 +200,16 @@ func isToken(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// isText reports whether s has no control character but tabs: no line end in disguise.
+func isText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // hasToken reports whether a comma-separated list of tokens has one.

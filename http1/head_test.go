@@ -43,8 +43,8 @@ func TestParseRequest(t *testing.T) {
 		"POST /x HTTP/1.1\r\ncontent-length:  12 \r\nExpect: a, 100-Continue\r\n\r\n": {
 			framing{12, false}, "POST", "/x", "", true,
 		},
-		"POST /x HTTP/1.1\nTransfer-Encoding: Chunked\nContent-Length: 3\nContent-Encoding: gzip\n\n": {
-			framing{3, true}, "POST", "/x", "gzip", false,
+		"POST /x HTTP/1.1\nTransfer-Encoding: Chunked\nContent-Encoding: gzip\n\n": {
+			framing{-1, true}, "POST", "/x", "gzip", false,
 		},
 		"\r\nPOST /x HTTP/1.0\r\nContent-Length: 3\r\nContent-Length: 3\r\nUpgrade: tcp\r\n\r\n": {
 			framing{3, false}, "POST", "/x", "", false,
@@ -75,6 +75,17 @@ func TestRequestsThatTwoMayReadDifferently(t *testing.T) {
 		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"POST / HTTP/1.1\r\nTransfer-Encoding:\r\n chunked\r\n\r\n",
 		"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
+		"POST / HTTP/1.1\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chun\u212aed\r\n\r\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\x0b\r\n\r\n",
+		"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\r\n\r\n",
+		"POST / HTTP/1.1\r\nA: b\rContent-Length: 3\r\n\r\n",
+		"POST / HTTP/1.1\r\nA: b\x00\r\n\r\n",
+		"POST / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n",
+		"POST /\r HTTP/1.1\r\n\r\n",
+		"POST /\x00 HTTP/1.1\r\n\r\n",
+		"POST / HTTP/1.1\r\r\n\r\n",
 		"POST / HTTP/1.1\r\nnothing\r\n\r\n",
 		"POST / HTTP/1.1\r\n: x\r\n\r\n",
 		"POST / HTTP/1.1\r\n\r\r\n\r\n",

@@ -2,24 +2,32 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"time"
 )
 
 const (
-	methodInitialize  = "initialize"
-	methodInitialized = "notifications/initialized"
-	methodCancelled   = "notifications/cancelled"
-	methodSetLevel    = "logging/setLevel"
-	methodSubscribe   = "resources/subscribe"
-	methodUnsubscribe = "resources/unsubscribe"
-	methodUpdated     = "notifications/resources/updated"
-	methodListen      = "subscriptions/listen"
-	methodDiscover    = "server/discover"
-	methodTasksGet    = "tasks/get"
-	methodTasksResult = "tasks/result"
-	methodTasksCancel = "tasks/cancel"
-	methodTasksList   = "tasks/list"
+	methodPing         = "ping"
+	methodRoots        = "roots/list"
+	methodRootsChanged = "notifications/roots/list_changed"
+	methodProgress     = "notifications/progress"
+
+	methodInitialize   = "initialize"
+	methodInitialized  = "notifications/initialized"
+	methodCancelled    = "notifications/cancelled"
+	methodSetLevel     = "logging/setLevel"
+	methodSubscribe    = "resources/subscribe"
+	methodUnsubscribe  = "resources/unsubscribe"
+	methodUpdated      = "notifications/resources/updated"
+	methodListen       = "subscriptions/listen"
+	methodAcknowledged = "notifications/subscriptions/acknowledged"
+	methodDiscover     = "server/discover"
+	methodTasksGet     = "tasks/get"
+	methodTasksResult  = "tasks/result"
+	methodTasksCancel  = "tasks/cancel"
+	methodTasksList    = "tasks/list"
 	// 2025-11-25, and the extension.
 	methodTaskStatus    = "notifications/tasks/status"
 	methodTaskExtension = "notifications/tasks"
@@ -41,8 +49,17 @@ type Conversation struct {
 	// modern says that the server answered a request of 2026-07-28 or later, so it needs no handshake.
 	modern bool
 	memory restorable
+	lists  lists
 	ids    relayIDs
+	roots  roots
+	past   generations
+	// unclear is when a message was last seen that cannot be read; zero when none was.
+	unclear time.Time
 }
+
+// unclearFor is how long a message that cannot be read keeps a server awake: nobody can tell when it is done with. A
+// client's own time limit for a request is shorter as a rule, and a line of noise must not keep it awake for ever.
+const unclearFor = time.Hour
 
 // party is one side, and what it has asked of the other.
 type party struct {
@@ -50,8 +67,10 @@ type party struct {
 	tasks    tasks
 }
 
-// FromClient takes a message of the client.
-func (c *Conversation) FromClient(m Message, now time.Time) {
+// FromClient takes a message of the client, and reports whether the server was used: a ping is no use, nor is what has no
+// effect, such as an answer to no question.
+func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
+	c.roots.heard(m)
 	switch {
 	case m.asks():
 		c.ids.avoid(m.ID)
@@ -59,38 +78,58 @@ func (c *Conversation) FromClient(m Message, now time.Time) {
 			c.handshake = beginHandshake(m)
 		}
 		c.client.requests.add(read(m))
+		return m.Method != methodPing
 	case m.answers():
-		c.server.answered(m, now)
+		r, ok := c.server.answered(m, now)
+		c.past.answer(m.ID)
+		if r.method == methodRoots {
+			c.roots.refused = m.IsError
+		}
+		return ok && r.method != methodPing
 	case m.Kind == Notification:
-		c.noticeOfClient(m)
+		return c.noticeOfClient(m)
+	case m.unclear():
+		c.unclear = now
 	}
+	return true
 }
 
-func (c *Conversation) noticeOfClient(m Message) {
+func (c *Conversation) noticeOfClient(m Message) (used bool) {
 	switch m.Method {
 	case methodInitialized:
 		c.handshake.confirm(m)
 	case methodCancelled:
-		c.client.requests.cancel(cancelledID(m))
+		return c.client.requests.cancel(cancelledID(m))
 	case methodTaskStatus:
 		c.server.tasks.notified(valueAt(m.Raw, "params"))
 	}
+	return true
 }
 
-// FromServer takes a message of the server. When a relay answers a request of the client itself, it says so here, with a
-// Message that has the ID, Kind Response and IsError.
-func (c *Conversation) FromServer(m Message, now time.Time) {
+// FromServer takes a message of the server, and reports whether that was use, as FromClient does. When a relay answers a
+// request of the client itself, it says so here, with a Message that has the ID, Kind Response and IsError.
+func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 	switch {
 	case m.asks():
+		c.ids.avoid(m.ID)
+		c.past.ask(m.ID)
+		if m.Method == methodRoots {
+			c.roots.ask()
+		}
 		c.server.requests.add(read(m))
-	case m.answers():
-		c.answeredClient(m, now)
+		return m.Method != methodPing
+	case m.Kind == Response:
+		return m.answers() && c.answeredClient(m, now)
 	case m.Kind == Notification:
 		c.noticeOfServer(m)
+	case m.unclear():
+		c.unclear = now
 	}
+	return true
 }
 
-func (c *Conversation) answeredClient(m Message, now time.Time) {
+// answeredClient reports whether the answer was to a request other than a ping.
+func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 	r, ok := c.client.answered(m, now)
 	switch {
 	case !ok:
@@ -100,6 +139,9 @@ func (c *Conversation) answeredClient(m Message, now time.Time) {
 			c.handshake.answer(m)
 		}
 	case m.IsError:
+	case r.lists != "":
+		c.lists.learn(r.lists, m)
+		c.modern = c.modern || r.modern
 	case remembers(r.method):
 		c.memory.apply(r)
 	case r.modern:
@@ -107,12 +149,15 @@ func (c *Conversation) answeredClient(m Message, now time.Time) {
 		// to initialize (2026-07-28, basic/transports/stdio, "Backward Compatibility").
 		c.modern = true
 	}
+	return ok && r.method != methodPing
 }
 
 func (c *Conversation) noticeOfServer(m Message) {
 	switch m.Method {
 	case methodCancelled:
 		c.cancelledByServer(cancelledID(m))
+	case methodAcknowledged:
+		c.acknowledged(m)
 	case methodTaskStatus, methodTaskExtension:
 		c.client.tasks.notified(valueAt(m.Raw, "params"))
 	}
@@ -158,8 +203,12 @@ func read(m Message) request {
 	case aboutTasks(m.Method):
 		r.target = textAt(m.Raw, "params", "taskId")
 	default:
+		if m.Method == methodListen {
+			r.line = bytes.Clone(m.Raw)
+		}
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
+		r.lists = listKind(m)
 	}
 	return r
 }
@@ -178,6 +227,9 @@ func mayTask(raw []byte) bool {
 		return false
 	}
 	params := valueAt(raw, "params")
+	if params == nil && !json.Valid(raw) {
+		return true // What this parser does not take may be read by the server.
+	}
 	return isObject(valueAt(params, "task")) || valueAt(params, "_meta", metaCapabilities, "extensions", tasksExtension) != nil
 }
 
@@ -201,6 +253,9 @@ func (c *Conversation) MaySleep(now time.Time) string {
 		c.handshake.lost(),
 		c.memory.lostLevel,
 		c.memory.lost,
+		c.roots.unknown(),
+		c.unread(now),
+		c.tooManyOwed(),
 	} {
 		if reason != "" {
 			return reason
@@ -210,33 +265,70 @@ func (c *Conversation) MaySleep(now time.Time) string {
 }
 
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed
-// twice.
-func (c *Conversation) Pending() []string {
+// twice. With calls, it leaves out the subscriptions that a next server can have.
+func (c *Conversation) Pending(calls bool) []string {
 	var ids []string
 	for _, r := range c.client.requests.waiting() {
-		ids = append(ids, r.id)
+		if !calls || !r.restorable() {
+			ids = append(ids, r.id)
+		}
 	}
 	return ids
 }
 
+// unread says that a message could not be read, as long as that matters.
+func (c *Conversation) unread(now time.Time) string {
+	if c.unclear.IsZero() || now.Sub(c.unclear) >= unclearFor {
+		return ""
+	}
+	return "a message that could not be read"
+}
+
+func (c *Conversation) tooManyOwed() string {
+	if len(c.past.owed)+len(c.past.asked) > maxOwed {
+		return "too many requests of the server that were never answered"
+	}
+	return ""
+}
+
+// Unrestorable says why no other server could take the place of this one if it ended now; "" if one could. Calls that are
+// open do not stand in the way: they are lost with it.
+func (c *Conversation) Unrestorable() string {
+	if c.handshake.answered && !c.handshake.confirmed {
+		return "handshake unfinished"
+	}
+	return cmp.Or(c.handshake.lost(), c.memory.lostLevel, c.memory.lost, c.roots.unknown())
+}
+
 // ServerGone forgets what belonged to the server that has ended: its requests, and the tasks of both sides. Requests of
-// the client stay: they may wait for the next server.
-func (c *Conversation) ServerGone() {
+// the client stay: they may wait for the next server. It returns the ids, as the client knows them, of the server's
+// requests that are still open.
+func (c *Conversation) ServerGone() (open []string) {
+	for _, r := range c.server.requests.waiting() {
+		open = append(open, cmp.Or(c.past.shown[r.id], r.id))
+	}
+	c.past.next()
+	c.roots = c.roots.next()
 	c.server = party{}
 	c.client.tasks = nil
+	c.unclear = time.Time{}
+	return open
 }
 
 // Step is one message that a new server must be sent.
 type Step struct {
+	// Roots says that there is no message: the server must have asked for the client's roots, and have the answer. Settle:
+	// there is none, and the server needs a moment for itself.
+	Roots, Settle bool
+	// Listen says that Line opens a subscription of the client, so what to wait for is its acknowledgement.
+	Listen bool
 	// Line is the message, with its newline.
 	Line []byte
 	// AwaitID is the id of the answer to wait for and to swallow; "" for a message without an answer.
 	AwaitID string
-	// Check says what is wrong with that answer. After an error the server cannot replace the earlier one. nil with AwaitID
-	// "".
-	Check func(m Message) error
-	// Tell is a line, with its newline, for the client when the step has succeeded; nil for none.
-	Tell []byte
+	// Check takes that answer. tell are lines, with their newlines, for the client. After an error the server cannot replace
+	// the earlier one, and no later one can if it is ErrChanged. nil with AwaitID "".
+	Check func(m Message) (tell []byte, err error)
 }
 
 // Replay lists what a new server must be sent, in order, before it can go on where the last one was. Each call uses new
@@ -246,9 +338,28 @@ type Step struct {
 func (c *Conversation) Replay() []Step {
 	var steps []Step
 	if c.handshake.done() && c.handshake.lost() == "" {
-		steps = c.handshake.replay()
+		steps = append(c.handshake.replay(), c.readLists()...)
 	}
-	return append(steps, c.memory.replay(c.ids.next)...)
+	steps = append(steps, c.memory.replay(c.ids.next)...)
+	steps = append(steps, c.listenAgain()...)
+	return append(steps, c.AwaitRoots()...)
+}
+
+// AwaitRoots lists what has a new server know the client's roots, if it is one that asks for them: it has asked and has read
+// the answer, which a ping behind it shows; it has had a moment to make use of it, and answers again.
+func (c *Conversation) AwaitRoots() []Step {
+	if !c.roots.usual {
+		return nil
+	}
+	return []Step{{Roots: true}, ping(c.ids.next()), {Settle: true}, ping(c.ids.next())}
+}
+
+func ping(id string) Step {
+	return Step{
+		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q}`+"\n", id, methodPing),
+		AwaitID: id,
+		Check:   func(Message) ([]byte, error) { return nil, nil },
+	}
 }
 
 // ErrorReply is the line, with its newline, that answers a request with an error. id is JSON. The code is -32603,
@@ -256,4 +367,9 @@ func (c *Conversation) Replay() []Step {
 // Codes").
 func ErrorReply(id, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, quote(message))
+}
+
+// PingReply is the line, with its newline, that answers a ping. id is JSON.
+func PingReply(id string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
 }

@@ -144,6 +144,7 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 	call := ask(">", 1, "tools/call", `{"name":"x"}`)
 	roots := ask("<", 1, "roots/list", "{}")
 	const waits = "1 request of the client unanswered (tools/call)"
+	const unread = "a message that could not be read"
 	checkSleep(t, []string{initialize, welcome, initialized}, []sleepCase{
 		{"asked", []string{call}, waits},
 		{"answered", []string{call, reply("<", 1, "{}")}, ""},
@@ -162,7 +163,19 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 		{"too large and answered", []string{">~" + call[1:], "<~" + reply("", 1, "{}")}, ""},
 		{"id used twice", []string{call, call}, "2 requests of the client unanswered (tools/call)"},
 		{"id used twice, answered once", []string{call, call, reply("<", 1, "{}")}, waits},
-		{"id null", []string{ask(">", "null", "ping", "{}")}, ""},
+		{"id null", []string{ask(">", "null", "ping", "{}")}, unread},
+		{"id null, long ago", []string{ask(">", "null", "ping", "{}"), "+1h"}, ""},
+		{"id null of the server", []string{ask("<", "null", "ping", "{}")}, unread},
+		{"id true", []string{ask(">", "true", "tools/call", "{}")}, waits},
+		{"id true, answered", []string{ask(">", "true", "tools/call", "{}"), reply("<", "true", "{}")}, ""},
+		{"id of 5,000 characters", []string{ask(">", `"`+strings.Repeat("a", 5000)+`"`, "tools/call", "{}")}, waits},
+		{"NaN in the request", []string{ask(">", 1, "tools/call", `{"x":NaN}`)}, waits},
+		{"NaN in the answer", []string{call, reply("<", 1, `{"x":[NaN,-Infinity]}`)}, ""},
+		{"a batch too large", []string{">[" + strings.Repeat(`{"id":1,"method":"x"},`, maxBatch) + `{"id":1,"method":"x"}]`}, unread},
+		{"no JSON, but perhaps a message", []string{`>{'id':1,"method":"tools/call"}`, "+59m"}, unread},
+		{"not for ever", []string{`>{'id':1,"method":"tools/call"}`, "+60m"}, ""},
+		{"not for the next server", []string{`<{'id':1,"method":"tools/call"}`, "gone"}, ""},
+		{"cut off", []string{`<{"id":1,"method":"x",`, "<{"}, ""},
 		{"in a batch", []string{`>[{"id":1,"method":"tools/call"},{"method":"x"},{"id":2,"method":"ping"}]`}, "2 requests of the client unanswered (tools/call, ping)"},
 		{"answers in a batch", []string{call, ask(">", 2, "ping", "{}"), `<[{"id":2,"result":{}},{"id":1,"result":{}}]`}, ""},
 		{"many methods", []string{ask(">", 1, "a", "{}"), ask(">", 2, "b", "{}"), ask(">", 3, "c", "{}"), ask(">", 4, "d", "{}")},
@@ -219,6 +232,7 @@ func TestMaySleepOnlyWithoutTasks(t *testing.T) {
 		{"told", after(start, []string{`<{"method":"notifications/tasks/status","params":` + taskOf("completed", "60000") + `}`, "+1m"}), ""},
 		{"listed", after(start, []string{ask(">", 2, "tasks/list", `{}`), reply("<", 2, `{"tasks":[{"taskId":"u"},`+taskOf("failed", "1000")+`]}`), "+1s"}), ""},
 		{"listed oddly", after(start, []string{ask(">", 2, "tasks/list", `{}`), reply("<", 2, `{"tasks":7}`)}), running},
+		{"NaN beside it", []string{ask(">", 1, "tools/call", `{"name":"x","task":{},"n":NaN}`), start[1]}, running},
 		{"without its id", []string{start[0], reply("<", 1, `{"task":{"status":"working"}}`)}, ""},
 		{"server gone", after(forever, []string{"gone"}), ""},
 
@@ -307,12 +321,15 @@ func checkSteps(t *testing.T, steps []Step, want []string) {
 		if string(m.ID) != s.AwaitID || (s.AwaitID == "") != (s.Check == nil) {
 			t.Errorf("step %d waits for %q, its id is %s", i, s.AwaitID, m.ID)
 		}
-		tell := ""
+		tell, told := "", []byte(nil)
+		if s.Check != nil {
+			told, _ = s.Check(Message{Kind: Response, ID: s.AwaitID, Raw: []byte(`{"result":{}}`)})
+		}
 		if m.Method == methodSubscribe {
 			tell = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + m.Params.URI + `"}}` + "\n"
 		}
-		if string(s.Tell) != tell {
-			t.Errorf("step %d tells %q, want %q", i, s.Tell, tell)
+		if string(told) != tell {
+			t.Errorf("step %d tells %q, want %q", i, told, tell)
 		}
 	}
 }
@@ -335,57 +352,113 @@ func TestReplayUsesNewIDs(t *testing.T) {
 }
 
 func TestCheckComparesHandshakes(t *testing.T) {
-	tests := []struct{ name, answer, want string }{
-		{"same", welcome[1:], ""},
-		{"other order and program", `{"id":0,"result":{"serverInfo":{"version":"2"},"capabilities":{"logging":{},"tools":{"listChanged":true}},"instructions":"x","protocolVersion":"2025-11-25"}}`, ""},
-		{"version", `{"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`, `protocolVersion was "2025-11-25" and is "2025-06-18"`},
-		{"capability lost", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}}`, `capabilities.logging was {} and is missing`},
-		{"capability new", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{},"prompts":{}}}}`, `capabilities.prompts was missing and is {}`},
-		{"inside", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":null},"logging":{}}}}`, `capabilities.tools.listChanged was true and is null`},
-		{"no capabilities", `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`, `capabilities was {"tools":{"listChanged":true},"logging":{}} and is missing`},
-		{"error", `{"id":0,"error":{"code":-32603,"message":"no database"}}`, `no database`},
-		{"error without message", `{"id":0,"error":{}}`, `no message`},
-		{"odd", `{"id":0,"result":7}`, `no object`},
+	const tools = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	tests := []struct{ name, answer, want, tell string }{
+		{"same", welcome[1:], "", ""},
+		{"other order", `{"id":0,"result":{"serverInfo":{"version":"1","name":"s"},"capabilities":{"logging":{},"tools":{"listChanged":true}},"protocolVersion":"2025-11-25"}}`, "", ""},
+		{"other program", strings.Replace(welcome[1:], `"version":"1"`, `"version":"2"`, 1), "", tools},
+		{"version", `{"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`, `protocolVersion was "2025-11-25" and is "2025-06-18"`, ""},
+		{"capability lost", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}}`, `capabilities.logging was {} and is missing`, ""},
+		{"capability new", strings.Replace(welcome[1:], `"logging":{}`, `"logging":{"x":1},"prompts":{"listChanged":true}`, 1), "", tools},
+		{"inside", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":null},"logging":{}}}}`, `capabilities.tools.listChanged was true and is null`, ""},
+		{"no capabilities", `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`, `capabilities was {"tools":{"listChanged":true},"logging":{}} and is missing`, ""},
+		{"error", `{"id":0,"error":{"code":-32603,"message":"no database"}}`, `no database`, ""},
+		{"error without message", `{"id":0,"error":{}}`, `no message`, ""},
+		{"odd", `{"id":0,"result":7}`, `no object`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Conversation{}
 			talk(t, c, initialize, welcome, initialized)
-			got := check(t, c.Replay()[0], tt.answer)
-			if (got == nil) != (tt.want == "") || got != nil && !strings.Contains(got.Error(), tt.want) {
-				t.Errorf("%v, want %q", got, tt.want)
+			tell, got := check(t, c.Replay()[0], tt.answer)
+			if (got == nil) != (tt.want == "") || got != nil && !strings.Contains(got.Error(), tt.want) || tell != tt.tell {
+				t.Errorf("%v, want %q, tells %q", got, tt.want, tell)
+			}
+			if final := strings.Contains(tt.want, " was "); errors.Is(got, ErrChanged) != final {
+				t.Errorf("%v: final %t", got, !final)
+			}
+			if again, _ := check(t, c.Replay()[0], tt.answer); got == nil && again != "" {
+				t.Errorf("the same server again tells %q", again)
 			}
 		})
 	}
 }
 
-func check(t *testing.T, s Step, answer string) error {
+func check(t *testing.T, s Step, answer string) (tell string, err error) {
 	t.Helper()
-	err := errors.New("no message")
-	if feed := (&Scanner{}).Feed([]byte(answer+"\n"), func(m Message) { err = s.Check(m) }); feed != nil {
+	err = errors.New("no message")
+	if feed := (&Scanner{}).Feed([]byte(answer+"\n"), func(m Message) {
+		var told []byte
+		told, err = s.Check(m)
+		tell = string(told)
+	}); feed != nil {
 		t.Fatal(feed)
 	}
-	return err
+	return tell, err
 }
 
-func TestCheckWantsTheSameAgain(t *testing.T) {
+// What a new server refuses is not asked of the next one; only the handshake is fatal.
+func TestRefusedStateIsDropped(t *testing.T) {
 	c := &Conversation{}
-	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"))
-	step := c.Replay()[2]
-	if err := check(t, step, `{"id":"x","result":{}}`); err != nil {
-		t.Error(err)
+	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"),
+		ask(">", 2, "resources/subscribe", `{"uri":"a"}`), reply("<", 2, "{}"))
+	steps := c.Replay()
+	for i, want := range []string{"", `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}` + "\n"} {
+		tell, err := check(t, steps[2+i], `{"id":"x","error":{"message":"bad"}}`)
+		if err != nil || tell != want {
+			t.Errorf("%q, %v", tell, err)
+		}
 	}
-	if err := check(t, step, `{"id":"x","error":{"message":"bad"}}`); err == nil || !strings.Contains(err.Error(), "logging/setLevel that it accepted before: bad") {
-		t.Error(err)
+	if again := c.Replay(); len(again) != 2 {
+		t.Errorf("%d steps", len(again))
 	}
 }
 
-func TestDifferenceIsShort(t *testing.T) {
-	got := difference("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
+// A list that the client has read is read again, and the client is told if it is another one; if it wants to know.
+func TestReplayReadsLists(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	list := func(id int, params, result string) []string {
+		return []string{ask(">", id, "tools/list", params), reply("<", id, result)}
+	}
+	for name, tt := range map[string]struct {
+		lines []string
+		steps int
+	}{
+		"read":      {list(1, "{}", `{"tools":[1]}`), 3},
+		"last page": {list(1, `{"cursor":"x"}`, `{"tools":[1]}`), 2},
+		"one page":  {list(1, "{}", `{"tools":[1],"nextCursor":"x"}`), 2},
+		"refused":   {[]string{list(1, "{}", "")[0], refuse("<", 1, -1)}, 2},
+		"too large": {[]string{list(1, "{}", "")[0], "<~" + reply("", 1, `{"tools":[1]}`)}, 2},
+		"prompts":   {[]string{ask(">", 1, "prompts/list", "{}"), reply("<", 1, "{}")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Conversation{}
+			talk(t, c, slices.Concat([]string{initialize, welcome, initialized}, tt.lines)...)
+			steps := c.Replay()
+			if len(steps) != tt.steps {
+				t.Fatalf("%d steps, want %d", len(steps), tt.steps)
+			}
+			if len(steps) == 2 {
+				return
+			}
+			for i, answer := range []struct{ text, tell string }{
+				{`{"tools":[1]}`, ""}, {`{"tools":[2]}`, changed}, {`{"tools":[2]}`, ""},
+			} {
+				tell, err := check(t, c.Replay()[2], reply("", `"x"`, answer.text))
+				if tell != answer.tell || err != nil {
+					t.Errorf("%d: %q, %v", i, tell, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLostIsShort(t *testing.T) {
+	got := lost("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
 	if len(got) > 150 {
 		t.Error(got)
 	}
-	if d := difference("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
+	if d := lost("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
 		t.Error(d)
 	}
 }
@@ -393,13 +466,13 @@ func TestDifferenceIsShort(t *testing.T) {
 func TestPendingListsInOrder(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, ask(">", 3, "a", "{}"), ask(">", `"x"`, "b", "{}"), ask(">", 1, "c", "{}"), ask(">", 3, "d", "{}"), reply("<", 3, "{}"), ask("<", 9, "e", "{}"))
-	if got := strings.Join(c.Pending(), " "); got != `"x" 1 3` {
+	if got := strings.Join(c.Pending(false), " "); got != `"x" 1 3` {
 		t.Error(got)
 	}
-	for _, id := range c.Pending() {
+	for _, id := range c.Pending(false) {
 		c.FromServer(Message{ID: id, Kind: Response, IsError: true}, began())
 	}
-	if got := c.Pending(); len(got) != 0 {
+	if got := c.Pending(false); len(got) != 0 {
 		t.Error(got)
 	}
 }

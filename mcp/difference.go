@@ -8,30 +8,29 @@ import (
 	"slices"
 )
 
-// difference names the first difference of two JSON values, such as "capabilities.tools.listChanged was true and is
-// missing", or "" if they are equal. The order of keys does not count. nil is a missing value.
-func difference(path string, before, now json.RawMessage) string {
+// lost names the first thing that one JSON value promises and another does not, such as "capabilities.tools.listChanged was
+// true and is missing"; "" if the other promises as much or more. What was missing, null or false promised nothing. The
+// order of keys does not count. nil is a missing value.
+func lost(path string, before, now json.RawMessage) string {
 	var a, b any
-	okA, okB := json.Unmarshal(before, &a) == nil, json.Unmarshal(now, &b) == nil
-	if !okA && !okB {
+	if json.Unmarshal(before, &a) != nil || a == nil || a == false {
 		return ""
 	}
+	same := json.Unmarshal(now, &b) == nil
 	objectA, isA := a.(map[string]any)
 	objectB, isB := b.(map[string]any)
-	if isA && isB {
-		return differentMember(path, objectA, objectB)
-	}
-	if okA == okB && reflect.DeepEqual(a, b) {
+	switch {
+	case isA && isB:
+		return lostMember(path, objectA, objectB)
+	case same && reflect.DeepEqual(a, b):
 		return ""
 	}
 	return fmt.Sprintf("%s was %s and is %s", path, show(before), show(now))
 }
 
-func differentMember(path string, before, now map[string]any) string {
-	keys := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(now)))
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		if d := difference(path+"."+key, encode(before, key), encode(now, key)); d != "" {
+func lostMember(path string, before, now map[string]any) string {
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if d := lost(path+"."+key, encode(before, key), encode(now, key)); d != "" {
 			return d
 		}
 	}
@@ -61,4 +60,11 @@ func show(raw json.RawMessage) string {
 		return fmt.Sprintf("%.*s...", longest, raw)
 	}
 	return string(raw)
+}
+
+// sameJSON reports whether two values are equal, whatever the order of their keys.
+func sameJSON(before, now json.RawMessage) bool {
+	var a, b any
+	okA, okB := json.Unmarshal(before, &a) == nil, json.Unmarshal(now, &b) == nil
+	return okA == okB && reflect.DeepEqual(a, b)
 }

@@ -16,6 +16,8 @@ type handshake struct {
 	// answered says that the server has accepted it. result is its reply, nil if that was too large to keep or no object.
 	answered bool
 	result   []byte
+	// latest is the reply of the last server, which may offer more.
+	latest []byte
 	// initialized is the client's notification; confirmed says that it came.
 	initialized []byte
 	confirmed   bool
@@ -33,6 +35,7 @@ func (h *handshake) answer(m Message) {
 	h.answered = true
 	if result := valueAt(m.Raw, "result"); isObject(result) {
 		h.result = bytes.Clone(result)
+		h.latest = h.result
 	}
 }
 
@@ -55,34 +58,60 @@ func (h *handshake) lost() string {
 	return ""
 }
 
+// ErrChanged is the error of a server that will never take the place of the last one: it is another program, or another
+// version of it, and lacks something that the client relies on.
+var ErrChanged = errors.New("the server has changed")
+
 // replay lists what a new server must be sent to repeat the handshake.
 func (h *handshake) replay() []Step {
 	return []Step{
-		{Line: asLine(h.request), AwaitID: h.id, Check: h.check()},
+		{Line: asLine(h.request), AwaitID: h.id, Check: h.check},
 		{Line: asLine(h.initialized)},
 	}
 }
 
 // check compares a new server's answer with the first server's, which the client knows. What the client may rely on must
-// be the same: protocol version and capabilities. The program's name and version, and its instructions, are for people
-// and models.
-func (h *handshake) check() func(Message) error {
-	before := h.result
-	return func(m Message) error {
-		if m.IsError {
-			return fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
+// be there: protocol version and capabilities. A server that offers more, or says that it is another program than the last
+// one was, may have other lists.
+func (h *handshake) check(m Message) (tell []byte, err error) {
+	if m.IsError {
+		return nil, fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
+	}
+	now := valueAt(m.Raw, "result")
+	if !isObject(now) {
+		return nil, errors.New("the server's handshake reply is too large or no object")
+	}
+	for _, key := range []string{"protocolVersion", "capabilities"} {
+		if d := lost(key, valueAt(h.result, key), valueAt(now, key)); d != "" {
+			return nil, fmt.Errorf("%w: %s", ErrChanged, d)
 		}
-		now := valueAt(m.Raw, "result")
-		if !isObject(now) {
-			return errors.New("the server's handshake reply is too large or no object")
+	}
+	for _, key := range []string{"serverInfo", "capabilities"} {
+		if !sameJSON(valueAt(h.latest, key), valueAt(now, key)) {
+			tell = h.allChanged()
 		}
-		for _, key := range []string{"protocolVersion", "capabilities"} {
-			if d := difference(key, valueAt(before, key), valueAt(now, key)); d != "" {
-				return fmt.Errorf("the server's handshake reply differs from the first: %s", d)
-			}
-		}
+	}
+	h.latest = bytes.Clone(now)
+	return tell, nil
+}
+
+// allChanged tells the client to look again at each list that it was told may change.
+func (h *handshake) allChanged() (tell []byte) {
+	for _, kind := range kinds() {
+		tell = append(tell, h.changed(kind)...)
+	}
+	return tell
+}
+
+// kinds are the capabilities that have a list each.
+func kinds() []string { return []string{"tools", "prompts", "resources"} }
+
+// changed tells the client to look again at one list; nil if it was not told that it may change.
+func (h *handshake) changed(kind string) []byte {
+	if string(valueAt(h.result, "capabilities", kind, "listChanged")) != "true" {
 		return nil
 	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`+"\n", kind)
 }
 
 // failure is the text of an error response.

@@ -44,17 +44,21 @@ type head struct {
 	hasMethod, badMethod bool
 	hasResult            bool
 	hasError, failed     bool // failed: the error is not null
+	// from and to are where in the message the id is; from is that of the value being read as well.
+	from, idFrom, idTo int64
 }
 
 func (h *head) reset() { *h = head{id: h.id[:0], method: h.method[:0]} }
 
-// set takes the value of a member: its first byte, and the value itself where it is a scalar and the member matters.
-func (h *head) set(m member, first byte, value *token) {
+// set takes the value of a member, which ended at to: its first byte, and the value itself where it is a scalar and the
+// member matters.
+func (h *head) set(m member, first byte, value *token, to int64) {
 	switch m {
 	case memberID:
 		h.hasID = true
 		h.badID = value.over || first == '{' || first == '['
 		h.id = append(h.id[:0], value.bytes...)
+		h.idFrom, h.idTo = h.from, to
 	case memberMethod:
 		h.hasMethod = true
 		h.badMethod = value.over || first != '"'
@@ -68,34 +72,34 @@ func (h *head) set(m member, first byte, value *token) {
 
 // message sorts what was found.
 func (h *head) message() Message {
-	var id string
+	m := Message{idFrom: h.idFrom, idTo: h.idTo}
 	if h.hasID {
 		var ok bool
-		if id, ok = normalID(h.id); !ok || h.badID {
-			return Message{}
+		if m.ID, ok = normalID(h.id); !ok || h.badID {
+			return Message{Kind: Unclear}
 		}
 	}
 	switch {
 	case h.badMethod:
-		return Message{}
+		return Message{Kind: Unclear}
 	case h.hasMethod && h.hasID:
-		return Message{Kind: Request, ID: id, Method: text(h.method)}
+		m.Kind, m.Method = Request, text(h.method)
 	case h.hasMethod:
-		return Message{Kind: Notification, Method: text(h.method)}
+		m.Kind, m.Method = Notification, text(h.method)
 	case h.hasResult, h.hasError:
-		return Message{Kind: Response, ID: id, IsError: h.failed}
+		m.Kind, m.IsError = Response, h.failed
+	default:
+		return Message{}
 	}
-	return Message{}
+	return m
 }
 
-// text is what a JSON string says; the string is valid JSON.
+// text is what a JSON string says, "" if it says nothing that can be read.
 func text(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : len(raw)-1])
 	}
 	var s string
-	if json.Unmarshal(raw, &s) != nil { // Cannot be: the scanner has checked it.
-		return ""
-	}
+	_ = json.Unmarshal(raw, &s)
 	return s
 }

@@ -12,20 +12,21 @@ import (
 const exactFloat = 1 << 53
 
 // normalID gives the id that is written as raw in one spelling, so that an answer is found however its sender writes
-// ids: JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. ok is false if raw cannot be an id.
+// ids: JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like any
+// other, though MCP has no such. ok is false if raw cannot be an id.
 func normalID(raw []byte) (id string, ok bool) {
 	if len(raw) == 0 {
 		return "", false
 	}
 	switch c := raw[0]; {
+	case c == '{', c == '[':
+		return "", false
 	case c == '"':
 		return normalString(raw), true
-	case c == 'n':
-		return IDNull, true
 	case c == '-', '0' <= c && c <= '9':
 		return normalNumber(raw), true
 	}
-	return "", false
+	return string(raw), true
 }
 
 // normalString keeps what cannot be decoded without loss (half of a surrogate pair, invalid UTF-8): two such ids must

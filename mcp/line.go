@@ -2,34 +2,34 @@ package mcp
 
 import "bytes"
 
-const (
-	// maxDepth is how deeply values may be nested: encoding/json has the same bound, and what is beyond is Opaque.
-	maxDepth = 10000
-	// maxBatch is how many elements of a batch are known; a line with more is Opaque. They are kept until the line has
-	// ended, because only then it is known to be JSON.
-	maxBatch = 4096
-)
+// maxBatch is how many elements of a batch are known; a line with more is Unclear. They are kept until the line has ended,
+// because only then it is known to be whole.
+const maxBatch = 4096
 
-// line reads one line in pieces of any size and finds its messages. It checks all of the grammar (RFC 8259) on the way:
-// a line that a peer cannot read holds no request.
+// line reads one line in pieces of any size and finds its messages. It knows the grammar of JSON (RFC 8259) down to the
+// members of a message. What is inside of a member is passed over by brackets and quotes alone: parsers differ in what
+// they take there (Python writes and reads NaN), and whether they can read it is none of a relay's business.
 type line struct {
 	step step
-	// nest has the bracket of each value that is open.
-	nest []byte
-	// level is the depth at which the members of a message are: 1, and 2 in a batch.
-	level int
-	// isKey says that the string being read is a key. member is the member of the message whose value is being read.
-	isKey  bool
-	member member
-	first  byte // of the member's value
-	token  token
-	head   head
+	// depth is how many brackets are open. level is the depth at which the members of a message are: 1, and 2 in a batch.
+	depth, level int
+	// base is the depth around the nested value that is being passed over.
+	base int
+	// first says that nothing but the opening bracket was before. escaped: the string's next byte follows a backslash.
+	first, escaped bool
+	// member is the member of the message whose value is being read, and opening the first byte of the value.
+	member  member
+	opening byte
+	token   token
+	head    head
 	// offset is where in the line the current chunk began.
 	offset int64
 	// start is where in the line the message began; isObject says that the element of the batch is an object.
 	start    int64
 	isObject bool
 	elements []element
+	// tooMany says that the batch has more than maxBatch elements.
+	tooMany bool
 }
 
 // element is a message of a batch and where in the line it began.
@@ -38,141 +38,201 @@ type element struct {
 	start int64
 }
 
+// step is where a line is.
+type step uint8
+
+const (
+	// between: no line has begun.
+	between step = iota
+	// atStart: nothing but white space so far.
+	atStart
+	// atKey: a key must come, or the end of an object that was just opened.
+	atKey
+	inKey
+	atColon
+	// atValue: the value of a member must come.
+	atValue
+	// atElement: an element of the batch must come, or the end of a batch that was just opened.
+	atElement
+	// inText and inScalar: in a value of the message, or an element of a batch.
+	inText
+	inScalar
+	// inNested: in an array or object that is such a value; inNestedText: in a string of it.
+	inNested
+	inNestedText
+	// atNext: after such a value.
+	atNext
+	// atEnd: after the value of the line.
+	atEnd
+	// inNoise: the line is no array or object, and nobody takes it for a message.
+	inNoise
+	// inOdd: the line is not read any further.
+	inOdd
+)
+
 func (l *line) reset() {
-	*l = line{step: atStart, nest: l.nest[:0], token: token{bytes: l.token.bytes}, head: l.head, elements: l.elements[:0]}
+	*l = line{step: atStart, token: token{bytes: l.token.bytes}, head: l.head, elements: l.elements[:0]}
 	l.head.reset()
 }
 
-// read takes the bytes of p up to the end of the line. ended: p[n] is the newline.
-func (l *line) read(p []byte) (n int, ended bool) {
-	for n < len(p) {
+// read takes more bytes of the line, none of which is its newline.
+func (l *line) read(p []byte) {
+	for i := 0; i < len(p); {
 		switch l.step {
-		case inString:
-			n += plain(p[n:])
-		case inJunk:
-			n += junk(p[n:])
+		case inText, inKey, inNestedText:
+			i = l.inString(p, i)
+		case inNested:
+			i = l.inBrackets(p, i)
+		case inScalar:
+			i = l.inBareValue(p, i)
+		case inNoise, inOdd:
+			i = len(p)
+		default:
+			if !white(p[i]) {
+				l.take(p, i)
+			}
+			i++
 		}
-		if n = l.run(p, n); n == len(p) {
-			break
-		}
-		if p[n] == '\n' {
-			ended = true
-			break
-		}
-		n = l.take(p, n)
 	}
-	l.token.pause(p[:n])
-	l.offset += int64(n)
-	return n, ended
+	l.token.pause(p)
+	l.offset += int64(len(p))
 }
 
-// junk says how far the newline is.
-func junk(p []byte) int {
-	if end := bytes.IndexByte(p, '\n'); end >= 0 {
-		return end
-	}
-	return len(p)
-}
+func white(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// run follows the table as far as it goes.
-func (l *line) run(p []byte, i int) int {
-	s := l.step
-	for ; i < len(p); i++ {
-		next := moves[s][classOf[p[i]]]
-		if next == halt {
+// inString goes on to the end of a string. A quote ends it unless an odd number of backslashes stands before it.
+func (l *line) inString(p []byte, i int) int {
+	if l.escaped {
+		l.escaped = false
+		i++
+	}
+	for from := i; ; {
+		n := bytes.IndexByte(p[i:], '"')
+		if n < 0 {
+			l.escaped = oddBackslashes(p[from:])
+			return len(p)
+		}
+		if i += n + 1; !oddBackslashes(p[from : i-1]) {
 			break
 		}
-		s = next
 	}
-	l.step = s
+	switch l.step {
+	case inKey:
+		l.endKey(p, i)
+	case inText:
+		l.endValue(p, i)
+	default:
+		l.step = inNested
+	}
 	return i
 }
 
-// take handles p[i] where the table halts, and says where to continue: at i again if the byte only ended what was before
-// it.
-func (l *line) take(p []byte, i int) int {
-	if l.step.numeric() {
-		l.endValue(p, i)
+func oddBackslashes(p []byte) bool {
+	n := len(p)
+	for n > 0 && p[n-1] == '\\' {
+		n--
 	}
+	return (len(p)-n)%2 == 1
+}
+
+// inBrackets goes on in an array or object: to its end, or to a string in it.
+func (l *line) inBrackets(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		switch p[i] {
+		case '"':
+			l.step = inNestedText
+			return i + 1
+		case '{', '[':
+			l.depth++
+		case '}', ']':
+			if l.depth--; l.depth == l.base {
+				l.endValue(p, i+1)
+				return i + 1
+			}
+		}
+	}
+	return i
+}
+
+// inBareValue goes on to the end of a number or a word.
+func (l *line) inBareValue(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		if c := p[i]; c == ',' || c == '}' || c == ']' || white(c) {
+			l.endValue(p, i)
+			break
+		}
+	}
+	return i
+}
+
+// take takes p[i], which is no white space, between values.
+func (l *line) take(p []byte, i int) {
 	c := p[i]
-	switch l.step {
-	case inString:
-		return l.takeInString(p, i)
-	case atNext:
-		l.separate(p, i)
-	case atColon:
-		l.afterKey(c)
-	case atKey, atFirstKey:
-		l.beginKey(p, i)
-	case atStart, atMember, atValue, atFirst:
-		return l.beginValue(p, i)
-	case inTru, inFals, inNul:
-		l.endLiteral(p, i)
-	default:
-		l.step = inJunk
-	}
-	return i + 1
-}
-
-// takeInString handles the end of the string, and control characters, which must be escaped. Anything else is plain text
-// after an escape, which read skips.
-func (l *line) takeInString(p []byte, i int) int {
-	switch c := p[i]; {
-	case c < ' ':
-		l.step = inJunk
-		return i
-	case c != '"':
-		return i
-	case !l.isKey:
-		l.endValue(p, i+1)
-	default:
-		l.endKey(p, i+1)
-	}
-	return i + 1
-}
-
-// separate handles what follows a value: a comma, or the end of the array or object around it.
-func (l *line) separate(p []byte, i int) {
-	switch c := p[i]; {
-	case c == ',' && l.in('{'):
-		l.step = atKey
-	case c == ',' && l.in('['):
+	first := l.first
+	l.first = false
+	switch {
+	case l.step == atStart && c == '{':
+		l.level = 1
+		l.open(i)
+	case l.step == atStart && c == '[':
+		l.level, l.depth, l.step, l.first = 2, 1, atElement, true
+	case l.step == atStart:
+		l.step = inNoise
+	case l.step == atKey && c == '"':
+		l.step = inKey
+		l.token.begin(i)
+	case l.step == atColon && c == ':':
 		l.step = atValue
-	case c == '}' || c == ']':
-		l.close(p, i)
-	default: // White space has come here when it ended a number.
-		if classOf[c] != white {
-			l.step = inJunk
-		}
+	case l.step == atElement && c == '{':
+		l.open(i)
+	case l.step == atValue, l.step == atElement && c != ']':
+		l.beginValue(c, i)
+	case l.step == atNext && c == ',' && l.inMessage():
+		l.step = atKey
+	case l.step == atNext && c == ',':
+		l.step = atElement
+	case (l.step == atNext || first) && l.closes(c):
+		l.close(i)
+	default:
+		l.step = inOdd
 	}
 }
 
-// in reports whether the innermost open bracket is this one.
-func (l *line) in(bracket byte) bool { return len(l.nest) > 0 && l.nest[len(l.nest)-1] == bracket }
+// inMessage reports whether the members of a message are at this depth, and not the elements of a batch.
+func (l *line) inMessage() bool { return l.depth == l.level }
 
-// ofMessage reports whether keys and values at this depth are those of a message. An array can be at this depth only as
-// an element of a batch.
-func (l *line) ofMessage() bool { return len(l.nest) == l.level && l.in('{') }
+func (l *line) closes(c byte) bool {
+	if l.inMessage() {
+		return c == '}'
+	}
+	return c == ']'
+}
 
-func (l *line) beginKey(p []byte, i int) {
-	switch c := p[i]; {
-	case c == '"':
-		l.isKey, l.step = true, inString
-		if l.ofMessage() {
-			l.token.begin(i)
-		}
-	case c == '}' && l.step == atFirstKey:
-		l.close(p, i)
-	default:
-		l.step = inJunk
+// open begins a message.
+func (l *line) open(i int) {
+	l.head.reset()
+	l.isObject, l.start = true, 0
+	if l.level == 2 {
+		l.start = l.offset + int64(i)
+	}
+	l.depth++
+	l.step, l.first = atKey, true
+}
+
+// close ends a message or a batch.
+func (l *line) close(i int) {
+	message := l.inMessage()
+	l.depth--
+	switch {
+	case l.depth == 0:
+		l.step = atEnd
+	case message:
+		l.endElement(i + 1)
 	}
 }
 
 func (l *line) endKey(p []byte, end int) {
-	l.isKey, l.step = false, atColon
-	if !l.ofMessage() {
-		return
-	}
+	l.step = atColon
 	l.token.end(p, end)
 	l.member = memberOther
 	if !l.token.over {
@@ -180,111 +240,46 @@ func (l *line) endKey(p []byte, end int) {
 	}
 }
 
-func (l *line) afterKey(c byte) {
-	switch {
-	case c != ':':
-		l.step = inJunk
-	case l.ofMessage():
-		l.step = atMember
+// beginValue begins the value of a member, or an element of a batch that is no message.
+func (l *line) beginValue(c byte, i int) {
+	l.opening, l.base = c, l.depth
+	l.token.bytes = l.token.bytes[:0]
+	switch c {
+	case '{', '[':
+		l.depth++
+		l.step = inNested
+		return
+	case '"':
+		l.step = inText
+	case ',', ':', '}', ']':
+		l.step = inOdd
+		return
 	default:
-		l.step = atValue
+		l.step = inScalar
+	}
+	if l.inMessage() && (l.member == memberID || l.member == memberMethod) {
+		l.token.begin(i)
+		l.head.from = l.offset + int64(i) - l.start
 	}
 }
 
-// beginValue begins a value that the table cannot begin: a string, an array or object, or the value of a member.
-func (l *line) beginValue(p []byte, i int) int {
-	c := p[i]
-	if l.step == atMember {
-		l.first = c
-		l.token.bytes = l.token.bytes[:0]
-		if l.member == memberID || l.member == memberMethod {
-			l.token.begin(i)
-		}
-	}
-	switch {
-	case c == '{' || c == '[':
-		l.open(c, i)
-	case l.step == atStart:
-		l.step = inJunk // A lone scalar is JSON, but no message either.
-	case c == '"':
-		l.step = inString
-	case l.step == atMember:
-		l.step = atValue // The table knows the rest.
-		return i
-	case c == ']' && l.step == atFirst:
-		l.close(p, i)
-	default:
-		l.step = inJunk
-	}
-	return i + 1
-}
-
-func (l *line) open(bracket byte, i int) {
-	depth := len(l.nest)
-	if depth == maxDepth {
-		l.step = inJunk
-		return
-	}
-	l.token.on = false
-	switch {
-	case depth == 0 && bracket == '[':
-		l.level = 2
-	case depth == 0:
-		l.level = 1
-	case depth == 1 && l.level == 2 && bracket == '{':
-		l.head.reset()
-		l.start, l.isObject = l.offset+int64(i), true
-	}
-	l.nest = append(l.nest, bracket)
-	l.step = atFirst
-	if bracket == '{' {
-		l.step = atFirstKey
-	}
-}
-
-func (l *line) close(p []byte, i int) {
-	opened := byte('{')
-	if p[i] == ']' {
-		opened = '['
-	}
-	if !l.in(opened) {
-		l.step = inJunk
-		return
-	}
-	l.nest = l.nest[:len(l.nest)-1]
-	l.endValue(p, i+1)
-}
-
-func (l *line) endLiteral(p []byte, i int) {
-	last := byte('e')
-	if l.step == inNul {
-		last = 'l'
-	}
-	if p[i] != last {
-		l.step = inJunk
-		return
-	}
-	l.endValue(p, i+1)
-}
-
-// endValue takes note that a value ended before p[end]. Most values are too deep to matter.
+// endValue takes note that a value ended before p[end].
 func (l *line) endValue(p []byte, end int) {
 	l.step = atNext
-	switch depth := len(l.nest); {
-	case depth > l.level:
-	case l.ofMessage():
-		if l.token.on {
-			l.token.end(p, end)
-		}
-		l.head.set(l.member, l.first, &l.token)
-	case depth == 1 && l.level == 2:
+	if !l.inMessage() {
 		l.endElement(end)
+		return
 	}
+	if l.token.on {
+		l.token.end(p, end)
+	}
+	l.head.set(l.member, l.opening, &l.token, l.offset+int64(end)-l.start)
 }
 
 func (l *line) endElement(end int) {
+	l.step = atNext
 	if len(l.elements) == maxBatch {
-		l.step = inJunk
+		l.tooMany = true
 		return
 	}
 	var e element
@@ -299,9 +294,11 @@ func (l *line) endElement(end int) {
 // blank reports whether the line is white space only.
 func (l *line) blank() bool { return l.step == atStart }
 
+// unclear reports whether the line may be a message to some parser, though not to this one. A line that ends in the middle
+// of a value is one to none.
+func (l *line) unclear() bool { return l.step == inOdd || l.step == atEnd && l.tooMany }
+
 // whole reports whether the line is one JSON value with messages in it.
-func (l *line) whole() bool {
-	return l.step == atNext && len(l.nest) == 0 && (!l.batch() || len(l.elements) > 0)
-}
+func (l *line) whole() bool { return l.step == atEnd && (!l.batch() || len(l.elements) > 0) }
 
 func (l *line) batch() bool { return l.level == 2 }

@@ -1,11 +1,15 @@
 package mcp
 
+import "slices"
+
 // Kind says what a message is for.
 type Kind uint8
 
 const (
-	// Opaque is a line or element that is no JSON object, or one that is none of the other kinds.
+	// Opaque is a line or element that is no message to anybody: no JSON object, or one that is none of the other kinds.
 	Opaque Kind = iota
+	// Unclear may be a message to its receiver, but cannot be read here.
+	Unclear
 	// Request has a method and an id. It is to be answered.
 	Request
 	// Notification has a method and no id.
@@ -33,11 +37,24 @@ type Message struct {
 	Size int64
 	// Raw are these bytes, or nil if the whole line had more than Scanner.Keep. Valid only during emit.
 	Raw []byte
+	// idFrom and idTo are where in Raw the id is; idTo is 0 if there is none.
+	idFrom, idTo int64
 }
 
 // answers reports whether the message ends the request that has its id.
 func (m Message) answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
 
-// asks reports whether the message is a request that can be answered. A request with the id null cannot: its answer would
-// look like the answer to an unreadable line, and none of the official SDKs answers it.
+// asks reports whether the message is a request that can be answered. A request with the id null is not answered by every
+// server, and its answer looks like the answer to an unreadable line, so it is unclear.
 func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }
+
+// unclear reports whether the message may be a request that nobody can tell the end of.
+func (m Message) unclear() bool { return m.Kind == Unclear || m.Kind == Request && m.ID == IDNull }
+
+// withID gives the message with another id, which is JSON.
+func (m Message) withID(id string) []byte {
+	if m.idTo == 0 || m.Raw == nil {
+		return nil
+	}
+	return slices.Concat(m.Raw[:m.idFrom], []byte(id), m.Raw[m.idTo:])
+}

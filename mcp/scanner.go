@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -33,39 +34,40 @@ type Scanner struct {
 }
 
 // Feed takes the next bytes of the stream and calls emit for each message that ends in them. Lines of white space are no
-// messages. The error is ErrTooLong, at the first byte too many: what came before was emitted, and the scanner takes no
-// more.
+// messages. The error is ErrTooLong: what came before the long line was emitted, and the scanner takes no more.
 func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
 	for len(chunk) > 0 && s.err == nil {
-		if s.line.step == halt { // The zero value, and after each line.
+		if s.line.step == between { // The zero value, and after each line.
 			s.line.reset()
 		}
-		n, ended := s.line.read(chunk)
-		if s.err = s.tooLong(); s.err != nil {
+		part, rest, ended := bytes.Cut(chunk, []byte{'\n'})
+		if s.err = s.tooLong(len(part)); s.err != nil {
 			break
 		}
+		s.line.read(part)
 		if !ended {
-			s.hold(chunk)
-			return nil
+			s.hold(part)
+			break
 		}
-		s.finish(chunk[:n], emit)
-		chunk = chunk[n+1:]
+		s.finish(part, emit)
+		chunk = rest
 	}
 	return s.err
 }
 
 // Partial reports whether the stream is in the middle of a line.
-func (s *Scanner) Partial() bool { return s.line.step != halt && s.line.offset > 0 }
+func (s *Scanner) Partial() bool { return s.line.step != between && s.line.offset > 0 }
 
-func (s *Scanner) tooLong() error {
+// tooLong is the error of a line that goes on for more bytes than are allowed.
+func (s *Scanner) tooLong(more int) error {
 	limit := s.Max
 	if limit == 0 {
 		limit = DefaultMax
 	}
-	if s.line.offset <= limit {
+	if s.line.offset+int64(more) <= limit {
 		return nil
 	}
-	return fmt.Errorf("%w: at least %d bytes, and %d are allowed", ErrTooLong, s.line.offset, limit)
+	return fmt.Errorf("%w: at least %d bytes, and %d are allowed", ErrTooLong, s.line.offset+int64(more), limit)
 }
 
 func (s *Scanner) keep() int64 {
@@ -96,7 +98,7 @@ func (s *Scanner) finish(part []byte, emit func(Message)) {
 		raw = s.held
 	}
 	s.emit(raw, size, emit)
-	s.line.step = halt
+	s.line.step = between
 	s.held = s.held[:0]
 	if cap(s.held) > heldMax && size <= heldMax {
 		s.held = nil
@@ -107,12 +109,14 @@ func (s *Scanner) emit(raw []byte, size int64, emit func(Message)) {
 	l := &s.line
 	switch {
 	case l.blank():
+	case l.unclear():
+		emit(Message{Kind: Unclear, Line: true, Size: size, Raw: raw})
 	case !l.whole():
 		emit(Message{Line: true, Size: size, Raw: raw})
 	case l.batch():
 		for _, e := range l.elements {
 			if raw != nil && e.Size > 0 {
-				e.Raw = raw[e.start : e.start+e.Size]
+				e.Raw = raw[e.start : e.start+e.Size : e.start+e.Size]
 			}
 			emit(e.Message)
 		}

@@ -1,8 +1,8 @@
 package mcp
 
 // tokenMax is the most bytes of an id, a method or a key that are kept. A key that matters has at most 38 (six letters,
-// each escaped); a message with a longer id or method is Opaque.
-const tokenMax = 4096
+// each escaped); a message with a longer id or method is Unclear.
+const tokenMax = 64 << 10
 
 // token collects the bytes of a key or value that may be spread over chunks.
 type token struct {

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 
@@ -20,23 +19,6 @@ func EmptyGroup() (group int, release func(), err error) {
 		return 0, nil, fmt.Errorf("make a process group: %w", syscall.Errno(-leader))
 	}
 	return leader, func() { _, _ = Wait(leader) }, nil
-}
-
-// CanFork reports whether the caller can start n processes or threads more at this moment: it starts as many, each of
-// which ends at once.
-func CanFork(n int) bool {
-	for range n {
-		_, release, err := EmptyGroup()
-		if errors.Is(err, unix.ENOSYS) {
-			return true
-		}
-		if err != nil {
-			return false
-		}
-		// Until it is waited for it counts.
-		defer release()
-	}
-	return true
 }
 
 // ControllingTerminal reports whether the caller has a controlling terminal (tty(4)).

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mcp-tether/internal/testkit"
 
@@ -346,5 +347,89 @@ func TestReopenLeavesTheFirstDescriptionAlone(t *testing.T) {
 	defer unix.Close(s[1])
 	if _, err := Reopen(s[0], unix.O_RDWR); !errors.Is(err, unix.ENXIO) {
 		t.Errorf("a socket was reopened: %v", err)
+	}
+}
+
+// closedPipe is a pipe that is closed when the test is over.
+func closedPipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w = testkit.Pipe(t)
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return r, w
+}
+
+// heldUp is a child that cannot execute anything until the pipe is read, and the pipe.
+func heldUp(t *testing.T) (c Child, r *os.File) {
+	t.Helper()
+	r, w := closedPipe(t)
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	c = shell("exit 7", "")
+	c.CgroupProcs = int(w.Fd())
+	return c, r
+}
+
+// A child that does not get to its exec, for example because its file system does not answer, holds up nothing else that the
+// caller waits for.
+func TestStartIsNotHeldUp(t *testing.T) {
+	c, _ := heldUp(t)
+	r, w := closedPipe(t)
+	if _, err := w.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	c.Until = []unix.PollFd{{Fd: -1}, {Fd: int32(r.Fd()), Events: unix.POLLIN}}
+	pid, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SignalChild(pid, unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if ws := wait(t, pid); ExitCode(ws) != 128+int(unix.SIGKILL) {
+		t.Errorf("it has ended with %d by itself", ExitCode(ws))
+	}
+}
+
+// Where the exec has a limit, the child is ended, and the error says why.
+func TestStartHasALimit(t *testing.T) {
+	c, _ := heldUp(t)
+	r, _ := closedPipe(t)
+	c.Until, c.Limit = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}, 50*time.Millisecond
+	pid, err := Start(c)
+	if !errors.Is(err, ErrHeldUp) {
+		t.Errorf("pid %d, error %v", pid, err)
+	}
+	if HasChildren() {
+		t.Error("the child is left")
+	}
+}
+
+// The control: as long as nothing else has happened, Start waits, and tells what becomes of the exec.
+func TestStartWaitsForTheExec(t *testing.T) {
+	for name, path := range map[string]string{"executes": "/bin/sh", "fails": "/nowhere"} {
+		t.Run(name, func(t *testing.T) {
+			c, held := heldUp(t)
+			c.Path = path
+			r, _ := closedPipe(t)
+			c.Until = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+			go func() { _, _ = held.Read(make([]byte, 4096)) }()
+			pid, err := Start(c)
+			if path == "/nowhere" {
+				if !errors.Is(err, unix.ENOENT) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ws := wait(t, pid); ExitCode(ws) != 7 {
+				t.Errorf("exit code %d", ExitCode(ws))
+			}
+		})
 	}
 }

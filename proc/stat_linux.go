@@ -50,21 +50,36 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 // threadsEnded reports whether every thread of a process has ended. One that is traced stays as a zombie until its tracer
 // waits for it (ptrace(2)), and is counted by num_threads. What cannot be read may live.
 func (r *Reader) threadsEnded(pid int) bool {
+	ended, err := r.eachThread(pid, func(state byte) bool { return state == 'Z' || state == 'X' })
+	return ended && err == nil
+}
+
+// Resting reports whether no thread of a process is running, waits for a processor or for a disk (R and D in
+// proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
+func (r *Reader) Resting(pid int) (bool, error) {
+	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
+}
+
+// eachThread reports whether every thread of a process is in such a state.
+func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 	tids, err := pids(path(pid, "task"))
 	if err != nil {
-		return false
+		return false, vanished(err)
 	}
 	for _, tid := range tids {
 		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
 		if errors.Is(vanished(err), ErrGone) {
 			continue
 		}
-		t, perr := ParseStat(b)
-		if err != nil || perr != nil || t.State != 'Z' && t.State != 'X' {
-			return false
+		if err != nil {
+			return false, err
+		}
+		t, err := ParseStat(b)
+		if err != nil || !such(t.State) {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // vanished is the one place that decides which errors of a /proc entry mean that its process is gone: ENOENT when it

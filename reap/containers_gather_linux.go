@@ -267,7 +267,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 				continue
 			}
 			if more, err := e.Client.Inspect(ctx, s.ID); err == nil {
-				e.Have[i].StartedAt, e.Have[i].Running = more.StartedAt, more.Running
+				e.Have[i].StartedAt, e.Have[i].Restarts, e.Have[i].Running = more.StartedAt, more.Restarts, more.Running
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func startFake(t *testing.T, ids ...string) *fakeEngine {
 	t.Helper()
 	e := &fakeEngine{have: map[string]map[string]string{}}
 	for _, id := range ids {
-		e.have[id] = nil
+		e.have[id] = map[string]string{engine.LabelRequest: "r" + id}
 	}
 	socket := filepath.Join(shortDir(t), "e.sock")
 	l, err := net.Listen("unix", socket)

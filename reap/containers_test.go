@@ -148,7 +148,9 @@ func noted(t *testing.T, ids string, all ...engine.Info) (*host, *storedSession)
 
 func TestRecordedContainers(t *testing.T) {
 	alive := "supervisor=" + proc.GlobalID{ID: proc.ID{PID: 10, Start: 5}, Host: here}.String()
-	plain := box("a", "")
+	unlabelled := box("a", "")
+	plain := unlabelled // but for the request: as of a session inside
+	plain.Labels = map[string]string{engine.LabelRequest: "ra"}
 	for name, c := range map[string]struct {
 		ids  string
 		all  []engine.Info
@@ -156,7 +158,8 @@ func TestRecordedContainers(t *testing.T) {
 		want string
 	}{
 		"its own":              {"a", []engine.Info{box("a", deadID)}, nil, "record:a!"},
-		"without label":        {"a", []engine.Info{plain}, nil, "record:a!"},
+		"without session":      {"a", []engine.Info{plain}, nil, "record:a!"},
+		"without label":        {"a", []engine.Info{unlabelled}, nil, "suspect:a"},
 		"gone":                 {"b", []engine.Info{plain}, nil, ""},
 		"never noted":          {"", []engine.Info{box("a", deadID), box("b", otherID)}, nil, "container:b! record:a!"},
 		"of a living inner":    {"a b", []engine.Info{box("a", otherID, alive), box("b", deadID)}, nil, "record:b!"},

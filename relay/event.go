@@ -5,7 +5,8 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	// ClientWrote: the client has written while there is no server. The message waits in the client's stream.
+	// ClientWrote: the client has written something that a server must have, and there is none. It is said again with each
+	// Move until it is acted upon.
 	ClientWrote Kind = iota
 	// ClientClosed: the client has closed its stream while there is no server.
 	ClientClosed
@@ -13,10 +14,14 @@ const (
 	Answered
 	// Restored: a new server has answered the handshake as the last one did, and messages pass again.
 	Restored
+	// Settling: a new server that asks for the client's roots has read them. Call Settled when it has had time to use them.
+	Settling
 	// Unasked: there is no handshake to repeat to a new server, and messages pass at once.
 	Unasked
 	// RestoreFailed: a new server cannot take the place of the last one. Text says why.
 	RestoreFailed
+	// Changed: no new server can take the place of the last one any more. Text says why.
+	Changed
 	// TooLong: a message is longer than the limit. Text says which limit.
 	TooLong
 	// Withheld: a request by a server that is being ended was not passed on. Text is its method.

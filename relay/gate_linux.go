@@ -2,66 +2,116 @@ package relay
 
 import (
 	"bytes"
+	"fmt"
+	"time"
 
 	"mcp-tether/mcp"
 )
 
-// byLine reports whether each line of the server must be judged before it passes.
-func (r *Relay) byLine() bool {
-	return r.mode == ending || r.mode == serverless || r.mode == restoring
+// judges reports whether each line of the server must be judged before it passes.
+func (r *Relay) judges() bool {
+	return r.mode == ending || r.queues() || r.mode == passing && r.talk.Mixed()
 }
 
-// wholeLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
-func (r *Relay) wholeLines(b []byte) []byte {
-	if r.skipping {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			return nil
+// serverLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
+func (r *Relay) serverLines(b []byte) (out []byte) {
+	for r.judges() || r.told.skipping || len(r.told.begun) > 0 {
+		line, rest := r.told.next(b)
+		if line == nil {
+			if int64(len(r.told.begun)) > r.max {
+				r.tooLongToJudge()
+			}
+			if !r.judges() {
+				return join(out, r.unjudged())
+			}
+			return out
 		}
-		r.skipping, b = false, b[i+1:]
-	}
-	var out []byte
-	r.line = append(r.line, b...)
-	for r.byLine() {
-		i := bytes.IndexByte(r.line, '\n')
-		if i < 0 {
-			break
-		}
-		line := r.line[:i+1]
-		r.line = r.line[i+1:]
-		if r.passes(line) {
-			r.note(line)
-			out = append(out, line...)
-		}
-	}
-	if r.byLine() {
-		if int64(len(r.line)) > r.max {
-			r.line, r.skipping = nil, true
-			r.emit(RestoreFailed, "its answer is longer than --max-message")
-		}
-		return out
+		b = rest
+		out = join(out, r.serverLine(line))
 	}
 	// The server is awake again, or the session is ending: lines are not judged any more.
-	r.note(r.line)
-	out, r.line = append(out, r.line...), nil
-	return out
+	r.note(b)
+	return join(out, b)
 }
 
-// passes reports whether one line may reach the client.
-func (r *Relay) passes(line []byte) bool {
-	one := mcp.Scanner{Max: r.max, Keep: len(line)}
-	pass := true
-	_ = one.Feed(line, func(m mcp.Message) {
+// unjudged gives up what has come of a line that need not be judged any more.
+func (r *Relay) unjudged() []byte {
+	b := r.told.take()
+	r.note(b)
+	return b
+}
+
+// tooLongToJudge drops a line of the server. Its second half would be no message.
+func (r *Relay) tooLongToJudge() {
+	r.told.skip()
+	if r.mode == passing {
+		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
+		return
+	}
+	r.emit(RestoreFailed, "its answer is longer than --max-message")
+}
+
+// join appends, and copies only where there is something to append to.
+func join(out, more []byte) []byte {
+	if len(out) == 0 {
+		return more
+	}
+	return append(out[:len(out):len(out)], more...)
+}
+
+// serverLine returns what of one line reaches the client.
+func (r *Relay) serverLine(line []byte) []byte {
+	if r.fromServer.Partial() { // Its beginning has passed.
+		r.note(line)
+		return line
+	}
+	leaves := r.mode == ending || r.mode == serverless
+	return r.filter(line, func(m mcp.Message) ([]byte, bool) {
 		switch {
-		case !m.Line:
-		case r.mode != restoring && m.Kind == mcp.Request:
-			// The answer would reach the next server, which uses the same ids again.
-			pass = false
+		case leaves && m.Kind == mcp.Request:
+			// The answer would reach the next server.
 			r.emit(Withheld, m.Method)
-		case r.mode == restoring && m.Kind == mcp.Response && len(r.steps) > 0 && m.ID == r.steps[0].AwaitID:
-			pass = false
-			r.answered(m)
+			return nil, false
+		case leaves && r.talk.EndsSubscription(m):
+			// The next server has it again.
+			return nil, false
+		case r.mode == restoring && len(r.steps) > 0:
+			completes, ends := r.steps[0].Completes(m)
+			if completes && !ends {
+				r.answered(m)
+				return nil, false
+			}
+			if ends {
+				defer r.next()
+			}
+		}
+		shown := r.talk.ToClient(m)
+		now := time.Now()
+		r.use(r.talk.FromServer(m, now), now)
+		return shown, shown != nil || m.Raw == nil
+	})
+}
+
+// filter gives a line without the messages that do not pass, and with those that pass otherwise. A line of which all passes
+// stays as it is.
+func (r *Relay) filter(line []byte, pass func(mcp.Message) (out []byte, ok bool)) []byte {
+	var parts [][]byte
+	changed, batch := false, false
+	r.each(line, func(m mcp.Message) {
+		batch = !m.Line
+		out, ok := pass(m)
+		changed = changed || !ok || len(out) != len(m.Raw) || len(out) > 0 && &out[0] != &m.Raw[0]
+		if ok && len(out) > 0 {
+			parts = append(parts, out)
 		}
 	})
-	return pass
+	switch {
+	case !changed:
+		return line
+	case len(parts) == 0:
+		return nil
+	case batch:
+		return append(append([]byte("["), bytes.Join(parts, []byte(","))...), "]\n"...)
+	}
+	return append(parts[0], '\n')
 }

@@ -6,6 +6,9 @@ import (
 )
 
 const (
+	ping = `{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"
+	pong = `{"jsonrpc":"2.0","id":5,"result":{}}` + "\n"
+
 	serverAsks = `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}` + "\n"
 	serverSays = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"bye"}}` + "\n"
 )

@@ -8,40 +8,34 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Refuse answers each request that waits for a server that cannot be woken with an error: requests that were passed on
-// already, and what the client has written since, to the end of the last message that has begun.
+// Refuse answers each request that waits for a server that cannot be woken with an error, also those that were passed on
+// already. Of a message that is still on its way the rest is answered when it comes.
 func (r *Relay) Refuse(why string) []Event {
-	r.refusal, r.refusing = why, true
-	for _, id := range r.talk.Pending() {
+	r.refusal = why
+	for _, id := range r.talk.Pending(true) {
 		// Passed on already: a server without a handshake gets messages before it has proved itself.
 		r.down.put(mcp.ErrorReply(id, why))
 		r.talk.FromServer(mcp.Message{ID: id, Kind: mcp.Response, IsError: true}, time.Now())
 	}
-	r.refuse()
+	r.refuseWaiting()
+	r.down.drain()
 	return r.events()
 }
 
-// refuse reads what waits now. A client that goes on writing is not followed, or it would never end.
-func (r *Relay) refuse() {
-	buf := make([]byte, bufferSize)
-	for left := readable(r.up.from.fd); left > 0 && !r.up.ended; {
-		n, end := r.up.from.read(buf[:min(left, len(buf))])
-		r.up.ended = end
-		left -= max(n, 1)
-		err := r.refused.Feed(buf[:n], func(m mcp.Message) {
-			if m.Kind != mcp.Request {
-				r.emit(Dropped, m.Method)
-				return
-			}
-			r.down.put(mcp.ErrorReply(m.ID, r.refusal))
-		})
-		if err != nil {
-			r.checkLength(err)
-			return
-		}
+// refuseWaiting answers what waits.
+func (r *Relay) refuseWaiting() {
+	all := mcp.Scanner{Max: r.max}
+	r.checkLength(all.Feed(r.waiting, r.refuse))
+	r.waiting, r.up.held = nil, false
+}
+
+// refuse answers one message that no server gets.
+func (r *Relay) refuse(m mcp.Message) {
+	if m.Kind != mcp.Request {
+		r.emit(Dropped, m.Method)
+		return
 	}
-	r.refusing = r.refused.Partial()
-	r.down.drain()
+	r.down.put(mcp.ErrorReply(m.ID, r.refusal))
 }
 
 // Debt says which answers a client must still get when its session ends.
@@ -58,9 +52,8 @@ type Debt struct {
 func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
-			r.note(r.line)
-			r.down.put(r.line)
-			r.line = nil
+			r.down.put(r.unjudged())
+			r.answerForTheDead()
 			r.pay(owed)
 			owed = Debt{}
 			if len(r.down.rest) == 0 {
@@ -82,7 +75,7 @@ func (r *Relay) pay(owed Debt) {
 	if owed.Answer == "" {
 		return
 	}
-	ids := r.talk.Pending()
+	ids := r.talk.Pending(false)
 	if owed.Unread {
 		ids = append(ids, mcp.IDNull)
 	}
@@ -92,4 +85,6 @@ func (r *Relay) pay(owed Debt) {
 	for _, id := range ids {
 		r.down.put(mcp.ErrorReply(id, owed.Answer))
 	}
+	r.refusal = owed.Answer
+	r.refuseWaiting()
 }

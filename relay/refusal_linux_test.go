@@ -16,7 +16,7 @@ import (
 const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` + "\n"
 
 func request(id string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"ping","id":%s}`+"\n", id)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"tools/call","id":%s}`+"\n", id)
 }
 
 func refusal(ids ...string) string {
@@ -41,19 +41,19 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// Of half a message the id may come with the other half, later. It is answered then, and wakes no server.
+// Of half a message the id may come with the other half, later. It wakes no server before, and is answered then.
 func TestRefuseHalfAMessage(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
 	half := len(request("7")) / 2
-	s.tells(s.write(s.toRelay, request("7")[:half]), Event{Kind: ClientWrote})
+	s.tells(s.write(s.toRelay, request("6")+request("7")[:half]), Event{Kind: ClientWrote})
 	s.tells(s.relay.Refuse("no server"))
 	s.tells(s.settle())
-	s.reads(s.fromRelay, "")
-	s.tells(s.write(s.toRelay, request("7")[half:]))
+	s.reads(s.fromRelay, refusal("6"))
+	s.tells(s.write(s.toRelay, request("7")[half:]), Event{Kind: ClientWrote})
+	s.tells(s.relay.Refuse("no server"))
 	s.reads(s.fromRelay, refusal("7"))
-	s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
 }
 
 // A server without a handshake gets messages at once, and may end without having answered any. They are answered, the
@@ -109,10 +109,10 @@ func TestRefuseTooLong(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
-	s.tells(s.write(s.toRelay, strings.Repeat("x", maxMessage+1)), Event{Kind: ClientWrote})
-	if events := s.relay.Refuse("no server"); len(events) != 1 || events[0].Kind != TooLong {
+	if events := s.write(s.toRelay, strings.Repeat("x", maxMessage+1)); len(events) != 1 || events[0].Kind != TooLong {
 		t.Errorf("events %v", events)
 	}
+
 }
 
 // A client that writes without end, and reads nothing, gets one round of answers and no more.

@@ -17,22 +17,27 @@ type Relay struct {
 	// up copies from the client to the server, down the other way; the scanners read along.
 	up, down               pump
 	fromClient, fromServer mcp.Scanner
-	// max bounds a message, in bytes.
+	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// moved is when the last byte moved.
-	moved time.Time
-	// line is the unfinished line of a server that is read line by line.
-	line []byte
-	// skipping drops what is left of a line that was too long to be judged.
-	skipping bool
-	// steps are what is left of the replay to a new server.
-	steps []mcp.Step
+	// used is when a message last passed that matters.
+	used time.Time
+	// asked and told are what has come of the client's and of the server's next line, while lines are judged.
+	asked, told lines
+	// waiting are whole lines of the client that wait for a server.
+	waiting []byte
+	// steps are what is left of the replay to a new server. settling says that the caller was told of the step Settle.
+	steps    []mcp.Step
+	settling bool
 	// unproven says that a new server has not written anything yet.
 	unproven bool
-	// refusing reads on, with refused, to the end of a message that is answered with an error; refusal says why.
-	refusing bool
-	refused  mcp.Scanner
-	refusal  string
+	// rest reads on to the end of a message whose beginning went to a server that is gone; it is answered with refusal.
+	rest    *mcp.Scanner
+	refusal string
+	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
+	// has written.
+	owed string
+	// closed says that the end of the client's stream was told of.
+	closed bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -45,9 +50,9 @@ const (
 	passing mode = iota
 	// ending: nothing goes to the server any more, and its requests do not reach the client.
 	ending
-	// serverless: there is no server; the client's next message stays in its stream.
+	// serverless: there is no server; the client's messages wait.
 	serverless
-	// restoring: a new server is told what the last one knew; the client's messages stay in their stream.
+	// restoring: a new server is told what the last one knew; the client's messages wait, but not its answers.
 	restoring
 	// final: the session ends. Bytes pass, and nothing is judged any more.
 	final
@@ -55,8 +60,8 @@ const (
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
 func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
-	r := &Relay{max: limit, moved: now}
-	r.fromClient.Max, r.fromServer.Max, r.refused.Max = limit, limit, limit
+	r := &Relay{max: limit, used: now}
+	r.fromClient.Max, r.fromServer.Max = limit, limit
 	r.up = pump{from: fromClient, to: closedStream(), ended: fromClient.fd < 0, tap: r.tapClient}
 	r.down = pump{from: closedStream(), to: toClient, tap: r.tapServer}
 	return r
@@ -75,8 +80,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 		_ = unix.Close(theirIn)
 		return nil, err
 	}
-	// What was left for the last server is not for this one; what was left for the client is.
-	r.up.to, r.up.broken, r.up.rest = in, false, nil
+	r.up.to = in
 	// A process that outlives the last server may still hold the other end.
 	r.down.from.close()
 	r.down.from, r.down.ended = out, false
@@ -84,36 +88,50 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
 }
 
-// Polls returns the descriptors to wait for: the client's side first. With listen false, and without a server, it does not
-// wait for the client's next message.
-func (r *Relay) Polls(listen bool) [2]unix.PollFd {
+// Polls returns the descriptors to wait for: the client's side first.
+func (r *Relay) Polls() [2]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
-	switch {
-	case r.mode == serverless && listen && !r.up.ended && r.drained():
-		up = unix.PollFd{Fd: int32(r.up.from.fd), Events: unix.POLLIN}
-	case r.mode == serverless, r.mode == ending:
+	if r.mode == ending || r.owed != "" {
 		up = unix.PollFd{Fd: -1}
 	}
 	return [2]unix.PollFd{up, down}
 }
 
 // Move copies what poll has said can be copied, and returns what has happened.
-func (r *Relay) Move(ready [2]unix.PollFd, now time.Time) []Event {
-	if r.mode == serverless && ready[0].Revents != 0 {
-		r.clientReady()
-	} else if r.up.move(ready[0].Revents) {
-		r.moved = now
-	}
-	if r.down.move(ready[1].Revents) {
-		r.moved = now
-	}
-	if r.up.done() {
+func (r *Relay) Move(ready [2]unix.PollFd) []Event {
+	r.up.move(ready[0].Revents)
+	r.down.move(ready[1].Revents)
+	if r.up.done() && !r.queues() {
 		r.up.to.close()
 	}
 	if r.down.done() {
 		r.down.from.close()
 	}
+	switch r.mode {
+	case serverless:
+		r.answerForTheDead()
+		r.tellOfClient()
+	case restoring:
+		r.lookForRoots()
+	}
 	return r.events()
+}
+
+// tellOfClient says what a client wants while there is no server. It is said again each time until it is acted upon.
+func (r *Relay) tellOfClient() {
+	if r.up.ended {
+		if last := r.asked.take(); len(last) > 0 {
+			r.waiting = append(r.waiting, last...)
+		}
+	}
+	switch {
+	case r.owed != "":
+	case len(r.waiting) > 0 && r.drained():
+		r.emit(ClientWrote, "")
+	case len(r.waiting) == 0 && r.up.ended && !r.closed:
+		r.closed = true
+		r.emit(ClientClosed, "")
+	}
 }
 
 // events returns the events since the last call.
@@ -125,24 +143,13 @@ func (r *Relay) events() []Event {
 
 func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, Event{kind, text}) }
 
-// clientReady acts on a client that has written, or closed its stream, while there is no server.
-func (r *Relay) clientReady() {
-	switch {
-	case readable(r.up.from.fd) == 0:
-		r.up.ended = true
-		r.emit(ClientClosed, "")
-	case r.refusing:
-		r.refuse()
-	default:
-		r.emit(ClientWrote, "")
-	}
+// Used is when a message last passed that matters, see mcp.Conversation.
+func (r *Relay) Used() time.Time { return r.used }
+
+// Waiting reports whether the client has written something that no server has.
+func (r *Relay) Waiting() bool {
+	return len(r.waiting)+len(r.asked.begun) > 0 || readable(r.up.from.fd) > 0
 }
-
-// Moved is when the last byte moved.
-func (r *Relay) Moved() time.Time { return r.moved }
-
-// Waiting reports whether the client has written something that was not read yet.
-func (r *Relay) Waiting() bool { return readable(r.up.from.fd) > 0 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
@@ -161,17 +168,31 @@ func (r *Relay) EndServer() {
 	r.up.to.close()
 }
 
-// Disconnect forgets a server that is gone. What it has written is still passed on.
+// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
+// asked needs no answer.
 func (r *Relay) Disconnect() {
 	r.mode = serverless
 	r.up.to.close()
-	r.talk.ServerGone()
+	if r.owed == "" {
+		r.forgetServer()
+	}
+}
+
+func (r *Relay) forgetServer() {
+	if r.fromServer.Partial() { // The client has half of a line.
+		r.down.put([]byte("\n"))
+	}
+	r.up.broken = false
+	for _, id := range r.talk.ServerGone() {
+		r.down.put(append(mcp.Cancelled(id, "the server has ended"), '\n'))
+	}
 	if r.fromClient.Partial() {
 		// Half of a message went to a server that failed: the other half is read for its id, and answered.
-		r.refused = r.fromClient
+		r.rest = &mcp.Scanner{}
+		*r.rest = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.line, r.skipping, r.steps = nil, false, nil
+	r.told, r.steps = lines{}, nil
 	r.up.free()
 	if len(r.down.rest) == 0 {
 		r.down.free()
@@ -179,7 +200,11 @@ func (r *Relay) Disconnect() {
 }
 
 // Finish lets all bytes pass from now on, because the session is ending.
-func (r *Relay) Finish() { r.mode = final }
+func (r *Relay) Finish() {
+	// A server that is not ready gets nothing any more.
+	r.up.held = r.up.held || r.queues()
+	r.mode = final
+}
 
 // drained reports whether the client has everything that the last server wrote. No other server is started before.
 func (r *Relay) drained() bool {
@@ -195,31 +220,52 @@ func readable(fd int) int {
 	return n
 }
 
-// tapClient reads along with what the client sends.
+// tapClient reads along with what the client sends, and returns what passes.
 func (r *Relay) tapClient(b []byte) []byte {
-	now := time.Now()
-	err := r.fromClient.Feed(b, func(m mcp.Message) { r.talk.FromClient(m, now) })
-	r.checkLength(err)
+	if r.rest != nil {
+		b = r.answerRest(b)
+	}
+	if r.queues() || len(r.asked.begun) > 0 || r.mode == passing && r.talk.Mixed() {
+		return r.clientLines(b)
+	}
+	r.hear(b)
 	return b
 }
 
-// tapServer reads along with what the server sends.
+// hear tells the conversation what the server is sent.
+func (r *Relay) hear(b []byte) {
+	now := time.Now()
+	r.checkLength(r.fromClient.Feed(b, func(m mcp.Message) { r.use(r.talk.FromClient(m, now), now) }))
+}
+
+// tapServer reads along with what the server sends, and returns what passes.
 func (r *Relay) tapServer(b []byte) []byte {
 	if r.unproven {
 		r.unproven = false
 		r.emit(Answered, "")
 	}
-	if r.byLine() || r.skipping || len(r.line) > 0 {
-		return r.wholeLines(b)
+	if r.judges() || r.told.skipping || len(r.told.begun) > 0 {
+		return r.serverLines(b)
 	}
 	r.note(b)
 	return b
 }
 
-// note tells the conversation what the client is sent.
+// note tells the conversation what the server has sent.
 func (r *Relay) note(b []byte) {
 	now := time.Now()
-	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.talk.FromServer(m, now) }))
+	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))
+}
+
+func (r *Relay) hearOne(m mcp.Message) {
+	now := time.Now()
+	r.use(r.talk.FromClient(m, now), now)
+}
+
+func (r *Relay) use(matters bool, now time.Time) {
+	if matters {
+		r.used = now
+	}
 }
 
 // checkLength turns the error of a scanner, which is about the length of a message, into an event.

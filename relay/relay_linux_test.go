@@ -29,7 +29,7 @@ func TestRelayPasses(t *testing.T) {
 		s.reads(s.fromRelay, listed)
 		s.endServer()
 		s.tells(s.settle())
-		for _, p := range s.relay.Polls(true) {
+		for _, p := range s.relay.Polls() {
 			if p.Fd >= 0 {
 				t.Errorf("descriptor %d is still waited for", p.Fd)
 			}
@@ -40,17 +40,29 @@ func TestRelayPasses(t *testing.T) {
 	})
 }
 
-// Moved tells of bytes, and of nothing else.
-func TestMoved(t *testing.T) {
+// Used tells of messages that matter, and of nothing else.
+func TestUsed(t *testing.T) {
 	s := newStage(t, false)
-	start := s.relay.Moved()
-	s.settle()
-	if s.relay.Moved() != start {
-		t.Error("nothing has moved, and it says so")
-	}
-	s.write(s.serverOut, "x")
-	if !s.relay.Moved().After(start) {
-		t.Error("a byte has moved, and it does not say so")
+	s.shakeHands()
+	for name, c := range map[string]struct {
+		fd   int
+		text string
+		used bool
+	}{
+		"nothing":           {s.toRelay, "", false},
+		"an empty line":     {s.toRelay, "\n", false},
+		"ping":              {s.toRelay, ping, false},
+		"pong":              {s.serverOut, `{"id":5,"result":{}}` + "\n", false},
+		"unknown answer":    {s.toRelay, `{"id":9,"result":{}}` + "\n", false},
+		"unknown cancelled": {s.toRelay, cancelled, false},
+		"request":           {s.toRelay, list, true},
+		"notification":      {s.serverOut, serverSays, true},
+	} {
+		before := s.relay.Used()
+		s.write(c.fd, c.text)
+		if s.relay.Used().After(before) != c.used {
+			t.Errorf("%s: used is %t", name, !c.used)
+		}
 	}
 }
 
@@ -70,7 +82,7 @@ func TestNapWithHandshake(t *testing.T) {
 		s.tells(s.write(s.serverOut, welcome[:half]), Event{Kind: Answered})
 		s.reads(s.serverIn, "")
 		if !s.relay.Waiting() {
-			t.Fatal("the client's message was read before the handshake was through")
+			t.Fatal("the client's message does not wait")
 		}
 		s.tells(s.write(s.serverOut, welcome[half:]), Event{Kind: Restored})
 		s.reads(s.serverIn, initialized+list)
@@ -139,21 +151,10 @@ func TestClientClosed(t *testing.T) {
 			_ = unix.Close(s.toRelay)
 		}
 		s.tells(s.settle(), Event{Kind: ClientClosed})
-		if p := s.relay.Polls(true)[0]; p.Fd >= 0 {
+		if p := s.relay.Polls()[0]; p.Fd >= 0 {
 			t.Error("the client's closed stream is still waited for")
 		}
 	})
-}
-
-// With listen false, as between two failed wakes, a message for a server that is not there waits.
-func TestPollsDoesNotListen(t *testing.T) {
-	s := newStage(t, false)
-	s.shakeHands()
-	s.fallAsleep()
-	s.deaf = true
-	s.tells(s.write(s.toRelay, list))
-	s.deaf = false
-	s.tells(s.settle(), Event{Kind: ClientWrote})
 }
 
 // No new server is started before the client has all that the last one wrote: it would come in between.

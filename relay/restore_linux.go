@@ -1,12 +1,17 @@
 package relay
 
-import "mcp-tether/mcp"
+import (
+	"errors"
 
-// Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's messages stay in
-// their stream until the new server has answered as the last one did. Without a handshake to repeat they pass at once.
+	"mcp-tether/mcp"
+)
+
+// Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's requests wait until
+// the new server has answered as the last one did and, if it is one that asks for the client's roots, has them; the
+// client's answers pass. Without a handshake to repeat all messages pass at once.
 func (r *Relay) Restore() []Event {
-	r.mode, r.up.held = restoring, true
-	r.steps, r.refusal = r.talk.Replay(), ""
+	r.mode = restoring
+	r.steps, r.settling, r.refusal = r.talk.Replay(), false, ""
 	r.unproven = true
 	r.replay()
 	return r.events()
@@ -14,18 +19,20 @@ func (r *Relay) Restore() []Event {
 
 // replay sends what can be sent now. With nothing left, messages pass again.
 func (r *Relay) replay() {
-	for len(r.steps) > 0 {
+	for len(r.steps) > 0 && !r.steps[0].Roots && !r.steps[0].Settle {
 		r.up.put(r.steps[0].Line)
 		if r.steps[0].AwaitID != "" {
 			break
 		}
-		r.stepDone()
+		r.steps = r.steps[1:]
 	}
-	r.up.drain()
 	if len(r.steps) > 0 {
+		r.up.drain()
 		return
 	}
-	r.mode, r.up.held = passing, false
+	r.mode = passing
+	r.release()
+	r.up.drain()
 	if r.unproven {
 		r.emit(Unasked, "")
 		return
@@ -33,21 +40,91 @@ func (r *Relay) replay() {
 	r.emit(Restored, "")
 }
 
-// stepDone goes on to the next step.
-func (r *Relay) stepDone() {
-	r.down.put(r.steps[0].Tell)
-	r.steps = r.steps[1:]
-}
-
 // answered takes the server's answer to the step that waits for it.
 func (r *Relay) answered(m mcp.Message) {
-	if check := r.steps[0].Check; check != nil {
-		if err := check(m); err != nil {
-			r.mode = ending
-			r.emit(RestoreFailed, err.Error())
-			return
-		}
+	tell, err := r.steps[0].Check(m)
+	switch {
+	case errors.Is(err, mcp.ErrChanged):
+		r.mode = ending
+		r.emit(Changed, err.Error())
+		return
+	case err != nil:
+		r.fail(err.Error())
+		return
 	}
-	r.stepDone()
+	r.down.put(tell)
+	r.next()
+}
+
+// next goes on to the next step.
+func (r *Relay) next() {
+	r.steps = r.steps[1:]
+	if has, _ := r.talk.HasRoots(); !has && len(r.steps) == 0 {
+		// It has asked again meanwhile.
+		r.steps = r.talk.AwaitRoots()
+	}
 	r.replay()
+}
+
+func (r *Relay) fail(why string) {
+	r.mode = ending
+	r.emit(RestoreFailed, why)
+}
+
+// lookForRoots goes on once the new server has the client's roots.
+func (r *Relay) lookForRoots() {
+	if len(r.steps) == 0 {
+		return
+	}
+	has, denied := r.talk.HasRoots()
+	switch {
+	case denied:
+		r.fail("the client refuses its roots, which it gave to the server before")
+	case r.steps[0].Roots && has:
+		r.steps = r.steps[1:]
+		r.replay()
+	case r.steps[0].Settle && !r.settling:
+		r.settling = true
+		r.emit(Settling, "")
+	}
+}
+
+// Settled says that a server which has read the roots has had the time to make use of them. If it has asked again, it is
+// waited for again.
+func (r *Relay) Settled() []Event {
+	if r.settling && r.mode == restoring {
+		r.settling = false
+		r.steps = r.steps[1:]
+		if has, _ := r.talk.HasRoots(); !has {
+			r.steps = r.talk.AwaitRoots()
+		}
+		r.replay()
+	}
+	return r.events()
+}
+
+// Lacks says what a new server that takes too long has not done.
+func (r *Relay) Lacks() string {
+	if len(r.steps) > 0 && r.steps[0].Roots {
+		return "it did not ask for the client's roots as the server before it did, or has no answer"
+	}
+	return "it did not answer the handshake"
+}
+
+// Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
+func (r *Relay) Unrestorable() string { return r.talk.Unrestorable() }
+
+// Crashed says that the server has ended by itself. Once the client has all that it wrote, its calls are answered with why.
+// Disconnect follows.
+func (r *Relay) Crashed(why string) { r.owed = why }
+
+// answerForTheDead answers the calls of a server that has crashed.
+func (r *Relay) answerForTheDead() {
+	if r.owed == "" || !r.drained() {
+		return
+	}
+	why := r.owed
+	r.owed = ""
+	r.forgetServer()
+	r.happened = append(r.happened, r.Refuse(why)...)
 }

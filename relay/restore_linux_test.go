@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A new server is told the log level and the subscriptions of the last one, in order and one at a time. The client learns
@@ -42,10 +44,8 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 // stays.
 func TestRestoreFails(t *testing.T) {
 	for name, c := range map[string]struct{ answer, why string }{
-		"refuses":        {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
-		"other version":  {strings.Replace(welcome, "2025-11-25", "2025-06-18", 1), "protocolVersion"},
-		"other features": {strings.Replace(welcome, "tools", "prompts", 1), "capabilities"},
-		"too long":       {strings.Repeat("x", maxMessage+1), "--max-message"},
+		"refuses":  {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
+		"too long": {strings.Repeat("x", maxMessage+1), "--max-message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)
@@ -69,21 +69,50 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
-// After a failed wake the next server is asked from the beginning, and what the failed one has asked is forgotten.
+// A server that lacks what the client relies on is no failure to be tried again.
+func TestRestoreFindsAnotherServer(t *testing.T) {
+	for answer, why := range map[string]string{
+		strings.Replace(welcome, "2025-11-25", "2025-06-18", 1): "protocolVersion",
+		strings.Replace(welcome, "tools", "prompts", 1):         "capabilities",
+	} {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.fallAsleep()
+		s.write(s.toRelay, call)
+		s.connect()
+		s.relay.Restore()
+		events := s.write(s.serverOut, answer)
+		if len(events) != 2 || events[1].Kind != Changed || !strings.Contains(events[1].Text, why) {
+			t.Errorf("events %v", events)
+		}
+		s.relay.Finish()
+		s.endServer()
+		if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+			t.Error("the client has not got everything")
+		}
+		s.reads(s.fromRelay, refusal("7"))
+	}
+}
+
+// After a failed wake the next server is asked from the beginning. What the failed one has asked is taken back, and the next
+// one's question has another id.
 func TestRestoreTwice(t *testing.T) {
+	const takenBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"the server has ended"}}` + "\n"
 	s := newStage(t, false)
 	s.shakeHands()
 	s.fallAsleep()
-	for range 2 {
+	for _, id := range []string{"1", `"mcp-tether:1"`, `"mcp-tether:2"`} {
 		s.connect()
 		s.tells(s.relay.Restore())
 		s.reads(s.serverIn, initialize)
 		s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
-		s.reads(s.fromRelay, serverAsks)
+		s.reads(s.fromRelay, strings.Replace(serverAsks, `"id":1`, `"id":`+id, 1))
 		s.relay.EndServer()
 		s.endServer()
 		s.settle()
 		s.relay.Disconnect()
+		s.settle()
+		s.reads(s.fromRelay, fmt.Sprintf(takenBack, id))
 	}
 	s.connect()
 	s.tells(s.relay.Restore())

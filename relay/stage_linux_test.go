@@ -38,8 +38,6 @@ type stage struct {
 	// toRelay and fromRelay are the client's ends; serverIn and serverOut are those of the last server.
 	toRelay, fromRelay  int
 	serverIn, serverOut int
-	// deaf has the relay not wait for the client's next message.
-	deaf bool
 }
 
 // newStage makes a client with pipes, or with one pair of sockets as Node has it, and connects a first server.
@@ -111,14 +109,11 @@ func (s *stage) settle() []Event {
 	s.t.Helper()
 	var events []Event
 	for range 10000 {
-		fds := s.relay.Polls(!s.deaf)
+		fds := s.relay.Polls()
 		n, err := unix.Poll(fds[:], 0)
 		s.must(err)
-		if n == 0 {
-			return events
-		}
-		events = append(events, s.relay.Move(fds, time.Now())...)
-		if slices.Contains(events, Event{Kind: ClientWrote}) {
+		events = append(events, s.relay.Move(fds)...)
+		if n == 0 || slices.Contains(events, Event{Kind: ClientWrote}) {
 			return events
 		}
 	}

@@ -20,6 +20,7 @@ const crashed = 2
 // anchor.
 type Orphan struct {
 	hand    argv.Handover
+	args    []string // the anchor's command line
 	signals int
 	letter  *letter // nil where the supervisor never wrote
 	// status is the supervisor's exit code.
@@ -42,7 +43,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return ExitFailure, nil, err
 	}
-	g := guard{options: options, supervisorFD: -1, began: sinceIfForeign(h)}
+	g := guard{args: args, options: options, supervisorFD: -1, began: sinceIfForeign(h)}
 	role := noJob
 	if h.SharesGroup() {
 		role = jobMember
@@ -56,7 +57,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 		// As for the supervisor.
 		startThreads(reserveForWaiting)
 	}
-	if err := g.start(args, inherited); err != nil {
+	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
 	pauseGC()
@@ -113,6 +114,7 @@ func sinceIfForeign(h argv.Handover) uint64 {
 // guard is the anchor's watch over its supervisor.
 type guard struct {
 	hand    argv.Handover
+	args    []string
 	options func() Options
 	// supervisor is a child that is not waited for before the end, so its pid stays its own.
 	supervisor int
@@ -148,25 +150,32 @@ const (
 	margin = 5 * time.Second
 	// killPatience is how long a process may take to die of SIGKILL. In a hung system call it does not die.
 	killPatience = time.Second
+	// startLimit is how long the exec of our own program may take, for example from a file system that does not answer.
+	startLimit = 30 * time.Second
 	// childPoll is how often to look for the supervisor's end without a pidfd (before Linux 5.3).
 	childPoll = 100 * time.Millisecond
 )
 
 // start starts the supervisor, and closes the descriptors that only the supervisor needs: the gateway must see end of file
 // as soon as no other process holds its pipes.
-func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
+func (g *guard) start(inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
 	keepOpen(h.Mailbox)
+	if h.ParentFD >= 0 {
+		g.gateways = append(g.gateways, h.ParentFD)
+	}
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
-		Argv:        argv.SupervisorArgs(args, h),
+		Argv:        argv.SupervisorArgs(g.args, h),
 		Env:         supervisorEnv(proc.Environ()),
 		NewSession:  !h.SharesGroup(),
 		NewGroup:    h.Group != 0,
 		CgroupFD:    -1,
 		CgroupProcs: -1,
 		Inherited:   inherited,
+		Until:       g.polled(),
+		Limit:       startLimit,
 	})
 	if err != nil {
 		return err
@@ -176,7 +185,6 @@ func (g *guard) start(args []string, inherited proc.AtExec) (err error) {
 	}
 	if h.ParentFD >= 0 {
 		unix.CloseOnExec(h.ParentFD)
-		g.gateways = append(g.gateways, h.ParentFD)
 	}
 	if fd, err := proc.OpenPidfd(g.supervisor); err == nil {
 		g.supervisorFD = fd
@@ -238,11 +246,7 @@ func (g *guard) watch() {
 
 // turn waits once, and acts on what has happened.
 func (g *guard) turn() {
-	fds := []unix.PollFd{g.input(g.signals), g.input(g.supervisorFD), g.input(g.mailbox)}
-	first := len(fds)
-	for _, fd := range g.gateways {
-		fds = append(fds, g.input(fd))
-	}
+	fds := g.polled()
 	proc.Poll(fds, g.timeout())
 	g.onSignals()
 	if fds[1].Revents != 0 {
@@ -256,7 +260,7 @@ func (g *guard) turn() {
 			g.onSupervisorEnd()
 		}
 	}
-	for i, fd := range fds[first:] {
+	for i, fd := range fds[3:] {
 		if fd.Revents != 0 {
 			g.askedToEnd()
 			_ = unix.Close(g.gateways[i])
@@ -276,6 +280,15 @@ func (g *guard) onSupervisorEnd() {
 		g.supervisorFD = -1
 	}
 	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
+}
+
+// polled is what a guard waits for: signals, the end of the supervisor, the mailbox, and the ends of the gateways.
+func (g *guard) polled() []unix.PollFd {
+	fds := []unix.PollFd{g.input(g.signals), g.input(g.supervisorFD), g.input(g.mailbox)}
+	for _, fd := range g.gateways {
+		fds = append(fds, g.input(fd))
+	}
+	return fds
 }
 
 func (g *guard) input(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} }
@@ -370,7 +383,7 @@ func longestEnd(o Options, id string) time.Duration {
 // conclude waits for the supervisor, and returns its code, or the orphan that it has left.
 func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
-	o := &Orphan{hand: g.hand, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
+	o := &Orphan{hand: g.hand, args: g.args, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
 	switch {
 	case g.patience == spent && g.letter != nil && g.letter.closed:
 		return g.letter.code, nil, nil

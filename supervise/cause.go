@@ -14,6 +14,7 @@ const (
 	causeSupervisor
 	causeStart
 	causeTooLong
+	causeChanged
 	// These end a tree and not its session.
 	causeIdle
 	causeWake
@@ -25,13 +26,17 @@ func (c cause) String() string {
 	return [causes]string{
 		noCause: "", causeServer: "server-exited", causeStdin: "stdin-closed", causeStdout: "stdout-closed",
 		causeGateway: "gateway-gone", causeAnchor: "anchor-gone", causeSignal: "signal", causeSupervisor: "supervisor-gone",
-		causeStart: "start-failed", causeTooLong: "message-too-long", causeIdle: "idle", causeWake: "wake-failed",
+		causeStart: "start-failed", causeTooLong: "message-too-long", causeChanged: "server-changed", causeIdle: "idle", causeWake: "wake-failed",
 	}[c]
 }
 
 // listens reports whether the client may still read when a session ends with this cause.
 func (c cause) listens() bool {
-	return c == causeServer || c == causeStdin || c == causeSignal || c == causeTooLong
+	switch c {
+	case causeServer, causeStdin, causeSignal, causeTooLong, causeChanged:
+		return true
+	}
+	return false
 }
 
 // unless returns the cause that counts when another one comes: the first. The one exception is a closed standard input:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -38,8 +39,6 @@ type engine struct {
 	recallAgain func() error
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
-	// late says that no threads can be had for the removal beside the end of the processes: it is tried after that.
-	late bool
 
 	mu      sync.Mutex // of all below
 	ledger  container.Ledger
@@ -47,13 +46,20 @@ type engine struct {
 	reader  proc.Reader
 	served  bool
 	warned  bool
-	said    string // the last warning
+	said    string    // the last warning
+	since   time.Time // of the first warning of this period
+	saying  int       // warnings in it
+	noted   int       // notes since the last forget
+	// forgetAt is the number of notes at which the next one is due.
+	forgetAt int
+	unsaid   int // warnings that were left out
 }
 
 // removal is the result of removing a session's containers.
 type removal struct {
 	done  bool
 	ended []container.Result
+	count int   // of what was ended
 	err   error // says what may be left
 }
 
@@ -104,14 +110,14 @@ func (s *Session) openEngine() {
 
 func (s *Session) newEngine(at container.Endpoint) *engine {
 	return &engine{
-		endpoint: at, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
+		endpoint: at, forgetAt: forgetEvery, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
 		claim: container.Claim{Session: s.hand.ID, TrustIDs: true},
 	}
 }
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
 func (s *Session) serveEngine() {
-	if s.tree == nil || s.tree.engine == nil {
+	if s.tree == nil || s.tree.engine == nil || s.tree.engine.listener < 0 {
 		return
 	}
 	e := s.tree.engine
@@ -143,8 +149,9 @@ func (s *Session) labels() map[string]string {
 		container.LabelGateway:    mark(s.record.Gateway),
 		container.LabelSupervisor: mark(s.identity(os.Getpid())),
 	}
-	if s.hand.Anchor > 0 {
-		out[container.LabelAnchor] = mark(s.identity(s.hand.Anchor))
+	// That of an anchor which is dead already says nothing.
+	if id := s.identity(s.hand.Anchor); !id.Zero() {
+		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
 		out[container.LabelMachine] = id
@@ -246,28 +253,96 @@ func (e *engine) note(n container.Note) {
 		e.warned = true
 		e.log.Warn().Err(err).Msg("containers are not recorded: if mcp-tether is killed they stay")
 	}
+	if e.noted++; e.noted >= e.forgetAt {
+		e.noted, e.forgetAt = 0, math.MaxInt
+		go e.forget()
+	}
 }
 
-// warn logs an error, but not the same one twice in a row.
+// forgetEvery is after how many notes the ledger is rid of containers that are gone.
+const forgetEvery = 256
+
+// forget takes out of ledger and journal what the engine has removed by itself (--rm), and what others have.
+func (e *engine) forget() {
+	e.mu.Lock()
+	known := e.ledger.Objects()
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), e.limit)
+	defer cancel()
+	have, err := container.Client{Dial: e.dial}.Containers(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgetAt = forgetEvery
+	if err != nil || e.journal == nil {
+		return // at another time, or never
+	}
+	there := map[string]bool{}
+	for _, x := range have {
+		there[x.ID] = true
+	}
+	for _, o := range known {
+		if o.Kind == container.Container && !there[o.ID] {
+			e.ledger.Add(container.Note{Op: container.OpRemoved, Kind: o.Kind, ID: o.ID})
+			e.proxy.Forget(o.Kind, o.ID)
+		}
+	}
+	notes := e.ledger.Notes()
+	if err := e.journal.Replace(notes); err != nil {
+		e.log.Debug().Err(err).Msg("the journal of containers could not be shortened")
+	}
+	e.forgetAt += len(notes)
+}
+
+// At most maxWarnings are logged in each warnPeriod: a client can cause as many as it likes.
+const (
+	maxWarnings = 20
+	warnPeriod  = time.Minute
+)
+
+// warn logs an error, but not the same one twice in a row, and not too many. How many were left out is said later.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
-	again := e.said == err.Error()
-	e.said = err.Error()
-	e.mu.Unlock()
-	if !again {
-		e.log.Warn().Err(err).Msg("container engine")
+	defer e.mu.Unlock()
+	if e.said == err.Error() {
+		return
 	}
+	e.said = err.Error()
+	if now := time.Now(); now.Sub(e.since) > warnPeriod {
+		e.tellUnsaid()
+		e.since, e.saying = now, 0
+	}
+	if e.saying++; e.saying > maxWarnings {
+		e.unsaid++
+		return
+	}
+	e.log.Warn().Err(err).Msg("container engine")
 }
 
-// shutEngine begins to remove what the session made, beside the end of its processes.
-func (s *Session) shutEngine() {
-	if e := s.tree.engine; e != nil {
-		e.shut()
+// tellUnsaid logs how many warnings were left out. The caller holds mu.
+func (e *engine) tellUnsaid() {
+	if e.unsaid > 0 {
+		e.log.Warn().Int("count", e.unsaid).Msg("more warnings about the container engine were left out")
 	}
+	e.unsaid = 0
+}
+
+// shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
+// make something that is not looked for any more.
+func (s *Session) shutEngine() {
+	e := s.tree.engine
+	if e == nil {
+		return
+	}
+	if e.listener >= 0 {
+		s.polled.remove(clients)
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
+	e.shut()
 }
 
 func (e *engine) shut() {
-	if e.outcome != nil || e.late {
+	if e.outcome != nil {
 		return
 	}
 	e.outcome = make(chan removal, 1)
@@ -283,18 +358,6 @@ func (e *engine) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.served && e.ledger.Empty() && e.claim.Complete
-}
-
-// errNoThreads says why containers were not removed.
-var errNoThreads = errors.New("no more threads can be started")
-
-// shutLate begins a removal that had to wait.
-func (e *engine) shutLate() {
-	e.late = false
-	if !roomForEngine() {
-		e.outcome = make(chan removal, 1)
-		e.outcome <- removal{err: errNoThreads}
-	}
 }
 
 // An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
@@ -387,29 +450,38 @@ func (s *Session) removeAgain(last removal) removal {
 
 // close ends what the session made, and releases all that the engine holds.
 func (e *engine) close(id string) removal {
-	if e.late {
-		e.shutLate()
-	}
 	e.shut()
 	r := <-e.outcome
-	r.done = true
+	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
 	if e.listener >= 0 {
 		_ = unix.Close(e.listener)
 	}
+	e.mu.Lock()
+	e.tellUnsaid()
+	e.mu.Unlock()
 	e.endHelpers()
 	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
-	if e.journal != nil {
-		if r.err == nil {
-			e.journal.Reset()
-		}
-		e.journal.Close()
-	}
+	e.closeJournal(r.err == nil)
 	return r
+}
+
+// closeJournal ends the notes, and empties the journal if nothing is left. What is noted later is noted nowhere.
+func (e *engine) closeJournal(empty bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.journal == nil {
+		return
+	}
+	if empty {
+		e.journal.Reset()
+	}
+	e.journal.Close()
+	e.journal = nil
 }
 
 func (s *Session) reportRemoval(r removal) {

@@ -91,3 +91,18 @@ func TestServeEngineWithoutOne(t *testing.T) {
 		t.Error("an engine was made up")
 	}
 }
+
+// A tree that is ending does not begin to serve clients: what they made would not be looked for any more.
+func TestEndingTreeServesNoClient(t *testing.T) {
+	s, listener := listening(t)
+	s.shutEngine()
+	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
+		t.Error("clients can still connect")
+	}
+	// It had fired in the same turn.
+	s.serveEngine()
+	if e := s.tree.engine; e.served {
+		t.Error("a client is served")
+	}
+	s.closeTree()
+}

@@ -23,6 +23,10 @@ func (s *Session) finish() int {
 		s.leaf.Close()
 		s.leafLeft = true
 	}
+	if s.remover != nil {
+		r.removed = s.removeElsewhere()
+		r.leaked = r.leaked || r.removed.err != nil
+	}
 	if s.containersLeft {
 		r.removed = s.removeAgain(r.removed)
 		r.leaked = r.leaked || r.removed.err != nil
@@ -71,7 +75,7 @@ func (s *Session) logEnd(r remains) {
 	for _, v := range r.survivors {
 		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
 	}
-	if n := len(r.removed.ended); n > 0 {
+	if n := r.removed.count; n > 0 {
 		ev = ev.Int("containers", n)
 	}
 	now := time.Now()

@@ -1,9 +1,10 @@
 package supervise
 
 import (
-	"fmt"
 	"runtime/debug"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
@@ -11,7 +12,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// hibernation is the state of a session with --hibernate that outlasts its trees: the relay between client and server, and
+// hibernation is the state of a session with --hibernate or --on-crash=restart that outlasts its trees: the relay between client and server, and
 // the phase of the server.
 type hibernation struct {
 	phase phase
@@ -20,32 +21,50 @@ type hibernation struct {
 	lookAt time.Time
 	// woken is when the last wake began, and wakeBy when its handshake must be finished.
 	woken, wakeBy time.Time
+	// restAt is when to look again whether a woken server has made use of the client's roots; zero unless it has just got
+	// them. restSince is since when it has been at rest, and restBy when that is not waited for any more.
+	restAt, restSince, restBy time.Time
 	// pause grows with each failed wake; retryAt ends it, zero when there is none. why says what failed.
 	pause   time.Duration
 	retryAt time.Time
 	why     string
+	// crashed says that the server has ended by itself and is to be started again. crashPause is how long its successor has to
+	// wait, which grows with each that does not live long; began is when the last server was started.
+	crashed    bool
+	crashPause time.Duration
+	began      time.Time
 	// closing says that the client has closed its end.
 	closing bool
 }
 
 // openRelay prepares the relay.
 func (s *Session) openRelay() {
-	if s.opts.Hibernate <= 0 {
+	if !s.opts.relays() {
 		return
 	}
 	if s.hand.Terminal {
-		s.log.Warn().Msg("--hibernate has no effect on a terminal")
+		s.log.Warn().Msg("--hibernate and --on-crash have no effect on a terminal")
 		return
 	}
 	now := time.Now()
 	s.hib = &hibernation{
-		phase: awake, lookAt: now.Add(s.opts.Hibernate),
+		phase: awake, lookAt: s.idleAfter(now), began: now,
 		relay: relay.New(relay.ReadEnd(0), relay.WriteEnd(1), s.opts.MaxMessage, now),
 	}
 }
 
-// endsWithTree reports whether the session ends when its tree does. Without --hibernate it always does.
-func (h *hibernation) endsWithTree() bool { return h == nil || h.phase == awake || h.phase == over }
+// idleAfter is when a server that is used now may be idle for long enough; zero where it never is put to sleep.
+func (s *Session) idleAfter(now time.Time) time.Time {
+	if s.opts.Hibernate <= 0 {
+		return time.Time{}
+	}
+	return now.Add(s.opts.Hibernate)
+}
+
+// endsWithTree reports whether the session ends when its tree does. Without a relay it always does.
+func (h *hibernation) endsWithTree() bool {
+	return h == nil || h.phase == awake && !h.crashed || h.phase == over
+}
 
 // due is when there is something to do without any input; zero when never.
 func (h *hibernation) due() time.Time {
@@ -56,7 +75,7 @@ func (h *hibernation) due() time.Time {
 	case awake, trying:
 		return h.lookAt
 	case waking:
-		return h.wakeBy
+		return earliest(h.wakeBy, h.restAt)
 	case asleep:
 		return h.retryAt
 	}
@@ -70,9 +89,10 @@ func (s *Session) onHibernateTime(now time.Time) {
 	case awake, trying:
 		s.mayFall(now)
 	case waking:
-		s.wakeFailed(fmt.Sprintf("it did not answer the handshake within %v (--wake-timeout)", s.opts.WakeTimeout))
+		s.onWakeTime(now)
 	case asleep:
 		h.retryAt = time.Time{}
+		s.onRelay(h.relay.Move([2]unix.PollFd{}))
 	}
 }
 
@@ -88,6 +108,8 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.step(teardown.StdinClosed, causeIdle)
 	case sleep:
 		s.sleep()
+	case mourn:
+		s.mourn()
 	case wake:
 		s.wake()
 	case resume:
@@ -112,7 +134,11 @@ func (s *Session) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case relay.ClientWrote:
-			s.changePhase(onMessage)
+			if s.hib.retryAt.IsZero() {
+				s.changePhase(onMessage)
+			}
+		case relay.Settling:
+			s.awaitRest()
 		case relay.ClientClosed:
 			s.onClientClosed()
 		case relay.Answered:
@@ -123,6 +149,10 @@ func (s *Session) onRelay(events []relay.Event) {
 			s.changePhase(onUnasked)
 		case relay.RestoreFailed:
 			s.wakeFailed(e.Text)
+		case relay.Changed:
+			s.log.Error().Str("why", e.Text).Msg("server cannot take the place of the one before it")
+			s.hib.why = e.Text
+			s.end(causeChanged)
 		case relay.TooLong:
 			s.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
 			s.hib.why = e.Text + " (--max-message)"
@@ -156,11 +186,11 @@ func (s *Session) endIfClosed() {
 // mayFall lets the server fall asleep if it is idle and nothing is pending.
 func (s *Session) mayFall(now time.Time) {
 	h := s.hib
-	h.lookAt = h.relay.Moved().Add(s.opts.Hibernate)
+	h.lookAt = s.idleAfter(h.relay.Used())
 	if now.Before(h.lookAt) {
 		return
 	}
-	h.lookAt = now.Add(s.opts.Hibernate)
+	h.lookAt = s.idleAfter(now)
 	if s.tree.server == 0 || s.tree.machine.State != teardown.Running {
 		return
 	}

@@ -42,6 +42,7 @@ func (s *Session) launch(path string) error {
 		CgroupFD:       t.scope.Leaf.FD(),
 		CgroupProcs:    -1,
 		Inherited:      s.inherited,
+		Until:          s.polled.fds,
 	}
 	if !s.hand.SharesGroup() {
 		// In our group, a signal to the group would hit the server too. As leader of one it could not call setsid(2).

@@ -24,6 +24,9 @@ func Run(Options, argv.Handover) (int, error) { return ExitFailure, proc.ErrUnsu
 // Recover needs Linux as well.
 func Recover(Options, Orphan) (int, error) { return ExitFailure, proc.ErrUnsupported }
 
+// Remove needs Linux as well.
+func Remove(Options, argv.Handover) int { return ExitFailure }
+
 // CloseInherited has nothing to close where no session runs.
 func CloseInherited() {}
 

@@ -37,6 +37,10 @@ func (s *Session) writeRecord(state string) {
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
 		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
 	}
+	if r.Host == (proc.Host{}) {
+		// The supervisor was killed before it had written the record.
+		r.Host, _ = s.reader.ReadHost()
+	}
 	if t := s.tree; t != nil && t.server > 0 && r.Server.PID != t.server {
 		// The first server, or one that was woken.
 		r.Server = s.identity(t.server)

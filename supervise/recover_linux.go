@@ -43,9 +43,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 		return o.verdict()
 	}
 	held := s.takeRecord(dir, 1)
-	if t.engine = s.findEngine(dir); t.engine != nil && !t.engine.idle() {
-		// An abort of the runtime would leave the processes as well.
-		t.engine.late = !roomForEngine()
+	if s.findEngine(dir) != nil {
+		s.remover = o.args
 	}
 	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
@@ -123,7 +122,7 @@ func (s *Session) findServer(l *letter) {
 // that we are in.
 func (s *Session) findLeaf(l *letter) {
 	if l != nil && l.leaf != nil {
-		s.tree.scope.Leaf = l.leaf
+		s.tree.scope.Leaf, s.record.Cgroup = l.leaf, l.leaf.Dir
 		return
 	}
 	dir := s.record.Cgroup
@@ -139,7 +138,7 @@ func (s *Session) findLeaf(l *letter) {
 		dir = own + "/" + leafName(s.hand.ID)
 	}
 	if leaf, err := cgroup.Open(dir); err == nil {
-		s.tree.scope.Leaf = leaf
+		s.tree.scope.Leaf, s.record.Cgroup = leaf, dir
 	}
 }
 

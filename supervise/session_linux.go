@@ -49,6 +49,8 @@ type Session struct {
 	leafLeft bool
 	// containersLeft says that an earlier tree left some, and strays that it left processes.
 	containersLeft, strays bool
+	// remover is the anchor's command line, where it recovers and there may be containers to remove.
+	remover []string
 
 	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
 	cause    cause
@@ -220,9 +222,9 @@ func (s *Session) wait() []source {
 	if s.hib == nil {
 		return s.polled.wait(timeout)
 	}
-	ready := s.hib.relay.Polls(!now.Before(s.hib.retryAt))
+	ready := s.hib.relay.Polls()
 	fired := s.polled.wait(timeout, &ready[0], &ready[1])
-	s.onRelay(s.hib.relay.Move(ready, time.Now()))
+	s.onRelay(s.hib.relay.Move(ready))
 	return fired
 }
 
@@ -305,7 +307,11 @@ func (s *Session) request(ev teardown.Event, why cause) {
 
 // onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
 func (s *Session) onTreeGone() {
-	s.changePhase(onTreeGone)
+	ev := onTreeGone
+	if s.hib != nil && s.hib.crashed && s.hib.phase == awake {
+		ev = onCrash
+	}
+	s.changePhase(ev)
 	s.done = s.hib == nil || s.hib.phase == over
 }
 

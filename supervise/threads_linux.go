@@ -3,8 +3,6 @@ package supervise
 import (
 	"runtime"
 	"sync"
-
-	"mcp-tether/proc"
 )
 
 // At RLIMIT_NPROC or pids.max the Go runtime aborts when it wants another thread and cannot have it. So a session starts
@@ -54,16 +52,4 @@ func startThreads(n int) {
 	up.Wait()
 	close(release)
 	done.Wait()
-}
-
-// roomForEngine starts the threads that a removal takes, in a process that has none in reserve. It reports false where
-// they cannot be had.
-func roomForEngine() bool {
-	if !proc.CanFork(reserveForEngine + 1) {
-		return false
-	}
-	// So that no more are needed than one that runs, and those in system calls.
-	runtime.GOMAXPROCS(1)
-	startThreads(reserveForEngine)
-	return true
 }

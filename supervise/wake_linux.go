@@ -16,12 +16,13 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// wake starts the server again. The client's message stays in its stream until the new server has answered the handshake
-// as the first one did.
+// wake starts the server again. The client's requests wait until the new server has answered the handshake as the first
+// one did.
 func (s *Session) wake() {
 	h := s.hib
 	h.woken, h.why = time.Now(), ""
-	h.wakeBy = h.woken.Add(s.opts.WakeTimeout)
+	h.began = h.woken
+	h.wakeBy, h.restAt = h.woken.Add(s.opts.WakeTimeout), time.Time{}
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err == nil {
 		err = s.startTree(path)
@@ -34,14 +35,30 @@ func (s *Session) wake() {
 	s.onRelay(h.relay.Restore())
 }
 
+// onWakeTime acts on what is due while the server is being woken.
+func (s *Session) onWakeTime(now time.Time) {
+	h := s.hib
+	if isDue(h.restAt, now) && now.Before(h.wakeBy) {
+		s.lookForRest(now)
+		return
+	}
+	s.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", h.relay.Lacks(), s.opts.WakeTimeout))
+}
+
 // resume: messages pass again.
 func (s *Session) resume() {
 	h, now := s.hib, time.Now()
 	h.pause, h.retryAt = 0, time.Time{}
-	h.lookAt = now.Add(s.opts.Hibernate)
-	s.record.Wakes++
+	h.lookAt = s.idleAfter(now)
+	if took := milliseconds(now.Sub(h.woken)); h.crashed {
+		s.record.Restarts++
+		s.log.Info().Int("restarts", s.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
+	} else {
+		s.record.Wakes++
+		s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", took).Msg("server woken")
+	}
+	h.crashed = false
 	s.writeRecord(session.StateRunning)
-	s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", milliseconds(now.Sub(h.woken))).Msg("server woken")
 	if h.closing {
 		s.request(teardown.StdinClosed, causeStdin)
 	}
@@ -81,7 +98,9 @@ func (s *Session) flushRelay() {
 	var owed relay.Debt
 	switch s.cause {
 	case causeServer:
-		owed.Answer = fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", s.tree.code)
+		owed.Answer = s.tree.lastWord()
+	case causeChanged:
+		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:
 		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Debt{Answer: "mcp-tether: " + s.hib.why, Unread: true}

@@ -2,14 +2,16 @@
 //
 //   node patient.mjs '{"command": "...", "args": [...], "env": {...}, "protocol": "2024-11-05"}'
 //
-// Each line on stdin is an order: {"call": {"name": "...", "arguments": {...}}}, {"level": "error"}, {"subscribe": "uri"}
-// or {"close": true}. Each is answered by a line of JSON, with the notifications that came before it. Whatever goes wrong
+// Each line on stdin is an order: {"call": {"name": "...", "arguments": {...}}}, {"try": ...} for a call that may fail,
+// {"level": "error"}, {"subscribe": "uri"} or {"close": true}. Each is answered by a line of JSON, with the notifications that came before it. Whatever goes wrong
 // is an error: a rejected call, and anything that the SDK complains about.
 
 import readline from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
   ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
   ResourceUpdatedNotificationSchema,
@@ -38,7 +40,9 @@ if (server.protocol) {
     return send(message, ...rest);
   };
 }
-const client = new Client({ name: "mcp-tether-e2e", version: "0" }, { capabilities: { roots: {} } });
+const client = new Client({ name: "mcp-tether-e2e", version: "0" }, {
+  capabilities: { roots: {}, ...(server.roots ? { sampling: {}, elicitation: {} } : {}) },
+});
 // A server that asks for roots while it is being closed is left without an answer: that is no error of anybody.
 client.onerror = (error) => closing || complaints.push(String(error));
 client.onclose = () => closing || complaints.push("the connection was closed");
@@ -47,11 +51,19 @@ client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => 
 client.setRequestHandler(ListRootsRequestSchema, () => ({
   roots: (server.roots ?? []).map((uri) => ({ uri })),
 }));
+if (server.roots) {
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({ model: "m", role: "assistant", content: { type: "text", text: "sampled" } }));
+  client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: { name: "n", check: true } }));
+}
 await client.connect(transport);
 const { tools } = await client.listTools();
 say("ready", String(tools.length));
 
 const obey = async (order) => {
+  if (order.try) {
+    const answer = await client.callTool(order.try, undefined, { timeout: 60_000 });
+    return answer.content.map((part) => part.text ?? "").join("");
+  }
   if (order.call) {
     const answer = await client.callTool(order.call, undefined, { timeout: 60_000 });
     if (answer.isError) throw new Error("the tool failed: " + JSON.stringify(answer.content));

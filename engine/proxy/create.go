@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"mcp-tether/engine"
 	"mcp-tether/http1"
 )
 
-// maxCreate is the longest body of a create, in bytes. Docker accepts any, but one of 10 MiB is odd already.
-const maxCreate = 64 << 20
+// maxCreate is the longest body of a create, in bytes. Docker accepts any; clients send a few KiB.
+const maxCreate = 4 << 20
 
 var (
 	errEnding = errors.New("the session is ending, it creates and starts no more containers")
@@ -41,7 +43,9 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
 		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
 	}
-	return l.await(x, l.send(x, append(http1.WithLength(head, len(object)), object...)))
+	err := l.send(x, append(http1.WithLength(head, len(object)), object...))
+	l.meter.release()
+	return l.await(x, err)
 }
 
 // readCreate reads the body of a create. Both results are nil if the client has hung up.
@@ -51,6 +55,9 @@ func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 	}
 	if r.ContentLength > maxCreate {
 		return nil, &refusal{tooLarge, http1.ErrBodyTooLong}
+	}
+	if r.ContentLength > 0 && !l.meter.reserve(r.ContentLength) {
+		return nil, &refusal{unavailable, errBusy}
 	}
 	body := r.Body()
 	if r.Continue && !body.Ended() {
@@ -65,6 +72,8 @@ func (l *link) readCreate(r http1.Request) ([]byte, *refusal) {
 		return nil, &refusal{tooLarge, err}
 	case errors.Is(err, http1.ErrMalformedChunk):
 		return nil, &refusal{badRequest, err}
+	case errors.Is(err, errBusy):
+		return nil, &refusal{unavailable, err}
 	case err != nil:
 		return nil, nil
 	case len(object) == 0:
@@ -84,11 +93,39 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 			return object, "", nil
 		}
 	}
-	out, request, err := relabel(object, to.labelsKey(), p.Labels())
+	labels := p.Labels()
+	if from := volumesFrom(object); to.kind == engine.Container && len(from) > 0 && p.ownVolumes(from) {
+		labels[engine.LabelVolumes] = engine.OwnVolumes
+	}
+	p.rewriting.Lock()
+	defer p.rewriting.Unlock()
+	out, request, err := relabel(object, to.labelsKey(), labels)
 	if err != nil {
 		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
 	}
 	return out, request, nil
+}
+
+// volumesFrom returns the containers whose volumes a container is to have, each with a mode perhaps (NAME:ro), in the body
+// of a create of either API.
+func volumesFrom(object []byte) []string {
+	var x struct {
+		HostConfig struct{ VolumesFrom []string }
+		Libpod     []string `json:"volumes_from"`
+	}
+	if err := json.Unmarshal(object, &x); err != nil {
+		return nil // which refuses the create, here or in the engine
+	}
+	return append(x.HostConfig.VolumesFrom, x.Libpod...)
+}
+
+// ownVolumes reports whether all these containers are the session's, and so are the volumes that they have.
+func (p *Proxy) ownVolumes(from []string) bool {
+	return !slices.ContainsFunc(from, func(ref string) bool {
+		name, _, _ := strings.Cut(ref, ":")
+		other, err := p.inspect(name)
+		return err != nil || other.SharesVolumes || !p.objects.has(engine.Container, other.ID)
+	})
 }
 
 // created notes the outcome of a create.

@@ -9,10 +9,11 @@ import (
 
 // exchange is a request to the engine and its response.
 type exchange struct {
-	request   http1.Request
-	mayHijack bool          // a response without a length is not a body, but a stream in both directions
-	hijacked  chan struct{} // closed when the connection has become a stream
-	done      chan struct{} // closed when the whole response has been passed on
+	request    http1.Request
+	mayUpgrade bool          // the connection may switch to another protocol (101)
+	mayHijack  bool          // a response without a length is not a body, but a stream in both directions
+	hijacked   chan struct{} // closed when the connection has become a stream
+	done       chan struct{} // closed when the whole response has been passed on
 
 	// settle, unless nil, is called with the outcome before the client learns it.
 	settle func(outcome)
@@ -55,5 +56,5 @@ func (x *exchange) enter(g *gate) bool {
 // it, or it reads the raw stream from a response without a length, as docker's clients did before they used Upgrade, and
 // dockerode still does.
 func (x *exchange) hijacks(r http1.Response) bool {
-	return r.Status == 101 || x.mayHijack && r.Success() && !r.HasLength()
+	return r.Status == 101 && x.mayUpgrade || x.mayHijack && r.Success() && !r.HasLength()
 }

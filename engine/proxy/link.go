@@ -21,6 +21,7 @@ type link struct {
 	p          *Proxy
 	client     net.Conn
 	fromClient *bufio.Reader
+	meter      *meter   // below fromClient
 	engine     net.Conn // nil before the first request
 	fromEngine *bufio.Reader
 	responded  bool           // the engine has sent a response
@@ -36,8 +37,9 @@ type link struct {
 const bufferSize = 32 << 10
 
 func newLink(p *Proxy, client net.Conn) *link {
+	m := &meter{Reader: client, all: &p.budget}
 	return &link{
-		p: p, client: client, fromClient: bufio.NewReaderSize(client, bufferSize),
+		p: p, client: client, fromClient: bufio.NewReaderSize(m, bufferSize), meter: m,
 		sent: make(chan *exchange, 1),
 	}
 }
@@ -66,9 +68,14 @@ func (l *link) close() {
 
 // request serves one request, and reports whether another may follow.
 func (l *link) request() bool {
+	defer l.meter.release()
+	l.meter.count()
 	head, err := http1.ReadHead(l.fromClient)
 	if errors.Is(err, http1.ErrHeadTooLong) {
 		return l.refuse(http1.Request{}, headTooLarge, err)
+	}
+	if errors.Is(err, errBusy) {
+		return l.refuse(http1.Request{}, unavailable, err)
 	}
 	if err != nil {
 		return false // the client has hung up
@@ -103,12 +110,18 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	case actionRemove:
 		l.p.remove(x, to)
 	case actionAttach:
-		x.mayHijack = true
+		x.mayUpgrade, x.mayHijack = true, true
 		if l.p.Attached {
 			l.p.objects.attach(to.ref)
 		}
 	case actionExec:
-		x.mayHijack = true
+		x.mayUpgrade, x.mayHijack = true, true
+	case actionUpgrade:
+		x.mayUpgrade = true
+	case actionBuild:
+		if !l.p.Attached {
+			head = http1.WithTarget(head, removingContainers(r.Target))
+		}
 	case actionOther:
 	}
 	return l.forward(x, head)
@@ -140,11 +153,26 @@ func (l *link) refuse(r http1.Request, status string, err error) bool {
 
 // forward passes a request on unchanged, and waits for the response.
 func (l *link) forward(x *exchange, head []byte) bool {
-	body := x.request.Body()
+	return l.forwardRest(x, head, x.request.Body())
+}
+
+// forwardRest passes on a request whose body has been read in part. head ends with that part.
+func (l *link) forwardRest(x *exchange, head []byte, body *http1.Body) bool {
+	defer x.leave()
+	early, err := body.Buffered(l.fromClient)
+	if err != nil {
+		return l.refuse(x.request, badRequest, err)
+	}
 	// The part of the body that has come already goes along, so that the engine wakes up once.
-	err := l.send(x, append(head, body.Buffered(l.fromClient)...))
+	err = l.send(x, append(head, early...))
+	l.meter.release()
 	if err == nil {
 		err = body.Copy(l.engine, l.fromClient)
+	}
+	if errors.Is(err, http1.ErrMalformedChunk) {
+		// The engine might find another end of the body, and a request behind it. Not one more byte goes either way.
+		l.p.Warn(fmt.Errorf("connection of a client ended in the middle of a request: %w", err))
+		l.close()
 	}
 	return l.await(x, err)
 }
@@ -171,11 +199,12 @@ func (l *link) await(x *exchange, err error) bool {
 		<-l.ended
 		return false
 	}
+	cut := err != nil
 	if err == nil {
 		_, err = l.fromClient.Peek(1)
 	}
 	if err != nil {
-		l.clientGone(x)
+		l.clientGone(x, cut)
 		return false
 	}
 	select {
@@ -190,9 +219,10 @@ func (l *link) await(x *exchange, err error) bool {
 }
 
 // clientGone tells the engine that the client sends nothing more, and waits for the rest of the response. The engine may
-// abandon a create whose client has gone, and then no process would know what exists. So a create is completed first.
-func (l *link) clientGone(x *exchange) {
-	if x.settle != nil {
+// abandon a create whose client has gone, and then no process would know what exists. So a create is completed first,
+// unless its request is cut off: the engine would wait for the rest of it.
+func (l *link) clientGone(x *exchange, cut bool) {
+	if x.settle != nil && !cut {
 		select {
 		case <-x.done:
 		case <-l.ended:

@@ -24,7 +24,7 @@ func newConversation(seed uint64) *conversation {
 	c := &conversation{rng: rand.New(rand.NewPCG(seed, 4))}
 	for n := 1 + c.rng.IntN(8); n > 0; n-- {
 		method := c.pick("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS")
-		ask := method + " " + c.pick("/_ping", "/v1.41/build?x=%20", "/images/load", "/containers/x/attach", "/unknown//path?", "/exec/x/start") + " HTTP/1.1\r\n" + c.fields() + "Host: docker\r\n"
+		ask := method + " " + c.pick("/_ping", "/v1.41/images/create?x=%20", "/images/load", "/containers/x/attach", "/unknown//path?", "/exec/x/start") + " HTTP/1.1\r\n" + c.fields() + "Host: docker\r\n"
 		c.asks = append(c.asks, c.withBody(ask, method == "GET" || method == "HEAD"))
 		c.answers = append(c.answers, c.answer(method))
 	}

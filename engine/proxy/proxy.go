@@ -30,7 +30,10 @@ type Proxy struct {
 
 	gate    gate
 	objects objects
-	serving sync.WaitGroup
+	budget  budget
+	// rewriting is held while a create is labelled: a short text may decode to much memory, and so it does only once.
+	rewriting sync.Mutex
+	serving   sync.WaitGroup
 
 	mu       sync.Mutex // for the fields below
 	links    map[*link]struct{}
@@ -73,6 +76,9 @@ const (
 // is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other requests still
 // pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
+
+// Forget takes back that the session created an object, which is gone.
+func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
 
 // Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.
 func (p *Proxy) Close() {

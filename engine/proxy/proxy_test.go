@@ -49,6 +49,7 @@ func TestEveryKindOfCreate(t *testing.T) {
 		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
 		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
 		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
+		"GET /networks":                        reply(200, `[]`),
 		"POST /libpod/play/kube":               reply(200, `{"Pods":[{"ID":"p2"},{"ID":"p3","Containers":["x"]}]}`),
 		"DELETE /networks/n1":                  reply(204, ""),
 		"DELETE /networks/n9":                  reply(204, ""),
@@ -75,8 +76,8 @@ func TestEveryKindOfCreate(t *testing.T) {
 		}
 	}
 	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
-		"created network r3 n2; create pod r4; created pod r4 p1; created pod p2; created pod p3; removed network n1; removed pod p3; " +
-		"create container r5 refused; refused container r5")
+		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
+		"create container r6 refused; refused container r6")
 }
 
 // The engine is not asked for what cannot be labelled.
@@ -187,6 +188,22 @@ func TestStreamInsideOfARequestBody(t *testing.T) {
 	c.hearEnd()
 }
 
+// A build is asked to remove its containers even if it fails. Everything else of it is as it was.
+func TestBuildRemovesItsContainers(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+		e.say(reply(200, "built"))
+		e.hear("POST /build?forcerm=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		e.say(reply(200, "built"))
+	})
+	c := s.client()
+	c.say("POST /v1.41/build?t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+	c.hear(reply(200, "built"))
+	c.say("POST /build HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+	c.hear(reply(200, "built"))
+	c.hearEnd()
+}
+
 func TestAnswersWithoutABody(t *testing.T) {
 	s := newScene(t, func(e *peer) {
 		e.hear("HEAD /_ping HTTP/1.1\r\n\r\n")
@@ -208,11 +225,11 @@ func TestAnswersWithoutABody(t *testing.T) {
 
 func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.hear("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
 		e.say(reply(413, "no"))
 	})
 	c := s.client()
-	c.say("POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+	c.say("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
 	for err := error(nil); err == nil; { // until the pipe breaks
 		_, err = io.WriteString(c.Conn, "4\r\nmore\r\n")
 	}
@@ -220,22 +237,31 @@ func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
 	c.hearEnd()
 }
 
-// Rubbish is for the client to judge.
+// What the engine says and we cannot read ends the connection: behind it, nobody could tell what answers what.
 func TestEngineThatTalksRubbish(t *testing.T) {
-	for _, rubbish := range []string{
-		"rubbish", "\r\n\r\n", "HTTP/1.1 2xx\r\n\r\nbody", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbody", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", "HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2), "",
+	const bad = "HTTP/1.1 502 Bad Gateway\r\n"
+	for rubbish, want := range map[string]string{
+		"rubbish": bad, "\r\n\r\n": bad, "HTTP/1.1 2xx\r\n\r\nbody": bad, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbody": bad,
+		"HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2):           bad,
+		"HTTP/1.1 101 UPGRADED\r\nUpgrade: h2c\r\n\r\nframes":          bad,
+		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
+		"": "",
 	} {
 		for _, request := range []string{"GET / HTTP/1.1\r\n\r\n", post("/containers/create", `{"Image":"x"}`)} {
 			s := newScene(t, func(e *peer) {
 				if _, _, ok := e.hearRequest(); ok {
-					e.say(rubbish)
+					_, _ = io.WriteString(e.Conn, rubbish) // all of the longest is not read
 				}
 			})
 			c := s.client()
 			c.say(request)
-			c.hear(rubbish)
-			c.hearEnd()
+			c.hear(want)
+			if want != bad {
+				c.hearEnd()
+			} else if text, err := io.ReadAll(c.br); err != nil || !bytes.Contains(text, []byte("engine's response cannot be understood")) {
+				t.Errorf("%.80q: %q, %v", rubbish, text, err)
+			}
 			if request[0] == 'P' {
 				s.expectNotes("create container r1") // nobody knows
 			}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 
 	"mcp-tether/http1"
@@ -25,11 +26,19 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 	if x == nil {
 		x = l.awaited()
 	}
-	r, malformed := http1.ParseResponse(head)
-	if err != nil || malformed != nil || x == nil {
-		if len(head) > 0 || !l.reportHelper(x) {
-			l.passRaw(head)
-		}
+	if x == nil || len(head) == 0 {
+		l.reportHelper(x)
+		return x, false
+	}
+	var r http1.Response
+	if err == nil {
+		r, err = http1.ParseResponse(head)
+	}
+	if err == nil && r.Status == 101 && !x.mayUpgrade {
+		err = errSwitch
+	}
+	if err != nil {
+		l.endWith(x, fmt.Errorf("the container engine's response cannot be understood: %w", err))
 		return x, false
 	}
 	l.responded = true
@@ -43,7 +52,8 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 	}
 	body := r.Body(x.request.Method)
 	head = append(head, l.settle(x, r, body)...)
-	if _, err := l.client.Write(append(head, body.Buffered(l.fromEngine)...)); err != nil {
+	early, _ := body.Buffered(l.fromEngine) // Copy has the same error
+	if _, err := l.client.Write(append(head, early...)); err != nil {
 		return x, false
 	}
 	if err := body.Copy(l.client, l.fromEngine); err != nil || body.UntilEOF() {
@@ -63,24 +73,23 @@ func (l *link) awaited() *exchange {
 	}
 }
 
+// errSwitch says that the engine speaks another protocol from here on, in which nothing could be labelled.
+var errSwitch = errors.New("it switches protocols where none of its streams begins")
+
 // reportHelper tells a client whose first request got no response what the command that should lead to the engine wrote
-// to its standard error. It reports false if there is no command: then the engine has hung up, and so does the proxy.
-func (l *link) reportHelper(x *exchange) bool {
-	helper, ok := l.engine.(interface{ Stderr() string })
-	if !ok || l.responded || x == nil {
-		return false
+// to its standard error. Where there is no command, the engine has hung up, and so does the proxy.
+func (l *link) reportHelper(x *exchange) {
+	if helper, ok := l.engine.(interface{ Stderr() string }); ok && !l.responded && x != nil {
+		l.endWith(x, fmt.Errorf("cannot reach the container engine: %s", helper.Stderr()))
 	}
-	err := fmt.Errorf("cannot reach the container engine: %s", helper.Stderr())
-	l.p.Warn(err)
-	l.refuse(x.request, badGateway, err)
-	return true
 }
 
-// passRaw passes on what is not a response to a request, or cannot be understood: the client has to judge it.
-func (l *link) passRaw(head []byte) {
-	if _, err := l.client.Write(head); err == nil {
-		_ = http1.Stream().Copy(l.client, l.fromEngine) // the connection ends either way
-	}
+// endWith responds to a request in place of the engine, which is cut off first: what the client may still be sending must
+// not reach it in parts.
+func (l *link) endWith(x *exchange, err error) {
+	l.p.Warn(err)
+	_ = l.engine.Close()
+	l.refuse(x.request, badGateway, err)
 }
 
 // hijack passes on the head that turns the connection into a stream, and then the engine's way of the stream.

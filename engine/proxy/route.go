@@ -21,6 +21,8 @@ const (
 	actionRemove          // removes an object, perhaps one of the session's
 	actionAttach          // may turn the connection into a stream
 	actionExec            // the same
+	actionUpgrade         // may switch to another protocol
+	actionBuild           // builds an image, perhaps in containers
 )
 
 // route is what a request does, and to which object.
@@ -40,7 +42,9 @@ type route struct {
 // path. So this matches the decoded and cleaned path. (daemon/server/server.go in moby/moby, pkg/api/server in
 // containers/podman, both on gorilla/mux.)
 func routeOf(r http1.Request) (route, error) {
-	if r.Method != http1.MethodPost && r.Method != http1.MethodDelete {
+	switch r.Method {
+	case http1.MethodGet, http1.MethodPost, http1.MethodDelete:
+	default:
 		return route{}, nil
 	}
 	u, err := url.ParseRequestURI(r.Target)
@@ -48,27 +52,42 @@ func routeOf(r http1.Request) (route, error) {
 		return route{}, fmt.Errorf("%w: %w", http1.ErrMalformedHead, err)
 	}
 	segments, libpod := segmentsOf(u.Path)
-	if len(segments) < 2 {
-		return route{}, nil
+	to := route{}
+	switch {
+	case upgrades(r.Method, segments):
+		to.action = actionUpgrade
+	case r.Method == http1.MethodPost && len(segments) == 1 && segments[0] == "build":
+		to.action = actionBuild
+	case len(segments) < 2:
+	case r.Method == http1.MethodPost:
+		to = matchPost(segments, libpod)
+		to.libpod = libpod
+	case r.Method == http1.MethodDelete:
+		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), libpod: libpod, ref: strings.Join(segments[1:], "/")}
 	}
-	to := matchPost(segments, libpod)
-	if r.Method == http1.MethodDelete {
-		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), ref: strings.Join(segments[1:], "/")}
-	}
-	to.libpod = libpod
 	if to.action == actionCreate {
 		to.name = u.Query().Get("name")
 	}
 	return to, nil
 }
 
-// segmentsOf splits a path, leaving out its version and libpod.
+// upgrades reports whether a request may switch to another protocol in which nothing is created that has labels:
+// BuildKit's, or a WebSocket to a container's streams.
+func upgrades(method string, segments []string) bool {
+	first, last := segments[0], segments[len(segments)-1]
+	if method == http1.MethodPost {
+		return len(segments) == 1 && (first == "session" || first == "grpc")
+	}
+	return method == http1.MethodGet && len(segments) > 3 && first == "containers" && last == "ws"
+}
+
+// segmentsOf splits a path into at least one segment, leaving out its version and libpod.
 func segmentsOf(decoded string) (segments []string, libpod bool) {
 	segments = strings.Split(strings.Trim(path.Clean("/"+decoded), "/"), "/")
-	if isVersion(segments[0]) {
+	if isVersion(segments[0]) && len(segments) > 1 {
 		segments = segments[1:]
 	}
-	if len(segments) > 0 && segments[0] == "libpod" {
+	if segments[0] == "libpod" && len(segments) > 1 {
 		return segments[1:], true
 	}
 	return segments, false

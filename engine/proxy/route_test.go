@@ -37,6 +37,10 @@ func TestRoutes(t *testing.T) {
 		"POST /containers/abc/attach?stream=1":        {action: actionAttach, kind: engine.Container, ref: "abc"},
 		"POST /v1.41/exec/e1/start":                   {action: actionExec},
 		"POST /libpod/exec/e1/start":                  {action: actionExec, libpod: true},
+		"POST /v1.41/build?rm=0":                      {action: actionBuild},
+		"POST /session":                               {action: actionUpgrade},
+		"POST /v1.41/grpc":                            {action: actionUpgrade},
+		"GET /v1.41/containers/abc/attach/ws?stdin=1": {action: actionUpgrade},
 		"DELETE /containers/abc?force=1":              {action: actionRemove, kind: engine.Container, ref: "abc"},
 		"DELETE /v1.41/networks/n":                    {action: actionRemove, kind: engine.Network, ref: "n"},
 		"DELETE /v4.0.0/libpod/pods/p":                {action: actionRemove, kind: engine.Pod, libpod: true, ref: "p"},
@@ -51,7 +55,7 @@ func TestRoutes(t *testing.T) {
 		"POST /v1.41":                   {},
 		"POST /libpod":                  {libpod: false},
 		"POST /version/create":          {},
-		"POST /build?t=containers/load": {},
+		"POST /build?t=containers/load": {action: actionBuild},
 		"POST *":                        {},
 	} {
 		r, err := http1.ParseRequest([]byte(line + " HTTP/1.1\r\n\r\n"))

@@ -76,7 +76,7 @@ func (p *Proxy) started(before engine.Info, o outcome) {
 		p.objects.start(after.ID)
 		p.Note(engine.Note{
 			Op: engine.OpStarted, Kind: engine.Container, ID: after.ID, Name: after.Name,
-			Started: after.StartedAt.Format(time.RFC3339Nano), At: time.Now(),
+			Started: after.StartedAt.Format(time.RFC3339Nano), Restarts: after.Restarts, At: time.Now(),
 		})
 	}
 }

@@ -16,12 +16,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
 
 //go:embed skips.txt
 var skipList string
+
+// atOnce is how many short tests of a package run at a time, on few processors too.
+const atOnce = 5
 
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
@@ -41,7 +46,8 @@ func main() {
 	// -vet=off: make check does it, once. -trimpath: what is compiled for the tests and for the binary is the same.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-trimpath", "-tags", *tags, "-timeout", timeout.String()}
 	if *short {
-		args = append(args, "-short")
+		// They wait for processes more than they compute. The others need too much memory for that.
+		args = append(args, "-short", "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
 	}
 	r, err := run(append(args, packages...), os.Stdout)
 	r.summarize(os.Stdout)

@@ -84,3 +84,20 @@ func TestMistakesInTheListAreTold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A test that is new is on no list, whatever it needs: it must be named.
+func TestNewTestsAreNotListed(t *testing.T) {
+	list, err := parseSkips(skipList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		for _, pkg := range []string{"e2e", "cgroup", "teardown", "proc", "session", "delegate", "supervise"} {
+			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe"} {
+				if a.allows(a.kind, test{pkg, name}, a.why) {
+					t.Errorf("%s.%s may be skipped by %s: %s", pkg, name, a.kind, a.tests)
+				}
+			}
+		}
+	}
+}

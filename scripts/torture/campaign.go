@@ -35,6 +35,9 @@ type campaign struct {
 	report string
 	list   bool
 	file   string
+	// knownFile lists cases that may fail (known).
+	knownFile string
+	known     known
 
 	// cgroup is the directory below which each case gets one.
 	cgroup string
@@ -48,6 +51,9 @@ type campaign struct {
 func (c *campaign) run() (failed int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("namespaces and cgroups need root")
+	}
+	if c.known, err = readKnown(c.knownFile); err != nil {
+		return 0, err
 	}
 	if c.cgroup, err = makeCgroup(); err != nil {
 		return 0, err
@@ -81,12 +87,15 @@ func (c *campaign) run() (failed int, err error) {
 		}
 		return 0, nil
 	}
+	if c.sample > 0 {
+		fmt.Printf("seed %d\n", c.seed)
+	}
 	began := time.Now()
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	c.all(ctx, cases)
 	c.table.print(os.Stdout)
-	fmt.Printf("%d of %d cases in %v, seed %d\n", c.table.total(), len(cases), time.Since(began).Round(time.Second), c.seed)
+	fmt.Printf("%d of %d cases in %v, seed %d: %d failed\n", c.table.total(), len(cases), time.Since(began).Round(time.Second), c.seed, c.table.failed())
 	return c.table.failed(), nil
 }
 
@@ -141,7 +150,7 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 	c.each(ctx, list, func(i int, r Result) {
 		// On a busy machine a session may take longer to come up than a sandbox waits.
 		for try := 1; try < censusTries && !r.Ready; try++ {
-			r = c.one(ctx, list[i])
+			r = c.confirmed(ctx, list[i])
 		}
 		if r.Verdict == verdictBroken || !r.Ready {
 			errs[i] = fmt.Errorf("session %s without a further fault: %+v", list[i], r)
@@ -180,7 +189,7 @@ func (c *campaign) listed(context.Context) ([]Case, error) {
 	var out []Case
 	for line := range strings.Lines(string(b)) {
 		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if id == "" || !c.filter.MatchString(id) {
+		if id == "" || id[0] == '#' || !c.filter.MatchString(id) {
 			continue
 		}
 		k, err := parseCase(id)
@@ -236,9 +245,14 @@ func (c *campaign) all(ctx context.Context, cases []Case) {
 func (c *campaign) take(k Case, r Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.table.add(k, r)
+	reason, isKnown := c.known.match(r)
+	c.table.add(k, r, isKnown)
 	c.write(r)
 	if !r.failed() {
+		return
+	}
+	if isKnown {
+		fmt.Printf("known   %s: %s: %s\n", r.Case, r.Verdict, reason)
 		return
 	}
 	fmt.Printf("%-7s %s\n        at %s\n        left: %s\n", r.Verdict, r.Case, r.Fired, strings.Join(r.Left, ", "))
@@ -246,7 +260,7 @@ func (c *campaign) take(k Case, r Result) {
 		fmt.Printf("        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
 	}
 	if r.Why != "" {
-		fmt.Printf("        %s\n", strings.TrimSpace(r.Why))
+		fmt.Printf("        %.600s\n", strings.TrimSpace(r.Why))
 	}
 }
 
@@ -269,7 +283,7 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 			// The sandbox dies with the thread that started it.
 			runtime.LockOSThread()
 			for i := range work {
-				if r := c.one(ctx, cases[i]); ctx.Err() == nil {
+				if r := c.confirmed(ctx, cases[i]); ctx.Err() == nil {
 					done(i, r)
 				}
 			}
@@ -286,6 +300,26 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 	}
 	close(work)
 	wait.Wait()
+}
+
+// confirmTries is how often a case is run whose failure the machine may be to blame for.
+const confirmTries = 3
+
+// confirmed runs a case. A hang counts if it happens again, because a busy machine may need longer than the bound; a case that
+// could not be run, if it never can.
+func (c *campaign) confirmed(ctx context.Context, k Case) Result {
+	first := c.one(ctx, k)
+	r := first
+	for try := 1; try < confirmTries && (r.Verdict == verdictBroken || first.Verdict == verdictHang) && ctx.Err() == nil; try++ {
+		r = c.one(ctx, k)
+		if first.Verdict == verdictHang && r.failed() && r.Verdict != verdictBroken {
+			return r
+		}
+	}
+	if first.Verdict == verdictHang && ctx.Err() == nil {
+		fmt.Printf("once    %s\n        at %s\n        left: %s\n", first.Case, first.Fired, strings.Join(first.Left, ", "))
+	}
+	return r
 }
 
 // one runs a case in a sandbox of its own. Ending the sandbox's first process ends everything in it.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"regexp"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -83,6 +84,67 @@ func TestSpread(t *testing.T) {
 			if !seen[m+" "+class] && !(class == faultStop && modes()[m].alone) {
 				t.Errorf("nothing of %s, %s among the first", m, class)
 			}
+		}
+	}
+}
+
+// The lists can be read, and name cases that there can be.
+func TestLists(t *testing.T) {
+	known, err := readKnown("known.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := campaign{file: "fixed.txt", filter: regexp.MustCompile("")}
+	cases, err := c.listed(t.Context())
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, k := range cases {
+		for _, verdict := range []string{verdictLeak, verdictHang, verdictLitter} {
+			if reason, ok := known.match(Result{Case: k.String(), Verdict: verdict}); ok {
+				t.Errorf("%s is fixed, and may fail: %s", k, reason)
+			}
+		}
+	}
+}
+
+// A known case may fail as it is known to, and in no other way; a case whose id only contains its name may not.
+func TestKnown(t *testing.T) {
+	known, err := parseKnown("# why\n\nhang noanchor/[a-z]+/child\\.setpgid\\.1\\.stop  nobody looks\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{
+		"noanchor/eof/child.setpgid.1.stop": true, "noanchor/eof/child.setpgid.11.stop": false, "leaf/eof/child.setpgid.1.stop": false,
+	} {
+		if _, ok := known.match(Result{Case: id, Verdict: verdictHang}); ok != want {
+			t.Errorf("%s: %v", id, ok)
+		}
+		if _, ok := known.match(Result{Case: id, Verdict: verdictLeak}); ok {
+			t.Errorf("%s may leak", id)
+		}
+	}
+	for _, text := range []string{"hang", "hang a", "ok a reason", "hang ( reason"} {
+		if _, err := parseKnown(text); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+// Everything that breaks the promise fails a run, and nothing else does.
+func TestFailures(t *testing.T) {
+	for verdict, want := range map[string]int{
+		verdictOK: 0, verdictReaped: 0, verdictNamed: 0, verdictLeak: 1, verdictHang: 1, verdictLitter: 1, verdictHarm: 1, verdictBroken: 1,
+	} {
+		var all table
+		all.add(Case{Mode: "leaf"}, Result{Verdict: verdict}, false)
+		if got := all.failed(); got != want {
+			t.Errorf("%s: %d failed", verdict, got)
+		}
+		var known table
+		known.add(Case{Mode: "leaf"}, Result{Verdict: verdict}, true)
+		if known.failed() != 0 {
+			t.Errorf("%s fails, though it is known", verdict)
 		}
 	}
 }

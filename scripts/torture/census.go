@@ -124,7 +124,7 @@ func (p plan) at(role, call string, n int) []Case {
 	// Both processes killed is past what can be withstood.
 	if p.base.First == nil {
 		faults = append(faults, Shot{role, call, n, faultDelay, false}, Shot{role, call, n, faultKillBefore, false}, Shot{role, call, n, faultKillAfter, false})
-		// A stopped process takes the whole bound, so a tenth of them has to do.
+		// What is stopped is continued by another process wherever it stands, so a tenth of them has to do.
 		if id := p.base.with(Shot{role, call, n, faultStop, false}); p.stoppable(role) && hash(id.String())%10 == 0 {
 			faults = append(faults, *id.Shot)
 		}
@@ -136,10 +136,10 @@ func (p plan) at(role, call string, n int) []Case {
 	return out
 }
 
-// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice, and
-// a stopped anchor does not see the SIGTERM that asks for the end.
+// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice that
+// the supervisor is, and a stopped anchor does not see the SIGTERM that asks for the end.
 func (p plan) stoppable(role string) bool {
-	return role != roleChild && !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
+	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
 }
 
 func (c Case) with(s Shot) Case {

@@ -423,9 +423,10 @@ func (s *sandbox) identify(pid int, word []string, state byte) process {
 }
 
 // emptyWithin waits until no process of the session is left, or none that could end the others, and gives what is left.
+// Time counts only while the sandbox itself gets to run: on a machine that stands still nothing else can end either.
 func (s *sandbox) emptyWithin(bound time.Duration) []process {
-	deadline, orphaned := time.Now().Add(bound), time.Time{}
-	for {
+	var waited, orphaned time.Duration
+	for last := time.Now(); ; {
 		left := s.members()
 		if len(left) == 0 {
 			return nil
@@ -435,13 +436,13 @@ func (s *sandbox) emptyWithin(bound time.Duration) []process {
 			tether = tether || p.tether
 		}
 		now := time.Now()
-		switch {
-		case tether:
-			orphaned = time.Time{}
-		case orphaned.IsZero():
-			orphaned = now
+		step := min(now.Sub(last), 4*scanPause)
+		last = now
+		waited += step
+		if orphaned += step; tether {
+			orphaned = 0
 		}
-		if now.After(deadline) || !orphaned.IsZero() && now.Sub(orphaned) > settle {
+		if waited > bound || orphaned > settle {
 			return left
 		}
 		time.Sleep(scanPause)
@@ -558,9 +559,9 @@ func (s *sandbox) litter() []string {
 	return out
 }
 
-// reap runs `mcp-tether reap --kill` and says how it ended if not well.
+// reap runs `mcp-tether reap --kill`, and says how it ended and what all runs have said so far.
 func (s *sandbox) reap() string {
-	file, err := unix.Open("/run/reap.out", unix.O_CREAT|unix.O_RDWR|unix.O_TRUNC|unix.O_CLOEXEC, 0o600)
+	file, err := unix.Open("/run/reap.out", unix.O_CREAT|unix.O_RDWR|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err.Error()
 	}
@@ -574,9 +575,6 @@ func (s *sandbox) reap() string {
 	stop := time.AfterFunc(reapBound, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	ws := s.tracer.await(pid)
 	stop.Stop()
-	if ws.Exited() && ws.ExitStatus() == 0 {
-		return ""
-	}
 	out, _ := os.ReadFile("/run/reap.out")
 	return fmt.Sprintf("reap: %s: %s", describeStatus(ws), out)
 }

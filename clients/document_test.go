@@ -1,0 +1,148 @@
+package clients
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+func written(t *testing.T, text string, mode fs.FileMode) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestReplaceKeepsModeAndText(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o600, 0o644, 0o664} {
+		name := written(t, "old", mode)
+		d, err := OpenDocument(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		backup, err := d.Replace([]byte("new"))
+		if err != nil || read(t, name) != "new" || read(t, backup) != "old" {
+			t.Errorf("%v: %q, %q", err, read(t, name), read(t, backup))
+		}
+		for _, f := range []string{name, backup} {
+			if st, err := os.Stat(f); err != nil || st.Mode().Perm() != mode {
+				t.Errorf("%s has mode %v, %v", f, st.Mode(), err)
+			}
+		}
+		onlyThese(t, filepath.Dir(name), 2)
+	}
+}
+
+// onlyThese checks that no temporary file is left.
+func onlyThese(t *testing.T, dir string, n int) {
+	t.Helper()
+	if all, err := os.ReadDir(dir); err != nil || len(all) != n {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestReplaceOfAChangedFile(t *testing.T) {
+	for what, change := range map[string]func(name string) error{
+		"other text":   func(name string) error { return os.WriteFile(name, []byte("theirs"), 0o600) },
+		"another file": func(name string) error { _ = os.Remove(name); return os.WriteFile(name, []byte("old"), 0o600) },
+		"a link": func(name string) error {
+			if err := os.Rename(name, name+".moved"); err != nil {
+				return err
+			}
+			return os.Symlink(name+".moved", name)
+		},
+	} {
+		name := written(t, "old", 0o600)
+		d, err := OpenDocument(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A second file makes sure that the first one's number is not given again.
+		if err := os.WriteFile(name+".other", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		keep, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(name); err != nil {
+			t.Fatal(err)
+		}
+		now := read(t, name)
+		if _, err := d.Replace([]byte("new")); !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLink) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if read(t, name) != now {
+			t.Errorf("%s: it was changed", what)
+		}
+		_ = keep.Close()
+	}
+}
+
+func TestOpenDocumentRefuses(t *testing.T) {
+	name := written(t, "{}", 0o600)
+	link, twice, fifo := name+".link", name+".twice", name+".fifo"
+	if err := errors.Join(os.Symlink(name, link), syscall.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []struct {
+		name string
+		want error
+	}{{link, ErrLink}, {fifo, errKind}, {filepath.Dir(name), errKind}, {name + ".none", fs.ErrNotExist}} {
+		if _, err := OpenDocument(bad.name, ""); !errors.Is(err, bad.want) {
+			t.Errorf("%s: %v", bad.name, err)
+		}
+	}
+	if _, err := OpenDocument(name, ""); err != nil {
+		t.Errorf("the control: %v", err)
+	}
+	if err := os.Link(name, twice); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDocument(name, ""); err == nil {
+		t.Error("a file with two names was opened")
+	}
+}
+
+func TestOpenDocumentOfAnotherUser(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root, to give a file away")
+	name := written(t, "{}", 0o666)
+	if err := os.Chown(name, 1777, 1777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDocument(name, ""); !errors.Is(err, errNotOwn) {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(os.Chown(name, 0, 0), os.Chown(filepath.Dir(name), 1777, 1777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDocument(name, ""); err == nil {
+		t.Error("a file in another user's directory was opened")
+	}
+}
+
+func TestOpenDocumentClosedToWriting(t *testing.T) {
+	testkit.Need(t, os.Getuid() != 0, "a user whom permissions bind")
+	if _, err := OpenDocument(written(t, "{}", 0o400), ""); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v", err)
+	}
+}

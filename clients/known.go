@@ -1,0 +1,115 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Client is a gateway as its user knows it.
+type Client struct {
+	// Name is how the user calls it, and Title how its makers do.
+	Name, Title string
+	// files are its configuration files, relative to a home directory.
+	files []string
+	// variable names a directory, or a file, that counts in the place of the first file's directory.
+	variable string
+	// KeepsIdle says that it keeps the servers of closed threads, as its users report.
+	KeepsIdle bool
+}
+
+// knownClients are the clients whose files are looked for.
+var knownClients = [...]Client{
+	{Name: "codex", Title: "Codex", files: []string{".codex/config.toml"}, variable: "CODEX_HOME", KeepsIdle: true},
+	{Name: "claude", Title: "Claude Code", files: []string{".claude.json"}, variable: "CLAUDE_CONFIG_DIR"},
+	{Name: "claude-desktop", Title: "Claude Desktop", files: []string{
+		".config/Claude/claude_desktop_config.json",
+		"Library/Application Support/Claude/claude_desktop_config.json",
+	}},
+	{Name: "openclaw", Title: "OpenClaw", files: []string{".openclaw/openclaw.json"}, variable: "OPENCLAW_CONFIG_PATH", KeepsIdle: true},
+	{Name: "gemini", Title: "Gemini CLI", files: []string{".gemini/settings.json"}},
+	{Name: "cursor", Title: "Cursor", files: []string{".cursor/mcp.json"}},
+	{Name: "vscode", Title: "VS Code", files: []string{".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json"}},
+	{Name: "zed", Title: "Zed", files: []string{".config/zed/settings.json"}},
+}
+
+// homeFiles are the files of all known clients, relative to a home directory.
+func homeFiles() []string {
+	var all []string
+	for i := range knownClients {
+		all = append(all, knownClients[i].files...)
+	}
+	return all
+}
+
+// Place is a configuration file that is there. Client is empty for a file that the user named.
+type Place struct {
+	Path   string
+	Client Client
+}
+
+// ErrNoClient says that no known client has this name.
+var ErrNoClient = errors.New("no such client")
+
+// Here finds the configuration files of the clients with these names, or of all known ones, below a home directory. For
+// a name without a file the error says where it was looked for.
+func Here(home string, names []string) ([]Place, error) {
+	var found []Place
+	var missing []error
+	for _, name := range names {
+		c, err := byName(name)
+		if err != nil {
+			return nil, err
+		}
+		places := c.here(home)
+		if len(places) == 0 {
+			missing = append(missing, fmt.Errorf("%s: no configuration at %s", name, strings.Join(c.candidates(home), ", ")))
+		}
+		found = append(found, places...)
+	}
+	if len(names) == 0 {
+		for i := range knownClients {
+			found = append(found, knownClients[i].here(home)...)
+		}
+	}
+	return found, errors.Join(missing...)
+}
+
+func byName(name string) (Client, error) {
+	var names []string
+	for i := range knownClients {
+		if knownClients[i].Name == name {
+			return knownClients[i], nil
+		}
+		names = append(names, knownClients[i].Name)
+	}
+	return Client{}, fmt.Errorf("%w: %s; known are %s; a file is named with a slash, as in ./%[2]s", ErrNoClient, name, strings.Join(names, ", "))
+}
+
+func (c Client) here(home string) []Place {
+	var found []Place
+	for _, file := range c.candidates(home) {
+		if _, err := os.Lstat(file); err == nil {
+			found = append(found, Place{file, c})
+		}
+	}
+	return found
+}
+
+// candidates are the names that the client's files may have.
+func (c Client) candidates(home string) []string {
+	at := os.Getenv(c.variable)
+	if at == "" || c.variable == "" {
+		var all []string
+		for _, f := range c.files {
+			all = append(all, filepath.Join(home, f))
+		}
+		return all
+	}
+	if st, err := os.Stat(at); err == nil && st.IsDir() {
+		at = filepath.Join(at, filepath.Base(c.files[0]))
+	}
+	return []string{at}
+}

@@ -1,0 +1,317 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mcp-tether/argv"
+)
+
+// Program is the name of this program in the configurations of clients.
+const Program = "mcp-tether"
+
+// Wrapping says how servers are to be started.
+type Wrapping struct {
+	// Path is the command that clients start: a path, or Program where that is found by name. "" leaves the command of
+	// servers that are wrapped already, and is Program for others.
+	Path string
+	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
+	Flags []string
+	// Unwrap takes the program away again.
+	Unwrap bool
+}
+
+// Change is what happens to one server.
+type Change struct {
+	// Name is the server's, and Keys lead to its entry.
+	Name string
+	Keys []string
+	// Wrapped says how the entry is now, and Edited whether it would be changed.
+	Wrapped, Edited bool
+	// Err says why it is left alone.
+	Err error
+}
+
+// Rewritten is what Rewrite makes of a text.
+type Rewritten struct {
+	Text []byte
+	// Changes are about each server that is started as a process, in the order of the text.
+	Changes []Change
+	// Remote are the names of the servers that are reached by network.
+	Remote []string
+	// Hunks are the lines that differ.
+	Hunks []Hunk
+}
+
+// Hunk is a run of lines before and after. Line is the number of the first one, from 1.
+type Hunk struct {
+	Line     int
+	Old, New []string
+}
+
+// Rewrite wraps or unwraps the servers that want chooses. Every byte stays that has nothing to do with how these servers
+// are started.
+func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
+	found, remote, err := entries(text, format)
+	if err != nil {
+		return Rewritten{}, err
+	}
+	r := Rewritten{Remote: remote}
+	var edits []edit
+	for i := range found {
+		e := &found[i]
+		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
+		if want(c.Name) && c.Err == nil {
+			var mine []edit
+			mine, c.Err = e.rewrite(text, w)
+			c.Edited = len(mine) > 0
+			edits = append(edits, mine...)
+		}
+		r.Changes = append(r.Changes, c)
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+	r.Text, r.Hunks = apply(text, edits), hunks(text, edits)
+	return r, meant(text, r.Text, format, r.Changes, w)
+}
+
+// edit puts new text in the place of old.
+type edit struct {
+	span
+	text string
+}
+
+func apply(text []byte, edits []edit) []byte {
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, text[at:e.start]...), e.text...)
+		at = e.end
+	}
+	return append(out, text[at:]...)
+}
+
+// hunks are the lines that edits, which are in order, touch.
+func hunks(text []byte, edits []edit) []Hunk {
+	var all []Hunk
+	for i := 0; i < len(edits); {
+		start := bytes.LastIndexByte(text[:edits[i].start], '\n') + 1
+		end, first := lineEnd(text, edits[i].end), i
+		for i++; i < len(edits) && edits[i].start <= end+1; i++ {
+			end = lineEnd(text, edits[i].end)
+		}
+		inner := make([]edit, 0, i-first)
+		for _, e := range edits[first:i] {
+			inner = append(inner, edit{span{e.start - start, e.end - start}, e.text})
+		}
+		old := text[start:end]
+		all = append(all, Hunk{1 + bytes.Count(text[:start], []byte("\n")), linesOf(old), linesOf(apply(old, inner))})
+	}
+	return all
+}
+
+// lineEnd is where the line ends that a place is in.
+func lineEnd(text []byte, at int) int {
+	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
+		return at + n
+	}
+	return len(text)
+}
+
+func linesOf(text []byte) []string {
+	all := strings.Split(string(text), "\n")
+	for i := range all {
+		all[i] = strings.TrimSuffix(all[i], "\r")
+	}
+	return all
+}
+
+// ErrIndirect says that an entry starts this program in a way of its own.
+var ErrIndirect = errors.New("it starts " + Program + " in a way of its own")
+
+// commandAt is the index in args of the command that a wrapped entry starts in the end; 0 where the entry is not wrapped.
+func (e *entry) commandAt() int {
+	if path.Base(e.command.text) != Program || len(e.args) < 2 || e.args[0].text != "run" {
+		return 0
+	}
+	if n := 1 + argv.CommandAt(e.words()[1:]); n < len(e.args) {
+		return n
+	}
+	return 0
+}
+
+func (e *entry) words() []string {
+	words := make([]string, len(e.args))
+	for i, a := range e.args {
+		words[i] = a.text
+	}
+	return words
+}
+
+func (e *entry) rewrite(text []byte, w Wrapping) ([]edit, error) {
+	at := e.commandAt()
+	direct := path.Base(e.command.text) == Program
+	indirect := slices.ContainsFunc(e.args, func(a word) bool { return path.Base(a.text) == Program })
+	switch {
+	case w.Unwrap && at > 0:
+		return e.unwrap(text, at), nil
+	case at > 0:
+		return e.rewrap(at, w), nil
+	case direct || indirect:
+		return nil, ErrIndirect
+	case w.Unwrap:
+		return nil, nil
+	case strings.HasPrefix(e.command.text, "-"):
+		return nil, errForm // run would take it for a flag
+	}
+	return e.wrap(text, w), nil
+}
+
+// wrap puts "mcp-tether run FLAGS --" in front. The command moves into the list as it is spelled. An entry without a list
+// gets one without "--": so unwrap knows that there was none.
+func (e *entry) wrap(text []byte, w Wrapping) []edit {
+	program := w.Path
+	if program == "" {
+		program = Program
+	}
+	command := string(text[e.command.start:e.command.end])
+	words := append([]string{"run"}, w.Flags...)
+	edits := []edit{{e.command.span, quote(program)}}
+	if e.list == nil {
+		list := quoteAll(words) + command
+		return append(edits, edit{span{e.commandStart, e.commandStart}, e.head + "[" + list + "]" + e.tail})
+	}
+	list := quoteAll(append(words, "--")) + command
+	at := e.list.start + 1
+	if len(e.args) > 0 {
+		at = e.args[0].start
+		list += "," + gapBefore(text, at)
+	}
+	return append(edits, edit{span{at, at}, list})
+}
+
+// unwrap undoes wrap, or what a user has written by hand.
+func (e *entry) unwrap(text []byte, at int) []edit {
+	command := e.args[at]
+	edits := []edit{{e.command.span, string(text[command.start:command.end])}}
+	from, to := e.args[0].start, command.end
+	if at+1 < len(e.args) {
+		to = e.args[at+1].start
+	} else if e.args[at-1].text != "--" && e.argsStart < e.commandStart && e.addedList(text) {
+		from, to = e.argsStart, e.commandStart
+	}
+	return append(edits, edit{span{from, to}, ""})
+}
+
+// addedList reports whether nothing but a comma and white space stands between the list and the name of the command after
+// it.
+func (e *entry) addedList(text []byte) bool {
+	return len(bytes.Trim(text[e.list.end:e.commandStart], ", \t\r\n")) == 0
+}
+
+// rewrap changes the flags and the path of a wrapped entry, as far as the user said any.
+func (e *entry) rewrap(at int, w Wrapping) []edit {
+	var edits []edit
+	if w.Path != "" && w.Path != e.command.text {
+		edits = append(edits, edit{e.command.span, quote(w.Path)})
+	}
+	end := at
+	if e.args[at-1].text == "--" {
+		end--
+	}
+	if w.Flags != nil && !slices.Equal(w.Flags, e.words()[1:end]) {
+		flags := strings.TrimSuffix(quoteAll(w.Flags), ", ")
+		switch {
+		case end == 1: // there were none
+			edits = append(edits, edit{span{e.args[0].end, e.args[0].end}, ", " + flags})
+		case flags == "":
+			edits = append(edits, edit{span{e.args[0].end, e.args[end-1].end}, ""})
+		default:
+			edits = append(edits, edit{span{e.args[1].start, e.args[end-1].end}, flags})
+		}
+	}
+	return edits
+}
+
+// quote writes a word as JSON and TOML both read it.
+func quote(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string has no errors
+	return strings.TrimSpace(b.String())
+}
+
+// quoteAll quotes words, each with a comma behind it.
+func quoteAll(words []string) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(quote(w) + ", ")
+	}
+	return b.String()
+}
+
+// ErrNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
+// package.
+var ErrNotMeant = errors.New("the new text would not say what it should; please report this")
+
+// meant reads the new text as a client would: each server must start what it started before, and the changed ones in
+// the way that was asked for.
+func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
+	before, err := parse(old, format)
+	if err != nil {
+		return err
+	}
+	after, err := parse(out, format)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotMeant, err)
+	}
+	for _, c := range changes {
+		a, b := lookup(before, c.Keys), lookup(after, c.Keys)
+		if a == nil && b == nil {
+			continue // an entry in a form that is left alone
+		}
+		if a == nil || b == nil || !sameServer(a, b) {
+			return fmt.Errorf("%w: server %s", ErrNotMeant, c.Name)
+		}
+		if wrapped := isWrapped(b); c.Edited && wrapped == w.Unwrap {
+			return fmt.Errorf("%w: server %s", ErrNotMeant, c.Name)
+		}
+		delete(a, "command")
+		delete(a, "args")
+		delete(b, "command")
+		delete(b, "args")
+	}
+	if !equal(before, after) {
+		return fmt.Errorf("%w: something else differs", ErrNotMeant)
+	}
+	return nil
+}
+
+// lookup follows keys to an entry.
+func lookup(doc map[string]any, keys []string) map[string]any {
+	for _, k := range keys {
+		doc, _ = doc[k].(map[string]any)
+	}
+	return doc
+}
+
+func sameServer(a, b map[string]any) bool {
+	x, y := server(a), server(b)
+	commandA, argsA := x.unwrapped()
+	commandB, argsB := y.unwrapped()
+	return commandA == commandB && slices.Equal(argsA, argsB) && x.Partial == y.Partial
+}
+
+func isWrapped(entry map[string]any) bool {
+	s := server(entry)
+	command, _ := s.unwrapped()
+	return command != s.Command
+}
+
+// equal compares two documents by how they print: what is not a number (NaN) must be equal as well.
+func equal(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }

@@ -1,0 +1,182 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func every(string) bool { return true }
+
+// wrapCases are texts before and after wrapping with "--hibernate 10m". Unwrapping gives the first one back, byte for byte.
+var wrapCases = map[string]struct {
+	format  Format
+	in, out string
+}{
+	"compact": {
+		JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","x"],"env":{"A":"b"}}}}`,
+		`{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "npx", "-y","x"],"env":{"A":"b"}}}}`,
+	},
+	"indented": {
+		JSON, "{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\n        \"-y\",\n        \"x\"\n      ],\n      \"command\": \"npx\"\n    }\n  }\n}\n",
+		"{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\n        \"run\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n        \"-y\",\n        \"x\"\n      ],\n      \"command\": \"mcp-tether\"\n    }\n  }\n}\n",
+	},
+	"no list": {
+		JSON, "{\n  \"servers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"command\" : \"srv\"\n    }\n  }\n}\n",
+		"{\n  \"servers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"args\" : [\"run\", \"--hibernate\", \"10m\", \"srv\"],\n      \"command\" : \"mcp-tether\"\n    }\n  }\n}\n",
+	},
+	"no list, compact": {
+		JSON, `{"mcp":{"servers":{"x":{"command":"srv"}}}}`,
+		`{"mcp":{"servers":{"x":{"args":["run", "--hibernate", "10m", "srv"], "command":"mcp-tether"}}}}`,
+	},
+	"empty list": {
+		JSON, `{"mcpServers":{"x":{"args":[ ],"command":"srv"}}}`,
+		`{"mcpServers":{"x":{"args":["run", "--hibernate", "10m", "--", "srv" ],"command":"mcp-tether"}}}`,
+	},
+	"a project of Claude Code, and a server by network": {
+		JSON, `{"projects":{"/a/b":{"mcpServers":{"x":{"command":"\u0061\/b","args":["1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
+		`{"projects":{"/a/b":{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "\u0061\/b", "1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
+	},
+	"JSON5": {
+		JSON, "// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: 'npx', args: [ // how\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
+		"// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: \"mcp-tether\", args: [ // how\n\t\t\t\"run\", \"--hibernate\", \"10m\", \"--\", 'npx',\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
+	},
+	"JSON5 without a list": {
+		JSON, "{context_servers:{x:{command:'srv'}}}",
+		"{context_servers:{x:{args:[\"run\", \"--hibernate\", \"10m\", 'srv'], command:\"mcp-tether\"}}}",
+	},
+	"TOML": {
+		TOML, "# head\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = 'npx' # runs\nargs = [\"-y\", 'x'] # so\n\n[mcp_servers.x.env]\nA = \"b\"\n",
+		"# head\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"mcp-tether\" # runs\nargs = [\"run\", \"--hibernate\", \"10m\", \"--\", 'npx', \"-y\", 'x'] # so\n\n[mcp_servers.x.env]\nA = \"b\"\n",
+	},
+	"TOML, several lines and a quoted name": {
+		TOML, "[mcp_servers.\"a.b\"]\nargs = [ # ]\n  \"-y\", # one\n  \"x\", # ] two\n] # end\ncommand = \"npx\"\n",
+		"[mcp_servers.\"a.b\"]\nargs = [ # ]\n  \"run\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n  \"-y\", # one\n  \"x\", # ] two\n] # end\ncommand = \"mcp-tether\"\n",
+	},
+	"TOML without a list": {
+		TOML, "[mcp_servers.x]\r\n  startup = 3\r\n  command = \"srv\" # runs\r\n",
+		"[mcp_servers.x]\r\n  startup = 3\r\n  args = [\"run\", \"--hibernate\", \"10m\", \"srv\"]\r\n  command = \"mcp-tether\" # runs\r\n",
+	},
+	"TOML, inline and dotted": {
+		TOML, "mcp_servers = { x = { command = \"srv\" }, y = { command = \"npx\", args = [\"y\"] } }\n",
+		"mcp_servers = { x = { args = [\"run\", \"--hibernate\", \"10m\", \"srv\"], command = \"mcp-tether\" }, y = { command = \"mcp-tether\", args = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"] } }\n",
+	},
+	"TOML, dotted": {
+		TOML, "mcp_servers.x.command = \"srv\"\nmcp_servers.y.command = \"npx\"\nmcp_servers.y.args = [\"y\"]\n",
+		"mcp_servers.x.args = [\"run\", \"--hibernate\", \"10m\", \"srv\"]\nmcp_servers.x.command = \"mcp-tether\"\nmcp_servers.y.command = \"mcp-tether\"\nmcp_servers.y.args = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"]\n",
+	},
+	"byte order mark": {
+		TOML, "\ufeff[mcp_servers.x]\ncommand = \"npx\"\nargs = []\n",
+		"\ufeff[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\"]\n",
+	},
+}
+
+func TestWrap(t *testing.T) {
+	w := Wrapping{Flags: []string{"--hibernate", "10m"}}
+	for name, c := range wrapCases {
+		t.Run(name, func(t *testing.T) {
+			r, err := Rewrite([]byte(c.in), c.format, w, every)
+			if err != nil || string(r.Text) != c.out {
+				t.Fatalf("%v, %+v\n%s\nwant\n%s", err, r.Changes, r.Text, c.out)
+			}
+			if again := patched(c.in, r.Hunks); again != c.out {
+				t.Errorf("the difference shown is %+v", r.Hunks)
+			}
+			for _, again := range []Wrapping{w, {}} {
+				if r, err := Rewrite([]byte(c.out), c.format, again, every); err != nil || string(r.Text) != c.out || r.Changes[0].Edited {
+					t.Errorf("once more: %v, %+v\n%s", err, r.Changes, r.Text)
+				}
+			}
+			unwrapped(t, r.Text, c.format, c.in)
+			// Other flags, another path, and none.
+			for _, other := range []Wrapping{{Flags: []string{"--name", "é \"q\""}, Path: "/opt/mcp-tether"}, {Flags: []string{}}} {
+				r, err := Rewrite([]byte(c.out), c.format, other, every)
+				if err != nil || string(r.Text) == c.out {
+					t.Errorf("%+v: %v\n%s", other, err, r.Text)
+				}
+				unwrapped(t, r.Text, c.format, c.in)
+			}
+		})
+	}
+}
+
+func unwrapped(t *testing.T, text []byte, format Format, want string) {
+	t.Helper()
+	r, err := Rewrite(text, format, Wrapping{Unwrap: true}, every)
+	if err != nil || string(r.Text) != want {
+		t.Errorf("unwrapped: %v, %+v\n%s\nwant\n%s", err, r.Changes, r.Text, want)
+	}
+}
+
+// patched applies hunks.
+func patched(text string, hunks []Hunk) string {
+	all := strings.SplitAfter(text, "\n")
+	for _, h := range slices.Backward(hunks) {
+		last := all[h.Line-1+len(h.Old)-1]
+		end := last[len(strings.TrimRight(last, "\r\n")):]
+		lineEnd := "\n"
+		if strings.Contains(text, "\r\n") {
+			lineEnd = "\r\n"
+		}
+		all = slices.Replace(all, h.Line-1, h.Line-1+len(h.Old), strings.Join(h.New, lineEnd)+end)
+	}
+	return strings.Join(all, "")
+}
+
+func TestWrapLeavesAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		format Format
+		text   string
+		err    error
+	}{
+		"numbers among the words":    {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-p",80]}}}`, errForm},
+		"a command that is a table":  {JSON, `{"context_servers":{"x":{"command":{"path":"npx"}}}}`, errForm},
+		"two commands":               {JSON, `{"mcpServers":{"x":{"command":"a","command":"b"}}}`, errDouble},
+		"by way of npx":              {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","run","--","a"]}}}`, ErrIndirect},
+		"another of our commands":    {JSON, `{"mcpServers":{"x":{"command":"mcp-tether","args":["ps"]}}}`, ErrIndirect},
+		"by network":                 {JSON, `{"mcpServers":{"x":{"url":"http://a"}}}`, nil},
+		"servers of something else":  {JSON, `{"lsp":{"servers":{"x":{"command":"a"}}}}`, nil},
+		"not an object":              {JSON, `{"mcpServers":{"x":"npx"}}`, nil},
+		"TOML, numbers":              {TOML, "[mcp_servers.x]\ncommand = \"a\"\nargs = [1]\n", errForm},
+		"TOML, by network":           {TOML, "[mcp_servers.x]\nurl = \"http://a\"\n", nil},
+		"TOML, in a list of tables":  {TOML, "[[mcp_servers]]\ncommand = \"a\"\n", nil},
+		"TOML, a text of many lines": {TOML, "note = '''\n[mcp_servers.x]\ncommand = \"a\"\n'''\n", nil},
+	} {
+		r, err := Rewrite([]byte(c.text), c.format, Wrapping{}, every)
+		if err != nil || string(r.Text) != c.text || len(r.Changes) > 0 != (c.err != nil) || c.err != nil && !errors.Is(r.Changes[0].Err, c.err) {
+			t.Errorf("%s: %v, %+v\n%s", name, err, r.Changes, r.Text)
+		}
+	}
+	text := `{"mcpServers":{"x":{"command":"a"},"y":{"command":"b"},"z":{"httpUrl":"c"}}}`
+	r, err := Rewrite([]byte(text), JSON, Wrapping{}, func(name string) bool { return name == "y" })
+	if err != nil || !strings.Contains(string(r.Text), `"x":{"command":"a"}`) || r.Changes[0].Edited || !r.Changes[1].Edited || !slices.Equal(r.Remote, []string{"z"}) {
+		t.Errorf("one of two: %v, %+v", err, r)
+	}
+}
+
+// Whatever is read can be wrapped and unwrapped again without a difference, and says what it said.
+func FuzzWrap(f *testing.F) {
+	for _, c := range wrapCases {
+		f.Add([]byte(c.in), c.format == TOML)
+		f.Add([]byte(c.out), c.format == TOML)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, asTOML bool) {
+		format := JSON
+		if asTOML {
+			format = TOML
+		}
+		r, err := Rewrite(in, format, Wrapping{}, every)
+		if errors.Is(err, ErrNotMeant) {
+			t.Fatal(err)
+		}
+		if err != nil || slices.ContainsFunc(r.Changes, func(c Change) bool { return !c.Edited && c.Err == nil }) {
+			return // not read, or wrapped before
+		}
+		back, err := Rewrite(r.Text, format, Wrapping{Unwrap: true}, every)
+		if err != nil || !bytes.Equal(back.Text, in) {
+			t.Fatalf("%q became %q and %q, %v", in, r.Text, back.Text, err)
+		}
+	})
+}

@@ -1,0 +1,8 @@
+// Package doctor looks at what this host can do for sessions and which clients are not wrapped. Each check says what it
+// found and, unless all is well, what to do about it. It changes nothing, apart from an empty cgroup that it makes and
+// removes again: nothing else tells whether one can be made.
+//
+//	check.go          one finding, and how a list of them is printed
+//	host_linux.go     kernel, cgroups, /proc, records
+//	environment.go    the program, the engine and the clients of the user
+package doctor

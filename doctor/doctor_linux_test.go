@@ -1,0 +1,149 @@
+package doctor
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcp-tether/cgroup"
+)
+
+func only(t *testing.T, all []Check, about string) Check {
+	t.Helper()
+	for _, c := range all {
+		if c.About == about {
+			return c
+		}
+	}
+	t.Fatalf("nothing about %s in %+v", about, all)
+	return Check{}
+}
+
+func TestHostLeavesNothing(t *testing.T) {
+	before, err := cgroup.Find(cgroup.Prefix)
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	all := Host(dir)
+	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
+		t.Errorf("%+v", c)
+	}
+	for _, f := range before {
+		t.Logf("there before: %v", f)
+	}
+	after, err := cgroup.Find(cgroup.Prefix)
+	if err != nil || len(after) > len(before) {
+		t.Errorf("cgroups before %v, after %v, %v", before, after, err)
+	}
+	for _, c := range all {
+		if (c.State == OK) != (c.Cure == "") && c.State != Warn {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestRecordsInAnOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if c := only(t, Host(dir), "records"); c.State != Fail || c.Cure == "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestClients(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if c := Clients(); len(c) != 1 || c[0].State != Warn {
+		t.Errorf("nothing is here: %+v", c)
+	}
+	put := func(name, text string) string {
+		file := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	put(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.b]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"y\"]\n")
+	put(".cursor/mcp.json", `{"mcpServers":{"c":{"command":"mcp-tether","args":["run","--","z"]}}}`)
+	put(".claude.json", `{`)
+	target := put("dot/settings.json", `{"mcpServers":{"d":{"command":"x"}}}`)
+	if err := os.MkdirAll(filepath.Join(home, ".gemini"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, filepath.Join(home, ".gemini/settings.json")); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := Text(&text, Clients()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"warn  clients    Codex: 1 of 2 servers are not wrapped: a\n                 -> mcp-tether wrap codex\n",
+		"ok    clients    Cursor: 1 server, wrapped\n",
+		"warn  clients    Claude Code: ",
+		"warn  clients    Gemini CLI: 1 of 1 servers are not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestEngineThatDoesNotAnswer(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	defer l.Close()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+		t.Errorf("%+v, %v", c, ok)
+	}
+}
+
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "--absolute") {
+		t.Errorf("%+v", c)
+	}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, filepath.Join(dir, "mcp-tether")); err != nil {
+		t.Fatal(err)
+	}
+	if c := Program(); c.State != OK {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	if Failed([]Check{{State: OK}, {State: Warn}}) || !Failed([]Check{{State: OK}, {State: Fail}}) {
+		t.Error("only fail fails")
+	}
+}

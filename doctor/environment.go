@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcp-tether/clients"
+	"mcp-tether/engine"
+)
+
+// Program asks whether clients find this program by its name.
+func Program() Check {
+	own, err := os.Executable()
+	if err != nil {
+		return poor(Warn, "program", "", "its path is not known: %v", err)
+	}
+	found, err := exec.LookPath(clients.Program)
+	if err != nil {
+		return poor(Warn, "program", "add "+filepath.Dir(own)+" to PATH, or use: mcp-tether wrap --absolute", "%s is not found by its name", own)
+	}
+	a, errA := os.Stat(own)
+	b, errB := os.Stat(found)
+	if errA == nil && errB == nil && !os.SameFile(a, b) {
+		return poor(Warn, "program", "remove one of the two", "clients that look for mcp-tether find %s, and this is %s", found, own)
+	}
+	return good("program", "%s", found)
+}
+
+// engineTimeout bounds a question to an engine.
+const engineTimeout = 3 * time.Second
+
+// Engine asks the container engine that a session's clients would use. ok is false where none is in sight.
+func Engine() (c Check, ok bool) {
+	e, ok, err := engine.Resolve("", os.Getenv)
+	if err != nil {
+		return poor(Warn, "engine", "docker context ls", "%v", err), true
+	}
+	if !ok {
+		return Check{}, false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
+	defer cancel()
+	cl := engine.Client{Dial: func() (net.Conn, error) { return e.Dial(engineTimeout, nil, nil) }}
+	if _, err := cl.Containers(ctx); err != nil {
+		return poor(Warn, "engine", "start it, or give the user access to its socket; --containers=off for sessions without one",
+			"%s (%s): %v", e.URL, e.From, err), true
+	}
+	return good("engine", "%s (%s) answers: containers end with their session", e.URL, e.From), true
+}
+
+// Clients looks at the configurations of the clients that are here.
+func Clients() []Check {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return []Check{poor(Warn, "clients", "set HOME", "%v", err)}
+	}
+	places, err := clients.Here(home, nil)
+	if err != nil || len(places) == 0 {
+		return []Check{poor(Warn, "clients", "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
+	}
+	var all []Check
+	for _, p := range places {
+		all = append(all, client(p))
+	}
+	return all
+}
+
+func client(p clients.Place) Check {
+	cure := "mcp-tether wrap " + p.Client.Name
+	d, err := clients.OpenDocument(p.Path, "")
+	if errors.Is(err, clients.ErrLink) {
+		if to, lerr := filepath.EvalSymlinks(p.Path); lerr == nil {
+			cure = "mcp-tether wrap " + to
+			d, err = clients.OpenDocument(to, "")
+		}
+	}
+	if err != nil {
+		return poor(Warn, "clients", "look at that file", "%s: %v", p.Client.Title, err)
+	}
+	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
+	if err != nil {
+		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
+	}
+	var bare []string
+	for _, c := range r.Changes {
+		if !c.Wrapped && !errors.Is(c.Err, clients.ErrIndirect) {
+			bare = append(bare, c.Name)
+		}
+	}
+	if len(bare) > 0 {
+		return poor(Warn, "clients", cure, "%s: %d of %d servers are not wrapped: %s", p.Client.Title, len(bare), len(r.Changes), strings.Join(bare, ", "))
+	}
+	switch len(r.Changes) {
+	case 0:
+		return good("clients", "%s: no servers that run as processes", p.Client.Title)
+	case 1:
+		return good("clients", "%s: 1 server, wrapped", p.Client.Title)
+	}
+	return good("clients", "%s: %d servers, all wrapped", p.Client.Title, len(r.Changes))
+}

@@ -1,0 +1,43 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What leaks is found by doctor, with the cure, and the cure helps.
+func TestDoctorFindsALeak(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	if o := operator.run(t, "doctor"); o.code != 0 || !strings.Contains(o.stdout, "nothing that outlived its session") {
+		t.Errorf("nothing leaks: %+v", o)
+	}
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: quick()}, node(s.dir, "serve,ignore-eof", "daemon")...)
+	s.waitReady()
+	killPair(t, s.pid)
+	s.gw.kill()
+	outgrow(t)
+	o := operator.run(t, "doctor", "--json")
+	var report struct {
+		Checks []struct{ About, State, Found, Cure string }
+	}
+	ok(t, json.Unmarshal([]byte(o.stdout), &report))
+	found := false
+	for _, c := range report.Checks {
+		found = found || c.About == "leaks" && c.State == "fail" && c.Cure == "mcp-tether reap --kill"
+	}
+	if o.code != 1 || !found {
+		t.Errorf("%+v", o)
+	}
+	operator.run(t, "reap", "--kill", "--term-grace=300ms")
+	s.waitDead()
+	if o := operator.run(t, "doctor"); o.code != 0 {
+		t.Errorf("after the cure: %+v", o)
+	}
+}

@@ -1,0 +1,211 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/testkit"
+)
+
+// makeRelease makes a release of the tree and returns its directory.
+func makeRelease(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "dist")
+	cmd := exec.Command("../scripts/release", "v9.8.7", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// Two builds of one commit are the same, byte for byte.
+func TestReleaseIsReproducible(t *testing.T) {
+	testkit.Long(t)
+	a, b := makeRelease(t), makeRelease(t)
+	files, err := os.ReadDir(a)
+	ok(t, err)
+	if len(files) != 10 {
+		t.Errorf("%d files: %v", len(files), files)
+	}
+	for _, f := range files {
+		x, err := os.ReadFile(filepath.Join(a, f.Name()))
+		ok(t, err)
+		y, err := os.ReadFile(filepath.Join(b, f.Name()))
+		ok(t, err)
+		if !bytes.Equal(x, y) {
+			t.Errorf("%s differs", f.Name())
+		}
+	}
+	installsFromNPM(t, a)
+	installsFromDebian(t, a)
+}
+
+// npmInstall installs the packages below a prefix and returns the command.
+func npmInstall(t *testing.T, dist string, flags ...string) string {
+	t.Helper()
+	prefix := t.TempDir()
+	args := append([]string{"install", "-g", "--prefix", prefix, "--cache", t.TempDir(), "--offline", "--no-audit", "--no-fund"}, flags...)
+	cmd := exec.Command("npm", append(args, filepath.Join(dist, "mcp-tether-9.8.7.tgz"), filepath.Join(dist, "mcp-tether-linux-"+nodeArch(t)+"-9.8.7.tgz"))...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(prefix, "bin/mcp-tether")
+}
+
+func nodeArch(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("node", "-p", "process.arch").Output()
+	ok(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+func installsFromNPM(t *testing.T, dist string) {
+	t.Helper()
+	for name, flags := range map[string][]string{"with scripts": nil, "without scripts": {"--ignore-scripts"}} {
+		t.Run("npm "+name, func(t *testing.T) {
+			command := npmInstall(t, dist, flags...)
+			o := finish(t, exec.Command(command, "--version"))
+			if o.code != 0 || !strings.HasPrefix(o.stdout, "mcp-tether version v9.8.7 (") {
+				t.Errorf("%+v", o)
+			}
+			if o := finish(t, exec.Command(command, "run", "--", "/bin/sh", "-c", "echo \"$1\"; kill -TERM $$", "x", "a  b")); o.code != 143 || o.stdout != "a  b\n" {
+				t.Errorf("%+v", o)
+			}
+			nothingLeft(t, command, name == "with scripts")
+		})
+	}
+}
+
+// nothingLeft kills what a gateway spawned. With the binary in the launcher's place, that is the anchor itself.
+func nothingLeft(t *testing.T, command string, direct bool) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	ok(t, err)
+	in, gateway, err := os.Pipe()
+	ok(t, err)
+	defer gateway.Close()
+	cmd := exec.Command(command, "run", "--", "/bin/sh", "-c", "(sleep 300 &) ; echo up; cat")
+	cmd.Stdin, cmd.Stdout = in, w
+	ok(t, cmd.Start())
+	ok(t, w.Close())
+	ok(t, in.Close())
+	if err := r.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	up := make([]byte, 3)
+	if _, err := r.Read(up); err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Readlink("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/exe")
+	if err != nil || filepath.Base(exe) == "node" == direct {
+		t.Errorf("the gateway's child is %s, %v", exe, err)
+	}
+	ok(t, cmd.Process.Signal(syscall.SIGKILL))
+	_ = cmd.Wait()
+	// The pipe is at its end when the last process is gone that has it.
+	if n, err := r.Read(up); n > 0 || os.IsTimeout(err) {
+		t.Errorf("something is left: %d, %v", n, err)
+	}
+}
+
+func installsFromDebian(t *testing.T, dist string) {
+	t.Helper()
+	t.Run("deb", func(t *testing.T) {
+		arch := map[string]string{"x64": "amd64", "arm64": "arm64"}[nodeArch(t)]
+		root := t.TempDir()
+		if out, err := exec.Command("dpkg-deb", "-x", filepath.Join(dist, "mcp-tether_9.8.7_"+arch+".deb"), root).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if o := finish(t, exec.Command(filepath.Join(root, "usr/bin/mcp-tether"), "run", "--", "/bin/sh", "-c", "exit 4")); o.code != 4 {
+			t.Errorf("%+v", o)
+		}
+		unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mcp-tether-reap.service"))
+		if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/bin/mcp-tether reap ") {
+			t.Errorf("%v\n%s", err, unit)
+		}
+		for _, file := range []string{"usr/share/man/man1/mcp-tether-run.1.gz", "usr/share/bash-completion/completions/mcp-tether", "usr/lib/systemd/user/mcp-tether-reap.timer"} {
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The shell offers commands, and the flags of each.
+func TestBashCompletion(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]string{
+		"mcp-tether re":                "reap",
+		"mcp-tether run --hib":         "--hibernate",
+		"mcp-tether run --cgroup ":     "",
+		"mcp-tether wrap --dry":        "--dry-run",
+		"mcp-tether wrap codex clau":   "claude claude-desktop",
+		"mcp-tether ps --un":           "",
+		"mcp-tether run --name x -- /": "/bin",
+	} {
+		script := `source ../packaging/completions/mcp-tether.bash; COMP_WORDS=($1); [[ $1 == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _mcp_tether; echo ${COMPREPLY[@]}`
+		o := finish(t, exec.Command("bash", "-c", script, "x", words))
+		got := strings.TrimSpace(o.stdout)
+		if words == "mcp-tether run --name x -- /" {
+			if !strings.Contains(" "+got+" ", " "+want+" ") {
+				t.Errorf("%s: %q", words, got)
+			}
+		} else if got != want {
+			t.Errorf("%s: %q, want %q (%s)", words, got, want, o.stderr)
+		}
+	}
+}
+
+// systemd takes the units: every directive is one that it knows, and what they name is there.
+func TestUnitsAreUnderstood(t *testing.T) {
+	_, err := exec.LookPath("systemd-analyze")
+	testkit.Need(t, err == nil, "systemd-analyze")
+	dir := t.TempDir()
+	files, err := filepath.Glob("../packaging/*/*.[st]*")
+	ok(t, err)
+	var units []string
+	for _, f := range files {
+		if !slices.Contains([]string{".service", ".timer", ".socket"}, filepath.Ext(f)) {
+			continue
+		}
+		text, err := os.ReadFile(f)
+		ok(t, err)
+		// Programs that are not installed here.
+		fixed := strings.NewReplacer("/usr/bin/mcp-tether", tether, "/usr/local/bin/my-gateway", "/bin/true", "User=agent", "User=root", "Documentation=", "#").Replace(string(text))
+		unit := filepath.Join(dir, filepath.Base(f))
+		ok(t, os.WriteFile(unit, []byte(fixed), 0o644))
+		if name := filepath.Base(f); !strings.Contains(name, "@.") {
+			units = append(units, unit)
+		}
+	}
+	if len(units) != 4 {
+		t.Errorf("units: %v", units)
+	}
+	verify := func(units []string) outcome {
+		cmd := exec.Command("systemd-analyze", append([]string{"verify", "--man=no"}, units...)...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":/usr/lib/systemd/system", "SYSTEMD_LOG_LEVEL=warning")
+		return finish(t, cmd)
+	}
+	o := verify(units)
+	for line := range strings.SplitSeq(o.stderr, "\n") {
+		if strings.Contains(line, dir) || strings.Contains(line, "mcp-tether") || strings.Contains(line, "everything") {
+			t.Error(line)
+		}
+	}
+	// The control.
+	bad := filepath.Join(dir, "bad.service")
+	ok(t, os.WriteFile(bad, []byte("[Service]\nExecStart=/nonexistent/x\nNoSuchThing=1\n"), 0o644))
+	if o := verify([]string{bad}); !strings.Contains(o.stderr, "NoSuchThing") {
+		t.Errorf("a unit with a mistake: %+v", o)
+	}
+}

@@ -1,0 +1,223 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wrapHome is a home directory with the configurations of several clients.
+type wrapHome struct {
+	t   *testing.T
+	dir string
+}
+
+func newWrapHome(t *testing.T) wrapHome { return wrapHome{t, t.TempDir()} }
+
+func (h wrapHome) put(name, text string) string {
+	h.t.Helper()
+	file := filepath.Join(h.dir, name)
+	ok(h.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	ok(h.t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func (h wrapHome) text(file string) string {
+	h.t.Helper()
+	b, err := os.ReadFile(file)
+	ok(h.t, err)
+	return string(b)
+}
+
+func (h wrapHome) run(args ...string) outcome {
+	h.t.Helper()
+	cmd := exec.Command(tether, args...)
+	cmd.Env, cmd.Dir = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether) + ":/usr/bin:/bin"}, h.dir
+	return finish(h.t, cmd)
+}
+
+const (
+	codexText  = "# mine\n[mcp_servers.files]\ncommand = \"npx\" # that\nargs = [\"-y\", \"x\"]\n\n[mcp_servers.web]\nurl = \"https://x\"\n"
+	claudeText = "{\n  \"numStartups\": 12345678901234567890,\n  \"mcpServers\": {\n    \"x\": { \"command\": \"srv\", \"env\": { \"TOKEN\": \"secret\" } }\n  },\n  \"projects\": { \"/p\": { \"mcpServers\": { \"y\": { \"command\": \"npx\", \"args\": [] } } } }\n}"
+)
+
+func TestWrapAndUnwrap(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	codex, claude := h.put(".codex/config.toml", codexText), h.put(".claude.json", claudeText)
+	project := h.put("p/.mcp.json", `{"mcpServers":{"z":{"command":"npx"}}}`)
+	if o := h.run("wrap", "--check"); o.code != 1 {
+		t.Errorf("not wrapped: %+v", o)
+	}
+	if o := h.run("wrap"); o.code != 1 || !strings.Contains(o.stderr, "--yes") || h.text(codex) != codexText {
+		t.Errorf("without an answer: %+v", o)
+	}
+	if o := h.run("wrap", "--dry-run"); o.code != 0 || !strings.Contains(o.stdout, "+command = \"mcp-tether\" # that\n") || h.text(codex) != codexText {
+		t.Errorf("dry run: %+v", o)
+	}
+	o := h.run("wrap", "--yes", "--flags", "--hibernate 10m --name 'a b'")
+	want := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--hibernate", "10m", "--name", "a b", "--", "npx", "-y"`).Replace(codexText)
+	if o.code != 0 || h.text(codex) != want {
+		t.Errorf("%+v\n%s\nwant\n%s", o, h.text(codex), want)
+	}
+	if h.text(codex+".mcp-tether-backup") != codexText || h.text(project) != `{"mcpServers":{"z":{"command":"npx"}}}` {
+		t.Error("the text before is not kept, or a file that belongs to a project was changed")
+	}
+	if o := h.run("wrap", "--check"); o.code != 0 || o.stderr != "" {
+		t.Errorf("wrapped: %+v", o)
+	}
+	before := h.text(codex)
+	if o := h.run("wrap", "--yes"); o.code != 0 || h.text(codex) != before {
+		t.Errorf("wrapped twice: %+v\n%s", o, h.text(codex))
+	}
+	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
+		t.Errorf("one client unwrapped: %+v\n%s", o, h.text(codex))
+	}
+	if o := h.run("unwrap", "--yes"); o.code != 0 || h.text(claude) != claudeText {
+		t.Errorf("unwrapped: %+v\n%s", o, h.text(claude))
+	}
+}
+
+func TestWrapSome(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	claude := h.put(".claude.json", claudeText)
+	h.put(".codex/config.toml", codexText)
+	o := h.run("wrap", "--yes", "--json", "--absolute", "--server", "y", "--server", "files")
+	var report struct {
+		Files []struct {
+			Path, Client, Backup string
+			Changed              bool
+			Servers              []struct {
+				Name                    string
+				Wrapped, Edited, Remote bool
+			}
+		}
+	}
+	ok(t, json.Unmarshal([]byte(o.stdout), &report))
+	edited := map[string]bool{}
+	for _, f := range report.Files {
+		for _, s := range f.Servers {
+			edited[s.Name] = s.Edited
+		}
+		if !f.Changed || f.Backup != f.Path+".mcp-tether-backup" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if o.code != 0 || edited["x"] || !edited["y"] || !edited["files"] || edited["web"] {
+		t.Errorf("%+v, %v", o, edited)
+	}
+	if !strings.Contains(h.text(claude), `"command": "`+tether+`"`) {
+		t.Errorf("no path:\n%s", h.text(claude))
+	}
+	if o := h.run("wrap", "--yes", "--server", "none"); o.code != 2 || !strings.Contains(o.stderr, `no file has a server "none"`) {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What cannot be changed gets an error, stays as it was, and keeps no other file from being changed.
+func TestWrapRefuses(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	broken := h.put(".cursor/mcp.json", `{"mcpServers":{"x":{"command":"srv"`)
+	target := h.put("dotfiles/settings.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
+	ok(t, os.MkdirAll(filepath.Join(h.dir, ".gemini"), 0o700))
+	link := filepath.Join(h.dir, ".gemini/settings.json")
+	ok(t, os.Symlink(target, link))
+	codex := h.put(".codex/config.toml", codexText)
+	o := h.run("wrap", "--yes")
+	if o.code != 2 || !strings.Contains(o.stderr, "line 1: syntax error") || !strings.Contains(o.stderr, "it is a link") {
+		t.Errorf("%+v", o)
+	}
+	if h.text(broken) != `{"mcpServers":{"x":{"command":"srv"` || h.text(target) != `{"mcpServers":{"x":{"command":"srv"}}}` {
+		t.Error("a file was changed")
+	}
+	if !strings.Contains(h.text(codex), "mcp-tether") {
+		t.Error("one broken file kept another from being changed")
+	}
+	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link: %v, %v", st, err)
+	}
+	for args, want := range map[string]string{
+		"wrap nobody":               "no such client: nobody",
+		"wrap zed":                  "zed: no configuration at " + h.dir + "/.config/zed/settings.json",
+		"wrap --flags=--nope codex": "no such flag: --nope",
+		"wrap --flags=npx codex":    "npx is no flag of run",
+		"wrap --flags=' codex":      "a quotation mark is missing",
+		"wrap --format=yaml ./x":    "--format yaml is none of json, toml",
+		"wrap ./none":               "./none: ",
+	} {
+		if o := h.run(strings.Fields(args)...); o.code != 2 || !strings.Contains(o.stderr, want) {
+			t.Errorf("%s: %+v", args, o)
+		}
+	}
+}
+
+// A full disk, or a directory that cannot be written to, costs nothing.
+func TestWrapCannotWrite(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	codex := h.put(".codex/config.toml", codexText)
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -f 0; exec "$0" wrap --yes codex`, tether)
+	cmd.Env = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}
+	if o := finish(t, cmd); o.code == 0 || h.text(codex) != codexText {
+		t.Errorf("%+v\n%s", o, h.text(codex))
+	}
+	all, err := os.ReadDir(filepath.Dir(codex))
+	if err != nil || len(all) != 1 {
+		t.Errorf("left beside it: %v, %v", all, err)
+	}
+}
+
+func TestWrapAsks(t *testing.T) {
+	t.Parallel()
+	for answer, changed := range map[string]bool{"y": true, "n": false, "": false} {
+		h := newWrapHome(t)
+		codex := h.put(".codex/config.toml", codexText)
+		r, w, err := os.Pipe()
+		ok(t, err)
+		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
+		y.expect("[y/N] ")
+		y.typed(answer + "\n")
+		var exit *exec.ExitError
+		if err := y.cmd.Wait(); (err == nil) != changed || err != nil && !errors.As(err, &exit) {
+			t.Errorf("%q: %v", answer, err)
+		}
+		if is := h.text(codex) != codexText; is != changed {
+			t.Errorf("%q: changed %v", answer, is)
+		}
+		_ = r.Close()
+	}
+}
+
+// A client starts what the file says now: the server runs as before, in a session.
+func TestWrappedEntryRuns(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	file := h.put("mcp.json", `{"mcpServers":{"x":{"command":"/bin/sh","args":["-c","echo \"$0 $A $MCP_TETHER_SESSION\"; exit 7","word"],"env":{"A":"b"}}}}`)
+	if o := h.run("wrap", "--yes", "--absolute", "--flags", "--name x", file); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	var doc struct {
+		McpServers map[string]struct {
+			Command string
+			Args    []string
+			Env     map[string]string
+		}
+	}
+	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
+	x := doc.McpServers["x"]
+	cmd := exec.Command(x.Command, x.Args...)
+	cmd.Env = []string{"A=" + x.Env["A"], "PATH=/usr/bin:/bin", "XDG_RUNTIME_DIR=" + h.dir}
+	o := finish(t, cmd)
+	words := strings.Fields(o.stdout)
+	if o.code != 7 || len(words) != 3 || words[0] != "word" || words[1] != "b" || len(words[2]) != 16 {
+		t.Errorf("%+v", o)
+	}
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+)
+
+// maxHeld is how much the clients of a session may make the proxy hold in memory, in bytes: of all heads and creates that
+// have come only in part, beyond the buffers of the connections.
+const maxHeld = 16 << 20
+
+// errBusy says that a client would make the proxy hold more than maxHeld.
+var errBusy = errors.New("too many long requests at once: try again")
+
+// budget is what all links of a proxy hold together. The zero value is empty.
+type budget struct{ held atomic.Int64 }
+
+// meter reads from a client. While it counts, what it reads is held in memory, and charged to the budget.
+type meter struct {
+	io.Reader
+	all  *budget
+	held int64
+	on   bool
+}
+
+// Read fails with errBusy if the budget is spent.
+func (m *meter) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	if m.on && !m.charge(int64(n)) {
+		return 0, errBusy
+	}
+	return n, err
+}
+
+// charge reports whether n bytes more are within the budget. They are given back with all others.
+func (m *meter) charge(n int64) bool {
+	m.held += n
+	return m.all.held.Add(n) <= maxHeld
+}
+
+// count begins to charge what is read.
+func (m *meter) count() { m.on = true }
+
+// reserve charges n bytes that are to come, in place of charging them one by one: so who is admitted gets through.
+func (m *meter) reserve(n int64) bool {
+	m.on = false
+	return m.charge(n)
+}
+
+// release ends that, and gives back all that was charged.
+func (m *meter) release() {
+	m.all.held.Add(-m.held)
+	m.held, m.on = 0, false
+}

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// What packages hold beside the binary is generated from the flags. After a change of these: make generate.
+var update = flag.Bool("update", false, "write packaging/ anew")
+
+// generated are the files of packaging/ that follow from the flags, and what they must hold.
+func generated() map[string]string {
+	a := app([]string{"mcp-tether"}, io.Discard, nil)
+	files := map[string]string{
+		"packaging/man/mcp-tether.1":            mainPage(a),
+		"packaging/completions/mcp-tether.bash": bashCompletion(a),
+		"packaging/completions/_mcp-tether":     zshCompletion(a),
+		"packaging/completions/mcp-tether.fish": fishCompletion(a),
+	}
+	for _, c := range a.Commands {
+		files["packaging/man/mcp-tether-"+c.Name+".1"] = manPage(a, c)
+	}
+	return files
+}
+
+func TestGenerated(t *testing.T) {
+	files := generated()
+	if *update {
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, []byte(want)) {
+			t.Errorf("%s is not what the flags say (%v): make generate", name, err)
+		}
+	}
+	for _, dir := range []string{"packaging/man", "packaging/completions"} {
+		there, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range there {
+			if files[dir+"/"+f.Name()] == "" {
+				t.Errorf("%s/%s belongs to no command", dir, f.Name())
+			}
+		}
+	}
+}
+
+// pages are the pages of docs/ that list a command's flags.
+var pages = map[string]string{
+	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md",
+}
+
+// Every flag stands on its command's page, with its variable and its default.
+func TestPagesListFlags(t *testing.T) {
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		b, err := os.ReadFile(filepath.Join("docs", pages[c.Name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range flagsOf(c) {
+			line := lineWith(string(b), "--"+f.name)
+			switch {
+			case line == "":
+				t.Errorf("docs/%s says nothing of %s --%s", pages[c.Name], c.Name, f.name)
+			case c.Name == "run" && !strings.Contains(line, "`"+f.variable+"`"):
+				t.Errorf("docs/%s does not give %s for --%s", pages[c.Name], f.variable, f.name)
+			case c.Name == "run" && f.byDefault != "" && !strings.Contains(line, "`"+f.byDefault+"`"):
+				t.Errorf("docs/%s does not give %s for --%s", pages[c.Name], f.byDefault, f.name)
+			}
+		}
+	}
+}
+
+func lineWith(text, part string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.Contains(line, part) {
+			return line
+		}
+	}
+	return ""
+}
+
+// described is a flag as pages and completions describe it.
+type described struct {
+	name, value, usage, variable, byDefault string
+	file                                    bool // the value is a file
+}
+
+// flagsOf are the visible flags of a command, in the order of its help.
+func flagsOf(c *cli.Command) []described {
+	var all []described
+	for _, f := range c.VisibleFlags() {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if !ok || f.Names()[0] == "help" {
+			continue
+		}
+		d := described{name: f.Names()[0]}
+		d.value, d.usage = unquote(doc.GetUsage())
+		if doc.TakesValue() && d.value == "" {
+			d.value = "VALUE"
+		}
+		if vars := doc.GetEnvVars(); len(vars) > 0 {
+			d.variable = vars[0]
+		}
+		d.byDefault = defaultOf(f)
+		d.file = d.value == "FILE" || d.value == "DIR"
+		all = append(all, d)
+	}
+	return all
+}
+
+func defaultOf(f cli.Flag) string {
+	switch f := f.(type) {
+	case *cli.DurationFlag:
+		s := f.Value.String()
+		if before, whole := strings.CutSuffix(s, "m0s"); whole {
+			return before + "m"
+		}
+		return s
+	case *cli.StringFlag:
+		return f.Value
+	case *cli.IntFlag:
+		return fmt.Sprint(f.Value)
+	}
+	return ""
+}
+
+// unquote takes the placeholder out of a usage text, where it stands in back quotes.
+func unquote(usage string) (placeholder, text string) {
+	_, rest, ok := strings.Cut(usage, "`")
+	if !ok {
+		return "", usage
+	}
+	placeholder, _, _ = strings.Cut(rest, "`")
+	return placeholder, strings.ReplaceAll(usage, "`", "")
+}
+
+// roff escapes text for troff.
+func roff(s string) string {
+	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\e`), "-", `\-`), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
+			lines[i] = `\&` + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func mainPage(a *cli.App) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH MCP\\-TETHER 1\n.SH NAME\nmcp\\-tether \\- %s\n.SH SYNOPSIS\n", roff(a.Usage))
+	b.WriteString(".B mcp\\-tether\n.I COMMAND\n[flags]\n.SH COMMANDS\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, ".TP\n.BR mcp\\-tether\\-%s (1)\n%s\n", c.Name, roff(c.Usage))
+	}
+	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, ""))
+	return b.String()
+}
+
+func manPage(a *cli.App, c *cli.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH MCP\\-TETHER\\-%s 1\n.SH NAME\nmcp\\-tether\\-%s \\- %s\n", strings.ToUpper(c.Name), c.Name, roff(c.Usage))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.nf\n%s\n.fi\n.SH DESCRIPTION\n.nf\n%s\n.fi\n.SH OPTIONS\n", roff(c.UsageText), roff(c.Description))
+	for _, f := range flagsOf(c) {
+		fmt.Fprintf(&b, ".TP\n.B \\-\\-%s", roff(f.name))
+		if f.value != "" {
+			fmt.Fprintf(&b, " \\fI%s\\fR", roff(f.value))
+		}
+		fmt.Fprintf(&b, "\n%s", roff(f.usage))
+		if f.byDefault != "" && f.byDefault != "0" {
+			fmt.Fprintf(&b, " (default %s)", roff(f.byDefault))
+		}
+		if f.variable != "" {
+			fmt.Fprintf(&b, "\n.br\nEnvironment: %s", f.variable)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, c.Name))
+	return b.String()
+}
+
+func seeAlso(a *cli.App, own string) string {
+	var all []string
+	if own != "" {
+		all = append(all, ".BR mcp\\-tether (1)")
+	}
+	for _, c := range a.Commands {
+		if c.Name != own {
+			all = append(all, ".BR mcp\\-tether\\-"+c.Name+" (1)")
+		}
+	}
+	return strings.Join(all, ",\n") + "\n"
+}
+
+// words are the names of the commands, and the long flags of each.
+func words(a *cli.App) (commands []string, flags map[string][]described) {
+	flags = map[string][]described{}
+	for _, c := range a.Commands {
+		commands = append(commands, c.Name)
+		flags[c.Name] = flagsOf(c)
+	}
+	return commands, flags
+}
+
+func dashed(all []described, keep func(described) bool) string {
+	var out []string
+	for _, f := range all {
+		if keep(f) {
+			out = append(out, "--"+f.name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func whatever(described) bool { return true }
+
+func bashCompletion(a *cli.App) string {
+	commands, flags := words(a)
+	var b strings.Builder
+	fmt.Fprintf(&b, `# bash completion for mcp-tether
+
+_mcp_tether() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags= files= values= i
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		COMPREPLY=($(compgen -W '%s --help --version' -- "$cur"))
+		return
+	fi
+	case $command in
+`, strings.Join(commands, " "))
+	for _, name := range commands {
+		fmt.Fprintf(&b, "\t%s)\n\t\tflags='%s --help'\n", name, dashed(flags[name], whatever))
+		fmt.Fprintf(&b, "\t\tfiles='%s'\n", dashed(flags[name], func(f described) bool { return f.file }))
+		fmt.Fprintf(&b, "\t\tvalues='%s'\n\t\t;;\n", dashed(flags[name], func(f described) bool { return f.value != "" }))
+	}
+	fmt.Fprintf(&b, `	*) return ;;
+	esac
+	if [[ " $files " == *" $prev "* ]]; then
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+	fi
+	[[ " $values " == *" $prev "* ]] && return
+	if [[ $command == run ]]; then
+		# What follows the flags is a command line of its own.
+		for ((i = 2; i < COMP_CWORD; i++)); do
+			[[ ${COMP_WORDS[i]} == -- ]] || continue
+			declare -F _command_offset >/dev/null && _command_offset $((i + 1)) && return
+			COMPREPLY=($(compgen -c -f -- "$cur"))
+			return
+		done
+	fi
+	case $command:$cur in
+	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
+	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
+	wrap:* | unwrap:*) COMPREPLY=($(compgen -W 'codex claude claude-desktop openclaw gemini cursor vscode zed' -- "$cur") $(compgen -f -- "$cur")) ;;
+	esac
+}
+complete -F _mcp_tether mcp-tether
+`)
+	return b.String()
+}
+
+// single quotes a text for a shell.
+func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func zshCompletion(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("#compdef mcp-tether\n\n_mcp_tether() {\n\tlocal -a commands\n\tcommands=(\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\t\t%s\n", single(c.Name+":"+c.Usage))
+	}
+	b.WriteString("\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\t%s)\n\t\tshift words\n\t\t((CURRENT--))\n\t\t_arguments -S \\\n", c.Name)
+		for _, f := range flagsOf(c) {
+			spec := "--" + f.name + "[" + strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(f.usage) + "]"
+			if f.file {
+				spec += ":" + strings.ToLower(f.value) + ":_files"
+			} else if f.value != "" {
+				spec += ":" + strings.ToLower(f.value) + ":"
+			}
+			fmt.Fprintf(&b, "\t\t\t%s \\\n", single(spec))
+		}
+		rest := "'*:file:_files'"
+		if c.Name == "run" {
+			rest = "'*::command:_normal'"
+		}
+		b.WriteString("\t\t\t" + rest + "\n\t\t;;\n")
+	}
+	b.WriteString("\tesac\n}\n\n_mcp_tether \"$@\"\n")
+	return b.String()
+}
+
+func fishCompletion(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("# fish completion for mcp-tether\n\ncomplete -c mcp-tether -f\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "complete -c mcp-tether -n __fish_use_subcommand -a %s -d %s\n", c.Name, single(c.Usage))
+	}
+	for _, c := range a.Commands {
+		for _, f := range flagsOf(c) {
+			fmt.Fprintf(&b, "complete -c mcp-tether -n '__fish_seen_subcommand_from %s' -l %s -d %s", c.Name, f.name, single(f.usage))
+			if f.file {
+				b.WriteString(" -r -F")
+			} else if f.value != "" {
+				b.WriteString(" -x")
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
+	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a 'codex claude claude-desktop openclaw gemini cursor vscode zed' -F\n")
+	return b.String()
+}
+
+func TestEveryCommandHasAPage(t *testing.T) {
+	var names []string
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		names = append(names, c.Name)
+	}
+	for name := range pages {
+		if !slices.Contains(names, name) {
+			t.Errorf("no command %s", name)
+		}
+	}
+	if len(names) != len(pages) {
+		t.Errorf("commands %v, pages of %d", names, len(pages))
+	}
+}
+
+// A block of a page that begins with the name of a file of packaging/ shows that file as it is.
+func TestPagesShowFiles(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(b), "```ini\n# packaging/")[1:] {
+			name, rest, _ := strings.Cut(part, "\n")
+			text, _, _ := strings.Cut(rest, "```\n")
+			file, err := os.ReadFile("packaging/" + name)
+			if err != nil || string(file) != text {
+				t.Errorf("%s does not show packaging/%s as it is (%v)", page, name, err)
+			}
+			shown["packaging/"+name] = true
+		}
+	}
+	for _, dir := range []string{"packaging/systemd/*", "packaging/examples/*.s*"} {
+		files, err := filepath.Glob(dir)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, f := range files {
+			if !shown[f] {
+				t.Errorf("no page shows %s", f)
+			}
+		}
+	}
+	line, err := os.ReadFile("packaging/examples/crontab")
+	if b, perr := os.ReadFile("docs/cron.md"); err != nil || perr != nil || !strings.Contains(string(b), "    "+string(line)) {
+		t.Errorf("docs/cron.md does not show the crontab: %v, %v", err, perr)
+	}
+}

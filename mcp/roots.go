@@ -1,0 +1,69 @@
+package mcp
+
+// roots is what is known of the server's use of the client's roots: the directories that bound what it may touch (client/
+// roots). A server asks for them and judges later calls by the answer, so a new server must have them before the first
+// call. Nothing in the protocol tells when a server asks, but one that asked before it had any work does so at its start.
+type roots struct {
+	// asked says that this server has asked, refused that the client's last answer to it was an error.
+	asked, refused bool
+	// usual says that a server has asked at its start, late that one asked for the first time in the middle of its work.
+	usual, late bool
+	// wasRefused is refused of the last server that has asked.
+	wasRefused bool
+	// working says that this server was given work that it might judge by the roots.
+	working bool
+}
+
+// isWork reports whether a server might judge a request by the roots.
+func isWork(method string) bool {
+	switch method {
+	case methodInitialize, methodPing, methodSetLevel, methodSubscribe, methodUnsubscribe, methodDiscover,
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return false
+	}
+	return true
+}
+
+// heard takes a message of the client. One that says that the roots have changed may be why a server asks.
+func (r *roots) heard(m Message) {
+	r.working = r.working || m.Method == methodRootsChanged || m.Kind == Request && isWork(m.Method)
+}
+
+func (r *roots) ask() {
+	r.asked = true
+	if r.working && !r.usual {
+		r.late = true
+	}
+	r.usual = r.usual || !r.working
+}
+
+// next is what remains when the server has ended.
+func (r *roots) next() roots {
+	was := r.wasRefused
+	if r.asked {
+		was = r.refused
+	}
+	return roots{usual: r.usual, late: r.late, wasRefused: was}
+}
+
+// unknown says why a new server could not be known to have the roots; "" if it can.
+func (r *roots) unknown() string {
+	if r.late && !r.usual {
+		return "the server asked for the client's roots in the middle of its work"
+	}
+	return ""
+}
+
+// HasRoots reports whether this server has the client's roots, if it is one that asks for them. denied says that the client
+// refuses to a new server what it gave to the last one.
+func (c *Conversation) HasRoots() (has, denied bool) {
+	if !c.roots.usual {
+		return true, false
+	}
+	for _, r := range c.server.requests.waiting() {
+		if r.method == methodRoots {
+			return false, false
+		}
+	}
+	return c.roots.asked, c.roots.asked && c.roots.refused && !c.roots.wasRefused
+}

@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	askRoots  = `<{"jsonrpc":"2.0","id":0,"method":"roots/list"}`
+	giveRoots = `>{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}`
+	denyRoots = `>{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}`
+)
+
+// Only a server that asks for roots before it has any work is known to do so at its start.
+func TestMaySleepOnlyIfRootsCanBeHadAgain(t *testing.T) {
+	const late = "the server asked for the client's roots in the middle of its work"
+	call := []string{ask(">", 1, "tools/call", "{}"), reply("<", 1, "{}")}
+	list := []string{ask(">", 2, "tools/list", "{}"), reply("<", 2, "{}")}
+	given := []string{askRoots, giveRoots}
+	all := slices.Concat[[]string]
+	checkSleep(t, []string{initialize, welcome, initialized}, []sleepCase{
+		{"at the start", given, ""},
+		{"after a list", all(list, given), ""},
+		{"at the start, then again", all(given, call, given), ""},
+		{"after a call", all(call, given), late},
+		{"while a call is open", all(call[:1], given, call[1:]), late},
+		{"because they have changed", all([]string{`>{"method":"notifications/roots/list_changed"}`}, given), late},
+		{"after a call with the id null, long ago", all([]string{ask(">", "null", "tools/call", "{}"), "+1h"}, given), late},
+		{"the next server at its start", all(call, given, []string{"gone"}, given), ""},
+	})
+}
+
+// A new server has the roots once it has asked and was answered. That counts for each new one.
+func TestHasRoots(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lines       []string
+		has, denied bool
+	}{
+		"never asked":            {[]string{"gone"}, true, false},
+		"not yet":                {[]string{askRoots, giveRoots, "gone"}, false, false},
+		"asked":                  {[]string{askRoots, giveRoots, "gone", askRoots}, false, false},
+		"answered":               {[]string{askRoots, giveRoots, "gone", askRoots, giveRoots}, true, false},
+		"asked again":            {[]string{askRoots, giveRoots, "gone", askRoots, giveRoots, askRoots}, false, false},
+		"third server":           {[]string{askRoots, giveRoots, "gone", askRoots, giveRoots, "gone"}, false, false},
+		"denied now":             {[]string{askRoots, giveRoots, "gone", askRoots, denyRoots}, true, true},
+		"denied after a failure": {[]string{askRoots, giveRoots, "gone", "gone", askRoots, denyRoots}, true, true},
+		"denied ever":            {[]string{askRoots, denyRoots, "gone", askRoots, denyRoots}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Conversation{}
+			talk(t, c, append([]string{initialize, welcome, initialized}, tt.lines...)...)
+			if has, denied := c.HasRoots(); has != tt.has || denied != tt.denied {
+				t.Errorf("%t, %t", has, denied)
+			}
+		})
+	}
+}
+
+// The steps of the replay end with the roots, and a ping behind them, where the server is one that asks for them.
+func TestReplayWaitsForRoots(t *testing.T) {
+	c := &Conversation{}
+	talk(t, c, initialize, welcome, initialized, askRoots, giveRoots, "gone")
+	steps := c.Replay()
+	if len(steps) != 6 || !steps[2].Roots || steps[2].Line != nil || !steps[4].Settle || steps[4].Line != nil {
+		t.Fatalf("%+v", steps)
+	}
+	for _, ping := range []Step{steps[3], steps[5]} {
+		if !strings.Contains(string(ping.Line), `"ping"`) || ping.AwaitID == "" {
+			t.Errorf("%+v", ping)
+		}
+	}
+}
+
+// What is no use does not keep a server awake: it is said of each message whether it counts.
+func TestUse(t *testing.T) {
+	c := &Conversation{}
+	for _, tt := range []struct {
+		line string
+		used bool
+	}{
+		{initialize, true}, {welcome, true}, {initialized, true},
+		{ask(">", 1, "ping", "{}"), false}, {reply("<", 1, "{}"), false},
+		{ask("<", 1, "ping", "{}"), false}, {reply(">", 1, "{}"), false},
+		{reply(">", 9, "{}"), false}, {reply("<", 9, "{}"), false}, {refuse("<", "null", -32700), false},
+		{cancel(">", 7), false}, {ask(">", 7, "tools/call", "{}"), true}, {cancel(">", 7), true},
+		{ask(">", 8, "tools/call", "{}"), true}, {reply("<", 8, "{}"), true},
+		{askRoots, true}, {giveRoots, true}, {`<{"method":"notifications/message"}`, true}, {">what", true},
+	} {
+		text, used := tt.line[1:], false
+		err := (&Scanner{}).Feed([]byte(text+"\n"), func(m Message) {
+			if tt.line[0] == '>' {
+				used = c.FromClient(m, began())
+			} else {
+				used = c.FromServer(m, began())
+			}
+		})
+		if err != nil || used != tt.used {
+			t.Errorf("%s: %t, %v", tt.line, used, err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package relay
+
+import "bytes"
+
+// lines cuts a stream into lines. What it holds is looked at once, however many pieces a line comes in.
+type lines struct {
+	// begun is the line that has begun and not ended.
+	begun []byte
+	// skipping drops what is left of the line, see skip.
+	skipping bool
+}
+
+// next takes bytes of the stream and gives the first whole line in them, with its newline, and the bytes after it. line is
+// nil where there is none. It is valid until the next call.
+func (l *lines) next(b []byte) (line, rest []byte) {
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			if !l.skipping {
+				l.begun = append(l.begun, b...)
+			}
+			return nil, nil
+		}
+		line, rest = b[:i+1], b[i+1:]
+		if !l.skipping {
+			break
+		}
+		l.skipping, b = false, rest
+	}
+	if len(l.begun) > 0 {
+		line = append(l.begun, line...)
+		l.begun = nil
+	}
+	return line, rest
+}
+
+// take gives up the line that has begun.
+func (l *lines) take() []byte {
+	b := l.begun
+	l.begun = nil
+	return b
+}
+
+// skip drops the line that has begun, and what is left of it.
+func (l *lines) skip() { l.begun, l.skipping = nil, true }

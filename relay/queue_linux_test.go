@@ -1,0 +1,310 @@
+package relay
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	rootsAsked = `{"jsonrpc":"2.0","id":0,"method":"roots/list"}` + "\n"
+	rootsGiven = `{"jsonrpc":"2.0","id":0,"result":{"roots":[{"uri":"file:///a"}]}}` + "\n"
+	rootsKept  = `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"no"}}` + "\n"
+	call       = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read"}}` + "\n"
+	called     = `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n"
+	lateAnswer = `{"jsonrpc":"2.0","id":1,"result":{"model":"m"}}` + "\n"
+)
+
+func pingOf(n int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcp-tether:%d","method":"ping"}`+"\n", n)
+}
+
+func pongOf(n int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcp-tether:%d","result":{}}`+"\n", n)
+}
+
+// rooted has the server ask for the client's roots at its start, and fall asleep.
+func rooted(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t, false)
+	s.shakeHands()
+	s.write(s.serverOut, rootsAsked)
+	s.write(s.toRelay, rootsGiven)
+	s.reads(s.fromRelay, rootsAsked)
+	s.reads(s.serverIn, rootsGiven)
+	s.fallAsleep()
+	return s
+}
+
+// wakes has a client's message start another server, which answers the handshake.
+func (s *stage) wakes(message string) {
+	s.t.Helper()
+	s.tells(s.write(s.toRelay, message), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
+	s.reads(s.serverIn, initialize+initialized)
+}
+
+// The first call does not reach a new server before it has the client's roots, though the answer stands behind the call in
+// the client's stream.
+func TestWakeWaitsForRoots(t *testing.T) {
+	s := rooted(t)
+	s.wakes(call)
+	s.write(s.toRelay, list)
+	s.tells(s.write(s.serverOut, rootsAsked))
+	s.reads(s.fromRelay, rootsAsked)
+	s.reads(s.serverIn, "")
+	s.tells(s.write(s.toRelay, rootsGiven))
+	s.reads(s.serverIn, rootsGiven+pingOf(1))
+	s.tells(s.write(s.serverOut, pongOf(1)), Event{Kind: Settling})
+	s.tells(s.relay.Settled())
+	s.reads(s.serverIn, pingOf(2))
+	s.tells(s.write(s.serverOut, pongOf(2)), Event{Kind: Restored})
+	s.reads(s.serverIn, call+list)
+	s.tells(s.write(s.serverOut, called+listed))
+	s.reads(s.fromRelay, called+listed)
+	s.fallAsleep()
+}
+
+// A server that asks again before it is ready is waited for again.
+func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
+	again := strings.Replace(rootsAsked, `"id":0`, `"id":2`, 1)
+	given := strings.Replace(rootsGiven, `"id":0`, `"id":2`, 1)
+	for name, when := range map[string]int{"before the first pong": 0, "while it settles": 1, "before the last pong": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := rooted(t)
+			s.wakes(call)
+			s.write(s.serverOut, rootsAsked)
+			s.write(s.toRelay, rootsGiven)
+			asks := func(now int) string {
+				if now == when {
+					return again
+				}
+				return ""
+			}
+			s.tells(s.write(s.serverOut, asks(0)+pongOf(1)), Event{Kind: Settling})
+			s.tells(s.write(s.serverOut, asks(1)))
+			s.tells(s.relay.Settled())
+			if when == 2 {
+				s.tells(s.write(s.serverOut, asks(2)+pongOf(2)))
+			}
+			s.reads(s.fromRelay, rootsAsked+again)
+			if got := s.read(s.serverIn); strings.Contains(got, call) {
+				t.Fatalf("it got the call before the roots: %q", got)
+			}
+			s.tells(s.write(s.toRelay, given))
+			s.tells(s.write(s.serverOut, pongOf(3)), Event{Kind: Settling})
+			s.tells(s.relay.Settled())
+			s.tells(s.write(s.serverOut, pongOf(4)), Event{Kind: Restored})
+			if got := s.read(s.serverIn); !strings.HasSuffix(got, call) {
+				t.Errorf("it got %q", got)
+			}
+		})
+	}
+}
+
+// A client that does not give the roots to a new server, though it gave them to the last: the new one is not to be used.
+func TestWakeFailsWithoutRoots(t *testing.T) {
+	s := rooted(t)
+	s.wakes(call)
+	s.write(s.serverOut, rootsAsked)
+	events := s.write(s.toRelay, rootsKept)
+	if len(events) != 1 || events[0].Kind != RestoreFailed || !strings.Contains(events[0].Text, "roots") {
+		t.Errorf("events %v", events)
+	}
+	s.reads(s.serverIn, rootsKept)
+	s.endServer()
+	s.settle()
+	s.relay.Disconnect()
+	s.relay.Refuse("no server")
+	s.reads(s.fromRelay, rootsAsked+refusal("7"))
+}
+
+// A server that has not asked for its roots yet lacks them: its caller is told what it waits for.
+func TestWakeLacksRoots(t *testing.T) {
+	s := rooted(t)
+	s.wakes(call)
+	if why := s.relay.Lacks(); !strings.Contains(why, "roots") {
+		t.Error(why)
+	}
+	s.reads(s.serverIn, "")
+}
+
+// While a new server is told what the last one knew, the client's answers to it pass, whatever waits before them.
+func TestAnswersPassWhatWaits(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.write(s.toRelay, call)
+	s.connect()
+	s.relay.Restore()
+	s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
+	s.write(s.toRelay, list+lateAnswer)
+	s.reads(s.serverIn, initialize+lateAnswer)
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Restored})
+	s.reads(s.serverIn, initialized+call+list)
+}
+
+// The answer that a client still owes to the last server reaches no other, in whatever state that is, and wakes none.
+func TestLateAnswersReachNobody(t *testing.T) {
+	const (
+		takenBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"
+		consent   = `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"delete all?"}}` + "\n"
+		asked     = `{"jsonrpc":"2.0","id":"mcp-tether:1","method":"elicitation/create","params":{"message":"delete all?"}}` + "\n"
+		yes       = `{"jsonrpc":"2.0","id":"mcp-tether:1","result":{"action":"accept"}}` + "\n"
+		delivered = `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}` + "\n"
+	)
+	late := map[string]int{"asleep": 0, "waking": 1, "awake": 2, "asked": 3}
+	for name, when := range late {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			s.write(s.serverOut, serverAsks+takenBack)
+			s.reads(s.fromRelay, serverAsks+takenBack)
+			s.fallAsleep()
+			answer := func(now int) {
+				t.Helper()
+				if now == when {
+					s.tells(s.write(s.toRelay, lateAnswer))
+				}
+			}
+			answer(0)
+			s.tells(s.write(s.toRelay, call), Event{Kind: ClientWrote})
+			s.connect()
+			s.relay.Restore()
+			answer(1)
+			s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+			answer(2)
+			s.write(s.serverOut, consent[:9])
+			s.write(s.serverOut, consent[9:])
+			question, reply := asked, yes
+			if when < 3 { // Nothing is owed any more.
+				question, reply = consent, delivered
+			}
+			s.reads(s.fromRelay, question)
+			answer(3)
+			s.reads(s.serverIn, initialize+initialized+call)
+			s.tells(s.write(s.toRelay, reply[:9]))
+			s.tells(s.write(s.toRelay, reply[9:]))
+			s.reads(s.serverIn, delivered)
+			s.tells(s.write(s.serverOut, called))
+			s.fallAsleep()
+		})
+	}
+}
+
+// A ping says nothing to a server and asks nothing of it: it is answered in its place, and starts none. Nor does what is
+// about requests that no server has.
+func TestSleepIsNotDisturbed(t *testing.T) {
+	eachTransport(t, func(s *stage) {
+		s.shakeHands()
+		s.fallAsleep()
+		const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}` + "\n"
+		s.tells(s.write(s.toRelay, ping+cancelled+lateAnswer+progress+"\n \n"+call[:10]))
+		s.reads(s.fromRelay, pong)
+		s.tells(s.write(s.toRelay, call[10:]), Event{Kind: ClientWrote})
+		s.tells(s.write(s.toRelay, cancelled+ping), Event{Kind: ClientWrote})
+		s.reads(s.fromRelay, pong)
+		s.connect()
+		s.relay.Restore()
+		s.write(s.serverOut, welcome)
+		// What cancels a message that waits is for the server to judge.
+		s.reads(s.serverIn, initialize+initialized+call+cancelled)
+	})
+}
+
+// Without a handshake a ping is like any request.
+func TestPingWakesAStatelessServer(t *testing.T) {
+	s := newStage(t, false)
+	s.askModern()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, ping), Event{Kind: ClientWrote})
+}
+
+// The last message may lack its newline, and wakes a server all the same. What wakes none ends with the client.
+func TestLastMessageWithoutNewline(t *testing.T) {
+	for text, want := range map[string][]Event{
+		strings.TrimSuffix(call, "\n"): {{Kind: ClientWrote}},
+		lateAnswer:                     {{Kind: ClientClosed}},
+	} {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.fallAsleep()
+		s.tells(s.write(s.toRelay, text), want[:0]...)
+		s.must(unix.Close(s.toRelay))
+		s.tells(s.settle(), want...)
+		if waits := want[0].Kind == ClientWrote; s.relay.Waiting() != waits {
+			t.Errorf("%q waits: %t", text, !waits)
+		}
+	}
+}
+
+// No more is read for a server that is not there than may be kept: the rest stays with the client.
+func TestQueueIsBounded(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.must(unix.SetNonblock(s.toRelay, true))
+	many, sent := strings.Repeat(call, 1000), ""
+	for range 100 {
+		n, _ := unix.Write(s.toRelay, []byte(many))
+		sent += many[:max(n, 0)]
+		s.settle()
+	}
+	if held := len(s.relay.waiting) + len(s.relay.asked.begun); held > maxMessage+bufferSize {
+		t.Errorf("%d bytes are kept", held)
+	}
+	s.connect()
+	s.relay.Restore()
+	s.write(s.serverOut, welcome)
+	got := strings.TrimPrefix(s.read(s.serverIn), initialize+initialized)
+	for n := -1; n != 0; {
+		s.settle()
+		more := s.read(s.serverIn)
+		n = len(more)
+		got += more
+	}
+	if got != sent {
+		t.Errorf("%d bytes of %d have come", len(got), len(sent))
+	}
+}
+
+// A batch with a request of a server that falls asleep passes without the request.
+func TestBatchLosesItsRequests(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.relay.EndServer()
+	one := strings.TrimSpace(serverSays)
+	s.tells(s.write(s.serverOut, "["+one+","+strings.TrimSpace(serverAsks)+" , "+one+"]\n"), Event{Withheld, "sampling/createMessage"})
+	s.reads(s.fromRelay, "["+one+","+one+"]\n")
+	s.tells(s.write(s.serverOut, "["+strings.TrimSpace(serverAsks)+"]\n"), Event{Withheld, "sampling/createMessage"})
+	s.reads(s.fromRelay, "")
+}
+
+// A line that comes in many pieces is looked at once: with a limit that allows 64 MiB, four times the pieces must not take
+// much more than four times as long.
+func TestLongLinesAreLinear(t *testing.T) {
+	took := func(size int) time.Duration {
+		var l lines
+		piece := []byte(strings.Repeat("x", 4096))
+		start := time.Now()
+		for range size / len(piece) {
+			if line, _ := l.next(piece); line != nil {
+				t.Fatal("a line without an end")
+			}
+		}
+		if line, rest := l.next([]byte("\ny")); len(line) != size+1 || string(rest) != "y" {
+			t.Fatalf("%d bytes and %q", len(line), rest)
+		}
+		return time.Since(start)
+	}
+	took(1 << 20)
+	small, large := took(8<<20), took(64<<20)
+	if large > 40*small {
+		t.Errorf("8 MiB take %v, 64 MiB %v", small, large)
+	}
+}

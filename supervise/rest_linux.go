@@ -1,0 +1,48 @@
+package supervise
+
+import "time"
+
+// A woken server that has read the client's roots may not have made use of them yet. Servers look at each directory first,
+// in threads of their own, and answer pings meanwhile: with nothing but a ping, server-filesystem judged a call without
+// the roots once in 60 wakes of a busy machine. Nothing in the protocol tells when that is done. What is done on this
+// machine shows in the threads of the server: one runs, or waits for a disk.
+const (
+	// restTime is how long no thread of the server may be seen to work.
+	restTime = 100 * time.Millisecond
+	// restLook is the time between two looks.
+	restLook = 20 * time.Millisecond
+	// restMost bounds the wait for a server that always works.
+	restMost = 5 * time.Second
+)
+
+// awaitRest begins to wait for the server to come to rest.
+func (s *Session) awaitRest() {
+	now := time.Now()
+	s.hib.restAt, s.hib.restSince, s.hib.restBy = now, now, now.Add(restMost)
+}
+
+// lookForRest looks whether the server is at rest, and has been for long enough.
+func (s *Session) lookForRest(now time.Time) {
+	h := s.hib
+	if !s.resting() {
+		h.restSince = now.Add(restLook)
+	}
+	if now.Sub(h.restSince) < restTime && now.Before(h.restBy) {
+		h.restAt = now.Add(restLook)
+		return
+	}
+	h.restAt = time.Time{}
+	s.onRelay(h.relay.Settled())
+}
+
+// resting reports whether no thread of the tree is seen to work. What cannot be read does not count: then the time alone
+// does.
+func (s *Session) resting() bool {
+	members, _, _ := s.tree.scope.Members()
+	for _, m := range members {
+		if resting, err := s.reader.Resting(m.PID); err == nil && !resting {
+			return false
+		}
+	}
+	return true
+}

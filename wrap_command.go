@@ -1,0 +1,431 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"mcp-tether/clients"
+	"mcp-tether/describe"
+	"mcp-tether/supervise"
+)
+
+const wrapHelp = `Puts "mcp-tether run --" in front of the commands of stdio servers in the configuration of MCP
+clients. Shows what would change and asks. Nothing else in a file changes by a byte, the text before is
+kept beside it, and "mcp-tether unwrap" gives it back.
+
+CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor, vscode or zed; FILE has a slash in its
+name. Without either, every client is looked for. Files of a project (.mcp.json) are shared with others
+and so are changed only when they are named.
+
+End the client first: some write their configuration while they run. It starts the servers in the new
+way when it is started again.
+
+Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrapped, or the answer was no;
+2 something could not be read or changed.
+
+Examples:
+   mcp-tether wrap                                   all clients of this user, after a question
+   mcp-tether wrap --dry-run codex claude            only show the difference
+   mcp-tether wrap --server files --flags '--hibernate 10m' codex
+   mcp-tether wrap --absolute --yes claude-desktop   for a client that does not find mcp-tether
+   mcp-tether wrap --check ./.mcp.json               in CI`
+
+const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration of MCP clients. Shows what would
+change and asks. See mcp-tether wrap --help.
+
+Examples:
+   mcp-tether unwrap
+   mcp-tether unwrap --yes --server files codex ./.mcp.json`
+
+func wrapCommand() *cli.Command {
+	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
+	c.Flags = append(c.Flags,
+		&cli.StringFlag{Name: "flags", Usage: "`FLAGS` of run, in one word; servers that are wrapped already get these instead of theirs"},
+		&cli.BoolFlag{Name: "absolute", Usage: "write the path of this program, for clients that search few directories"},
+		&cli.BoolFlag{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
+	)
+	return c
+}
+
+func unwrapCommand() *cli.Command {
+	return rewriteCommand("unwrap", "undo wrap", unwrapHelp)
+}
+
+func rewriteCommand(name, usage, help string) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, Description: help,
+		UsageText:       "mcp-tether " + name + " [flags] [CLIENT|FILE...]",
+		HideHelpCommand: true,
+		OnUsageError:    badUsage,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show the difference"},
+			&cli.StringSliceFlag{Name: "server", Usage: "only the server `NAME` (repeatable)"},
+			&cli.StringFlag{Name: "format", Usage: "read a FILE as `FORMAT` json or toml, whatever its name"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object instead of the difference"},
+		},
+		Action: rewrite,
+	}
+}
+
+// rewriting is one file on its way.
+type rewriting struct {
+	place     clients.Place
+	doc       clients.Document
+	rewritten clients.Rewritten
+	backup    string
+	err       error
+}
+
+func rewrite(c *cli.Context) error {
+	w, err := wrapping(c)
+	if err != nil {
+		return err
+	}
+	places, err := placesOf(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	only := map[string]bool{}
+	for _, name := range c.StringSlice("server") {
+		only[name] = false
+	}
+	var all []*rewriting
+	for _, p := range places {
+		r := &rewriting{place: p}
+		all = append(all, r)
+		format := clients.Format(c.String("format"))
+		if p.Client.Name != "" {
+			format = ""
+		}
+		if r.doc, r.err = clients.OpenDocument(p.Path, format); r.err == nil {
+			r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, func(name string) bool {
+				if _, named := only[name]; named {
+					only[name] = true
+					return true
+				}
+				return len(only) == 0
+			})
+		}
+	}
+	for name, found := range only {
+		if !found {
+			return fmt.Errorf("no file has a server %q that is started as a process", name)
+		}
+	}
+	return settle(c, w, all)
+}
+
+// wrapping reads the flags.
+func wrapping(c *cli.Context) (clients.Wrapping, error) {
+	w := clients.Wrapping{Unwrap: c.Command.Name == "unwrap"}
+	switch f := c.String("format"); clients.Format(f) {
+	case "", clients.JSON, clients.TOML:
+	default:
+		return w, usageError("--format " + f + " is none of json, toml")
+	}
+	if c.IsSet("flags") {
+		words, err := splitWords(c.String("flags"))
+		if err != nil {
+			return w, usageError("--flags: " + err.Error())
+		}
+		var opts supervise.Options
+		line := append(append([]string{"mcp-tether", "run"}, words...), "--", "true")
+		if err := app(line, io.Discard, &role{parsed: &opts}).Run(line); err != nil {
+			return w, usageError("--flags: " + err.Error())
+		}
+		if len(opts.Command) != 1 {
+			return w, usageError("--flags: " + opts.Command[0] + " is no flag of run")
+		}
+		w.Flags = append([]string{}, words...)
+	}
+	if c.Bool("absolute") {
+		exe, err := os.Executable()
+		if err != nil {
+			return w, fmt.Errorf("find the path of this program: %w", err)
+		}
+		w.Path = exe
+	} else if _, err := exec.LookPath(clients.Program); err != nil && !w.Unwrap {
+		fmt.Fprintln(os.Stderr, "mcp-tether: warning: mcp-tether is not found by that name; use --absolute, or install it in a directory of PATH")
+	}
+	return w, nil
+}
+
+// splitWords splits a line as a shell does, without expansions.
+func splitWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	quote, inWord := rune(0), false
+	for _, c := range line {
+		switch {
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, inWord = c, true
+		case c == quote:
+			quote = 0
+		default:
+			word.WriteRune(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quotation mark is missing")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// placesOf are the files that the arguments name, or those of all known clients.
+func placesOf(args []string) ([]clients.Place, error) {
+	var names []string
+	var places []clients.Place
+	for _, a := range args {
+		if strings.ContainsRune(a, '/') {
+			places = append(places, clients.Place{Path: a})
+		} else {
+			names = append(names, a)
+		}
+	}
+	if len(names) == 0 && len(places) > 0 {
+		return places, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
+	}
+	found, err := clients.Here(home, names)
+	if err != nil {
+		return nil, err
+	}
+	return append(found, places...), nil
+}
+
+// settle shows what is to change, asks, and changes it.
+func settle(c *cli.Context, w clients.Wrapping, all []*rewriting) error {
+	asJSON := c.Bool("json")
+	if !asJSON {
+		for _, r := range all {
+			r.show(os.Stdout, c.Bool("check"))
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(os.Stderr, "no configuration of a known client is here; name a FILE")
+		}
+	}
+	edited, bare := count(all)
+	answer := error(nil)
+	switch {
+	case c.Bool("check"):
+		if bare > 0 {
+			answer = status{code: exitFindings}
+		}
+	case edited == 0 || c.Bool("dry-run"):
+	default:
+		if w.Flags == nil && !w.Unwrap {
+			hint(all)
+		}
+		if answer = ask(c, edited, w.Unwrap); answer == nil {
+			change(all, asJSON)
+		}
+	}
+	if asJSON {
+		if err := describe.JSON(os.Stdout, report(all)); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, r := range all {
+		if r.err != nil {
+			failed = append(failed, fmt.Errorf("%s: %s", describe.Text(r.place.Path), describe.Error(r.err)))
+		}
+	}
+	if len(failed) > 0 {
+		return status{exitLook, errors.Join(failed...)}
+	}
+	return answer
+}
+
+// count gives how many servers would change, and how many are not wrapped.
+func count(all []*rewriting) (edited, bare int) {
+	for _, r := range all {
+		for _, ch := range r.rewritten.Changes {
+			if ch.Edited {
+				edited++
+			}
+			if !ch.Wrapped && !errors.Is(ch.Err, clients.ErrIndirect) {
+				bare++
+			}
+		}
+	}
+	return edited, bare
+}
+
+// ask asks the user, who must be there.
+func ask(c *cli.Context, edited int, unwrap bool) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	if c.Bool("json") || !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+		return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run only to look")}
+	}
+	verb := "Wrap"
+	if unwrap {
+		verb = "Unwrap"
+	}
+	fmt.Fprintf(os.Stdout, "%s %s? [y/N] ", verb, counted(edited, "server"))
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return status{exitFindings, errors.New("nothing was changed")}
+}
+
+// hint tells a person what else would help.
+func hint(all []*rewriting) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return
+	}
+	for _, r := range all {
+		if r.place.Client.KeepsIdle && len(r.rewritten.Hunks) > 0 {
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --flags '--hibernate 10m' the idle ones sleep; see docs/hibernate.md\n", r.place.Client.Title)
+		}
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprint(n, " ", what, "s")
+}
+
+// change writes the files. One that cannot be written keeps no other from it.
+func change(all []*rewriting, quiet bool) {
+	for _, r := range all {
+		if r.err != nil || len(r.rewritten.Hunks) == 0 {
+			continue
+		}
+		if r.backup, r.err = r.doc.Replace(r.rewritten.Text); r.err == nil && !quiet {
+			fmt.Fprintf(os.Stdout, "changed %s; the text before is in %s\n", describe.Text(r.place.Path), describe.Text(r.backup))
+		}
+	}
+}
+
+// widest is how much of a line is shown. Some clients write all in one.
+const widest = 160
+
+// show prints what would change in a file, and what is left alone.
+func (r *rewriting) show(w io.Writer, check bool) {
+	if r.err != nil {
+		return
+	}
+	title := r.place.Client.Title
+	if title != "" {
+		title = " (" + title + ")"
+	}
+	fmt.Fprintf(w, "%s%s\n", describe.Text(r.place.Path), title)
+	for _, ch := range r.rewritten.Changes {
+		state := "not wrapped"
+		switch {
+		case ch.Err != nil:
+			state = "left alone: " + describe.Error(ch.Err)
+		case ch.Edited && !check:
+			continue // the difference tells
+		case ch.Wrapped:
+			state = "wrapped"
+		}
+		fmt.Fprintf(w, "  %s: %s\n", describe.Text(ch.Name), state)
+	}
+	for _, name := range r.rewritten.Remote {
+		fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", describe.Text(name))
+	}
+	if check {
+		return
+	}
+	for _, h := range r.rewritten.Hunks {
+		fmt.Fprintf(w, "@@ line %d\n", h.Line)
+		for i := range h.Old {
+			fmt.Fprintf(w, "-%s\n", excerpt(h.Old[i], h.New))
+		}
+		for i := range h.New {
+			fmt.Fprintf(w, "+%s\n", excerpt(h.New[i], h.Old))
+		}
+	}
+}
+
+// excerpt cuts a long line down to where it begins to differ from a line of the other side.
+func excerpt(line string, others []string) string {
+	if len(line) <= widest {
+		return describe.Text(line)
+	}
+	same := 0
+	for _, o := range others {
+		n := 0
+		for n < min(len(o), len(line)) && o[n] == line[n] {
+			n++
+		}
+		same = max(same, n)
+	}
+	from := max(0, min(same-widest/4, len(line)-widest))
+	return "..." + describe.Text(line[from:min(len(line), from+widest)]) + "..."
+}
+
+// The JSON form.
+type wrapReport struct {
+	Version int        `json:"version"`
+	Files   []wrapFile `json:"files"`
+}
+
+type wrapFile struct {
+	Path    string       `json:"path"`
+	Client  string       `json:"client,omitempty"`
+	Changed bool         `json:"changed"`
+	Backup  string       `json:"backup,omitempty"`
+	Error   string       `json:"error,omitempty"`
+	Servers []wrapServer `json:"servers"`
+}
+
+type wrapServer struct {
+	Name    string `json:"name"`
+	Wrapped bool   `json:"wrapped"` // before the change
+	Edited  bool   `json:"edited"`
+	Remote  bool   `json:"remote,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+func report(all []*rewriting) wrapReport {
+	out := wrapReport{Version: describe.SchemaVersion, Files: []wrapFile{}}
+	for _, r := range all {
+		f := wrapFile{Path: r.place.Path, Client: r.place.Client.Name, Backup: r.backup, Changed: r.backup != "" && r.err == nil, Servers: []wrapServer{}}
+		if r.err != nil {
+			f.Error = r.err.Error()
+		}
+		for _, ch := range r.rewritten.Changes {
+			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited}
+			if ch.Err != nil {
+				s.Error = ch.Err.Error()
+			}
+			f.Servers = append(f.Servers, s)
+		}
+		for _, name := range r.rewritten.Remote {
+			f.Servers = append(f.Servers, wrapServer{Name: name, Remote: true})
+		}
+		out.Files = append(out.Files, f)
+	}
+	return out
+}
