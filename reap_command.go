@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"mcp-tether/clients"
 	"mcp-tether/describe"
@@ -134,6 +135,9 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if o.ForUsers, err = userWords(c, delegated); err != nil {
 		return o, err
 	}
+	for i := range files {
+		o.Servers += len(files[i].Servers)
+	}
 	matcher := clients.NewMatcher(files, pattern)
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
@@ -238,6 +242,11 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", describe.Text(w))
 		}
 		err = r.Text(os.Stdout)
+		if len(r.Findings) == 0 && term.IsTerminal(int(os.Stderr.Fd())) {
+			l := r.Looked
+			fmt.Fprintf(os.Stderr, "nothing found in %s, %s, %s and the command lines of %s\n",
+				counted(l.Processes, "process"), counted(l.Records, "record"), counted(l.Engines, "engine"), counted(l.Servers, "configured server"))
+		}
 	}
 	if file := c.String("metrics-file"); file != "" && err == nil {
 		err = r.Metrics(file)

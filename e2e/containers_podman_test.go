@@ -155,3 +155,40 @@ func (e *engine) importInfra(t *testing.T) {
 		t.Fatal(o.stderr)
 	}
 }
+
+// A pod that was there before the session and that the session starts is stopped at its end, and stays. One that another
+// process has started since is not touched.
+func TestPodmanPodThatWasThereBefore(t *testing.T) {
+	e := podmanFor(t)
+	mark := e.mark(t)
+	for _, verb := range []string{"start", "restart"} {
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		runs := func(pod string) bool {
+			var out struct{ Containers []struct{ State string } }
+			if e.do(t, http.MethodGet, "/v4.0.0/libpod/pods/"+pod+"/json", nil, &out) != http.StatusOK || len(out.Containers) != 2 {
+				t.Fatalf("%s: %+v", pod, out)
+			}
+			return out.Containers[0].State == "running" && out.Containers[1].State == "running"
+		}
+		ours, theirs := mark+verb+"ours", mark+verb+"theirs"
+		for _, pod := range []string{ours, theirs} {
+			if o := e.podman(t, "pod", "create", "--infra=false", "--name", pod); o.code != 0 {
+				t.Fatal(o.stderr)
+			}
+			t.Cleanup(func() { e.podman(t, "pod", "rm", "-f", "-t", "0", pod) })
+			for range 2 {
+				e.podman(t, "create", "--pod", pod, "--network", "none", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
+			}
+			clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/pods/"+pod+"/"+verb, ""))
+			if !runs(pod) {
+				t.Fatalf("%s: not started, so this proves nothing", pod)
+			}
+		}
+		e.podman(t, "pod", "kill", theirs)
+		e.podman(t, "pod", "start", theirs)
+		s.end()
+		if runs(ours) || !runs(theirs) {
+			t.Errorf("%s: the session's runs: %v, another's runs: %v", verb, runs(ours), runs(theirs))
+		}
+	}
+}

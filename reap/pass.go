@@ -25,6 +25,8 @@ type Options struct {
 	Reach   Reach
 	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not look at.
 	Warnings, Incomplete []string
+	// Servers are how many servers the clients of the user are configured with.
+	Servers int
 	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
 	Delegated bool
 	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
@@ -73,6 +75,7 @@ func Pass(o Options) (Report, error) {
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
+	r.Looked = Looked{len(h.Procs), len(h.Sessions), len(h.Engines), o.Servers}
 	if len(o.ForUsers) > 0 {
 		r.askUsers(h, &o)
 	}

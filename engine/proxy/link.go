@@ -81,6 +81,10 @@ func (l *link) request() bool {
 		return false // the client has hung up
 	}
 	r, err := http1.ParseRequest(head)
+	if errors.Is(err, http1.ErrHTTP2) {
+		l.p.Warn(err)
+		return l.refuseHTTP2(err)
+	}
 	if err != nil {
 		return l.refuse(r, badRequest, err)
 	}
