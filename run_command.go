@@ -90,7 +90,9 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
-			Usage: "longest message with --hibernate, a `SIZE` such as 64MiB"},
+			Usage: "longest message with --hibernate or --on-crash=restart, a `SIZE` such as 64MiB"},
+		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{"MCP_TETHER_ON_CRASH"},
+			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},
@@ -120,6 +122,7 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Log:         supervise.LogOptions{File: c.String("log-file")},
 	}
 	o.ContainerGrace = c.Duration("container-grace")
+	o.OnCrash = supervise.OnCrash(c.String("on-crash"))
 	o.Hibernate, o.WakeTimeout = c.Duration("hibernate"), c.Duration("wake-timeout")
 	size, err := parseSize(c.String("max-message"))
 	if err != nil {

@@ -34,6 +34,8 @@ type toldServer struct {
 	Roots    []string          `json:"roots,omitempty"`
 	// Idle is the time of --hibernate, if not the shortest.
 	Idle string `json:"-"`
+	// Client is the script of the client, if not patient.mjs.
+	Client string `json:"-"`
 }
 
 // recorded is a command line that writes down what the server gets.
@@ -53,7 +55,7 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
 	testkit.Need(t, err == nil, "node")
-	for _, file := range []string{everythingJS, filesystemJS, memoryJS} {
+	for _, file := range []string{everythingJS, filesystemJS, memoryJS, "node_modules/@modelcontextprotocol/client"} {
 		_, err = os.Stat(filepath.Join("npm", file))
 		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 	}
@@ -69,7 +71,7 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", "patient.mjs", string(config)), stderr: filepath.Join(dir, "stderr")}
+	c := &sdkClient{t: t, dir: dir, cmd: exec.Command("node", cmp.Or(server.Client, "patient.mjs"), string(config)), stderr: filepath.Join(dir, "stderr")}
 	c.cmd.Dir = "npm"
 	c.run()
 	t.Cleanup(c.endAll)
@@ -286,6 +288,49 @@ func TestHibernateRealRestores(t *testing.T) {
 				}
 			}
 			p.bye()
+		})
+	}
+}
+
+// The official SDK 2.x, at both ends and at the client's alone, with the handshake and without. Without, its client has a
+// subscription open all the time: it outlives the naps, and tells the client to look at the list of tools again.
+func TestHibernateRealModern(t *testing.T) {
+	modern := []string{"node", "modern-server.mjs"}
+	for name, c := range map[string]struct {
+		mode, version string
+		argv          []string
+	}{
+		"new":        {"", "2026-07-28", modern},
+		"legacy":     {"legacy", "2025-11-25", modern},
+		"old server": {"", "2025-11-25", []string{"node", everythingJS}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := realDir(t)
+			got := filepath.Join(dir, "got")
+			p := startPatient(t, dir, toldServer{Client: "modern.mjs", Protocol: c.mode, Idle: "500ms"}, recorded(got, c.argv...)...)
+			if v := p.order(map[string]any{"version": true}).Text; v != c.version {
+				t.Fatalf("they speak %s", v)
+			}
+			changed := 0
+			const cycles = 4
+			for i := 1; i <= cycles; i++ {
+				p.s.asleep(i)
+				var answer sdkAnswer
+				if c.argv[1] == modern[1] {
+					answer = p.call("pid", map[string]string{})
+				} else {
+					answer = p.call("echo", map[string]string{"message": "x"})
+				}
+				changed += len(answer.Updated)
+			}
+			p.bye()
+			text, err := os.ReadFile(got)
+			noError(t, err)
+			listens := strings.Count(string(text), `"subscriptions/listen"`)
+			if subscribed := name == "new"; subscribed && (listens != cycles+1 || changed == 0) || !subscribed && listens > 0 {
+				t.Errorf("%d subscriptions, %d changes", listens, changed)
+			}
 		})
 	}
 }

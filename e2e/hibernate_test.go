@@ -138,6 +138,7 @@ func (s *session) echo(id int) {
 type sleeper struct {
 	State         string
 	Sleeps, Wakes int
+	Restarts      int
 	Server        struct{ PID int }
 }
 
@@ -309,7 +310,7 @@ func pendings() []pending {
 		{name: "half a line of the server", begin: []string{toolCall(1, "half", "")}, reads: 1, end: released},
 		{name: "half a line of the client", begin: []string{`{"jsonrpc":"2.0","id":1,`}, end: []closingWord{{`"method":"ping"}` + "\n", 1}}},
 		{
-			name: "subscriptions/listen", mode: "modern", quiet: true, reads: 1,
+			name: "subscriptions/listen that is not acknowledged", mode: "modern,noack", quiet: true, reads: 1,
 			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + stateless + `}}`, `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{` + stateless + `}}`},
 			why:   "1 request of the client unanswered (subscriptions/listen)",
 			end:   []closingWord{{fmt.Sprintf(cancelRequest, 2) + "\n", 0}},

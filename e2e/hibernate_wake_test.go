@@ -343,3 +343,34 @@ func TestHibernateSubscriptionRefused(t *testing.T) {
 	s.echo(3)
 	s.farewell()
 }
+
+// A subscription of 2026-07-28 outlives naps: each server has it again, and the client is told once to look again.
+func TestHibernateListens(t *testing.T) {
+	t.Parallel()
+	const listen = `{"jsonrpc":"2.0","id":50,"method":"subscriptions/listen","params":{` + stateless + `,"notifications":{"toolsListChanged":true}}}`
+	s := startGateway(t).newSession()
+	s.mode("modern")
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
+	if ack := s.ask(listen); !strings.Contains(ack, "acknowledged") {
+		t.Fatalf("got %s", ack)
+	}
+	s.ids = s.records()
+	for n := 1; n <= 3; n++ {
+		s.asleep(n)
+		if news := s.ask(statelessCall(n)); !strings.Contains(news, `"notifications/tools/list_changed"`) || !strings.Contains(news, `subscriptionId":50`) {
+			t.Errorf("before the answer the client got %s", news)
+		}
+		s.wantAnswer(s.read(), n)
+		if got := s.gotOf(n + 1); len(got) != 2 || got[0] != listen || got[1] != statelessCall(n) {
+			t.Errorf("the %d. server got %q", n+1, got)
+		}
+	}
+	s.asleep(4)
+	s.write(fmt.Sprintf(cancelRequest, 50) + "\n")
+	s.wantAnswer(s.ask(statelessCall(4)), 4)
+	if got := s.gotOf(5); len(got) != 1 {
+		t.Errorf("a subscription that has ended was sent to a server: %q", got)
+	}
+	s.farewell()
+}

@@ -43,7 +43,7 @@ func (l Session) name() string {
 	return describe.Text(l.Name)
 }
 
-// state is the state of the session, with the cause of its end and how often its server slept.
+// state is the state of the session, with the cause of its end and how often its server slept, or was restarted.
 func (l Session) state() string {
 	out := l.State
 	if l.Cause != "" {
@@ -51,6 +51,9 @@ func (l Session) state() string {
 	}
 	if l.Sleeps > 0 {
 		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
+	}
+	if l.Restarts > 0 {
+		out += fmt.Sprintf(", restarted %d", l.Restarts)
 	}
 	return describe.Text(out)
 }

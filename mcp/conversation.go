@@ -14,19 +14,20 @@ const (
 	methodRootsChanged = "notifications/roots/list_changed"
 	methodProgress     = "notifications/progress"
 
-	methodInitialize  = "initialize"
-	methodInitialized = "notifications/initialized"
-	methodCancelled   = "notifications/cancelled"
-	methodSetLevel    = "logging/setLevel"
-	methodSubscribe   = "resources/subscribe"
-	methodUnsubscribe = "resources/unsubscribe"
-	methodUpdated     = "notifications/resources/updated"
-	methodListen      = "subscriptions/listen"
-	methodDiscover    = "server/discover"
-	methodTasksGet    = "tasks/get"
-	methodTasksResult = "tasks/result"
-	methodTasksCancel = "tasks/cancel"
-	methodTasksList   = "tasks/list"
+	methodInitialize   = "initialize"
+	methodInitialized  = "notifications/initialized"
+	methodCancelled    = "notifications/cancelled"
+	methodSetLevel     = "logging/setLevel"
+	methodSubscribe    = "resources/subscribe"
+	methodUnsubscribe  = "resources/unsubscribe"
+	methodUpdated      = "notifications/resources/updated"
+	methodListen       = "subscriptions/listen"
+	methodAcknowledged = "notifications/subscriptions/acknowledged"
+	methodDiscover     = "server/discover"
+	methodTasksGet     = "tasks/get"
+	methodTasksResult  = "tasks/result"
+	methodTasksCancel  = "tasks/cancel"
+	methodTasksList    = "tasks/list"
 	// 2025-11-25, and the extension.
 	methodTaskStatus    = "notifications/tasks/status"
 	methodTaskExtension = "notifications/tasks"
@@ -155,6 +156,8 @@ func (c *Conversation) noticeOfServer(m Message) {
 	switch m.Method {
 	case methodCancelled:
 		c.cancelledByServer(cancelledID(m))
+	case methodAcknowledged:
+		c.acknowledged(m)
 	case methodTaskStatus, methodTaskExtension:
 		c.client.tasks.notified(valueAt(m.Raw, "params"))
 	}
@@ -200,6 +203,9 @@ func read(m Message) request {
 	case aboutTasks(m.Method):
 		r.target = textAt(m.Raw, "params", "taskId")
 	default:
+		if m.Method == methodListen {
+			r.line = bytes.Clone(m.Raw)
+		}
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
 		r.lists = listKind(m)
@@ -259,11 +265,13 @@ func (c *Conversation) MaySleep(now time.Time) string {
 }
 
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed
-// twice.
-func (c *Conversation) Pending() []string {
+// twice. With calls, it leaves out the subscriptions that a next server can have.
+func (c *Conversation) Pending(calls bool) []string {
 	var ids []string
 	for _, r := range c.client.requests.waiting() {
-		ids = append(ids, r.id)
+		if !calls || !r.restorable() {
+			ids = append(ids, r.id)
+		}
 	}
 	return ids
 }
@@ -281,6 +289,15 @@ func (c *Conversation) tooManyOwed() string {
 		return "too many requests of the server that were never answered"
 	}
 	return ""
+}
+
+// Unrestorable says why no other server could take the place of this one if it ended now; "" if one could. Calls that are
+// open do not stand in the way: they are lost with it.
+func (c *Conversation) Unrestorable() string {
+	if c.handshake.answered && !c.handshake.confirmed {
+		return "handshake unfinished"
+	}
+	return cmp.Or(c.handshake.lost(), c.memory.lostLevel, c.memory.lost, c.roots.unknown())
 }
 
 // ServerGone forgets what belonged to the server that has ended: its requests, and the tasks of both sides. Requests of
@@ -303,6 +320,8 @@ type Step struct {
 	// Roots says that there is no message: the server must have asked for the client's roots, and have the answer. Settle:
 	// there is none, and the server needs a moment for itself.
 	Roots, Settle bool
+	// Listen says that Line opens a subscription of the client, so what to wait for is its acknowledgement.
+	Listen bool
 	// Line is the message, with its newline.
 	Line []byte
 	// AwaitID is the id of the answer to wait for and to swallow; "" for a message without an answer.
@@ -322,6 +341,7 @@ func (c *Conversation) Replay() []Step {
 		steps = append(c.handshake.replay(), c.readLists()...)
 	}
 	steps = append(steps, c.memory.replay(c.ids.next)...)
+	steps = append(steps, c.listenAgain()...)
 	return append(steps, c.AwaitRoots()...)
 }
 

@@ -466,13 +466,13 @@ func TestLostIsShort(t *testing.T) {
 func TestPendingListsInOrder(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, ask(">", 3, "a", "{}"), ask(">", `"x"`, "b", "{}"), ask(">", 1, "c", "{}"), ask(">", 3, "d", "{}"), reply("<", 3, "{}"), ask("<", 9, "e", "{}"))
-	if got := strings.Join(c.Pending(), " "); got != `"x" 1 3` {
+	if got := strings.Join(c.Pending(false), " "); got != `"x" 1 3` {
 		t.Error(got)
 	}
-	for _, id := range c.Pending() {
+	for _, id := range c.Pending(false) {
 		c.FromServer(Message{ID: id, Kind: Response, IsError: true}, began())
 	}
-	if got := c.Pending(); len(got) != 0 {
+	if got := c.Pending(false); len(got) != 0 {
 		t.Error(got)
 	}
 }

@@ -129,8 +129,8 @@ func agree(t *testing.T, history []event) bool {
 	}
 	now := talk(t, c, lines...)
 	reason := c.MaySleep(now)
-	if (reason == "") != naive(history) || len(c.Pending()) != open(history, ">") {
-		t.Fatalf("%q, %d pending after\n%s", reason, len(c.Pending()), strings.Join(lines, "\n"))
+	if (reason == "") != naive(history) || len(c.Pending(false)) != open(history, ">") {
+		t.Fatalf("%q, %d pending after\n%s", reason, len(c.Pending(false)), strings.Join(lines, "\n"))
 	}
 	if steps := len(c.Replay()); reason == "" && steps != 2 {
 		t.Fatalf("%d steps after\n%s", steps, strings.Join(lines, "\n"))
@@ -154,7 +154,7 @@ func FuzzConversation(f *testing.F) {
 				say(t, c, line[0], line[1:], false, began())
 			}
 		}
-		waiting := len(c.Pending()) + len(c.server.requests.waiting())
+		waiting := len(c.Pending(false)) + len(c.server.requests.waiting())
 		if reason := c.MaySleep(began()); reason == "" && waiting > 0 {
 			t.Fatalf("asleep with %d requests", waiting)
 		}
@@ -169,7 +169,7 @@ func FuzzConversation(f *testing.F) {
 				checkLine(t, tell)
 			}
 		}
-		for _, id := range c.Pending() {
+		for _, id := range c.Pending(false) {
 			checkLine(t, ErrorReply(id, text))
 		}
 	})

@@ -20,6 +20,8 @@ type request struct {
 	target string
 	// lists is the kind of list that the request asks for.
 	lists string
+	// line is the message of a subscription, agreed what the server has agreed to tell of it; nil before.
+	line, agreed []byte
 	// mayTask says that the answer may be a task.
 	mayTask bool
 	// modern says that the request names the protocol's version, as from 2026-07-28 on.
@@ -96,7 +98,7 @@ func (q *requests) waiting() []request {
 
 // unanswered says for the log what is open: "2 requests of the client unanswered (tools/call, ping)".
 func (q *requests) unanswered(side string) string {
-	open := q.waiting()
+	open := slices.DeleteFunc(q.waiting(), request.restorable)
 	if len(open) == 0 {
 		return ""
 	}

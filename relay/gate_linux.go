@@ -65,15 +65,25 @@ func (r *Relay) serverLine(line []byte) []byte {
 		r.note(line)
 		return line
 	}
+	leaves := r.mode == ending || r.mode == serverless
 	return r.filter(line, func(m mcp.Message) ([]byte, bool) {
 		switch {
-		case m.Kind == mcp.Request && (r.mode == ending || r.mode == serverless):
+		case leaves && m.Kind == mcp.Request:
 			// The answer would reach the next server.
 			r.emit(Withheld, m.Method)
 			return nil, false
-		case r.mode == restoring && m.Kind == mcp.Response && len(r.steps) > 0 && r.steps[0].AwaitID != "" && m.ID == r.steps[0].AwaitID:
-			r.answered(m)
+		case leaves && r.talk.EndsSubscription(m):
+			// The next server has it again.
 			return nil, false
+		case r.mode == restoring && len(r.steps) > 0:
+			completes, ends := r.steps[0].Completes(m)
+			if completes && !ends {
+				r.answered(m)
+				return nil, false
+			}
+			if ends {
+				defer r.next()
+			}
 		}
 		shown := r.talk.ToClient(m)
 		now := time.Now()

@@ -94,6 +94,9 @@ func (r *Relay) queue(line []byte) {
 			line = nil
 		case !r.talk.IsStray(m):
 			need = true
+		case !need:
+			// It may end a subscription, which the next server is not sent then.
+			r.hearOne(m)
 		}
 	})
 	if need || r.mode == restoring {

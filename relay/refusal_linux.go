@@ -12,7 +12,7 @@ import (
 // already. Of a message that is still on its way the rest is answered when it comes.
 func (r *Relay) Refuse(why string) []Event {
 	r.refusal = why
-	for _, id := range r.talk.Pending() {
+	for _, id := range r.talk.Pending(true) {
 		// Passed on already: a server without a handshake gets messages before it has proved itself.
 		r.down.put(mcp.ErrorReply(id, why))
 		r.talk.FromServer(mcp.Message{ID: id, Kind: mcp.Response, IsError: true}, time.Now())
@@ -53,6 +53,7 @@ func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
 			r.down.put(r.unjudged())
+			r.answerForTheDead()
 			r.pay(owed)
 			owed = Debt{}
 			if len(r.down.rest) == 0 {
@@ -74,7 +75,7 @@ func (r *Relay) pay(owed Debt) {
 	if owed.Answer == "" {
 		return
 	}
-	ids := r.talk.Pending()
+	ids := r.talk.Pending(false)
 	if owed.Unread {
 		ids = append(ids, mcp.IDNull)
 	}

@@ -33,6 +33,9 @@ type Relay struct {
 	// rest reads on to the end of a message whose beginning went to a server that is gone; it is answered with refusal.
 	rest    *mcp.Scanner
 	refusal string
+	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
+	// has written.
+	owed string
 	// closed says that the end of the client's stream was told of.
 	closed bool
 	// happened are the events since the last call.
@@ -88,7 +91,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 // Polls returns the descriptors to wait for: the client's side first.
 func (r *Relay) Polls() [2]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
-	if r.mode == ending {
+	if r.mode == ending || r.owed != "" {
 		up = unix.PollFd{Fd: -1}
 	}
 	return [2]unix.PollFd{up, down}
@@ -106,6 +109,7 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	}
 	switch r.mode {
 	case serverless:
+		r.answerForTheDead()
 		r.tellOfClient()
 	case restoring:
 		r.lookForRoots()
@@ -121,6 +125,7 @@ func (r *Relay) tellOfClient() {
 		}
 	}
 	switch {
+	case r.owed != "":
 	case len(r.waiting) > 0 && r.drained():
 		r.emit(ClientWrote, "")
 	case len(r.waiting) == 0 && r.up.ended && !r.closed:
@@ -168,6 +173,15 @@ func (r *Relay) EndServer() {
 func (r *Relay) Disconnect() {
 	r.mode = serverless
 	r.up.to.close()
+	if r.owed == "" {
+		r.forgetServer()
+	}
+}
+
+func (r *Relay) forgetServer() {
+	if r.fromServer.Partial() { // The client has half of a line.
+		r.down.put([]byte("\n"))
+	}
 	r.up.broken = false
 	for _, id := range r.talk.ServerGone() {
 		r.down.put(append(mcp.Cancelled(id, "the server has ended"), '\n'))

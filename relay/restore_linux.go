@@ -53,6 +53,11 @@ func (r *Relay) answered(m mcp.Message) {
 		return
 	}
 	r.down.put(tell)
+	r.next()
+}
+
+// next goes on to the next step.
+func (r *Relay) next() {
 	r.steps = r.steps[1:]
 	if has, _ := r.talk.HasRoots(); !has && len(r.steps) == 0 {
 		// It has asked again meanwhile.
@@ -104,4 +109,22 @@ func (r *Relay) Lacks() string {
 		return "it did not ask for the client's roots as the server before it did, or has no answer"
 	}
 	return "it did not answer the handshake"
+}
+
+// Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
+func (r *Relay) Unrestorable() string { return r.talk.Unrestorable() }
+
+// Crashed says that the server has ended by itself. Once the client has all that it wrote, its calls are answered with why.
+// Disconnect follows.
+func (r *Relay) Crashed(why string) { r.owed = why }
+
+// answerForTheDead answers the calls of a server that has crashed.
+func (r *Relay) answerForTheDead() {
+	if r.owed == "" || !r.drained() {
+		return
+	}
+	why := r.owed
+	r.owed = ""
+	r.forgetServer()
+	r.happened = append(r.happened, r.Refuse(why)...)
 }

@@ -40,6 +40,8 @@ type Record struct {
 	// Sleeps and Wakes count how often the server was put to sleep and woken.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
+	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
+	Restarts int `json:"restarts,omitempty"`
 	// Cause is why the session is ending; "" while it runs.
 	Cause string `json:"cause,omitempty"`
 }

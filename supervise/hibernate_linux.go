@@ -12,7 +12,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// hibernation is the state of a session with --hibernate that outlasts its trees: the relay between client and server, and
+// hibernation is the state of a session with --hibernate or --on-crash=restart that outlasts its trees: the relay between client and server, and
 // the phase of the server.
 type hibernation struct {
 	phase phase
@@ -28,28 +28,43 @@ type hibernation struct {
 	pause   time.Duration
 	retryAt time.Time
 	why     string
+	// crashed says that the server has ended by itself and is to be started again. crashPause is how long its successor has to
+	// wait, which grows with each that does not live long; began is when the last server was started.
+	crashed    bool
+	crashPause time.Duration
+	began      time.Time
 	// closing says that the client has closed its end.
 	closing bool
 }
 
 // openRelay prepares the relay.
 func (s *Session) openRelay() {
-	if s.opts.Hibernate <= 0 {
+	if !s.opts.relays() {
 		return
 	}
 	if s.hand.Terminal {
-		s.log.Warn().Msg("--hibernate has no effect on a terminal")
+		s.log.Warn().Msg("--hibernate and --on-crash have no effect on a terminal")
 		return
 	}
 	now := time.Now()
 	s.hib = &hibernation{
-		phase: awake, lookAt: now.Add(s.opts.Hibernate),
+		phase: awake, lookAt: s.idleAfter(now), began: now,
 		relay: relay.New(relay.ReadEnd(0), relay.WriteEnd(1), s.opts.MaxMessage, now),
 	}
 }
 
-// endsWithTree reports whether the session ends when its tree does. Without --hibernate it always does.
-func (h *hibernation) endsWithTree() bool { return h == nil || h.phase == awake || h.phase == over }
+// idleAfter is when a server that is used now may be idle for long enough; zero where it never is put to sleep.
+func (s *Session) idleAfter(now time.Time) time.Time {
+	if s.opts.Hibernate <= 0 {
+		return time.Time{}
+	}
+	return now.Add(s.opts.Hibernate)
+}
+
+// endsWithTree reports whether the session ends when its tree does. Without a relay it always does.
+func (h *hibernation) endsWithTree() bool {
+	return h == nil || h.phase == awake && !h.crashed || h.phase == over
+}
 
 // due is when there is something to do without any input; zero when never.
 func (h *hibernation) due() time.Time {
@@ -93,6 +108,8 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.step(teardown.StdinClosed, causeIdle)
 	case sleep:
 		s.sleep()
+	case mourn:
+		s.mourn()
 	case wake:
 		s.wake()
 	case resume:
@@ -169,11 +186,11 @@ func (s *Session) endIfClosed() {
 // mayFall lets the server fall asleep if it is idle and nothing is pending.
 func (s *Session) mayFall(now time.Time) {
 	h := s.hib
-	h.lookAt = h.relay.Used().Add(s.opts.Hibernate)
+	h.lookAt = s.idleAfter(h.relay.Used())
 	if now.Before(h.lookAt) {
 		return
 	}
-	h.lookAt = now.Add(s.opts.Hibernate)
+	h.lookAt = s.idleAfter(now)
 	if s.tree.server == 0 || s.tree.machine.State != teardown.Running {
 		return
 	}

@@ -30,6 +30,15 @@ const (
 	ContainersOff      Containers = "off"      // none: no proxy
 )
 
+// OnCrash says what becomes of a session whose server ends by itself.
+type OnCrash string
+
+// The values of --on-crash.
+const (
+	OnCrashEnd     OnCrash = "end"     // it ends
+	OnCrashRestart OnCrash = "restart" // the next message starts the server again
+)
+
 // Options are what the user may choose for a session.
 type Options struct {
 	// Command is the server's command line, never empty.
@@ -50,6 +59,8 @@ type Options struct {
 	// the handshake with a woken server, MaxMessage the length of a message on the relay, in bytes.
 	Hibernate, WakeTimeout time.Duration
 	MaxMessage             int64
+	// OnCrash says what becomes of a session whose server ends by itself.
+	OnCrash OnCrash
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
 	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
@@ -63,7 +74,7 @@ func Defaults() Options {
 	return Options{
 		EOFGrace: 5 * time.Second, TermGrace: 1500 * time.Millisecond, KillTimeout: 5 * time.Second,
 		ContainerGrace: 400 * time.Millisecond, WakeTimeout: 30 * time.Second,
-		Cgroup: CgroupAuto, Containers: ContainersAuto, Log: LogOptions{Level: zerolog.WarnLevel},
+		Cgroup: CgroupAuto, Containers: ContainersAuto, OnCrash: OnCrashEnd, Log: LogOptions{Level: zerolog.WarnLevel},
 	}
 }
 
@@ -93,8 +104,13 @@ func (o Options) Validate() error {
 			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
 		}
 	}
-	if o.Hibernate > 0 && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
+	if o.relays() && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
 		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
+	}
+	switch o.OnCrash {
+	case OnCrashEnd, OnCrashRestart:
+	default:
+		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
 	}
 	switch o.Cgroup {
 	case CgroupAuto, CgroupOff, CgroupRequire:
@@ -107,6 +123,9 @@ func (o Options) Validate() error {
 	}
 	return fmt.Errorf("--containers %q is none of auto, all, attached, off", o.Containers)
 }
+
+// relays reports whether the streams go through the relay.
+func (o Options) relays() bool { return o.Hibernate > 0 || o.OnCrash == OnCrashRestart }
 
 // grace are the limits of a teardown.
 func (o Options) grace() teardown.Grace {

@@ -1,6 +1,6 @@
 package supervise
 
-// A session with --hibernate is in one of these phases. The table is the whole policy of hibernation. What ends a session
+// A session with --hibernate or --on-crash=restart is in one of these phases. The table is the whole policy of hibernation. What ends a session
 // is decided elsewhere and wins in every phase.
 
 // phase says whether a server is awake, asleep or in between.
@@ -25,6 +25,7 @@ const (
 	onIdle      phaseEvent = iota // no byte has moved for the time of --hibernate, and nothing is pending
 	onMessage                     // the client has sent something
 	onTreeGone                    // no process of the server is left
+	onCrash                       // the same, of a server that ended by itself and is to be started again (--on-crash)
 	onRestored                    // the woken server has answered the handshake as the first one did
 	onUnasked                     // there is no handshake to repeat
 	onAnswered                    // the woken server has written something
@@ -41,6 +42,7 @@ const (
 	carryOn       phaseAction = iota
 	letSleep                  // end the tree, keep the client's streams
 	sleep                     // forget the tree
+	mourn                     // forget the tree, and answer the calls that it had
 	wake                      // start the server and replay the handshake
 	resume                    // messages pass again
 	giveUp                    // end the half-started tree
@@ -56,7 +58,7 @@ type phaseMove struct {
 // phaseTable is the policy. What is not in it changes nothing. A message that comes while the tree is being ended waits in
 // the client's stream, and is seen again once the tree is gone.
 var phaseTable = [phases][phaseEvents]phaseMove{
-	awake:   {onIdle: {falling, letSleep}, onTreeGone: {over, end}, onEnd: {over, end}},
+	awake:   {onIdle: {falling, letSleep}, onTreeGone: {over, end}, onCrash: {asleep, mourn}, onEnd: {over, end}},
 	falling: {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
 	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {

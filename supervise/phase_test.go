@@ -22,6 +22,8 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		possible = (w.state == awake || w.state == trying) && !w.ended
 	case onTreeGone:
 		possible = w.tree
+	case onCrash:
+		possible = w.tree && w.state == awake && !w.ended
 	case onRestored, onUnasked, onFailed, onAnswered:
 		possible = w.state == waking && w.tree || ev == onAnswered && w.state == trying
 	case onUnstarted:
@@ -32,7 +34,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 	if !possible {
 		return w, false
 	}
-	if ev == onTreeGone || ev == onUnstarted {
+	if ev == onTreeGone || ev == onCrash || ev == onUnstarted {
 		w.tree = false
 	}
 	switch w.state.step(ev) {
@@ -44,6 +46,8 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.pass, w.owed = true, false
 	case sleep:
 		w.owed = false
+	case mourn:
+		w.pass, w.owed = false, false
 	case refuseWaiting:
 		w.pass, w.owed = false, false
 	case end:
@@ -94,7 +98,7 @@ func checkPhase(t *testing.T, before, w world, path []phaseEvent) {
 		{w.owed && w.state == asleep, "asleep, and a client waits for ever"},
 		{before.state == over && w.state != over, "back from the end"},
 		{w.ended != (w.state == over), "ended and over are not the same"},
-		{before.tree && !w.tree && path[len(path)-1] != onTreeGone && path[len(path)-1] != onUnstarted, "a tree is gone that nobody has ended"},
+		{before.tree && !w.tree && path[len(path)-1] != onTreeGone && path[len(path)-1] != onCrash && path[len(path)-1] != onUnstarted, "a tree is gone that nobody has ended"},
 		{!before.tree && w.tree && before.state != asleep, "a second tree beside the first"},
 	} {
 		if c.broken {

@@ -307,7 +307,11 @@ func (s *Session) request(ev teardown.Event, why cause) {
 
 // onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
 func (s *Session) onTreeGone() {
-	s.changePhase(onTreeGone)
+	ev := onTreeGone
+	if s.hib != nil && s.hib.crashed && s.hib.phase == awake {
+		ev = onCrash
+	}
+	s.changePhase(ev)
 	s.done = s.hib == nil || s.hib.phase == over
 }
 

@@ -122,6 +122,7 @@ func (s *Session) onServerExit() {
 	if !t.mayGoOn() {
 		return
 	}
+	s.lookForCrash()
 	t.cause = t.cause.unless(causeServer, true)
 	if s.hib.endsWithTree() {
 		s.cause = s.cause.unless(causeServer, true)

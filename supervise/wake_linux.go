@@ -21,6 +21,7 @@ const (
 func (s *Session) wake() {
 	h := s.hib
 	h.woken, h.why = time.Now(), ""
+	h.began = h.woken
 	h.wakeBy, h.restAt = h.woken.Add(s.opts.WakeTimeout), time.Time{}
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err == nil {
@@ -48,10 +49,16 @@ func (s *Session) onWakeTime(now time.Time) {
 func (s *Session) resume() {
 	h, now := s.hib, time.Now()
 	h.pause, h.retryAt = 0, time.Time{}
-	h.lookAt = now.Add(s.opts.Hibernate)
-	s.record.Wakes++
+	h.lookAt = s.idleAfter(now)
+	if took := milliseconds(now.Sub(h.woken)); h.crashed {
+		s.record.Restarts++
+		s.log.Info().Int("restarts", s.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
+	} else {
+		s.record.Wakes++
+		s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", took).Msg("server woken")
+	}
+	h.crashed = false
 	s.writeRecord(session.StateRunning)
-	s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", milliseconds(now.Sub(h.woken))).Msg("server woken")
 	if h.closing {
 		s.request(teardown.StdinClosed, causeStdin)
 	}
@@ -91,7 +98,7 @@ func (s *Session) flushRelay() {
 	var owed relay.Debt
 	switch s.cause {
 	case causeServer:
-		owed.Answer = fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", s.tree.code)
+		owed.Answer = s.tree.lastWord()
 	case causeChanged:
 		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:

@@ -1,0 +1,96 @@
+package relay
+
+import "testing"
+
+const (
+	listenMeta = `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}`
+	listen     = `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}` + "\n"
+	agreed     = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":` + listenMeta +
+		`,"notifications":{"toolsListChanged":true}}}` + "\n"
+	news     = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":` + listenMeta + "}}\n"
+	listened = `{"jsonrpc":"2.0","id":9,"result":{}}` + "\n"
+)
+
+// subscribed has a client without a handshake open a subscription, and its server fall asleep.
+func subscribed(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t, false)
+	s.askModern()
+	s.write(s.toRelay, listen)
+	s.write(s.serverOut, agreed)
+	s.reads(s.serverIn, listen)
+	s.reads(s.fromRelay, agreed)
+	return s
+}
+
+// A subscription outlives a nap: the next server has it before anything else, and the client is told to look again.
+func TestNapWithSubscription(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	for range 2 {
+		s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+		s.connect()
+		s.tells(s.relay.Restore())
+		s.reads(s.serverIn, listen)
+		s.tells(s.write(s.serverOut, agreed), Event{Kind: Answered}, Event{Kind: Restored})
+		s.reads(s.serverIn, modernList)
+		s.tells(s.write(s.serverOut, listed))
+		s.reads(s.fromRelay, news+listed)
+		s.fallAsleep()
+	}
+}
+
+// A server that says as its last word that the subscription ends does not end it for the client.
+func TestLastWordsDoNotEndASubscription(t *testing.T) {
+	for _, last := range []string{listened, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"} {
+		s := subscribed(t)
+		s.relay.EndServer()
+		s.tells(s.write(s.serverOut, last+serverSays))
+		s.endServer()
+		s.settle()
+		s.relay.Disconnect()
+		s.reads(s.fromRelay, serverSays)
+		s.write(s.toRelay, modernList)
+		s.connect()
+		s.relay.Restore()
+		s.reads(s.serverIn, listen)
+	}
+}
+
+// A new server that does not take the subscription ends it: that is for the client to know.
+func TestSubscriptionIsRefused(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.write(s.toRelay, modernList)
+	s.connect()
+	s.relay.Restore()
+	s.tells(s.write(s.serverOut, listened), Event{Kind: Answered}, Event{Kind: Restored})
+	s.reads(s.fromRelay, listened)
+	s.reads(s.serverIn, listen+modernList)
+}
+
+// A client that ends its subscription while there is no server wakes none, and none is sent it again.
+func TestSubscriptionEndsAsleep(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`+"\n"))
+	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.settle()
+	s.reads(s.serverIn, modernList)
+}
+
+// A failed wake ends no subscription: the next server is sent it again.
+func TestSubscriptionOutlivesAFailedWake(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.write(s.toRelay, request("7"))
+	s.relay.Refuse("no server")
+	s.settle()
+	s.reads(s.fromRelay, refusal("7"))
+	s.write(s.toRelay, modernList)
+	s.connect()
+	s.relay.Restore()
+	s.reads(s.serverIn, listen)
+}

@@ -1,0 +1,49 @@
+package supervise
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// restartCalm is how long a server must have lived for its successor to be started without a pause.
+const restartCalm = time.Minute
+
+// lookForCrash is called when the server has ended by itself. If it is to be started again, the client's messages wait from
+// now on, and the session does not end with the tree.
+func (s *Session) lookForCrash() {
+	h := s.hib
+	if h == nil || s.opts.OnCrash != OnCrashRestart || h.phase != awake {
+		return
+	}
+	if why := h.relay.Unrestorable(); why != "" {
+		s.log.Warn().Str("why", why).Msg("the server cannot be restarted")
+		return
+	}
+	h.crashed = true
+	h.relay.EndServer()
+}
+
+// mourn forgets a server that has ended by itself: its calls are answered with an error. The next message starts another, after
+// a pause if this one has not lived long.
+func (s *Session) mourn() {
+	h, now := s.hib, time.Now()
+	pause := time.Duration(0)
+	if now.Sub(h.began) < restartCalm {
+		pause = min(max(2*h.crashPause, firstPause), lastPause)
+		h.retryAt = now.Add(pause)
+	}
+	h.crashPause = pause
+	code, answer := s.tree.code, s.tree.lastWord()
+	h.relay.Crashed(answer)
+	s.forgetTree()
+	s.log.Error().Int("exit", code).Dur("next_try_in", pause).Msg("server ended by itself")
+	s.onRelay(h.relay.Move([2]unix.PollFd{}))
+	s.endIfClosed()
+}
+
+// lastWord is the answer to calls of a server that has ended.
+func (t *tree) lastWord() string {
+	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", t.code)
+}
