@@ -39,7 +39,7 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/proc.atExec
 endif
 
-.PHONY: help build test test-all flake check bench demo torture install uninstall generate release lint race fuzz size
+.PHONY: help build test test-all flake check bench demo compare torture install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -50,6 +50,7 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
+	@echo "make compare  the same under tini, dumb-init, setpriv and bubblewrap"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
@@ -112,6 +113,10 @@ demo: build
 
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
+
+# What is left under other wrappers, as far as they are installed.
+compare: build
+	$(GO) run ./scripts/demo -others $(BIN)
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d

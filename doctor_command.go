@@ -65,10 +65,10 @@ const leakTimeout = 20 * time.Second
 func leaks() []doctor.Check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout}
 	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
-	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil), warn), nil)
+	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
 	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
-		o.Everybody = []string{"reap", "--json"}
+		o.ForUsers = []string{"reap", "--json"}
 	}
 	done := make(chan []doctor.Check, 1)
 	go func() {

@@ -57,6 +57,11 @@ func ps(c *cli.Context) error {
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
 			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}
+		for _, l := range all {
+			if l.Unknown != "" {
+				incomplete = append(incomplete, "session "+l.ID+": "+l.Unknown)
+			}
+		}
 		for _, w := range incomplete {
 			fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"mcp-tether/clients"
 	"mcp-tether/describe"
@@ -39,7 +41,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    surplus    many servers of one kind under a living gateway: never ended
 
 Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
-survivors), 2 it could not look.
+survivors), 2 it could not look, or not at everything.
 
 Examples:
    mcp-tether reap                                what is there, and why
@@ -94,7 +96,7 @@ func reapCommand(as *role) *cli.Command {
 // forget removes a record that is in the way: its engine is gone, or its pid namespace.
 func forget(id string, timeout time.Duration) error {
 	if os.Getuid() == 0 {
-		return reap.ForgetEverybody(runtimeDir(), id, timeout)
+		return reap.ForgetAsRoot(runtimeDir(), id, timeout)
 	}
 	return reap.Forget(runtimeDir(), id)
 }
@@ -119,13 +121,22 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
+	warn := func(err error) {
+		if errors.Is(err, clients.ErrLate) {
+			o.Incomplete = append(o.Incomplete, err.Error())
+			return
+		}
+		o.Warnings = append(o.Warnings, err.Error())
+	}
 	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
 	if err != nil {
 		return o, err
 	}
-	if o.Everybody, err = everybodyWords(c, delegated); err != nil {
+	if o.ForUsers, err = userWords(c, delegated); err != nil {
 		return o, err
+	}
+	for i := range files {
+		o.Servers += len(files[i].Servers)
 	}
 	matcher := clients.NewMatcher(files, pattern)
 	o.Rules = reap.Rules{
@@ -142,8 +153,8 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 // passFlags are the flags that mean the same in the passes that root makes as other users.
 var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
-// everybodyWords are the words with which root starts the same pass as another user; none for anybody but root.
-func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
+// userWords are the words with which root starts the same pass as another user; none for a user who is not root.
+func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	if os.Getuid() != 0 || delegated {
 		return nil, nil
 	}
@@ -174,7 +185,7 @@ func everybodyWords(c *cli.Context, delegated bool) ([]string, error) {
 // unable to read what root has named: that is no reason to look for nothing else.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
-		return clients.Known(clients.Homes(homes), warn), nil
+		return clients.Known(clients.Homes(homes, warn), warn), nil
 	}
 	var out []clients.File
 	for _, name := range names {
@@ -230,6 +241,11 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 			fmt.Fprintln(os.Stderr, "mcp-tether: warning:", describe.Text(w))
 		}
 		err = r.Text(os.Stdout)
+		if len(r.Findings) == 0 && term.IsTerminal(int(os.Stderr.Fd())) {
+			l := r.Looked
+			fmt.Fprintf(os.Stderr, "nothing found in %s, %s, %s and the command lines of %s\n",
+				counted(l.Processes, "process"), counted(l.Records, "record"), counted(l.Engines, "engine"), counted(l.Servers, "configured server"))
+		}
 	}
 	if file := c.String("metrics-file"); file != "" && err == nil {
 		err = r.Metrics(file)

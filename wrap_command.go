@@ -311,6 +311,9 @@ func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if strings.HasSuffix(what, "s") {
+		what += "e"
+	}
 	return fmt.Sprint(n, " ", what, "s")
 }
 

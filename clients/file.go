@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -52,7 +53,7 @@ type File struct {
 // to us, and tells warn about others that cannot be read.
 func Known(homes []string, warn func(error)) []File {
 	var out []File
-	r := &reader{left: maxAll, seen: map[fileID]bool{}}
+	r := &reader{left: maxAll, seen: map[fileID]bool{}, patience: patience}
 	for _, home := range homes {
 		for _, name := range homeFiles() {
 			file, err := r.read(filepath.Join(home, name))
@@ -63,8 +64,11 @@ func Known(homes []string, warn func(error)) []File {
 				warn(err)
 			}
 			for _, dir := range file.projects {
-				if project, err := r.read(filepath.Join(dir, projectFile)); err == nil {
+				project, err := r.read(filepath.Join(dir, projectFile))
+				if err == nil {
 					out = append(out, project)
+				} else if errors.Is(err, ErrLate) {
+					warn(err)
 				}
 			}
 		}
@@ -74,15 +78,16 @@ func Known(homes []string, warn func(error)) []File {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	r := &reader{left: maxFile, seen: map[fileID]bool{}, named: true}
+	r := &reader{left: maxFile, seen: map[fileID]bool{}, patience: patience, named: true}
 	file, err := r.read(name)
 	file.AnyUser = true
 	return file, err
 }
 
 // Homes are the home directories of the user: $HOME, that in the host's list of users, and further ones as named. A
-// directory of another user is passed over: sudo keeps the variable, and root has no business there.
-func Homes(further []string) []string {
+// directory of another user is passed over: sudo keeps the variable, and root has no business there. warn is told of one that
+// cannot be looked at in time.
+func Homes(further []string, warn func(error)) []string {
 	var out []string
 	candidates := further
 	if h, err := os.UserHomeDir(); err == nil {
@@ -92,7 +97,14 @@ func Homes(further []string) []string {
 		candidates = append(candidates, u.HomeDir)
 	}
 	for _, h := range candidates {
-		if h = filepath.Clean(h); filepath.IsAbs(h) && h != "/" && !slices.Contains(out, h) && ownDir(h) {
+		if h = filepath.Clean(h); !filepath.IsAbs(h) || h == "/" || slices.Contains(out, h) {
+			continue
+		}
+		own, err := ownDir(h)
+		if err != nil {
+			warn(err)
+		}
+		if own {
 			out = append(out, h)
 		}
 	}
@@ -101,14 +113,24 @@ func Homes(further []string) []string {
 
 // reader reads configuration files, each once, and not more in all than its bound.
 type reader struct {
-	left int64 // bytes
-	seen map[fileID]bool
+	left     int64 // bytes
+	seen     map[fileID]bool
+	patience time.Duration // with the next file
 	// named says that the user named the file, and so whoever it belongs to is asked for.
 	named bool
 }
 
 // fileID tells a file from others under any number of names.
 type fileID struct{ dev, ino uint64 }
+
+// How long a file may keep its reader waiting, and how long the later ones of many may.
+const (
+	patience      = time.Second
+	leastPatience = 10 * time.Millisecond
+)
+
+// ErrLate says that a file could not be read in time: its file system does not answer.
+var ErrLate = errors.New("it did not answer in time")
 
 // Why a file is not read.
 var (

@@ -1,35 +1,70 @@
 package clients
 
 import (
+	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/kernel"
 	"mcp-tether/proc"
 )
 
-// ownDir reports whether a name is that of a directory of the user who asks.
-func ownDir(name string) bool {
-	var st unix.Stat_t
-	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid()
+// ownDir reports whether a name is that of a directory of the user who asks. The error is ErrLate alone.
+func ownDir(name string) (bool, error) {
+	var (
+		st  unix.Stat_t
+		err error
+	)
+	if !kernel.InTime(patience, func() { err = unix.Stat(name, &st) }) {
+		return false, fmt.Errorf("look at home %s: %w", name, ErrLate)
+	}
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid(), nil
 }
 
 // readRegular reads a regular file. It is looked at before it is opened: to open a FIFO or a device does something already.
 // Links are followed, as people keep their settings in other places. Root reads nothing but what root has written.
 func (r *reader) readRegular(name string) ([]byte, error) {
-	at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	var (
+		at   int
+		st   unix.Stat_t
+		text []byte
+		err  error
+	)
+	if !r.inTime(func() { at, err = look(name, &st) }) {
+		return nil, ErrLate
+	}
+	if err == nil {
+		if err = r.accept(&st); err != nil {
+			unix.Close(at)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	if !r.inTime(func() { text, err = readLooked(at, name, st.Size) }) {
+		return nil, ErrLate
+	}
+	return text, err
+}
+
+// look opens a file with O_PATH, which does nothing to it.
+func look(name string, st *unix.Stat_t) (int, error) {
+	at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Fstat(at, st); err != nil {
+		unix.Close(at)
+		return -1, err
+	}
+	return at, nil
+}
+
+// readLooked reads what was looked at, and closes it.
+func readLooked(at int, name string, size int64) ([]byte, error) {
 	defer unix.Close(at)
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
-		return nil, err
-	}
-	if err := r.accept(&st); err != nil {
-		return nil, err
-	}
 	fd, err := proc.Reopen(at, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -37,7 +72,17 @@ func (r *reader) readRegular(name string) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	// It may grow meanwhile.
-	return io.ReadAll(io.LimitReader(f, st.Size))
+	return io.ReadAll(io.LimitReader(f, size))
+}
+
+// inTime makes a look at a file. Each that takes too long leaves less time to those after it: there may be many on one file
+// system that does not answer.
+func (r *reader) inTime(look func()) bool {
+	if kernel.InTime(r.patience, look) {
+		return true
+	}
+	r.patience = max(r.patience/2, leastPatience)
+	return false
 }
 
 // accept judges a file before it is opened, and counts it.

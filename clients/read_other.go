@@ -8,9 +8,9 @@ import (
 )
 
 // ownDir reports whether a name is that of a directory.
-func ownDir(name string) bool {
+func ownDir(name string) (bool, error) {
 	st, err := os.Stat(name)
-	return err == nil && st.IsDir()
+	return err == nil && st.IsDir(), nil
 }
 
 // readRegular reads a regular file.

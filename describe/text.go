@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -16,17 +18,43 @@ const SchemaVersion = 1
 
 // JSON writes a value as one indented object.
 func JSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, escaped(plain.String()))
+	return err
 }
+
+// escaped writes as \uXXXX what Text would replace: JSON may be looked at in a terminal, and has such characters in strings
+// alone. The line ends between its parts stay.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		switch {
+		case c == '\n' || !steering(c):
+			b.WriteRune(c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	return b.String()
+}
+
+// steering reports whether a character steers a terminal or the order in which text is read, or cannot be seen.
+func steering(c rune) bool { return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // Text replaces what steers a terminal or the order in which text is read: control characters, line and paragraph
 // separators, bidirectional controls and other invisible ones (Unicode's Cc, Cf, Zl, Zp), and bytes that are no text.
 func Text(s string) string {
 	return strings.Map(func(c rune) rune {
-		if c == utf8.RuneError || unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+		if c == utf8.RuneError || steering(c) {
 			return '?'
 		}
 		return c

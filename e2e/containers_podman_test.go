@@ -113,3 +113,82 @@ func TestPodmanNetworkOfAnother(t *testing.T) {
 	}
 	s.end()
 }
+
+// What `podman kube play` makes takes no labels of ours: pods, also of a manifest that fails half-way, and a network.
+func TestPodmanKubePlay(t *testing.T) {
+	e := podmanFor(t)
+	e.importInfra(t)
+	for _, fails := range []bool{false, true} {
+		for _, bare := range []bool{false, true} {
+			mark := e.mark(t)
+			var manifest strings.Builder
+			for i, image := range []string{e.image(t), map[bool]string{false: e.image(t), true: "none:none"}[fails]} {
+				fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %s-%d\n  labels:\n    %s: %s\nspec:\n  containers:\n  - name: c\n"+
+					"    image: docker.io/library/%s\n    imagePullPolicy: Never\n    args: [boxed, ignore-eof]\n", mark, i, markLabel, mark, image)
+			}
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			if bare {
+				host = e.host
+			}
+			answer := clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/play/kube?start=false&network=none", manifest.String()))
+			if strings.Contains(answer, " 200 ") == fails {
+				t.Fatalf("podman says %s", answer)
+			}
+			s.end()
+			// The control: without us they stay, also the first one where the second failed.
+			pods := e.podman(t, "pod", "ps", "--quiet", "--filter", "name="+mark).stdout
+			if left := strings.Count(pods, "\n"); (left > 0) != bare {
+				t.Errorf("fails: %v, bare: %v: %d pods are left", fails, bare, left)
+			}
+			for i := range 2 {
+				e.podman(t, "pod", "rm", "-f", "-t", "0", fmt.Sprintf("%s-%d", mark, i))
+			}
+			e.podman(t, "network", "rm", "podman-default-kube-network")
+		}
+	}
+}
+
+// importInfra imports the image that scripts/engine has podman use for the first container of a pod.
+func (e *engine) importInfra(t *testing.T) {
+	t.Helper()
+	if o := e.docker(t, "tag", e.image(t), "mcp-tether-infra:1"); o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+}
+
+// A pod that was there before the session and that the session starts is stopped at its end, and stays. One that another
+// process has started since is not touched.
+func TestPodmanPodThatWasThereBefore(t *testing.T) {
+	e := podmanFor(t)
+	mark := e.mark(t)
+	for _, verb := range []string{"start", "restart"} {
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		runs := func(pod string) bool {
+			var out struct{ Containers []struct{ State string } }
+			if e.do(t, http.MethodGet, "/v4.0.0/libpod/pods/"+pod+"/json", nil, &out) != http.StatusOK || len(out.Containers) != 2 {
+				t.Fatalf("%s: %+v", pod, out)
+			}
+			return out.Containers[0].State == "running" && out.Containers[1].State == "running"
+		}
+		ours, theirs := mark+verb+"ours", mark+verb+"theirs"
+		for _, pod := range []string{ours, theirs} {
+			if o := e.podman(t, "pod", "create", "--infra=false", "--name", pod); o.code != 0 {
+				t.Fatal(o.stderr)
+			}
+			t.Cleanup(func() { e.podman(t, "pod", "rm", "-f", "-t", "0", pod) })
+			for range 2 {
+				e.podman(t, "create", "--pod", pod, "--network", "none", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
+			}
+			clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/pods/"+pod+"/"+verb, ""))
+			if !runs(pod) {
+				t.Fatalf("%s: not started, so this proves nothing", pod)
+			}
+		}
+		e.podman(t, "pod", "kill", theirs)
+		e.podman(t, "pod", "start", theirs)
+		s.end()
+		if runs(ours) || !runs(theirs) {
+			t.Errorf("%s: the session's runs: %v, another's runs: %v", verb, runs(ours), runs(theirs))
+		}
+	}
+}

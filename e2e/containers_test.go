@@ -390,3 +390,24 @@ func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 	}
 	s.end()
 }
+
+// The log warns of a container that gets the engine's own socket, by whatever name.
+func TestContainerWithTheEnginesSocket(t *testing.T) {
+	e := engineFor(t)
+	link := filepath.Join(t.TempDir(), "docker.sock")
+	if err := os.Symlink(e.sock, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{e.sock, link, t.TempDir()} {
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		mark := e.mark(t)
+		body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none","Binds":[%q]}}`, e.image(t), markLabel, mark, source+":/x")
+		if got := clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", body, "Content-Type: application/json")); !strings.Contains(got, " 201 ") {
+			t.Errorf("the engine says %s", got)
+		}
+		s.end()
+		if got := s.warned("has the engine's own socket"); got != strings.HasSuffix(source, ".sock") {
+			t.Errorf("%s: warned: %v", source, got)
+		}
+	}
+}

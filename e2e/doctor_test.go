@@ -4,9 +4,25 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
+
+// Nothing found among nothing is no news, so reap says what it has looked at, but not where nobody reads it.
+func TestReapSaysWhatItLookedAt(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	ok(t, err)
+	defer r.Close()
+	dir := t.TempDir()
+	y := openTTY(t, []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}, w, tether, "reap", "--no-containers", "--session", "0123456789abcdef")
+	y.expect("nothing found in ")
+	_ = y.cmd.Wait()
+	if o := operator.run(t, "reap", "--no-containers", "--session", "0123456789abcdef"); o.stdout != "" || o.stderr != "" {
+		t.Errorf("off a terminal: %+v", o)
+	}
+}
 
 // What leaks is found by doctor, with the cure, and the cure helps.
 func TestDoctorFindsALeak(t *testing.T) {

@@ -37,6 +37,7 @@ type fakeEngine struct {
 	lock  sync.Mutex
 	seen  []string
 	boxes map[string]fakeBox
+	made  int // so far
 }
 
 type fakeBox struct {
@@ -109,7 +110,8 @@ func (f *fakeEngine) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.lock.Lock()
-	id := fmt.Sprintf("%064x", len(f.boxes)+1)
+	f.made++
+	id := fmt.Sprintf("%064x", f.made)
 	f.boxes[id] = fakeBox{r.URL.Query().Get("name"), asked.Labels, time.Now()}
 	f.lock.Unlock()
 	w.WriteHeader(http.StatusCreated)

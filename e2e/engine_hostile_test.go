@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -820,5 +821,37 @@ func TestEngineWarningsAreBounded(t *testing.T) {
 	}
 	if !s.warned("were left out") {
 		t.Error("nobody says that warnings were left out")
+	}
+}
+
+// A container that its engine removes by itself (--rm) is not remembered for ever: the journal stays short.
+func TestEngineJournalStaysShort(t *testing.T) {
+	f := newFake(t, nil)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
+	create := func(name string) {
+		clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create?name="+name, `{"Image":"a"}`))
+	}
+	create("stays")
+	const many = 800
+	for range many {
+		create("gone")
+		f.lock.Lock()
+		maps.DeleteFunc(f.boxes, func(_ string, b fakeBox) bool { return b.name == "gone" })
+		f.lock.Unlock()
+	}
+	if left := f.left(); len(left) != 1 {
+		t.Fatalf("%d containers are there", len(left))
+	}
+	journal := filepath.Join(s.runtime, "mcp-tether", s.id()+".containers")
+	testkit.Until(t, "a short journal", func() bool {
+		clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
+		return bytes.Count(readFile(t, journal), []byte("\n")) < many
+	})
+	if got := readFile(t, journal); !bytes.Contains(got, []byte(f.left()[0].labels["mcp-tether.request"])) {
+		t.Error("what stays is forgotten")
+	}
+	s.end()
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
 	}
 }

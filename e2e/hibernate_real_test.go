@@ -317,7 +317,7 @@ func TestHibernateRealModern(t *testing.T) {
 			const cycles = 4
 			for i := 1; i <= cycles; i++ {
 				p.s.asleep(i)
-				answer := sdkAnswer{}
+				var answer sdkAnswer
 				if c.argv[1] == modern[1] {
 					answer = p.call("pid", map[string]string{})
 				} else {

@@ -188,6 +188,8 @@ type sweep struct {
 	Killed   bool
 	Findings []finding
 	Warnings []string
+	// Incomplete is what could not be looked at.
+	Incomplete []string
 }
 
 // reap runs one pass with --json and fails unless it ends with the code, if that is not negative.

@@ -426,7 +426,9 @@ func startNamed(t *testing.T, id string) (end func()) {
 
 // A user's process, configuration, journal and engine may be as large and as slow as the user likes. The pass stays small
 // and in time, and ends what is left of somebody else.
-func staysSmall(t *testing.T, fill func(t *testing.T, homes map[int]string)) {
+//
+// What could not be looked at is unknown, which code, the exit code of the pass, says with 2.
+func staysSmall(t *testing.T, code int, fill func(t *testing.T, homes map[int]string)) {
 	t.Helper()
 	if !onOwnHost(t) {
 		return
@@ -444,6 +446,9 @@ func staysSmall(t *testing.T, fill func(t *testing.T, homes map[int]string)) {
 	}
 	if leftover.answers() == nil {
 		t.Error("what is left of another user lives")
+	}
+	if o.code != code || (code == 2) != strings.Contains(o.stderr, "not complete: user u1666: ") {
+		t.Errorf("exit code %d, want %d: %s", o.code, code, o.stderr)
 	}
 	peak(t, cmd, o)
 	ps := operator.command("ps")
@@ -468,7 +473,7 @@ func fillFile(t *testing.T, file, head, line string, size int, tail string) {
 }
 
 func TestReapAndVast(t *testing.T) {
-	staysSmall(t, func(t *testing.T, _ map[int]string) {
+	staysSmall(t, 0, func(t *testing.T, _ map[int]string) {
 		for range 3 {
 			cmd := exec.Command(fixture, "vast")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: mallory, Gid: mallory}}
@@ -484,7 +489,7 @@ func TestReapAndVast(t *testing.T) {
 }
 
 func TestReapAndLargeFiles(t *testing.T) {
-	staysSmall(t, func(t *testing.T, homes map[int]string) {
+	staysSmall(t, 0, func(t *testing.T, homes map[int]string) {
 		big := filepath.Join(homes[mallory], "big")
 		fillFile(t, big, `{"mcpServers":{}`, `,"a":[[],[]]`, 60<<20, "}")
 		projects := map[string]any{}
@@ -501,7 +506,7 @@ func TestReapAndLargeFiles(t *testing.T) {
 }
 
 func TestReapAndJournals(t *testing.T) {
-	staysSmall(t, func(t *testing.T, _ map[int]string) {
+	staysSmall(t, 0, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		line := `{"op":"created","kind":"container","id":"` + strings.Repeat("a", 64) + `"}` + "\n"
 		for i := range 8 {
@@ -514,7 +519,7 @@ func TestReapAndJournals(t *testing.T) {
 }
 
 func TestReapAndHung(t *testing.T) {
-	staysSmall(t, func(t *testing.T, _ map[int]string) {
+	staysSmall(t, 2, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		for i := range 25 {
 			id, socket := fmt.Sprintf("%016x", i), fmt.Sprintf("/tmp/hang-%d", i)
@@ -528,7 +533,7 @@ func TestReapAndHung(t *testing.T) {
 }
 
 func TestReapAndTalkative(t *testing.T) {
-	staysSmall(t, func(t *testing.T, _ map[int]string) {
+	staysSmall(t, 2, func(t *testing.T, _ map[int]string) {
 		victim := startInnocent(t, mallory)
 		l, err := net.Listen("unix", "/tmp/talks")
 		ok(t, err)

@@ -137,6 +137,9 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	case ours && !j.Complete:
 		sure, t.Why = j.judgeLabel(x)
 		return t, sure
+	case j.TrustIDs && x.Labels[LabelSession] == "" && j.played(x):
+		t.Why = "made by podman from a manifest of the session: its name, and the time of its creation"
+		return t, true
 	case ours:
 		t.Why = "carries the session's label, but the session did not create it: a copy"
 	}

@@ -91,6 +91,28 @@ func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
 	return x.info(), nil
 }
 
+// PodContainers returns the ids of a pod, by its id or name, and of its containers.
+func (c Client) PodContainers(ctx context.Context, ref string) (pod string, containers []string, err error) {
+	path, err := pathOf(libpod+"/pods/", ref, "/json")
+	if err != nil {
+		return "", nil, err
+	}
+	type object struct {
+		ID string `json:"Id"`
+	}
+	var x struct {
+		object
+		Containers []object
+	}
+	if err := c.decode(ctx, path, &x); err != nil {
+		return "", nil, err
+	}
+	for _, o := range x.Containers {
+		containers = append(containers, o.ID)
+	}
+	return x.ID, containers, nil
+}
+
 // ImageLabels returns the labels of an image, by its id.
 func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]string, error) {
 	path, err := pathOf("/images/", imageID, "/json")

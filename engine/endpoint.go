@@ -73,6 +73,21 @@ func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err 
 	return Endpoint{}, false, nil
 }
 
+// IsSocket reports whether a path is that of the engine's socket, where it can be known: here, or for an engine elsewhere
+// where docker's is by default.
+func (e Endpoint) IsSocket(path string) bool {
+	if e.Socket == "" {
+		clean := filepath.Clean(path)
+		return clean == dockerSocket || clean == "/run/docker.sock"
+	}
+	there, err := os.Stat(path)
+	if err != nil || !filepath.IsAbs(path) {
+		return false // a volume, perhaps
+	}
+	socket, err := os.Stat(e.Socket)
+	return err == nil && os.SameFile(there, socket)
+}
+
 // EndpointAt returns the endpoint for an address and a docker context, which may be "": a session's record holds both. An
 // address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a scheme it is tcp, as for the docker command. The error
 // wraps ErrEndpoint.

@@ -175,6 +175,14 @@ func TestEnviron(t *testing.T) {
 			docker, []string{"CONTAINER_HOST=unix:///d.sock", "CONTAINER_SSHKEY=/k", "CONTAINER_CONNECTION=c", "CONTAINERS=1"},
 			[]string{"CONTAINERS=1", "DOCKER_HOST=unix:///p", "CONTAINER_HOST=unix:///p"},
 		},
+		"an engine elsewhere": {
+			Endpoint{URL: "ssh://me@far.example:22"}, []string{"A=1"},
+			[]string{"A=1", "DOCKER_HOST=unix:///p", "TESTCONTAINERS_HOST_OVERRIDE=far.example", "TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/var/run/docker.sock"},
+		},
+		"an engine elsewhere, by its address, and known to the user": {
+			Endpoint{URL: "[::1]:2375"}, []string{"TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/x"},
+			[]string{"TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE=/x", "DOCKER_HOST=unix:///p", "TESTCONTAINERS_HOST_OVERRIDE=::1"},
+		},
 		"rubbish of podman's": {docker, []string{"CONTAINER_HOST=unixx://"}, []string{"CONTAINER_HOST=unixx://", "DOCKER_HOST=unix:///p"}},
 	} {
 		before := slices.Clone(c.env)

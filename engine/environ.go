@@ -1,11 +1,17 @@
 package engine
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // Environ returns env for a process that is to reach the engine through a socket of ours. DOCKER_HOST names the socket.
 // Variables that would lead the docker command elsewhere, or make it speak TLS, are removed. A CONTAINER_HOST that names
 // the same engine is changed too. One that names another engine stays, with the variables that belong to it. Relative
 // addresses are taken from this process's working directory.
+//
+// Testcontainers derives from DOCKER_HOST where ports of containers are, and which socket it mounts into its own one. For
+// an engine elsewhere both would be wrong, so they are named, unless env does.
 func (e Endpoint) Environ(env []string, socket string) []string {
 	removed := map[string]bool{
 		"DOCKER_HOST": true, "DOCKER_CONTEXT": true,
@@ -25,7 +31,37 @@ func (e Endpoint) Environ(env []string, socket string) []string {
 	if podman {
 		out = append(out, "CONTAINER_HOST=unix://"+socket)
 	}
+	if host := e.host(); host != "" {
+		out = appendMissing(out, "TESTCONTAINERS_HOST_OVERRIDE", host)
+		out = appendMissing(out, "TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE", dockerSocket)
+	}
 	return out
+}
+
+// host is the name or address of the machine on which the engine is; "" for one that has a socket here.
+func (e Endpoint) host() string {
+	if e.Socket != "" {
+		return ""
+	}
+	address := e.URL
+	if !strings.Contains(address, "://") {
+		address = "tcp://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// appendMissing adds a variable that env does not have.
+func appendMissing(env []string, name, value string) []string {
+	for _, assignment := range env {
+		if strings.HasPrefix(assignment, name+"=") {
+			return env
+		}
+	}
+	return append(env, name+"="+value)
 }
 
 // hasPodman reports whether CONTAINER_HOST in env names this engine.

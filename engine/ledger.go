@@ -15,6 +15,8 @@ type Object struct {
 	Request string
 	// At is when it was asked for.
 	At time.Time
+	// Names are those in a manifest, for a request that takes no labels.
+	Names []string
 }
 
 // Started is a container that the session started without having created it.
@@ -40,14 +42,14 @@ func (l *Ledger) Add(n Note) {
 	switch n.Op {
 	case OpCreate:
 		l.settle(n.Request)
-		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At})
+		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At, Names: n.Names})
 	case OpCreated:
 		l.created(n)
 	case OpRefused:
 		l.settle(n.Request)
 	case OpStart:
 		l.forgetStart(n.ID)
-		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
 	case OpStarted:
 		l.startedAt(n)
 	case OpKept:
@@ -121,3 +123,21 @@ func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.start
 
 // Clone returns a copy that later notes do not change.
 func (l *Ledger) Clone() Ledger { return Ledger{l.Objects(), l.Pending(), l.Started()} }
+
+// Notes returns notes that add up to the ledger, as few as there can be.
+func (l *Ledger) Notes() (notes []Note) {
+	for _, o := range l.objects {
+		notes = append(notes, Note{Op: OpCreated, Kind: o.Kind, Request: o.Request, ID: o.ID, Name: o.Name, At: o.At})
+	}
+	for _, o := range l.pending {
+		notes = append(notes, Note{Op: OpCreate, Kind: o.Kind, Request: o.Request, Name: o.Name, Names: o.Names, At: o.At})
+	}
+	for _, s := range l.started {
+		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, At: s.At}
+		if s.Known {
+			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
+		}
+		notes = append(notes, n)
+	}
+	return notes
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -83,6 +84,10 @@ func TestLedger(t *testing.T) {
 		}
 		if got := l.Started(); len(got)+len(c.started) > 0 && !reflect.DeepEqual(got, c.started) {
 			t.Errorf("%s: started %+v, want %+v", name, got, c.started)
+		}
+		again := ledger(l.Notes()...)
+		if got, want := fmt.Sprint(again), fmt.Sprint(l); got != want {
+			t.Errorf("%s: its notes add up to %+v", name, again)
 		}
 		if want := len(c.objects)+len(c.pending)+len(c.started) == 0; l.Empty() != want {
 			t.Errorf("%s: Empty is %v", name, l.Empty())

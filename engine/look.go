@@ -57,6 +57,6 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 
 // concerns reports whether objects of a kind may belong to the claim.
 func (c Claim) concerns(kind Kind) bool {
-	is := func(o Object) bool { return o.Kind == kind }
+	is := func(o Object) bool { return o.Kind == kind || kind == Network && o.Names != nil }
 	return !c.Complete || slices.ContainsFunc(c.Ledger.Objects(), is) || slices.ContainsFunc(c.Ledger.Pending(), is)
 }

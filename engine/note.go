@@ -7,7 +7,7 @@ type Op string
 
 // The operations. Create and start are noted before the engine is asked: if nothing follows, the outcome is unknown.
 const (
-	OpCreate  Op = "create"  // an object will be asked for: Kind, Request, At
+	OpCreate  Op = "create"  // an object will be asked for: Kind, Request, At; Names for what takes no labels
 	OpCreated Op = "created" // it exists: Kind, Request, ID, Name if given
 	OpRefused Op = "refused" // the engine refused, and nothing exists: Request
 	OpStart   Op = "start"   // a container that existed before, and is not running, will be started: ID, At
@@ -24,6 +24,8 @@ type Note struct {
 	ID      string `json:"id,omitempty"`
 	Name    string `json:"name,omitempty"`
 	Started string `json:"started,omitempty"` // State.StartedAt, as the engine prints it
+	// Names are those in a manifest, some of which are those of pods.
+	Names []string `json:"names,omitempty"`
 	// Restarts is how often the container's restart policy had started it by then.
 	Restarts int       `json:"restarts,omitempty"`
 	At       time.Time `json:"at,omitzero"`

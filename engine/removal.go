@@ -153,6 +153,10 @@ func (r *Result) persist(ctx context.Context, request func() error) {
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than that the time is up
 		}
+		if r.Kind == Network && r.Name == KubeNetwork && tries == networkTries {
+			r.Done = true // other pods use it, which would have made it as well
+			return
+		}
 		if isAbsent(err) || r.Kind == Network && tries == networkTries || !sleep(ctx, pause) {
 			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
 			return

@@ -10,6 +10,7 @@ import (
 
 	"mcp-tether/describe"
 	"mcp-tether/engine"
+	"mcp-tether/kernel"
 )
 
 // engineDeadline is how long ps waits for the engines.
@@ -42,7 +43,7 @@ func AddContainers(all []Session) {
 		}
 		e := &inventory{}
 		engines[key] = e
-		wait.Go(func() { e.ask(ctx, &all[i]) })
+		wait.Go(func() { e.askInTime(ctx, &all[i]) })
 	}
 	wait.Wait()
 	for i := range all {
@@ -55,6 +56,14 @@ func AddContainers(all []Session) {
 // engineKey names the engine of a session, and the user who named it.
 func (l *Session) engineKey() string {
 	return l.Engine + "\x00" + l.EngineContext + "\x00" + strconv.Itoa(l.UID)
+}
+
+// askInTime is ask, for an engine whose socket may be on a file system that does not answer.
+func (e *inventory) askInTime(ctx context.Context, l *Session) {
+	var look inventory
+	if kernel.InTime(2*engineDeadline, func() { look.ask(ctx, l) }) {
+		*e = look
+	}
 }
 
 // ask reads what the engine of a session has. Another user's record may name a unix socket only: for everything else a

@@ -3,8 +3,10 @@ package live
 import (
 	"os"
 	"sort"
+	"time"
 
 	"mcp-tether/describe"
+	"mcp-tether/kernel"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -21,7 +23,10 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Session
+	var (
+		out  []Session
+		wait = patience
+	)
 	for _, dir := range dirs {
 		ids, _ := dir.IDs()
 		for _, id := range ids {
@@ -30,13 +35,34 @@ func List(dirs []*session.Directory) ([]Session, error) {
 				continue
 			}
 			if held, err := dir.Held(id); err == nil && held {
-				out = append(out, measure(&r, rec, dir, now))
+				out = append(out, measureInTime(rec, dir, now, &wait))
 			}
 		}
 	}
 	// A generic sort of so large a type would add eight kilobytes to the program.
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Started.Before(out[j].Started) })
 	return out, nil
+}
+
+// How long the processes of a session may keep ps waiting, and how long those of later ones may: to read a command line may
+// take for ever (proc.Snapshot).
+const (
+	patience      = time.Second
+	leastPatience = 50 * time.Millisecond
+)
+
+// measureInTime measures a session, unless one of its processes keeps its readers waiting. Such a session is shown by its
+// record.
+func measureInTime(rec session.Record, dir *session.Directory, now uint64, wait *time.Duration) Session {
+	var l Session
+	if kernel.InTime(*wait, func() {
+		var r proc.Reader
+		l = measure(&r, rec, dir, now)
+	}) {
+		return l
+	}
+	*wait = max(*wait/2, leastPatience)
+	return Session{Record: rec, dir: dir, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
 }
 
 // measure finds out what a session uses; now is in clock ticks since boot.

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever: a file
-// system may not answer, or the process is made to hold its memory. Nothing ends such a read. So other readers go on in the
-// place of one that waits, and what it waits for stays unknown.
+// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever: the
+// process holds the lock of its memory while it waits for a file system, say. Only the end of the reading process ends such
+// a read (process_vm_readv(2), which would be faster, not even that). So other readers go on in the place of one that waits,
+// and what it waits for stays unknown.
 const (
 	// lateAfter is how long a reader may wait before another one takes its place, and stuckAfter how long a process may keep
 	// it waiting in all.
@@ -28,7 +29,7 @@ func Snapshot(readers int, want *Wanted) ([]Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	s := &snapshot{want: want, list: list, out: make([]Process, 0, len(list)), peek: mayPeek(), ended: make(chan struct{}, maxReaders)}
+	s := &snapshot{want: want, list: list, out: make([]Process, 0, len(list)), ended: make(chan struct{}, maxReaders)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range max(readers, 1) {
@@ -53,7 +54,6 @@ func Snapshot(readers int, want *Wanted) ([]Process, error) {
 type snapshot struct {
 	want *Wanted
 	list []int
-	peek bool
 
 	ended chan struct{} // a reader has ended
 
@@ -116,7 +116,7 @@ func (s *snapshot) step(r *tableReader) bool {
 	pid := s.list[s.next]
 	s.next++
 	s.mu.Unlock()
-	p, at, ok := r.entry(pid)
+	p, ok := r.entry(pid)
 	if !ok {
 		return true
 	}
@@ -125,7 +125,12 @@ func (s *snapshot) step(r *tableReader) bool {
 		r.now, r.since, r.late = &p, time.Now(), false
 		s.mu.Unlock()
 		full := p
-		r.memory(&full, at, args, env, s)
+		if args {
+			full.Args = r.Args(pid)
+		}
+		if env {
+			full.Env, _ = r.Env(pid, s.want.Names...)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		r.now = nil
@@ -160,7 +165,7 @@ func (s *snapshot) rest() {
 	}
 	var r tableReader
 	for _, pid := range s.list[s.next:] {
-		if p, _, ok := r.entry(pid); ok {
+		if p, ok := r.entry(pid); ok {
 			args, env := s.wants(&p)
 			p.Stuck = args || env
 			s.out = append(s.out, p)
@@ -171,30 +176,15 @@ func (s *snapshot) rest() {
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads what the kernel tells without a look at the memory of a process, and where that memory has command line and
-// environment.
-func (r *tableReader) entry(pid int) (Process, span, bool) {
+// entry reads what the kernel tells without a look at the memory of a process.
+func (r *tableReader) entry(pid int) (Process, bool) {
 	s, err := r.Stat(pid)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
-		return Process{}, span{}, false
+		return Process{}, false
 	}
-	at := parseSpan(r.buf)
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
 	uid, err := UID(pid)
-	return Process{Stat: s, UID: uid}, at, err == nil
-}
-
-// memory reads command line and environment.
-func (r *tableReader) memory(p *Process, at span, args, env bool, s *snapshot) {
-	if args && env && s.peek && r.peekAt(p, at, s.want.Names) {
-		return
-	}
-	if args {
-		p.Args = r.Args(p.PID)
-	}
-	if env {
-		p.Env, _ = r.Env(p.PID, s.want.Names...)
-	}
+	return Process{Stat: s, UID: uid}, err == nil
 }
 
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.

@@ -38,7 +38,12 @@ type Child struct {
 	// than execPatience for a child that is held up before it executes: by a signal that stops it, or by a file system that
 	// does not answer. The child is then as good as started. If it fails later its exit code is 253.
 	Until []unix.PollFd
+	// Limit is how long the exec may take, 0 for any time. A child that takes longer is killed.
+	Limit time.Duration
 }
+
+// ErrHeldUp says that a child was killed because it had not executed anything by then.
+var ErrHeldUp = errors.New("it is held up before the exec")
 
 // execPatience is longer than an exec takes that nothing holds up.
 const execPatience = time.Second
@@ -66,13 +71,19 @@ func start(c Child) (int, error) {
 	}
 	defer unix.Close(p[0])
 	img.report = uintptr(p[1])
+	began := time.Now()
 	pid, errno := img.fork()
 	runtime.KeepAlive(img)
 	unix.Close(p[1])
 	if errno != 0 {
 		return 0, errno
 	}
-	if !awaitExec(p[0], c.Until) {
+	switch {
+	case awaitExec(p[0], c):
+	case c.Limit > 0 && time.Since(began) >= c.Limit:
+		giveUp(int(pid))
+		return 0, fmt.Errorf("%w for %v", ErrHeldUp, c.Limit)
+	default:
 		return int(pid), nil
 	}
 	if errno := readErrno(p[0]); errno != 0 {
@@ -85,21 +96,41 @@ func start(c Child) (int, error) {
 }
 
 // awaitExec waits until the pipe can be read, and reports false if it gives up.
-func awaitExec(pipe int, until []unix.PollFd) bool {
-	if len(until) == 0 {
+func awaitExec(pipe int, c Child) bool {
+	if len(c.Until) == 0 && c.Limit == 0 {
 		return true
 	}
-	fds := append([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, until...)
-	for Poll(fds, -1) == 0 {
+	fds := append([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, c.Until...)
+	poll(fds, c.Limit)
+	if fds[0].Revents == 0 {
+		// Also where the time is up: we may have been stopped with the child.
+		poll(fds[:1], execPatience)
 	}
-	for deadline := time.Now().Add(execPatience); fds[0].Revents == 0; {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return false
+	return fds[0].Revents != 0
+}
+
+// poll waits as Poll does, also across signals; a limit of 0 is none.
+func poll(fds []unix.PollFd, limit time.Duration) {
+	left := time.Duration(-1)
+	for deadline := time.Now().Add(limit); ; {
+		if limit > 0 {
+			left = max(time.Until(deadline), 0)
 		}
-		Poll(fds[:1], left)
+		if Poll(fds, left) > 0 || left == 0 {
+			return
+		}
 	}
-	return true
+}
+
+// giveUp kills a child, and waits for it unless it is in a system call that no signal ends.
+func giveUp(pid int) {
+	_ = SignalChild(pid, unix.SIGKILL)
+	for deadline := time.Now().Add(execPatience); time.Now().Before(deadline); Sleep(pollPause) {
+		if ended, err := HasExited(pid); ended || err != nil {
+			_, _ = Wait(pid)
+			return
+		}
+	}
 }
 
 // readErrno waits for the exec: it closes the pipe, a failure writes its errno first.

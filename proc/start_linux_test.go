@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mcp-tether/internal/testkit"
 
@@ -390,6 +391,20 @@ func TestStartIsNotHeldUp(t *testing.T) {
 	}
 	if ws := wait(t, pid); ExitCode(ws) != 128+int(unix.SIGKILL) {
 		t.Errorf("it has ended with %d by itself", ExitCode(ws))
+	}
+}
+
+// Where the exec has a limit, the child is ended, and the error says why.
+func TestStartHasALimit(t *testing.T) {
+	c, _ := heldUp(t)
+	r, _ := closedPipe(t)
+	c.Until, c.Limit = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}, 50*time.Millisecond
+	pid, err := Start(c)
+	if !errors.Is(err, ErrHeldUp) {
+		t.Errorf("pid %d, error %v", pid, err)
+	}
+	if HasChildren() {
+		t.Error("the child is left")
 	}
 }
 

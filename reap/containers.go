@@ -45,6 +45,7 @@ func (x *index) claim(f *Finding, s *storedSession) {
 		if !s.Ledger.Empty() || s.Torn != nil {
 			f.unseen = fmt.Sprintf("containers of it may be left: engine %s: %v", e.URL, e.Err)
 			f.Evidence = append(f.Evidence, f.unseen)
+			f.Advice = "the record stays until the engine answers; if it is gone for good: mcp-tether reap --forget " + s.ID
 		}
 		return
 	}
@@ -119,7 +120,7 @@ func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 // committed from one of its containers, and so carries the labels.
 func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
-	f.Advice = "not proven: look at it, and remove it by hand if it is nobody's"
+	f.Advice = "not proven: look at it, and remove it by hand if no session needs it"
 	for _, t := range all {
 		if !x.looked[t.ID] {
 			x.suspect(&f, e, &t.Info, t.Why)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcp-tether/engine"
+	"mcp-tether/kernel"
 	"mcp-tether/session"
 )
 
@@ -26,6 +27,7 @@ const (
 
 // Why an engine was not asked.
 var (
+	errNoAnswer  = errors.New("it did not answer in time")
 	errNotAsked  = errors.New("not looked at (--no-containers)")
 	errNotSocket = errors.New("another user's record names it, and it is no unix socket")
 	errTooMany   = errors.New("not looked at: too many engines")
@@ -39,9 +41,11 @@ type engineLook struct {
 	first *knownEngine
 	byKey map[string]*knownEngine
 	err   error // of resolving the first
-	wait  sync.WaitGroup
-	ctx   context.Context
-	stop  context.CancelFunc
+	// slow says that the path of an engine did not answer.
+	slow bool
+	wait sync.WaitGroup
+	ctx  context.Context
+	stop context.CancelFunc
 }
 
 // newEngineLook begins with the one engine that is known before any record is read. Without one in sight it costs a few
@@ -52,7 +56,15 @@ func newEngineLook(h *host, reach Reach) *engineLook {
 	if reach.None || reach.Recorded {
 		return l
 	}
-	at, ok, err := engine.Resolve(reach.Engine, os.Getenv)
+	var (
+		at  engine.Endpoint
+		ok  bool
+		err error
+	)
+	if !kernel.InTime(lookFiles, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
+		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
+		return l
+	}
 	if err != nil {
 		l.err = fmt.Errorf("containers are not looked at: %w", err)
 	}
@@ -66,7 +78,7 @@ func (l *engineLook) close() { l.stop() }
 
 // add asks an engine, once.
 func (l *engineLook) add(at engine.Endpoint) *knownEngine {
-	k := engineKey(at)
+	k := l.key(at)
 	if e := l.byKey[k]; e != nil {
 		return e
 	}
@@ -87,19 +99,37 @@ func (l *engineLook) add(at engine.Endpoint) *knownEngine {
 		defer cancel()
 		return e.Client.ImageLabels(ctx, id)
 	}
-	l.wait.Go(func() { e.list(l.ctx) })
+	l.wait.Go(func() { e.listInTime(l.ctx) })
 	return e
 }
 
-// engineKey is the same for two ways to name one engine.
-func engineKey(at engine.Endpoint) string {
+// listInTime is list, for an engine whose socket may be on a file system that does not answer.
+func (e *knownEngine) listInTime(ctx context.Context) {
+	look := knownEngine{Client: e.Client}
+	if kernel.InTime(lookContainers+time.Second, func() { look.list(ctx) }) {
+		e.Have, e.Err = look.Have, look.Err
+		return
+	}
+	e.Err = errNoAnswer
+}
+
+// key is the same for two ways to name one engine. After a path that did not answer, paths are taken as they are.
+func (l *engineLook) key(at engine.Endpoint) string {
 	if at.Socket == "" {
 		return at.URL + "\x00" + at.Context
 	}
-	if socket, err := filepath.EvalSymlinks(at.Socket); err == nil {
-		return "unix://" + socket
+	var (
+		socket string
+		err    error
+	)
+	if l.slow || !kernel.InTime(lookFiles, func() { socket, err = filepath.EvalSymlinks(at.Socket) }) {
+		l.slow = true
+		return "unix://" + at.Socket
 	}
-	return "unix://" + at.Socket
+	if err != nil {
+		return "unix://" + at.Socket
+	}
+	return "unix://" + socket
 }
 
 // list reads what the engine has.
@@ -167,7 +197,7 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 }
 
 // behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
-// engine, which has ended with it. If nobody knows what was behind it, it was the first engine, most likely.
+// engine, which has ended with it. If no record tells what was behind it, it was the first engine, most likely.
 func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)
@@ -203,7 +233,7 @@ func isProxySocket(socket string) bool {
 }
 
 // finish waits for the answers.
-func (l *engineLook) finish(warn func(error)) {
+func (l *engineLook) finish() {
 	l.wait.Wait()
 	if len(l.h.Engines) > 0 {
 		l.h.Machine = engine.MachineID()
@@ -214,12 +244,12 @@ func (l *engineLook) finish(warn func(error)) {
 		}
 	}
 	if l.err != nil {
-		warn(l.err)
+		l.h.Unknown = append(l.h.Unknown, l.err.Error())
 	}
 	for _, e := range l.h.Engines {
-		// A default socket behind which nobody listens is no engine.
+		// A default socket behind which no process listens is no engine.
 		if e.Err != nil && (e.Named || !errors.Is(e.Err, engine.ErrUnreachable)) && !errors.Is(e.Err, errNotAsked) {
-			warn(fmt.Errorf("containers of engine %s are not looked at: %w", e.URL, e.Err))
+			l.h.Unknown = append(l.h.Unknown, fmt.Sprintf("containers of engine %s are not looked at: %v", e.URL, e.Err))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // lookAlikes: containers without our label, of an image that a configured server is started from, that are more than
-// the clients that run it. Which of them is nobody's cannot be known, so they are only reported.
+// the clients that run it. Which of them no client uses cannot be known, so they are only reported.
 func (x *index) lookAlikes(r Rules) []Finding {
 	if r.Image == nil {
 		return nil
@@ -121,6 +121,6 @@ func (x *index) lookAlike(e *knownEngine, image string, c *crowd, running *image
 	f.Name = c.name
 	f.Evidence = []string{fmt.Sprintf("%d running containers without our label of image %s, from which server %q is started, and %d clients that run it",
 		len(c.plain), image, c.name, served)}
-	f.Advice = "not proven: find out which of them nobody uses, and remove those by hand"
+	f.Advice = "not proven: find out which of them no client uses, and remove those by hand"
 	return f, true
 }

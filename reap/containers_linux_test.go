@@ -130,7 +130,10 @@ func looked(t *testing.T, reach Reach, sessions ...*storedSession) (h *host, war
 		h.Sessions = append(h.Sessions, *s)
 	}
 	look.recorded()
-	look.finish(func(err error) { warnings += err.Error() + "\n" })
+	look.finish()
+	for _, why := range h.Unknown {
+		warnings += why + "\n"
+	}
 	return h, warnings
 }
 

@@ -25,6 +25,10 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error
 		if !f.proven(unwrapped) {
 			continue
 		}
+		if f.stuck != "" {
+			f.Result, f.Survivors = resultFailed, []string{f.stuck}
+			continue
+		}
 		ending = append(ending, f)
 		if f.Class != classContainer {
 			batch.Groups = append(batch.Groups, group(f))

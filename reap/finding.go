@@ -71,6 +71,8 @@ type Finding struct {
 	born time.Time
 	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
 	boxed string
+	// stuck names a process of the tree that could not be looked at: then nothing of it is ended.
+	stuck string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
 	// anyUser says that members of every user are touched: the session was root's.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/kernel"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -36,12 +37,13 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}
-	h.Sessions = sessions(h, xdgRuntime, warn)
+	h.noteStuck()
+	h.readSessions(xdgRuntime, warn)
 	look.recorded()
 	h.Leaves = h.leaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
-	look.finish(warn)
+	look.finish()
 	return h, nil
 }
 
@@ -94,6 +96,46 @@ func (h *host) ask(r *proc.Reader) {
 		}
 		return 0
 	}
+}
+
+// maxNamed bounds how many processes are named of those that keep their readers waiting.
+const maxNamed = 20
+
+// noteStuck says of which processes of the user nothing is known.
+func (h *host) noteStuck() {
+	more := 0
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		switch {
+		case !p.Stuck || p.UID != h.UID:
+		case len(h.Unknown) < maxNamed:
+			h.Unknown = append(h.Unknown, p.stuck())
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		h.Unknown = append(h.Unknown, fmt.Sprintf("%d more such processes", more))
+	}
+}
+
+// readSessions reads the records, unless their file system does not answer.
+func (h *host) readSessions(xdgRuntime string, warn func(error)) {
+	var (
+		found  []storedSession
+		warned []error
+	)
+	if kernel.InTime(lookFiles, func() {
+		found = sessions(h, xdgRuntime, func(err error) { warned = append(warned, err) })
+	}) {
+		h.Sessions = found
+		for _, err := range warned {
+			warn(err)
+		}
+		return
+	}
+	h.Blind = true
+	h.Unknown = append(h.Unknown, "the records cannot be read in time, so no session is judged")
 }
 
 // sessions reads the records and the states of their leases. The directories stay open until the pass ends.

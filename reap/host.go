@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"fmt"
 	"time"
 
 	"mcp-tether/engine"
@@ -11,7 +12,7 @@ import (
 // host is what a pass has read.
 type host struct {
 	proc.Host
-	// UID is the user of the pass, who looks after nobody else's sessions and processes.
+	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
 	// Others are users who have cgroups of ours, with repetitions.
 	Others []int
@@ -25,6 +26,10 @@ type host struct {
 	Sessions []storedSession
 	Leaves   []cgroupLeaf
 	Engines  []*knownEngine
+	// Blind says that the records cannot be read: who looks after a session is not known.
+	Blind bool
+	// Unknown says what could not be looked at.
+	Unknown []string
 	// Machine is engine.MachineID.
 	Machine string
 	// Lives asks the kernel whether the process of an identity lives.
@@ -55,6 +60,11 @@ type process struct {
 	Service bool
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
+}
+
+// stuck says that nothing is known of a process.
+func (p *process) stuck() string {
+	return fmt.Sprintf("pid %d (%s) keeps its readers waiting: it cannot be looked at", p.PID, p.Comm)
 }
 
 // storedSession is one record with the state of its lease.

@@ -84,7 +84,7 @@ func (x *index) parent(p *process) *process {
 }
 
 // noteAdoption notes a child subreaper by what it did: a process is born into the session of the one that forked it, and
-// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by somebody else.
+// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by another process.
 func (x *index) noteAdoption(up, p *process) {
 	sid := p.Stat.Session
 	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
@@ -157,17 +157,17 @@ func (x *index) rooted(p *process) bool {
 	return false
 }
 
-// mine reports whether the pass looks after the processes of a user: its own and nobody else's, for root as well. Who is
-// root has the pass made once more, as each of the other users (everybody_linux.go).
+// mine reports whether the pass looks after the processes of a user: its own and no others', for root as well. Root
+// has the pass made once more, as each of the other users (users_linux.go).
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to
-// stay, or in a finding already.
+// stay, in a finding already, or not to be looked at.
 func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
 
 // untouchable is spared without the newborns: a newborn below or beside a proven member belongs to that member.
 func (x *index) untouchable(p *process) bool {
-	return p.Dead() || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
+	return p.Dead() || p.Stuck || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }
 
 // scope says which processes belong to a tree.
@@ -180,6 +180,8 @@ type scope struct {
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
 	keep []string
+	// stuck is told of the processes in it that could not be looked at; nil for none.
+	stuck func(*process)
 }
 
 // tree collects the given processes and all below them. It leaves out the spared, and what belongs to another living
@@ -210,6 +212,9 @@ func (x *index) tree(tops []*process, sc scope) []*process {
 			continue
 		}
 		seen[p.PID] = true
+		if p.Stuck && sc.stuck != nil {
+			sc.stuck(p)
+		}
 		if !x.untouchable(p) && (sc.newborns || p.Start < x.h.Since) && (sc.uid < 0 || p.UID == sc.uid) {
 			out = append(out, p)
 		}
@@ -247,6 +252,7 @@ func (x *index) fill(f *Finding, tops []*process, sc scope) {
 	if f.anyUser {
 		sc.uid = -1
 	}
+	sc.stuck = func(p *process) { f.stuck = p.stuck() }
 	members := x.tree(tops, sc)
 	f.Members = x.take(members)
 	for _, m := range members {

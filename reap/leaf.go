@@ -33,7 +33,7 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
 	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
 	if doubt := x.doubt(l, tops); doubt != "" {
-		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if it is nobody's"
+		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges

@@ -18,7 +18,8 @@ var (
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
 
-const modelRounds = 10_000
+// modelRounds takes about 16 seconds.
+const modelRounds = 100_000
 
 // finder is what is put to the test: Find, or something worse.
 type finder func(*host, Rules) []Finding
@@ -44,7 +45,7 @@ func TestModel(t *testing.T) {
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
-	v := play(everybody(find), seed, from, to)
+	v := play(asEachUser(find), seed, from, to)
 	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
 	t.Logf("%d containers, %d removed or stopped", v.crates, v.removed)
 	if v.falseKills+v.missed+v.twice+v.falseRemovals+v.left > 0 {
@@ -249,7 +250,7 @@ func byMark(h *host, _ Rules) (out []Finding) {
 // A pass of each user that believes the records of all: what a hostile user claims hides what is left of others then.
 func TestModelCatchesBelief(t *testing.T) {
 	var all []storedSession
-	believing := everybody(func(h *host, r Rules) []Finding {
+	believing := asEachUser(func(h *host, r Rules) []Finding {
 		h.Sessions = nil
 		for _, s := range all {
 			s.Owner, s.At = h.UID, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcp-tether/describe"
+	"mcp-tether/kernel"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -22,15 +23,17 @@ type Options struct {
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
 	Reach   Reach
-	// Warnings are what the preparation of the pass had to leave out.
-	Warnings []string
+	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not look at.
+	Warnings, Incomplete []string
+	// Servers are how many servers the clients of the user are configured with.
+	Servers int
 	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
 	Delegated bool
 	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
 	RecordsOnly bool
-	// Everybody are the words with which root starts the same pass as each other user who has something here; none for the
+	// ForUsers are the words with which root starts the same pass as each other user who has something here; none for the
 	// pass of one user.
-	Everybody []string
+	ForUsers []string
 	// Timeout is how long the pass may take. Those of other users have a part of it.
 	Timeout time.Duration
 }
@@ -44,13 +47,19 @@ type Reach struct {
 	Recorded, None bool
 }
 
+// lookFiles is how long the user's directories may keep the pass waiting.
+const lookFiles = 2 * time.Second
+
 // errBusy says that another pass of this user is under way.
 var errBusy = errors.New("another reap is under way")
+
+// errMayOverlap says that it cannot be known whether one is.
+var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")
 
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
-	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings}
+	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.RecordsOnly && !hasRecords(o.Runtime) {
 		return r, nil
@@ -66,16 +75,20 @@ func Pass(o Options) (Report, error) {
 	if err != nil {
 		return r, fmt.Errorf("look at the host: %w", err)
 	}
-	if len(o.Everybody) > 0 {
-		r.everybody(h, &o)
+	r.Looked = Looked{len(h.Procs), len(h.Sessions), len(h.Engines), o.Servers}
+	if len(o.ForUsers) > 0 {
+		r.askUsers(h, &o)
 	}
+	r.Incomplete = append(r.Incomplete, h.Unknown...)
 	own := find(h, o.Rules)
 	for i := range own {
 		own[i].Result = resultListed
 		own[i].describe(h)
 	}
 	if o.Kill {
-		tidySockets(o.Runtime, warn)
+		if !h.Blind {
+			tidySockets(o.Runtime, warn)
+		}
 		if o.Unwrapped {
 			settleDropped(own, h.Began, o.Dwell)
 		}
@@ -116,24 +129,34 @@ func tidySockets(runtime string, warn func(error)) {
 }
 
 // onlyPass keeps two passes of one user from overlapping.
-func (o *Options) onlyPass(warn func(error)) (unlock func(), err error) {
+func (o *Options) onlyPass(warn func(error)) (unlock func(), busy error) {
 	if o.Delegated && !hasDirectory(o.Runtime) {
 		return func() {}, nil
 	}
-	dir, err := session.Open(os.Getuid(), o.Runtime)
-	if err != nil {
-		warn(fmt.Errorf("passes may overlap: %w", err))
+	var (
+		lease *session.Lease
+		err   error
+	)
+	if !kernel.InTime(lookFiles, func() { lease, err = takePassLock(o.Runtime) }) {
+		warn(errMayOverlap)
 		return func() {}, nil
 	}
-	lease, err := dir.Take(passLock)
-	if errors.Is(err, session.ErrHeld) {
+	switch {
+	case err == nil:
+		return lease.Release, nil
+	case errors.Is(err, session.ErrHeld):
 		return nil, errBusy
 	}
+	warn(fmt.Errorf("passes may overlap: %w", err))
+	return func() {}, nil
+}
+
+func takePassLock(runtime string) (*session.Lease, error) {
+	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
-		warn(fmt.Errorf("passes may overlap: %w", err))
-		return func() {}, nil
+		return nil, err
 	}
-	return lease.Release, nil
+	return dir.Take(passLock)
 }
 
 // passLock is the name of a pass's lease. It is no session id, so it never meets one.

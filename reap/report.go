@@ -14,6 +14,15 @@ import (
 	"mcp-tether/describe"
 )
 
+// Looked is how much a pass has looked at: what it finds among nothing is no news.
+type Looked struct {
+	Processes int `json:"processes"`
+	Records   int `json:"records"`
+	Engines   int `json:"engines"`
+	// Servers are those in the configurations of the user's clients.
+	Servers int `json:"servers"`
+}
+
 // Report is the result of a pass.
 type Report struct {
 	Version  int       `json:"version"`
@@ -21,6 +30,7 @@ type Report struct {
 	Killed   bool      `json:"killed"`
 	Findings []Finding `json:"findings"`
 	Warnings []string  `json:"warnings"`
+	Looked   Looked    `json:"looked"`
 	// Incomplete says what could not be looked at or done, one text for each user or thing.
 	Incomplete []string `json:"incomplete,omitempty"`
 }

@@ -29,10 +29,12 @@ type Rules struct {
 func find(h *host, r Rules) []Finding {
 	x := newIndex(h)
 	var out []Finding
-	out = append(out, x.records(r)...)
-	out = append(out, x.marks(r)...)
-	out = append(out, x.leaves(r)...)
-	out = append(out, x.labelled(r)...)
+	if !h.Blind {
+		out = append(out, x.records(r)...)
+		out = append(out, x.marks(r)...)
+		out = append(out, x.leaves(r)...)
+		out = append(out, x.labelled(r)...)
+	}
 	if r.Session == "" {
 		out = append(out, x.unwrapped(r)...)
 		out = append(out, x.lookAlikes(r)...)

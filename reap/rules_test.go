@@ -60,7 +60,7 @@ func (h *host) dead(server int) *storedSession {
 // ended lists whom a pass with --kill --unwrapped would end, by pid.
 func ended(h *host, r Rules) []int {
 	out := []int{}
-	for _, f := range everybody(find)(h, r) {
+	for _, f := range asEachUser(find)(h, r) {
 		if f.proven(true) {
 			for _, id := range struck(h, f) {
 				out = append(out, id.PID)

@@ -111,7 +111,7 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	}
 	if in.Far != proc.Severed || !known || reached != "" {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
-		f.Advice = "not proven: look at it, and end it by hand if it is nobody's"
+		f.Advice = "not proven: look at it, and end it by hand if no process needs it"
 		if holder := x.h.Holder(in); holder > 0 {
 			if x.isAncestor(holder, top) {
 				return f, false

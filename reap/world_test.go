@@ -208,7 +208,7 @@ func (w *world) host() *host {
 }
 
 // everybody makes the pass of every user, if the pass is root's: each reads what it may read.
-func everybody(find finder) finder {
+func asEachUser(find finder) finder {
 	return func(h *host, r Rules) []Finding {
 		uids := []int{h.UID}
 		if h.UID == 0 {

@@ -78,6 +78,42 @@ func TestATornLineCostsOnlyItself(t *testing.T) {
 	j.Close()
 }
 
+func TestAJournalIsReplaced(t *testing.T) {
+	dir, n := t.TempDir(), notes()
+	j := open(t, dir).Journal(journalled)
+	defer j.Close()
+	for range 9 {
+		if err := j.Note(n[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, j.next), []byte("left by another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Replace(n[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Note(n[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, dir).Notes(journalled); err != nil || !reflect.DeepEqual(got, []engine.Note{n[1], n[0]}) {
+		t.Fatalf("read %v, %v", got, err)
+	}
+	// What cannot be replaced stays, and goes on.
+	if err := os.Mkdir(filepath.Join(dir, j.next), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Replace(nil); err == nil {
+		t.Error("replaced through a directory")
+	}
+	if err := j.Note(n[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, dir).Notes(journalled); err != nil || len(got) != 3 {
+		t.Fatalf("read %v, %v", got, err)
+	}
+}
+
 func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 	gone := t.TempDir() + "/gone"
 	if err := os.Mkdir(gone, 0o700); err != nil {

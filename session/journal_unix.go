@@ -13,18 +13,19 @@ import (
 	"mcp-tether/engine"
 )
 
-// Journal is the list of what a session did to its container engine, one note a line beside the record. It is only
-// appended to, so that a note costs one write and a killed supervisor loses none.
+// Journal is the list of what a session did to its container engine, one note a line beside the record. It is appended to,
+// so that a note costs one write and a killed supervisor loses none, and now and then replaced by a shorter one.
 type Journal struct {
 	dir  *Directory
 	name string
+	next string
 	fd   int // -1 until there is something to note
 	torn bool
 }
 
 // Journal prepares the journal of a session; the file is made with the first note. The directory must stay open.
 func (d *Directory) Journal(id string) *Journal {
-	return &Journal{dir: d, name: file(id, journalSuffix), fd: -1}
+	return &Journal{dir: d, name: file(id, journalSuffix), next: file(id, nextNotes), fd: -1}
 }
 
 // Note appends one note. What was noted before stays when that fails.
@@ -33,12 +34,8 @@ func (j *Journal) Note(n engine.Note) error {
 	if err != nil {
 		return fmt.Errorf("encode note for %s: %w", j.name, err)
 	}
-	if j.fd < 0 {
-		fd, err := j.dir.at.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
-		if err != nil {
-			return fmt.Errorf("create journal %s: %w", j.name, err)
-		}
-		j.fd = fd
+	if err := j.open(); err != nil {
+		return err
 	}
 	b = append(b, '\n')
 	if j.torn {
@@ -53,6 +50,41 @@ func (j *Journal) Note(n engine.Note) error {
 		return fmt.Errorf("write journal %s: %w", j.name, err)
 	}
 	return nil
+}
+
+func (j *Journal) open() error {
+	if j.fd >= 0 {
+		return nil
+	}
+	fd, err := j.dir.at.Open(j.name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return fmt.Errorf("create journal %s: %w", j.name, err)
+	}
+	j.fd = fd
+	return nil
+}
+
+// Replace replaces all notes. When that fails, those that were there stay.
+func (j *Journal) Replace(notes []engine.Note) error {
+	var all []byte
+	for _, n := range notes {
+		b, err := json.Marshal(n)
+		if err != nil {
+			return fmt.Errorf("encode note for %s: %w", j.name, err)
+		}
+		all = append(append(all, b...), '\n')
+	}
+	err := j.dir.writeNew(j.next, all)
+	if err == nil {
+		err = j.dir.at.Rename(j.next, j.name)
+	}
+	if err != nil {
+		_ = j.dir.at.Unlink(j.next)
+		return fmt.Errorf("replace journal %s: %w", j.name, err)
+	}
+	j.Close()
+	j.torn = false
+	return j.open()
 }
 
 // Reset empties the journal: nothing of what it told is left.

@@ -167,7 +167,7 @@ func (l *Lease) Dir() *Directory { return l.dir }
 func (l *Lease) Remove() error {
 	defer unix.Close(l.fd)
 	var errs []error
-	for _, s := range []suffix{journalSuffix, socketSuffix, recordSuffix, nextSuffix, newLockSuffix} {
+	for _, s := range []suffix{journalSuffix, nextNotes, socketSuffix, recordSuffix, nextSuffix, newLockSuffix} {
 		errs = append(errs, l.dir.at.Unlink(file(l.id, s)))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -38,6 +38,7 @@ const (
 	lockSuffix    suffix = ".lock"
 	newLockSuffix suffix = ".lock.new" // the lock, before it has its name
 	journalSuffix suffix = ".containers"
+	nextNotes     suffix = ".containers.tmp" // the next journal, before it replaces the last
 	socketSuffix  suffix = ".sock"
 )
 

@@ -150,6 +150,8 @@ const (
 	margin = 5 * time.Second
 	// killPatience is how long a process may take to die of SIGKILL. In a hung system call it does not die.
 	killPatience = time.Second
+	// startLimit is how long the exec of our own program may take, for example from a file system that does not answer.
+	startLimit = 30 * time.Second
 	// childPoll is how often to look for the supervisor's end without a pidfd (before Linux 5.3).
 	childPoll = 100 * time.Millisecond
 )
@@ -173,6 +175,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 		CgroupProcs: -1,
 		Inherited:   inherited,
 		Until:       g.polled(),
+		Limit:       startLimit,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -48,7 +49,10 @@ type engine struct {
 	said    string    // the last warning
 	since   time.Time // of the first warning of this period
 	saying  int       // warnings in it
-	unsaid  int       // warnings that were left out
+	noted   int       // notes since the last forget
+	// forgetAt is the number of notes at which the next one is due.
+	forgetAt int
+	unsaid   int // warnings that were left out
 }
 
 // removal is the result of removing a session's containers.
@@ -98,7 +102,7 @@ func (s *Session) openEngine() {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, Attached: s.opts.Containers == ContainersAttached}
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, IsSocket: at.IsSocket, Attached: s.opts.Containers == ContainersAttached}
 	s.tree.engine = e
 	s.polled.add(clients, e.listener, unix.POLLIN)
 	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
@@ -106,7 +110,7 @@ func (s *Session) openEngine() {
 
 func (s *Session) newEngine(at container.Endpoint) *engine {
 	return &engine{
-		endpoint: at, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
+		endpoint: at, forgetAt: forgetEvery, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
 		claim: container.Claim{Session: s.hand.ID, TrustIDs: true},
 	}
 }
@@ -249,6 +253,44 @@ func (e *engine) note(n container.Note) {
 		e.warned = true
 		e.log.Warn().Err(err).Msg("containers are not recorded: if mcp-tether is killed they stay")
 	}
+	if e.noted++; e.noted >= e.forgetAt {
+		e.noted, e.forgetAt = 0, math.MaxInt
+		go e.forget()
+	}
+}
+
+// forgetEvery is after how many notes the ledger is rid of containers that are gone.
+const forgetEvery = 256
+
+// forget takes out of ledger and journal what the engine has removed by itself (--rm), and what others have.
+func (e *engine) forget() {
+	e.mu.Lock()
+	known := e.ledger.Objects()
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), e.limit)
+	defer cancel()
+	have, err := container.Client{Dial: e.dial}.Containers(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgetAt = forgetEvery
+	if err != nil || e.journal == nil {
+		return // at another time, or never
+	}
+	there := map[string]bool{}
+	for _, x := range have {
+		there[x.ID] = true
+	}
+	for _, o := range known {
+		if o.Kind == container.Container && !there[o.ID] {
+			e.ledger.Add(container.Note{Op: container.OpRemoved, Kind: o.Kind, ID: o.ID})
+			e.proxy.Forget(o.Kind, o.ID)
+		}
+	}
+	notes := e.ledger.Notes()
+	if err := e.journal.Replace(notes); err != nil {
+		e.log.Debug().Err(err).Msg("the journal of containers could not be shortened")
+	}
+	e.forgetAt += len(notes)
 }
 
 // At most maxWarnings are logged in each warnPeriod: a client can cause as many as it likes.
@@ -424,13 +466,22 @@ func (e *engine) close(id string) removal {
 	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
-	if e.journal != nil {
-		if r.err == nil {
-			e.journal.Reset()
-		}
-		e.journal.Close()
-	}
+	e.closeJournal(r.err == nil)
 	return r
+}
+
+// closeJournal ends the notes, and empties the journal if nothing is left. What is noted later is noted nowhere.
+func (e *engine) closeJournal(empty bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.journal == nil {
+		return
+	}
+	if empty {
+		e.journal.Reset()
+	}
+	e.journal.Close()
+	e.journal = nil
 }
 
 func (s *Session) reportRemoval(r removal) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/kernel"
 	"mcp-tether/proc"
 )
 
@@ -199,13 +200,27 @@ func (b *Batch) markOf(s proc.Stat) string {
 	if uid, err := proc.UID(s.PID); err != nil || uid != os.Getuid() {
 		return ""
 	}
-	v, ok := b.reader.Env(s.PID, b.Groups[0].Mark)
+	var (
+		v  []string
+		ok bool
+	)
+	if !kernel.InTime(maxLook, func() {
+		var r proc.Reader
+		v, ok = r.Env(s.PID, b.Groups[0].Mark)
+	}) {
+		// It keeps its readers waiting (proc.Snapshot), and is not asked again.
+		b.marks[s.ID] = ""
+		return ""
+	}
 	if !ok {
 		return ""
 	}
 	b.marks[s.ID] = v[0]
 	return v[0]
 }
+
+// maxLook is how long a process may keep the batch waiting.
+const maxLook = 100 * time.Millisecond
 
 func (gr *Group) start() {
 	gr.scope.Keep = gr.Keep

@@ -94,8 +94,8 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 		}
 	}
 	labels := p.Labels()
-	if from := volumesFrom(object); to.kind == engine.Container && len(from) > 0 && p.ownVolumes(from) {
-		labels[engine.LabelVolumes] = engine.OwnVolumes
+	if to.kind == engine.Container {
+		p.judgeBorrowed(borrowedBy(object), to, labels)
 	}
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
@@ -106,17 +106,52 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	return out, request, nil
 }
 
-// volumesFrom returns the containers whose volumes a container is to have, each with a mode perhaps (NAME:ro), in the body
-// of a create of either API.
-func volumesFrom(object []byte) []string {
-	var x struct {
-		HostConfig struct{ VolumesFrom []string }
-		Libpod     []string `json:"volumes_from"`
+// borrowed is what a container is to have from outside of it, in the body of a create of either API.
+type borrowed struct {
+	HostConfig struct {
+		VolumesFrom []string // containers, each with a mode perhaps: NAME:ro
+		Binds       []string // SOURCE:TARGET, perhaps with a mode
+		Mounts      []mount
 	}
-	if err := json.Unmarshal(object, &x); err != nil {
-		return nil // which refuses the create, here or in the engine
+	// Podman's own.
+	Libpod []string `json:"volumes_from"`
+	Mounts []mount
+}
+
+type mount struct{ Source string }
+
+// borrowedBy decodes a create. One that cannot be decoded is refused, here or by the engine.
+func borrowedBy(object []byte) (b borrowed) {
+	if json.Unmarshal(object, &b) != nil {
+		return borrowed{}
 	}
-	return append(x.HostConfig.VolumesFrom, x.Libpod...)
+	b.HostConfig.VolumesFrom = append(b.HostConfig.VolumesFrom, b.Libpod...)
+	b.HostConfig.Mounts = append(b.HostConfig.Mounts, b.Mounts...)
+	return b
+}
+
+// sources returns the paths that are mounted.
+func (b borrowed) sources() (paths []string) {
+	for _, bind := range b.HostConfig.Binds {
+		source, _, _ := strings.Cut(bind, ":")
+		paths = append(paths, source)
+	}
+	for _, m := range b.HostConfig.Mounts {
+		paths = append(paths, m.Source)
+	}
+	return paths
+}
+
+// judgeBorrowed labels a container that has volumes from others of the session only, and warns of one that gets the
+// engine's own socket. Its mount is left as it is: the session's socket is its user's alone, and may not be where the
+// engine looks for it.
+func (p *Proxy) judgeBorrowed(b borrowed, to route, labels map[string]string) {
+	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
+		labels[engine.LabelVolumes] = engine.OwnVolumes
+	}
+	if i := slices.IndexFunc(b.sources(), p.IsSocket); i >= 0 {
+		p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, b.sources()[i]))
+	}
 }
 
 // ownVolumes reports whether all these containers are the session's, and so are the volumes that they have.

@@ -65,6 +65,7 @@ func newScene(t *testing.T, serve func(c *peer), settings ...func(*Proxy)) *scen
 		n.At = time.Time{}
 		s.notes = append(s.notes, n)
 	}
+	s.Proxy.IsSocket = func(path string) bool { return path == "/engine.sock" }
 	s.Proxy.Warn = func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -81,6 +81,10 @@ func (l *link) request() bool {
 		return false // the client has hung up
 	}
 	r, err := http1.ParseRequest(head)
+	if errors.Is(err, http1.ErrHTTP2) {
+		l.p.Warn(err)
+		return l.refuseHTTP2(err)
+	}
 	if err != nil {
 		return l.refuse(r, badRequest, err)
 	}
@@ -153,15 +157,19 @@ func (l *link) refuse(r http1.Request, status string, err error) bool {
 
 // forward passes a request on unchanged, and waits for the response.
 func (l *link) forward(x *exchange, head []byte) bool {
+	return l.forwardRest(x, head, x.request.Body())
+}
+
+// forwardRest passes on a request whose body has been read in part. head ends with that part.
+func (l *link) forwardRest(x *exchange, head []byte, body *http1.Body) bool {
 	defer x.leave()
-	l.meter.release()
-	body := x.request.Body()
 	early, err := body.Buffered(l.fromClient)
 	if err != nil {
 		return l.refuse(x.request, badRequest, err)
 	}
 	// The part of the body that has come already goes along, so that the engine wakes up once.
 	err = l.send(x, append(head, early...))
+	l.meter.release()
 	if err == nil {
 		err = body.Copy(l.engine, l.fromClient)
 	}

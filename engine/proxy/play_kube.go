@@ -1,39 +1,81 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"mcp-tether/engine"
+	"mcp-tether/http1"
 )
 
 // playKube passes on a request of `podman kube play`, which makes pods from a manifest and takes no labels of ours. The
-// pods that podman reports are noted.
+// names in the manifest are noted before podman is asked: if there is no outcome, they and the time tell what was made.
 func (l *link) playKube(x *exchange, head []byte) bool {
 	if l.p.Attached {
 		return l.forward(x, head)
 	}
+	body := x.request.Body()
+	var manifest, raw []byte
+	if !x.request.Continue { // or else the client waits for the engine
+		var err error
+		manifest, err = body.ReadAll(l.fromClient, maxCreate, &raw)
+		switch {
+		case errors.Is(err, http1.ErrMalformedChunk):
+			return l.refuse(x.request, badRequest, err)
+		case errors.Is(err, errBusy):
+			return l.refuse(x.request, unavailable, err)
+		case err != nil && !errors.Is(err, http1.ErrBodyTooLong): // which is one with the files to build images from
+			return false
+		}
+	}
 	if !x.enter(&l.p.gate) {
 		return l.refuse(x.request, unavailable, errEnding)
 	}
-	x.settle, x.wantsBody = l.p.playedKube, true
-	return l.forward(x, head)
+	play := engine.Note{
+		Op: engine.OpCreate, Kind: engine.Pod, Request: l.p.Labels()[engine.LabelRequest], Names: engine.ManifestNames(string(manifest)), At: time.Now(),
+	}
+	l.p.Note(play)
+	x.settle, x.wantsBody = func(o outcome) { l.p.playedKube(play, o) }, true
+	return l.forwardRest(x, append(head, raw...), body)
 }
 
-// playedKube notes the pods that podman made.
-func (p *Proxy) playedKube(o outcome) {
-	if !o.Success() {
-		return
-	}
+// playedKube notes what podman made: the pods that it reports, or if it failed those that are there since, and its network.
+func (p *Proxy) playedKube(play engine.Note, o outcome) {
 	var report struct{ Pods []struct{ ID string } }
-	if err := o.decode(&report); err != nil {
-		p.Warn(fmt.Errorf("pods that podman made from a manifest are not known: %w", err))
-		return
+	asked := engine.Object{Names: play.Names, At: play.At}
+	if o.Success() {
+		if err := o.decode(&report); err != nil {
+			p.Warn(fmt.Errorf("pods that podman made from a manifest are known by their names only: %w", err))
+			return
+		}
+		asked.Names = nil
 	}
 	for _, pod := range report.Pods {
-		if pod.ID != "" {
-			p.objects.add(engine.Pod, pod.ID)
-			p.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Pod, ID: pod.ID, At: time.Now()})
+		p.madeFrom(play, engine.Pod, pod.ID)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	cl := engine.Client{Dial: p.Dial}
+	pods, podErr := cl.Pods(ctx)
+	networks, netErr := cl.Networks(ctx)
+	for _, x := range append(pods, networks...) {
+		if asked.Plays(x) {
+			p.madeFrom(play, x.Kind, x.ID)
 		}
+	}
+	if err := errors.Join(podErr, netErr); err != nil {
+		p.Warn(fmt.Errorf("what podman made from a manifest is known by its name only: %w", err))
+		return
+	}
+	p.Note(engine.Note{Op: engine.OpRefused, Kind: engine.Pod, Request: play.Request}) // nothing more came of it
+}
+
+// madeFrom notes an object that podman made from a manifest.
+func (p *Proxy) madeFrom(play engine.Note, kind engine.Kind, id string) {
+	if id != "" {
+		p.objects.add(kind, id)
+		p.Note(engine.Note{Op: engine.OpCreated, Kind: kind, ID: id, At: play.At})
 	}
 }

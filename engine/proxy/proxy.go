@@ -22,6 +22,8 @@ type Proxy struct {
 	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate and OpStart it asks the
 	// engine, after all others it sends the response to the client.
 	Note func(engine.Note)
+	// IsSocket reports whether a path is that of the engine's own socket.
+	IsSocket func(path string) bool
 	// Attached restricts labels and notes to containers that a client attaches to: at their creation or, if they existed
 	// before, ahead of their start.
 	Attached bool
@@ -76,6 +78,9 @@ const (
 // is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other requests still
 // pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
+
+// Forget takes back that the session created an object, which is gone.
+func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
 
 // Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.
 func (p *Proxy) Close() {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +51,7 @@ func TestEveryKindOfCreate(t *testing.T) {
 		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
 		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
 		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
+		"GET /networks":                        reply(200, `[]`),
 		"POST /libpod/play/kube":               reply(200, `{"Pods":[{"ID":"p2"},{"ID":"p3","Containers":["x"]}]}`),
 		"DELETE /networks/n1":                  reply(204, ""),
 		"DELETE /networks/n9":                  reply(204, ""),
@@ -75,8 +78,8 @@ func TestEveryKindOfCreate(t *testing.T) {
 		}
 	}
 	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
-		"created network r3 n2; create pod r4; created pod r4 p1; created pod p2; created pod p3; removed network n1; removed pod p3; " +
-		"create container r5 refused; refused container r5")
+		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
+		"create container r6 refused; refused container r6")
 }
 
 // The engine is not asked for what cannot be labelled.
@@ -92,7 +95,6 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":     400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":  400,
 		"POST /%zz HTTP/1.1\r\n\r\n":                                                                400,
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":                                                          400,
 		"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", http1.MaxHead) + "\r\n\r\n":                   431,
 	} {
 		s := newScene(t, func(c *peer) { c.hearEnd() })
@@ -111,6 +113,51 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		}
 		c.hearEnd()
 		s.expectNotes("")
+	}
+}
+
+// A container with the engine's own socket makes what nobody knows of.
+func TestContainerWithTheEnginesSocket(t *testing.T) {
+	for object, want := range map[string]bool{
+		`{"HostConfig":{"Binds":["data:/d","/engine.sock:/var/run/docker.sock:ro"]}}`:       true,
+		`{"HostConfig":{"Mounts":[{"Type":"bind","Source":"/engine.sock","Target":"/x"}]}}`: true,
+		`{"mounts":[{"type":"bind","source":"/engine.sock","destination":"/x"}]}`:           true,
+		`{"HostConfig":{"Binds":["/data:/engine.sock"]}}`:                                   false,
+		`{}`: false,
+	} {
+		s := newScene(t, table(map[string]string{"POST /containers/create?name=n": reply(201, `{"Id":"c1"}`)}))
+		c := s.client()
+		c.say(post("/containers/create?name=n", object))
+		c.hear(reply(201, `{"Id":"c1"}`))
+		s.mu.Lock()
+		if got := len(s.warnings) == 1 && strings.Contains(fmt.Sprint(s.warnings), "the engine's own socket (/engine.sock)"); got != want {
+			t.Errorf("%s: %v", object, s.warnings)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// A client of net/http that speaks HTTP/2 without having asked is told in its own words.
+func TestClientThatSpeaksHTTP2(t *testing.T) {
+	s := newScene(t, func(c *peer) { c.hearEnd() })
+	transport := &http.Transport{
+		Protocols: new(http.Protocols),
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", filepath.Join(s.dir, "proxy"))
+		},
+	}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://docker/grpc", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "HTTP_1_1_REQUIRED") {
+		t.Errorf("the client says %v", err)
 	}
 }
 

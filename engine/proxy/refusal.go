@@ -44,6 +44,11 @@ func (r refusal) send(client net.Conn, withBody bool) {
 	if _, err := io.WriteString(client, response); err != nil {
 		return // the client has hung up
 	}
+	linger(client)
+}
+
+// linger lets a client read what was said last.
+func linger(client net.Conn) {
 	if engine.CloseWrite(client) != nil || client.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}

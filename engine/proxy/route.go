@@ -17,7 +17,7 @@ const (
 	actionOther    action = iota
 	actionCreate          // creates an object, which is to be labelled and noted
 	actionPlayKube        // creates podman's pods from a manifest
-	actionStart           // starts a container, perhaps one that existed before
+	actionStart           // starts a container or a pod, perhaps one that existed before
 	actionRemove          // removes an object, perhaps one of the session's
 	actionAttach          // may turn the connection into a stream
 	actionExec            // the same
@@ -109,6 +109,8 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionPlayKube, kind: engine.Pod}
 	case first == "containers" && middle != "" && (last == "start" || last == "restart"):
 		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart"}
+	case libpod && first == "pods" && middle != "" && (last == "start" || last == "restart"):
+		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart"}
 	case first == "containers" && middle != "" && last == "attach":
 		return route{action: actionAttach, kind: engine.Container, ref: middle}
 	case first == "exec" && middle != "" && last == "start":

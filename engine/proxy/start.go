@@ -12,30 +12,60 @@ import (
 // inspectTimeout bounds an inspection by the proxy itself. A busy container can make it wait.
 const inspectTimeout = 30 * time.Second
 
-// start notes the start of a container that existed before the session and is not running, so that it is stopped when the
-// session ends. A start of any other container is passed on without a note.
+// start notes the start of containers that existed before the session and are not running, so that they are stopped when
+// the session ends: of one, or of those in a pod. A start of any other container is passed on without a note.
 func (l *link) start(x *exchange, head []byte, to route) bool {
-	if l.p.objects.has(engine.Container, to.ref) {
+	if l.p.objects.has(to.kind, to.ref) {
 		return l.forward(x, head)
 	}
-	info, err := l.p.inspect(to.ref)
+	found, err := l.p.toStart(to)
 	if errors.Is(err, engine.ErrNotFound) {
 		return l.forward(x, head) // the engine will say so
 	}
 	if err != nil {
-		err = fmt.Errorf("cannot tell whether container %.80q runs: %w", to.ref, err)
+		err = fmt.Errorf("cannot tell whether %s %.80q runs: %w", to.kind, to.ref, err)
 		l.p.Warn(err)
 		return l.refuse(x.request, badGateway, err)
 	}
-	if !l.p.startIsOurs(info, to) {
+	if len(found) == 0 {
 		return l.forward(x, head)
 	}
 	if !x.enter(&l.p.gate) {
 		return l.refuse(x.request, unavailable, errEnding)
 	}
-	l.p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: info.ID, Name: info.Name, At: time.Now()})
-	x.settle = func(o outcome) { l.p.started(info, o) }
+	for _, c := range found {
+		l.p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
+	}
+	x.settle = func(o outcome) {
+		for _, c := range found {
+			l.p.started(c, to, o)
+		}
+	}
 	return l.forward(x, head)
+}
+
+// toStart returns the containers that will run because of a request to start them.
+func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
+	refs := []string{to.ref}
+	if to.kind == engine.Pod {
+		var pod string
+		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+		defer cancel()
+		pod, refs, err = engine.Client{Dial: p.Dial}.PodContainers(ctx, to.ref)
+		if err != nil || p.objects.has(engine.Pod, pod) {
+			return nil, err
+		}
+	}
+	for _, ref := range refs {
+		c, err := p.inspect(ref)
+		if err != nil {
+			return nil, err
+		}
+		if p.startIsOurs(c, to) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
 }
 
 // startIsOurs reports whether a container that the session did not create will run because of this start. That includes a
@@ -57,10 +87,10 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 }
 
 // started notes the outcome of a start, unless it cannot be known. After a restart that failed the container may be
-// running.
-func (p *Proxy) started(before engine.Info, o outcome) {
+// running, and after the start of a pod that failed some of its containers.
+func (p *Proxy) started(before engine.Info, to route, o outcome) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
-	if !o.Success() && !before.Running {
+	if !o.Success() && !before.Running && to.kind != engine.Pod {
 		p.Note(kept)
 		return
 	}

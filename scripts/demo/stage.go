@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -42,6 +43,11 @@ type death struct {
 
 // perform tells the story once: start all, kill the gateway, watch for as long as patience lasts who dies, end the rest.
 func perform(ctx context.Context, patience time.Duration, wrapper ...string) (*stage, error) {
+	return performOn(ctx, "gateway", patience, wrapper...)
+}
+
+// performOn is perform with another victim: the gateway, or the wrapper.
+func performOn(ctx context.Context, victim string, patience time.Duration, wrapper ...string) (*stage, error) {
 	dir, err := os.MkdirTemp("", "mcp-tether-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the locks: %w", err)
@@ -50,7 +56,7 @@ func perform(ctx context.Context, patience time.Duration, wrapper ...string) (*s
 	s := &stage{dir: dir, quiet: make(chan struct{})}
 	err = s.open(wrapper)
 	if err == nil {
-		err = s.watch(ctx, patience)
+		err = s.watch(ctx, victim, patience)
 	}
 	if err = errors.Join(err, s.clear()); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, s.log.String())
@@ -110,7 +116,7 @@ func (s *stage) startGateway(wrapper []string) (io.Reader, error) {
 }
 
 // watch kills the gateway and notes who follows it.
-func (s *stage) watch(ctx context.Context, patience time.Duration) error {
+func (s *stage) watch(ctx context.Context, victim string, patience time.Duration) error {
 	deaths := make(chan death, len(s.members))
 	for i, m := range s.members {
 		go func() {
@@ -118,9 +124,17 @@ func (s *stage) watch(ctx context.Context, patience time.Duration) error {
 			deaths <- death{i, time.Now(), err}
 		}()
 	}
+	pid := s.gateway.Process.Pid
+	if victim == "wrapper" {
+		child, err := childOf(pid)
+		if err != nil {
+			return err
+		}
+		pid = child
+	}
 	killed := time.Now()
-	if err := s.gateway.Process.Kill(); err != nil {
-		return fmt.Errorf("kill the gateway: %w", err)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill the %s: %w", victim, err)
 	}
 	enough := time.After(patience)
 	for range s.members {

@@ -331,7 +331,7 @@ func (s *sandbox) nap() bool {
 	}
 	clear(s.greeted)
 	s.startBy = time.Now().Add(startBound)
-	s.tell("ping")
+	s.tell("wake")
 	return s.up()
 }
 

@@ -48,8 +48,8 @@ func gatewayRole(args []string) {
 		case "handshake":
 			writeLine(in[1], `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"torture","version":"1"}}}`)
 			writeLine(in[1], `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		case "ping":
-			writeLine(in[1], `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		case "wake":
+			writeLine(in[1], `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wake"}}`)
 		case "close":
 			unix.Close(in[1])
 		}

@@ -11,21 +11,21 @@ import (
 	"mcp-tether/session"
 )
 
-// Root looks after everybody, and trusts nobody. So it makes the pass once more for each user who has something here, in a
+// Root looks after all users, and trusts none of them. So it makes the pass once more for each user who has something here, in a
 // child that is that user: what the user has forged, hung or filled harms the user's own pass. The child ends processes
 // with the user's rights, and reads what the user may read. Root takes its report for the user's word (foreign.go).
 
 // othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
 const othersShare = 70
 
-// everybody adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
-func (r *Report) everybody(h *host, o *Options) {
+// askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
+func (r *Report) askUsers(h *host, o *Options) {
 	here := others(h)
 	all, left := delegate.Users(append(session.Users(), here...))
 	for _, u := range left {
 		r.incomplete(u, delegate.ErrTooMany)
 	}
-	words := slices.Clone(o.Everybody)
+	words := slices.Clone(o.ForUsers)
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
@@ -81,8 +81,8 @@ func others(h *host) []int {
 	return slices.Compact(uids)
 }
 
-// ForgetEverybody is Forget, for root: what the users have of the session is removed by children that are these users.
-func ForgetEverybody(runtime, id string, timeout time.Duration) error {
+// ForgetAsRoot is Forget, for root: what the users have of the session is removed by children that are these users.
+func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 	err := Forget(runtime, id)
 	if !errors.Is(err, ErrNoRecord) {
 		return err

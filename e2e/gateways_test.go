@@ -1,0 +1,444 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// Real gateways, as npm has them, talk to a model that is ours. They have a network of their own, with nothing in it but
+// the model. Each writes its configuration itself, mcp-tether wrap changes it, and the gateway must still start the server
+// and call its tool. However the gateway ends then, nothing of the server is left; and with the configuration that it
+// wrote, something is.
+
+// realGateway is one of them.
+type realGateway struct {
+	name, file string // of its configuration, relative to the home directory
+	// before is what the configuration holds before add, with the model's address for %s.
+	before string
+	// add are the words that have the gateway write the server into its configuration; the command follows.
+	add []string
+	// prompt are the words that have it ask the model once.
+	prompt []string
+	env    []string
+}
+
+const gatewayBin = "gateways/node_modules/.bin/"
+
+func realGateways(base string) []realGateway {
+	return []realGateway{
+		{
+			name: "codex", file: ".codex/config.toml",
+			before: fmt.Sprintf("model = \"m\"\nmodel_provider = \"mock\"\napproval_policy = \"never\"\n\n[model_providers.mock]\nname = \"mock\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n", base),
+			add:    []string{"mcp", "add", "every", "--env", "@MARK", "--"},
+			prompt: []string{"exec", "--skip-git-repo-check", "say"},
+		},
+		{
+			name: "claude", file: ".claude.json",
+			add:    []string{"mcp", "add", "-s", "user", "every", "-e", "@MARK", "--"},
+			prompt: []string{"-p", "--allowedTools", "mcp__every__echo", "--", "say"},
+			env:    []string{"ANTHROPIC_BASE_URL=" + base, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
+		},
+		{
+			name: "gemini", file: ".gemini/settings.json",
+			before: `{"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}}}`,
+			add:    []string{"mcp", "add", "-s", "user", "--trust", "-e", "@MARK", "every"},
+			prompt: []string{"--allowed-mcp-server-names", "every", "-m", "gemini-2.5-flash", "-p", "say"},
+			env:    []string{"GOOGLE_GEMINI_BASE_URL=" + base, "GEMINI_API_KEY=none"},
+		},
+	}
+}
+
+// model answers the first question with a call of the tool echo, and the next with a word, once it may.
+type model struct {
+	// echoed gets what the tool has answered.
+	echoed chan string
+	// hold keeps the last answer back until it is closed; nil answers at once.
+	hold chan struct{}
+}
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var call, word func(tool [2]string) []any
+	tools := toolsIn(body)
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		call, word = codexCall, codexWord
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		call, word = claudeCall, claudeWord
+	case strings.Contains(r.URL.Path, "enerateContent"):
+		call, word = geminiCall, geminiWord
+	default:
+		_, _ = io.WriteString(w, "{}")
+		return
+	}
+	answer := word
+	if i := bytes.Index(body, []byte("Echo: ")); i >= 0 {
+		m.tell(string(body[i:min(len(body), i+len("Echo: hello"))]))
+		if m.hold != nil {
+			select {
+			case <-m.hold:
+			case <-r.Context().Done():
+			}
+		}
+	} else if tools[1] != "" {
+		answer = call
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range answer(tools) {
+		b, _ := json.Marshal(event)
+		if kind, ok := event.(map[string]any)["type"].(string); ok {
+			_, _ = fmt.Fprintf(w, "event: %s\n", kind)
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+}
+
+func (m *model) tell(text string) {
+	select {
+	case m.echoed <- text:
+	default:
+	}
+}
+
+// toolsIn finds the tool whose name has "echo" in what a gateway offers to the model: its namespace, if any, and name.
+func toolsIn(body []byte) [2]string {
+	var request struct{ Tools []json.RawMessage }
+	_ = json.Unmarshal(body, &request)
+	type tool struct {
+		Name                 string
+		Tools                []tool
+		FunctionDeclarations []tool
+	}
+	for _, raw := range request.Tools {
+		var t tool
+		_ = json.Unmarshal(raw, &t)
+		if strings.HasSuffix(t.Name, "echo") {
+			return [2]string{"", t.Name}
+		}
+		for _, inner := range append(t.Tools, t.FunctionDeclarations...) {
+			if strings.HasSuffix(inner.Name, "echo") {
+				return [2]string{t.Name, inner.Name}
+			}
+		}
+	}
+	return [2]string{}
+}
+
+// The three protocols, as far as one tool call and one word take.
+
+func codexEvents(item map[string]any) []any {
+	usage := map[string]any{"input_tokens": 1, "input_tokens_details": nil, "output_tokens": 1, "output_tokens_details": nil, "total_tokens": 2}
+	return []any{
+		map[string]any{"type": "response.created", "response": map[string]any{"id": "r"}},
+		map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item},
+		map[string]any{"type": "response.completed", "response": map[string]any{"id": "r", "usage": usage}},
+	}
+}
+
+func codexCall(tool [2]string) []any {
+	item := map[string]any{"type": "function_call", "id": "f", "call_id": "c", "name": tool[1], "arguments": `{"message":"hello"}`}
+	if tool[0] != "" {
+		item["namespace"] = tool[0]
+	}
+	return codexEvents(item)
+}
+
+func codexWord([2]string) []any {
+	return codexEvents(map[string]any{"type": "message", "role": "assistant", "id": "m", "content": []any{map[string]any{"type": "output_text", "text": "done"}}})
+}
+
+func claudeEvents(block, delta map[string]any, reason string) []any {
+	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
+	return []any{
+		map[string]any{"type": "message_start", "message": map[string]any{
+			"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
+		}},
+		map[string]any{"type": "content_block_start", "index": 0, "content_block": block},
+		map[string]any{"type": "content_block_delta", "index": 0, "delta": delta},
+		map[string]any{"type": "content_block_stop", "index": 0},
+		map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": reason, "stop_sequence": nil}, "usage": usage},
+		map[string]any{"type": "message_stop"},
+	}
+}
+
+func claudeCall(tool [2]string) []any {
+	return claudeEvents(map[string]any{"type": "tool_use", "id": "t", "name": tool[1], "input": map[string]any{}},
+		map[string]any{"type": "input_json_delta", "partial_json": `{"message":"hello"}`}, "tool_use")
+}
+
+func claudeWord([2]string) []any {
+	return claudeEvents(map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn")
+}
+
+func geminiEvent(part map[string]any) []any {
+	return []any{map[string]any{
+		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
+		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	}}
+}
+
+func geminiCall(tool [2]string) []any {
+	return geminiEvent(map[string]any{"functionCall": map[string]any{"name": tool[1], "args": map[string]any{"message": "hello"}}})
+}
+
+func geminiWord([2]string) []any { return geminiEvent(map[string]any{"text": "done"}) }
+
+// lonely runs do in a network namespace that has nothing but a loopback device, on a thread that ends afterwards.
+func lonely(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is of no use to others any more
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			err = loopbackUp()
+		}
+		if err == nil {
+			do()
+		}
+		done <- err
+	}()
+	ok(t, <-done)
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// stage is one gateway with its home, its model and its server.
+type stage struct {
+	t    *testing.T
+	g    realGateway
+	h    wrapHome
+	m    *model
+	mark string
+	file string
+	// start starts a process in the gateway's network.
+	start func(cmd *exec.Cmd)
+}
+
+func newStage(t *testing.T, name string) *stage {
+	t.Helper()
+	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
+	_, err := os.Stat(gatewayBin + name)
+	testkit.Need(t, err == nil, "gateways from npm (npm ci --prefix e2e/gateways)")
+	s := &stage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
+	s.mark = "E2E_GATEWAY_MARK=" + filepath.Base(filepath.Dir(s.h.dir)) + strconv.Itoa(os.Getpid())
+	starts, results := make(chan *exec.Cmd), make(chan error)
+	ready := make(chan net.Listener)
+	go lonely(t, func() {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			l = nil
+		}
+		ready <- l
+		for cmd := range starts {
+			results <- cmd.Start()
+		}
+	})
+	l := <-ready
+	if l == nil {
+		t.Fatal("no listener")
+	}
+	server := &http.Server{Handler: s.m, ReadHeaderTimeout: testkit.Patience}
+	go func() { _ = server.Serve(l) }()
+	s.start = func(cmd *exec.Cmd) { t.Helper(); starts <- cmd; ok(t, <-results) }
+	t.Cleanup(func() { _ = server.Close(); close(starts) })
+	for _, g := range realGateways("http://" + l.Addr().String()) {
+		if g.name == name {
+			s.g = g
+		}
+	}
+	s.file = filepath.Join(s.h.dir, s.g.file)
+	s.configure()
+	t.Cleanup(s.sweep)
+	return s
+}
+
+// configure has the gateway write its configuration: server-everything with a helper that detaches itself.
+func (s *stage) configure() {
+	s.t.Helper()
+	if s.g.before != "" {
+		s.h.put(s.g.file, s.g.before)
+	}
+	js, err := filepath.Abs("npm/" + everythingJS)
+	ok(s.t, err)
+	var words []string
+	for _, w := range s.g.add {
+		words = append(words, strings.Replace(w, "@MARK", s.mark, 1))
+	}
+	words = append(words, "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec "+js+" stdio")
+	cmd := s.command(words)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	s.start(cmd)
+	if err := cmd.Wait(); err != nil || !strings.Contains(s.h.text(s.file), js) {
+		s.t.Fatalf("%s %q: %v\n%s", s.g.name, words, err, out.String())
+	}
+}
+
+func (s *stage) command(words []string) *exec.Cmd {
+	bin, err := filepath.Abs(gatewayBin + s.g.name)
+	ok(s.t, err)
+	cmd := exec.Command(bin, words...)
+	cmd.Dir = s.h.dir
+	cmd.Env = append([]string{"HOME=" + s.h.dir, "PATH=" + filepath.Dir(tether) + ":" + os.Getenv("PATH"), "TERM=dumb"}, s.g.env...)
+	return cmd
+}
+
+// marked are the processes of the server and of what it started, ours not among them.
+func (s *stage) marked() (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range all {
+		b, err := os.ReadFile(f)
+		if err != nil || !bytes.Contains(b, []byte(s.mark+"\x00")) {
+			continue
+		}
+		var pid int
+		_, _ = fmt.Sscanf(f, "/proc/%d/", &pid)
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// sweep ends what the negative control has left, by its mark.
+func (s *stage) sweep() {
+	for _, pid := range s.marked() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	testkit.Until(s.t, "the end of what was left", func() bool { return len(s.marked()) == 0 })
+}
+
+// gateway is the process that has started the session, or for the bare server its parent's: a launcher may stand between us
+// and it.
+func (s *stage) gateway() int {
+	s.t.Helper()
+	for _, pid := range s.marked() {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		var ppid int
+		_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
+		var state string
+		_, _ = fmt.Sscan(string(after), &state, &ppid)
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", ppid))
+		if ppid > 1 && err == nil && !bytes.Contains(env, []byte(s.mark+"\x00")) {
+			return ppid
+		}
+	}
+	s.t.Fatal("no gateway")
+	return 0
+}
+
+func TestRealGateways(t *testing.T) {
+	testkit.Long(t)
+	for _, name := range []string{"codex", "claude", "gemini"} {
+		for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
+			t.Run(name+"/"+ending, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, name)
+				before := s.h.text(s.file)
+				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+				s.wrapped("unwrap", "--yes", s.g.name)
+				if now := s.h.text(s.file); now != before {
+					t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
+				}
+				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+				s.play(ending)
+				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
+			})
+		}
+	}
+}
+
+// The negative control: as the gateway wrote it, the server leaves its helper behind.
+func TestRealGatewaysLeakBare(t *testing.T) {
+	testkit.Long(t)
+	for _, name := range []string{"codex", "claude", "gemini"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, name)
+			s.play("SIGKILL")
+			settle(t)
+			if len(s.marked()) == 0 {
+				t.Error("nothing is left: the test shows nothing")
+			}
+		})
+	}
+}
+
+func (s *stage) wrapped(args ...string) {
+	s.t.Helper()
+	if o := s.h.run(args...); o.code != 0 {
+		s.t.Fatalf("%v: %+v", args, o)
+	}
+}
+
+// play has the gateway call the tool, and ends it.
+func (s *stage) play(ending string) {
+	s.t.Helper()
+	if ending != "end" {
+		s.m.hold = make(chan struct{})
+		defer close(s.m.hold)
+	}
+	cmd := s.command(s.g.prompt)
+	out, err := os.CreateTemp(s.t.TempDir(), "")
+	ok(s.t, err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	s.start(cmd)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case text := <-s.m.echoed:
+		if text != "Echo: hello" {
+			s.t.Errorf("the tool answered %q", text)
+		}
+	case <-time.After(2 * testkit.Patience):
+		_ = cmd.Process.Kill()
+		s.t.Fatalf("%s did not call the tool:\n%s", s.g.name, s.h.text(out.Name()))
+	}
+	if ending != "end" {
+		sig := unix.SignalNum(ending)
+		ok(s.t, syscall.Kill(s.gateway(), sig))
+	}
+	select {
+	case err := <-ended:
+		if ending == "end" && err != nil {
+			s.t.Errorf("%s: %v\n%s", s.g.name, err, s.h.text(out.Name()))
+		}
+	case <-time.After(testkit.Patience):
+		_ = cmd.Process.Kill()
+		s.t.Errorf("%s has not ended:\n%s", s.g.name, s.h.text(out.Name()))
+	}
+}

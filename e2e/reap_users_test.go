@@ -1,0 +1,249 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// A host with several users, each with a file system of their own as runtime directory, as login managers mount it. Each of
+// these numbers its files from the same number on.
+func TestReapEachUserWithAFileSystem(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	ok(t, os.MkdirAll("/run/user", 0o755))
+	var all []innocent
+	inodes := map[uint64]int{}
+	for _, user := range []int{nobody, mallory, 1667} {
+		dir := fmt.Sprint("/run/user/", user)
+		ok(t, os.Mkdir(dir, 0o700))
+		ok(t, unix.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("mode=700,uid=%d,gid=%d", user, user)))
+		victim := startInnocent(t, user)
+		outgrow(t)
+		forge(t, user, dir+"/mcp-tether", nil, victim.pid)
+		var st unix.Stat_t
+		ok(t, unix.Stat(dir+"/mcp-tether", &st))
+		inodes[st.Ino]++
+		all = append(all, victim)
+	}
+	if len(inodes) == len(all) {
+		t.Errorf("the directories have numbers of their own, %v: this tests nothing", inodes)
+	}
+	if r := operator.reap(t, 1); r.classes() != "record record record" {
+		t.Errorf("found %v", r.Findings)
+	}
+	operator.reap(t, 0, "--kill")
+	for _, victim := range all {
+		if victim.answers() == nil {
+			t.Errorf("pid %d lives", victim.pid)
+		}
+	}
+}
+
+// A home that no list of users has is looked into when it is named, for its owner's processes alone.
+func TestReapFurtherHome(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	homeOf(t, 0) // the host knows no other user
+	s, other := bareServer(t, "pipe", nobody), bareServer(t, "pipe", mallory)
+	s.gw.kill()
+	other.gw.kill()
+	further := filepath.Join(t.TempDir(), "further")
+	for dir := filepath.Dir(further); dir != "/tmp"; dir = filepath.Dir(dir) {
+		ok(t, os.Chmod(dir, 0o755))
+	}
+	ownDir(t, nobody, further)
+	var entries []string
+	for _, of := range []*session{s, other} {
+		b, err := json.Marshal(map[string]any{"command": fixture, "args": node(of.dir, "serve,ignore-eof", "setsid/plain", "plain")[1:]})
+		ok(t, err)
+		entries = append(entries, string(b))
+	}
+	put(t, nobody, filepath.Join(further, ".claude.json"), []byte(`{"mcpServers":{"one":`+entries[0]+`,"two":`+entries[1]+`}}`))
+	if r := operator.reap(t, 0, "--kill", "--unwrapped"); len(r.Findings) > 0 { // the control
+		t.Errorf("without it %v", r.Findings)
+	}
+	r := operator.reap(t, 0, "--kill", "--unwrapped", "--home="+further)
+	s.waitDead()
+	if r.classes() != "severed" || len(other.members()) == 0 {
+		t.Errorf("found %v, %d of the other user's are left", r.Findings, len(other.members()))
+	}
+	other.endAll()
+}
+
+// Whatever is met, a pass ends in time and says that it did.
+func TestReapTimeout(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	l, err := net.Listen("unix", "/tmp/hangs")
+	ok(t, err)
+	defer l.Close()
+	began := time.Now()
+	slow := caller{env: []string{"DOCKER_HOST=unix:///tmp/hangs"}}
+	if o := slow.run(t, "reap", "--timeout=300ms"); o.code != 2 || !strings.Contains(o.stderr, "gave up after 300ms") || time.Since(began) > 2*time.Second {
+		t.Errorf("exit code %d after %v: %s", o.code, time.Since(began), o.stderr)
+	}
+	if o := operator.run(t, "reap", "--timeout=20s"); o.code != 0 { // the control
+		t.Errorf("exit code %d: %s", o.code, o.stderr)
+	}
+}
+
+// In JSON the texts of others are whole, and no byte of them steers a terminal; ps --watch shows them as ps does.
+func TestWatchAndJSONOfOthers(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	evil := "a\x1b[2J\nall is well\u202e\u2066\u009b\r\x07"
+	victim := startInnocent(t, mallory)
+	forge(t, mallory, malloryDir, func(p *page) {
+		p.Name, p.Args, p.State, p.Supervisor = evil, []string{evil}, evil, markOf(t, victim.pid)
+	}, victim.pid)
+	hold(t, filepath.Join(malloryDir, anID+".lock"))
+	o := operator.run(t, "ps", "--json", "--tree")
+	var answer struct {
+		Sessions []struct{ Name string }
+	}
+	ok(t, json.Unmarshal([]byte(o.stdout), &answer))
+	if len(answer.Sessions) != 1 || answer.Sessions[0].Name != evil {
+		t.Errorf("not whole: %q", answer)
+	}
+	steers := func(what, text string) {
+		t.Helper()
+		if i := strings.IndexAny(text, "\x1b\r\x07\u202e\u2066\u009b"); i >= 0 {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+	steers("ps --json", o.stdout+o.stderr)
+	cmd := operator.command("ps", "--watch", "--interval=50ms")
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	lines := bufio.NewReader(out)
+	for range 4 { // two looks
+		line, err := lines.ReadString('\n')
+		ok(t, err)
+		steers("ps --watch", line)
+		if strings.HasPrefix(line, "all is well") {
+			t.Errorf("a line of its own: %q", line)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_, _ = io.Copy(io.Discard, out)
+	_ = cmd.Wait()
+	_ = os.RemoveAll(malloryDir)
+	dead := startInnocent(t, mallory)
+	outgrow(t)
+	forge(t, mallory, malloryDir, func(p *page) { p.Name, p.Args = evil, []string{evil} }, dead.pid)
+	steers("reap --json", operator.run(t, "reap", "--json").stdout)
+}
+
+// A real server that speaks HTTP was started over a pipe that is closed by now, as by ssh or by a CI job. It lives. The same
+// package as a server of standard input, in the same place, is ended: the control.
+func TestReapSparesHTTPServer(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	_, err := exec.LookPath("node")
+	testkit.Need(t, err == nil, "node")
+	js, err := filepath.Abs(filepath.Join("npm", everythingJS))
+	ok(t, err)
+	_, err = os.Stat(js)
+	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+	ok(t, exec.Command("ip", "link", "set", "lo", "up").Run())
+	for _, http := range []bool{true, false} {
+		// The other one must outlive the end of its input.
+		preload := filepath.Join(t.TempDir(), "stay.cjs")
+		ok(t, os.WriteFile(preload, []byte("setInterval(() => {}, 1e6); process.exit = () => {}"), 0o600))
+		argv := []string{"node", "-r", preload, js, "stdio"}
+		if http {
+			argv = []string{"node", js, "streamableHttp"}
+		}
+		pid := orphanOf(t, http, argv...)
+		outgrow(t)
+		r := operator.reap(t, -1, "--kill", "--unwrapped", "--match=mcp-server-everything")
+		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+		if lives != http {
+			t.Errorf("http: %v; it lives: %v, found %v", http, lives, r.Findings)
+		}
+		if http {
+			conn, err := net.Dial("tcp", "127.0.0.1:3001")
+			if err != nil {
+				t.Errorf("it does not answer: %v", err)
+			} else {
+				_ = conn.Close()
+			}
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// orphanOf starts a real server over a pipe that is closed, from a shell that has ended, once it is up.
+func orphanOf(t *testing.T, http bool, argv ...string) (pid int) {
+	t.Helper()
+	shell := exec.Command("/bin/sh", append([]string{"-c", `exec 3<&0; "$@" <&3 >/dev/null & exec 3<&-; echo $!`, "sh"}, argv...)...)
+	shell.Env = append(os.Environ(), "PORT=3001")
+	// The pipe is closed when the shell has ended.
+	_, err := shell.StdinPipe()
+	ok(t, err)
+	up, err := os.CreateTemp(t.TempDir(), "stderr")
+	ok(t, err)
+	defer up.Close()
+	shell.Stderr = up
+	out, err := shell.Output()
+	ok(t, err)
+	_, err = fmt.Sscan(string(out), &pid)
+	ok(t, err)
+	testkit.Until(t, "a server that is up", func() bool {
+		if http {
+			conn, err := net.Dial("tcp", "127.0.0.1:3001")
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err == nil
+		}
+		b, _ := os.ReadFile(up.Name())
+		return len(b) > 0
+	})
+	return pid
+}
+
+// A client of an engine that lost its gateway is ended; its container may live on, of which the report and the exit code
+// speak. The same command under another name is the control.
+func TestReapSeveredClient(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	sh, err := os.ReadFile("/bin/sh")
+	ok(t, err)
+	for name, code := range map[string]int{"docker": 1, "podman": 1, "other": 0} {
+		program := filepath.Join(t.TempDir(), name)
+		ok(t, os.WriteFile(program, sh, 0o755))
+		pid := orphan(t, program, "-c", "echo up; while :; do sleep 1; done", "run", "-i", "mcp/fetch")
+		outgrow(t)
+		r := operator.reap(t, code, "--kill", "--unwrapped", "--match=mcp/fetch")
+		if lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"; lives || r.classes() != "severed" {
+			t.Errorf("%s: lives: %v, found %v", name, lives, r.Findings)
+		}
+		if told := strings.Contains(r.stdout, "the container may be there"); told != (code == 1) {
+			t.Errorf("%s: %s", name, r.stdout)
+		}
+	}
+}

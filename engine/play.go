@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+)
+
+// KubeNetwork is the network that podman makes for the pods of a manifest, unless there is one.
+const KubeNetwork = "podman-default-kube-network"
+
+// played reports whether podman made an object from a manifest that the session asked it to play, with an unknown outcome.
+func (j *judge) played(x Info) bool {
+	return slices.ContainsFunc(j.Ledger.pending, func(o Object) bool { return o.Names != nil && o.Plays(x) })
+}
+
+// Plays reports whether podman made an object because of a request to play a manifest. Such objects have no labels of ours:
+// their names are in the manifest, and they were not there before.
+func (o Object) Plays(x Info) bool {
+	if x.Created.Before(o.At) || x.Created.After(o.At.Add(maxRequestDelay)) {
+		return false
+	}
+	isPod := func(name string) bool { return x.Name == name || strings.HasPrefix(x.Name, name+"-pod") } // of a deployment
+	return x.Kind == Network && x.Name == KubeNetwork || x.Kind == Pod && slices.ContainsFunc(o.Names, isPod)
+}
+
+// maxNames bounds the names of a manifest.
+const maxNames = 1000
+
+// ManifestNames returns the values of all members called name in a Kubernetes manifest, in any of the forms that YAML
+// allows on one line. More than there are do no harm: most are not those of pods.
+func ManifestNames(text string) []string {
+	names := []string{}
+	for len(names) < maxNames {
+		_, rest, found := strings.Cut(text, "name")
+		if !found {
+			break
+		}
+		text = rest
+		value, isMember := strings.CutPrefix(strings.TrimLeft(rest, "\"' \t"), ":")
+		value = strings.TrimLeft(value, "\"' \t")
+		end := strings.IndexFunc(value, func(r rune) bool { return !strings.ContainsRune(idBytes, r) })
+		if end < 0 {
+			end = len(value)
+		}
+		if isMember && end > 0 {
+			names = append(names, value[:end])
+		}
+	}
+	return names
+}
