@@ -11,7 +11,9 @@ import (
 
 // Nothing found among nothing is no news, so reap says what it has looked at, but not where nobody reads it.
 func TestReapSaysWhatItLookedAt(t *testing.T) {
-	t.Parallel()
+	if !onOwnHost(t) {
+		return
+	}
 	r, w, err := os.Pipe()
 	ok(t, err)
 	defer r.Close()

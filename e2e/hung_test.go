@@ -147,7 +147,7 @@ func awaitStuck(t *testing.T, pid int) {
 // A process whose command line cannot be read is unknown: it is named, the exit code says so, and what is left of the same
 // user's other sessions is ended all the same. A finding that it is a part of stays.
 func TestReapAndStuckProcess(t *testing.T) {
-	if !onOwnHost(t) {
+	if !onOwnHostAlone(t) {
 		return
 	}
 	for n, c := range []struct {
@@ -192,7 +192,7 @@ func TestReapAndStuckProcess(t *testing.T) {
 
 // A living session with such a process is shown by its record, and the others as they are.
 func TestPsAndStuckProcess(t *testing.T) {
-	if !onOwnHost(t) {
+	if !onOwnHostAlone(t) {
 		return
 	}
 	stuck := startStuck(t, 0, "/tmp/hung")

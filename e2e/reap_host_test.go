@@ -38,6 +38,22 @@ func onOwnHost(t *testing.T, tree ...string) bool {
 	}
 	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
 	t.Parallel()
+	return runOnOwnHost(t, tree...)
+}
+
+// onOwnHostAlone is onOwnHost for a test beside which no other one may run: its processes can be seen from the outside, and
+// keep whoever reads their command lines waiting.
+func onOwnHostAlone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inHost) != "" {
+		return true
+	}
+	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	return runOnOwnHost(t)
+}
+
+func runOnOwnHost(t *testing.T, tree ...string) bool {
+	t.Helper()
 	storm(t, tree...)
 	self, err := os.Executable()
 	if err != nil {
