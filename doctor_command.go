@@ -66,7 +66,7 @@ func leaks() []doctor.Check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout}
 	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
 	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
-	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, SurplusOver: surplusOver}
+	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, Script: matcher.Script, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {
 		o.ForUsers = []string{"reap", "--json"}
 	}

@@ -25,6 +25,8 @@ type known struct {
 	pkg string
 	// script is what a runner of scripts runs, with its arguments: "server.py" of "uv run server.py"; nil for others.
 	script []string
+	// event is the script of a project that a package manager runs, and project the directory; "" for other commands.
+	event, project string
 	// image is the one that a container engine's client runs; "" for other commands.
 	image string
 }
@@ -39,6 +41,7 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 			k.command, k.args = f.Servers[i].unwrapped()
 			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
 			k.script = scriptOf(k.command, k.args)
+			k.event, k.project = projectScript(k.command, k.args)
 			m.servers = append(m.servers, k)
 		}
 	}
@@ -72,6 +75,18 @@ func (m *Matcher) Image(uid int, image string) (name string, ok bool) {
 	for i := range m.servers {
 		k := &m.servers[i]
 		if k.image == image && (k.anyUser || uid == 0 || k.uid == uid) {
+			return k.name, true
+		}
+	}
+	return "", false
+}
+
+// Script reports whether a known server of a user is a script of the project in a directory, as "npm --prefix DIR run start"
+// is, and gives the server's name. A configuration without the directory says nothing about whose script it is.
+func (m *Matcher) Script(uid int, script, project string) (name string, ok bool) {
+	for i := range m.servers {
+		k := &m.servers[i]
+		if k.event == script && k.project == project && k.event != "" && (k.anyUser || k.uid == uid) {
 			return k.name, true
 		}
 	}

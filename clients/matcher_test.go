@@ -204,3 +204,28 @@ func TestMatchScripts(t *testing.T) {
 		}
 	}
 }
+
+// A script of a project is known by its name and the project's directory, where both are configured.
+func TestScript(t *testing.T) {
+	for line, want := range map[string]string{
+		"npm --prefix /srv/x run start": "start /srv/x", "npm run start --prefix=/srv/x/": "start /srv/x", "pnpm -C /srv/x start": "start /srv/x",
+		"/usr/bin/npm --prefix /srv/x run-script mcp -- --port 1": "mcp /srv/x", "pnpm --dir /srv/x run a:b": "a:b /srv/x",
+		"npm run start": "", "npm --prefix x run start": "", "npm --prefix /srv/x install": "", "npm --prefix /srv/x run": "", "node --prefix /srv/x run start": "",
+		"npm --prefix": "",
+	} {
+		words := strings.Fields(line)
+		m := NewMatcher([]File{{UID: 1000, Servers: []Server{{Name: "it", Command: words[0], Args: words[1:]}}}}, nil)
+		script, project, _ := strings.Cut(want, " ")
+		if name, ok := m.Script(1000, script, project); ok != (want != "") || ok && name != "it" {
+			t.Errorf("%s: %q, %v", line, name, ok)
+		}
+		for _, other := range [][2]string{{script, "/srv/y"}, {"build", project}} {
+			if _, ok := m.Script(1000, other[0], other[1]); ok {
+				t.Errorf("%s is taken for %v", line, other)
+			}
+		}
+		if _, ok := m.Script(1001, script, project); ok {
+			t.Errorf("%s: of another user", line)
+		}
+	}
+}

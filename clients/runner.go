@@ -65,6 +65,39 @@ func scriptOf(command string, args []string) []string {
 	return nil
 }
 
+// projectScript is the script of a project that a package manager runs, and the directory of the project: "start" and "/x" of
+// "npm --prefix /x run start". Both are "" for other commands, and where the directory is not named.
+func projectScript(command string, args []string) (script, project string) {
+	switch path.Base(command) {
+	case "npm", "pnpm":
+	default:
+		return "", ""
+	}
+	var words []string
+	for i := 0; i < len(args); i++ {
+		flag, value, attached := strings.Cut(args[i], "=")
+		switch {
+		case flag == "--prefix" || flag == "-C" || flag == "--dir":
+			if !attached && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			project = path.Clean(value)
+		case !strings.HasPrefix(flag, "-"):
+			words = append(words, args[i])
+		}
+	}
+	switch {
+	case !path.IsAbs(project) || len(words) == 0:
+		return "", ""
+	case words[0] == "start" || words[0] == "test":
+		return words[0], project
+	case len(words) > 1 && (words[0] == "run" || words[0] == "run-script"):
+		return words[1], project
+	}
+	return "", ""
+}
+
 // isScriptTool reports whether a program runs a script of TypeScript.
 func isScriptTool(name string) bool { return name == "tsx" || name == "ts-node" }
 

@@ -411,3 +411,31 @@ func TestContainerWithTheEnginesSocket(t *testing.T) {
 		}
 	}
 }
+
+// A network of the session goes also if the session connected somebody else's container to it, which stays as it is.
+func TestNetworkWithAnothersContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		mark := e.mark(t)
+		ask := func(host, path, body, want string) {
+			t.Helper()
+			if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
+				t.Fatalf("%s: %s: %s", e.kind, path, got)
+			}
+		}
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		label := fmt.Sprintf(`"Labels":{%q:%q}`, markLabel, mark)
+		t.Cleanup(func() { e.removeNetworks(t, mark) })
+		ask(e.host, "/v1.40/networks/create", `{"Name":"`+mark+`theirs",`+label+`}`, "201")
+		ask(e.host, "/v1.40/containers/create?name="+mark, fmt.Sprintf(`{"Image":%q,%s,"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}}`, e.image(t), label, mark+"theirs"), "201")
+		ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
+		ask(host, "/v1.40/networks/create", `{"Name":"`+mark+`ours",`+label+`}`, "201")
+		ask(host, "/v1.40/networks/"+mark+"ours/connect", `{"Container":"`+mark+`"}`, "200")
+		if len(e.networks(t, mark)) != 2 {
+			t.Fatalf("%s: networks: %v", e.kind, e.networks(t, mark))
+		}
+		s.end()
+		if got := e.networks(t, mark); len(got) != 1 || len(e.awaitRunning(t, mark, 1)) != 1 {
+			t.Errorf("%s: left: %v and %v", e.kind, got, e.marked(t, mark))
+		}
+	}
+}

@@ -247,3 +247,54 @@ func TestReapSeveredClient(t *testing.T) {
 		}
 	}
 }
+
+// A server that is a script of a project outlives the npm that ran it. It is known by what npm tells its scripts. The same
+// script of another project is no business of ours.
+func TestReapScriptOfDeadNpm(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	npm, err := exec.LookPath("npm")
+	testkit.Need(t, err == nil, "npm")
+	pids := map[string]int{}
+	for _, name := range []string{"ours", "theirs"} {
+		dir := "/tmp/" + name
+		ok(t, os.Mkdir(dir, 0o755))
+		put(t, 0, dir+"/package.json", []byte(`{"name":"x","version":"1.0.0","scripts":{"start":"node server.js"}}`))
+		put(t, 0, dir+"/server.js", []byte(`setInterval(() => {}, 1e6); require("fs").writeFileSync("pid.tmp", String(process.pid)); require("fs").renameSync("pid.tmp", "pid")`))
+		shell := exec.Command("/bin/sh", "-c", `exec 3<&0; "$@" <&3 >/dev/null 2>&1 & exec 3<&-; echo $!; read -r x`, "sh", npm, "--prefix", dir, "run", "start")
+		shell.Env = append(os.Environ(), "HOME="+dir, "npm_config_update_notifier=false")
+		in, err := shell.StdinPipe()
+		ok(t, err)
+		out, err := shell.StdoutPipe()
+		ok(t, err)
+		ok(t, shell.Start())
+		var manager, server int
+		_, err = fmt.Fscan(out, &manager)
+		ok(t, err)
+		testkit.Until(t, "a server", func() bool {
+			b, err := os.ReadFile(dir + "/pid")
+			if err == nil {
+				_, err = fmt.Sscan(string(b), &server)
+			}
+			return err == nil
+		})
+		ok(t, syscall.Kill(manager, syscall.SIGKILL))
+		ok(t, in.Close())
+		_ = shell.Wait()
+		pids[name] = server
+		t.Cleanup(func() { _ = syscall.Kill(server, syscall.SIGKILL) })
+	}
+	outgrow(t)
+	config := filepath.Join(t.TempDir(), "mcp.json")
+	put(t, 0, config, []byte(`{"mcpServers":{"it":{"command":"npm","args":["--prefix","/tmp/ours","run","start"]}}}`))
+	r := operator.reap(t, 0, "--kill", "--unwrapped", "--config="+config)
+	for name, pid := range pids {
+		if lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"; lives != (name == "theirs") {
+			t.Errorf("%s: lives: %v, found %v", name, lives, r.Findings)
+		}
+	}
+	if r.classes() != "severed" {
+		t.Errorf("found %v", r.Findings)
+	}
+}

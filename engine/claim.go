@@ -28,6 +28,8 @@ type Target struct {
 	Stop bool
 	// Why is the proof, or what is missing from it.
 	Why string
+	// connected are the ids of containers that the session connected to a network of its own.
+	connected []string
 	// start is the session's start of a container that is to be stopped.
 	start Started
 }
@@ -125,6 +127,7 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 		return t, false
 	case recorded && (ours || j.TrustIDs):
 		sure, t.Why = j.judgeRecorded(x, known)
+		t.connected = j.Ledger.connected[x.ID]
 		return t, sure
 	case foreign && x.Kind == Container:
 		return j.judgeStarted(t, start)

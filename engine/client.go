@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"mcp-tether/http1"
@@ -179,6 +180,20 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
 }
 
+// Disconnect disconnects a container, in any state, from a network.
+func (c Client) Disconnect(ctx context.Context, network, id string) error {
+	path, err := pathOf("/networks/", network, "/disconnect")
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"Container": id, "Force": true})
+	if err != nil {
+		return err
+	}
+	_, err = c.request(ctx, "POST", path, body...)
+	return err
+}
+
 // idBytes are the bytes of ids, names and digests.
 const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-:"
 
@@ -213,9 +228,9 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// request sends a request without a body on a connection of its own, and returns the body of the response.
-func (c Client) request(ctx context.Context, method, path string) ([]byte, error) {
-	body, err := c.roundTrip(ctx, method, path)
+// request sends a request, of POST with a JSON body perhaps, on a connection of its own, and returns the body of the response.
+func (c Client) request(ctx context.Context, method, path string, send ...byte) ([]byte, error) {
+	body, err := c.roundTrip(ctx, method, path, string(send))
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // which closed the connection
 	}
@@ -225,7 +240,7 @@ func (c Client) request(ctx context.Context, method, path string) ([]byte, error
 	return body, nil
 }
 
-func (c Client) roundTrip(ctx context.Context, method, path string) ([]byte, error) {
+func (c Client) roundTrip(ctx context.Context, method, path, send string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -239,9 +254,12 @@ func (c Client) roundTrip(ctx context.Context, method, path string) ([]byte, err
 
 	length := ""
 	if method == "POST" {
-		length = "Content-Length: 0\r\n"
+		length = "Content-Length: " + strconv.Itoa(len(send)) + "\r\n"
 	}
-	request := method + " " + path + " HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\n" + length + "Connection: close\r\n\r\n"
+	if send != "" {
+		length += "Content-Type: application/json\r\n"
+	}
+	request := method + " " + path + " HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\n" + length + "Connection: close\r\n\r\n" + send
 	if _, err := io.WriteString(conn, request); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

@@ -34,6 +34,8 @@ type Ledger struct {
 	objects []Object
 	pending []Object
 	started []Started
+	// connected are ids of containers that the session connected to its networks, by the network's id.
+	connected map[string][]string
 }
 
 // Add applies the next note. A damaged journal may lack notes, so each is believed by itself: an object that was created
@@ -52,11 +54,23 @@ func (l *Ledger) Add(n Note) {
 		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
 	case OpStarted:
 		l.startedAt(n)
+	case OpConnect:
+		l.connect(n.ID, n.Container)
 	case OpKept:
 		l.forgetStart(n.ID)
 	case OpRemoved:
 		l.objects = slices.DeleteFunc(l.objects, func(o Object) bool { return o.ID == n.ID })
 		l.forgetStart(n.ID)
+		delete(l.connected, n.ID)
+	}
+}
+
+func (l *Ledger) connect(network, id string) {
+	if l.connected == nil {
+		l.connected = map[string][]string{}
+	}
+	if !slices.Contains(l.connected[network], id) {
+		l.connected[network] = append(l.connected[network], id)
 	}
 }
 
@@ -122,12 +136,25 @@ func (l *Ledger) Started() []Started { return slices.Clone(l.started) }
 func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.started) == 0 }
 
 // Clone returns a copy that later notes do not change.
-func (l *Ledger) Clone() Ledger { return Ledger{l.Objects(), l.Pending(), l.Started()} }
+func (l *Ledger) Clone() Ledger {
+	c := Ledger{objects: l.Objects(), pending: l.Pending(), started: l.Started()}
+	for network, all := range l.connected {
+		for _, id := range all {
+			c.connect(network, id)
+		}
+	}
+	return c
+}
 
 // Notes returns notes that add up to the ledger, as few as there can be.
 func (l *Ledger) Notes() (notes []Note) {
 	for _, o := range l.objects {
 		notes = append(notes, Note{Op: OpCreated, Kind: o.Kind, Request: o.Request, ID: o.ID, Name: o.Name, At: o.At})
+	}
+	for network, all := range l.connected {
+		for _, id := range all {
+			notes = append(notes, Note{Op: OpConnect, Kind: Network, ID: network, Container: id})
+		}
 	}
 	for _, o := range l.pending {
 		notes = append(notes, Note{Op: OpCreate, Kind: o.Kind, Request: o.Request, Name: o.Name, Names: o.Names, At: o.At})

@@ -112,3 +112,18 @@ func TestLedgerCloneStandsAlone(t *testing.T) {
 		t.Errorf("clone %+v, listed %+v and %+v", clone, pending, started)
 	}
 }
+
+// Containers that were connected to a network are known until the network is removed, in every copy.
+func TestConnectedContainers(t *testing.T) {
+	connect := func(network, id string) Note {
+		return Note{Op: OpConnect, Kind: Network, ID: network, Container: id}
+	}
+	l := ledger(connect("n", "a"), connect("n", "a"), connect("n", "b"), connect("m", "a"), Note{Op: OpRemoved, ID: "m"})
+	clone := l.Clone()
+	again := ledger(l.Notes()...)
+	l.Add(connect("n", "c"))
+	want := map[string][]string{"n": {"a", "b"}}
+	if !reflect.DeepEqual(clone.connected, want) || !reflect.DeepEqual(again.connected, want) || len(l.connected["n"]) != 3 {
+		t.Errorf("%v, %v, %v", clone.connected, again.connected, l.connected)
+	}
+}

@@ -14,16 +14,18 @@ const (
 	OpStarted Op = "started" // it is running: ID, Started
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
+	OpConnect Op = "connect" // a container that is not the session's will be connected to its network: ID, Container
 )
 
 // Note is one thing that a session did to its engine. A session's journal consists of notes.
 type Note struct {
-	Op      Op     `json:"op"`
-	Kind    Kind   `json:"kind,omitempty"`
-	Request string `json:"request,omitempty"`
-	ID      string `json:"id,omitempty"`
-	Name    string `json:"name,omitempty"`
-	Started string `json:"started,omitempty"` // State.StartedAt, as the engine prints it
+	Op        Op     `json:"op"`
+	Kind      Kind   `json:"kind,omitempty"`
+	Request   string `json:"request,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Started   string `json:"started,omitempty"`   // State.StartedAt, as the engine prints it
+	Container string `json:"container,omitempty"` // an id
 	// Names are those in a manifest, some of which are those of pods.
 	Names []string `json:"names,omitempty"`
 	// Restarts is how often the container's restart policy had started it by then.

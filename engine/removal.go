@@ -127,6 +127,9 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
 	}
+	for _, id := range r.connected {
+		_ = e.cl.Disconnect(ctx, r.ID, id) // or the removal says what is in the way
+	}
 	what := r.Info
 	what.SharesVolumes = r.now.SharesVolumes
 	for range 2 {

@@ -47,7 +47,7 @@ func List(dirs []*session.Directory) ([]Session, error) {
 // How long the processes of a session may keep ps waiting, and how long those of later ones may: to read a command line may
 // take for ever (proc.Snapshot).
 const (
-	patience      = time.Second
+	patience      = 3 * time.Second
 	leastPatience = 50 * time.Millisecond
 )
 

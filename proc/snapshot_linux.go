@@ -16,7 +16,7 @@ const (
 	// lateAfter is how long a reader may wait before another one takes its place, and stuckAfter how long a process may keep
 	// it waiting in all.
 	lateAfter  = 100 * time.Millisecond
-	stuckAfter = time.Second
+	stuckAfter = 3 * time.Second
 	// maxReaders bounds the readers, each of which is a thread while it waits.
 	maxReaders = 64
 )

@@ -56,7 +56,7 @@ func (h *host) readTable() error {
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
 		Env:   func(uid int) bool { return uid == h.UID },
-		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName},
+		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, scriptName, projectName},
 	})
 	if err != nil {
 		return err
@@ -66,6 +66,7 @@ func (h *host) readTable() error {
 		marked := process{Process: p}
 		if v := p.Env; v != nil {
 			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
+			marked.Script, marked.Project = v[4], path.Dir(v[5])
 		}
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
@@ -75,6 +76,12 @@ func (h *host) readTable() error {
 
 // serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
 const serviceName = "SYSTEMD_EXEC_PID"
+
+// The variables in which npm and pnpm tell a script its name and the file of its project.
+const (
+	scriptName  = "npm_lifecycle_event"
+	projectName = "npm_package_json"
+)
 
 // ask sets up the questions that the rules may ask about single processes.
 func (h *host) ask(r *proc.Reader) {

@@ -58,6 +58,8 @@ type process struct {
 	Gateway string
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
+	// Script is the script of a package manager that the process is a part of, and Project the directory of its project.
+	Script, Project string
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
 }

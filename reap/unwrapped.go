@@ -25,7 +25,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
 			continue
 		}
-		name, ok := r.Match(p.UID, p.Args)
+		name, ok := r.serverOf(p)
 		if !ok {
 			continue
 		}
@@ -53,6 +53,14 @@ func (x *index) unwrapped(r Rules) []Finding {
 		}
 	}
 	return out
+}
+
+// serverOf is the known server that a process runs, by its command line, or as a part of a script.
+func (r *Rules) serverOf(p *process) (name string, ok bool) {
+	if name, ok = r.Match(p.UID, p.Args); ok || r.Script == nil || p.Script == "" {
+		return name, ok
+	}
+	return r.Script(p.UID, p.Script, p.Project)
 }
 
 // top climbs from a server to the topmost launcher that was started for it.

@@ -47,6 +47,8 @@ type Batch struct {
 	// askedAt is when the first round of SIGTERM was over, in clock ticks.
 	askedAt uint64
 	marks   map[proc.ID]string
+	// patience is how long the next process may keep the batch waiting.
+	patience time.Duration
 }
 
 // roundPause is the time between two looks at the process table.
@@ -60,7 +62,7 @@ func (b *Batch) End(g Grace) error {
 		return err
 	}
 	// The look that found the groups took a moment: processes that started meanwhile are asked for their mark as well.
-	b.since, b.marks = now-min(now, lookTicks), map[proc.ID]string{}
+	b.since, b.marks, b.patience = now-min(now, lookTicks), map[proc.ID]string{}, patience
 	for _, gr := range b.Groups {
 		gr.start()
 	}
@@ -204,12 +206,13 @@ func (b *Batch) markOf(s proc.Stat) string {
 		v  []string
 		ok bool
 	)
-	if !kernel.InTime(maxLook, func() {
+	if !kernel.InTime(b.patience, func() {
 		var r proc.Reader
 		v, ok = r.Env(s.PID, b.Groups[0].Mark)
 	}) {
-		// It keeps its readers waiting (proc.Snapshot), and is not asked again.
+		// It keeps its readers waiting (proc.Snapshot), and is not asked again. There may be many like it.
 		b.marks[s.ID] = ""
+		b.patience = max(b.patience/2, leastPatience)
 		return ""
 	}
 	if !ok {
@@ -219,8 +222,11 @@ func (b *Batch) markOf(s proc.Stat) string {
 	return v[0]
 }
 
-// maxLook is how long a process may keep the batch waiting.
-const maxLook = 100 * time.Millisecond
+// How long a process may keep the batch waiting, and how long the later ones of many may.
+const (
+	patience      = time.Second
+	leastPatience = 50 * time.Millisecond
+)
 
 func (gr *Group) start() {
 	gr.scope.Keep = gr.Keep

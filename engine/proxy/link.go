@@ -109,6 +109,8 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 		return l.create(x, head, to)
 	case actionPlayKube:
 		return l.playKube(x, head)
+	case actionConnect:
+		return l.connectNetwork(x, head, to)
 	case actionStart:
 		return l.start(x, head, to)
 	case actionRemove:

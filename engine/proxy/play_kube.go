@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mcp-tether/engine"
-	"mcp-tether/http1"
 )
 
 // playKube passes on a request of `podman kube play`, which makes pods from a manifest and takes no labels of ours. The
@@ -17,18 +16,9 @@ func (l *link) playKube(x *exchange, head []byte) bool {
 		return l.forward(x, head)
 	}
 	body := x.request.Body()
-	var manifest, raw []byte
-	if !x.request.Continue { // or else the client waits for the engine
-		var err error
-		manifest, err = body.ReadAll(l.fromClient, maxCreate, &raw)
-		switch {
-		case errors.Is(err, http1.ErrMalformedChunk):
-			return l.refuse(x.request, badRequest, err)
-		case errors.Is(err, errBusy):
-			return l.refuse(x.request, unavailable, err)
-		case err != nil && !errors.Is(err, http1.ErrBodyTooLong): // which is one with the files to build images from
-			return false
-		}
+	manifest, raw, refused := l.readAhead(x.request, body) // a part of one with the files to build images from
+	if refused != nil {
+		return l.refuse(x.request, refused.status, refused.err)
 	}
 	if !x.enter(&l.p.gate) {
 		return l.refuse(x.request, unavailable, errEnding)

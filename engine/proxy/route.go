@@ -22,6 +22,7 @@ const (
 	actionAttach          // may turn the connection into a stream
 	actionExec            // the same
 	actionUpgrade         // may switch to another protocol
+	actionConnect         // connects a container to a network
 	actionBuild           // builds an image, perhaps in containers
 )
 
@@ -113,6 +114,8 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart"}
 	case first == "containers" && middle != "" && last == "attach":
 		return route{action: actionAttach, kind: engine.Container, ref: middle}
+	case first == "networks" && middle != "" && last == "connect":
+		return route{action: actionConnect, kind: engine.Network, ref: middle}
 	case first == "exec" && middle != "" && last == "start":
 		return route{action: actionExec}
 	}
