@@ -147,7 +147,7 @@ func TestHibernateRealRoots(t *testing.T) {
 		noError(t, os.Mkdir(d, 0o777))
 		noError(t, os.WriteFile(filepath.Join(d, "file"), []byte("content of "+d), 0o666))
 	}
-	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}}, "node", filesystemJS, outside)
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}, Idle: "200ms"}, "node", filesystemJS, outside)
 	read := func(file string) (string, bool) {
 		t.Helper()
 		answer := p.order(map[string]any{"try": map[string]any{"name": "read_text_file", "arguments": map[string]string{"path": file}}})
@@ -174,8 +174,7 @@ func TestHibernateRealRoots(t *testing.T) {
 func TestHibernateRealQuestions(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
-	// It asks for the roots 350 ms after its start, and must not sleep before.
-	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + dir}, Idle: "1s"}, "node", everythingJS)
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + dir}}, "node", everythingJS)
 	for i := 1; i <= rounds(6); i++ {
 		p.s.asleep(i)
 		for _, c := range []struct {
