@@ -95,7 +95,7 @@ func unhurried(flags, argv []string) []string {
 		switch {
 		case f == quickEOF && !has("ignore-eof", "spin"):
 			out[i] = "--eof-grace=20s"
-		case f == quickTerm && !has("ignore-term", "respawn", "pidns", "setuid"):
+		case f == quickTerm && !has("ignore-term", "respawn", "pidns", "setuid", "family"):
 			out[i] = "--term-grace=20s"
 		}
 	}

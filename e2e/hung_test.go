@@ -147,6 +147,7 @@ func awaitStuck(t *testing.T, pid int) {
 // A process whose command line cannot be read is unknown: it is named, the exit code says so, and what is left of the same
 // user's other sessions is ended all the same. A finding that it is a part of stays.
 func TestReapAndStuckProcess(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHostAlone(t) {
 		return
 	}
@@ -222,6 +223,7 @@ func TestPsAndStuckProcess(t *testing.T) {
 
 // A home, a directory of records or an engine's socket on a file system that does not answer costs what is in it.
 func TestReapAndHungFileSystem(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}

@@ -26,7 +26,7 @@ import (
 var skipList string
 
 // atOnce is how many short tests of a package run at a time, on few processors too.
-const atOnce = 5
+const atOnce = 8
 
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
