@@ -31,7 +31,7 @@ func (s *Scope) Terminate(server int) []Sent {
 		s.asked = map[proc.ID]bool{}
 	}
 	var fresh []proc.Stat
-	for range termSweeps {
+	for n := range termSweeps {
 		members, _, err := s.Members()
 		if err != nil && len(members) == 0 && server > 0 {
 			return s.askBlindly(server)
@@ -43,7 +43,8 @@ func (s *Scope) Terminate(server int) []Sent {
 				fresh = append(fresh, m)
 			}
 		}
-		if !first || len(fresh) == news {
+		// One look that finds nothing proves nothing: the only member may just have fallen to the root.
+		if !first || n > 0 && len(fresh) == news {
 			break
 		}
 	}
