@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"mcp-tether/clients"
 )
 
 // What packages hold beside the binary is generated from the flags. After a change of these: make generate.
@@ -229,7 +231,7 @@ func dashed(all []described, keep func(described) bool) string {
 	return strings.Join(out, " ")
 }
 
-func whatever(described) bool { return true }
+func always(described) bool { return true }
 
 func bashCompletion(a *cli.App) string {
 	commands, flags := words(a)
@@ -246,7 +248,7 @@ _mcp_tether() {
 	case $command in
 `, strings.Join(commands, " "))
 	for _, name := range commands {
-		fmt.Fprintf(&b, "\t%s)\n\t\tflags='%s --help'\n", name, dashed(flags[name], whatever))
+		fmt.Fprintf(&b, "\t%s)\n\t\tflags='%s --help'\n", name, dashed(flags[name], always))
 		fmt.Fprintf(&b, "\t\tfiles='%s'\n", dashed(flags[name], func(f described) bool { return f.file }))
 		fmt.Fprintf(&b, "\t\tvalues='%s'\n\t\t;;\n", dashed(flags[name], func(f described) bool { return f.value != "" }))
 	}
@@ -269,11 +271,11 @@ _mcp_tether() {
 	case $command:$cur in
 	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
 	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
-	wrap:* | unwrap:*) COMPREPLY=($(compgen -W 'codex claude claude-desktop openclaw gemini cursor vscode zed' -- "$cur") $(compgen -f -- "$cur")) ;;
+	wrap:* | unwrap:*) COMPREPLY=($(compgen -W '%s' -- "$cur") $(compgen -f -- "$cur")) ;;
 	esac
 }
 complete -F _mcp_tether mcp-tether
-`)
+`, strings.Join(clients.Names(), " "))
 	return b.String()
 }
 
@@ -326,7 +328,7 @@ func fishCompletion(a *cli.App) string {
 		}
 	}
 	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
-	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a 'codex claude claude-desktop openclaw gemini cursor vscode zed' -F\n")
+	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a '" + strings.Join(clients.Names(), " ") + "' -F\n")
 	return b.String()
 }
 

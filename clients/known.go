@@ -77,15 +77,22 @@ func Here(home string, names []string) ([]Place, error) {
 	return found, errors.Join(missing...)
 }
 
+// Names are the names of the known clients.
+func Names() []string {
+	var all []string
+	for i := range knownClients {
+		all = append(all, knownClients[i].Name)
+	}
+	return all
+}
+
 func byName(name string) (Client, error) {
-	var names []string
 	for i := range knownClients {
 		if knownClients[i].Name == name {
 			return knownClients[i], nil
 		}
-		names = append(names, knownClients[i].Name)
 	}
-	return Client{}, fmt.Errorf("%w: %s; known are %s; a file is named with a slash, as in ./%[2]s", ErrNoClient, name, strings.Join(names, ", "))
+	return Client{}, fmt.Errorf("%w: %s; known are %s; a file is named with a slash, as in ./%[2]s", ErrNoClient, name, strings.Join(Names(), ", "))
 }
 
 func (c Client) here(home string) []Place {

@@ -14,7 +14,7 @@ import (
 
 // Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR.
 func Host(runtime string) []Check {
-	return []Check{kernel(), leaf(), processes(), pipes(), records(runtime), limits()}
+	return []Check{kernel(), leaf(), processes(), sockets(), records(runtime), limits()}
 }
 
 // kernel asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
@@ -72,20 +72,12 @@ func processes() Check {
 	return good("processes", "all can be seen")
 }
 
-// pipes asks whether the other end of a socket can be found, as reap does for servers that were never wrapped.
-func pipes() Check {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return poor(Warn, "sockets", "", "no socket pair can be made: %v", err)
-	}
-	defer unix.Close(pair[0])
-	defer unix.Close(pair[1])
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
+// sockets asks whether the other end of a socket can be found, as reap does for servers that were never wrapped.
+func sockets() Check {
+	if err := proc.FindsPeers(); err != nil {
 		return poor(Warn, "sockets", "a kernel with CONFIG_UNIX_DIAG, and a seccomp filter that allows netlink sockets",
 			"sock_diag(7) cannot be asked (%v): reap cannot tell whether a server with a socket as its stdin is in use, and leaves it", err)
 	}
-	_ = unix.Close(fd)
 	return good("sockets", "the other end of a server's streams can be found")
 }
 

@@ -30,6 +30,29 @@ type unixDiagReq struct {
 // errNoPeer says that the answer named no peer.
 var errNoPeer = errors.New("the kernel names no peer")
 
+// FindsPeers asks the kernel for the other end of a pair of sockets, as StdinOf does. The error says what is missing:
+// CONFIG_UNIX_DIAG, or the permission to ask (seccomp(2)).
+func FindsPeers() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	var near, far unix.Stat_t
+	if err := errors.Join(unix.Fstat(pair[0], &near), unix.Fstat(pair[1], &far)); err != nil {
+		return fmt.Errorf("look at a pair of sockets: %w", err)
+	}
+	peer, err := unixPeer(uint32(near.Ino))
+	if err != nil {
+		return err
+	}
+	if peer != uint32(far.Ino) {
+		return errNoPeer
+	}
+	return nil
+}
+
 // unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
 func unixPeer(ino uint32) (uint32, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
