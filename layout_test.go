@@ -23,7 +23,7 @@ func floors() map[string]int {
 		"supervise": 3, "reap": 3, "live": 3, "doctor": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
-		"argv":     1, "engine": 1,
+		"argv":     1, "engine": 1, "mcp/mux": 1,
 		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
 		"kernel": -1,
 	}

@@ -30,7 +30,7 @@ func (l *lists) learn(kind string, m Message) (changed bool) {
 	}
 	before, known := l.sums[kind]
 	delete(l.sums, kind)
-	result := valueAt(m.Raw, "result")
+	result := ValueAt(m.Raw, "result")
 	if m.IsError || result == nil || mentions(m.Raw, "nextCursor") {
 		return known
 	}
