@@ -244,17 +244,21 @@ func (a *attachment) find() error {
 	}
 }
 
-// slowDown waits before the session goes to a host again and again within a short time: something ends the hosts.
+// quickEnd is a short life of a host.
+const quickEnd = 100 * time.Millisecond
+
+// slowDown waits before the session goes to one more host after several that ended quickly: something ends them.
 func (a *attachment) slowDown() error {
 	now := time.Now()
-	if now.Sub(a.lastTry) > time.Minute {
+	if now.Sub(a.lastTry) > quickEnd {
 		a.failures = 0
 	}
 	a.lastTry = now
-	if a.failures++; a.failures < 8 {
+	if a.failures++; a.failures < 4 {
 		return nil
 	}
-	for until := now.Add(min(time.Duration(a.failures)*50*time.Millisecond, 2*time.Second)); time.Now().Before(until); {
+	defer func() { a.lastTry = time.Now() }()
+	for until := now.Add(quickEnd << min(a.failures-4, 4)); time.Now().Before(until); {
 		if err := a.turn(time.Until(until), -1); err != nil {
 			return err
 		}
