@@ -44,8 +44,10 @@ type client struct {
 	// through the outlet, because it cannot be moved from there.
 	socket, blocked, direct bool
 	out                     relay.Stream
-	// slow says that too much was waiting; touched, that it is to be served in this turn.
-	slow, touched bool
+	// moved is how much it has taken since the server is held back, in bytes.
+	moved int64
+	// touched says that it is to be served in this turn.
+	touched bool
 }
 
 const (
@@ -284,8 +286,6 @@ func (h *host) serve(c *client) {
 		return
 	}
 	switch {
-	case c.slow:
-		h.refuse(c, fmt.Sprintf("this client does not read: more than %d bytes were waiting for it", budget))
 	case c.ended:
 		if len(c.queue) == 0 && c.inOutlet == 0 && len(c.notes.open) == 0 {
 			h.detach(c, &verdict{})
@@ -341,6 +341,7 @@ func (h *host) write(c *client) bool {
 		}
 		c.sent += n
 		c.queued -= int64(n)
+		c.moved += int64(n)
 		h.queued -= int64(n)
 		if last {
 			c.queue[0] = mux.Out{}
