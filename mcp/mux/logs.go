@@ -30,6 +30,7 @@ type logs struct {
 func (m *Mux) setLevel(c *client, r request, k *call) {
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
+		k.want = m.logs.sent
 		m.open(k)
 		m.send(k, m.line(r, k, edit{}))
 		return
@@ -42,8 +43,8 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 		m.reply(c, k.ids[0], resultLine(k.ids[0]), k.batch)
 		return
 	}
+	k.want = want
 	m.open(k)
-	m.logs.sent = want
 	m.send(k, m.line(r, k, edit{r.target, string(mcp.Quote(levels()[want-1]))}))
 }
 
@@ -58,9 +59,8 @@ func (m *Mux) levelSet(k *call, msg mcp.Message) {
 		c.level = k.was
 		m.note(c)
 	}
-	if !m.logs.works {
-		m.logs.sent = 0
-	}
+	m.logs.sent = 0
+	m.logs.works = m.logs.works && !k.own
 	m.deliver(k, msg, edit{})
 	m.adjustLevel()
 }

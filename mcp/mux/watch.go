@@ -15,12 +15,9 @@ type watch struct {
 	clients []*client
 	// on: the server has it. busy: a request about it is open, and those of clients wait in queue.
 	on, busy bool
-	queue    []queued
-}
-
-type queued struct {
-	call *call
-	line []byte
+	// asking is the request of a client that is open.
+	asking *call
+	queue  []*call
 }
 
 // subscribe takes that request, or the opposite.
@@ -41,8 +38,8 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 		m.watched[k.target] = w
 	}
 	if w.busy {
-		w.queue = append(w.queue, queued{k, line})
-		c.held += int64(len(line))
+		w.queue = append(w.queue, k)
+		k.keep(line)
 		return
 	}
 	m.watchStep(w, k, line)
@@ -61,7 +58,7 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 		m.leave(w, c, k.target)
 	default:
 		m.leave(w, c, k.target)
-		w.busy = true
+		w.busy, w.asking = true, k
 		if k.method == mcp.MethodUnsubscribe {
 			w.on = false
 		}
@@ -100,7 +97,7 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 		}
 	}
 	m.deliver(k, msg, edit{})
-	w.busy = false
+	w.busy, w.asking = false, nil
 	m.watchNext(k.target, w)
 }
 
@@ -109,8 +106,7 @@ func (m *Mux) watchNext(uri string, w *watch) {
 	for len(w.queue) > 0 && !w.busy {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
-		next.call.client.held -= int64(len(next.line))
-		m.watchStep(w, next.call, next.line)
+		m.watchStep(w, next, next.take())
 	}
 	if len(w.clients) == 0 && w.on && !w.busy {
 		w.on = false
@@ -134,21 +130,16 @@ func (m *Mux) tidy(uri string, w *watch) {
 	}
 }
 
-// unqueue takes a call that is closed from those that wait for another one.
-func (m *Mux) unqueue(k *call) {
-	h := &m.handshake
-	if i := slices.Index(h.waiting, k); i >= 0 {
-		h.waiting, h.lines = slices.Delete(h.waiting, i, i+1), slices.Delete(h.lines, i, i+1)
+// watchDropped goes on after a call that the server does not have was given up.
+func (m *Mux) watchDropped(k *call) {
+	w := m.watched[k.target]
+	if w == nil {
+		return
 	}
-	if w := m.watched[k.target]; w != nil && k.account() {
-		for i, q := range w.queue {
-			if q.call == k {
-				k.client.held -= int64(len(q.line))
-				w.queue = slices.Delete(w.queue, i, i+1)
-				return
-			}
-		}
+	if w.asking == k {
+		w.busy, w.asking = false, nil
 	}
+	m.watchNext(k.target, w)
 }
 
 // unwatchAll ends the subscriptions of a client that has left.
