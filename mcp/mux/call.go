@@ -22,8 +22,8 @@ type call struct {
 	method     string
 	// target is the uri of a subscription or the id of a task.
 	target string
-	// level is the log level that it asks for, was the one before, want the one that the server is asked for.
-	level, was, want int
+	// level is the log level that it asks for, want the one that the server is asked for.
+	level, want int
 	// line waits for the server, or for another call.
 	line []byte
 	// own: the mux asks. sent: the server has it. cancelled: no answer is expected, and it may still run. mute: the client uses
@@ -88,6 +88,9 @@ func parse(msg mcp.Message) (request, error) {
 func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
+	for older := c.calls[msg.ID]; older != nil; older = older.next {
+		older.mute = older.cancelled
+	}
 	r, err := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
@@ -154,9 +157,6 @@ func (m *Mux) open(k *call) {
 		return
 	}
 	k.next = c.calls[k.key]
-	for older := k.next; older != nil; older = older.next {
-		older.mute = older.cancelled
-	}
 	c.calls[k.key] = k
 	c.open++
 	c.opened = append(c.opened, k.ids[0])
@@ -329,6 +329,10 @@ func (m *Mux) answer(k *call, line []byte) {
 // fail closes a call with an error.
 func (m *Mux) fail(k *call, code int, message string) {
 	m.close(k)
+	m.levelDone(k)
+	if w := m.watched[k.target]; w != nil && k.method == mcp.MethodUnsubscribe && k.client != nil {
+		m.leave(w, k.client, k.target)
+	}
 	if !k.cancelled {
 		m.answer(k, errorLine(k.ids[0], code, message))
 	}

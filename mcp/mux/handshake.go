@@ -157,11 +157,7 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 		m.note(k.client)
 	}
 	m.deliver(k, msg, edit{})
-	waiting := h.waiting
-	h.waiting = nil
-	for _, k := range waiting {
-		m.met(k)
-	}
+	m.meetWaiting()
 	m.confirmAlone()
 	if changed {
 		m.listsChanged()
@@ -169,6 +165,15 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 	m.restore()
 	m.sendHeld()
 	m.adjustLevel()
+}
+
+// meetWaiting answers each initialize that the server does not have, now that there is a result.
+func (m *Mux) meetWaiting() {
+	for _, k := range slices.Concat(m.handshake.waiting, m.held) {
+		if k.method == mcp.MethodInitialize && k.line != nil {
+			m.met(k)
+		}
+	}
 }
 
 // poorer names the first thing that one result promises and another does not; "" if the other promises as much.

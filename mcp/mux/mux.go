@@ -115,7 +115,11 @@ type client struct {
 	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
-	uris  map[string]bool
+	// wish is the level of its last request that is open, wishes counts those; levelOf is the number of the request that level
+	// comes from.
+	wish, wishes int
+	levelOf      int64
+	uris         map[string]bool
 	// tasks counts those that are remembered, running those that have not ended.
 	tasks, running int
 	// opened and closed are drained by Changes.

@@ -81,7 +81,7 @@ func (m *Mux) restore() {
 		if len(w.clients) == 0 || w.busy || w.on {
 			continue
 		}
-		m.watchOwn(uri, w)
+		m.watchNext(uri, w)
 		// No server watched the resource meanwhile.
 		line := updatedLine(uri)
 		for _, c := range w.clients {

@@ -66,6 +66,7 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	if h.result == nil {
 		h.result = bytes.Clone(s.Result)
 		h.latest = h.result
+		m.meetWaiting()
 	}
 	if h.params == nil {
 		h.params = bytes.Clone(s.Params)
@@ -114,9 +115,7 @@ func (m *Mux) rewatch(c *client, uri string) {
 	}
 	m.join(w, c, uri)
 	if m.takes() {
-		if !w.on && !w.busy {
-			m.watchOwn(uri, w)
-		}
+		m.watchNext(uri, w)
 		m.toClient(c, updatedLine(uri))
 	}
 }

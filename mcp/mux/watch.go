@@ -50,16 +50,16 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 	c := k.client
 	i := slices.Index(w.clients, c)
 	switch {
-	case k.method == mcp.MethodSubscribe && len(w.clients) > 0:
+	case k.method == mcp.MethodSubscribe && w.on:
 		if i < 0 {
 			m.join(w, c, k.target)
 		}
 	case k.method == mcp.MethodUnsubscribe && (i < 0 && len(w.clients) > 0 || len(w.clients) > 1):
 		m.leave(w, c, k.target)
 	default:
-		m.leave(w, c, k.target)
 		w.busy, w.asking = true, k
 		if k.method == mcp.MethodUnsubscribe {
+			m.leave(w, c, k.target)
 			w.on = false
 		}
 		m.send(k, line)
@@ -90,7 +90,15 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 		m.deliver(k, msg, edit{})
 		return
 	}
-	if k.method == mcp.MethodSubscribe && !msg.IsError {
+	switch {
+	case k.method == mcp.MethodUnsubscribe:
+	case msg.IsError && k.own:
+		for _, c := range slices.Clone(w.clients) {
+			m.leave(w, c, k.target)
+		}
+	case msg.IsError && k.client != nil:
+		m.leave(w, k.client, k.target)
+	case !msg.IsError:
 		w.on = true
 		if k.client != nil && !k.cancelled && !slices.Contains(w.clients, k.client) {
 			m.join(w, k.client, k.target)
@@ -101,27 +109,22 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 	m.watchNext(k.target, w)
 }
 
-// watchNext does what waits, and unsubscribes when nobody is left.
+// watchNext does what waits. Then the server is to have a subscription if a client has one.
 func (m *Mux) watchNext(uri string, w *watch) {
 	for len(w.queue) > 0 && !w.busy {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
 		m.watchStep(w, next, next.take())
 	}
-	if len(w.clients) == 0 && w.on && !w.busy {
-		w.on = false
-		if m.takes() {
-			w.busy = true
-			m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
+	if wanted := len(w.clients) > 0; !w.busy && wanted != w.on && m.takes() {
+		w.busy, w.on = true, false
+		method := mcp.MethodUnsubscribe
+		if wanted {
+			method = mcp.MethodSubscribe
 		}
+		m.askOwn(method, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 	}
 	m.tidy(uri, w)
-}
-
-// watchOwn subscribes for clients that have been told that they are.
-func (m *Mux) watchOwn(uri string, w *watch) {
-	w.busy = true
-	m.askOwn(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 }
 
 func (m *Mux) tidy(uri string, w *watch) {
@@ -153,26 +156,30 @@ func (m *Mux) unwatchAll(c *client) {
 
 // updated gives the news of a resource to its subscribers. It "might be a sub-resource of the one that the client actually
 // subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams), and the server may spell it otherwise; then those
-// get it who may be meant.
+// get it that may be meant.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := splice(msg.Raw)
-	for _, meant := range []func(subscribed string) bool{
-		func(subscribed string) bool { return subscribed == uri },
-		func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) },
-		func(string) bool { return true },
-	} {
-		found := false
-		for _, c := range m.order {
-			for subscribed := range c.uris {
-				if meant(subscribed) {
-					m.toClient(c, line)
-					found = true
-					break
-				}
+	if w := m.watched[uri]; w != nil {
+		for _, c := range w.clients {
+			m.toClient(c, line)
+		}
+		return
+	}
+	if !m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) {
+		m.toWatchers(line, func(string) bool { return true })
+	}
+}
+
+// toWatchers gives a line to each client that is subscribed to a resource that may be meant.
+func (m *Mux) toWatchers(line []byte, meant func(subscribed string) bool) (found bool) {
+	for _, c := range m.order {
+		for uri := range c.uris {
+			if meant(uri) {
+				m.toClient(c, line)
+				found = true
+				break
 			}
 		}
-		if found {
-			return
-		}
 	}
+	return found
 }
