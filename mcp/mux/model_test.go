@@ -2,7 +2,6 @@ package mux
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"mcp-tether/internal/testkit"
 )
 
 // The model: clients, a server and a host that act at random, each with its own account of what it has said and heard. The
@@ -53,25 +50,25 @@ type simCall struct {
 }
 
 type simClient struct {
-	unsure              map[string]bool // subscribed or not: a request was cancelled
-	id                  Client
-	asked, met, ready   bool
-	open, cancelled     map[string]simCall
-	level, pendingLevel int
-	levels              int // setLevel requests that are open
-	subscribed          map[string]bool
-	pending             map[string]int // requests about a resource that are open or were cancelled
-	tasks               map[string]bool
-	asks                map[string]string
-	counted             map[string]int // open by the account of Changes and Answers
-	batches, marks      int
+	unsure            map[string]bool // subscribed or not: a request was cancelled
+	id                Client
+	asked, met, ready bool
+	open, cancelled   map[string]simCall
+	level             int
+	levels            int // setLevel requests that are open
+	subscribed        map[string]bool
+	pending           map[string]int // requests about a resource that are open or were cancelled
+	tasks             map[string]bool
+	asks              map[string]string
+	counted           map[string]int // open by the account of Changes and Answers
+	batches           int
 }
 
 type simRequest struct {
-	n                              string
-	mark, method, token, target    string
-	client                         Client
-	cancelled, own, answered, task bool
+	n                           string
+	mark, method, token, target string
+	client                      Client
+	cancelled, own, task        bool
 }
 
 type simServer struct {
@@ -98,6 +95,7 @@ type world struct {
 	tasks   int
 	trace   []string
 	failed  string
+	spoil   func(Out) []Out
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -124,7 +122,15 @@ func (w *world) deliver(outs []Out, err error) {
 		return
 	}
 	// The lines stay as they are when the mux goes on, though the list does not.
-	for _, o := range slices.Clone(outs) {
+	outs = slices.Clone(outs)
+	if w.spoil != nil {
+		var spoilt []Out
+		for _, o := range outs {
+			spoilt = append(spoilt, w.spoil(o)...)
+		}
+		outs = spoilt
+	}
+	for _, o := range outs {
 		if len(o.Line) == 0 || o.Line[len(o.Line)-1] != '\n' || !json.Valid(o.Line) {
 			w.fail("no line: %q", o.Line)
 		}
@@ -893,9 +899,9 @@ func (w *world) settle() {
 	}
 }
 
-// play plays one history and says what was wrong.
-func play(seed uint64) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}}
+// play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
+func play(seed uint64, spoil func(Out) []Out) *world {
+	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
 	for range 10 + w.r.IntN(60) {
 		if w.step(); w.failed != "" {
 			return w
@@ -920,7 +926,7 @@ func TestRandomHistories(t *testing.T) {
 	for i := range workers {
 		all.Go(func() {
 			for n := i; n < histories && !t.Failed(); n += workers {
-				if w := play(first + uint64(n)); w.failed != "" {
+				if w := play(first+uint64(n), nil); w.failed != "" {
 					t.Errorf("MCP_TETHER_SEED=%d: %s\n%s", first+uint64(n), w.failed, strings.Join(w.trace, "\n"))
 				}
 			}
@@ -929,5 +935,75 @@ func TestRandomHistories(t *testing.T) {
 	all.Wait()
 }
 
-var _ = errors.New
-var _ = testkit.Until
+// A mux with a fault in it does not pass.
+func TestRandomHistoriesFindFaults(t *testing.T) {
+	replace := func(o Out, what, with string) []Out {
+		o.Line = []byte(strings.ReplaceAll(string(o.Line), what, with))
+		return []Out{o}
+	}
+	holds := func(o Out, what string) bool { return strings.Contains(string(o.Line), what) }
+	for name, spoil := range map[string]func(Out) []Out{
+		"an answer is lost": func(o Out) []Out {
+			if o.To != Server && holds(o, `"result":{"m":"c`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"an answer comes twice": func(o Out) []Out {
+			if o.To != Server && holds(o, `"result":{"m":"c`) {
+				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"a line is for another client": func(o Out) []Out {
+			if o.To != Server && holds(o, `"m":"c`) {
+				o.To++
+			}
+			return []Out{o}
+		},
+		"an answer has another id":    func(o Out) []Out { return replace(o, `"id":-1,`, `"id":2,`) },
+		"a token is another client's": func(o Out) []Out { return replace(o, `"progressToken":1`, `"progressToken":2`) },
+		"log messages of any level":   func(o Out) []Out { return replace(o, `"level":"emergency","data"`, `"level":"debug","data"`) },
+		"a resource that is not watched": func(o Out) []Out {
+			return replace(o, `updated","params":{"uri":"file:///a"`, `updated","params":{"uri":"file:///z"`)
+		},
+		"tasks of others are listed": func(o Out) []Out { return replace(o, `"tasks":[]`, `"tasks":[{"taskId":"t0"}]`) },
+		"the server is not told of the end of a subscription": func(o Out) []Out {
+			if o.To == Server && holds(o, "resources/unsubscribe") && !holds(o, `"m"`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"initialize comes twice": func(o Out) []Out {
+			if o.To == Server && holds(o, `"initialize"`) {
+				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"the level is not set":             func(o Out) []Out { return replace(o, `"level":"debug"}`, `"level":"info"}`) },
+		"the call of another is cancelled": func(o Out) []Out { return replace(o, `"requestId":4`, `"requestId":99`) },
+		"what the server asked is not taken back": func(o Out) []Out {
+			if o.To != Server && holds(o, `"reason":"it ended"`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"what is open is counted wrongly": func(o Out) []Out {
+			if o.To != Server && len(o.Answers) > 0 && !holds(o, "error") {
+				o.Answers = nil
+			}
+			return []Out{o}
+		},
+	} {
+		found := false
+		for seed := range uint64(3000) {
+			if w := play(seed, spoil); w.failed != "" {
+				found = true
+				break
+			}
+		}
+		if !found {
+			t.Errorf("%s: no history finds it", name)
+		}
+	}
+}
