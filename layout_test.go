@@ -20,7 +20,7 @@ import (
 func floors() map[string]int {
 	return map[string]int{
 		".":         4,
-		"supervise": 3, "reap": 3, "live": 3, "doctor": 3,
+		"supervise": 3, "reap": 3, "live": 3, "doctor": 3, "share": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
 		"argv":     1, "engine": 1, "mcp/mux": 1,

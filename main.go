@@ -14,6 +14,9 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
 
@@ -40,8 +43,21 @@ func run(args []string) int {
 		}
 		return command(own, &role{delegated: true})
 	}
+	if own, host, ok, err := argv.SplitHostArgs(args); ok {
+		if err != nil {
+			return exit(supervise.ExitFailure, err)
+		}
+		return command(own, &role{host: &host})
+	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
+	}
+	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
+		return exit(share.Attach(args))
+	}
+	if os.Getenv(session.EnvShared) != "" {
+		// A host has started us, by way of /proc/self/exe.
+		proc.SetComm("mcp-tether")
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)

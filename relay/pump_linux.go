@@ -58,7 +58,7 @@ func (p *pump) fill() bool {
 	if p.large && p.from.pipe && p.to.pipe {
 		b = b[:p.short.tee(p.from.fd, len(b))]
 	}
-	n, end := p.from.read(b)
+	n, end := p.from.Read(b)
 	p.ended, p.large = end, n >= bufferSize/2
 	if n == 0 {
 		p.short.close()
@@ -84,7 +84,7 @@ func (p *pump) drain() {
 	n := p.short.splice(p.to.fd)
 	if p.short.held == 0 && n < len(p.rest) {
 		var m int
-		m, p.broken = p.to.write(p.rest[n:])
+		m, p.broken = p.to.Write(p.rest[n:])
 		n += m
 	}
 	p.rest = p.rest[n:]

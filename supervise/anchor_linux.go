@@ -168,7 +168,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
 		Argv:        argv.SupervisorArgs(g.args, h),
-		Env:         supervisorEnv(proc.Environ()),
+		Env:         proc.WithOneProcessor(proc.Environ()),
 		NewSession:  !h.SharesGroup(),
 		NewGroup:    h.Group != 0,
 		CgroupFD:    -1,
