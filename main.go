@@ -14,8 +14,6 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
-	"mcp-tether/proc"
-	"mcp-tether/session"
 	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
@@ -54,10 +52,6 @@ func run(args []string) int {
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
 		return exit(share.Attach(args))
-	}
-	if os.Getenv(session.EnvShared) != "" {
-		// A host has started us, by way of /proc/self/exe.
-		proc.SetComm("mcp-tether")
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)

@@ -35,6 +35,10 @@ type Orphan struct {
 // late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
+	if os.Getenv(session.EnvShared) != "" {
+		// A host has executed SelfExe.
+		proc.SetComm("mcp-tether")
+	}
 	h, err := Direct()
 	if err != nil {
 		return ExitFailure, nil, err
