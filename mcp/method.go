@@ -36,6 +36,7 @@ const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
+	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
 	MetaTask         = "io.modelcontextprotocol/related-task"
 	TasksExtension   = "io.modelcontextprotocol/tasks"
 )

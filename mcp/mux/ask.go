@@ -1,6 +1,8 @@
 package mux
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"mcp-tether/mcp"
@@ -35,8 +37,11 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 	if len(m.asks) >= maxAsks {
 		c, why = nil, "too many requests of the server are open"
 	}
+	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
+		c, why = nil, "it may not judge the calls of all by the roots of one"
+	}
 	if c == nil {
-		m.toServer(mcp.ErrorReply(id, "this server is shared by clients, and "+why))
+		m.toServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
 		return
 	}
 	if msg.Method == mcp.MethodRoots {
@@ -99,14 +104,15 @@ func (m *Mux) served() (c *client, why string) {
 		return c, ""
 	}
 	// No call is open. Only if the server has never served another client it must be for this one.
-	if len(m.known) == 1 {
-		for _, other := range m.order {
-			if m.known[other.id] {
-				return other, ""
-			}
-		}
+	if c = m.clients[m.sole]; c != nil {
+		return c, ""
 	}
 	return nil, "no call of one alone is open, so it is not known which one this request is for"
+}
+
+// alone reports whether the server has known no other client, and none waits to use it.
+func (m *Mux) alone(c *client) bool {
+	return m.sole == c.id && !slices.ContainsFunc(m.order, func(other *client) bool { return other != c && other.met })
 }
 
 // clientAnswers takes a client's answer to a request of the server.
@@ -119,7 +125,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	m.forget(a)
 	var top [4]span
 	if pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil {
-		m.toServer(mcp.ErrorReply(a.id, "the answer of the client cannot be read"))
+		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
 		return
 	}
 	if a.mayTask {
@@ -137,11 +143,10 @@ func (m *Mux) forget(a *ask) {
 
 // abandonAsks answers what the server has asked a client that has left.
 func (m *Mux) abandonAsks(c *client) {
-	for n := range m.lastAsk {
-		a := m.asks[n+1]
-		if a != nil && a.client == c {
+	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
+		if a := m.asks[n]; a.client == c {
 			m.forget(a)
-			m.toServer(mcp.ErrorReply(a.id, "the client has left"))
+			m.toServer(errorLine(a.id, codeInternal, "the client has left"))
 		}
 	}
 }

@@ -22,9 +22,9 @@ type call struct {
 	method     string
 	// target is the uri of a subscription or the id of a task.
 	target string
-	// level is the log level that it asks for, was the one before.
-	level, was int
-	// line waits for the server.
+	// level is the log level that it asks for, want the one that the server is asked for.
+	level, want int
+	// line waits for the server, or for another call.
 	line []byte
 	// own: the mux asks. sent: the server has it. cancelled: no answer is expected, and it may still run. mute: the client uses
 	// its id for another one. modern: it names its protocol version. mayTask: the answer may be a task.
@@ -41,8 +41,8 @@ type request struct {
 	// target is the member of params that the method is about.
 	target span
 	meta   span
-	// token and version are members of _meta.
-	token, version span
+	// token, version and level are members of _meta.
+	token, version, level span
 }
 
 // target names the member of params that a method is about.
@@ -78,9 +78,9 @@ func parse(msg mcp.Message) (request, error) {
 		return r, err
 	}
 	r.meta, r.target = params[0], params[1]
-	var meta [2]span
-	err := pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion}, meta[:])
-	r.token, r.version = meta[0], meta[1]
+	var meta [3]span
+	err := pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
+	r.token, r.version, r.level = meta[0], meta[1], meta[2]
 	return r, err
 }
 
@@ -88,6 +88,9 @@ func parse(msg mcp.Message) (request, error) {
 func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
+	for older := c.calls[msg.ID]; older != nil; older = older.next {
+		older.mute = older.cancelled
+	}
 	r, err := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
@@ -100,7 +103,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 		m.refuse(c, id, codeInternal, m.broken, b)
 	case c.open >= m.limits.Open:
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
-	case c.held+int64(len(msg.Raw)) > m.limits.Held && !m.takes():
+	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server", b)
 	default:
 		return m.ask(c, r, &call{client: c, ids: [1]string{id}, key: msg.ID, method: msg.Method, batch: b})
@@ -115,8 +118,15 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		return &MisfitError{reason}
 	}
 	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
+	if k.modern {
+		k.level = levelNumber(textOf(r.msg.Raw, r.level))
+	}
 	k.target = textOf(r.msg.Raw, r.target)
 	k.mayTask = k.target == "" && m.mayTask(r)
+	if k.mayTask && c.running >= m.limits.Kept {
+		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
+		return nil
+	}
 	switch k.method {
 	case mcp.MethodInitialize:
 		m.initialize(r, k)
@@ -147,9 +157,6 @@ func (m *Mux) open(k *call) {
 		return
 	}
 	k.next = c.calls[k.key]
-	for older := k.next; older != nil; older = older.next {
-		older.mute = older.cancelled
-	}
 	c.calls[k.key] = k
 	c.open++
 	c.opened = append(c.opened, k.ids[0])
@@ -178,21 +185,39 @@ func (m *Mux) send(k *call, line []byte) {
 		m.sendNow(k, line)
 		return
 	}
-	k.line = line
 	m.held = append(m.held, k)
+	k.keep(line)
+}
+
+// keep keeps the line of a call that waits.
+func (k *call) keep(line []byte) {
+	k.line = line
 	if k.client != nil {
 		k.client.held += int64(len(line))
 	}
 }
 
+// take takes it back.
+func (k *call) take() []byte {
+	line := k.line
+	k.line = nil
+	if k.client != nil {
+		k.client.held -= int64(len(line))
+	}
+	return line
+}
+
 func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
-		m.known[k.client.id] = true
-		k.client.sent++
+		m.knows(k.client)
+		k.client.sent += k.weight()
 	}
-	if k.method == mcp.MethodInitialize {
+	switch k.method {
+	case mcp.MethodInitialize:
 		m.handshake.phase = asked
+	case mcp.MethodSetLevel:
+		m.logs.sent = k.want
 	}
 	m.toServer(line)
 }
@@ -200,27 +225,44 @@ func (m *Mux) sendNow(k *call, line []byte) {
 // sendHeld gives the server what waits for it.
 func (m *Mux) sendHeld() {
 	held := m.held
-	m.held = nil
+	m.held, m.dropped = nil, 0
 	for _, k := range held {
-		line := k.line
-		k.line = nil
-		if k.client != nil {
-			k.client.held -= int64(len(line))
+		if k.line != nil {
+			m.send(k, k.take())
 		}
-		m.send(k, line)
 	}
 }
 
-// unhold takes a call from those that wait for the server.
+// unhold takes a call from those that wait.
 func (m *Mux) unhold(k *call) {
 	if k.line == nil {
 		return
 	}
-	m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other == k })
-	if k.client != nil {
-		k.client.held -= int64(len(k.line))
+	k.take()
+	h := &m.handshake
+	if i := slices.Index(h.waiting, k); i >= 0 {
+		h.waiting = without(h.waiting, i)
+		return
 	}
-	k.line = nil
+	if w := m.watched[k.target]; w != nil && k.account() {
+		if i := slices.Index(w.queue, k); i >= 0 {
+			w.queue = without(w.queue, i)
+			return
+		}
+	}
+	const few = 64
+	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
+		m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other.line == nil })
+		m.dropped = 0
+	}
+}
+
+// without removes one, cheaply the first.
+func without(calls []*call, i int) []*call {
+	if i == 0 {
+		return calls[1:]
+	}
+	return slices.Delete(calls, i, i+1)
 }
 
 // serverAnswers takes a response of the server.
@@ -230,7 +272,12 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	switch {
 	case msg.ID == mcp.IDNull:
 		m.serverComplains(msg)
+		return
 	case err != nil || k == nil || !k.sent: // An answer to no question, or a late one.
+		return
+	}
+	m.handshake.modern = m.handshake.modern || k.modern && !msg.IsError
+	switch {
 	case k.method == mcp.MethodInitialize:
 		m.initialized(k, msg)
 	case k.method == mcp.MethodSetLevel:
@@ -242,7 +289,6 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodListen && !msg.IsError:
 		m.deliver(k, msg, edit{at(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.ids[0]})
 	default:
-		m.handshake.modern = m.handshake.modern || k.modern && !msg.IsError
 		m.taskNews(k, msg)
 		m.deliver(k, msg, edit{})
 	}
@@ -283,6 +329,10 @@ func (m *Mux) answer(k *call, line []byte) {
 // fail closes a call with an error.
 func (m *Mux) fail(k *call, code int, message string) {
 	m.close(k)
+	m.levelDone(k)
+	if w := m.watched[k.target]; w != nil && k.method == mcp.MethodUnsubscribe && k.client != nil {
+		m.leave(w, k.client, k.target)
+	}
 	if !k.cancelled {
 		m.answer(k, errorLine(k.ids[0], code, message))
 	}
@@ -301,7 +351,7 @@ func (m *Mux) close(k *call) {
 	}
 	k.unlink()
 	if k.sent {
-		c.sent--
+		c.sent -= k.weight()
 	}
 	if k.cancelled {
 		c.cancelled--
@@ -364,8 +414,7 @@ func (m *Mux) cancel(c *client, r request) {
 		m.flush(k.batch)
 	}
 	if !k.sent {
-		m.close(k)
-		m.unqueue(k)
+		m.drop(k)
 		return
 	}
 	k.cancelled = true
@@ -381,6 +430,15 @@ func (m *Mux) cancel(c *client, r request) {
 		}
 		m.close(k)
 	}
+}
+
+// weight is what an open call counts where it matters whose the server's requests are. A subscription is not being served
+// (2026-07-28 has no requests of the server at all).
+func (k *call) weight() int {
+	if k.method == mcp.MethodListen {
+		return 0
+	}
+	return 1
 }
 
 // account reports whether the answer changes what is known of the server, whoever waits for it.
@@ -400,15 +458,26 @@ func (m *Mux) abandonCalls(c *client) {
 	byNumber(calls)
 	for _, k := range calls {
 		if !k.sent {
-			m.close(k)
-			m.unqueue(k)
-			k.client = nil
+			m.drop(k)
 			continue
 		}
 		if !k.cancelled && !k.account() {
 			m.toServer(append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
 		}
 		m.orphan(k)
+	}
+}
+
+// drop forgets a call that the server does not have.
+func (m *Mux) drop(k *call) {
+	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
+	m.close(k)
+	switch {
+	case first:
+		m.handshake.params = nil
+		m.nextHandshake()
+	case k.account() && k.target != "":
+		m.watchDropped(k)
 	}
 }
 
@@ -434,7 +503,7 @@ func byNumber(calls []*call) {
 
 // askOwn sends a request of the mux's own.
 func (m *Mux) askOwn(method, target string, params string) {
-	k := &call{own: true, method: method, target: target}
+	k := &call{own: true, method: method, target: target, want: m.logs.sent}
 	m.open(k)
 	m.sendNow(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
 }

@@ -30,9 +30,8 @@ type handshake struct {
 	params, result []byte
 	// latest is the answer of the last server, which may offer more.
 	latest []byte
-	// waiting are the requests of others while the first is open, with their lines.
+	// waiting are the requests of others while the first is open.
 	waiting []*call
-	lines   [][]byte
 	// roots says that the server has asked a client for its roots, which it may use for all.
 	roots bool
 	// modern says that the server has answered a request that needs no handshake.
@@ -49,7 +48,7 @@ func (m *Mux) misfit(r request, k *call) string {
 		return ""
 	}
 	switch {
-	case h.modern:
+	case h.modern || slices.ContainsFunc(m.order, func(c *client) bool { return c.modern && c != k.client }):
 		return "the server serves clients without a handshake, and this client begins with one"
 	case h.params == nil:
 		return ""
@@ -86,15 +85,21 @@ func show(raw json.RawMessage) string {
 // initialize takes that request of a client which fits.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
+	params := r.params.of(r.msg.Raw)
+	if !json.Valid(params) { // Nothing could be compared.
+		m.refuse(k.client, k.ids[0], codeParams, "the params of initialize cannot be read", k.batch)
+		return
+	}
+	k.client.modern = false
 	m.open(k)
 	switch {
 	case h.result != nil:
 		m.met(k)
 	case h.params != nil:
 		h.waiting = append(h.waiting, k)
-		h.lines = append(h.lines, m.line(r, k, edit{}))
+		k.keep(m.line(r, k, edit{}))
 	default:
-		h.params = bytes.Clone(r.params.of(r.msg.Raw))
+		h.params = bytes.Clone(params)
 		m.send(k, m.line(r, k, edit{}))
 	}
 }
@@ -115,97 +120,126 @@ func (m *Mux) met(k *call) {
 func (m *Mux) initialized(k *call, msg mcp.Message) {
 	h := &m.handshake
 	result := at(msg.Raw, "result")
+	refused := msg.IsError || result.to == 0
 	switch {
-	case k.own:
-		m.repeated(k, msg)
-		return
-	case msg.IsError || result.to == 0:
+	case k.own && refused:
+		m.close(k)
+		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
+	case refused && h.result != nil: // The client that was refused is not the first that the mux knows.
+		h.phase = idle
+		m.deliver(k, msg, edit{})
+		m.askOwn(mcp.MethodInitialize, "", string(h.params))
+	case refused:
 		h.phase, h.params = idle, nil
 		m.deliver(k, msg, edit{})
 		m.nextHandshake()
+	default:
+		m.accepted(k, msg, bytes.Clone(result.of(msg.Raw)))
+	}
+}
+
+// accepted takes the result of a handshake. Clients that know an earlier server's must find in it what they rely on.
+func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
+	h := &m.handshake
+	if h.result == nil {
+		h.result, h.latest = result, result
+	}
+	if lost := poorer(h.result, result); lost != "" {
+		m.close(k)
+		m.breakWith("the server that was started anew is another one: " + lost)
 		return
 	}
-	h.result = bytes.Clone(result.of(msg.Raw))
-	h.latest = h.result
 	h.phase = answered
+	changed := !alike(h.latest, result)
+	h.latest = result
 	if k.client != nil {
 		k.client.met = true
 		m.note(k.client)
 	}
 	m.deliver(k, msg, edit{})
-	for _, waiting := range h.waiting {
-		m.met(waiting)
-	}
-	h.waiting, h.lines = nil, nil
+	m.meetWaiting()
 	m.confirmAlone()
+	if changed {
+		m.listsChanged()
+	}
+	m.restore()
 	m.sendHeld()
+	m.adjustLevel()
 }
 
-// nextHandshake lets the next client try, after the first one's was refused.
+// meetWaiting answers each initialize that the server does not have, now that there is a result.
+func (m *Mux) meetWaiting() {
+	for _, k := range slices.Concat(m.handshake.waiting, m.held) {
+		if k.method == mcp.MethodInitialize && k.line != nil {
+			m.met(k)
+		}
+	}
+}
+
+// poorer names the first thing that one result promises and another does not; "" if the other promises as much.
+func poorer(before, now []byte) string {
+	for _, key := range []string{"protocolVersion", "capabilities"} {
+		if lost := mcp.Lost(key, mcp.ValueAt(before, key), mcp.ValueAt(now, key)); lost != "" {
+			return lost
+		}
+	}
+	return ""
+}
+
+// alike reports whether two results are of the same server, as far as it says.
+func alike(before, now []byte) bool {
+	return mcp.SameJSON(mcp.ValueAt(before, "capabilities"), mcp.ValueAt(now, "capabilities")) &&
+		mcp.SameJSON(mcp.ValueAt(before, "serverInfo"), mcp.ValueAt(now, "serverInfo"))
+}
+
+// nextHandshake lets the next client try, after the first one's was refused or given up.
 func (m *Mux) nextHandshake() {
 	h := &m.handshake
 	if len(h.waiting) == 0 {
-		m.sendHeld()
+		if m.takes() {
+			m.sendHeld()
+		}
 		return
 	}
-	k, line := h.waiting[0], h.lines[0]
-	h.waiting, h.lines = h.waiting[1:], h.lines[1:]
+	k := h.waiting[0]
+	h.waiting = h.waiting[1:]
+	line := k.take()
 	h.params = bytes.Clone(at(line, "params").of(line))
 	m.send(k, line)
 }
 
-// confirm takes the client's word that it is ready. The server hears of it once.
+// confirm takes the client's word that it is ready, which some say early. The server hears of it once.
 func (m *Mux) confirm(c *client, r request) {
-	if !c.met {
-		return
-	}
 	c.ready = true
 	m.note(c)
-	if m.handshake.phase == answered && m.up {
-		m.known[c.id] = true
+	if c.met && m.handshake.phase == answered {
+		m.knows(c)
 		m.handshake.phase = done
 		m.toServer(splice(r.msg.Raw))
 	}
 }
 
-// confirmAlone finishes a handshake whose clients have all left.
+// confirmAlone finishes a handshake whose clients have all left, or were ready before they had an answer.
 func (m *Mux) confirmAlone() {
-	h := &m.handshake
-	if h.phase == answered && m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
-		h.phase = done
+	if m.handshake.phase != answered {
+		return
+	}
+	met := false
+	for _, c := range m.order {
+		if c.met && c.ready {
+			met = false
+			break
+		}
+		met = met || c.met
+	}
+	if !met {
+		m.handshake.phase = done
 		m.toServer(initializedLine())
 	}
 }
 
 func initializedLine() []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodInitialized)
-}
-
-// repeated takes the answer of a new server to the handshake that its clients had with the last one. What they rely on must
-// be there.
-func (m *Mux) repeated(k *call, msg mcp.Message) {
-	h := &m.handshake
-	m.close(k)
-	now := mcp.ValueAt(msg.Raw, "result")
-	if msg.IsError || now == nil {
-		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
-		return
-	}
-	for _, key := range []string{"protocolVersion", "capabilities"} {
-		if lost := mcp.Lost(key, mcp.ValueAt(h.result, key), mcp.ValueAt(now, key)); lost != "" {
-			m.breakWith("the server that was started anew is another one: " + lost)
-			return
-		}
-	}
-	h.phase = done
-	m.toServer(initializedLine())
-	if !mcp.SameJSON(mcp.ValueAt(h.latest, "capabilities"), mcp.ValueAt(now, "capabilities")) ||
-		!mcp.SameJSON(mcp.ValueAt(h.latest, "serverInfo"), mcp.ValueAt(now, "serverInfo")) {
-		m.listsChanged()
-	}
-	h.latest = bytes.Clone(now)
-	m.restore()
-	m.sendHeld()
 }
 
 // breakWith ends what waits: no server can take the last one's place.

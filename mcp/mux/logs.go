@@ -30,47 +30,66 @@ type logs struct {
 func (m *Mux) setLevel(c *client, r request, k *call) {
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
+		k.want = m.logs.sent
 		m.open(k)
 		m.send(k, m.line(r, k, edit{}))
 		return
 	}
-	k.level, k.was = level, c.level
+	before := c.level
 	c.level = level
-	m.note(c)
 	want := m.wanted()
-	if m.logs.works && m.takes() && want == m.logs.sent {
+	if c.wishes == 0 && m.logs.works && m.takes() && want == m.logs.sent {
+		m.note(c)
 		m.reply(c, k.ids[0], resultLine(k.ids[0]), k.batch)
 		return
 	}
+	c.level, c.wish = before, level
+	c.wishes++
+	k.level, k.want = level, want
 	m.open(k)
-	m.logs.sent = want
 	m.send(k, m.line(r, k, edit{r.target, string(mcp.Quote(levels()[want-1]))}))
 }
 
 // levelSet takes the server's answer.
 func (m *Mux) levelSet(k *call, msg mcp.Message) {
-	if !msg.IsError {
-		m.logs.works = m.logs.works || k.level > 0 || k.own
-		m.deliver(k, msg, edit{})
-		return
-	}
-	if c := k.client; c != nil && k.level > 0 && c.level == k.level {
-		c.level = k.was
-		m.note(c)
-	}
-	if !m.logs.works {
+	if msg.IsError {
 		m.logs.sent = 0
+		m.logs.works = m.logs.works && !k.own
+	} else {
+		m.logs.works = m.logs.works || k.level > 0 || k.own
+		if c := k.client; c != nil && k.level > 0 && k.n > c.levelOf {
+			c.level, c.levelOf = k.level, k.n
+			m.note(c)
+		}
 	}
+	m.levelDone(k)
 	m.deliver(k, msg, edit{})
 	m.adjustLevel()
+}
+
+// levelDone takes a wish of a client from those that are open.
+func (m *Mux) levelDone(k *call) {
+	if c := k.client; c != nil && k.level > 0 && k.method == mcp.MethodSetLevel {
+		if c.wishes--; c.wishes == 0 {
+			c.wish = 0
+		}
+	}
+}
+
+// lowest is the most verbose level that a client has or is about to have; 0: none.
+func (c *client) lowest() int {
+	if c.level == 0 || c.wish > 0 && c.wish < c.level {
+		return c.wish
+	}
+	return c.level
 }
 
 // wanted is the most verbose level that a client is to get; 0 if none has asked for one.
 func (m *Mux) wanted() int {
 	want := 0
-	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.level > 0 })
+	asked := slices.ContainsFunc(m.order, func(c *client) bool { return c.lowest() > 0 })
 	for _, c := range m.order {
-		level := c.level
+		level := c.lowest()
 		if level == 0 && c.met && asked {
 			level = standard
 		}
@@ -118,12 +137,12 @@ func (m *Mux) wants(c *client, level int) bool {
 	switch {
 	case !c.met:
 		return c.listens(level)
-	case level == 0 || m.logs.sent == 0 && c.level == 0:
+	case level == 0 || m.logs.sent == 0 && c.lowest() == 0:
 		return true
-	case c.level == 0:
+	case c.lowest() == 0:
 		return level >= standard
 	}
-	return level >= c.level
+	return level >= c.lowest()
 }
 
 // listens reports whether a call of a client asks for log messages of a level. A message does not say which call it is about

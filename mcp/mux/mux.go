@@ -53,17 +53,20 @@ type Mux struct {
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
-	// up says that there is a server. known are the clients that it has served since it started.
-	up    bool
-	known map[Client]bool
+	// up says that there is a server. sole is the one client that it has known since it started, 0 if there were none or
+	// several; several says which.
+	up      bool
+	sole    Client
+	several bool
 	// lastID is the last id that the server was given, lastAsk the last that a client was given.
 	lastID, lastAsk int64
 	calls           map[int64]*call
 	asks            map[int64]*ask
 	// asked has the number in asks by the id that the server gave.
 	asked map[string]int64
-	// held are the calls that wait for the server, in order.
+	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
 	held      []*call
+	dropped   int
 	handshake handshake
 	logs      logs
 	watched   map[string]*watch
@@ -112,7 +115,11 @@ type client struct {
 	held int64
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
-	uris  map[string]bool
+	// wish is the level of its last request that is open, wishes counts those; levelOf is the number of the request that level
+	// comes from.
+	wish, wishes int
+	levelOf      int64
+	uris         map[string]bool
 	// tasks counts those that are remembered, running those that have not ended.
 	tasks, running int
 	// opened and closed are drained by Changes.
@@ -202,7 +209,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
 }
 
 // NeedsServer reports whether something waits for a server.
-func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > 0 }
+func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
 
 // Broken says why no client can go on with this server; "" if they can. All clients must be ended.
 func (m *Mux) Broken() string { return m.broken }
@@ -226,6 +233,17 @@ func (m *Mux) Changes(id Client) (opened, closed []string) {
 	opened, closed = c.opened, c.closed
 	c.opened, c.closed = nil, nil
 	return opened, closed
+}
+
+// knows says that the server knows a client.
+func (m *Mux) knows(c *client) {
+	switch {
+	case m.several || m.sole == c.id:
+	case m.sole == 0:
+		m.sole = c.id
+	default:
+		m.sole, m.several = 0, true
+	}
 }
 
 // begin starts a call of the mux.

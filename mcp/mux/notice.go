@@ -22,7 +22,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		m.clientProgress(c, r)
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
-		if len(m.known) == 1 && m.known[c.id] {
+		if m.alone(c) {
 			m.tell(r)
 		}
 	case mcp.MethodTaskStatus:
@@ -100,6 +100,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
 	n, _ := strconv.ParseInt(idOf(msg.Raw, id), 10, 64)
 	if k := m.calls[n]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
+		m.handshake.modern = true
 		m.toClient(k.client, splice(msg.Raw, edit{id, k.ids[0]}))
 	}
 }

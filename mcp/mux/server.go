@@ -11,7 +11,7 @@ import (
 // forgetServer forgets what belonged to the server that has ended.
 func (m *Mux) forgetServer() {
 	m.up = false
-	m.known = map[Client]bool{}
+	m.sole, m.several = 0, false
 	m.calls = map[int64]*call{}
 	m.asks = map[int64]*ask{}
 	m.asked = map[string]int64{}
@@ -49,13 +49,12 @@ func (m *Mux) ServerGone(why string) []Out {
 	}
 	m.failAll(why)
 	for uri, w := range m.watched {
-		w.busy, w.on, w.queue = false, false, nil
+		w.busy, w.on, w.asking = false, false, nil
 		m.tidy(uri, w)
 	}
 	if m.handshake.result == nil {
 		m.handshake.params = nil
 	}
-	m.handshake.waiting, m.handshake.lines = nil, nil
 	m.forgetServer()
 	return m.out
 }
@@ -67,23 +66,22 @@ func (m *Mux) failAll(why string) {
 	for _, k := range calls {
 		m.fail(k, codeInternal, why)
 	}
-	m.held = nil
+	m.held, m.dropped = nil, 0
 }
 
 // restore tells a new server what the last one was told to remember.
 func (m *Mux) restore() {
 	for _, c := range m.order {
-		if c.met {
-			m.known[c.id] = true
+		if c.met && c.ready {
+			m.knows(c)
 		}
 	}
-	m.adjustLevel()
 	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {
 		w := m.watched[uri]
 		if len(w.clients) == 0 || w.busy || w.on {
 			continue
 		}
-		m.watchOwn(uri, w)
+		m.watchNext(uri, w)
 		// No server watched the resource meanwhile.
 		line := updatedLine(uri)
 		for _, c := range w.clients {

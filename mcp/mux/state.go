@@ -64,11 +64,19 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 		return m.out, nil
 	}
 	if h.result == nil {
-		h.params, h.result = bytes.Clone(s.Params), bytes.Clone(s.Result)
+		h.result = bytes.Clone(s.Result)
 		h.latest = h.result
+		m.meetWaiting()
+	}
+	if h.params == nil {
+		h.params = bytes.Clone(s.Params)
+		if m.up {
+			m.askOwn(mcp.MethodInitialize, "", string(h.params))
+		}
 	}
 	c.met = true
 	c.level = levelNumber(s.Level)
+	m.logs.works = m.logs.works || c.level > 0
 	for _, uri := range s.URIs {
 		m.rewatch(c, uri)
 	}
@@ -84,20 +92,16 @@ func (m *Mux) unfit(s State) string {
 	case h.modern:
 		return "the server serves clients without a handshake"
 	case h.params == nil:
-		if m.up {
-			return "the server has not begun with a handshake"
-		}
 		return ""
-	case h.result == nil:
-		return "another client's handshake is not finished"
 	}
 	if reason := m.unlike(s.Params); reason != "" {
 		return reason
 	}
-	for _, key := range []string{"protocolVersion", "capabilities"} {
-		if lost := mcp.Lost(key, mcp.ValueAt(s.Result, key), mcp.ValueAt(h.result, key)); lost != "" {
-			return "the server is another one: " + lost
-		}
+	if h.result == nil {
+		return ""
+	}
+	if lost := poorer(s.Result, h.result); lost != "" {
+		return "the server is another one: " + lost
 	}
 	return ""
 }
@@ -110,10 +114,8 @@ func (m *Mux) rewatch(c *client, uri string) {
 		m.watched[uri] = w
 	}
 	m.join(w, c, uri)
-	if m.takes() && m.handshake.phase == done {
-		if !w.on && !w.busy {
-			m.watchOwn(uri, w)
-		}
+	if m.takes() {
+		m.watchNext(uri, w)
 		m.toClient(c, updatedLine(uri))
 	}
 }

@@ -3,6 +3,8 @@ package mux
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"mcp-tether/mcp"
 )
@@ -56,6 +58,8 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 		m.taskBegun(k, msg)
 	case k.method == mcp.MethodTasksResult:
 		m.tasks.status(k.target, "completed")
+	case k.method == mcp.MethodTasksCancel && (k.own || !msg.IsError):
+		m.tasks.status(k.target, "cancelled")
 	case target(k.method) == "taskId" && !msg.IsError:
 		m.tasks.status(k.target, textOf(msg.Raw, at(msg.Raw, "result", "status")))
 	}
@@ -72,14 +76,15 @@ func (m *Mux) taskBegun(k *call, msg mcp.Message) {
 		return
 	}
 	t := &task{client: k.client, running: true, n: k.n, token: k.token}
+	m.tasks.known[id] = t
 	if k.client == nil {
 		m.tasks.abandoned++
+		m.cancelTask(id)
 	} else {
 		k.client.running++
 		k.client.tasks++
 		m.tasks.makeRoom(k.client, m.limits.Kept)
 	}
-	m.tasks.known[id] = t
 	if t.token != "" {
 		m.tasks.tokens[t.n] = t
 	}
@@ -117,7 +122,8 @@ func (t *tasks) status(id, status string) {
 
 // abandonTasks cancels the tasks of a client that has left. Nobody else can see them.
 func (m *Mux) abandonTasks(c *client) {
-	for id, t := range m.tasks.known {
+	for _, id := range slices.Sorted(maps.Keys(m.tasks.known)) {
+		t := m.tasks.known[id]
 		if t.client != c {
 			continue
 		}
@@ -127,13 +133,17 @@ func (m *Mux) abandonTasks(c *client) {
 			continue
 		}
 		m.tasks.abandoned++
-		m.askOwn(mcp.MethodTasksCancel, id, fmt.Sprintf(`{"taskId":%s}`, mcp.Quote(id)))
+		m.cancelTask(id)
 	}
 	for id, owner := range m.tasks.ofClients {
 		if owner == c {
 			delete(m.tasks.ofClients, id)
 		}
 	}
+}
+
+func (m *Mux) cancelTask(id string) {
+	m.askOwn(mcp.MethodTasksCancel, id, fmt.Sprintf(`{"taskId":%s}`, mcp.Quote(id)))
 }
 
 // ofClient takes the news that a client keeps a task for the server.

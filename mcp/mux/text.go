@@ -54,6 +54,12 @@ func (o *members) next() bool {
 	return o.at > value
 }
 
+// whole reports whether all members up to the closing bracket were found.
+func (o *members) whole() bool {
+	i := o.skip(o.at, " \t\r")
+	return i < len(o.text) && o.text[i] == '}'
+}
+
 func (o *members) skip(i int, these string) int {
 	for i < len(o.text) && strings.IndexByte(these, o.text[i]) >= 0 {
 		i++
@@ -132,7 +138,9 @@ func (o *members) name() string {
 // (Go's encoding/json ignores case). The reader could see another value than the mux.
 type ambiguousError struct{ name string }
 
-func (e *ambiguousError) Error() string { return fmt.Sprintf("member %q is not clear", e.name) }
+func (e *ambiguousError) Error() string {
+	return fmt.Sprintf("the message is ambiguous at member %q", e.name)
+}
 
 // pick finds members of an object by name. A name that is not there has an empty span.
 func pick(text []byte, object span, names []string, found []span) error {
@@ -148,6 +156,9 @@ func pick(text []byte, object span, names []string, found []span) error {
 			}
 			found[i] = o.value
 		}
+	}
+	if object.to > 0 && text[object.from] == '{' && !o.whole() {
+		return &ambiguousError{string(o.key.of(text))}
 	}
 	return nil
 }

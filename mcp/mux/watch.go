@@ -15,12 +15,9 @@ type watch struct {
 	clients []*client
 	// on: the server has it. busy: a request about it is open, and those of clients wait in queue.
 	on, busy bool
-	queue    []queued
-}
-
-type queued struct {
-	call *call
-	line []byte
+	// asking is the request of a client that is open.
+	asking *call
+	queue  []*call
 }
 
 // subscribe takes that request, or the opposite.
@@ -41,8 +38,8 @@ func (m *Mux) subscribe(c *client, r request, k *call) {
 		m.watched[k.target] = w
 	}
 	if w.busy {
-		w.queue = append(w.queue, queued{k, line})
-		c.held += int64(len(line))
+		w.queue = append(w.queue, k)
+		k.keep(line)
 		return
 	}
 	m.watchStep(w, k, line)
@@ -53,16 +50,16 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 	c := k.client
 	i := slices.Index(w.clients, c)
 	switch {
-	case k.method == mcp.MethodSubscribe && len(w.clients) > 0:
+	case k.method == mcp.MethodSubscribe && w.on:
 		if i < 0 {
 			m.join(w, c, k.target)
 		}
 	case k.method == mcp.MethodUnsubscribe && (i < 0 && len(w.clients) > 0 || len(w.clients) > 1):
 		m.leave(w, c, k.target)
 	default:
-		m.leave(w, c, k.target)
-		w.busy = true
+		w.busy, w.asking = true, k
 		if k.method == mcp.MethodUnsubscribe {
+			m.leave(w, c, k.target)
 			w.on = false
 		}
 		m.send(k, line)
@@ -93,39 +90,41 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 		m.deliver(k, msg, edit{})
 		return
 	}
-	if k.method == mcp.MethodSubscribe && !msg.IsError {
+	switch {
+	case k.method == mcp.MethodUnsubscribe:
+	case msg.IsError && k.own:
+		for _, c := range slices.Clone(w.clients) {
+			m.leave(w, c, k.target)
+		}
+	case msg.IsError && k.client != nil:
+		m.leave(w, k.client, k.target)
+	case !msg.IsError:
 		w.on = true
 		if k.client != nil && !k.cancelled && !slices.Contains(w.clients, k.client) {
 			m.join(w, k.client, k.target)
 		}
 	}
 	m.deliver(k, msg, edit{})
-	w.busy = false
+	w.busy, w.asking = false, nil
 	m.watchNext(k.target, w)
 }
 
-// watchNext does what waits, and unsubscribes when nobody is left.
+// watchNext does what waits. Then the server is to have a subscription if a client has one.
 func (m *Mux) watchNext(uri string, w *watch) {
 	for len(w.queue) > 0 && !w.busy {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
-		next.call.client.held -= int64(len(next.line))
-		m.watchStep(w, next.call, next.line)
+		m.watchStep(w, next, next.take())
 	}
-	if len(w.clients) == 0 && w.on && !w.busy {
-		w.on = false
-		if m.takes() {
-			w.busy = true
-			m.askOwn(mcp.MethodUnsubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
+	if wanted := len(w.clients) > 0; !w.busy && wanted != w.on && m.takes() {
+		w.busy, w.on = true, false
+		method := mcp.MethodUnsubscribe
+		if wanted {
+			method = mcp.MethodSubscribe
 		}
+		m.askOwn(method, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 	}
 	m.tidy(uri, w)
-}
-
-// watchOwn subscribes for clients that have been told that they are.
-func (m *Mux) watchOwn(uri string, w *watch) {
-	w.busy = true
-	m.askOwn(mcp.MethodSubscribe, uri, fmt.Sprintf(`{"uri":%s}`, mcp.Quote(uri)))
 }
 
 func (m *Mux) tidy(uri string, w *watch) {
@@ -134,21 +133,16 @@ func (m *Mux) tidy(uri string, w *watch) {
 	}
 }
 
-// unqueue takes a call that is closed from those that wait for another one.
-func (m *Mux) unqueue(k *call) {
-	h := &m.handshake
-	if i := slices.Index(h.waiting, k); i >= 0 {
-		h.waiting, h.lines = slices.Delete(h.waiting, i, i+1), slices.Delete(h.lines, i, i+1)
+// watchDropped goes on after a call that the server does not have was given up.
+func (m *Mux) watchDropped(k *call) {
+	w := m.watched[k.target]
+	if w == nil {
+		return
 	}
-	if w := m.watched[k.target]; w != nil && k.account() {
-		for i, q := range w.queue {
-			if q.call == k {
-				k.client.held -= int64(len(q.line))
-				w.queue = slices.Delete(w.queue, i, i+1)
-				return
-			}
-		}
+	if w.asking == k {
+		w.busy, w.asking = false, nil
 	}
+	m.watchNext(k.target, w)
 }
 
 // unwatchAll ends the subscriptions of a client that has left.
@@ -162,26 +156,30 @@ func (m *Mux) unwatchAll(c *client) {
 
 // updated gives the news of a resource to its subscribers. It "might be a sub-resource of the one that the client actually
 // subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams), and the server may spell it otherwise; then those
-// get it who may be meant.
+// get it that may be meant.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := splice(msg.Raw)
-	for _, meant := range []func(subscribed string) bool{
-		func(subscribed string) bool { return subscribed == uri },
-		func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) },
-		func(string) bool { return true },
-	} {
-		found := false
-		for _, c := range m.order {
-			for subscribed := range c.uris {
-				if meant(subscribed) {
-					m.toClient(c, line)
-					found = true
-					break
-				}
+	if w := m.watched[uri]; w != nil {
+		for _, c := range w.clients {
+			m.toClient(c, line)
+		}
+		return
+	}
+	if !m.toWatchers(line, func(subscribed string) bool { return strings.HasPrefix(uri, subscribed) }) {
+		m.toWatchers(line, func(string) bool { return true })
+	}
+}
+
+// toWatchers gives a line to each client that is subscribed to a resource that may be meant.
+func (m *Mux) toWatchers(line []byte, meant func(subscribed string) bool) (found bool) {
+	for _, c := range m.order {
+		for uri := range c.uris {
+			if meant(uri) {
+				m.toClient(c, line)
+				found = true
+				break
 			}
 		}
-		if found {
-			return
-		}
 	}
+	return found
 }
