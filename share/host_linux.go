@@ -53,6 +53,8 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
+	// special are the clients that must be looked at in every turn: their input cannot be waited for, or has ended.
+	special map[*client]bool
 	last    mux.Client
 	// first is the eldest client, which gets what the server writes to standard error.
 	first *client
@@ -99,7 +101,7 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
+	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, special: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
 	h.server.forget()
 	if err := h.prepare(); err != nil {
@@ -222,7 +224,7 @@ func (h *host) turn() {
 	for i := range max(n, 0) {
 		h.on(sourceOf(&events[i]), events[i].Events)
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if c.eager && c.reads {
 			h.read(c)
 		}
@@ -238,12 +240,12 @@ func (h *host) turn() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range []time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.server.notBefore} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.server.notBefore} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if c.eager && c.reads {
 			return 0
 		}
@@ -325,7 +327,7 @@ func (h *host) onTime(now time.Time) {
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
 		h.finish(verdict{}, false)
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if isDue(c.endBy) {
 			h.detach(c, &verdict{})
 		}

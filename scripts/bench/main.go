@@ -61,6 +61,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == engineArg {
 		os.Exit(playEngine(os.Args[2]))
 	}
+	if len(os.Args) == 2 && os.Args[1] == answerArg {
+		os.Exit(answer())
+	}
 	if len(os.Args) > 1 && os.Args[1] == napsArg {
 		os.Exit(naps(os.Args[2:]))
 	}
@@ -150,6 +153,7 @@ func sections() []section {
 		{"engine", measureEngine},
 		{"relay", measureRelay},
 		{"hibernate", measureHibernate},
+		{"share", measureShare},
 	}
 }
 
