@@ -320,7 +320,7 @@ func (g *guard) onSignals() {
 		case shared(c, g.hand.SharesGroup()):
 			g.onKeyboard(c)
 		case !ours(c):
-			_ = proc.SignalChild(g.supervisor, c.Signal)
+			g.pass(c.Signal)
 			if ends(c.Signal) {
 				g.askedToEnd()
 			}
@@ -337,8 +337,15 @@ func (g *guard) onKeyboard(c proc.Caught) {
 	first := time.Since(g.interrupted) > secondInterrupt
 	g.interrupted = time.Now()
 	if !first {
-		_ = proc.SignalChild(g.supervisor, c.Signal)
+		g.pass(c.Signal)
 		g.askedToEnd()
+	}
+}
+
+// pass passes a signal on to the supervisor. A passing fault must not cost it; past that there is the watchdog.
+func (g *guard) pass(sig unix.Signal) {
+	if proc.SignalChild(g.supervisor, sig) != nil {
+		_ = proc.SignalChild(g.supervisor, sig)
 	}
 }
 
