@@ -123,11 +123,11 @@ type guard struct {
 	gateways                       []int
 	letter                         *letter
 	got                            []proc.Caught
-	// giveUpAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
+	// escalateAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
 	// end. asked is when something first did. patience says which step it is.
-	giveUpAt time.Time
-	asked    time.Time
-	patience patience
+	escalateAt time.Time
+	asked      time.Time
+	patience   patience
 	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
 	began       uint64
@@ -238,8 +238,8 @@ func (g *guard) watch() {
 		if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 			return
 		}
-		if !g.giveUpAt.IsZero() && !time.Now().Before(g.giveUpAt) {
-			g.losePatience()
+		if !g.escalateAt.IsZero() && !time.Now().Before(g.escalateAt) {
+			g.escalate()
 		}
 	}
 }
@@ -279,7 +279,7 @@ func (g *guard) onSupervisorEnd() {
 		_ = unix.Close(g.supervisorFD)
 		g.supervisorFD = -1
 	}
-	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
+	g.patience, g.escalateAt = killed, time.Now().Add(killPatience)
 }
 
 // polled is what a guard waits for: signals, the end of the supervisor, the mailbox, and the ends of the gateways.
@@ -298,8 +298,8 @@ func (g *guard) timeout() time.Duration {
 	if g.supervisorFD < 0 {
 		wait = childPoll
 	}
-	if !g.giveUpAt.IsZero() {
-		left := max(time.Until(g.giveUpAt), 0)
+	if !g.escalateAt.IsZero() {
+		left := max(time.Until(g.escalateAt), 0)
 		if wait < 0 || left < wait {
 			wait = left
 		}
@@ -353,21 +353,21 @@ func (g *guard) pass(sig unix.Signal) {
 func (g *guard) askedToEnd() {
 	if g.asked.IsZero() {
 		g.asked = time.Now()
-		g.giveUpAt = g.asked.Add(shortPatience)
+		g.escalateAt = g.asked.Add(shortPatience)
 	}
 }
 
-// losePatience takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
+// escalate takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
 // stuck in a system call.
-func (g *guard) losePatience() {
+func (g *guard) escalate() {
 	now := time.Now()
 	switch g.patience {
 	case short:
-		g.giveUpAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
+		g.escalateAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
 		g.patience = full
 	case full:
 		_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
-		g.giveUpAt = now.Add(killPatience)
+		g.escalateAt = now.Add(killPatience)
 		g.patience = killed
 	default:
 		g.patience = spent
