@@ -67,10 +67,16 @@ func (b *Batch) End(g Grace) error {
 		gr.start()
 	}
 	done, err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT)
-	if !done && err == nil {
-		_, err = b.until(time.Now().Add(g.Kill), unix.SIGKILL)
+	for deadline := time.Now().Add(g.Kill); ; done = false {
+		if !done && err == nil {
+			_, err = b.until(deadline, unix.SIGKILL)
+		}
+		survivors, lookErr := b.conclude()
+		// A tree that forks may have been missed by the looks before, and be found by this one.
+		if err = errors.Join(err, lookErr); err != nil || survivors == 0 || !time.Now().Before(deadline) {
+			return err
+		}
 	}
-	return errors.Join(err, b.conclude())
 }
 
 // lookTicks is how long ago the look at the host may have begun: ten seconds.
@@ -144,17 +150,18 @@ func (b *Batch) freeze(on bool) {
 	}
 }
 
-// conclude names the survivors.
-func (b *Batch) conclude() error {
+// conclude names the survivors, and counts them.
+func (b *Batch) conclude() (survivors int, err error) {
 	t, err := b.look()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, gr := range b.Groups {
 		gr.Kept = nil
 		gr.Survivors = gr.scope.Survivors(gr.members(t))
+		survivors += len(gr.Survivors)
 	}
-	return nil
+	return survivors, nil
 }
 
 // snapshot is one look at all processes.
