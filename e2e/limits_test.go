@@ -392,7 +392,6 @@ func TestSqueezedEngine(t *testing.T) {
 
 // The server is a fork bomb, in a container that allows so many processes.
 func TestSqueezedByForkBomb(t *testing.T) {
-	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		for _, end := range stuckEnds {
 			t.Run(end.name+"/cgroup="+cgroup, func(t *testing.T) {
