@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,13 +23,18 @@ import (
 
 // The Dockerfile of packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
 
-// tetheredImage builds the Dockerfile. The image is removed with the test.
-func (e *engine) tetheredImage(t *testing.T, name string) {
+// tetheredImage builds the Dockerfile, for a server that gets these words. The image is removed with the test.
+func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../packaging/examples/Dockerfile": "Dockerfile"} {
 		b, err := os.ReadFile(from)
 		ok(t, err)
+		if to == "Dockerfile" && len(words) > 0 {
+			command, err := json.Marshal(append([]string{"/server"}, words...))
+			ok(t, err)
+			b = fmt.Appendf(b, "CMD %s\n", command)
+		}
 		ok(t, os.WriteFile(filepath.Join(dir, to), b, 0o755))
 	}
 	cmd := e.command("build", "-t", name, dir)
