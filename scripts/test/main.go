@@ -1,6 +1,6 @@
 // Command test runs the tests of the project and says what they left out.
 //
-//	go run ./scripts/test [-short] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
+//	go run ./scripts/test [-short] [-run TESTS] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests that
 // were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on the list
@@ -31,6 +31,7 @@ const atOnce = 8
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
 	as := flag.String("as", "", "the kind of user whose list of skips holds: root, user or namespaces")
+	only := flag.String("run", "", "only the tests that this regular expression matches")
 	tags := flag.String("tags", "", "build tags")
 	timeout := flag.Duration("timeout", 40*time.Minute, "how long a package may take")
 	flag.Parse()
@@ -48,6 +49,9 @@ func main() {
 	if *short {
 		// They wait for processes more than they compute. The others need too much memory for that.
 		args = append(args, "-short", "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+	}
+	if *only != "" {
+		args = append(args, "-run", *only)
 	}
 	r, err := run(append(args, packages...), os.Stdout)
 	r.summarize(os.Stdout)
