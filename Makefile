@@ -15,7 +15,7 @@ TARGETS ?= test test-all
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := kernel proc cgroup mcp http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor
+ROOMS   := kernel proc cgroup mcp mcp/mux http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor share
 UNITS   := . ./internal/testkit ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1

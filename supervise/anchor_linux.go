@@ -35,6 +35,10 @@ type Orphan struct {
 // late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
+	if os.Getenv(session.EnvShared) != "" {
+		// A host has executed SelfExe.
+		proc.SetComm("mcp-tether")
+	}
 	h, err := Direct()
 	if err != nil {
 		return ExitFailure, nil, err
@@ -168,7 +172,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
 		Argv:        argv.SupervisorArgs(g.args, h),
-		Env:         supervisorEnv(proc.Environ()),
+		Env:         proc.WithOneProcessor(proc.Environ()),
 		NewSession:  !h.SharesGroup(),
 		NewGroup:    h.Group != 0,
 		CgroupFD:    -1,
