@@ -7,8 +7,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOARCH  := $(shell $(GO) env GOARCH)
 GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
-# Largest static stripped binary, in bytes: 6.5 MiB, half a MiB more than before wrap could rewrite configurations.
-BUDGET  := 6815744
+# Largest static stripped binary, in bytes: 6.75 MiB, a quarter more than before run --share, and half before wrap could rewrite configurations.
+BUDGET  := 7077888
 # How often flake runs what.
 RUNS    ?= 10
 TARGETS ?= test test-all
