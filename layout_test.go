@@ -55,6 +55,7 @@ func variables() map[string]string {
 		"proc.execFilesMax":    "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
+		"clients.awake":        table,
 		"clients.knownClients": table,
 		"clients.runners":      table,
 		"clients.valueFlags":   table,
