@@ -36,6 +36,7 @@ var dies = map[string]struct {
 }
 
 func TestCrashRestarts(t *testing.T) {
+	t.Parallel()
 	for name, d := range dies {
 		for _, flag := range []string{"--hibernate=0s", "--hibernate=1h"} {
 			t.Run(name+flag, func(t *testing.T) {

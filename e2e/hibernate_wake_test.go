@@ -54,6 +54,7 @@ var deadlies = []deadly{
 // The session ends as it would without sleep, the first server's or a woken one's; each request is answered once, and
 // sent once.
 func TestHibernateServerDies(t *testing.T) {
+	t.Parallel()
 	for _, d := range deadlies {
 		for _, woken := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/woken=%v", d.name, woken), func(t *testing.T) {
@@ -144,6 +145,7 @@ func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) 
 
 // Whoever wakes a server that cannot be had gets an error that says why, and later ones try again.
 func TestHibernateWakeFails(t *testing.T) {
+	t.Parallel()
 	for i, d := range duds() {
 		for j, cgroup := range []string{"auto", "off"} {
 			t.Run(d.name+"/cgroup="+cgroup, func(t *testing.T) {
@@ -281,6 +283,7 @@ func TestHibernateStatelessWakeFails(t *testing.T) {
 // A server that has become another one and lacks what the client relies on ends the session, so that the gateway starts a
 // fresh one; the call that woke it is answered.
 func TestHibernateServerChanged(t *testing.T) {
+	t.Parallel()
 	for words, why := range map[string]string{"caps": "capabilities.logging was {} and is missing", "version": "protocolVersion was"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
@@ -299,6 +302,7 @@ func TestHibernateServerChanged(t *testing.T) {
 // One that offers more, has other tools or is another version serves, and the client is told to look again, if it was told
 // that this may be.
 func TestHibernateServerGrew(t *testing.T) {
+	t.Parallel()
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	for words, told := range map[string]bool{"told,more": true, "told,newer": true, "told,tools": true, "told": false} {
 		t.Run(words, func(t *testing.T) {

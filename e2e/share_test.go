@@ -149,3 +149,21 @@ func TestShareHostKilled(t *testing.T) {
 	kill(t, s.host(), unix.SIGTERM)
 	s.wantGone()
 }
+
+// A shared server sleeps and wakes like any other.
+func TestShareHibernates(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms")
+	a, b := s.client(), s.client()
+	a.echo()
+	testkit.Until(t, "asleep", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
+	host := s.host()
+	b.echo()
+	a.echo()
+	if n := s.starts(); n < 2 || s.host() != host {
+		t.Errorf("%d servers were started", n)
+	}
+	a.close()
+	b.close()
+	s.end()
+}

@@ -5,17 +5,56 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
 )
 
 // conn is a connected unix socket. Only the interfaces of package net are used: its own socket would bring a resolver and
 // all other protocols, a fifteenth of the program.
-type conn struct{ *os.File }
+type conn struct {
+	*os.File
+	raw syscall.RawConn
+}
+
+// Read reads as proc.ReadNow does.
+func (c conn) Read(b []byte) (n int, err error) {
+	waitErr := c.raw.Read(func(fd uintptr) bool {
+		n, err = proc.ReadNow(fd, b)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	if n == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write writes as proc.WriteNow does.
+func (c conn) Write(b []byte) (n int, err error) {
+	waitErr := c.raw.Write(func(fd uintptr) bool {
+		for n < len(b) && err == nil {
+			var m int
+			m, err = proc.WriteNow(fd, b[n:])
+			n += m
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			err = nil
+			return false
+		}
+		return true
+	})
+	return n, errors.Join(err, waitErr)
+}
 
 // LocalAddr completes net.Conn and is not used.
 func (c conn) LocalAddr() net.Addr { return nil }
@@ -25,12 +64,8 @@ func (c conn) RemoteAddr() net.Addr { return nil }
 
 // CloseWrite tells the other side that nothing follows.
 func (c conn) CloseWrite() error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
 	var inner error
-	err = raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	err := c.raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	return errors.Join(err, inner)
 }
 
@@ -49,7 +84,13 @@ func newConn(fd int) (net.Conn, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("prepare socket: %w", err)
 	}
-	return conn{os.NewFile(uintptr(fd), "socket")}, nil
+	f := os.NewFile(uintptr(fd), "socket")
+	raw, err := f.SyscallConn()
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("prepare socket: %w", err)
+	}
+	return conn{f, raw}, nil
 }
 
 // connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN

@@ -19,6 +19,8 @@ type Stream struct {
 	most   int
 	// pipe: tee(2) and splice(2) work, see shortcut.
 	pipe bool
+	// usual is the capacity of a pipe that has another one now, in bytes; 0 where it has its own.
+	usual int
 }
 
 // closedStream is no stream.
@@ -111,6 +113,36 @@ func (s Stream) Write(b []byte) (n int, end bool) {
 		return 0, false
 	}
 	return 0, true
+}
+
+// grow gives a pipe the capacity, in bytes, or as much of it as the user may have (pipe(7)).
+func (s *Stream) grow(capacity int) {
+	if !s.pipe || s.usual > 0 {
+		return
+	}
+	s.usual = growPipe(s.fd, capacity)
+}
+
+// shrink gives a pipe its own capacity back. The kernel refuses that where more is in it.
+func (s *Stream) shrink() {
+	if s.usual > 0 {
+		_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETPIPE_SZ, s.usual)
+		s.usual = 0
+	}
+}
+
+// growPipe returns the capacity that a pipe had before; 0 if it has it still.
+func growPipe(fd, capacity int) (usual int) {
+	usual, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
+	if err != nil {
+		return 0
+	}
+	for ; capacity > usual; capacity /= 2 {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, capacity); err == nil {
+			return usual
+		}
+	}
+	return 0
 }
 
 // Close closes the stream, and the descriptor if it is ours.

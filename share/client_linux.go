@@ -44,8 +44,10 @@ type client struct {
 	// through the outlet, because it cannot be moved from there.
 	socket, blocked, direct bool
 	out                     relay.Stream
-	// slow says that too much was waiting; touched, that it is to be served in this turn.
-	slow, touched bool
+	// moved is how much it has taken since the server is held back, in bytes.
+	moved int64
+	// touched says that it is to be served in this turn.
+	touched bool
 }
 
 const (
@@ -98,8 +100,7 @@ func (h *host) greet(c *client) {
 		h.first = c
 	}
 	h.count(1)
-	c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN)
-	c.reads = true
+	h.startReading(c)
 	h.watch(c.fds[streamOut], source{c.id, onOut}, 0)
 	h.lines(c)
 	h.touch(c)
@@ -220,6 +221,7 @@ func (h *host) read(c *client) {
 	if end {
 		c.ended = true
 		c.endBy = time.Now().Add(h.o.EOFGrace)
+		h.special[c] = true
 		h.stopReading(c)
 		h.touch(c)
 	}
@@ -271,6 +273,13 @@ func (h *host) misfit(c *client, err error) {
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: 1, Why: why}) }
 
+func (h *host) startReading(c *client) {
+	c.reads = true
+	if c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN); c.eager {
+		h.special[c] = true
+	}
+}
+
 func (h *host) stopReading(c *client) {
 	if c.reads {
 		c.reads = false
@@ -284,8 +293,6 @@ func (h *host) serve(c *client) {
 		return
 	}
 	switch {
-	case c.slow:
-		h.refuse(c, fmt.Sprintf("this client does not read: more than %d bytes were waiting for it", budget))
 	case c.ended:
 		if len(c.queue) == 0 && c.inOutlet == 0 && len(c.notes.open) == 0 {
 			h.detach(c, &verdict{})
@@ -293,8 +300,7 @@ func (h *host) serve(c *client) {
 	case c.reads && (c.queued > pauseReading || h.server.size > pauseReading):
 		h.stopReading(c)
 	case !c.reads && c.queued <= pauseReading && h.server.size <= pauseReading:
-		c.reads = true
-		c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN)
+		h.startReading(c)
 	}
 }
 
@@ -341,6 +347,7 @@ func (h *host) write(c *client) bool {
 		}
 		c.sent += n
 		c.queued -= int64(n)
+		c.moved += int64(n)
 		h.queued -= int64(n)
 		if last {
 			c.queue[0] = mux.Out{}
@@ -448,6 +455,7 @@ func (h *host) detach(c *client, v *verdict) {
 // drop forgets a client.
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
+	delete(h.special, c)
 	h.queued -= c.queued
 	c.queued = 0
 	if h.first == c {

@@ -53,6 +53,8 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
+	// special are the clients that must be looked at in every turn: their input cannot be waited for, or has ended.
+	special map[*client]bool
 	last    mux.Client
 	// first is the eldest client, which gets what the server writes to standard error.
 	first *client
@@ -65,6 +67,8 @@ type host struct {
 	line    []byte
 
 	server server
+	// squeezeBy is how long the server is held back because too much waits for clients; zero if it is not.
+	squeezeBy time.Time
 	// lingerAt is when the server has been without a client for long enough, tellAt when ps is to be told; zero for never.
 	lingerAt, tellAt time.Time
 	// ending says that the host ends; endBy is when it does not wait for its server any more.
@@ -82,6 +86,8 @@ const (
 	lifePause = 250 * time.Millisecond
 	// budget is how many bytes may wait for clients, beside one message.
 	budget = 64 << 20
+	// squeezeTime bounds how long one slow client may hold up the others, for each budget that is exceeded.
+	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
 	perClient = streams + 2
 )
@@ -95,7 +101,7 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}}
+	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, special: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
 	h.server.forget()
 	if err := h.prepare(); err != nil {
@@ -218,24 +224,28 @@ func (h *host) turn() {
 	for i := range max(n, 0) {
 		h.on(sourceOf(&events[i]), events[i].Events)
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if c.eager && c.reads {
 			h.read(c)
 		}
 	}
 	h.onTime(time.Now())
 	h.settle()
+	if !h.squeezeBy.IsZero() {
+		h.relax(time.Now())
+		h.settle()
+	}
 }
 
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range []time.Time{h.lingerAt, h.tellAt, h.endBy, h.server.notBefore} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.server.notBefore} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if c.eager && c.reads {
 			return 0
 		}
@@ -317,7 +327,7 @@ func (h *host) onTime(now time.Time) {
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
 		h.finish(verdict{}, false)
 	}
-	for _, c := range h.clients {
+	for c := range h.special {
 		if isDue(c.endBy) {
 			h.detach(c, &verdict{})
 		}
@@ -402,17 +412,41 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	for h.queued > budget+h.o.MaxMessage {
-		var most *client
-		for _, c := range h.clients {
-			if most == nil || c.queued > most.queued {
-				most = c
-			}
-		}
-		h.queued -= most.queued
-		most.queued, most.queue, most.sent = 0, nil, 0
-		most.slow = true
+	if h.queued > budget+h.o.MaxMessage && h.squeezeBy.IsZero() {
+		h.squeeze(time.Now())
 	}
+}
+
+// squeeze holds the server back for a moment, because too much waits for clients. Those that read go on with what there is.
+func (h *host) squeeze(now time.Time) {
+	h.squeezeBy = now.Add(squeezeTime)
+	for _, c := range h.clients {
+		c.moved = 0
+	}
+	h.server.listen(h, false)
+}
+
+// relax lets the server go on once there is room. After squeezeTime the client goes that was slowest, of those with more
+// than their share of what waits.
+func (h *host) relax(now time.Time) {
+	switch {
+	case h.queued <= budget/2:
+		h.squeezeBy = time.Time{}
+		h.server.listen(h, true)
+		return
+	case now.Before(h.squeezeBy):
+		return
+	}
+	var slowest *client
+	for _, c := range h.clients {
+		if c.queued*int64(len(h.clients)) >= h.queued && (slowest == nil || c.moved < slowest.moved) {
+			slowest = c
+		}
+	}
+	if slowest != nil {
+		h.refuse(slowest, fmt.Sprintf("this session does not read: %d bytes were waiting for it", slowest.queued))
+	}
+	h.squeeze(now)
 }
 
 // touch has a client served in this turn.

@@ -228,7 +228,8 @@ func (n *notes) write(sign byte, from uint64, id string) error {
 			return err
 		}
 	}
-	b := append(n.log(n.get(atLog))[:n.logged], sign)
+	b := n.log(n.get(atLog))[:n.logged]
+	b = append(b, sign)
 	b = strconv.AppendUint(b, from, 10)
 	b = append(append(append(b, ' '), id...), '\n')
 	n.logged = uint64(len(b))

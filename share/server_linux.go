@@ -245,6 +245,18 @@ func (h *host) readServerErr() {
 	}
 }
 
+// listen reads from the server, or does not for a while.
+func (s *server) listen(h *host, on bool) {
+	if s.out < 0 {
+		return
+	}
+	events := uint32(0)
+	if on {
+		events = unix.EPOLLIN
+	}
+	h.change(s.out, source{kind: onServerOut}, events)
+}
+
 // closeIn has the server see the end of its input.
 func (s *server) closeIn(h *host) {
 	if s.in >= 0 {
