@@ -12,7 +12,8 @@ import readline from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
-  CreateMessageRequestSchema, EmptyResultSchema, LoggingMessageNotificationSchema, ResourceUpdatedNotificationSchema,
+  CallToolResultSchema, CreateMessageRequestSchema, CreateTaskResultSchema, ElicitRequestSchema, EmptyResultSchema,
+  LoggingMessageNotificationSchema, ResourceUpdatedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
 const config = JSON.parse(process.argv[2]);
@@ -20,7 +21,7 @@ const say = (event) => process.stdout.write(JSON.stringify(event) + "\n");
 const levels = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 const patience = { timeout: 240_000 };
 const complaints = [];
-const counts = { answers: 0, refused: 0, sampled: 0, progress: 0, cancelled: 0, logged: 0, updated: 0 };
+const counts = { answers: 0, refused: 0, sampled: 0, elicited: 0, progress: 0, cancelled: 0, logged: 0, updated: 0 };
 
 const complain = (member, what) => {
   if (complaints.length < 20) complaints.push(`client ${member.number}: ${what}`);
@@ -36,12 +37,17 @@ class Member {
     this.watched = new Set();
     this.cancelled = new Set();
     this.updated = new Set();
-    this.client = new Client({ name: `crowd-${number}`, version: "0" }, { capabilities: { sampling: {} } });
+    this.client = new Client({ name: `crowd-${number}`, version: "0" }, { capabilities: { sampling: {}, elicitation: {} } });
     this.client.setRequestHandler(CreateMessageRequestSchema, (request) => {
       const asked = request.params.messages[0].content.text;
       if (!asked.includes(`<${number}:`)) complain(this, `asked to sample ${asked}`);
       counts.sampled++;
       return { model: "m", role: "assistant", content: { type: "text", text: `${asked} by ${number}` } };
+    });
+    this.client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+      if (!params.message.includes(`<${this.number}:`)) complain(this, `asked ${params.message}`);
+      counts.elicited++;
+      return { action: "decline" };
     });
     this.client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
       counts.logged++;
@@ -233,7 +239,7 @@ async function work(m) {
   }));
 }
 
-// large has some clients read 10 MiB each at the same time.
+// large has two clients read 10 MiB at the same time, which come twice in the answer. The SDK takes seconds to read that.
 async function large(m) {
   const file = path.join(config.dir, `large-${m.number}`);
   const content = `${m.number} `.repeat(10 * 2 ** 20 / `${m.number} `.length | 0);
@@ -265,16 +271,35 @@ async function news(all) {
   await all[0].call("toggle-subscriber-updates", {});
 }
 
+// tasks has some clients work on a task each. The server asks back in the middle of it, and says which task that is about.
+async function tasks(some) {
+  await Promise.all(some.map(async (m) => {
+    m.topic = m.mark();
+    const params = { name: "simulate-research-query", arguments: { topic: m.topic, ambiguous: true }, task: { ttl: 300_000 } };
+    m.task = (await m.client.request({ method: "tools/call", params }, CreateTaskResultSchema, patience)).task.taskId;
+  }));
+  await Promise.all(some.map(async (m, i) => {
+    const mine = m.client.experimental.tasks;
+    const { tasks } = await mine.listTasks(undefined, patience);
+    if (tasks.length !== 1 || tasks[0].taskId !== m.task) complain(m, `has the task ${m.task} and sees ${JSON.stringify(tasks)}`);
+    const other = some[(i + 1) % some.length];
+    const error = await mine.getTask(other.task, patience).then(() => "accepted", (e) => e);
+    if (other !== m) m.expect(`${error.code}`, "-32602");
+    m.expect(text(await mine.getTaskResult(m.task, CallToolResultSchema, patience)), m.topic);
+  }));
+}
+
 const all = Array.from({ length: config.clients }, (_, i) => new Member(i + 1));
 await Promise.all(all.map((m) => m.connect()));
 if (config.kind === "everything") {
   for (const m of all) await alone(m);
 }
 await Promise.all(all.map(work));
-if (config.kind === "filesystem") {
-  for (let i = 0; i < Math.min(4, all.length); i += 2) await Promise.all(all.slice(i, i + 2).map(large));
+if (config.kind === "filesystem") await Promise.all(all.slice(0, 2).map(large));
+if (config.kind === "everything") {
+  await news(all);
+  await tasks(all.slice(0, 8));
 }
-if (config.kind === "everything") await news(all);
 say({ event: "done", counts, complaints });
 
 for await (const line of readline.createInterface({ input: process.stdin })) {
