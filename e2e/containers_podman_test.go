@@ -148,12 +148,10 @@ func TestPodmanKubePlay(t *testing.T) {
 	}
 }
 
-// importInfra imports the image that scripts/engine has podman use for the first container of a pod.
+// importInfra imports the image that scripts/engine has podman use for the first container of a pod: it rests.
 func (e *engine) importInfra(t *testing.T) {
 	t.Helper()
-	if o := e.docker(t, "tag", e.image(t), "mcp-tether-infra:1"); o.code != 0 {
-		t.Fatal(o.stderr)
-	}
+	e.importProgram(t, "mcp-tether-infra:1", `["/fixture", "tool", "rest"]`)
 }
 
 // A pod that was there before the session and that the session starts is stopped at its end, and stays. One that another

@@ -417,6 +417,7 @@ func TestEngineComesBack(t *testing.T) {
 
 // A create that the engine takes its time for. It is waited for, but not for ever; what comes in time is removed.
 func TestEngineIsSlow(t *testing.T) {
+	t.Parallel()
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint("answers ", answers), func(t *testing.T) {
 			t.Parallel()
@@ -515,6 +516,7 @@ func allRubbish() []rubbish {
 // What an engine says reaches its client as it is, as far as it can be read. A session whose create was so answered ends in
 // time, and says that it does not know.
 func TestEngineAnswersRubbish(t *testing.T) {
+	t.Parallel()
 	for i, what := range allRubbish() {
 		t.Run(what.name, func(t *testing.T) {
 			sample(t, 4, i)
