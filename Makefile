@@ -50,7 +50,7 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make compare  the same under tini, dumb-init, setpriv and bubblewrap"
+	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
