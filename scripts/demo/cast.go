@@ -139,7 +139,10 @@ func reply(line []byte) error {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
-	if json.Unmarshal(line, &request) != nil || request.ID == nil {
+	if err := json.Unmarshal(line, &request); err != nil {
+		return fmt.Errorf("read %q: %w", line, err)
+	}
+	if request.ID == nil {
 		return nil // a notification
 	}
 	result := "{}"
