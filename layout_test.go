@@ -20,10 +20,10 @@ import (
 func floors() map[string]int {
 	return map[string]int{
 		".":         4,
-		"supervise": 3, "reap": 3, "live": 3, "doctor": 3,
+		"supervise": 3, "reap": 3, "live": 3, "doctor": 3, "share": 3,
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
-		"argv":     1, "engine": 1,
+		"argv":     1, "engine": 1, "mcp/mux": 1,
 		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
 		"kernel": -1,
 	}

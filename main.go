@@ -14,6 +14,7 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
+	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
 
@@ -40,8 +41,17 @@ func run(args []string) int {
 		}
 		return command(own, &role{delegated: true})
 	}
+	if own, host, ok, err := argv.SplitHostArgs(args); ok {
+		if err != nil {
+			return exit(supervise.ExitFailure, err)
+		}
+		return command(own, &role{host: &host})
+	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
+	}
+	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
+		return exit(share.Attach(args))
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)

@@ -48,6 +48,7 @@ func TestHibernateRoots(t *testing.T) {
 
 // A client that does not answer, or refuses now, gets an error for its call instead of one that was judged without roots.
 func TestHibernateWithoutRoots(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]string{
 		"no answer": "",
 		"refused":   `{"jsonrpc":"2.0","id":"r","error":{"code":-32603,"message":"no"}}` + "\n",
@@ -112,6 +113,7 @@ func TestHibernateLateConsent(t *testing.T) {
 }
 
 // A ping is answered while the server sleeps, and is no use of one that is awake; strays disturb nobody.
+// Seen to fail where a ping counts as use, where it wakes a server (10 starts), and where a stray does.
 func TestHibernatePings(t *testing.T) {
 	t.Parallel()
 	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")

@@ -49,7 +49,7 @@ const (
 type ImageLabels func(imageID string) (map[string]string, error)
 
 // Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's label
-// or are on record, without the proof. Volumes are in neither. images is called only for containers that have a label for
+// or are on record, without the proof. Of volumes only carried ones are judged. images is called only for containers that have a label for
 // them, and no recorded id.
 //
 // StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
@@ -122,7 +122,12 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	want, pending := j.pending[asked]
 	known, recorded := j.ids[key{x.Kind, x.ID}]
 	switch {
-	case x.Kind == Volume, x.Kind == Container && j.pods[asked.name]:
+	case x.Kind == Volume:
+		if j.TrustIDs && slices.Contains(j.Ledger.carried, Carried{x.ID, x.CreatedAt}) {
+			t.Why = "an anonymous volume of a container of the session, which another was given by name"
+		}
+		return t, t.Why != ""
+	case x.Kind == Container && j.pods[asked.name]:
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
 	case recorded && (ours || j.TrustIDs):

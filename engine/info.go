@@ -35,6 +35,10 @@ type Info struct {
 	AutoRemove bool      // (inspect) --rm
 	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
 	SharesVolumes bool
+	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone.
+	Anonymous []string
+	// CreatedAt is when a volume was made, as the engine prints it.
+	CreatedAt string
 }
 
 // listedContainer is an entry of /containers/json.
@@ -103,7 +107,31 @@ type inspected struct {
 	HostConfig struct {
 		AutoRemove  bool
 		VolumesFrom []string
+		Binds       []string
+		Mounts      []struct{ Source string }
 	}
+	Mounts []struct{ Type, Name string }
+}
+
+// anonymous returns the volumes that the container has, and that its create request did not name. (Podman lists all of them
+// as if it had. It keeps in mind itself which are anonymous.)
+func (x inspected) anonymous() (names []string) {
+	if len(x.HostConfig.VolumesFrom) > 0 {
+		return nil // they may be another container's
+	}
+	for _, m := range x.Mounts {
+		named := m.Type != "volume" || m.Name == ""
+		for _, bind := range x.HostConfig.Binds {
+			named = named || strings.HasPrefix(bind, m.Name+":")
+		}
+		for _, given := range x.HostConfig.Mounts {
+			named = named || given.Source == m.Name
+		}
+		if !named {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 func (x inspected) info() Info {
@@ -113,6 +141,7 @@ func (x inspected) info() Info {
 		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused,
 		StartedAt: x.State.StartedAt, Restarts: x.RestartCount, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
 		SharesVolumes: len(x.HostConfig.VolumesFrom) > 0 && x.Config.Labels[LabelVolumes] != OwnVolumes,
+		Anonymous:     x.anonymous(),
 	}
 }
 

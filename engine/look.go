@@ -52,6 +52,14 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 		networks, netErr := cl.Networks(ctx)
 		have, err = append(have, networks...), errors.Join(err, netErr)
 	}
+	for _, v := range c.Ledger.Carried() {
+		volume, volumeErr := cl.Volume(ctx, v.Name)
+		if volumeErr == nil {
+			have = append(have, volume)
+		} else if !errors.Is(volumeErr, ErrNotFound) {
+			err = errors.Join(err, volumeErr)
+		}
+	}
 	return have, err
 }
 

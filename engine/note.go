@@ -14,6 +14,7 @@ const (
 	OpStarted Op = "started" // it is running: ID, Started
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
+	OpCarry   Op = "carry"   // an anonymous volume of its container will be another's by name: ID, Started
 	OpConnect Op = "connect" // a container that is not the session's will be connected to its network: ID, Container
 )
 
@@ -24,7 +25,7 @@ type Note struct {
 	Request   string `json:"request,omitempty"`
 	ID        string `json:"id,omitempty"`
 	Name      string `json:"name,omitempty"`
-	Started   string `json:"started,omitempty"`   // State.StartedAt, as the engine prints it
+	Started   string `json:"started,omitempty"`   // State.StartedAt, or CreatedAt of a volume, as the engine prints it
 	Container string `json:"container,omitempty"` // an id
 	// Names are those in a manifest, some of which are those of pods.
 	Names []string `json:"names,omitempty"`

@@ -57,8 +57,8 @@ const (
 	// inText and inScalar: in a value of the message, or an element of a batch.
 	inText
 	inScalar
-	// inNested: in an array or object that is such a value; inNestedText: in a string of it.
-	inNested
+	// inNestedValue: in an array or object that is such a value; inNestedText: in a string of it.
+	inNestedValue
 	inNestedText
 	// atNext: after such a value.
 	atNext
@@ -79,10 +79,10 @@ func (l *line) reset() {
 func (l *line) read(p []byte) {
 	for i := 0; i < len(p); {
 		switch l.step {
-		case inText, inKey, inNestedText:
+		case inText, inKey:
 			i = l.inString(p, i)
-		case inNested:
-			i = l.inBrackets(p, i)
+		case inNestedValue, inNestedText:
+			i = l.inNested(p, i)
 		case inScalar:
 			i = l.inBareValue(p, i)
 		case inNoise, inOdd:
@@ -122,7 +122,7 @@ func (l *line) inString(p []byte, i int) int {
 	case inText:
 		l.endValue(p, i)
 	default:
-		l.step = inNested
+		l.step = inNestedValue
 	}
 	return i
 }
@@ -133,25 +133,6 @@ func oddBackslashes(p []byte) bool {
 		n--
 	}
 	return (len(p)-n)%2 == 1
-}
-
-// inBrackets goes on in an array or object: to its end, or to a string in it.
-func (l *line) inBrackets(p []byte, i int) int {
-	for ; i < len(p); i++ {
-		switch p[i] {
-		case '"':
-			l.step = inNestedText
-			return i + 1
-		case '{', '[':
-			l.depth++
-		case '}', ']':
-			if l.depth--; l.depth == l.base {
-				l.endValue(p, i+1)
-				return i + 1
-			}
-		}
-	}
-	return i
 }
 
 // inBareValue goes on to the end of a number or a word.
@@ -247,7 +228,7 @@ func (l *line) beginValue(c byte, i int) {
 	switch c {
 	case '{', '[':
 		l.depth++
-		l.step = inNested
+		l.step = inNestedValue
 		return
 	case '"':
 		l.step = inText

@@ -18,8 +18,8 @@ type request struct {
 	known  bool
 	// target is the uri of a subscription, or the id of a task.
 	target string
-	// lists is the kind of list that the request asks for.
-	lists string
+	// lists is the kind of list that the request asks for, and cursor says which page of it.
+	lists, cursor string
 	// line is the message of a subscription, agreed what the server has agreed to tell of it; nil before.
 	line, agreed []byte
 	// mayTask says that the answer may be a task.
@@ -63,7 +63,7 @@ func (q *requests) answer(id string) (request, bool) {
 // basic/utilities/cancellation), so a server goes on with it.
 func (q *requests) cancel(id string) bool {
 	waiting := q.open[id]
-	if len(waiting) == 0 || waiting[0].method == methodInitialize {
+	if len(waiting) == 0 || waiting[0].method == MethodInitialize {
 		return false
 	}
 	r, _ := q.take(id)

@@ -16,10 +16,18 @@ type pump struct {
 	// short holds the first bytes of rest as well; large says that the stream is busy enough for that to pay.
 	short shortcut
 	large bool
+	// grown says that buffer and pipes are those of a busy stream.
+	grown bool
 }
 
-// bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)).
-const bufferSize = 64 << 10
+// bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)). A stream that fills it again and again gets
+// a larger one, and larger pipes: fewer turns of three processes for the same bytes. More than a megabyte takes a privilege
+// as a rule (fs.pipe-max-size).
+const (
+	bufferSize = 64 << 10
+	bulkBuffer = 256 << 10
+	bulkPipe   = 1 << 20
+)
 
 // interest is what to wait for; poll(2) ignores a negative descriptor.
 func (p *pump) interest() unix.PollFd {
@@ -58,7 +66,10 @@ func (p *pump) fill() bool {
 	if p.large && p.from.pipe && p.to.pipe {
 		b = b[:p.short.tee(p.from.fd, len(b))]
 	}
-	n, end := p.from.read(b)
+	n, end := p.from.Read(b)
+	if p.large && n >= bufferSize {
+		p.grow()
+	}
 	p.ended, p.large = end, n >= bufferSize/2
 	if n == 0 {
 		p.short.close()
@@ -84,7 +95,7 @@ func (p *pump) drain() {
 	n := p.short.splice(p.to.fd)
 	if p.short.held == 0 && n < len(p.rest) {
 		var m int
-		m, p.broken = p.to.write(p.rest[n:])
+		m, p.broken = p.to.Write(p.rest[n:])
 		n += m
 	}
 	p.rest = p.rest[n:]
@@ -103,8 +114,32 @@ func (p *pump) put(text []byte) {
 	}
 }
 
+// again copies once more where that needs no poll, and reports whether it did. Only a busy stream is worth asking for.
+func (p *pump) again() bool {
+	return p.large && len(p.rest) == 0 && !p.ended && !p.held && readable(p.from.fd) > 0 && p.move(unix.POLLIN)
+}
+
+// grow gets what a busy stream needs.
+func (p *pump) grow() {
+	if p.grown {
+		return
+	}
+	p.grown = true
+	p.buf = make([]byte, bulkBuffer)
+	p.from.grow(bulkPipe)
+	p.to.grow(bulkPipe)
+}
+
+// shrink gives back what a busy stream needs. What is still to be written stays.
+func (p *pump) shrink() {
+	p.short.close()
+	p.buf, p.grown, p.large = nil, false, false
+	p.from.shrink()
+	p.to.shrink()
+}
+
 // free releases the pump's buffers and drops what is still to be written.
 func (p *pump) free() {
-	p.short.close()
-	p.buf, p.rest = nil, nil
+	p.shrink()
+	p.rest = nil
 }

@@ -86,7 +86,7 @@ func testPump(t *testing.T, p *pump, in, out int) (shortcut bool) {
 // What is put in while a shortcut is half through comes after it.
 func TestPumpPutsTextBehindTheShortcut(t *testing.T) {
 	p, in, out := pumpEnds(t)
-	p.large = true
+	p.large, p.grown = true, true // Larger pipes would take all of it.
 	sent := bytes.Repeat([]byte("0123456789abcdef"), bufferSize/16)
 	for range 2 {
 		if _, err := unix.Write(in, sent); err != nil {

@@ -199,6 +199,7 @@ func TestLateAnswersReachNobody(t *testing.T) {
 
 // A ping says nothing to a server and asks nothing of it: it is answered in its place, and starts none. Nor does what is
 // about requests that no server has.
+// Seen to fail where pings are not answered here, and where strays count.
 func TestSleepIsNotDisturbed(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
@@ -274,6 +275,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 // A batch with a request of a server that falls asleep passes without the request.
+// Seen to fail where only whole lines are withheld: the request reaches the client.
 func TestBatchLosesItsRequests(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
@@ -302,9 +304,12 @@ func TestLongLinesAreLinear(t *testing.T) {
 		}
 		return time.Since(start)
 	}
+	// The least of several: a busy machine adds to any of them.
+	least := func(size int) time.Duration {
+		return min(took(size), took(size), took(size))
+	}
 	took(1 << 20)
-	small, large := took(8<<20), took(64<<20)
-	if large > 40*small {
+	if small, large := least(8<<20), least(64<<20); large > 40*small {
 		t.Errorf("8 MiB take %v, 64 MiB %v", small, large)
 	}
 }

@@ -19,8 +19,8 @@ type Relay struct {
 	fromClient, fromServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// used is when a message last passed that matters.
-	used time.Time
+	// used is when a message last passed that matters, and bulk when much has passed at once.
+	used, bulk time.Time
 	// asked and told are what has come of the client's and of the server's next line, while lines are judged.
 	asked, told lines
 	// waiting are whole lines of the client that wait for a server.
@@ -76,13 +76,13 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	}
 	out, theirOut, err := pipe(true)
 	if err != nil {
-		in.close()
+		in.Close()
 		_ = unix.Close(theirIn)
 		return nil, err
 	}
 	r.up.to = in
 	// A process that outlives the last server may still hold the other end.
-	r.down.from.close()
+	r.down.from.Close()
 	r.down.from, r.down.ended = out, false
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
@@ -99,13 +99,15 @@ func (r *Relay) Polls() [2]unix.PollFd {
 
 // Move copies what poll has said can be copied, and returns what has happened.
 func (r *Relay) Move(ready [2]unix.PollFd) []Event {
-	r.up.move(ready[0].Revents)
-	r.down.move(ready[1].Revents)
+	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
+	if r.moveBulk(); up && r.up.large || down && r.down.large {
+		r.bulk = time.Now()
+	}
 	if r.up.done() && !r.queues() {
-		r.up.to.close()
+		r.up.to.Close()
 	}
 	if r.down.done() {
-		r.down.from.close()
+		r.down.from.Close()
 	}
 	switch r.mode {
 	case serverless:
@@ -115,6 +117,41 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		r.lookForRoots()
 	}
 	return r.events()
+}
+
+// bulkRounds bounds how often busy streams are copied before others than them are looked at.
+const bulkRounds = 8
+
+// moveBulk goes on with streams that are busy, as long as nothing has happened that the caller must know.
+func (r *Relay) moveBulk() {
+	if !r.up.grown && !r.down.grown {
+		return
+	}
+	for range bulkRounds {
+		if r.mode != passing || r.owed != "" || len(r.happened) > 0 {
+			break
+		}
+		if up, down := r.up.again(), r.down.again(); !up && !down {
+			break
+		}
+	}
+}
+
+// bulkKept is how long larger buffers and pipes are kept after the last use.
+const bulkKept = time.Second
+
+// ShrinkAt is when to call Shrink; zero where there is nothing to give back.
+func (r *Relay) ShrinkAt() time.Time {
+	if !r.up.grown && !r.down.grown {
+		return time.Time{}
+	}
+	return r.bulk.Add(bulkKept)
+}
+
+// Shrink gives back the larger buffers and pipes of streams that were busy. They get them again when they need them.
+func (r *Relay) Shrink() {
+	r.up.shrink()
+	r.down.shrink()
 }
 
 // tellOfClient says what a client wants while there is no server. It is said again each time until it is acted upon.
@@ -165,14 +202,14 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
 	r.mode = ending
-	r.up.to.close()
+	r.up.to.Close()
 }
 
 // Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
 // asked needs no answer.
 func (r *Relay) Disconnect() {
 	r.mode = serverless
-	r.up.to.close()
+	r.up.to.Close()
 	if r.owed == "" {
 		r.forgetServer()
 	}

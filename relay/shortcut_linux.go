@@ -12,6 +12,8 @@ import (
 type shortcut struct {
 	r, w int
 	held int // bytes in it
+	// grown says that a larger capacity was asked for.
+	grown bool
 }
 
 // tee duplicates what is in the pipe, up to most bytes, and returns how much of it to read.
@@ -22,6 +24,10 @@ func (c *shortcut) tee(from, most int) int {
 			return most
 		}
 		c.r, c.w = p[0], p[1]
+	}
+	if most > bufferSize && !c.grown {
+		c.grown = true
+		growPipe(c.w, most)
 	}
 	n, err := unix.Tee(from, c.w, most, unix.SPLICE_F_NONBLOCK)
 	if err != nil || n <= 0 {

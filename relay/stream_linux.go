@@ -19,6 +19,8 @@ type Stream struct {
 	most   int
 	// pipe: tee(2) and splice(2) work, see shortcut.
 	pipe bool
+	// usual is the capacity of a pipe that has another one now, in bytes; 0 where it has its own.
+	usual int
 }
 
 // closedStream is no stream.
@@ -76,8 +78,8 @@ func pipe(oursReads bool) (ours Stream, theirs int, err error) {
 	return Stream{fd: mine, ours: true, pipe: true}, their, nil
 }
 
-// read returns 0 and false when there is nothing now; end is true when nothing will come any more.
-func (s Stream) read(b []byte) (n int, end bool) {
+// Read returns 0 and false when there is nothing now; end is true when nothing will come any more.
+func (s Stream) Read(b []byte) (n int, end bool) {
 	var err error
 	if s.socket {
 		n, _, err = unix.Recvfrom(s.fd, b, unix.MSG_DONTWAIT)
@@ -93,8 +95,8 @@ func (s Stream) read(b []byte) (n int, end bool) {
 	return 0, true
 }
 
-// write returns how much was taken; end is true when nothing is taken any more.
-func (s Stream) write(b []byte) (n int, end bool) {
+// Write returns how much was taken; end is true when nothing is taken any more.
+func (s Stream) Write(b []byte) (n int, end bool) {
 	if s.most > 0 && len(b) > s.most {
 		b = b[:s.most]
 	}
@@ -113,8 +115,38 @@ func (s Stream) write(b []byte) (n int, end bool) {
 	return 0, true
 }
 
-// close closes the stream, and the descriptor if it is ours.
-func (s *Stream) close() {
+// grow gives a pipe the capacity, in bytes, or as much of it as the user may have (pipe(7)).
+func (s *Stream) grow(capacity int) {
+	if !s.pipe || s.usual > 0 {
+		return
+	}
+	s.usual = growPipe(s.fd, capacity)
+}
+
+// shrink gives a pipe its own capacity back. The kernel refuses that where more is in it.
+func (s *Stream) shrink() {
+	if s.usual > 0 {
+		_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETPIPE_SZ, s.usual)
+		s.usual = 0
+	}
+}
+
+// growPipe returns the capacity that a pipe had before; 0 if it has it still.
+func growPipe(fd, capacity int) (usual int) {
+	usual, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
+	if err != nil {
+		return 0
+	}
+	for ; capacity > usual; capacity /= 2 {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, capacity); err == nil {
+			return usual
+		}
+	}
+	return 0
+}
+
+// Close closes the stream, and the descriptor if it is ours.
+func (s *Stream) Close() {
 	if s.ours {
 		_ = unix.Close(s.fd)
 	}

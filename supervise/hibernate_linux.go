@@ -71,20 +71,26 @@ func (h *hibernation) due() time.Time {
 	if h == nil {
 		return time.Time{}
 	}
+	shrinkAt := h.relay.ShrinkAt()
 	switch h.phase {
 	case awake, trying:
-		return h.lookAt
+		return earliest(h.lookAt, shrinkAt)
 	case waking:
-		return earliest(h.wakeBy, h.restAt)
+		return earliest(h.wakeBy, h.restAt, shrinkAt)
 	case asleep:
-		return h.retryAt
+		return earliest(h.retryAt, shrinkAt)
 	}
-	return time.Time{}
+	return shrinkAt
 }
 
 // onHibernateTime acts on what is due.
 func (s *Session) onHibernateTime(now time.Time) {
 	h := s.hib
+	if isDue(h.relay.ShrinkAt(), now) {
+		h.relay.Shrink()
+		debug.FreeOSMemory()
+		return
+	}
 	switch h.phase {
 	case awake, trying:
 		s.mayFall(now)
@@ -114,7 +120,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.wake()
 	case resume:
 		s.resume()
-	case giveUp:
+	case abandon:
 		s.hib.relay.EndServer()
 		s.step(teardown.MustEnd, causeWake)
 	case refuseWaiting:

@@ -44,6 +44,9 @@ type bench struct {
 	dir      string
 	env      []string
 
+	// byProcessor has the relay's bulk timed by the processor time of all that take part, as if nothing else ran on the core.
+	byProcessor bool
+
 	// starting is held while a process is started; stopping says that none may be started any more.
 	starting sync.Mutex
 	stopping bool
@@ -60,6 +63,12 @@ func main() {
 	}
 	if len(os.Args) == 3 && os.Args[1] == engineArg {
 		os.Exit(playEngine(os.Args[2]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == answerArg {
+		os.Exit(answer())
+	}
+	if len(os.Args) > 2 && os.Args[1] == bulkArg {
+		os.Exit(playBulk(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == napsArg {
 		os.Exit(naps(os.Args[2:]))
@@ -150,6 +159,7 @@ func sections() []section {
 		{"engine", measureEngine},
 		{"relay", measureRelay},
 		{"hibernate", measureHibernate},
+		{"share", measureShare},
 	}
 }
 
