@@ -260,3 +260,15 @@ func TestShareMaxOne(t *testing.T) {
 	}
 	s.end()
 }
+
+// A gateway below another session takes the host and its server with it when that session ends.
+func TestShareNested(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.outer = []string{tether, "run", "--eof-grace=1s", "--"}
+	c := s.client()
+	c.echo()
+	s.host()
+	c.close()
+	s.wantGone()
+}

@@ -31,6 +31,7 @@ type sharing struct {
 	command []string
 	env     []string
 	life    *lifeline
+	outer   []string // what the sessions are started by
 }
 
 // share prepares a shared fixture server. Its directory is in the command line of every process of it.
@@ -138,8 +139,8 @@ type sharer struct {
 func (s *sharing) attach(flags ...string) *sharer {
 	s.t.Helper()
 	c := &sharer{s: s}
-	args := slices.Concat([]string{"run"}, s.flags, flags, []string{"--"}, s.command)
-	c.cmd = exec.Command(tether, args...)
+	args := slices.Concat(s.outer, []string{tether, "run"}, s.flags, flags, []string{"--"}, s.command)
+	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
 	c.cmd.Dir = s.dir
 	stderr, err := os.OpenFile(filepath.Join(s.dir, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
