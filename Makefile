@@ -16,7 +16,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := kernel proc cgroup mcp mcp/mux http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor share
-UNITS   := . ./internal/testkit ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
@@ -51,11 +51,11 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make compare  the same under tini, dumb-init, setpriv and bubblewrap"
+	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
-	@echo "make generate man pages and completions, after a change of the flags"
+	@echo "make generate man pages, completions, docs/commands.md and pictures, after a change of flags or benchmarks"
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
@@ -140,6 +140,7 @@ uninstall:
 
 generate:
 	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' . -update
+	$(GO) run ./scripts/pictures docs/pictures
 
 # Needs a Debian system for the .deb and npm for the npm packages.
 release:

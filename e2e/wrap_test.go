@@ -121,6 +121,32 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
+// What OpenClaw 2026.9.6 wrote with "openclaw mcp set every", but for the path of the server.
+func TestWrapOpenClaw(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	wrote, err := os.ReadFile("testdata/clients/openclaw.json")
+	ok(t, err)
+	file := h.put(".openclaw/openclaw.json", string(wrote))
+	o := h.run("wrap", "--yes", "--preset")
+	var doc struct {
+		MCP struct {
+			Servers map[string]struct {
+				Command string
+				Args    []string
+			}
+		}
+	}
+	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
+	s := doc.MCP.Servers["every"]
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 7 || strings.Join(s.Args[:6], " ") != "run --hibernate 10m -- /bin/sh -c" {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+}
+
 // What cannot be changed gets an error, stays as it was, and keeps no other file from being changed.
 func TestWrapRefuses(t *testing.T) {
 	t.Parallel()
