@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +17,14 @@ import (
 	"mcp-tether/clients"
 )
 
-// What packages hold beside the binary is generated from the flags. After a change of these: make generate.
-var update = flag.Bool("update", false, "write packaging/ anew")
+// What packages hold beside the binary, and the page of all commands, are generated from the flags. After a change of these: make generate.
+var update = flag.Bool("update", false, "write packaging/ and docs/commands.md anew")
 
-// generated are the files of packaging/ that follow from the flags, and what they must hold.
+// generated are the files that follow from the flags, and what they must hold.
 func generated() map[string]string {
 	a := app([]string{"mcp-tether"}, io.Discard, nil)
 	files := map[string]string{
+		"docs/commands.md":                      commandsPage(a),
 		"packaging/man/mcp-tether.1":            mainPage(a),
 		"packaging/completions/mcp-tether.bash": bashCompletion(a),
 		"packaging/completions/_mcp-tether":     zshCompletion(a),
@@ -198,6 +200,34 @@ func manPage(a *cli.App, c *cli.Command) string {
 	return b.String()
 }
 
+// commandsPage is what --help says of all commands, as one page.
+func commandsPage(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("# Commands and flags\n\nWhat `--help` says. This page is generated (`make generate`); what is behind it: [reference](reference.md).\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n```\n%s\n```\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
+			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
+		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+		for _, f := range flagsOf(c) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", strings.TrimSpace("--"+f.name+" "+f.value), cell(f.usage), code(f.byDefault), code(f.variable))
+		}
+	}
+	return b.String()
+}
+
+// cell escapes a text for a cell of a table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ").Replace(s)
+}
+
+// code sets a word in the type of code.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
 func seeAlso(a *cli.App, own string) string {
 	var all []string
 	if own != "" {
@@ -347,7 +377,10 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
-// A block of a page that begins with the name of a file of packaging/ shows that file as it is.
+// shownFile is a block of a page that begins with the name of a file of packaging/: the name, and what the block says it holds.
+var shownFile = regexp.MustCompile("(?s)```\\w+\n# (packaging/[^\n]+)\n(.*?)```\n")
+
+// Such a block shows that file as it is, and each example is shown.
 func TestPagesShowFiles(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -359,29 +392,30 @@ func TestPagesShowFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range strings.Split(string(b), "```ini\n# packaging/")[1:] {
-			name, rest, _ := strings.Cut(part, "\n")
-			text, _, _ := strings.Cut(rest, "```\n")
-			file, err := os.ReadFile("packaging/" + name)
-			if err != nil || string(file) != text {
-				t.Errorf("%s does not show packaging/%s as it is (%v)", page, name, err)
+		for _, block := range shownFile.FindAllStringSubmatch(string(b), -1) {
+			file, err := os.ReadFile(block[1])
+			if err != nil || string(file) != block[2] {
+				t.Errorf("%s does not show %s as it is (%v)", page, block[1], err)
 			}
-			shown["packaging/"+name] = true
+			shown[block[1]] = true
 		}
 	}
-	for _, dir := range []string{"packaging/systemd/*", "packaging/examples/*.s*"} {
+	for _, dir := range []string{"packaging/systemd/*", "packaging/examples/*"} {
 		files, err := filepath.Glob(dir)
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)
 		}
 		for _, f := range files {
-			if !shown[f] {
+			if !shown[f] && f != crontab {
 				t.Errorf("no page shows %s", f)
 			}
 		}
 	}
-	line, err := os.ReadFile("packaging/examples/crontab")
+	line, err := os.ReadFile(crontab)
 	if b, perr := os.ReadFile("docs/cron.md"); err != nil || perr != nil || !strings.Contains(string(b), "    "+string(line)) {
 		t.Errorf("docs/cron.md does not show the crontab: %v, %v", err, perr)
 	}
 }
+
+// crontab is one line, which its page shows without its name.
+const crontab = "packaging/examples/crontab"

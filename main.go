@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
+	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
 
@@ -40,8 +42,22 @@ func run(args []string) int {
 		}
 		return command(own, &role{delegated: true})
 	}
+	if own, host, ok, err := argv.SplitHostArgs(args); ok {
+		if err != nil {
+			return exit(supervise.ExitFailure, err)
+		}
+		return command(own, &role{host: &host})
+	}
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
+	}
+	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
+		code, err := share.Attach(args)
+		var cannot *share.CannotError
+		if !errors.As(err, &cannot) {
+			return exit(code, err)
+		}
+		exit(0, err)
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)

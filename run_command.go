@@ -3,12 +3,15 @@ package main
 import (
 	"io"
 	"os"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/argv"
 	"mcp-tether/reap"
+	"mcp-tether/session"
+	"mcp-tether/share"
 	"mcp-tether/supervise"
 	"mcp-tether/teardown"
 )
@@ -18,6 +21,8 @@ type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
+	// host is what a host of a shared server, or the process that starts it, was told; nil for any other.
+	host *argv.Host
 	// delegated says that root has started us, as a user, to do something for that user.
 	delegated bool
 }
@@ -58,6 +63,9 @@ func runCommand(as *role) *cli.Command {
 			if as != nil && as.parsed != nil {
 				*as.parsed = opts
 				return nil
+			}
+			if as != nil && as.host != nil {
+				return hosted(c, opts, as)
 			}
 			code, err := supervised(opts, as)
 			return status{code, err}
@@ -100,6 +108,14 @@ func runFlags() []cli.Flag {
 			Usage: "append the log to `FILE` instead of standard error"},
 		&cli.StringFlag{Name: "exclusive", EnvVars: []string{"MCP_TETHER_EXCLUSIVE"},
 			Usage: "wait until an ending session of the same gateway with this `KEY` is entirely gone"},
+		&cli.BoolFlag{Name: "share", DisableDefaultText: true, EnvVars: []string{argv.EnvShare},
+			Usage: "share one server with the other sessions that have the same command, directory and environment"},
+		&cli.StringFlag{Name: "share-scope", Value: argv.ScopeGateway, EnvVars: []string{argv.EnvScope},
+			Usage: "share among the sessions of one gateway or of all gateways of the user: `SCOPE` gateway or user"},
+		&cli.DurationFlag{Name: "share-linger", Value: 10 * time.Minute, EnvVars: []string{"MCP_TETHER_SHARE_LINGER"},
+			Usage: "`DURATION` that a shared server lives on after its last session has left"},
+		&cli.IntFlag{Name: "share-max", EnvVars: []string{"MCP_TETHER_SHARE_MAX"},
+			Usage: "at most `N` sessions for each shared server, then another server is started; 0 for no limit"},
 		&cli.BoolFlag{Name: "no-anchor", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
 			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
 	}
@@ -116,6 +132,7 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Keep:        c.StringSlice("keep"),
 		Cgroup:      supervise.Cgroup(c.String("cgroup")),
 		Key:         c.String("exclusive"),
+		Share:       os.Getenv(session.EnvShared),
 		Containers:  supervise.Containers(c.String("containers")),
 		Engine:      c.String("engine"),
 		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
@@ -161,6 +178,25 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 	}
 	return supervise.Run(opts, as.hand)
 }
+
+// hosted is the host of a shared server, or the process that starts it.
+func hosted(c *cli.Context, opts supervise.Options, as *role) error {
+	o := share.Options{
+		Host: *as.host, Program: os.Args[0], Words: os.Args[4:], Scope: c.String("share-scope"), Linger: c.Duration("share-linger"),
+		Max: c.Int("share-max"), MaxMessage: opts.MaxMessage, EOFGrace: opts.EOFGrace,
+		EndLimit: opts.EOFGrace + opts.TermGrace + opts.KillTimeout + opts.ContainerGrace + endMargin,
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.Launches {
+		return share.Launch(o)
+	}
+	return share.Serve(o)
+}
+
+// endMargin is what the end of a shared server may take beyond its grace periods.
+const endMargin = 10 * time.Second
 
 // optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
 // parsed here, the options are the defaults.

@@ -3,7 +3,7 @@ package argv
 import "strings"
 
 // switches are the flags of run that take no value. Every other flag takes the next word unless it has "=".
-var switches = [...]string{noAnchor, "help", "h"}
+var switches = [...]string{noAnchor, share, "help", "h"}
 
 const noAnchor = "no-anchor"
 
@@ -11,9 +11,9 @@ const noAnchor = "no-anchor"
 // noAnchorEnv is the value of MCP_TETHER_NO_ANCHOR.
 func WantsAnchor(args []string, noAnchorEnv string) bool {
 	wanted := !isTrue(noAnchorEnv)
-	eachFlag(args, func(name, value string, hasValue bool) {
-		if name == noAnchor {
-			wanted = hasValue && !isTrue(value)
+	eachFlag(args, func(f flag) {
+		if f.name == noAnchor {
+			wanted = f.attached && !isTrue(f.value)
 		}
 	})
 	return wanted
@@ -22,14 +22,21 @@ func WantsAnchor(args []string, noAnchorEnv string) bool {
 // CommandAt is the index at which the server's command begins among the words that follow run: after "--", or at the first
 // word that is neither a flag nor the value of one. It is len(args) where there is no command.
 func CommandAt(args []string) int {
-	return eachFlag(args, func(string, string, bool) {})
+	return eachFlag(args, func(flag) {})
 }
 
-// eachFlag visits the flags before the command, and returns where the command begins. The value is "" for a flag whose
-// value is the next word.
-func eachFlag(args []string, visit func(name, value string, hasValue bool)) (command int) {
-	i := 0
-	for ; i < len(args); i++ {
+// flag is one flag in a command line.
+type flag struct {
+	name, value string
+	// attached says that the value follows "=" and is no word of its own.
+	attached bool
+	// words are the words that it takes up.
+	words []string
+}
+
+// eachFlag visits the flags before the command, and returns where the command begins.
+func eachFlag(args []string, visit func(flag)) (command int) {
+	for i := 0; i < len(args); {
 		a := args[i]
 		if a == "--" {
 			return i + 1
@@ -37,11 +44,13 @@ func eachFlag(args []string, visit func(name, value string, hasValue bool)) (com
 		if len(a) < 2 || a[0] != '-' {
 			return i
 		}
-		name, value, hasValue := strings.Cut(strings.TrimPrefix(a[1:], "-"), "=")
-		visit(name, value, hasValue)
-		if !hasValue && !isSwitch(name) {
-			i++
+		f := flag{words: args[i : i+1]}
+		f.name, f.value, f.attached = strings.Cut(strings.TrimPrefix(a[1:], "-"), "=")
+		if !f.attached && !isSwitch(f.name) && i+1 < len(args) {
+			f.value, f.words = args[i+1], args[i:i+2]
 		}
+		visit(f)
+		i += len(f.words)
 	}
 	return len(args)
 }

@@ -24,6 +24,7 @@ var aloneEndings = []string{
 }
 
 func TestNoAnchor(t *testing.T) {
+	t.Parallel()
 	for i, f := range finales {
 		for j, cgroup := range []string{"auto", "off"} {
 			if !slices.Contains(aloneEndings, f.name) {

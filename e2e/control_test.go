@@ -7,6 +7,7 @@ import "testing"
 // Negative controls: without the wrapper these trees outlive their gateway. If one of them fails, the tests of the
 // wrapper beside it prove nothing.
 func TestBareTreeOutlivesGateway(t *testing.T) {
+	t.Parallel()
 	for name, child := range map[string]string{
 		"setsid":                 "setsid",
 		"double fork":            "daemon",

@@ -38,6 +38,7 @@ var dies = map[string]struct {
 // Each of these ends as it must only with --on-crash=restart: without it the session ends, see TestHibernateServerDies. Seen to
 // fail where the crash is not taken for one, and where the open call is not answered.
 func TestCrashRestarts(t *testing.T) {
+	t.Parallel()
 	for name, d := range dies {
 		for _, flag := range []string{"--hibernate=0s", "--hibernate=1h"} {
 			t.Run(name+flag, func(t *testing.T) {

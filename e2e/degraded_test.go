@@ -72,6 +72,7 @@ var losses = []ending{
 var detached = []string{"daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term", "setsid,family=4"}
 
 func TestDegraded(t *testing.T) {
+	t.Parallel()
 	for i, w := range worlds {
 		for j, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
@@ -144,6 +145,7 @@ func TestRequiredCgroupIsMissing(t *testing.T) {
 
 // Where it can be had, by whatever way, it is used.
 func TestRequiredCgroupIsUsed(t *testing.T) {
+	t.Parallel()
 	list := []world{
 		{name: "no clone3", steps: []string{"refuse=clone3:ENOSYS"}},
 		{name: "clone3 denied", steps: []string{"refuse=clone3:EPERM"}},

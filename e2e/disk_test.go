@@ -46,6 +46,7 @@ var spoiledDirs = []spoiled{
 
 // The server starts all the same, its session ends whole, and a warning tells what is lost.
 func TestRecordCannotBeKept(t *testing.T) {
+	t.Parallel()
 	for _, d := range spoiledDirs {
 		for _, e := range losses {
 			t.Run(d.name+"/"+e.name, func(t *testing.T) {
@@ -129,6 +130,7 @@ func (s *session) logged(is func(line []byte) bool) bool {
 
 // A log that cannot be written down is lost, and nothing else is.
 func TestLogCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		step string

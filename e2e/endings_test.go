@@ -89,9 +89,9 @@ var finales = []finale{
 		causes: []string{"anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
-		// Codex, polite: TERM, and KILL 8 to 20 ms after it.
+		// Codex, polite: TERM, and KILL 8 to 20 ms after it. On a busy machine the anchor may be dead before it has passed TERM on.
 		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=1.5s"},
-		causes: []string{"signal"}, exit: []string{"signal 9"}, bare: true,
+		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
 		// Claude Code.
@@ -172,6 +172,7 @@ func (s seed) between(least, most time.Duration) time.Duration {
 }
 
 func TestEndings(t *testing.T) {
+	t.Parallel()
 	for i, f := range finales {
 		for j, stdio := range []string{"pipe", "socketpair"} {
 			for k, cgroup := range []string{"auto", "off"} {
@@ -211,6 +212,7 @@ func (f finale) setup(stdio, cgroup string) setup {
 
 // The same endings without the wrapper: the server ends, one way or another, and what it started does not.
 func TestBareEndingsLeak(t *testing.T) {
+	t.Parallel()
 	for i, f := range finales {
 		if !f.bare {
 			continue
@@ -302,6 +304,7 @@ func forDeaths(t *testing.T, test func(t *testing.T, stdio string, end func(*ses
 
 // A tool call that never returns, and keeps the server from seeing anything else.
 func TestBlockedCall(t *testing.T) {
+	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
 		s := begin(t, setup{stdio: stdio, flags: quick()}, "serve,ignore-eof", escapees...)
 		s.write(`{"id":1,"method":"block"}` + "\n")
@@ -315,6 +318,7 @@ func stuck(flags ...string) []string { return append(quick("--eof-grace=250ms"),
 
 // The gateway has stopped to read: the server is stuck in a write.
 func TestFullStdout(t *testing.T) {
+	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
 		s := begin(t, setup{stdio: stdio, flags: stuck()}, "serve", escapees...)
 		s.write(`{"method":"flood-out"}` + "\n")
@@ -326,6 +330,7 @@ func TestFullStdout(t *testing.T) {
 
 // The same with stderr, to which the wrapper writes as well: all it has to say, at the most talkative level.
 func TestFullStderr(t *testing.T) {
+	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
 		flags := stuck("--log-file=", "--log-level=trace")
 		s := begin(t, setup{stdio: stdio, stderr: "pipe", flags: flags}, "serve", escapees...)
@@ -338,6 +343,7 @@ func TestFullStderr(t *testing.T) {
 
 // More to say than a log keeps in store, and nobody who reads it.
 func TestFullStderrAndMuchToSay(t *testing.T) {
+	t.Parallel()
 	for i, d := range deaths {
 		t.Run(d.name, func(t *testing.T) {
 			sample(t, len(deaths), i)
@@ -354,6 +360,7 @@ func TestFullStderrAndMuchToSay(t *testing.T) {
 
 // Nobody has stderr's other end any more: what the wrapper writes there is answered with SIGPIPE.
 func TestBrokenStderr(t *testing.T) {
+	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
 		flags := quick("--log-file=", "--log-level=trace")
 		s := begin(t, setup{stdio: stdio, stderr: "pipe", flags: flags}, "serve,ignore-eof", escapees...)

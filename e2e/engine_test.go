@@ -159,6 +159,15 @@ func (e *engine) importFixture(t *testing.T) string {
 	if e.do(t, http.MethodGet, "/images/"+name+"/json", nil, nil) == http.StatusOK {
 		return name
 	}
+	e.importProgram(t, name, `["/fixture"]`)
+	return name
+}
+
+// importProgram makes an image with nothing but the fixture, and this entrypoint.
+func (e *engine) importProgram(t *testing.T, name, entrypoint string) {
+	t.Helper()
+	program, err := os.ReadFile(fixture)
+	ok(t, err)
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
 	head := &tar.Header{Name: "fixture", Mode: 0o755, Size: int64(len(program))}
@@ -166,12 +175,11 @@ func (e *engine) importFixture(t *testing.T) string {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	cmd := e.command("import", "-c", `ENTRYPOINT ["/fixture"]`, "-", name)
+	cmd := e.command("import", "-c", "ENTRYPOINT "+entrypoint, "-", name)
 	cmd.Stdin = &layer
 	if o := finish(t, cmd); o.code != 0 {
 		t.Fatalf("import the image: %s", o.stderr)
 	}
-	return name
 }
 
 func write(w io.Writer, b []byte) error {
@@ -267,6 +275,7 @@ type running struct {
 	Status    string
 	Running   bool
 	Pid       int
+	ExitCode  int
 	StartedAt string
 }
 

@@ -45,6 +45,7 @@ var replacements = []struct {
 }
 
 func TestExclusive(t *testing.T) {
+	t.Parallel()
 	for _, r := range replacements {
 		for _, end := range []string{"stdin closed", "terminated"} {
 			t.Run(r.name+"/"+end, func(t *testing.T) {
@@ -106,6 +107,7 @@ func TestExclusiveBesideLiving(t *testing.T) {
 
 // Who waits for the last session ends when its own end comes first, and starts nothing.
 func TestExclusiveEndsWhileWaiting(t *testing.T) {
+	t.Parallel()
 	ends := map[string]func(s *session){
 		"gateway killed":  func(s *session) { s.gw.kill() },
 		"terminated":      func(s *session) { s.signal(syscall.SIGTERM) },

@@ -11,6 +11,7 @@ import (
 
 // Every exit code is the server's own, although a process is left to be ended first.
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()

@@ -144,6 +144,7 @@ func found(t *testing.T, w way, kinds [3]string) string {
 }
 
 func TestServerFinds(t *testing.T) {
+	t.Parallel()
 	for _, w := range manners {
 		for stream, name := range []string{"stdin", "stdout", "stderr"} {
 			for _, kind := range streamKinds {
@@ -180,6 +181,7 @@ func TestFindsDiffer(t *testing.T) {
 
 // A command that wants a session of its own gets it, and answers.
 func TestSetsidCatAnswers(t *testing.T) {
+	t.Parallel()
 	setsid, err := exec.LookPath("setsid")
 	testkit.Need(t, err == nil, "setsid")
 	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
@@ -246,6 +248,7 @@ func closes(t *testing.T, w way, fd int, kind string, limit time.Duration) error
 
 // What the server closes is closed: its reader sees the end, and the server lives on.
 func TestServerClosesDescriptors(t *testing.T) {
+	t.Parallel()
 	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
 		for _, c := range []struct {
 			fd   int
@@ -265,6 +268,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 // What cannot hold, as it is documented: a socket cannot be watched without an end of it, and a user has so many inotify
 // instances. The second is the control of the test above as well.
 func TestServerClosesStdoutUnseen(t *testing.T) {
+	t.Parallel()
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
 		if err := closes(t, manners[0], 1, "socketpair", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -339,6 +343,7 @@ var odd = []string{"B=1", "A=first", "A=second", "", "NOTHING", "=no name", "EMP
 
 // The environment is the same to the last byte, but for our variables.
 func TestEnvironmentByteForByte(t *testing.T) {
+	t.Parallel()
 	for _, w := range manners {
 		t.Run(w.name, func(t *testing.T) {
 			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
@@ -431,6 +436,7 @@ func TestTerminalBesideStdin(t *testing.T) {
 
 // One Ctrl-C is one interrupt, with and without us.
 func TestTerminalInterruptsOnce(t *testing.T) {
+	t.Parallel()
 	for name, how := range map[string]string{"bare": "", "wrapped": "$TETHER ", "stdin elsewhere": "sleep 100 | $TETHER ", "bare, stdin elsewhere": "sleep 100 | "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -460,6 +466,7 @@ wait
 
 // A script that was started under nohup is a gateway of its own: its servers live on when its terminal is closed.
 func TestNohupOutlivesItsTerminal(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{nil, {"--no-anchor"}} {
 		t.Run(strings.Join(flags, ""), func(t *testing.T) {
 			t.Parallel()

@@ -123,6 +123,7 @@ func (s *session) stop() {
 }
 
 func TestHibernateEndings(t *testing.T) {
+	t.Parallel()
 	for i, p := range phases() {
 		for j, e := range napEnds() {
 			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
@@ -154,6 +155,7 @@ func (p phase) test(t *testing.T, e napEnd, stdio, cgroup string) {
 
 // The moment of the end is not chosen: somewhere between awake, asleep and awake again.
 func TestHibernateEndsAnywhere(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()

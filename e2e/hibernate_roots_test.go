@@ -48,6 +48,7 @@ func TestHibernateRoots(t *testing.T) {
 
 // A client that does not answer, or refuses now, gets an error for its call instead of one that was judged without roots.
 func TestHibernateWithoutRoots(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]string{
 		"no answer": "",
 		"refused":   `{"jsonrpc":"2.0","id":"r","error":{"code":-32603,"message":"no"}}` + "\n",

@@ -324,6 +324,7 @@ func pendings() []pending {
 
 // What is pending keeps the server awake. The control is that the same server sleeps once that has ended.
 func TestHibernateNeverWithAnythingPending(t *testing.T) {
+	t.Parallel()
 	for _, p := range pendings() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -445,6 +446,7 @@ func (s *session) wantRestored(n, id int) {
 
 // Messages that arrive at the moment when the server falls asleep are neither lost nor sent twice nor in another order.
 func TestHibernateRaces(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		for _, root := range []string{"serve", "serve,ignore-eof"} {
 			t.Run(stdio+"/"+root, func(t *testing.T) {

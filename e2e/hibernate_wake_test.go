@@ -55,6 +55,7 @@ var deadlies = []deadly{
 // The session ends as it would without sleep, the first server's or a woken one's; each request is answered once, and
 // sent once.
 func TestHibernateServerDies(t *testing.T) {
+	t.Parallel()
 	for _, d := range deadlies {
 		for _, woken := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/woken=%v", d.name, woken), func(t *testing.T) {
@@ -145,6 +146,7 @@ func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) 
 
 // Whoever wakes a server that cannot be had gets an error that says why, and later ones try again.
 func TestHibernateWakeFails(t *testing.T) {
+	t.Parallel()
 	for i, d := range duds() {
 		for j, cgroup := range []string{"auto", "off"} {
 			t.Run(d.name+"/cgroup="+cgroup, func(t *testing.T) {
@@ -283,6 +285,7 @@ func TestHibernateStatelessWakeFails(t *testing.T) {
 // fresh one; the call that woke it is answered.
 // Seen to fail where the error is none of mcp.ErrChanged: the session goes on, and its client waits.
 func TestHibernateServerChanged(t *testing.T) {
+	t.Parallel()
 	for words, why := range map[string]string{"caps": "capabilities.logging was {} and is missing", "version": "protocolVersion was"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
@@ -303,6 +306,7 @@ func TestHibernateServerChanged(t *testing.T) {
 // Seen to fail where no list is read again (tools), where the program's name and version are not compared (newer), and where
 // each difference is a loss (more). In the last case nothing has changed, and nothing is told.
 func TestHibernateServerGrew(t *testing.T) {
+	t.Parallel()
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	for words, told := range map[string]bool{"told,more": true, "told,newer": true, "told,tools": true, "told": false} {
 		t.Run(words, func(t *testing.T) {

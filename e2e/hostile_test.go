@@ -14,6 +14,7 @@ import (
 
 // A mark that the wrapper inherits, from a session that kept its own gateway, keeps nothing of this session.
 func TestInheritedKeepMark(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		for _, e := range losses {
 			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
@@ -61,6 +62,7 @@ func answerTo(s *session, name string) string {
 
 // What people set for a server written in Go is meant for that server, and reaches it.
 func TestGoVariables(t *testing.T) {
+	t.Parallel()
 	sets := map[string][]string{
 		"eager":    {"GODEBUG=asyncpreemptoff=1,madvdontneed=1,nonsense=7", "GOGC=1", "GOTRACEBACK=crash", "GOMAXPROCS=1", "GOMEMLIMIT=1"},
 		"lazy":     {"GODEBUG=updatemaxprocs=1,containermaxprocs=1", "GOGC=off", "GOTRACEBACK=none", "GOMAXPROCS=512", "GOMEMLIMIT=off"},
@@ -111,6 +113,7 @@ func TestPath(t *testing.T) {
 
 // The longest single argument that Linux takes, and a mebibyte of them in all.
 func TestLongArguments(t *testing.T) {
+	t.Parallel()
 	for _, e := range losses {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -139,6 +142,7 @@ func TestLongArguments(t *testing.T) {
 
 // A wrapper in a wrapper: any of the six processes, or the gateway, may end first.
 func TestNested(t *testing.T) {
+	t.Parallel()
 	kill := func(pick func([]int) int) func(*session, []int) {
 		return func(_ *session, chain []int) { _ = syscall.Kill(pick(chain), syscall.SIGKILL) }
 	}

@@ -46,6 +46,7 @@ func allSignals() string {
 }
 
 func TestServerInherits(t *testing.T) {
+	t.Parallel()
 	for name, state := range states {
 		for _, how := range [][]string{{"--cgroup=auto"}, {"--cgroup=off"}, {"--cgroup=off", "--no-anchor"}} {
 			t.Run(name+"/"+strings.Join(how, ","), func(t *testing.T) {
@@ -91,6 +92,7 @@ func TestStatesDiffer(t *testing.T) {
 
 // In whatever state we are started, the session ends.
 func TestEndingsInStates(t *testing.T) {
+	t.Parallel()
 	for name, state := range states {
 		if strings.HasPrefix(name, "closed") {
 			continue // there is no stream to end it by

@@ -9,6 +9,7 @@ import (
 // A descendant that is meant to outlive the session is left alone, and the log says so. It closes the lifeline, so that
 // its end of file tells of all others.
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	kinds := []struct {
 		name, child string
 		flags       []string

@@ -83,6 +83,7 @@ var earlyDeaths = []early{
 
 // The session has hardly begun, or not yet, when somebody dies.
 func TestKilledAtStart(t *testing.T) {
+	t.Parallel()
 	for i, e := range earlyDeaths {
 		for j, cgroup := range []string{"auto", "off"} {
 			for k, stdio := range []string{"pipe", "socketpair"} {
@@ -164,6 +165,7 @@ func TestKilledWithoutAnchorLeaks(t *testing.T) {
 
 // Several sessions below one gateway; a gateway, an anchor or a supervisor is killed at a random moment.
 func TestKillAnywhere(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			from := newSeed(t)

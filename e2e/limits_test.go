@@ -35,6 +35,7 @@ var limitedFiles = map[string]func(s *session) []int{
 
 // Nothing spins, and the end is seen.
 func TestFilesLimitedMeanwhile(t *testing.T) {
+	t.Parallel()
 	needCgroup(t)
 	for who, pids := range limitedFiles {
 		for _, limit := range []uint64{4, 0} {
@@ -73,6 +74,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 
 // Without random numbers of the kernel's a session starts all the same.
 func TestWithoutRandomNumbers(t *testing.T) {
+	t.Parallel()
 	for _, errno := range []string{"ENOSYS", "EPERM"} {
 		t.Run(errno, func(t *testing.T) {
 			needWorld(t)
@@ -97,6 +99,7 @@ func TestWithoutRandomNumbers(t *testing.T) {
 
 // A record that exceeds the limit of file sizes is not written. Neither that nor our log is any matter of the server's.
 func TestFileSizeLimited(t *testing.T) {
+	t.Parallel()
 	for _, size := range []string{"0", "51200"} {
 		for _, flags := range [][]string{nil, {"--no-anchor"}} {
 			t.Run(size+strings.Join(flags, ""), func(t *testing.T) {
@@ -252,6 +255,7 @@ func besideDead(t *testing.T, g *gateway, flags []string) *session {
 
 // A healthy session goes on, and ends whole, where no thread and no process can be had any more.
 func TestSqueezedSession(t *testing.T) {
+	t.Parallel()
 	for _, q := range squeezes {
 		for _, c := range squeezed {
 			for _, cgroup := range []string{"auto", "off"} {
@@ -305,6 +309,7 @@ func (s *session) noCrash() {
 
 // A server that sleeps cannot be woken where no process can be had: the request gets an error, and later an answer.
 func TestSqueezedSleep(t *testing.T) {
+	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
@@ -336,6 +341,7 @@ func TestSqueezedSleep(t *testing.T) {
 
 // An engine is in sight, and its clients connect when no thread can be had. What they make is removed.
 func TestSqueezedEngine(t *testing.T) {
+	t.Parallel()
 	for _, q := range squeezes {
 		t.Run(q.name, func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
@@ -424,6 +430,7 @@ func TestSqueezedByForkBomb(t *testing.T) {
 
 // The supervisor is killed as well. Its anchor ends the processes, whatever becomes of the containers: their list stays.
 func TestSqueezedEngineRecovery(t *testing.T) {
+	t.Parallel()
 	for _, q := range squeezes {
 		for _, cgroup := range []string{"auto", "off"} {
 			t.Run(q.name+"/cgroup="+cgroup, func(t *testing.T) {
@@ -466,6 +473,7 @@ func (s *session) wantContainersOrRecord(f *fakeEngine) {
 // There is room for the process that removes the containers, and for some of its threads or for all. Its abort costs no
 // process, and the anchor ends as it does otherwise.
 func TestSqueezedRemover(t *testing.T) {
+	t.Parallel()
 	for _, room := range []int{1, 2, 3, 4, 5, 6, 40} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")

@@ -29,6 +29,7 @@ func TestNoProc(t *testing.T) {
 // A single process is not stopped by that. The process group of the server can still be reached, and when somebody left
 // it, or the server is gone and with it the group's name, the log must not say that all is well.
 func TestNoProcNoAnchor(t *testing.T) {
+	t.Parallel()
 	trees := map[string][]string{
 		"one group": {"serve", "plain*3", "plain/plain"},
 		"escaped":   {"serve", "setsid,ignore-term", "plain"},

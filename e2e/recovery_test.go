@@ -40,6 +40,7 @@ var lostLogs = []struct {
 }
 
 func TestRecoveryWithoutItsLog(t *testing.T) {
+	t.Parallel()
 	for _, l := range lostLogs {
 		for _, cgroup := range []string{"auto", "off"} {
 			t.Run(l.name+"/cgroup="+cgroup, func(t *testing.T) {
@@ -76,6 +77,7 @@ func limitFiles(t *testing.T, pid int, n uint64) {
 
 // The anchor can open nothing any more, and the server is deaf. What it was given before is enough for a leaf.
 func TestRecoveryWithoutDescriptors(t *testing.T) {
+	t.Parallel()
 	needCgroup(t)
 	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
 		t.Run("nofile="+name, func(t *testing.T) {
@@ -183,6 +185,7 @@ func removeNested(leaf string) {
 
 // A server may nest cgroups as deep as it likes.
 func TestNestedLeafIsRemoved(t *testing.T) {
+	t.Parallel()
 	needCgroup(t)
 	for name, depth := range map[string]int{"40": 40, "400": 400} {
 		for _, killed := range []bool{false, true} {
@@ -209,6 +212,7 @@ func TestNestedLeafIsRemoved(t *testing.T) {
 // A server's own exit code 2 looks like a crash of the supervisor's. The session ends once, also where the anchor cannot
 // tell by a record.
 func TestExitCodeTwoEndsOnce(t *testing.T) {
+	t.Parallel()
 	for _, runtime := range []bool{true, false} {
 		for _, flags := range [][]string{nil, {"--cgroup=off"}} {
 			t.Run(map[bool]string{true: "recorded", false: "no runtime directory"}[runtime]+strings.Join(flags, ""), func(t *testing.T) {

@@ -135,6 +135,7 @@ func TestRelayIsTransparent(t *testing.T) {
 
 // Each odd line alone, as the first and the last that is said, with each ending.
 func TestRelayPassesOddLines(t *testing.T) {
+	t.Parallel()
 	for i, odd := range oddities {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
@@ -266,6 +267,7 @@ func lotsOf(t *testing.T, size int) (path string, text []byte) {
 
 // A client that does not read stops the server's writes; when it reads, all of it comes.
 func TestRelayHoldsTheServerBack(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range stdios {
 		for way, flags := range ways {
 			t.Run(stdio+"/"+way, func(t *testing.T) {
@@ -314,6 +316,7 @@ func wantCode(t *testing.T, c *client, code int) {
 
 // A server that does not read stops the client's writes; when it reads, all of it comes.
 func TestRelayHoldsTheClientBack(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range stdios {
 		for way, flags := range ways {
 			t.Run(stdio+"/"+way, func(t *testing.T) {
@@ -362,6 +365,7 @@ func (c *client) send(text []byte, sent *atomic.Int64) {
 
 // The ends of the streams come in the order in which they were made.
 func TestRelayKeepsTheOrderOfEnds(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range stdios {
 		for way, flags := range ways {
 			t.Run(stdio+"/"+way+"/stdin first", func(t *testing.T) {
@@ -432,6 +436,7 @@ func nonblocking(t *testing.T, fd int) bool {
 // The relay leaves the descriptions that it shares with the gateway as they are, and works with such as the gateway makes
 // non-blocking.
 func TestRelayOnNonBlockingStreams(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range stdios {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 // Ending one of several servers never touches another.
 func TestSeveralServers(t *testing.T) {
+	t.Parallel()
 	ends := map[string]func(*session){
 		"stdin closed":       (*session).closeStdin,
 		"stdout closed":      (*session).closeStdout,
@@ -85,6 +86,7 @@ func (s *session) ownRecord() (own string) {
 
 // A process that somebody else started with the same command line lives on.
 func TestSameCommandOfOthers(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		for i, e := range endings {
 			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {

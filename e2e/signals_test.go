@@ -18,6 +18,7 @@ var passed = []syscall.Signal{
 
 // What the wrapper gets and does not mean an end, the server gets.
 func TestSignalsArePassed(t *testing.T) {
+	t.Parallel()
 	for _, flag := range []string{"--cgroup=auto", "--no-anchor"} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()

@@ -145,6 +145,7 @@ func TestBytesAreIdentical(t *testing.T) {
 
 // Lines of a mebibyte, each way.
 func TestLongLines(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
@@ -166,6 +167,7 @@ func TestLongLines(t *testing.T) {
 
 // The last words of a server that exits at once after them, with the wrapper gone before they are read or not.
 func TestLastOutputIsNotCut(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		for _, size := range []int{60 * kib, 16 * mib} {
 			t.Run(stdio+"/"+strconv.Itoa(size), func(t *testing.T) {

@@ -104,6 +104,7 @@ func (sh shape) exitAfterEOF() string {
 }
 
 func TestTrees(t *testing.T) {
+	t.Parallel()
 	for i, sh := range shapes {
 		for j, cgroup := range []string{"auto", "off"} {
 			for k, e := range endings {
@@ -149,6 +150,7 @@ func (sh shape) test(t *testing.T, cgroup string, e ending) {
 
 // The client of a server that has exited must not wait for what the server left behind.
 func TestStdoutEndsWithServer(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()

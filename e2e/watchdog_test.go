@@ -112,6 +112,7 @@ const (
 )
 
 func TestTracedSupervisorHoldsNothingBack(t *testing.T) {
+	t.Parallel()
 	for _, uid := range []int{0, nobody} {
 		for _, cgroup := range []string{"auto", "off"} {
 			for _, e := range stuckEnds {
@@ -195,6 +196,7 @@ func TestWatchdogWaitsForTheGraces(t *testing.T) {
 
 // A stopped anchor holds nothing back, and does not stay behind stopped.
 func TestStoppedAnchor(t *testing.T) {
+	t.Parallel()
 	ends := []struct {
 		name string
 		end  func(s *session)

@@ -5,17 +5,56 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
 )
 
 // conn is a connected unix socket. Only the interfaces of package net are used: its own socket would bring a resolver and
 // all other protocols, a fifteenth of the program.
-type conn struct{ *os.File }
+type conn struct{ *socket }
+
+// SyscallConn returns the socket itself.
+func (c conn) SyscallConn() (syscall.RawConn, error) { return c.socket, nil }
+
+// Read reads as proc.ReadNow does.
+func (c conn) Read(b []byte) (n int, err error) {
+	waitErr := c.socket.Read(func(fd uintptr) bool {
+		n, err = proc.ReadNow(fd, b)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	if n == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write writes as proc.WriteNow does.
+func (c conn) Write(b []byte) (n int, err error) {
+	waitErr := c.socket.Write(func(fd uintptr) bool {
+		for n < len(b) && err == nil {
+			var m int
+			m, err = proc.WriteNow(fd, b[n:])
+			n += m
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			err = nil
+			return false
+		}
+		return true
+	})
+	return n, errors.Join(err, waitErr)
+}
 
 // LocalAddr completes net.Conn and is not used.
 func (c conn) LocalAddr() net.Addr { return nil }
@@ -23,14 +62,16 @@ func (c conn) LocalAddr() net.Addr { return nil }
 // RemoteAddr completes net.Conn and is not used.
 func (c conn) RemoteAddr() net.Addr { return nil }
 
+// SetDeadline completes net.Conn and is not used.
+func (c conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline completes net.Conn and is not used.
+func (c conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
 // CloseWrite tells the other side that nothing follows.
 func (c conn) CloseWrite() error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
 	var inner error
-	err = raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	err := c.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	return errors.Join(err, inner)
 }
 
@@ -45,11 +86,11 @@ func CloseWrite(c net.Conn) error {
 
 // newConn takes over a connected socket.
 func newConn(fd int) (net.Conn, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("prepare socket: %w", err)
+	s, err := openSocket(fd)
+	if err != nil {
+		return nil, err
 	}
-	return conn{os.NewFile(uintptr(fd), "socket")}, nil
+	return conn{s}, nil
 }
 
 // connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN

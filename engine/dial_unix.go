@@ -70,6 +70,14 @@ func (c helperConn) Stderr() string {
 // CloseWrite tells the engine that nothing follows.
 func (c helperConn) CloseWrite() error { return CloseWrite(c.Conn) }
 
+// SyscallConn returns the socket between the command and us.
+func (c helperConn) SyscallConn() (syscall.RawConn, error) {
+	if has, ok := c.Conn.(syscall.Conn); ok {
+		return has.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
 // Close makes the command end.
 func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"math"
 )
 
 // ErrBodyTooLong says that a body has more bytes than its reader accepts.
@@ -55,6 +56,14 @@ func (b *Body) Ended() bool {
 	return b.left <= 0
 }
 
+// rest returns how many bytes of a body that is not chunked are still to come, at most.
+func (b *Body) rest() int64 {
+	if b.untilEOF {
+		return math.MaxInt64
+	}
+	return b.left
+}
+
 // consume returns how many of the next bytes p belong to the body, and appends what they carry to data, unless that is
 // nil. What follows a chunk that cannot be understood belongs to nothing: the error stays, and no byte of it is returned.
 func (b *Body) consume(p []byte, data *[]byte) int {
@@ -104,10 +113,12 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	return b.buffered(br, data), nil
 }
 
-// Copy copies the body unchanged, each piece as soon as it has come. An error of w is a WriteError; any other is one of
+// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, and no byte of the rest needs
+// a look, bulk is called, unless it is nil: it may move up to limit bytes of what br reads to w in its own way, and returns
+// how many. An error of br's source it leaves for the next read. An error of w is a WriteError; any other is one of
 // br, io.ErrUnexpectedEOF for a body that is cut off, or wraps ErrMalformedChunk for one that cannot be understood: what
 // was copied then ends in front of the line in question, or within it.
-func (b *Body) Copy(w io.Writer, br *bufio.Reader) error {
+func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64, error)) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)
 		if errors.Is(err, io.EOF) {
@@ -118,6 +129,13 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader) error {
 		}
 		if _, err := w.Write(p); err != nil {
 			return WriteError{err}
+		}
+		if bulk == nil || b.chunked || len(p) < br.Size() {
+			continue
+		}
+		n, err := bulk(b.rest())
+		if b.left -= n; err != nil {
+			return err
 		}
 	}
 	return nil

@@ -142,3 +142,11 @@ func selfFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // Modified is when a file was written to.
 func Modified(st *unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }
+
+// Bind gives a unix socket its name in the directory, however long the directory's own is. It fails if the name is taken.
+func (d *Dir) Bind(socket int, name string) error {
+	if err := single(name); err != nil {
+		return err
+	}
+	return unix.Bind(socket, &unix.SockaddrUnix{Name: selfFD(d.fd) + "/" + name})
+}

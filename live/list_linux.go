@@ -54,15 +54,33 @@ const (
 // measureInTime measures a session, unless one of its processes keeps its readers waiting. Such a session is shown by its
 // record.
 func measureInTime(rec session.Record, dir *session.Directory, now uint64, wait *time.Duration) Session {
+	sharing := sharingOf(&rec, dir)
 	var l Session
 	if kernel.InTime(*wait, func() {
 		var r proc.Reader
 		l = measure(&r, rec, dir, now)
 	}) {
+		l.Sharing = sharing
 		return l
 	}
 	*wait = max(*wait/2, leastPatience)
-	return Session{Record: rec, dir: dir, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
+	return Session{Record: rec, dir: dir, Sharing: sharing, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
+}
+
+// sharingOf is what is known of a shared server, nil for any other. Its gateway is that of the host.
+func sharingOf(rec *session.Record, dir *session.Directory) *session.Sharing {
+	if rec.Share == "" {
+		return nil
+	}
+	s, err := dir.Place(rec.Share).Sharing()
+	if err != nil || s.Host != rec.Gateway {
+		// The host is gone, and the session about to be.
+		return nil
+	}
+	if !s.Gateway.Zero() {
+		rec.Gateway = s.Gateway
+	}
+	return &s
 }
 
 // measure finds out what a session uses; now is in clock ticks since boot.

@@ -26,6 +26,8 @@ type Session struct {
 	// Containers are those that the session made or started and that are there, filled in by AddContainers.
 	Containers []describe.Container `json:"containers,omitempty"`
 	Tree       []Process            `json:"tree,omitempty"`
+	// Sharing is what the host of a shared server tells; nil for any other.
+	Sharing *session.Sharing `json:"sharing,omitempty"`
 	// Unknown says why the processes were not looked at; "" when they were.
 	Unknown string `json:"unknown,omitempty"`
 

@@ -13,19 +13,24 @@ import (
 // stopPause is how often to look whether a session has ended.
 const stopPause = 20 * time.Millisecond
 
-// Stop asks the supervisors of the sessions to end them, and waits until their leases are free.
+// Stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases are free.
 func Stop(sessions []Session, timeout time.Duration) []Stopped {
 	var r proc.Reader
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {
 		out[i] = Stopped{ID: l.ID, Name: l.Name}
 		// A stopped one takes no signal before it is continued; a stopped anchor would hold back the exit code.
-		err := r.Signal(l.Supervisor, syscall.SIGTERM, syscall.SIGCONT)
+		supervisor := l.Supervisor
+		if l.Sharing != nil {
+			// It would start another server with the next message.
+			supervisor = l.Sharing.Host
+		}
+		err := r.Signal(supervisor, syscall.SIGTERM, syscall.SIGCONT)
 		if !l.Anchor.Zero() {
 			_ = r.Signal(l.Anchor, syscall.SIGCONT)
 		}
 		if err != nil && !errors.Is(err, proc.ErrGone) {
-			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", l.Supervisor.PID, err)
+			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", supervisor.PID, err)
 		}
 	}
 	deadline := time.Now().Add(timeout)

@@ -26,6 +26,7 @@ func Text(w io.Writer, all []Session, tree bool) error {
 	for _, l := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, l.name(), l.state(), l.gateway(), describe.Number(l.Server.PID),
 			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), describe.Command(l.Args))
+		l.writeAttached(t)
 		if tree {
 			l.writeTree(t)
 		}
@@ -55,6 +56,11 @@ func (l Session) state() string {
 	if l.Restarts > 0 {
 		out += fmt.Sprintf(", restarted %d", l.Restarts)
 	}
+	if s := l.Sharing; s != nil && s.Alone != "" {
+		out += ", not shared: " + s.Alone
+	} else if s != nil {
+		out += fmt.Sprintf(", shared by %d", len(s.Sessions))
+	}
 	return describe.Text(out)
 }
 
@@ -63,6 +69,16 @@ func (l Session) gateway() string {
 		return fmt.Sprint(l.Gateway.PID)
 	}
 	return fmt.Sprintf("%d (%s)", l.Gateway.PID, describe.Text(l.GatewayState))
+}
+
+// writeAttached lists the sessions that share the server, each by the process that its gateway has started.
+func (l Session) writeAttached(w io.Writer) {
+	if l.Sharing == nil {
+		return
+	}
+	for _, a := range l.Sharing.Sessions {
+		fmt.Fprintf(w, "\t\tattached\t%d\t%d\t\t\t\t\t\tmcp-tether run --share\n", a.Gateway.PID, a.PID)
+	}
 }
 
 // countContainers is the number of containers, with a question mark when the engine did not confirm it.

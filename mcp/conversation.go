@@ -8,38 +8,6 @@ import (
 	"time"
 )
 
-const (
-	methodPing         = "ping"
-	methodRoots        = "roots/list"
-	methodRootsChanged = "notifications/roots/list_changed"
-	methodProgress     = "notifications/progress"
-
-	methodInitialize   = "initialize"
-	methodInitialized  = "notifications/initialized"
-	methodCancelled    = "notifications/cancelled"
-	methodSetLevel     = "logging/setLevel"
-	methodSubscribe    = "resources/subscribe"
-	methodUnsubscribe  = "resources/unsubscribe"
-	methodUpdated      = "notifications/resources/updated"
-	methodListen       = "subscriptions/listen"
-	methodAcknowledged = "notifications/subscriptions/acknowledged"
-	methodDiscover     = "server/discover"
-	methodTasksGet     = "tasks/get"
-	methodTasksResult  = "tasks/result"
-	methodTasksCancel  = "tasks/cancel"
-	methodTasksList    = "tasks/list"
-	// 2025-11-25, and the extension.
-	methodTaskStatus    = "notifications/tasks/status"
-	methodTaskExtension = "notifications/tasks"
-)
-
-// Keys of _meta from 2026-07-28 on (basic/index, "_meta"; SEP-2663).
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	tasksExtension   = "io.modelcontextprotocol/tasks"
-)
-
 // Conversation knows of both directions what it takes to let a server sleep and to wake it. Tell it of every message,
 // each direction in order, before the receiver can act on it; but not of what Replay makes a relay send and swallow. The
 // zero value has seen nothing. Not for concurrent use.
@@ -74,18 +42,18 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 	switch {
 	case m.asks():
 		c.ids.avoid(m.ID)
-		if m.Method == methodInitialize {
+		if m.Method == MethodInitialize {
 			c.handshake = beginHandshake(m)
 		}
 		c.client.requests.add(read(m))
-		return m.Method != methodPing
+		return m.Method != MethodPing
 	case m.answers():
 		r, ok := c.server.answered(m, now)
 		c.past.answer(m.ID)
-		if r.method == methodRoots {
+		if r.method == MethodRoots {
 			c.roots.refused = m.IsError
 		}
-		return ok && r.method != methodPing
+		return ok && r.method != MethodPing
 	case m.Kind == Notification:
 		return c.noticeOfClient(m)
 	case m.unclear():
@@ -96,12 +64,12 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 
 func (c *Conversation) noticeOfClient(m Message) (used bool) {
 	switch m.Method {
-	case methodInitialized:
+	case MethodInitialized:
 		c.handshake.confirm(m)
-	case methodCancelled:
+	case MethodCancelled:
 		return c.client.requests.cancel(cancelledID(m))
-	case methodTaskStatus:
-		c.server.tasks.notified(valueAt(m.Raw, "params"))
+	case MethodTaskStatus:
+		c.server.tasks.notified(ValueAt(m.Raw, "params"))
 	}
 	return true
 }
@@ -113,11 +81,11 @@ func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 	case m.asks():
 		c.ids.avoid(m.ID)
 		c.past.ask(m.ID)
-		if m.Method == methodRoots {
+		if m.Method == MethodRoots {
 			c.roots.ask()
 		}
 		c.server.requests.add(read(m))
-		return m.Method != methodPing
+		return m.Method != MethodPing
 	case m.Kind == Response:
 		return m.answers() && c.answeredClient(m, now)
 	case m.Kind == Notification:
@@ -133,7 +101,7 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 	r, ok := c.client.answered(m, now)
 	switch {
 	case !ok:
-	case r.method == methodInitialize:
+	case r.method == MethodInitialize:
 		// An earlier initialize may be answered after it was replaced.
 		if m.ID == c.handshake.id {
 			c.handshake.answer(m)
@@ -149,17 +117,17 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 		// to initialize (2026-07-28, basic/transports/stdio, "Backward Compatibility").
 		c.modern = true
 	}
-	return ok && r.method != methodPing
+	return ok && r.method != MethodPing
 }
 
 func (c *Conversation) noticeOfServer(m Message) {
 	switch m.Method {
-	case methodCancelled:
+	case MethodCancelled:
 		c.cancelledByServer(cancelledID(m))
-	case methodAcknowledged:
+	case MethodAcknowledged:
 		c.acknowledged(m)
-	case methodTaskStatus, methodTaskExtension:
-		c.client.tasks.notified(valueAt(m.Raw, "params"))
+	case MethodTaskStatus, MethodTaskExtension:
+		c.client.tasks.notified(ValueAt(m.Raw, "params"))
 	}
 }
 
@@ -170,7 +138,7 @@ func (c *Conversation) cancelledByServer(id string) {
 	if c.server.requests.cancel(id) {
 		return
 	}
-	if open := c.client.requests.open[id]; len(open) > 0 && open[0].method == methodListen {
+	if open := c.client.requests.open[id]; len(open) > 0 && open[0].method == MethodListen {
 		c.client.requests.cancel(id)
 	}
 }
@@ -183,14 +151,14 @@ func (p *party) answered(m Message, now time.Time) (request, bool) {
 	case aboutTasks(r.method):
 		p.tasks.asked(r, m)
 	case r.mayTask && !m.IsError && m.Raw != nil:
-		p.tasks.created(valueAt(m.Raw, "result"), now)
+		p.tasks.created(ValueAt(m.Raw, "result"), now)
 	}
 	return r, ok
 }
 
 // read keeps of a request what its answer will need. A request that was too large to keep may be anything.
 func read(m Message) request {
-	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == methodDiscover}
+	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == MethodDiscover}
 	if m.Raw == nil {
 		r.known = !remembers(m.Method)
 		r.mayTask = true
@@ -199,11 +167,11 @@ func read(m Message) request {
 	switch {
 	case remembers(m.Method):
 		r.params, r.known = withoutMeta(m.Raw)
-		r.target = textAt(r.params, "uri")
+		r.target = TextAt(r.params, "uri")
 	case aboutTasks(m.Method):
-		r.target = textAt(m.Raw, "params", "taskId")
+		r.target = TextAt(m.Raw, "params", "taskId")
 	default:
-		if m.Method == methodListen {
+		if m.Method == MethodListen {
 			r.line = bytes.Clone(m.Raw)
 		}
 		r.mayTask = mayTask(m.Raw)
@@ -216,7 +184,7 @@ func read(m Message) request {
 // saysVersion reports whether a request names the protocol's version, as every request of 2026-07-28 and later does. The
 // slash of the key may be written with an escape.
 func saysVersion(raw []byte) bool {
-	return mentions(raw, "protocolVersion") && textAt(raw, "params", "_meta", metaVersion) != ""
+	return mentions(raw, "protocolVersion") && TextAt(raw, "params", "_meta", MetaVersion) != ""
 }
 
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the member task of its params asks for one.
@@ -226,16 +194,16 @@ func mayTask(raw []byte) bool {
 	if !mentions(raw, "task") {
 		return false
 	}
-	params := valueAt(raw, "params")
+	params := ValueAt(raw, "params")
 	if params == nil && !json.Valid(raw) {
 		return true // What this parser does not take may be read by the server.
 	}
-	return isObject(valueAt(params, "task")) || valueAt(params, "_meta", metaCapabilities, "extensions", tasksExtension) != nil
+	return isObject(ValueAt(params, "task")) || ValueAt(params, "_meta", MetaCapabilities, "extensions", TasksExtension) != nil
 }
 
 // cancelledID is the request that a notification cancels, "" if it cannot be known.
 func cancelledID(m Message) string {
-	id, _ := normalID(bytes.TrimSpace(valueAt(m.Raw, "params", "requestId")))
+	id, _ := NormalID(bytes.TrimSpace(ValueAt(m.Raw, "params", "requestId")))
 	return id
 }
 
@@ -358,7 +326,7 @@ func (c *Conversation) AwaitRoots() []Step {
 
 func ping(id string) Step {
 	return Step{
-		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q}`+"\n", id, methodPing),
+		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q}`+"\n", id, MethodPing),
 		AwaitID: id,
 		Check:   func(Message) ([]byte, error) { return nil, nil },
 	}
@@ -368,7 +336,7 @@ func ping(id string) Step {
 // "internal error" (JSON-RPC 2.0, section 5.1): those that MCP has are for other things (2026-07-28, basic/index, "Error
 // Codes").
 func ErrorReply(id, message string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, quote(message))
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, Quote(message))
 }
 
 // PingReply is the line, with its newline, that answers a ping. id is JSON.

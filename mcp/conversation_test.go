@@ -325,7 +325,7 @@ func checkSteps(t *testing.T, steps []Step, want []string) {
 		if s.Check != nil {
 			told, _ = s.Check(Message{Kind: Response, ID: s.AwaitID, Raw: []byte(`{"result":{}}`)})
 		}
-		if m.Method == methodSubscribe {
+		if m.Method == MethodSubscribe {
 			tell = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + m.Params.URI + `"}}` + "\n"
 		}
 		if string(told) != tell {
@@ -489,7 +489,7 @@ func TestReplayReadsPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			told += tell
-			cursor = fmt.Sprintf(`"cursor":%q`, textAt([]byte(answer), "nextCursor"))
+			cursor = fmt.Sprintf(`"cursor":%q`, TextAt([]byte(answer), "nextCursor"))
 			steps = steps[0].More()
 		}
 		if len(steps) > 0 || told != strings.Repeat(changed, btoi(tt.told)) {
@@ -506,11 +506,11 @@ func btoi(b bool) int {
 }
 
 func TestLostIsShort(t *testing.T) {
-	got := lost("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
+	got := Lost("x", json.RawMessage(`"`+strings.Repeat("a", 1000)+`"`), json.RawMessage("1"))
 	if len(got) > 150 {
 		t.Error(got)
 	}
-	if d := lost("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
+	if d := Lost("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
 		t.Error(d)
 	}
 }

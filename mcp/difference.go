@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// lost names the first thing that one JSON value promises and another does not, such as "capabilities.tools.listChanged was
+// Lost names the first thing that one JSON value promises and another does not, such as "capabilities.tools.listChanged was
 // true and is missing"; "" if the other promises as much or more. What was missing, null or false promised nothing. The
 // order of keys does not count. nil is a missing value.
-func lost(path string, before, now json.RawMessage) string {
+func Lost(path string, before, now json.RawMessage) string {
 	var a, b any
 	if json.Unmarshal(before, &a) != nil || a == nil || a == false {
 		return ""
@@ -30,7 +30,7 @@ func lost(path string, before, now json.RawMessage) string {
 
 func lostMember(path string, before, now map[string]any) string {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if d := lost(path+"."+key, encode(before, key), encode(now, key)); d != "" {
+		if d := Lost(path+"."+key, encode(before, key), encode(now, key)); d != "" {
 			return d
 		}
 	}
@@ -62,8 +62,8 @@ func show(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// sameJSON reports whether two values are equal, whatever the order of their keys.
-func sameJSON(before, now json.RawMessage) bool {
+// SameJSON reports whether two values are equal, whatever the order of their keys.
+func SameJSON(before, now json.RawMessage) bool {
 	var a, b any
 	okA, okB := json.Unmarshal(before, &a) == nil, json.Unmarshal(now, &b) == nil
 	return okA == okB && reflect.DeepEqual(a, b)

@@ -65,8 +65,8 @@ func (c *Conversation) ToClient(m Message) []byte {
 		id := c.ids.next()
 		c.past.shown[m.ID], c.past.own[id] = id, m.ID
 		return m.withID(id)
-	case m.Method == methodCancelled && c.past.shown[cancelledID(m)] != "":
-		return Cancelled(c.past.shown[cancelledID(m)], textAt(m.Raw, "params", "reason"))
+	case m.Method == MethodCancelled && c.past.shown[cancelledID(m)] != "":
+		return Cancelled(c.past.shown[cancelledID(m)], TextAt(m.Raw, "params", "reason"))
 	}
 	return m.Raw
 }
@@ -99,17 +99,17 @@ func (c *Conversation) Answers(m Message) bool {
 
 // Cancelled is the message, without a newline, that takes back a request. id is JSON.
 func Cancelled(id, reason string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s,"reason":%s}}`, methodCancelled, id, quote(reason))
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s,"reason":%s}}`, MethodCancelled, id, Quote(reason))
 }
 
 // IsPing reports whether a message is a ping that can be answered without the server: it only asks whether there is one (up
 // to 2025-11-25, basic/utilities/ping).
 func (c *Conversation) IsPing(m Message) bool {
-	return m.asks() && m.Method == methodPing && c.handshake.done()
+	return m.asks() && m.Method == MethodPing && c.handshake.done()
 }
 
 // IsStray reports whether a message is without effect on a server that is given it as its first: it is about a request that
 // no server has.
 func (c *Conversation) IsStray(m Message) bool {
-	return m.Kind == Response || m.Kind == Notification && (m.Method == methodCancelled || m.Method == methodProgress)
+	return m.Kind == Response || m.Kind == Notification && (m.Method == MethodCancelled || m.Method == MethodProgress)
 }

@@ -33,7 +33,7 @@ func (h *handshake) answer(m Message) {
 		return
 	}
 	h.answered = true
-	if result := valueAt(m.Raw, "result"); isObject(result) {
+	if result := ValueAt(m.Raw, "result"); isObject(result) {
 		h.result = bytes.Clone(result)
 		h.latest = h.result
 	}
@@ -77,17 +77,17 @@ func (h *handshake) check(m Message) (tell []byte, err error) {
 	if m.IsError {
 		return nil, fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
 	}
-	now := valueAt(m.Raw, "result")
+	now := ValueAt(m.Raw, "result")
 	if !isObject(now) {
 		return nil, errors.New("the server's handshake reply is too large or no object")
 	}
 	for _, key := range []string{"protocolVersion", "capabilities"} {
-		if d := lost(key, valueAt(h.result, key), valueAt(now, key)); d != "" {
+		if d := Lost(key, ValueAt(h.result, key), ValueAt(now, key)); d != "" {
 			return nil, fmt.Errorf("%w: %s", ErrChanged, d)
 		}
 	}
 	for _, key := range []string{"serverInfo", "capabilities"} {
-		if !sameJSON(valueAt(h.latest, key), valueAt(now, key)) {
+		if !SameJSON(ValueAt(h.latest, key), ValueAt(now, key)) {
 			tell = h.allChanged()
 		}
 	}
@@ -108,7 +108,7 @@ func kinds() []string { return []string{"tools", "prompts", "resources"} }
 
 // changed tells the client to look again at one list; nil if it was not told that it may change.
 func (h *handshake) changed(kind string) []byte {
-	if string(valueAt(h.result, "capabilities", kind, "listChanged")) != "true" {
+	if string(ValueAt(h.result, "capabilities", kind, "listChanged")) != "true" {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`+"\n", kind)
@@ -116,7 +116,7 @@ func (h *handshake) changed(kind string) []byte {
 
 // failure is the text of an error response.
 func failure(m Message) string {
-	if text := textAt(m.Raw, "error", "message"); text != "" {
+	if text := TextAt(m.Raw, "error", "message"); text != "" {
 		return text
 	}
 	return "no message"

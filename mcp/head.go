@@ -75,7 +75,7 @@ func (h *head) message() Message {
 	m := Message{idFrom: h.idFrom, idTo: h.idTo}
 	if h.hasID {
 		var ok bool
-		if m.ID, ok = normalID(h.id); !ok || h.badID {
+		if m.ID, ok = NormalID(h.id); !ok || h.badID {
 			return Message{Kind: Unclear}
 		}
 	}

@@ -11,10 +11,10 @@ import (
 // exactFloat is the first integer past which a float64, which is what JavaScript has for numbers, skips some.
 const exactFloat = 1 << 53
 
-// normalID gives the id that is written as raw in one spelling, so that an answer is found however its sender writes
+// NormalID gives the id that is written as raw in one spelling, so that an answer is found however its sender writes
 // ids: JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like any
 // other, though MCP has no such. ok is false if raw cannot be an id.
-func normalID(raw []byte) (id string, ok bool) {
+func NormalID(raw []byte) (id string, ok bool) {
 	if len(raw) == 0 {
 		return "", false
 	}
@@ -39,7 +39,7 @@ func normalString(raw []byte) string {
 	if json.Unmarshal(raw, &text) != nil || !utf8.Valid(raw) || bytes.ContainsRune([]byte(text), utf8.RuneError) {
 		return string(raw)
 	}
-	return string(quote(text))
+	return string(Quote(text))
 }
 
 // normalNumber writes whole numbers without fraction and exponent. Those that a float64 cannot tell apart stay as they
@@ -55,8 +55,8 @@ func normalNumber(raw []byte) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// quote writes text as JSON does it with the fewest escapes, so that a string without escapes stays as it is.
-func quote(text string) []byte {
+// Quote writes text as JSON does it with the fewest escapes, so that a string without escapes stays as it is.
+func Quote(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

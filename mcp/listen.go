@@ -10,20 +10,17 @@ import (
 // acknowledges it with a notification that says which news it will send. All that the server needs to know is in the
 // request, so another server can be sent it again (basic/patterns/subscriptions).
 
-// metaSubscription is the key of _meta that has the id of the request, in all messages about a subscription.
-const metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
 // subscriptionOf is the id of the request that a notification of the server belongs to, "" if there is none.
 func subscriptionOf(m Message) string {
-	id, _ := normalID(bytes.TrimSpace(valueAt(m.Raw, "params", "_meta", metaSubscription)))
+	id, _ := NormalID(bytes.TrimSpace(ValueAt(m.Raw, "params", "_meta", MetaSubscription)))
 	return id
 }
 
 // acknowledged takes the news that a subscription is open.
 func (c *Conversation) acknowledged(m Message) {
 	open := c.client.requests.open[subscriptionOf(m)]
-	if len(open) == 1 && open[0].method == methodListen {
-		open[0].agreed = bytes.Clone(valueAt(m.Raw, "params", "notifications"))
+	if len(open) == 1 && open[0].method == MethodListen {
+		open[0].agreed = bytes.Clone(ValueAt(m.Raw, "params", "notifications"))
 	}
 }
 
@@ -54,12 +51,12 @@ func (r request) news() (tell []byte) {
 	for i, watched := range []bool{agreed.ToolsListChanged, agreed.PromptsListChanged, agreed.ResourcesListChanged} {
 		if watched {
 			tell = fmt.Appendf(tell, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed","params":{"_meta":{%q:%s}}}`+"\n",
-				kinds()[i], metaSubscription, r.id)
+				kinds()[i], MetaSubscription, r.id)
 		}
 	}
 	for _, uri := range agreed.ResourceSubscriptions {
 		tell = fmt.Appendf(tell, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"uri":%s}}`+"\n",
-			methodUpdated, metaSubscription, r.id, quote(uri))
+			MethodUpdated, MetaSubscription, r.id, Quote(uri))
 	}
 	return tell
 }
@@ -68,11 +65,11 @@ func (r request) news() (tell []byte) {
 // server that is put to sleep may do so as its last word.
 func (c *Conversation) EndsSubscription(m Message) bool {
 	id := m.ID
-	if m.Method == methodCancelled {
+	if m.Method == MethodCancelled {
 		id = cancelledID(m)
 	}
 	open := c.client.requests.open[id]
-	return len(open) == 1 && open[0].restorable() && (m.Kind == Response || m.Method == methodCancelled)
+	return len(open) == 1 && open[0].restorable() && (m.Kind == Response || m.Method == MethodCancelled)
 }
 
 // Completes reports whether a message of a new server is what a step waits for: the answer, or the acknowledgement of a
@@ -84,5 +81,5 @@ func (s Step) Completes(m Message) (completes, ends bool) {
 	case m.Kind == Response && m.ID == s.AwaitID:
 		return true, s.Listen
 	}
-	return s.Listen && m.Method == methodAcknowledged && subscriptionOf(m) == s.AwaitID, false
+	return s.Listen && m.Method == MethodAcknowledged && subscriptionOf(m) == s.AwaitID, false
 }

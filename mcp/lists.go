@@ -33,7 +33,7 @@ func listKind(m Message) (kind, cursor string) {
 		return "", ""
 	}
 	if mentions(m.Raw, "cursor") {
-		cursor = textAt(m.Raw, "params", "cursor")
+		cursor = TextAt(m.Raw, "params", "cursor")
 	}
 	return kind, cursor
 }
@@ -62,10 +62,10 @@ func (l *lists) learn(kind, cursor string, m Message) {
 // take takes the next page of a list, and reports whether it is one.
 func (l *lists) take(p *pages, m Message) bool {
 	var page map[string]json.RawMessage
-	if m.IsError || json.Unmarshal(valueAt(m.Raw, "result"), &page) != nil || page == nil {
+	if m.IsError || json.Unmarshal(ValueAt(m.Raw, "result"), &page) != nil || page == nil {
 		return false
 	}
-	next := textAt(m.Raw, "result", "nextCursor")
+	next := TextAt(m.Raw, "result", "nextCursor")
 	delete(page, "nextCursor") // Another server may name the same page otherwise.
 	page["more"] = fmt.Append(nil, next != "")
 	text, err := json.Marshal(page)
@@ -95,7 +95,7 @@ func (c *Conversation) readPage(kind string, before, now *pages) Step {
 	id, at := c.ids.next(), len(now.sums)
 	params := ""
 	if at > 0 {
-		params = fmt.Sprintf(`,"params":{"cursor":%s}`, quote(now.cursors[at]))
+		params = fmt.Sprintf(`,"params":{"cursor":%s}`, Quote(now.cursors[at]))
 	}
 	same := false
 	return Step{

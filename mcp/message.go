@@ -51,6 +51,9 @@ func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }
 // unclear reports whether the message may be a request that nobody can tell the end of.
 func (m Message) unclear() bool { return m.Kind == Unclear || m.Kind == Request && m.ID == IDNull }
 
+// IDSpan is where in Raw the id is; to is 0 if there is none.
+func (m Message) IDSpan() (from, to int) { return int(m.idFrom), int(m.idTo) }
+
 // withID gives the message with another id, which is JSON.
 func (m Message) withID(id string) []byte {
 	if m.idTo == 0 || m.Raw == nil {

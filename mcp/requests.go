@@ -63,7 +63,7 @@ func (q *requests) answer(id string) (request, bool) {
 // basic/utilities/cancellation), so a server goes on with it.
 func (q *requests) cancel(id string) bool {
 	waiting := q.open[id]
-	if len(waiting) == 0 || waiting[0].method == methodInitialize {
+	if len(waiting) == 0 || waiting[0].method == MethodInitialize {
 		return false
 	}
 	r, _ := q.take(id)

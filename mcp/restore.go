@@ -30,20 +30,20 @@ type subscription struct {
 
 // remembers reports whether a method is one that restorable keeps.
 func remembers(method string) bool {
-	return method == methodSetLevel || method == methodSubscribe || method == methodUnsubscribe
+	return method == MethodSetLevel || method == MethodSubscribe || method == MethodUnsubscribe
 }
 
 // apply takes a request that has succeeded.
 func (s *restorable) apply(r request) {
 	switch {
-	case r.method == methodSetLevel:
+	case r.method == MethodSetLevel:
 		s.hasLevel, s.level, s.lostLevel = true, r.params, ""
 		if !r.known {
 			s.lostLevel = "log level cannot be restored"
 		}
 	case !r.known || r.target == "":
 		s.lost = "subscription cannot be restored"
-	case r.method == methodSubscribe:
+	case r.method == MethodSubscribe:
 		s.subscribe(r)
 	default:
 		delete(s.subscribed, r.target)
@@ -62,7 +62,7 @@ func (s *restorable) subscribe(r request) {
 func (s *restorable) replay(nextID func() string) []Step {
 	var steps []Step
 	if s.hasLevel && s.lostLevel == "" {
-		steps = append(steps, repeat(nextID(), methodSetLevel, s.level, func(m Message) []byte {
+		steps = append(steps, repeat(nextID(), MethodSetLevel, s.level, func(m Message) []byte {
 			s.hasLevel = !m.IsError
 			return nil
 		}))
@@ -71,12 +71,12 @@ func (s *restorable) replay(nextID func() string) []Step {
 		return cmp.Compare(s.subscribed[a].order, s.subscribed[b].order)
 	})
 	for _, uri := range uris {
-		steps = append(steps, repeat(nextID(), methodSubscribe, s.subscribed[uri].params, func(m Message) []byte {
+		steps = append(steps, repeat(nextID(), MethodSubscribe, s.subscribed[uri].params, func(m Message) []byte {
 			if m.IsError {
 				delete(s.subscribed, uri)
 			}
 			// No server watched the resource meanwhile, so it may have changed; or it is gone.
-			return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", methodUpdated, quote(uri))
+			return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", MethodUpdated, Quote(uri))
 		}))
 	}
 	return steps
@@ -94,7 +94,7 @@ func repeat(id, method string, params []byte, answered func(Message) []byte) Ste
 // utilities/progress). ok is false if the request has no object as params.
 func withoutMeta(raw []byte) (params []byte, ok bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(valueAt(raw, "params"), &members) != nil || members == nil {
+	if json.Unmarshal(ValueAt(raw, "params"), &members) != nil || members == nil {
 		return nil, false
 	}
 	delete(members, "_meta")

@@ -17,7 +17,7 @@ type roots struct {
 // isWork reports whether a server might judge a request by the roots.
 func isWork(method string) bool {
 	switch method {
-	case methodInitialize, methodPing, methodSetLevel, methodSubscribe, methodUnsubscribe, methodDiscover,
+	case MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe, MethodDiscover,
 		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		return false
 	}
@@ -26,7 +26,7 @@ func isWork(method string) bool {
 
 // heard takes a message of the client. One that says that the roots have changed may be why a server asks.
 func (r *roots) heard(m Message) {
-	r.working = r.working || m.Method == methodRootsChanged || m.Kind == Request && isWork(m.Method)
+	r.working = r.working || m.Method == MethodRootsChanged || m.Kind == Request && isWork(m.Method)
 }
 
 func (r *roots) ask() {
@@ -61,7 +61,7 @@ func (c *Conversation) HasRoots() (has, denied bool) {
 		return true, false
 	}
 	for _, r := range c.server.requests.waiting() {
-		if r.method == methodRoots {
+		if r.method == MethodRoots {
 			return false, false
 		}
 	}

@@ -55,6 +55,15 @@ func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
 	return s.err
 }
 
+// Line takes a whole line, without its newline, and calls emit for each message in it. Raw is given whatever the size. It is
+// not for a scanner that is fed a stream.
+func (s *Scanner) Line(line []byte, emit func(Message)) {
+	s.line.reset()
+	s.line.read(line)
+	s.emit(line, s.line.offset, emit)
+	s.line.step = between
+}
+
 // Partial reports whether the stream is in the middle of a line.
 func (s *Scanner) Partial() bool { return s.line.step != between && s.line.offset > 0 }
 

@@ -76,7 +76,7 @@ func oracleMessage(raw []byte) Message {
 	var m Message
 	if hasID {
 		var ok bool
-		if m.ID, ok = normalID(id); !ok || len(id) > tokenMax {
+		if m.ID, ok = NormalID(id); !ok || len(id) > tokenMax {
 			return Message{Kind: Unclear}
 		}
 	}
@@ -352,12 +352,12 @@ func TestEqualIDsAreSpelledAlike(t *testing.T) {
 		`1e999`: "1e999", `"1"`: `"1"`, `"\u0031"`: `"1"`, `"\u003c"`: `"<"`, `"<"`: `"<"`, `"\/"`: `"/"`, `"\""`: `"\""`,
 		`"\ud800"`: `"\ud800"`, `"\ud83d\ude00"`: `"😀"`, `null`: "null", `true`: "true", `NaN`: "NaN",
 	} {
-		if got, ok := normalID([]byte(raw)); !ok || got != want {
+		if got, ok := NormalID([]byte(raw)); !ok || got != want {
 			t.Errorf("%s is %s (%t), want %s", raw, got, ok, want)
 		}
 	}
 	for _, raw := range []string{"", "{}", "[1]"} {
-		if got, ok := normalID([]byte(raw)); ok {
+		if got, ok := NormalID([]byte(raw)); ok {
 			t.Errorf("%s is the id %s", raw, got)
 		}
 	}

@@ -31,14 +31,14 @@ type tasks map[string]task
 // created looks for a task in the answer to a request: {"task": {...}} in 2025-11-25, the result itself with the
 // resultType "task" in the extension. A result that is too large to keep counts as no task.
 func (t *tasks) created(result json.RawMessage, now time.Time) {
-	raw, extension := valueAt(result, "task"), false
+	raw, extension := ValueAt(result, "task"), false
 	if !isObject(raw) {
-		raw, extension = result, textAt(result, "resultType") == "task"
+		raw, extension = result, TextAt(result, "resultType") == "task"
 		if !extension {
 			return
 		}
 	}
-	id := textAt(raw, "taskId")
+	id := TextAt(raw, "taskId")
 	if id == "" {
 		return
 	}
@@ -51,13 +51,13 @@ func (t *tasks) created(result json.RawMessage, now time.Time) {
 
 // status takes what is said of a task in an answer, a list or a notification.
 func (t *tasks) status(raw json.RawMessage) {
-	id := textAt(raw, "taskId")
+	id := TextAt(raw, "taskId")
 	known, ok := (*t)[id]
 	if !ok {
 		return
 	}
 	known.updateTTL(raw)
-	switch textAt(raw, "status") {
+	switch TextAt(raw, "status") {
 	case "cancelled":
 		// The server may delete it at once, and clients should not rely on it ("Task Cancellation").
 		delete(*t, id)
@@ -72,7 +72,7 @@ func (t *tasks) status(raw json.RawMessage) {
 func (t *task) updateTTL(raw json.RawMessage) {
 	for _, key := range []string{"ttl", "ttlMs"} {
 		var ms *float64
-		if value := valueAt(raw, key); value == nil || json.Unmarshal(value, &ms) != nil {
+		if value := ValueAt(raw, key); value == nil || json.Unmarshal(value, &ms) != nil {
 			continue
 		}
 		t.ttl = -1
@@ -85,17 +85,17 @@ func (t *task) updateTTL(raw json.RawMessage) {
 // asked takes the answer to a request about a task.
 func (t *tasks) asked(r request, m Message) {
 	known, ok := (*t)[r.target]
-	result := valueAt(m.Raw, "result")
+	result := ValueAt(m.Raw, "result")
 	switch {
-	case r.method == methodTasksList:
+	case r.method == MethodTasksList:
 		t.listed(result)
 	case !ok:
-	case r.method == methodTasksResult:
+	case r.method == MethodTasksResult:
 		// "MUST return ... exactly what the underlying request would have returned", also an error, and not before the end.
 		delete(*t, r.target)
 	case m.IsError:
 		t.refused(r, m)
-	case known.extension && r.method == methodTasksCancel:
+	case known.extension && r.method == MethodTasksCancel:
 		// The client need not look at it again (SEP-2663, "Task Cancellation").
 		delete(*t, r.target)
 	default:
@@ -108,10 +108,10 @@ func (t *tasks) asked(r request, m Message) {
 // Errors").
 func (t *tasks) refused(r request, m Message) {
 	const invalidParams = "-32602"
-	if string(valueAt(m.Raw, "error", "code")) != invalidParams {
+	if string(ValueAt(m.Raw, "error", "code")) != invalidParams {
 		return
 	}
-	if r.method != methodTasksCancel {
+	if r.method != MethodTasksCancel {
 		delete(*t, r.target)
 		return
 	}
@@ -124,7 +124,7 @@ func (t *tasks) refused(r request, m Message) {
 // notified takes a notification about a task.
 func (t *tasks) notified(params json.RawMessage) {
 	t.status(params)
-	t.delivered(textAt(params, "taskId"))
+	t.delivered(TextAt(params, "taskId"))
 }
 
 // delivered drops a task of the extension that has ended: its result came with the news and need not be fetched.
@@ -136,7 +136,7 @@ func (t *tasks) delivered(id string) {
 
 func (t *tasks) listed(result json.RawMessage) {
 	var list []json.RawMessage
-	if value := valueAt(result, "tasks"); value == nil || json.Unmarshal(value, &list) != nil {
+	if value := ValueAt(result, "tasks"); value == nil || json.Unmarshal(value, &list) != nil {
 		return
 	}
 	for _, raw := range list {
@@ -168,5 +168,5 @@ func (t tasks) unfinished(side string, now time.Time) string {
 
 // aboutTasks reports whether a method asks about tasks.
 func aboutTasks(method string) bool {
-	return slices.Contains([]string{methodTasksGet, methodTasksResult, methodTasksCancel, methodTasksList}, method)
+	return slices.Contains([]string{MethodTasksGet, MethodTasksResult, MethodTasksCancel, MethodTasksList}, method)
 }

@@ -81,7 +81,7 @@ func start(c Child) (int, error) {
 	switch {
 	case awaitExec(p[0], c):
 	case c.Limit > 0 && time.Since(began) >= c.Limit:
-		giveUp(int(pid))
+		killStuck(int(pid))
 		return 0, fmt.Errorf("%w for %v", ErrHeldUp, c.Limit)
 	default:
 		return int(pid), nil
@@ -122,8 +122,8 @@ func poll(fds []unix.PollFd, limit time.Duration) {
 	}
 }
 
-// giveUp kills a child, and waits for it unless it is in a system call that no signal ends.
-func giveUp(pid int) {
+// killStuck kills a child, and waits for it unless it is in a system call that no signal ends.
+func killStuck(pid int) {
 	_ = SignalChild(pid, unix.SIGKILL)
 	for deadline := time.Now().Add(execPatience); time.Now().Before(deadline); Sleep(pollPause) {
 		if ended, err := HasExited(pid); ended || err != nil {

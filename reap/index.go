@@ -123,18 +123,18 @@ func (x *index) isSupervised(uid int, id string) bool {
 	return x.supervised[owned{uid, id}] || x.supervised[owned{0, id}]
 }
 
-// isTether reports whether a process is a living wrapper of ours, anchor or supervisor.
+// isTether reports whether a process is a living wrapper of ours: anchor, supervisor, attached to a shared server or its host.
 func isTether(p *process) bool {
 	switch {
 	case p.Dead():
 		return false
 	case p.Args == nil:
 		// It is another user's, whose word is not asked for.
-		return p.Comm == "mcp-tether"
+		return p.Comm == "mcp-tether" || p.Comm == "mcp-tether-host"
 	case len(p.Args) < 2:
 		return false
 	}
-	return argv.SupervisedID(p.Args) != "" || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
+	return argv.SupervisedID(p.Args) != "" || argv.IsHost(p.Args) || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.

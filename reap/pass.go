@@ -117,7 +117,7 @@ func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
 	}
 }
 
-// tidySockets removes the sockets of killed supervisors that could keep no record.
+// tidySockets removes the sockets of killed supervisors that could keep no record, and what killed hosts have left.
 func tidySockets(runtime string, warn func(error)) {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
@@ -181,11 +181,14 @@ func hasRecords(runtime string) bool {
 	return false
 }
 
-// HasDead reports whether the user has a session whose supervisor is dead. It reads no process table.
+// HasDead reports whether the user has a session whose supervisor is dead, or a shared server whose host is. It reads no process table.
 func HasDead(runtime string) bool {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
+		if dir.HasDeadPlaces() {
+			return true
+		}
 		ids, _ := dir.IDs()
 		for _, id := range ids {
 			if held, err := dir.Held(id); err == nil && !held {
@@ -196,8 +199,10 @@ func HasDead(runtime string) bool {
 	return false
 }
 
-// Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else.
+// Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else. It removes what
+// dead hosts of shared servers have left on disk.
 func Sweep(runtime string, grace teardown.Grace) error {
+	tidySockets(runtime, func(error) {})
 	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (p *pump) fill() bool {
 	if p.large && p.from.pipe && p.to.pipe {
 		b = b[:p.short.tee(p.from.fd, len(b))]
 	}
-	n, end := p.from.read(b)
+	n, end := p.from.Read(b)
 	if p.large && n >= bufferSize {
 		p.grow()
 	}
@@ -95,7 +95,7 @@ func (p *pump) drain() {
 	n := p.short.splice(p.to.fd)
 	if p.short.held == 0 && n < len(p.rest) {
 		var m int
-		m, p.broken = p.to.write(p.rest[n:])
+		m, p.broken = p.to.Write(p.rest[n:])
 		n += m
 	}
 	p.rest = p.rest[n:]

@@ -304,9 +304,12 @@ func TestLongLinesAreLinear(t *testing.T) {
 		}
 		return time.Since(start)
 	}
+	// The least of several: a busy machine adds to any of them.
+	least := func(size int) time.Duration {
+		return min(took(size), took(size), took(size))
+	}
 	took(1 << 20)
-	small, large := took(8<<20), took(64<<20)
-	if large > 40*small {
+	if small, large := least(8<<20), least(64<<20); large > 40*small {
 		t.Errorf("8 MiB take %v, 64 MiB %v", small, large)
 	}
 }

@@ -76,13 +76,13 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	}
 	out, theirOut, err := pipe(true)
 	if err != nil {
-		in.close()
+		in.Close()
 		_ = unix.Close(theirIn)
 		return nil, err
 	}
 	r.up.to = in
 	// A process that outlives the last server may still hold the other end.
-	r.down.from.close()
+	r.down.from.Close()
 	r.down.from, r.down.ended = out, false
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
@@ -104,10 +104,10 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		r.bulk = time.Now()
 	}
 	if r.up.done() && !r.queues() {
-		r.up.to.close()
+		r.up.to.Close()
 	}
 	if r.down.done() {
-		r.down.from.close()
+		r.down.from.Close()
 	}
 	switch r.mode {
 	case serverless:
@@ -202,14 +202,14 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
 	r.mode = ending
-	r.up.to.close()
+	r.up.to.Close()
 }
 
 // Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
 // asked needs no answer.
 func (r *Relay) Disconnect() {
 	r.mode = serverless
-	r.up.to.close()
+	r.up.to.Close()
 	if r.owed == "" {
 		r.forgetServer()
 	}

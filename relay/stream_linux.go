@@ -78,8 +78,8 @@ func pipe(oursReads bool) (ours Stream, theirs int, err error) {
 	return Stream{fd: mine, ours: true, pipe: true}, their, nil
 }
 
-// read returns 0 and false when there is nothing now; end is true when nothing will come any more.
-func (s Stream) read(b []byte) (n int, end bool) {
+// Read returns 0 and false when there is nothing now; end is true when nothing will come any more.
+func (s Stream) Read(b []byte) (n int, end bool) {
 	var err error
 	if s.socket {
 		n, _, err = unix.Recvfrom(s.fd, b, unix.MSG_DONTWAIT)
@@ -95,8 +95,8 @@ func (s Stream) read(b []byte) (n int, end bool) {
 	return 0, true
 }
 
-// write returns how much was taken; end is true when nothing is taken any more.
-func (s Stream) write(b []byte) (n int, end bool) {
+// Write returns how much was taken; end is true when nothing is taken any more.
+func (s Stream) Write(b []byte) (n int, end bool) {
 	if s.most > 0 && len(b) > s.most {
 		b = b[:s.most]
 	}
@@ -145,8 +145,8 @@ func growPipe(fd, capacity int) (usual int) {
 	return 0
 }
 
-// close closes the stream, and the descriptor if it is ours.
-func (s *Stream) close() {
+// Close closes the stream, and the descriptor if it is ours.
+func (s *Stream) Close() {
 	if s.ours {
 		_ = unix.Close(s.fd)
 	}

@@ -24,8 +24,8 @@ func TestStreamsLeaveFlagsAlone(t *testing.T) {
 		t.Error("a write may block")
 	}
 	again := uintptr(out.fd)
-	in.close()
-	out.close()
+	in.Close()
+	out.Close()
 	if _, err := unix.FcntlInt(again, unix.F_GETFL, 0); !errors.Is(err, unix.EBADF) {
 		t.Errorf("our own descriptor is still open: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestStreamWritesInPieces(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	s.fd = int(w.Fd())
-	if n, end := s.write(make([]byte, 3*pipeBuf)); n != pipeBuf || end {
+	if n, end := s.Write(make([]byte, 3*pipeBuf)); n != pipeBuf || end {
 		t.Errorf("%d bytes, %t", n, end)
 	}
 }
@@ -89,23 +89,23 @@ func TestStreamFullAndBroken(t *testing.T) {
 			r, w := make2(t)
 			in, out := ReadEnd(r), WriteEnd(w)
 			defer unix.Close(w)
-			defer out.close()
-			if n, end := in.read(make([]byte, 10)); n != 0 || end {
+			defer out.Close()
+			if n, end := in.Read(make([]byte, 10)); n != 0 || end {
 				t.Errorf("read of an empty stream: %d, %t", n, end)
 			}
 			for n := 1; n > 0; {
 				var end bool
-				if n, end = out.write(make([]byte, 4096)); end {
+				if n, end = out.Write(make([]byte, 4096)); end {
 					t.Fatal("a full stream is said to have ended")
 				}
 			}
 			unix.Close(r)
-			if n, end := out.write([]byte("x")); n != 0 || !end {
+			if n, end := out.Write([]byte("x")); n != 0 || !end {
 				t.Errorf("write without a reader: %d, %t", n, end)
 			}
 		})
 	}
-	if _, end := ReadEnd(int(devNull(t).Fd())).read(make([]byte, 1)); !end {
+	if _, end := ReadEnd(int(devNull(t).Fd())).Read(make([]byte, 1)); !end {
 		t.Error("the end of a file is not seen")
 	}
 }

@@ -37,6 +37,8 @@ type Record struct {
 	Keep []string `json:"keep,omitempty"`
 	// Key is that of --exclusive.
 	Key string `json:"key,omitempty"`
+	// Share is the place of the host of a shared server; "" for any other.
+	Share string `json:"share,omitempty"`
 	// Sleeps and Wakes count how often the server was put to sleep and woken.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
@@ -50,6 +52,8 @@ type Record struct {
 const (
 	EnvID      = "MCP_TETHER_SESSION"
 	EnvGateway = "MCP_TETHER_GATEWAY"
+	// EnvShared tells a session that its server is a shared one, and the place of its host. No server gets to see it.
+	EnvShared = "MCP_TETHER_SHARED"
 )
 
 // The states of a session.

@@ -67,13 +67,13 @@ func (d *Directory) unlinkSocket(id string) error {
 
 // RemoveDeadSockets removes the sockets that have no listener any more and whose sessions have nothing else in the
 // directory. They are left by supervisors that were killed when no record could be kept. A socket whose state is unknown
-// stays. So does a young one: its supervisor may be about to listen.
+// stays. So does a young one: its supervisor may be about to listen. The places of killed hosts are removed as well.
 func (d *Directory) RemoveDeadSockets() error {
 	names, err := d.at.Names()
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{d.RemoveDeadPlaces()}
 	for _, name := range names {
 		id, ok := SocketID(name)
 		if !ok {

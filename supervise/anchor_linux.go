@@ -35,6 +35,10 @@ type Orphan struct {
 // late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
+	if os.Getenv(session.EnvShared) != "" {
+		// A host has executed SelfExe.
+		proc.SetComm("mcp-tether")
+	}
 	h, err := Direct()
 	if err != nil {
 		return ExitFailure, nil, err
@@ -123,11 +127,11 @@ type guard struct {
 	gateways                       []int
 	letter                         *letter
 	got                            []proc.Caught
-	// giveUpAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
+	// escalateAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
 	// end. asked is when something first did. patience says which step it is.
-	giveUpAt time.Time
-	asked    time.Time
-	patience patience
+	escalateAt time.Time
+	asked      time.Time
+	patience   patience
 	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
 	began       uint64
@@ -168,7 +172,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	g.supervisor, err = proc.Start(proc.Child{
 		Path:        proc.SelfExe,
 		Argv:        argv.SupervisorArgs(g.args, h),
-		Env:         supervisorEnv(proc.Environ()),
+		Env:         proc.WithOneProcessor(proc.Environ()),
 		NewSession:  !h.SharesGroup(),
 		NewGroup:    h.Group != 0,
 		CgroupFD:    -1,
@@ -238,8 +242,8 @@ func (g *guard) watch() {
 		if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 			return
 		}
-		if !g.giveUpAt.IsZero() && !time.Now().Before(g.giveUpAt) {
-			g.losePatience()
+		if !g.escalateAt.IsZero() && !time.Now().Before(g.escalateAt) {
+			g.escalate()
 		}
 	}
 }
@@ -279,7 +283,7 @@ func (g *guard) onSupervisorEnd() {
 		_ = unix.Close(g.supervisorFD)
 		g.supervisorFD = -1
 	}
-	g.patience, g.giveUpAt = killed, time.Now().Add(killPatience)
+	g.patience, g.escalateAt = killed, time.Now().Add(killPatience)
 }
 
 // polled is what a guard waits for: signals, the end of the supervisor, the mailbox, and the ends of the gateways.
@@ -298,8 +302,8 @@ func (g *guard) timeout() time.Duration {
 	if g.supervisorFD < 0 {
 		wait = childPoll
 	}
-	if !g.giveUpAt.IsZero() {
-		left := max(time.Until(g.giveUpAt), 0)
+	if !g.escalateAt.IsZero() {
+		left := max(time.Until(g.escalateAt), 0)
 		if wait < 0 || left < wait {
 			wait = left
 		}
@@ -320,7 +324,7 @@ func (g *guard) onSignals() {
 		case shared(c, g.hand.SharesGroup()):
 			g.onKeyboard(c)
 		case !ours(c):
-			_ = proc.SignalChild(g.supervisor, c.Signal)
+			g.pass(c.Signal)
 			if ends(c.Signal) {
 				g.askedToEnd()
 			}
@@ -337,8 +341,15 @@ func (g *guard) onKeyboard(c proc.Caught) {
 	first := time.Since(g.interrupted) > secondInterrupt
 	g.interrupted = time.Now()
 	if !first {
-		_ = proc.SignalChild(g.supervisor, c.Signal)
+		g.pass(c.Signal)
 		g.askedToEnd()
+	}
+}
+
+// pass passes a signal on to the supervisor. A passing fault must not cost it; past that there is the watchdog.
+func (g *guard) pass(sig unix.Signal) {
+	if proc.SignalChild(g.supervisor, sig) != nil {
+		_ = proc.SignalChild(g.supervisor, sig)
 	}
 }
 
@@ -346,21 +357,21 @@ func (g *guard) onKeyboard(c proc.Caught) {
 func (g *guard) askedToEnd() {
 	if g.asked.IsZero() {
 		g.asked = time.Now()
-		g.giveUpAt = g.asked.Add(shortPatience)
+		g.escalateAt = g.asked.Add(shortPatience)
 	}
 }
 
-// losePatience takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
+// escalate takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
 // stuck in a system call.
-func (g *guard) losePatience() {
+func (g *guard) escalate() {
 	now := time.Now()
 	switch g.patience {
 	case short:
-		g.giveUpAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
+		g.escalateAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
 		g.patience = full
 	case full:
 		_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
-		g.giveUpAt = now.Add(killPatience)
+		g.escalateAt = now.Add(killPatience)
 		g.patience = killed
 	default:
 		g.patience = spent

@@ -10,22 +10,11 @@ import (
 	"mcp-tether/teardown"
 )
 
-// A supervisor waits nearly all of its life, and there are as many as there are sessions. So it runs with one processor of
-// the Go scheduler, which saves two threads and a tenth of its memory. The runtime reads the setting from the environment
-// before main. The anchor puts it in front, and the supervisor removes it for the server.
-
-const oneProcessor = "GOMAXPROCS=1"
-
-// supervisorEnv is the supervisor's environment: ours, and the setting before it. The runtime takes the first of two.
-func supervisorEnv(env []string) []string {
-	return append([]string{oneProcessor}, env...)
-}
-
-// ownEnviron is the environment that the gateway gave.
+// ownEnviron is the environment that the gateway gave. The anchor has put a setting of the Go runtime in front of it.
 func (s *Session) ownEnviron() []string {
 	env := proc.Environ()
-	if s.hand.Anchor > 0 && len(env) > 0 && env[0] == oneProcessor {
-		return env[1:]
+	if s.hand.Anchor > 0 {
+		return proc.WithoutOneProcessor(env)
 	}
 	return env
 }
@@ -53,7 +42,7 @@ func (s *Session) environ() []string {
 	out := make([]string, 0, len(own)+2)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
-		if name == session.EnvID || name == session.EnvGateway || e == teardown.KeepMark {
+		if name == session.EnvID || name == session.EnvGateway || name == session.EnvShared || e == teardown.KeepMark {
 			continue
 		}
 		out = append(out, e)

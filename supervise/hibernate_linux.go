@@ -120,7 +120,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.wake()
 	case resume:
 		s.resume()
-	case giveUp:
+	case abandon:
 		s.hib.relay.EndServer()
 		s.step(teardown.MustEnd, causeWake)
 	case refuseWaiting:

@@ -63,6 +63,8 @@ type Options struct {
 	OnCrash OnCrash
 	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
 	Key string
+	// Share is the place of the host of a shared server, "" for any other: the session waits for an earlier one of that place.
+	Share string
 	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
 	// and may be nil. A process of its own then ends them, so that a host without cron is cleaned at the next start.
 	HasDead func() bool

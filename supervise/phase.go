@@ -45,7 +45,7 @@ const (
 	mourn                     // forget the tree, and answer the calls that it had
 	wake                      // start the server and replay the handshake
 	resume                    // messages pass again
-	giveUp                    // end the half-started tree
+	abandon                   // end the half-started tree
 	refuseWaiting             // forget the tree, and answer the messages that wait for it
 	end                       // for good
 )
@@ -62,7 +62,7 @@ var phaseTable = [phases][phaseEvents]phaseMove{
 	falling: {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
 	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {
-		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, giveUp},
+		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, abandon},
 		onTreeGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	trying:  {onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},

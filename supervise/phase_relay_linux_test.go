@@ -220,7 +220,7 @@ func (s *scene) on(events []relay.Event) {
 // change gives an event to the table, and does with the relay what a Session does.
 func (s *scene) change(ev phaseEvent) {
 	switch s.phase.step(ev) {
-	case letSleep, giveUp:
+	case letSleep, abandon:
 		s.relay.EndServer()
 	case sleep:
 		s.relay.Disconnect()

@@ -52,7 +52,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.pass, w.owed = false, false
 	case end:
 		w.ended = true
-	case carryOn, giveUp:
+	case carryOn, abandon:
 	}
 	return w, true
 }

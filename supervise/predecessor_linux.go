@@ -14,12 +14,12 @@ import (
 // predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
 const predecessorPoll = 10 * time.Millisecond
 
-// awaitPredecessor waits until no ending session of the same key and gateway is left, so that a new server does not race
+// awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left, so that a new server does not race
 // the teardown of the last one for its port or files. A session that is not ending is not waited for. The wait is bounded
 // by what a teardown may take. After that the session starts all the same, with a warning. The error says that our own
 // end came first.
 func (s *Session) awaitPredecessor() error {
-	if s.opts.Key == "" || s.lease == nil {
+	if s.opts.Key == "" && s.opts.Share == "" || s.lease == nil {
 		return nil
 	}
 	limit := time.Now().Add(s.opts.EOFGrace + s.opts.TermGrace + s.opts.KillTimeout + time.Second)
@@ -34,7 +34,7 @@ func (s *Session) awaitPredecessor() error {
 		}
 		s.awaitEnd(owner, limit)
 	}
-	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key)
+	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key+s.opts.Share)
 }
 
 // awaitEnd is one turn of the loop, at most until the limit, in which the end of a process counts as well.
@@ -63,8 +63,7 @@ func (s *Session) predecessor() (owner proc.ID, found bool) {
 	}
 	for _, id := range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == s.hand.ID || r.UID != os.Getuid() || r.Key != s.opts.Key || r.Gateway != s.record.Gateway ||
-			r.State != session.StateEnding || r.Cause == causeIdle.String() {
+		if err != nil || id == s.hand.ID || r.UID != os.Getuid() || !s.follows(r) {
 			continue
 		}
 		if held, err := dir.Held(id); err != nil || !held {
@@ -76,4 +75,14 @@ func (s *Session) predecessor() (owner proc.ID, found bool) {
 		return r.Anchor, true
 	}
 	return proc.ID{}, false
+}
+
+// follows reports whether a session is to be waited for, once it has ended. That of a shared server has lost its host, so it
+// ends in any case.
+func (s *Session) follows(r session.Record) bool {
+	if s.opts.Share != "" && r.Share == s.opts.Share {
+		return true
+	}
+	return s.opts.Key != "" && r.Key == s.opts.Key && r.Gateway == s.record.Gateway && r.State == session.StateEnding &&
+		r.Cause != causeIdle.String()
 }

@@ -28,7 +28,7 @@ func (s *Session) writeRecord(state string) {
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
-	r.Key, r.Cause = s.opts.Key, s.cause.String()
+	r.Key, r.Share, r.Cause = s.opts.Key, s.opts.Share, s.cause.String()
 	if s.cause == noCause && s.tree != nil {
 		r.Cause = s.tree.cause.String()
 	}

@@ -125,21 +125,29 @@ func (s *Session) findLeaf(l *letter) {
 		s.tree.scope.Leaf, s.record.Cgroup = l.leaf, l.leaf.Dir
 		return
 	}
+	// A passing fault must not cost the leaf.
+	for range 2 {
+		if s.openLeaf() == nil {
+			return
+		}
+	}
+}
+
+// openLeaf opens the leaf that the record names, or the one of this session below our own cgroup.
+func (s *Session) openLeaf() error {
 	dir := s.record.Cgroup
 	if path.Base(dir) != leafName(s.hand.ID) {
 		own, err := cgroup.Current()
 		if err != nil {
-			// A passing fault must not cost the leaf.
-			own, err = cgroup.Current()
-		}
-		if err != nil {
-			return
+			return err
 		}
 		dir = own + "/" + leafName(s.hand.ID)
 	}
-	if leaf, err := cgroup.Open(dir); err == nil {
+	leaf, err := cgroup.Open(dir)
+	if err == nil {
 		s.tree.scope.Leaf, s.record.Cgroup = leaf, dir
 	}
+	return err
 }
 
 // findRecord reads what the supervisor had written down. dir is nil when no record can be looked for.

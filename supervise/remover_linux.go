@@ -51,7 +51,7 @@ func (s *Session) removeElsewhere() removal {
 	pid, err := proc.Start(proc.Child{
 		Path:       proc.SelfExe,
 		Argv:       argv.SupervisorArgs(s.remover, argv.Handover{ID: s.hand.ID, ParentFD: -1, Mailbox: theirs, Removes: true}),
-		Env:        append([]string{oneProcessor, noTraceback}, proc.Environ()...),
+		Env:        proc.WithOneProcessor(append([]string{noTraceback}, proc.Environ()...)),
 		NewSession: true, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited, Until: s.polled.fds,
 	})
 	_ = unix.Close(theirs)

@@ -205,7 +205,7 @@ func (s *Session) turn() {
 			// awaitPredecessor looks again.
 		default:
 			s.end(causeOf(src))
-			s.blame(src)
+			s.correctCause(src)
 		}
 	}
 	s.onTime(time.Now())

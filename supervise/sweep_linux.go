@@ -27,7 +27,7 @@ func (s *Session) sweep() {
 	}
 	defer unix.Close(null)
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: supervisorEnv(s.ownEnviron()), NewSession: true,
+		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(s.ownEnviron()), NewSession: true,
 		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited, Until: s.polled.fds,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package teardown
 import (
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -47,6 +48,8 @@ type Batch struct {
 	// askedAt is when the first round of SIGTERM was over, in clock ticks.
 	askedAt uint64
 	marks   map[proc.ID]string
+	// forks says that a member has started while the batch ends them.
+	forks bool
 	// patience is how long the next process may keep the batch waiting.
 	patience time.Duration
 }
@@ -67,17 +70,30 @@ func (b *Batch) End(g Grace) error {
 		gr.start()
 	}
 	done, err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT)
-	if !done && err == nil {
-		_, err = b.until(time.Now().Add(g.Kill), unix.SIGKILL)
+	for deadline := time.Now().Add(g.Kill); ; done = false {
+		if !done && err == nil {
+			_, err = b.until(deadline, unix.SIGKILL)
+		}
+		survivors, lookErr := b.conclude()
+		// A tree that forks may have been missed by the looks before, and be found by this one.
+		if err = errors.Join(err, lookErr); err != nil || survivors == 0 || !time.Now().Before(deadline) {
+			return err
+		}
 	}
-	return errors.Join(err, b.conclude())
 }
 
 // lookTicks is how long ago the look at the host may have begun: ten seconds.
 const lookTicks = 1000
 
-// until repeats rounds until two in a row find no member, or the time is up. One empty look proves nothing about a tree
-// that forks: the processes that were there have ended, and those that are there now started after the look.
+// How many looks in a row must find no member. One proves nothing about a tree that forks: the processes that were there
+// have ended, and those that are there now started after the look. Of a tree that was seen to fork even two prove little,
+// because the table is read name by name.
+const (
+	emptyLooks       = 2
+	emptyLooksOfFork = 8
+)
+
+// until repeats rounds until several in a row find no member, or the time is up.
 func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, err error) {
 	for empty := 0; ; {
 		left, err := b.round(sigs...)
@@ -87,7 +103,7 @@ func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, er
 		if empty++; left > 0 {
 			empty = 0
 		}
-		if empty == 2 {
+		if empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks {
 			return true, nil
 		}
 		if !time.Now().Before(deadline) {
@@ -111,6 +127,7 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 	for _, gr := range b.Groups {
 		members := gr.members(t)
 		left += len(members) + gr.unseen
+		b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
 		if sigs[0] == unix.SIGKILL {
 			gr.scope.signalAll(members, unix.SIGSTOP)
 			gr.scope.signalAll(members, sigs...)
@@ -144,17 +161,18 @@ func (b *Batch) freeze(on bool) {
 	}
 }
 
-// conclude names the survivors.
-func (b *Batch) conclude() error {
+// conclude names the survivors, and counts them.
+func (b *Batch) conclude() (survivors int, err error) {
 	t, err := b.look()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, gr := range b.Groups {
 		gr.Kept = nil
 		gr.Survivors = gr.scope.Survivors(gr.members(t))
+		survivors += len(gr.Survivors)
 	}
-	return nil
+	return survivors, nil
 }
 
 // snapshot is one look at all processes.

@@ -16,6 +16,18 @@ var errBusy = errors.New("too many long requests at once: try again")
 // budget is what all links of a proxy hold together. The zero value is empty.
 type budget struct{ held atomic.Int64 }
 
+// take charges n bytes, if they are within the budget.
+func (b *budget) take(n int64) bool {
+	if b.held.Add(n) <= maxHeld {
+		return true
+	}
+	b.give(n)
+	return false
+}
+
+// give gives n bytes back.
+func (b *budget) give(n int64) { b.held.Add(-n) }
+
 // meter reads from a client. While it counts, what it reads is held in memory, and charged to the budget.
 type meter struct {
 	io.Reader
@@ -50,6 +62,6 @@ func (m *meter) reserve(n int64) bool {
 
 // release ends that, and gives back all that was charged.
 func (m *meter) release() {
-	m.all.held.Add(-m.held)
+	m.all.give(m.held)
 	m.held, m.on = 0, false
 }

@@ -173,7 +173,7 @@ func (l *link) forwardRest(x *exchange, head []byte, body *http1.Body) bool {
 	err = l.send(x, append(head, early...))
 	l.meter.release()
 	if err == nil {
-		err = body.Copy(l.engine, l.fromClient)
+		err = body.Copy(l.engine, l.fromClient, l.bulk(l.engine, l.client))
 	}
 	if errors.Is(err, http1.ErrMalformedChunk) {
 		// The engine might find another end of the body, and a request behind it. Not one more byte goes either way.
@@ -217,7 +217,7 @@ func (l *link) await(x *exchange, err error) bool {
 	case <-x.done:
 		return true
 	case <-x.hijacked:
-		_ = splice(l.engine, l.fromClient) // if one side fails, the other way ends by itself
+		_ = l.stream(l.engine, l.client, l.fromClient) // if one side fails, the other way ends by itself
 		<-l.ended
 	case <-l.ended:
 	}

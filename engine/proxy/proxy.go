@@ -33,6 +33,7 @@ type Proxy struct {
 	gate    gate
 	objects objects
 	budget  budget
+	pipes   pipes
 	// rewriting is held while a create is labelled: a short text may decode to much memory, and so it does only once.
 	rewriting sync.Mutex
 	serving   sync.WaitGroup
@@ -48,6 +49,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 	if !p.listen(l) {
 		return l.Close()
 	}
+	defer p.pipes.close()
 	defer p.serving.Wait()
 	for pause := time.Duration(0); ; {
 		client, err := l.Accept()

@@ -9,9 +9,9 @@ _mcp_tether() {
 	fi
 	case $command in
 	run)
-		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --no-anchor --help'
+		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
 		files='--log-file'
-		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive'
+		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max'
 		;;
 	reap)
 		flags='--kill --unwrapped --json --quiet --match --config --home --session --forget --engine --no-containers --min-age --surplus --dwell --term-grace --kill-timeout --timeout --metrics-file --help'
@@ -29,7 +29,7 @@ _mcp_tether() {
 		values='--name --gateway --timeout'
 		;;
 	wrap)
-		flags='--yes --dry-run --server --format --json --flags --absolute --check --help'
+		flags='--yes --dry-run --server --format --json --flags --preset --absolute --check --help'
 		files=''
 		values='--server --format --flags'
 		;;

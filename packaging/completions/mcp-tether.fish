@@ -25,6 +25,10 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l log-level -d 'LEV
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l log-format -d 'FORMAT text or json' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l log-file -d 'append the log to FILE instead of standard error' -r -F
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l exclusive -d 'wait until an ending session of the same gateway with this KEY is entirely gone' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share -d 'share one server with the other sessions that have the same command, directory and environment'
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-scope -d 'share among the sessions of one gateway or of all gateways of the user: SCOPE gateway or user' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-linger -d 'DURATION that a shared server lives on after its last session has left' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-max -d 'at most N sessions for each shared server, then another server is started; 0 for no limit' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l no-anchor -d 'one process instead of two: smaller, but a SIGKILL of it leaves the tree behind'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l kill -d 'end what is proven'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l unwrapped -d 'with --kill: end the severed and the dropped as well'
@@ -59,6 +63,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l server -d 'only 
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l format -d 'read a FILE as FORMAT json or toml, whatever its name' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l json -d 'print one JSON object instead of the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l flags -d 'FLAGS of run, in one word; servers that are wrapped already get these instead of theirs' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l preset -d 'give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l absolute -d 'write the path of this program, for clients that search few directories'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l check -d 'change nothing, and fail if a server is not wrapped'
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l yes -d 'do not ask'

@@ -37,7 +37,7 @@ func measureEngine(b *bench) (table, error) {
 	ways := b.engineWays(e)
 	err = onOneCore(func() error { return b.engineRows(&t, ways, "one core") })
 	if err == nil {
-		err = b.engineRows(&t, ways[:2], "all cores")
+		err = b.engineRows(&t, ways, "all cores")
 	}
 	if err == nil {
 		err = b.engineStarts(&t, e.host)
@@ -59,8 +59,12 @@ func (b *bench) engineWays(e *idleEngine) []engineWay {
 	return []engineWay{
 		{"request µs", max(b.rounds/5, 1), way(requestTrips)},
 		{"stream µs", max(b.rounds/5, 1), way(streamTrips)},
-		{"to the engine MB/s", max(b.rounds/20, 1), way(b.streamIn)},
-		{"from the engine MB/s", max(b.rounds/20, 1), way(b.streamOut)},
+		{"stream to the engine MB/s", max(b.rounds/20, 1), way(b.streamIn)},
+		{"stream from the engine MB/s", max(b.rounds/20, 1), way(b.streamOut)},
+		{"body to the engine MB/s", max(b.rounds/20, 1), way(b.bodyIn(plainBody))},
+		{"body from the engine MB/s", max(b.rounds/20, 1), way(b.bodyOut(plainBody))},
+		{"chunks to the engine MB/s", max(b.rounds/20, 1), way(b.bodyIn(chunkedBody))},
+		{"chunks from the engine MB/s", max(b.rounds/20, 1), way(b.bodyOut(chunkedBody))},
 	}
 }
 
@@ -212,6 +216,91 @@ func (b *bench) streamOut(c int) (float64, error) {
 	return b.rate(took), err
 }
 
+// engineBody is a way to send many bytes in a body: the field of the head that announces it, for so many blocks, a block of
+// it as it goes over the wire, and what comes after the last.
+type engineBody struct {
+	name, block, end string
+	field            func(blocks int) string
+}
+
+const (
+	plainBody   = "plain"
+	chunkedBody = "chunked"
+	// engineChunk is what the engines and their clients write at once, in bytes.
+	engineChunk = 32 << 10
+)
+
+func engineBodyOf(name string) engineBody {
+	if name == chunkedBody {
+		return engineBody{
+			name: name, block: fmt.Sprintf("%x\r\n%s\r\n", engineChunk, strings.Repeat("x", engineChunk)), end: "0\r\n\r\n",
+			field: func(int) string { return "Transfer-Encoding: chunked" },
+		}
+	}
+	return engineBody{
+		name: plainBody, block: strings.Repeat("x", bulkBlock),
+		field: func(blocks int) string { return "Content-Length: " + strconv.Itoa(blocks*bulkBlock) },
+	}
+}
+
+// blocks is how many blocks carry as many MiB.
+func (y engineBody) blocks(mib int) int {
+	if y.name == chunkedBody {
+		return mib << 20 / engineChunk
+	}
+	return mib << 20 / bulkBlock
+}
+
+// size is how many bytes so many blocks are on the wire.
+func (y engineBody) size(blocks int) int { return blocks*len(y.block) + len(y.end) }
+
+// write writes the body.
+func (y engineBody) write(blocks int, write func([]byte) error) error {
+	block := []byte(y.block)
+	for range blocks {
+		if err := write(block); err != nil {
+			return err
+		}
+	}
+	return write([]byte(y.end))
+}
+
+// bodyIn is the rate of a request's body.
+func (b *bench) bodyIn(kind string) func(c int) (float64, error) {
+	y := engineBodyOf(kind)
+	blocks := y.blocks(b.bulkMiB)
+	head := fmt.Sprintf("POST /images/load?size=%d HTTP/1.1\r\nHost: docker\r\n%s\r\n\r\n", y.size(blocks), y.field(blocks))
+	return func(c int) (float64, error) {
+		if err := writeAll(c, []byte(head)); err != nil {
+			return 0, err
+		}
+		from := time.Now()
+		if err := y.write(blocks, func(p []byte) error { return writeAll(c, p) }); err != nil {
+			return 0, err
+		}
+		err := readFull(c, make([]byte, len(engineAnswer)))
+		return b.rate(time.Since(from)), err
+	}
+}
+
+// bodyOut is the rate of a response's body.
+func (b *bench) bodyOut(kind string) func(c int) (float64, error) {
+	y := engineBodyOf(kind)
+	blocks := y.blocks(b.bulkMiB)
+	head := fmt.Sprintf("GET /images/get?blocks=%d&kind=%s HTTP/1.1\r\nHost: docker\r\n\r\n", blocks, y.name)
+	return func(c int) (float64, error) {
+		if err := writeAll(c, []byte(head)); err != nil {
+			return 0, err
+		}
+		took, err := (&live{out: c}).drain(len(bodyHead(y, blocks)) + y.size(blocks))
+		return b.rate(took), err
+	}
+}
+
+func bodyHead(y engineBody, blocks int) string {
+	return "HTTP/1.1 200 OK\r\nContent-Type: application/x-tar\r\n" + y.field(blocks) + "\r\n\r\n"
+}
+
 // idleEngine is this program in the engine's part.
 type idleEngine struct {
 	*live
@@ -269,7 +358,7 @@ func serveIdly(c net.Conn) {
 		}
 		_, what, streams := strings.Cut(line, "/containers/")
 		if !streams {
-			if _, err := io.WriteString(c, engineAnswer); err != nil {
+			if serveBody(c, in, line) != nil {
 				return
 			}
 			continue
@@ -281,6 +370,29 @@ func serveIdly(c net.Conn) {
 		return
 	}
 }
+
+// serveBody answers any other request, after its body or with one.
+func serveBody(c net.Conn, in *bufio.Reader, line string) error {
+	var (
+		size, blocks int
+		kind         string
+	)
+	if _, err := fmt.Sscanf(line, "GET /images/get?blocks=%d&kind=%s", &blocks, &kind); err == nil {
+		y := engineBodyOf(kind)
+		if _, err := io.WriteString(c, bodyHead(y, blocks)); err != nil {
+			return fmt.Errorf("write a head: %w", err)
+		}
+		return y.write(blocks, func(p []byte) error { return second(c.Write(p)) })
+	}
+	if _, err := fmt.Sscanf(line, "POST /images/load?size=%d", &size); err == nil {
+		if _, err := in.Discard(size); err != nil {
+			return fmt.Errorf("read a body: %w", err)
+		}
+	}
+	return second(io.WriteString(c, engineAnswer))
+}
+
+func second(_ int, err error) error { return err }
 
 // idleRequest reads a head and returns its first line.
 func idleRequest(in *bufio.Reader) (string, error) {

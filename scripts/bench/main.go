@@ -64,6 +64,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == engineArg {
 		os.Exit(playEngine(os.Args[2]))
 	}
+	if len(os.Args) == 2 && os.Args[1] == answerArg {
+		os.Exit(answer())
+	}
 	if len(os.Args) > 2 && os.Args[1] == bulkArg {
 		os.Exit(playBulk(os.Args[2:]))
 	}
@@ -156,6 +159,7 @@ func sections() []section {
 		{"engine", measureEngine},
 		{"relay", measureRelay},
 		{"hibernate", measureHibernate},
+		{"share", measureShare},
 	}
 }
 

@@ -1,10 +1,11 @@
 // Command test runs the tests of the project and says what they left out.
 //
-//	go run ./scripts/test [-short] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
+//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests that
 // were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on the list
-// for that kind of user (skips.txt); one that is not fails the run.
+// for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run once more by itself;
+// if it passes then, it is told as unsteady and does not fail the run.
 package main
 
 import (
@@ -31,6 +32,9 @@ const atOnce = 8
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
 	as := flag.String("as", "", "the kind of user whose list of skips holds: root, user or namespaces")
+	again := flag.Bool("again", false, "run a test that failed once more, by itself, and tell it as unsteady if it passes then")
+	race := flag.Bool("race", false, "with the race detector")
+	only := flag.String("run", "", "only the tests that this regular expression matches")
 	tags := flag.String("tags", "", "build tags")
 	timeout := flag.Duration("timeout", 40*time.Minute, "how long a package may take")
 	flag.Parse()
@@ -49,7 +53,16 @@ func main() {
 		// They wait for processes more than they compute. The others need too much memory for that.
 		args = append(args, "-short", "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
 	}
+	if *race {
+		args = append(args, "-race")
+	}
+	if *only != "" {
+		args = append(args, "-run", *only)
+	}
 	r, err := run(append(args, packages...), os.Stdout)
+	if err != nil && *again && r.runAgain(args, os.Stdout) {
+		err = nil
+	}
 	r.summarize(os.Stdout)
 	if *as != "" && !r.judge(os.Stdout, allowed, *as) {
 		err = errNotAllowed

@@ -16,6 +16,9 @@ type report struct {
 	parents        map[test]bool
 	passed, failed map[test]bool
 	skipped        map[test]string // why
+	unsteady       []test
+	// broken says that a package did not run to its end.
+	broken bool
 }
 
 // test is one test or subtest.
@@ -56,10 +59,14 @@ func (r *report) add(e event, out io.Writer) {
 	}
 }
 
+// onlyFailures is what a test binary says that has run to its end; after a panic it does not.
+const onlyFailures = "FAIL\n"
+
 func (r *report) endPackage(t test, e event, out io.Writer) {
 	said := r.said[t]
 	delete(r.said, t)
 	if e.Action == "fail" {
+		r.broken = r.broken || !slices.Contains(said, onlyFailures)
 		// A test that was running when the process ended has no end of its own.
 		for other, lines := range r.said {
 			if other.pkg == t.pkg && other.name != "" {
@@ -129,6 +136,9 @@ const shown = 6
 
 // summarize counts, and names what was skipped.
 func (r *report) summarize(out io.Writer) {
+	for _, t := range r.unsteady {
+		fmt.Fprintf(out, "unsteady: %s failed, and passed when it was run again by itself\n", t)
+	}
 	byReason, leftOut := r.skips()
 	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
 	for _, why := range slices.Sorted(maps.Keys(byReason)) {

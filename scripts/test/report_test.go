@@ -101,3 +101,72 @@ func TestNewTestsAreNotListed(t *testing.T) {
 		}
 	}
 }
+
+// A failure is taken back if the test passes by itself, with the tests that it is part of; one that fails again is not, nor is
+// anything where a package did not run to its end.
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/go.mod", "module mcp-tether/x\n\ngo 1.24\n")
+	write(t, dir+"/x_test.go", `package x
+
+import (
+	"os"
+	"testing"
+)
+
+func TestTop(t *testing.T) {
+	t.Run("once", func(t *testing.T) {
+		if f, err := os.OpenFile("seen", os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			f.Close()
+			t.Fatal("the first time")
+		}
+	})
+	t.Run("fine", func(t *testing.T) {})
+}
+
+func TestAlways(t *testing.T) {
+	if os.Getenv("ALWAYS") != "" {
+		t.Fatal("always")
+	}
+}
+
+func TestPanics(t *testing.T) {
+	if os.Getenv("PANICS") != "" {
+		panic("told")
+	}
+}
+`)
+	t.Chdir(dir)
+	t.Setenv("GOFLAGS", "-mod=mod")
+	args := []string{"test", "-json", "-count=1", "-vet=off"}
+	for _, c := range []struct {
+		variable string
+		held     bool
+	}{{"", true}, {"ALWAYS", false}, {"PANICS", false}} {
+		_ = os.Remove("seen")
+		if c.variable != "" {
+			t.Setenv(c.variable, "1")
+		}
+		var out bytes.Buffer
+		r, err := run(append(args, "./..."), &out)
+		if err == nil || r.count(r.failed) == 0 {
+			t.Fatalf("%s: nothing failed: %s", c.variable, out.String())
+		}
+		if got := r.runAgain(args, &out); got != c.held {
+			t.Errorf("%s: %v, want %v\n%s", c.variable, got, c.held, out.String())
+		}
+		if c.held && (len(r.failed) > 0 || len(r.unsteady) != 1 || r.unsteady[0].name != "TestTop/once") {
+			t.Errorf("failed %v, unsteady %v", r.failed, r.unsteady)
+		}
+		if c.variable != "" {
+			t.Setenv(c.variable, "")
+		}
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -38,6 +38,8 @@ type campaign struct {
 	// knownFile lists cases that may fail (known).
 	knownFile string
 	known     known
+	// again is how often a case that failed is run again (confirmed).
+	again int
 
 	// cgroup is the directory below which each case gets one.
 	cgroup string
@@ -45,6 +47,8 @@ type campaign struct {
 	mu     sync.Mutex
 	log    *os.File
 	next   int
+	// told are the failures in words. They are repeated below the table, where a reader of a long log looks first.
+	told []string
 }
 
 // run runs what the flags ask for and counts the cases that failed.
@@ -95,6 +99,9 @@ func (c *campaign) run() (failed int, err error) {
 	defer cancel()
 	c.all(ctx, cases)
 	c.table.print(os.Stdout)
+	for _, text := range c.told {
+		fmt.Print(text)
+	}
 	fmt.Printf("%d of %d cases in %v, seed %d: %d failed\n", c.table.total(), len(cases), time.Since(began).Round(time.Second), c.seed, c.table.failed())
 	return c.table.failed(), nil
 }
@@ -255,13 +262,7 @@ func (c *campaign) take(k Case, r Result) {
 		fmt.Printf("known   %s: %s: %s\n", r.Case, r.Verdict, reason)
 		return
 	}
-	fmt.Printf("%-7s %s\n        at %s\n        left: %s\n", r.Verdict, r.Case, r.Fired, strings.Join(r.Left, ", "))
-	if len(r.AfterReap) > 0 {
-		fmt.Printf("        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
-	}
-	if r.Why != "" {
-		fmt.Printf("        %.600s\n", strings.TrimSpace(r.Why))
-	}
+	c.tell(r.Verdict, r)
 }
 
 // write puts a result into the report, unless all went well.
@@ -302,24 +303,46 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 	wait.Wait()
 }
 
-// confirmTries is how often a case is run whose failure the machine may be to blame for.
-const confirmTries = 3
+// brokenTries is how often a case is run that could not be run.
+const brokenTries = 3
 
-// confirmed runs a case. A hang counts if it happens again, because a busy machine may need longer than the bound; a case that
-// could not be run, if it never can.
+// confirmed runs a case. One that failed is run again, and counts if it fails once more: a failure that does not come back may
+// be due to the machine, or is a race to look for by hand. It is told at the end (told).
 func (c *campaign) confirmed(ctx context.Context, k Case) Result {
-	first := c.one(ctx, k)
-	r := first
-	for try := 1; try < confirmTries && (r.Verdict == verdictBroken || first.Verdict == verdictHang) && ctx.Err() == nil; try++ {
+	r := c.one(ctx, k)
+	for try := 1; try < brokenTries && r.Verdict == verdictBroken && ctx.Err() == nil; try++ {
 		r = c.one(ctx, k)
-		if first.Verdict == verdictHang && r.failed() && r.Verdict != verdictBroken {
+	}
+	first := r
+	if _, isKnown := c.known.match(first); isKnown || !first.failed() {
+		return first
+	}
+	for try := 0; try < c.again && ctx.Err() == nil; try++ {
+		if r = c.one(ctx, k); r.failed() {
 			return r
 		}
 	}
-	if first.Verdict == verdictHang && ctx.Err() == nil {
-		fmt.Printf("once    %s\n        at %s\n        left: %s\n", first.Case, first.Fired, strings.Join(first.Left, ", "))
+	if r.failed() || ctx.Err() != nil {
+		return first
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tell("once "+first.Verdict, first)
 	return r
+}
+
+// tell prints a case that failed, and keeps it for the end.
+func (c *campaign) tell(how string, r Result) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-7s %s\n        at %s\n        left: %s\n", how, r.Case, r.Fired, strings.Join(r.Left, ", "))
+	if len(r.AfterReap) > 0 {
+		fmt.Fprintf(&b, "        after reap --kill: %s\n", strings.Join(r.AfterReap, ", "))
+	}
+	if r.Why != "" {
+		fmt.Fprintf(&b, "        %.600s\n", strings.TrimSpace(r.Why))
+	}
+	fmt.Print(b.String())
+	c.told = append(c.told, b.String())
 }
 
 // one runs a case in a sandbox of its own. Ending the sandbox's first process ends everything in it.
@@ -372,7 +395,7 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 
 // failed reports whether the case did not hold.
 func (r Result) failed() bool {
-	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed
+	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed && r.Verdict != verdictLate
 }
 
 // makeCgroup makes a cgroup for this campaign below the one that it is in.

@@ -134,7 +134,7 @@ func TestKnown(t *testing.T) {
 // Everything that breaks the promise fails a run, and nothing else does.
 func TestFailures(t *testing.T) {
 	for verdict, want := range map[string]int{
-		verdictOK: 0, verdictReaped: 0, verdictNamed: 0, verdictLeak: 1, verdictHang: 1, verdictLitter: 1, verdictHarm: 1, verdictBroken: 1,
+		verdictOK: 0, verdictReaped: 0, verdictNamed: 0, verdictLate: 0, verdictLeak: 1, verdictHang: 1, verdictLitter: 1, verdictHarm: 1, verdictBroken: 1,
 	} {
 		var all table
 		all.add(Case{Mode: "leaf"}, Result{Verdict: verdict}, false)

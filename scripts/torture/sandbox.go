@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +38,8 @@ const (
 	startBound = 3000 * time.Millisecond
 	// faultyDelay is how long a delayed call waits: longer than the graces.
 	faultyDelay = 200 * time.Millisecond
+	// watchdogBound is how long after the bound the anchor's watchdog may take to end a session that does not end by itself.
+	watchdogBound = 6 * time.Second
 	// settle is how long processes may take to disappear when none of mcp-tether is left to end them.
 	settle = 300 * time.Millisecond
 	// scanPause is between two looks at the process table.
@@ -53,6 +56,7 @@ const (
 	verdictOK     = "ok"
 	verdictReaped = "reaped" // left nothing that lives, or may leave it, and reap --kill cleared it
 	verdictNamed  = "named"  // left processes that the closing event names, and reap --kill cleared the record
+	verdictLate   = "late"   // ended by the anchor's watchdog, later than the bound
 	verdictLeak   = "leak"
 	verdictHang   = "hang"
 	verdictLitter = "litter"  // no process is left, but a record, leaf or container that reap does not clear
@@ -451,9 +455,12 @@ func (s *sandbox) emptyWithin(bound time.Duration) []process {
 
 func (s *sandbox) judge(began time.Time) (verdict, why string) {
 	left := s.emptyWithin(s.bound)
+	verdict = verdictOK
+	if slices.ContainsFunc(left, func(p process) bool { return p.tether }) {
+		verdict, left = verdictLate, s.emptyWithin(watchdogBound)
+	}
 	s.result.Milliseconds = time.Since(began).Milliseconds()
 	s.readEvents()
-	verdict = verdictOK
 	for _, p := range left {
 		text := p.String()
 		if p.tether {
@@ -519,7 +526,7 @@ func (s *sandbox) afterReap(verdict string) (string, string) {
 	switch {
 	case verdict == verdictLeak && s.m.alone && s.crashed() && len(live)+len(litter) == 0:
 		return verdictReaped, ""
-	case verdict != verdictOK:
+	case verdict != verdictOK && verdict != verdictLate:
 		return verdict, why
 	case len(litter) > 0:
 		return verdictLitter, why

@@ -16,7 +16,7 @@ type table struct {
 
 type tally struct {
 	cases, missed                       int
-	ok, reaped, named, known            int
+	ok, reaped, named, late, known      int
 	leaks, hangs, litter, harm, invalid int
 	slowest                             int64 // milliseconds
 }
@@ -44,6 +44,8 @@ func (t *table) add(k Case, r Result, known bool) {
 		row.reaped++
 	case r.Verdict == verdictNamed:
 		row.named++
+	case r.Verdict == verdictLate:
+		row.late++
 	case r.Verdict == verdictLeak:
 		row.leaks++
 	case r.Verdict == verdictHang:
@@ -73,11 +75,11 @@ func (t *table) failed() (n int) {
 }
 
 // print writes the table. missed cases are those whose session made fewer such calls than when they were counted; reaped
-// ones left what reap --kill cleared, named ones processes that the closing event names, known ones what known.txt lists. The
-// slowest is in milliseconds.
+// ones left what reap --kill cleared, named ones processes that the closing event names; late ones were ended by the
+// watchdog, and known ones are those of known.txt. The slowest is in milliseconds.
 func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tnamed\tknown\tleaks\thangs\tlitter\tharm\tinvalid\tslowest\t")
+	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tnamed\tlate\tknown\tleaks\thangs\tlitter\tharm\tinvalid\tslowest\t")
 	var keys [][2]string
 	for k := range t.rows {
 		keys = append(keys, k)
@@ -94,8 +96,8 @@ func (t *table) print(w io.Writer) {
 	})
 	for _, k := range keys {
 		r := t.rows[k]
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", k[0], k[1],
-			r.cases, r.missed, r.ok, r.reaped, r.named, r.known, r.leaks, r.hangs, r.litter, r.harm, r.invalid, r.slowest)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", k[0], k[1],
+			r.cases, r.missed, r.ok, r.reaped, r.named, r.late, r.known, r.leaks, r.hangs, r.litter, r.harm, r.invalid, r.slowest)
 	}
 	_ = tw.Flush()
 }

@@ -1,0 +1,224 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+// The Dockerfile of packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
+
+// tetheredImage builds the Dockerfile, for a server that gets these words. The image is removed with the test.
+func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../packaging/examples/Dockerfile": "Dockerfile"} {
+		b, err := os.ReadFile(from)
+		ok(t, err)
+		if to == "Dockerfile" && len(words) > 0 {
+			command, err := json.Marshal(append([]string{"/server"}, words...))
+			ok(t, err)
+			b = fmt.Appendf(b, "CMD %s\n", command)
+		}
+		ok(t, os.WriteFile(filepath.Join(dir, to), b, 0o755))
+	}
+	cmd := e.command("build", "-t", name, dir)
+	cmd.Env = append(cmd.Env, "DOCKER_BUILDKIT=0")
+	if o := finish(t, cmd); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	t.Cleanup(func() {
+		if code := e.do(t, http.MethodDelete, "/v1.40/images/"+name+"?force=1", nil, nil); code != http.StatusOK {
+			t.Errorf("remove the image: %d", code)
+		}
+	})
+}
+
+// inBox is a container of the image, with its client.
+type inBox struct {
+	t      *testing.T
+	e      *engine
+	mark   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr bytes.Buffer
+}
+
+// runImage starts a container. flags are docker's.
+func (e *engine) runImage(t *testing.T, image string, flags []string, command ...string) *inBox {
+	t.Helper()
+	b := &inBox{t: t, e: e, mark: e.mark(t)}
+	args := slices.Concat([]string{"run", "-i", "--rm", "--network", "none", "--label", markLabel + "=" + b.mark, "-e", "E2E_BOX=" + b.mark}, flags, []string{image}, command)
+	b.cmd = e.command(args...)
+	var err error
+	b.in, err = b.cmd.StdinPipe()
+	ok(t, err)
+	out, w, err := os.Pipe()
+	ok(t, err)
+	b.cmd.Stdout, b.cmd.Stderr, b.out = w, &b.stderr, bufio.NewReader(out)
+	ok(t, b.cmd.Start())
+	ok(t, w.Close())
+	t.Cleanup(func() { _ = b.cmd.Process.Kill(); _ = out.Close() })
+	return b
+}
+
+func (b *inBox) line() string {
+	b.t.Helper()
+	line, err := b.out.ReadString('\n')
+	if err != nil {
+		_ = b.cmd.Wait()
+		b.t.Fatalf("%v after %q\n%s", err, line, b.stderr.String())
+	}
+	return line
+}
+
+// ready waits until the server is up.
+func (b *inBox) ready() {
+	b.t.Helper()
+	if line := b.line(); !strings.Contains(line, `"ready"`) {
+		b.t.Fatalf("instead of ready the server said %q", line)
+	}
+}
+
+// ended waits for the end of the container and returns the code that its client has.
+func (b *inBox) ended() int {
+	b.t.Helper()
+	_, _ = io.Copy(io.Discard, b.out)
+	_ = b.cmd.Wait()
+	return b.cmd.ProcessState.ExitCode()
+}
+
+// tell has the engine send a signal to the container, or stop it.
+func (b *inBox) tell(args ...string) {
+	b.t.Helper()
+	up := b.e.awaitRunning(b.t, b.mark, 1)
+	if o := b.e.docker(b.t, append(args, up[0].ID)...); o.code != 0 {
+		b.t.Fatalf("%v: %+v", args, o)
+	}
+}
+
+// first is the first process of the container, as this test sees it: its children have its environment.
+func (b *inBox) first() int {
+	b.t.Helper()
+	found := 0
+	testkit.Until(b.t, "the container's first process", func() bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, f := range all {
+			env, err := os.ReadFile(f)
+			if err != nil || !bytes.Contains(env, []byte("E2E_BOX="+b.mark+"\x00")) {
+				continue
+			}
+			pid := number(b.t, strings.Split(f, "/")[2])
+			status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+			if _, ids, _ := strings.Cut(string(status), "NSpid:\t"); strings.HasSuffix(strings.SplitN(ids, "\n", 2)[0], "\t1") {
+				found = pid
+			}
+		}
+		return found > 0
+	})
+	return found
+}
+
+func TestDockerfile(t *testing.T) {
+	e := engineFor(t)
+	image := "mcp-tether-e2e:" + e.mark(t)
+	e.tetheredImage(t, image)
+	// The strictest of all: nothing can be written, and the user is in no file.
+	strict := []string{"--read-only", "--user", "12345:12345", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
+	for name, c := range map[string]struct {
+		flags    []string
+		warnings int
+	}{
+		"plain":                            {nil, 1},
+		"strict":                           {strict, 1},
+		"plain, with a place for records":  {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
+		"strict, with a place for records": {append(slices.Clone(strict), "--tmpfs", "/tmp"), 0},
+	} {
+		t.Run("answers/"+name, func(t *testing.T) {
+			t.Parallel()
+			b := e.runImage(t, image, c.flags, "/server", "boxed", "mcp")
+			b.ready()
+			_, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`+"\n")
+			ok(t, err)
+			if line := b.line(); !strings.Contains(line, "hello") {
+				t.Errorf("the server answers %q", line)
+			}
+			ok(t, b.in.Close())
+			if code := b.ended(); code != 0 {
+				t.Errorf("exit %d\n%s", code, b.stderr.String())
+			}
+			if n := strings.Count(b.stderr.String(), "\n"); n != c.warnings || c.warnings > 0 && !strings.Contains(b.stderr.String(), "not recorded") {
+				t.Errorf("want %d warnings, and standard error has\n%s", c.warnings, b.stderr.String())
+			}
+		})
+	}
+	t.Run("signals", func(t *testing.T) {
+		t.Parallel()
+		b := e.runImage(t, image, nil, "/server", "signals")
+		b.ready()
+		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGUSR2} {
+			b.tell("kill", "-s", strconv.Itoa(int(sig)))
+			if line := b.line(); line != fmt.Sprintf("got %d\n", sig) {
+				t.Errorf("%q after %v", line, sig)
+			}
+		}
+		// This server does not end when it is asked to. It is killed long before the engine would do that to the first process.
+		b.tell("stop", "--time", "60")
+		if code := b.ended(); code != 128+int(syscall.SIGKILL) {
+			t.Errorf("exit %d\n%s", code, b.stderr.String())
+		}
+	})
+	t.Run("zombies", func(t *testing.T) {
+		t.Parallel()
+		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=200")
+		b.ready()
+		first := b.first()
+		testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
+		b.tell("stop", "--time", "60")
+		if code := b.ended(); code != 0 {
+			t.Errorf("exit %d\n%s", code, b.stderr.String())
+		}
+		// The control: alone, the server keeps them.
+		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=200")
+		bare.ready()
+		first = bare.first()
+		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 200 })
+		ok(t, bare.in.Close())
+		_ = bare.ended()
+	})
+	for name, c := range map[string]struct {
+		setting string
+		command []string
+		want    int
+	}{
+		"exits":          {"A=", []string{"/server", "tool", "say", "", "", "42"}, 42},
+		"killed":         {"A=", []string{"/server", "boxed", "die=11"}, 128 + 11},
+		"not found":      {"A=", []string{"/nothing"}, 127},
+		"not executable": {"A=", []string{"/etc"}, 126},
+		"wrong setting":  {"MCP_TETHER_TERM_GRACE=soon", []string{"/server", "boxed"}, 125},
+	} {
+		t.Run("exit codes/"+name, func(t *testing.T) {
+			t.Parallel()
+			b := e.runImage(t, image, []string{"-e", c.setting}, c.command...)
+			if code := b.ended(); code != c.want {
+				t.Errorf("exit %d, want %d\n%s", code, c.want, b.stderr.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+//go:build linux
+
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+const podFile, daemonSetFile = "../packaging/examples/pod.yaml", "../packaging/examples/daemonset.yaml"
+
+// The manifests say nothing that the API does not know. What reads them is a module of its own (manifests).
+func TestManifestsAreUnderstood(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	reader := filepath.Join(t.TempDir(), "manifests")
+	build := exec.Command("go", "-C", "manifests", "build", "-o", reader, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if o := finish(t, build); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	if o := finish(t, exec.Command(reader, podFile, daemonSetFile)); o.code != 0 || strings.Count(o.stdout, "Kind=") != 2 {
+		t.Errorf("%+v", o)
+	}
+	// The control.
+	for _, file := range []string{podFile, daemonSetFile} {
+		for name, change := range map[string][2]string{
+			"unknown field": {"privileged", "privilege"}, "wrong type": {"runAsNonRoot: true", "runAsNonRoot: 1"}, "field twice": {"spec:\n", "kind: Pod\nspec:\n"},
+			"other labels": {"labels: { app.kubernetes.io/name: mcp-tether-reap }\n    spec", "labels: {}\n    spec"},
+		} {
+			text, err := os.ReadFile(file)
+			ok(t, err)
+			bad := strings.Replace(string(text), change[0], change[1], 1)
+			if bad == string(text) {
+				continue // that is for the other one
+			}
+			broken := filepath.Join(t.TempDir(), "broken.yaml")
+			ok(t, os.WriteFile(broken, []byte(bad), 0o600))
+			if o := finish(t, exec.Command(reader, broken)); o.code != 1 {
+				t.Errorf("%s: %s: %+v", file, name, o)
+			}
+		}
+	}
+}
+
+// The pod is played by podman as its page shows it: as a user that is in no file, with a root that cannot be written.
+func TestPodIsPlayed(t *testing.T) {
+	e := podmanFor(t)
+	e.importInfra(t)
+	e.tetheredImage(t, "registry.example/everything-tethered:1", "boxed", "mcp", "ignore-eof")
+	const pod, container = "everything", "everything-server"
+	t.Cleanup(func() {
+		e.podman(t, "pod", "rm", "-f", "-t", "0", pod)
+		e.podman(t, "network", "rm", "podman-default-kube-network")
+	})
+	manifest, err := os.ReadFile(podFile)
+	ok(t, err)
+	if code := e.post(t, "/v4.0.0/libpod/play/kube?network=none", string(manifest)); code != http.StatusOK {
+		t.Fatalf("podman says %d", code)
+	}
+	log := func() string { o := e.podman(t, "logs", container); return o.stdout + o.stderr }
+	testkit.Until(t, "the server is up", func() bool { return strings.Contains(log(), `"ready"`) })
+	// A server of its own, as by kubectl exec: it ends with its standard input.
+	cmd := exec.Command("podman", "--remote", "--url", e.host, "exec", "-i", container, "/mcp-tether", "run", "--", "/server", "boxed", "mcp")
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}` + "\n")
+	if o := finish(t, cmd); o.code != 0 || !strings.Contains(o.stdout, "hello") {
+		t.Errorf("%+v", o)
+	}
+	if o := e.podman(t, "pod", "stop", "-t", "60", pod); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	if state, _ := e.state(t, container); state.Running || state.ExitCode != 0 {
+		t.Errorf("%+v", state)
+	}
+	// One event that it has ended, and no warning: there was a place for the record.
+	if said := log(); strings.Count(said, `"level":`) != 1 || !strings.Contains(said, `"message":"session ended"`) || !strings.Contains(said, `"cause":"signal"`) {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+// post is a request with a text.
+func (e *engine) post(t *testing.T, path, text string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://engine"+path, strings.NewReader(text))
+	ok(t, err)
+	resp, err := e.client.Do(req)
+	ok(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	ok(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Logf("%s", b)
+	}
+	return resp.StatusCode
+}
+
+// containerOf runs a shell's script as a container of a DaemonSet has it: with the processes of the node, and mounts, cgroups
+// and a root directory of its own, in which there are the system's programs and mcp-tether.
+const containerOf = `set -e
+root=$(mktemp -d)
+mount -t tmpfs container "$root"
+mkdir -p "$root/proc" "$root/usr" "$root/var/lib/node_exporter"
+mount -t proc proc "$root/proc"
+mount --bind /usr "$root/usr"
+for dir in bin lib lib64; do
+	if [ -L "/$dir" ]; then cp -P "/$dir" "$root/$dir"; elif [ -d "/$dir" ]; then mkdir "$root/$dir"; mount --bind "/$dir" "$root/$dir"; fi
+done
+mount -t tmpfs container "$root/usr/local"
+mkdir "$root/usr/local/bin"
+cp "$1" "$root/usr/local/bin/mcp-tether"
+exec chroot "$root" /bin/sh -c "$2"`
+
+// What the DaemonSet's container runs sweeps the node that it is on, and leaves metrics there.
+func TestReapAsDaemonSet(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	testkit.Need(t, has("unshare") && has("nsenter"), "unshare and nsenter")
+	text, err := os.ReadFile(daemonSetFile)
+	ok(t, err)
+	_, script, _ := strings.Cut(string(text), "            - |\n")
+	script, _, found := strings.Cut(script, "          securityContext")
+	if !found || !strings.Contains(script, "nsenter") {
+		t.Fatalf("the script is %q", script)
+	}
+	const exporter = "/var/lib/node_exporter"
+	ok(t, unix.Mount("node", "/var/lib", "tmpfs", 0, "mode=755"))
+	ok(t, os.Mkdir(exporter, 0o755))
+	s := dead(t)
+	// The control: within its own namespaces it sees the node's processes, and finds nothing.
+	_, without, _ := strings.Cut(script, "--net -- /proc/$$/root")
+	before, _, _ := strings.Cut(script, "nsenter")
+	alone := sweeper(t, before+without)
+	inside := "/proc/" + strconv.Itoa(alone.Process.Pid) + "/root" + exporter
+	testkit.Until(t, "a pass", func() bool { return endedBy(inside) != "" })
+	if endedBy(inside) != "0" || len(s.members()) == 0 {
+		t.Errorf("without nsenter %s were ended", endedBy(inside))
+	}
+	endSweeper(t, alone)
+	c := sweeper(t, script)
+	testkit.Until(t, "a pass", func() bool { return endedBy(exporter) != "" })
+	if endedBy(exporter) != "1" {
+		t.Errorf("ended: %s", endedBy(exporter))
+	}
+	s.swept()
+	endSweeper(t, c)
+}
+
+// sweeper starts a script as the container has it.
+func sweeper(t *testing.T, script string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("unshare", "--mount", "--cgroup", "--propagation=slave", "/bin/sh", "-c", containerOf, "sh", tether, script)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	ok(t, cmd.Start())
+	return cmd
+}
+
+// endSweeper asks it to end, as the kubelet does.
+func endSweeper(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	ok(t, cmd.Process.Signal(unix.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// endedBy is how many findings the last pass ended; "" if there was none.
+func endedBy(dir string) string {
+	b, _ := os.ReadFile(filepath.Join(dir, "mcp_tether.prom"))
+	_, value, _ := strings.Cut(string(b), "\nmcp_tether_ended ")
+	value, _, _ = strings.Cut(value, "\n")
+	return value
+}

@@ -1,0 +1,261 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// run starts a session of the shared server below a gateway.
+func (s *sharing) run(g *gateway, stdio string) *session {
+	s.t.Helper()
+	r := g.newSession()
+	req := []string{"spawn", r.name, "stdio=" + stdio, "stderr=" + r.stderr, "dir=" + s.dir, "env=XDG_RUNTIME_DIR=" + s.runtime}
+	for _, e := range s.env {
+		req = append(req, "env="+e)
+	}
+	argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
+	r.pid = number(s.t, g.call(slices.Concat(req, []string{"--"}, argv)...))
+	return r
+}
+
+// The case that this was made for: agent runs of one gateway overlap, end and start in each other's way. One server is
+// started, no call is lost, and it ends with its gateway.
+func TestShareOverlappingRuns(t *testing.T) {
+	for _, stdio := range []string{"pipe", "socketpair"} {
+		t.Run(stdio, func(t *testing.T) {
+			t.Parallel()
+			s, g := share(t), startGateway(t)
+			var runs []*session
+			id := 0
+			for range 50 {
+				next := s.run(g, stdio)
+				next.write(initialize(version) + "\n")
+				if len(runs) == 3 {
+					// It ends while the next one begins, with a call on its way.
+					id++
+					runs[0].write(toolCall(id, "echo", "last") + "\n")
+					runs[0].closeStdin()
+					runs[0].wantAnswer(runs[0].read(), id)
+				}
+				next.wantAnswer(next.read(), 0)
+				next.write(initialized + "\n")
+				if len(runs) == 3 {
+					wantExit(t, runs[0].wait(), "exit 0")
+					runs = runs[1:]
+				}
+				runs = append(runs, next)
+				for _, r := range runs {
+					id++
+					r.echo(id)
+				}
+			}
+			if n := s.starts(); n != 1 {
+				t.Errorf("%d servers were started", n)
+			}
+			g.kill()
+			s.wantGone()
+		})
+	}
+}
+
+// Gateways do not share, unless asked to: then the server outlives the one that started it.
+func TestShareScope(t *testing.T) {
+	for scope, servers := range map[string]int{"gateway": 2, "user": 1} {
+		t.Run(scope, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, "--share-scope="+scope)
+			one, other := startGateway(t), startGateway(t)
+			a, b := s.run(one, "pipe"), s.run(other, "pipe")
+			for i, r := range []*session{a, b} {
+				r.greet()
+				r.echo(i + 1)
+			}
+			if n := s.starts(); n != servers {
+				t.Errorf("%d servers, want %d", n, servers)
+			}
+			one.kill()
+			if scope == "gateway" {
+				testkit.Until(t, "one host is left", func() bool { return len(s.with("\x00__host\x00")) == 1 })
+			}
+			b.echo(9)
+			if n := s.starts(); n != servers {
+				t.Errorf("%d servers, want %d", n, servers)
+			}
+			other.kill()
+			if scope == "user" {
+				kill(t, s.host(), unix.SIGTERM)
+			}
+			s.wantGone()
+		})
+	}
+}
+
+// What differs in anything that a server could tell is not shared.
+func TestShareKeys(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.client().echo()
+	s.env = []string{"SOME=thing"}
+	s.client().echo()
+	s.env = nil
+	s.client("--name=other").echo()
+	s.env = []string{"SHLVL=7", "OLDPWD=/"}
+	s.client().echo()
+	if n := s.starts(); n != 3 {
+		t.Errorf("%d servers, want 3", n)
+	}
+	s.end()
+}
+
+// end stops all hosts.
+func (s *sharing) end() {
+	s.t.Helper()
+	for _, p := range s.with("\x00__host\x00") {
+		kill(s.t, p.pid, unix.SIGTERM)
+	}
+	s.wantGone()
+}
+
+// A full server sends the next session to another one.
+func TestShareMax(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--share-max=2")
+	for range 5 {
+		s.client().echo()
+	}
+	if n, hosts := s.starts(), len(s.with("\x00__host\x00")); n != 3 || hosts != 3 {
+		t.Errorf("%d servers and %d hosts, want 3", n, hosts)
+	}
+	s.end()
+}
+
+// tetherd runs one of the other commands in the runtime directory.
+func (s *sharing) tether(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(tether, args...)
+	cmd.Env = append(cmd.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Errorf("mcp-tether %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// ps shows who shares, and why a session does not; stop ends a shared server with its sessions.
+func TestSharePsStop(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	s := share(t, "--name=shared")
+	a, b := s.client(), s.client()
+	odd := s.attach()
+	odd.write(initialize("2024-11-05"))
+	if r := odd.answer(0); r.Result == nil {
+		t.Fatalf("no handshake for a client of another version: %+v", r.Error)
+	}
+	odd.write(initialized)
+	odd.echo()
+	a.echo()
+	var list struct {
+		Sessions []struct {
+			ID      string
+			Gateway struct{ PID int }
+			Sharing *struct {
+				Alone    string
+				Sessions []struct{ PID int }
+			}
+		}
+	}
+	testkit.Until(t, "ps knows all", func() bool {
+		list.Sessions = nil
+		if err := json.Unmarshal([]byte(s.tether("ps", "--json")), &list); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Sessions) == 2 && list.Sessions[0].Sharing != nil && len(list.Sessions[0].Sharing.Sessions) == 2 &&
+			list.Sessions[1].Sharing != nil && len(list.Sessions[1].Sharing.Sessions) == 1
+	})
+	shared, own := list.Sessions[0], list.Sessions[1]
+	if shared.Sharing.Alone != "" || own.Sharing.Alone == "" || own.Sharing.Sessions[0].PID != odd.cmd.Process.Pid {
+		t.Errorf("ps: %+v and %+v", *shared.Sharing, *own.Sharing)
+	}
+	if text := s.tether("ps"); !strings.Contains(text, "shared by 2") || !strings.Contains(text, "not shared: ") ||
+		!strings.Contains(text, strconv.Itoa(b.cmd.Process.Pid)) {
+		t.Errorf("ps: %s", text)
+	}
+	s.tether("stop", shared.ID)
+	a.wantExit(0)
+	b.wantExit(0)
+	odd.echo()
+	odd.close()
+	s.wantGone()
+}
+
+// A host that was stopped ends with its gateway all the same: its sessions continue it.
+func TestShareStoppedHost(t *testing.T) {
+	t.Parallel()
+	s, g := share(t), startGateway(t)
+	r := s.run(g, "pipe")
+	r.greet()
+	kill(t, s.host(), unix.SIGSTOP)
+	g.kill()
+	s.wantGone()
+}
+
+// Where nothing can be shared, a session has a server of its own, and says why.
+func TestShareCannot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit string
+		dir   os.FileMode
+	}{"files are limited": {"ulimit -f 0; ", 0o700}, "is open to others": {"", 0o777}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t)
+			s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
+			dir := filepath.Join(s.runtime, "mcp-tether")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, c.dir)); err != nil {
+				t.Fatal(err)
+			}
+			// Limits of files bind the fixture's notes as well.
+			s.command = []string{"sh", "-c", "cat", s.dir}
+			argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
+			cmd := exec.Command("sh", append([]string{"-c", c.limit + `exec "$@"`, "sh"}, argv...)...)
+			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+			cmd.Stdin = strings.NewReader("as it is\n")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || string(out) != "as it is\n" || !strings.Contains(stderr.String(), name) {
+				t.Errorf("%q, %v, %s", out, err, &stderr)
+			}
+			testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
+		})
+	}
+}
+
+// Many sessions for servers of one: each of them waits for no other.
+func TestShareMaxOne(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	s := share(t, "--share-max=1")
+	for range 12 {
+		s.client().echo()
+	}
+	if n := s.starts(); n != 12 {
+		t.Errorf("%d servers, want 12", n)
+	}
+	s.end()
+}

@@ -1,0 +1,252 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// sharing is a server that sessions share, with a runtime directory of its own. The test is the gateway.
+type sharing struct {
+	t       *testing.T
+	dir     string
+	runtime string
+	flags   []string
+	command []string
+	env     []string
+	life    *lifeline
+}
+
+// share prepares a shared fixture server. Its directory is in the command line of every process of it.
+func share(t *testing.T, flags ...string) *sharing {
+	t.Helper()
+	s := &sharing{t: t, dir: t.TempDir()}
+	s.runtime = filepath.Join(s.dir, "run")
+	if err := os.Mkdir(s.runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.flags = append([]string{"--share", "--log-file=" + filepath.Join(s.dir, "log"), "--share-linger=1h"}, quick(flags...)...)
+	s.life = newLifeline(t, filepath.Join(s.dir, "lifeline"))
+	// A host does not pass on the descriptors of its first client.
+	s.command = []string{"sh", "-c", `exec 9>` + s.life.path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
+	s.flags = unhurried(s.flags, s.command)
+	t.Cleanup(s.clear)
+	return s
+}
+
+// clear ends what a failed test has left.
+func (s *sharing) clear() {
+	if s.t.Failed() {
+		for _, p := range s.processes() {
+			s.t.Logf("there: %v", p)
+		}
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		s.t.Logf("log: %s", log)
+	}
+	for _, p := range s.processes() {
+		_ = unix.Kill(p.pid, unix.SIGKILL)
+	}
+}
+
+// processes are the living ones that have the directory in their command line: attached, host, anchor, supervisor, server.
+func (s *sharing) processes() []proc { return s.with(s.dir) }
+
+// with are those with all of the words in their command line, which begins with "^".
+func (s *sharing) with(words ...string) []proc {
+	var found []proc
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+		if pid == os.Getpid() || !bytes.Contains(b, []byte(s.dir)) {
+			continue
+		}
+		if !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(append([]byte{'^'}, b...), []byte(w)) }) {
+			found = append(found, describe(pid))
+		}
+	}
+	return found
+}
+
+// one is the one process of a kind.
+func (s *sharing) one(words ...string) int {
+	s.t.Helper()
+	all := s.with(words...)
+	if len(all) != 1 {
+		s.t.Fatalf("%d processes with %q: %v", len(all), words, all)
+	}
+	return all[0].pid
+}
+
+func (s *sharing) host() int       { s.t.Helper(); return s.one("\x00__host\x00") }
+func (s *sharing) supervisor() int { s.t.Helper(); return s.one("\x00__supervise\x00") }
+func (s *sharing) anchor() int     { s.t.Helper(); return s.one(tether + "\x00run\x00--share=false\x00") }
+func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + "\x00") }
+
+// wantGone waits until nothing of the server is left, neither process nor file.
+func (s *sharing) wantGone() {
+	s.t.Helper()
+	testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
+	testkit.Until(s.t, "no file is left", func() bool { return len(s.files()) == 0 })
+}
+
+// files are those of sessions and hosts.
+func (s *sharing) files() []string {
+	all, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
+	return slices.DeleteFunc(all, func(f string) bool { return filepath.Base(f) == "share.key" })
+}
+
+// starts counts the servers that were started.
+func (s *sharing) starts() int {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
+	return strings.Count("\n"+string(b), "\nstart ")
+}
+
+// sharer is a client with an attached session.
+type sharer struct {
+	s    *sharing
+	cmd  *exec.Cmd
+	in   *os.File
+	out  *os.File
+	read *bufio.Reader
+	id   int
+}
+
+// attach starts a session, and does not wait.
+func (s *sharing) attach(flags ...string) *sharer {
+	s.t.Helper()
+	c := &sharer{s: s}
+	args := slices.Concat([]string{"run"}, s.flags, flags, []string{"--"}, s.command)
+	c.cmd = exec.Command(tether, args...)
+	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
+	c.cmd.Dir = s.dir
+	stderr, err := os.OpenFile(filepath.Join(s.dir, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer stderr.Close()
+	c.cmd.Stderr = stderr
+	var theirIn, theirOut *os.File
+	theirIn, c.in = testkit.Pipe(s.t)
+	c.out, theirOut = testkit.Pipe(s.t)
+	c.cmd.Stdin, c.cmd.Stdout = theirIn, theirOut
+	if err := c.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	theirIn.Close()
+	theirOut.Close()
+	c.read = bufio.NewReader(c.out)
+	s.t.Cleanup(func() {
+		c.in.Close()
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+		c.out.Close()
+	})
+	return c
+}
+
+// client is attach with the handshake done.
+func (s *sharing) client(flags ...string) *sharer {
+	s.t.Helper()
+	c := s.attach(flags...)
+	c.greet()
+	return c
+}
+
+func (c *sharer) write(line string) {
+	c.s.t.Helper()
+	_ = c.in.SetWriteDeadline(time.Now().Add(testkit.Patience))
+	if _, err := c.in.WriteString(line + "\n"); err != nil {
+		c.s.t.Fatalf("write to a session: %v", err)
+	}
+}
+
+// line reads one line; "" for the end.
+func (c *sharer) line() string {
+	c.s.t.Helper()
+	_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
+	line, err := c.read.ReadString('\n')
+	if err != nil && os.IsTimeout(err) {
+		c.s.t.Fatalf("no line from a session: %v", err)
+	}
+	return line
+}
+
+// answer reads up to the answer with this id.
+func (c *sharer) answer(id int) reply {
+	c.s.t.Helper()
+	for {
+		line := c.line()
+		var r reply
+		switch {
+		case line == "":
+			c.s.t.Fatalf("the session ended instead of answering %d", id)
+		case strings.TrimSpace(line) == "":
+		case json.Unmarshal([]byte(line), &r) != nil:
+			// The first half of a line, ended for a killed host.
+		case r.ID != nil && *r.ID == id && r.Method == "":
+			return r
+		}
+	}
+}
+
+func (c *sharer) greet() {
+	c.s.t.Helper()
+	c.write(initialize(version))
+	if r := c.answer(0); r.Result == nil {
+		c.s.t.Fatalf("no handshake: %+v", r.Error)
+	}
+	c.write(initialized)
+}
+
+// echo has the server say a text, and expects it.
+func (c *sharer) echo() {
+	c.s.t.Helper()
+	c.id++
+	text := fmt.Sprintf("%d of %d", c.id, c.cmd.Process.Pid)
+	c.write(toolCall(c.id, "echo", text))
+	if r := c.answer(c.id); !strings.Contains(string(r.Result), text) {
+		c.s.t.Fatalf("want %q, got %s %+v", text, r.Result, r.Error)
+	}
+}
+
+// close ends the session by the end of its input, and expects that it succeeds.
+func (c *sharer) close() {
+	c.s.t.Helper()
+	c.in.Close()
+	c.wantExit(0)
+}
+
+// wantExit expects the end of the attached process with a code.
+func (c *sharer) wantExit(code int) {
+	c.s.t.Helper()
+	timer := time.AfterFunc(testkit.Patience, func() { _ = c.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = c.cmd.Wait()
+	ws, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if got := ws.ExitStatus(); got != code {
+		c.s.t.Errorf("session ended with %v, want exit %d", c.cmd.ProcessState, code)
+	}
+}
+
+// received reports whether a server has received a line with a word.
+func (s *sharing) received(word string) bool {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "got"))
+	return bytes.Contains(b, []byte(word))
+}

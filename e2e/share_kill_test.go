@@ -1,0 +1,100 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// stream makes calls, some at a time, and expects exactly one answer to each, a result or an error.
+func (c *sharer) stream(calls int) (results int, err error) {
+	const atOnce = 4
+	open := map[int]string{}
+	first := c.id
+	for made, answered := 0, 0; answered < calls; {
+		for len(open) < atOnce && made < calls {
+			c.id++
+			made++
+			// Now and then a message that does not fit into a pipe.
+			text := fmt.Sprintf("%d of %d", c.id, c.cmd.Process.Pid)
+			if c.id%16 == 0 {
+				text += strings.Repeat("x", 200<<10)
+			}
+			open[c.id] = text
+			_ = c.in.SetWriteDeadline(time.Now().Add(testkit.Patience))
+			if _, err := c.in.WriteString(toolCall(c.id, "echo", text) + "\n"); err != nil {
+				return results, fmt.Errorf("write call %d: %w", c.id, err)
+			}
+		}
+		_ = c.out.SetReadDeadline(time.Now().Add(testkit.Patience))
+		line, err := c.read.ReadString('\n')
+		if err != nil {
+			return results, fmt.Errorf("read, with %d calls open: %w", len(open), err)
+		}
+		var r reply
+		if strings.TrimSpace(line) == "" || json.Unmarshal([]byte(line), &r) != nil || r.Method != "" {
+			continue // The first half of a line, or a notification.
+		}
+		text, asked := open[*r.ID]
+		switch {
+		case !asked && *r.ID <= first:
+			return results, fmt.Errorf("a second answer to an earlier call: %.100s", line)
+		case !asked:
+			return results, fmt.Errorf("a second answer: %.100s", line)
+		case r.Error == nil && !strings.Contains(string(r.Result), text):
+			return results, fmt.Errorf("call %d got the answer of another: %.100s", *r.ID, line)
+		case r.Error == nil:
+			results++
+		}
+		delete(open, *r.ID)
+		answered++
+	}
+	return results, nil
+}
+
+// The host is killed at any moment, again and again: no call is lost or answered twice, and nothing is left.
+func TestShareKilledAnywhere(t *testing.T) {
+	from := newSeed(t)
+	s := share(t)
+	clients := []*sharer{s.client(), s.client(), s.client()}
+	kills := 0
+	for round := range rounds(60) {
+		after := from.between(0, 12*time.Millisecond)
+		var wg sync.WaitGroup
+		errs := make([]error, len(clients))
+		for i, c := range clients {
+			wg.Go(func() { _, errs[i] = c.stream(40) })
+		}
+		testkit.Until(t, "a host", func() bool { return len(s.with("\x00__host\x00")) > 0 })
+		wg.Go(func() {
+			pause(after)
+			for _, p := range s.with("\x00__host\x00") {
+				_ = unix.Kill(p.pid, unix.SIGKILL)
+				kills++
+			}
+		})
+		wg.Wait()
+		for i, err := range errs {
+			if err != nil {
+				t.Fatalf("round %d, killed after %v, client %d: %v", round, after, i, err)
+			}
+		}
+	}
+	for _, c := range clients {
+		c.echo()
+		c.close()
+	}
+	s.host()
+	t.Logf("%d hosts were killed", kills)
+	kill(t, s.host(), unix.SIGTERM)
+	s.wantGone()
+}

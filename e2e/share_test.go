@@ -1,0 +1,169 @@
+//go:build linux
+
+package e2e
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// A hundred sessions that start at once have one host and one server. Without --share they have a hundred.
+func TestShareRacingStarts(t *testing.T) {
+	s := share(t)
+	const many = 100
+	clients := make([]*sharer, many)
+	for i := range clients {
+		clients[i] = s.attach()
+	}
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() {
+			c.greet()
+			for range 3 {
+				c.echo()
+			}
+		})
+	}
+	wg.Wait()
+	s.host()
+	if n := s.starts(); n != 1 {
+		t.Errorf("%d servers were started", n)
+	}
+	for _, c := range clients {
+		wg.Go(c.close)
+	}
+	wg.Wait()
+	kill(t, s.host(), unix.SIGTERM)
+	s.wantGone()
+}
+
+func kill(t *testing.T, pid int, sig syscall.Signal) {
+	t.Helper()
+	if err := unix.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However one session ends, the others notice nothing, and what it leaves is gone.
+func TestShareSessionEnds(t *testing.T) {
+	for name, end := range map[string]func(c *sharer){
+		"stdin closed": func(c *sharer) { c.close() },
+		"terminated":   func(c *sharer) { kill(c.s.t, c.cmd.Process.Pid, unix.SIGTERM); c.wantExit(128 + int(unix.SIGTERM)) },
+		"killed":       func(c *sharer) { kill(c.s.t, c.cmd.Process.Pid, unix.SIGKILL); _ = c.cmd.Wait() },
+		"stdout closed": func(c *sharer) {
+			c.out.Close()
+			c.wantExit(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, "--eof-grace=1s")
+			stays, goes := s.client(), s.client()
+			goes.write(toolCall(77, "hold", "")) // A call of it is open.
+			stays.echo()
+			end(goes)
+			for range 3 {
+				stays.echo()
+			}
+			testkit.Until(t, "the call was cancelled", func() bool { return s.received("notifications/cancelled") || name == "stdin closed" })
+			if n := s.starts(); n != 1 {
+				t.Errorf("%d servers were started", n)
+			}
+			stays.close()
+			kill(t, s.host(), unix.SIGTERM)
+			s.wantGone()
+		})
+	}
+}
+
+// The server lives for a while after the last session, and then all is gone. The next session finds another one.
+func TestShareLinger(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--share-linger=300ms")
+	first := s.client()
+	first.echo()
+	first.close()
+	s.wantGone()
+	second := s.client()
+	second.echo()
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers were started, want 2", n)
+	}
+	second.close()
+	s.wantGone()
+}
+
+// Whichever process of the server's session is killed, the sessions go on with another server, and nothing is left of the
+// first.
+func TestShareServerKilled(t *testing.T) {
+	for name, which := range map[string]func(*sharing) int{
+		"server": (*sharing).server, "supervisor": (*sharing).supervisor, "anchor": (*sharing).anchor,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t)
+			a, b := s.client(), s.client()
+			a.write(toolCall(77, "hold", ""))
+			b.echo()
+			kill(t, which(s), unix.SIGKILL)
+			if r := a.answer(77); r.Error == nil {
+				t.Errorf("the open call was answered with %s", r.Result)
+			}
+			a.echo()
+			b.echo()
+			if n := s.starts(); n != 2 {
+				t.Errorf("%d servers were started, want 2", n)
+			}
+			a.close()
+			b.close()
+			kill(t, s.host(), unix.SIGTERM)
+			s.wantGone()
+		})
+	}
+}
+
+// The host is killed: open calls get errors, and the sessions go on with the next host without a new handshake.
+func TestShareHostKilled(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	a, b := s.client(), s.client()
+	a.write(toolCall(77, "hold", ""))
+	b.echo()
+	kill(t, s.host(), unix.SIGKILL)
+	if r := a.answer(77); r.Error == nil {
+		t.Errorf("the open call was answered with %s", r.Result)
+	}
+	a.echo()
+	b.echo()
+	s.host()
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers were started, want 2", n)
+	}
+	a.close()
+	b.close()
+	kill(t, s.host(), unix.SIGTERM)
+	s.wantGone()
+}
+
+// A shared server sleeps and wakes like any other.
+func TestShareHibernates(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms")
+	a, b := s.client(), s.client()
+	a.echo()
+	testkit.Until(t, "asleep", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
+	host := s.host()
+	b.echo()
+	a.echo()
+	if n := s.starts(); n < 2 || s.host() != host {
+		t.Errorf("%d servers were started", n)
+	}
+	a.close()
+	b.close()
+	s.end()
+}

@@ -1,0 +1,1009 @@
+package mux
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The model: clients, a server and a host that act at random, each with its own account of what it has said and heard. The
+// accounts are checked against each other at every line, and once more when all has been answered. What a message is about
+// is written into it by the one that began it, so nothing here rests on how the mux finds it out.
+
+// wire is any message, as JSON reads it.
+type wire struct {
+	ID     json.RawMessage
+	Method string
+	Params *struct {
+		M, Level, URI, TaskID string
+		Task                  *struct{}
+		RequestID             json.RawMessage
+		ProgressToken         json.RawMessage
+		Meta                  *struct {
+			ProgressToken json.RawMessage
+			Task          *struct{ TaskID string } `json:"io.modelcontextprotocol/related-task"`
+		} `json:"_meta"`
+	}
+	Result *struct {
+		M     string
+		Task  *struct{ TaskID string }
+		Tasks []struct{ TaskID string }
+	}
+	Error *struct {
+		Code    int
+		Message string
+	}
+}
+
+// simCall is a request of a client: of whom, what it says of itself, and its token.
+type simCall struct {
+	mark, method, token, target string
+	batch                       int
+}
+
+type simClient struct {
+	unsure            map[string]bool // subscribed or not: a request was cancelled
+	id                Client
+	asked, met, ready bool
+	open, cancelled   map[string]simCall
+	level             int
+	levels            int // setLevel requests that are open
+	subscribed        map[string]bool
+	pending           map[string]int // requests about a resource that are open or were cancelled
+	tasks             map[string]bool
+	asks              map[string]string
+	counted           map[string]int // open by the account of Changes and Answers
+	batches           int
+}
+
+type simRequest struct {
+	n                           string
+	mark, method, token, target string
+	client                      Client
+	cancelled, own, task        bool
+}
+
+type simServer struct {
+	inbox              [][]byte
+	initialized, asked bool
+	open               []*simRequest
+	seen               map[string]bool
+	level              int
+	subscribed         map[string]bool
+	tasks              map[string]Client
+	running            map[string]bool
+	asks               map[string]string
+	clients            map[Client]bool
+	count              int
+}
+
+type world struct {
+	r       *rand.Rand
+	m       *Mux
+	clients map[Client]*simClient
+	server  *simServer
+	next    Client
+	marks   int
+	tasks   int
+	trace   []string
+	failed  string
+	spoil   func(Out) []Out
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.failed == "" {
+		w.failed = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *world) note(who, line string) {
+	w.trace = append(w.trace, who+" "+strings.TrimSuffix(line, "\n"))
+}
+
+// spellings are ids and tokens that clients use, all at the same time.
+func spellings() []string {
+	return []string{"1", `"1"`, "2", "1.5", "-1", "9007199254740993", `"a"`, `"\u00e9"`, "3", "4"}
+}
+
+func uris() []string { return []string{"file:///a", "file:///b"} }
+
+// deliver takes what the mux says.
+func (w *world) deliver(outs []Out, err error) {
+	if err != nil {
+		w.fail("unexpected error: %v", err)
+		return
+	}
+	// The lines stay as they are when the mux goes on, though the list does not.
+	outs = slices.Clone(outs)
+	if w.spoil != nil {
+		var spoilt []Out
+		for _, o := range outs {
+			spoilt = append(spoilt, w.spoil(o)...)
+		}
+		outs = spoilt
+	}
+	for _, o := range outs {
+		if len(o.Line) == 0 || o.Line[len(o.Line)-1] != '\n' || !json.Valid(o.Line) {
+			w.fail("no line: %q", o.Line)
+		}
+		if o.To == Server {
+			w.note("  ->s", string(o.Line))
+			if w.server == nil {
+				w.fail("a line for a server that is not there: %s", o.Line)
+				continue
+			}
+			w.server.inbox = append(w.server.inbox, o.Line)
+			continue
+		}
+		w.note(fmt.Sprintf("  ->%d", o.To), string(o.Line))
+		c := w.clients[o.To]
+		if c == nil {
+			w.fail("a line for a client that has left: %s", o.Line)
+			continue
+		}
+		w.account(c)
+		for _, id := range o.Answers {
+			if c.counted[id]--; c.counted[id] < 0 {
+				w.fail("client %d: %s is closed and was not open", c.id, id)
+			}
+		}
+		w.hear(c, o.Line)
+	}
+	for _, c := range w.clients {
+		w.account(c)
+	}
+}
+
+// account takes Changes.
+func (w *world) account(c *simClient) {
+	opened, closed := w.m.Changes(c.id)
+	for _, id := range opened {
+		c.counted[id]++
+	}
+	for _, id := range closed {
+		if c.counted[id]--; c.counted[id] < 0 {
+			w.fail("client %d: %s is closed and was not open", c.id, id)
+		}
+	}
+}
+
+func (w *world) hear(c *simClient, line []byte) {
+	if line[0] == '[' {
+		var parts []json.RawMessage
+		if json.Unmarshal(line, &parts) != nil || len(parts) == 0 {
+			w.fail("bad batch %s", line)
+		}
+		batch := 0
+		for _, part := range parts {
+			if b := w.hearOne(c, part); batch == 0 || b == batch {
+				batch = b
+			} else {
+				w.fail("batches are mixed: %s", line)
+			}
+		}
+		return
+	}
+	if w.hearOne(c, line) != 0 {
+		w.fail("an element of a batch came alone: %s", line)
+	}
+}
+
+// hearOne gives the number of the batch that the answer belongs to.
+func (w *world) hearOne(c *simClient, line []byte) (batch int) {
+	var msg wire
+	if err := json.Unmarshal(line, &msg); err != nil {
+		w.fail("client %d: %v: %s", c.id, err, line)
+		return 0
+	}
+	switch {
+	case msg.Method == "" && string(msg.ID) == "null":
+	case msg.Method == "":
+		return w.answered(c, msg)
+	case msg.ID != nil:
+		w.askedOf(c, msg)
+	default:
+		w.told(c, msg)
+	}
+	return 0
+}
+
+func (w *world) answered(c *simClient, msg wire) (batch int) {
+	id := string(msg.ID)
+	call, ok := c.open[id]
+	if !ok {
+		call, ok = c.cancelled[id]
+		delete(c.cancelled, id)
+		if !ok {
+			w.fail("client %d: an answer to no question: %s", c.id, id)
+			return 0
+		}
+		if call.target != "" {
+			c.pending[call.target]--
+		}
+		if msg.Result != nil && msg.Result.Task != nil {
+			c.tasks[msg.Result.Task.TaskID] = true
+		}
+	} else {
+		delete(c.open, id)
+		w.applied(c, call, msg)
+	}
+	if msg.Result != nil && msg.Result.M != "" && msg.Result.M != call.mark {
+		w.fail("client %d: the answer to %s came as that to %s", c.id, msg.Result.M, call.mark)
+	}
+	return call.batch
+}
+
+func (w *world) applied(c *simClient, call simCall, msg wire) {
+	good := msg.Error == nil
+	if call.method == "foreign" {
+		if good || msg.Error.Code != codeParams && msg.Error.Code != codeInternal {
+			w.fail("client %d got at the task of another", c.id)
+		}
+	}
+	switch call.method {
+	case "initialize":
+		c.met = c.met || good
+		if !good {
+			c.asked = false
+		}
+	case "logging/setLevel":
+		c.levels--
+		if good {
+			c.level = levelNumber(call.target)
+		}
+	case "resources/subscribe", "resources/unsubscribe":
+		c.pending[call.target]--
+		switch {
+		case call.method == "resources/unsubscribe", !good && msg.Error.Message != "it ended":
+			delete(c.subscribed, call.target)
+		case good:
+			c.subscribed[call.target] = true
+		}
+	case "tasks/list":
+		if good {
+			for _, t := range msg.Result.Tasks {
+				if w.server.tasks[t.TaskID] != c.id {
+					w.fail("client %d sees the task %s", c.id, t.TaskID)
+				}
+			}
+		}
+	}
+	if good && msg.Result.Task != nil {
+		c.tasks[msg.Result.Task.TaskID] = true
+	}
+}
+
+func (w *world) askedOf(c *simClient, msg wire) {
+	if msg.Params == nil || msg.Params.M == "" {
+		w.fail("client %d is asked without a mark", c.id)
+		return
+	}
+	if owner, _, _ := strings.Cut(msg.Params.M, "-"); owner != "" && owner != fmt.Sprint("c", c.id) {
+		w.fail("client %d is asked for %s", c.id, msg.Params.M)
+	}
+	if c.asks[string(msg.ID)] != "" {
+		w.fail("client %d: id %s of the server is used twice", c.id, msg.ID)
+	}
+	c.asks[string(msg.ID)] = msg.Params.M
+}
+
+func (w *world) told(c *simClient, msg wire) {
+	switch msg.Method {
+	case "notifications/progress":
+		for _, call := range c.open {
+			if call.mark == msg.Params.M && call.token == string(msg.Params.ProgressToken) {
+				return
+			}
+		}
+		w.fail("client %d: progress of %s with token %s", c.id, msg.Params.M, msg.Params.ProgressToken)
+	case "notifications/cancelled":
+		if _, ok := c.asks[string(msg.Params.RequestID)]; !ok {
+			w.fail("client %d: a request that it does not have is taken back: %s", c.id, msg.Params.RequestID)
+		}
+		delete(c.asks, string(msg.Params.RequestID))
+	case "notifications/message":
+		level := levelNumber(msg.Params.Level)
+		if c.levels == 0 && c.level > 0 && level < c.level {
+			w.fail("client %d asked for level %d and gets %d", c.id, c.level, level)
+		}
+	case "notifications/resources/updated":
+		if !c.subscribed[msg.Params.URI] && !c.unsure[msg.Params.URI] && c.pending[msg.Params.URI] == 0 {
+			w.fail("client %d is told of %s", c.id, msg.Params.URI)
+		}
+	case "notifications/tasks/status":
+		if w.server.tasks[msg.Params.TaskID] != c.id {
+			w.fail("client %d is told of task %s", c.id, msg.Params.TaskID)
+		}
+	}
+}
+
+// --- what clients do
+
+func (w *world) say(c *simClient, line string) error {
+	w.note(fmt.Sprintf("%d", c.id), line)
+	outs, err := w.m.FromClient(c.id, []byte(line))
+	w.deliver(outs, err)
+	return err
+}
+
+// id is one that the client does not wait for.
+func (w *world) id(c *simClient) string {
+	all := spellings()
+	for range 4 {
+		id := all[w.r.IntN(len(all))]
+		if _, used := c.open[id]; !used && c.cancelled[id].batch == 0 {
+			delete(c.cancelled, id)
+			return id
+		}
+	}
+	w.marks++
+	return strconv.Itoa(100 + w.marks)
+}
+
+func (w *world) mark(c *simClient) string {
+	w.marks++
+	return fmt.Sprintf("c%d-%d", c.id, w.marks)
+}
+
+// request makes one of a client's and puts it in its account.
+func (w *world) request(c *simClient, method, params string, call simCall) string {
+	id := w.id(c)
+	call.mark, call.method = w.mark(c), method
+	token := ""
+	if w.r.IntN(2) == 0 {
+		all := spellings()
+		call.token = all[w.r.IntN(len(all))]
+		token = fmt.Sprintf(`,"_meta":{"progressToken":%s}`, call.token)
+	}
+	name := method
+	if method == "foreign" {
+		name = "tasks/get"
+	}
+	c.open[id] = call
+	if w.r.IntN(2) == 0 {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","params":{"m":"%s"%s%s},"method":"%s","id":%s}`, call.mark, params, token, name, id)
+	}
+	return fmt.Sprintf(`{"jsonrpc": "2.0", "id" :%s ,"method":"%s","params":{"m":"%s"%s%s}}`, id, name, call.mark, token, params)
+}
+
+func (w *world) clientActs(c *simClient) {
+	if !c.asked {
+		c.asked = true
+		id := w.id(c)
+		c.open[id] = simCall{method: "initialize"}
+		_ = w.say(c, strings.Replace(hello, `"id":0`, `"id":`+id, 1))
+		return
+	}
+	if !c.ready && (c.met || w.r.IntN(8) == 0) {
+		c.ready = true
+		_ = w.say(c, ready)
+		return
+	}
+	if !c.met {
+		if w.r.IntN(4) == 0 {
+			w.garbage(c)
+		}
+		return
+	}
+	switch n := w.r.IntN(24); {
+	case n < 8:
+		_ = w.say(c, w.request(c, "tools/call", "", simCall{}))
+	case n < 9:
+		_ = w.say(c, w.request(c, "tools/call", `,"task":{}`, simCall{}))
+	case n < 11:
+		w.cancel(c)
+	case n < 12:
+		w.setLevel(c)
+	case n < 15:
+		w.watch(c)
+	case n < 16:
+		w.askTask(c)
+	case n < 17:
+		_ = w.say(c, w.request(c, "tasks/list", "", simCall{}))
+	case n < 18:
+		_ = w.say(c, w.request(c, "ping", "", simCall{}))
+	case n < 20:
+		w.answerAsk(c)
+	case n < 21:
+		w.batch(c)
+	case n < 22:
+		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
+	default:
+		w.garbage(c)
+	}
+}
+
+func (w *world) cancel(c *simClient) {
+	ids := slices.Sorted(maps.Keys(c.open))
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[w.r.IntN(len(ids))]
+	if call := c.open[id]; call.method != "initialize" {
+		if call.method == "logging/setLevel" {
+			return
+		}
+		delete(c.open, id)
+		c.cancelled[id] = call
+		if call.target != "" {
+			c.unsure[call.target] = true
+		}
+	}
+	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
+}
+
+func (w *world) setLevel(c *simClient) {
+	level := levels()[w.r.IntN(8)]
+	c.levels++
+	_ = w.say(c, w.request(c, "logging/setLevel", fmt.Sprintf(`,"level":"%s"`, level), simCall{target: level}))
+}
+
+func (w *world) watch(c *simClient) {
+	uri := uris()[w.r.IntN(2)]
+	method := "resources/subscribe"
+	if w.r.IntN(2) == 0 {
+		method = "resources/unsubscribe"
+	}
+	c.pending[uri]++
+	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"uri":"%s"`, uri), simCall{target: uri}))
+}
+
+func (w *world) askTask(c *simClient) {
+	if w.server == nil || len(w.server.tasks) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(w.server.tasks))
+	id := ids[w.r.IntN(len(ids))]
+	method := "tasks/get"
+	if w.server.tasks[id] != c.id {
+		method = "foreign"
+	}
+	_ = w.say(c, w.request(c, method, fmt.Sprintf(`,"taskId":"%s"`, id), simCall{}))
+}
+
+func (w *world) answerAsk(c *simClient) {
+	ids := slices.Sorted(maps.Keys(c.asks))
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[w.r.IntN(len(ids))]
+	mark := c.asks[id]
+	delete(c.asks, id)
+	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s"}}`, id, mark))
+}
+
+func (w *world) batch(c *simClient) {
+	c.batches++
+	var parts []string
+	for range 1 + w.r.IntN(3) {
+		parts = append(parts, w.request(c, []string{"tools/call", "ping"}[w.r.IntN(2)], "", simCall{batch: c.batches}))
+	}
+	if w.r.IntN(2) == 0 {
+		parts = append(parts, `{"jsonrpc":"2.0","method":"notifications/x"}`)
+	}
+	_ = w.say(c, "["+strings.Join(parts, ",")+"]")
+}
+
+// garbage is what must have no effect on others.
+func (w *world) garbage(c *simClient) {
+	lines := []string{
+		`hello`, `{`, `[]`, `{"id":1}`, `{'id':1,"method":"x"}`, `{"id":9999,"result":{}}`, `{"id":9998,"error":{"code":1,"message":"x"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":55}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77,"requestId":55}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9997,"progress":1}}`,
+		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t1"}}`,
+		`{"id":null,"method":"ping"}`, `{"method":"notifications/x","ID":3,"result":{}}`,
+	}
+	_ = w.say(c, lines[w.r.IntN(len(lines))])
+}
+
+// --- what the server does
+
+func (w *world) tell(line string) {
+	w.note("s", line)
+	w.deliver(w.m.FromServer([]byte(line)), nil)
+}
+
+func (w *world) serverActs() {
+	s := w.server
+	if len(s.inbox) > 0 && w.r.IntN(4) > 0 {
+		w.serverReads()
+		return
+	}
+	if !s.initialized {
+		return
+	}
+	switch n := w.r.IntN(12); {
+	case n < 5:
+		w.serverAnswers()
+	case n < 6:
+		w.serverProgress()
+	case n < 7:
+		w.serverLogs()
+	case n < 8:
+		w.serverUpdates()
+	case n < 10:
+		w.serverAsks()
+	case n < 11:
+		w.tell(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	default:
+		lines := []string{`noise`, `{"id":99999,"result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`,
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99999}}`,
+			`{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"method":"notifications/cancelled","params":{"requestId":1}}`}
+		w.tell(lines[w.r.IntN(len(lines))])
+	}
+}
+
+func (w *world) serverReads() {
+	s := w.server
+	line := s.inbox[0]
+	s.inbox = s.inbox[1:]
+	var msg wire
+	if err := json.Unmarshal(line, &msg); err != nil {
+		w.fail("the server cannot read %s", line)
+		return
+	}
+	if !s.asked && (msg.Method != "initialize" || msg.ID == nil) && msg.Method != "" && msg.Method != "ping" {
+		w.fail("the server gets %s before initialize", line)
+	}
+	switch {
+	case msg.Method == "":
+		w.serverHearsAnswer(msg)
+	case msg.ID != nil:
+		w.serverHearsRequest(msg)
+	case msg.Method == "notifications/initialized":
+		if s.initialized || !s.asked {
+			w.fail("notifications/initialized at the wrong time")
+		}
+		s.initialized = true
+	case msg.Method == "notifications/cancelled":
+		i := slices.IndexFunc(s.open, func(r *simRequest) bool { return r.n == string(msg.Params.RequestID) })
+		if !s.seen[string(msg.Params.RequestID)] {
+			w.fail("the server never had what is cancelled: %s", line)
+		}
+		if i >= 0 {
+			s.open[i].cancelled = true
+		}
+	case msg.Method == "notifications/progress":
+		w.fail("the server gets the progress of nothing: %s", line)
+	}
+}
+
+func (w *world) serverHearsAnswer(msg wire) {
+	mark, ok := w.server.asks[string(msg.ID)]
+	if string(msg.ID) == `"p"` {
+		return
+	}
+	if !ok {
+		w.fail("the server hears an answer to no question: %s", msg.ID)
+	}
+	delete(w.server.asks, string(msg.ID))
+	if msg.Result != nil && msg.Result.M != mark {
+		w.fail("the server asked %s and hears %s", mark, msg.Result.M)
+	}
+}
+
+func (w *world) serverHearsRequest(msg wire) {
+	s := w.server
+	n := string(msg.ID)
+	if s.seen[n] {
+		w.fail("the server sees the id %s twice", n)
+	}
+	s.seen[n] = true
+	r := &simRequest{n: n, method: msg.Method}
+	if msg.Params != nil {
+		r.mark = msg.Params.M
+		r.task = msg.Params.Task != nil
+		r.target = msg.Params.URI + msg.Params.TaskID + msg.Params.Level
+		if msg.Params.Meta != nil {
+			r.token = string(msg.Params.Meta.ProgressToken)
+		}
+	}
+	r.own = r.mark == ""
+	if !r.own {
+		_, _ = fmt.Sscanf(r.mark, "c%d-", (*int64)(&r.client))
+	}
+	if r.token != "" {
+		for _, other := range s.open {
+			if other.token == r.token {
+				w.fail("the server sees the token %s twice", r.token)
+			}
+		}
+	}
+	if r.method == "initialize" {
+		if s.asked {
+			w.fail("the server sees initialize twice")
+		}
+		s.asked = true
+	}
+	s.open = append(s.open, r)
+	switch r.method { // A server does these in order.
+	case "initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
+		w.answer(len(s.open) - 1)
+	}
+}
+
+func (w *world) serverAnswers() {
+	if len(w.server.open) > 0 {
+		w.answer(w.r.IntN(len(w.server.open)))
+	}
+}
+
+func (w *world) answer(i int) {
+	s := w.server
+	r := s.open[i]
+	s.open = slices.Delete(s.open, i, i+1)
+	if r.method == "initialize" && w.r.IntN(16) == 0 && w.refusable() {
+		s.asked = false
+		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, r.n))
+		return
+	}
+	result := fmt.Sprintf(`{"m":"%s"}`, r.mark)
+	switch {
+	case r.method == "initialize":
+		w.tell(strings.Replace(welcome, `"id":1`, `"id":`+r.n, 1))
+		return
+	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !(r.own && r.method == "resources/subscribe") && w.r.IntN(8) == 0:
+		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
+		return
+	case r.method == "logging/setLevel":
+		s.level = levelNumber(r.target)
+	case r.method == "resources/subscribe":
+		s.subscribed[r.target] = true
+	case r.method == "resources/unsubscribe":
+		delete(s.subscribed, r.target)
+	case r.method == "tasks/list":
+		var list []string
+		for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
+			list = append(list, fmt.Sprintf(`{"taskId":"%s","status":"working"}`, id))
+		}
+		result = fmt.Sprintf(`{"m":"%s","tasks":[%s]}`, r.mark, strings.Join(list, ", "))
+	case r.method == "tasks/get":
+		if r.client != s.tasks[r.target] {
+			w.fail("the server is asked by %d for the task of %d", r.client, s.tasks[r.target])
+		}
+	case r.method == "tasks/cancel":
+		delete(s.running, r.target)
+	case r.task:
+		w.tasks++
+		id := fmt.Sprint("t", w.tasks)
+		s.tasks[id], s.running[id] = r.client, true
+		result = fmt.Sprintf(`{"m":"%s","task":{"taskId":"%s","status":"working"}}`, r.mark, id)
+	}
+	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result))
+}
+
+// refusable: no client has a handshake that a next server must accept as well.
+func (w *world) refusable() bool {
+	return w.m.handshake.result == nil
+}
+
+func (w *world) serverProgress() {
+	for _, r := range w.server.open {
+		if r.token != "" && w.r.IntN(2) == 0 {
+			w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"m":"%s","progress":1,"progressToken":%s}}`, r.mark, r.token))
+			return
+		}
+	}
+}
+
+func (w *world) serverLogs() {
+	level := 1 + w.r.IntN(8)
+	if level >= w.server.level {
+		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s","data":1}}`, levels()[level-1]))
+	}
+}
+
+func (w *world) serverUpdates() {
+	uri := uris()[w.r.IntN(2)]
+	if w.server.subscribed[uri] {
+		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"%s"}}`, uri))
+	}
+}
+
+// serverAsks asks the client of an open call, which the message says and the mux cannot read.
+func (w *world) serverAsks() {
+	s := w.server
+	var able []*simRequest
+	owners := map[Client]bool{}
+	for _, r := range s.open {
+		if r.client != 0 && r.method == "tools/call" {
+			able = append(able, r)
+		}
+	}
+	if len(able) == 0 {
+		return
+	}
+	for _, r := range able {
+		owners[r.client] = true
+	}
+	r := able[w.r.IntN(len(able))]
+	s.count++
+	id := strconv.Itoa(s.count)
+	s.asks[id] = r.mark
+	heard := 0
+	if c := w.clients[r.client]; c != nil {
+		heard = len(c.asks)
+	}
+	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
+	// If the server has one client's calls alone, and the mux none on the way, then it must have asked.
+	c := w.clients[r.client]
+	if c != nil && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && len(s.running) == 0 && !r.cancelled &&
+		w.m.orphans+w.m.ghosts == 0 && len(c.asks) != heard+1 {
+		w.fail("client %d alone has calls, and was not asked", c.id)
+	}
+}
+
+// --- what the host does
+
+func (w *world) start() {
+	w.note("host", "starts the server")
+	w.server = &simServer{seen: map[string]bool{}, subscribed: map[string]bool{}, tasks: map[string]Client{}, running: map[string]bool{},
+		asks: map[string]string{}, clients: map[Client]bool{}}
+	w.deliver(w.m.ServerStarted(), nil)
+}
+
+func (w *world) end() {
+	w.note("host", "the server has ended")
+	w.server = nil
+	w.deliver(w.m.ServerGone("it ended"), nil)
+	for _, c := range w.clients {
+		if len(c.open) > 0 {
+			w.fail("client %d waits for a server that has ended: %v", c.id, c.open)
+		}
+		clear(c.cancelled)
+		clear(c.pending)
+		clear(c.tasks)
+		if len(c.asks) > 0 {
+			w.fail("client %d: what a server asked was not taken back", c.id)
+		}
+	}
+}
+
+func (w *world) attach() *simClient {
+	w.next++
+	c := &simClient{id: w.next, open: map[string]simCall{}, cancelled: map[string]simCall{}, subscribed: map[string]bool{},
+		pending: map[string]int{}, unsure: map[string]bool{}, tasks: map[string]bool{}, asks: map[string]string{}, counted: map[string]int{}}
+	w.clients[c.id] = c
+	w.m.Attach(c.id)
+	return c
+}
+
+func (w *world) detach(c *simClient) {
+	w.note("host", fmt.Sprint("detaches ", c.id))
+	delete(w.clients, c.id)
+	w.deliver(w.m.Detach(c.id), nil)
+}
+
+// crash has the host end and another one go on.
+func (w *world) crash() {
+	w.note("host", "is killed")
+	states := map[Client]State{}
+	for id, c := range w.clients {
+		states[id] = w.m.State(id)
+		// What is open by the account is what the client waits for; the attached process answers it.
+		for spelling, n := range c.counted {
+			if _, open := c.open[spelling]; open != (n > 0) && c.cancelled[spelling].batch == 0 {
+				w.fail("client %d: %s is open %d times by the account", id, spelling, n)
+			}
+		}
+		if !c.met {
+			c.asked = false
+		}
+		c.level, c.levels = levelNumber(states[id].Level), 0
+		c.ready = states[id].Ready && c.met
+		clear(c.open)
+		clear(c.cancelled)
+		clear(c.counted)
+		clear(c.tasks)
+		clear(c.asks)
+		clear(c.pending)
+		clear(c.unsure)
+		clear(c.subscribed)
+		for _, uri := range states[id].URIs {
+			c.subscribed[uri] = true
+		}
+	}
+	w.server = nil
+	w.m = New(Limits{})
+	if w.r.IntN(2) == 0 {
+		w.start()
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.clients)) {
+		w.note("host", fmt.Sprintf("resumes %d %+v", id, states[id]))
+		outs, err := w.m.Resume(id, states[id])
+		w.deliver(outs, err)
+	}
+}
+
+// --- a history
+
+func (w *world) step() {
+	ids := slices.Sorted(maps.Keys(w.clients))
+	n := w.r.IntN(100)
+	switch {
+	case len(ids) == 0 || n < 4 && len(ids) < 4:
+		w.attach()
+	case n < 6:
+		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
+	case n < 7:
+		w.crash()
+	case w.server != nil && n < 9:
+		w.end()
+	case w.server == nil && (w.m.NeedsServer() && n < 60 || n < 8):
+		w.start()
+	case w.server != nil && n < 60:
+		w.serverActs()
+	default:
+		w.clientActs(w.clients[ids[w.r.IntN(len(ids))]])
+	}
+}
+
+// settle lets the server answer all, and compares what is left.
+func (w *world) settle() {
+	for w.m.NeedsServer() || w.server != nil && (len(w.server.inbox) > 0 || len(w.server.open) > 0) {
+		switch {
+		case w.failed != "":
+			return
+		case w.server == nil:
+			w.start()
+		case len(w.server.inbox) > 0:
+			w.serverReads()
+		default:
+			w.serverAnswers()
+		}
+	}
+	levels, asked := []int{}, 0
+	subscribed := map[string]bool{}
+	for _, c := range w.clients {
+		for id, call := range c.open {
+			w.fail("client %d never heard of %s %v", c.id, id, call)
+		}
+		for _, uri := range w.m.State(c.id).URIs {
+			subscribed[uri] = true
+		}
+		if c.level > 0 {
+			asked++
+			levels = append(levels, c.level)
+		} else if c.met {
+			levels = append(levels, standard)
+		}
+		if m := w.m.clients[c.id]; m.open != 0 || m.held != 0 || m.sent != 0 || len(m.calls) != 0 {
+			w.fail("client %d: %d open, %d bytes held, %d sent, %d calls", c.id, m.open, m.held, m.sent, len(m.calls))
+		}
+		for _, uri := range uris() {
+			if c.subscribed[uri] != w.m.clients[c.id].uris[uri] && !c.unsure[uri] {
+				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
+			}
+		}
+	}
+	if w.server == nil {
+		return
+	}
+	if !maps.Equal(subscribed, w.server.subscribed) {
+		w.fail("subscribed to %v, the server knows %v", subscribed, w.server.subscribed)
+	}
+	if asked > 0 && w.server.initialized && w.server.level != slices.Min(levels) {
+		w.fail("levels %v, the server has %d", levels, w.server.level)
+	}
+	if len(w.m.calls) > 0 || w.m.orphans > 0 || len(w.m.held) > w.m.dropped {
+		w.fail("%d calls and %d orphans are left", len(w.m.calls), w.m.orphans)
+	}
+}
+
+// play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
+func play(seed uint64, spoil func(Out) []Out) *world {
+	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
+	for range 10 + w.r.IntN(60) {
+		if w.step(); w.failed != "" {
+			return w
+		}
+	}
+	w.settle()
+	return w
+}
+
+func TestRandomHistories(t *testing.T) {
+	histories := 100_000
+	if testing.Short() || underRace {
+		histories = 5_000
+	}
+	first := rand.Uint64()
+	if n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64); err == nil {
+		first = n
+	}
+	t.Logf("MCP_TETHER_SEED=%d", first)
+	var all sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		all.Go(func() {
+			for n := i; n < histories && !t.Failed(); n += workers {
+				if w := play(first+uint64(n), nil); w.failed != "" {
+					t.Errorf("MCP_TETHER_SEED=%d: %s\n%s", first+uint64(n), w.failed, strings.Join(w.trace, "\n"))
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A mux with a fault in it does not pass.
+func TestRandomHistoriesFindFaults(t *testing.T) {
+	replace := func(o Out, what, with string) []Out {
+		o.Line = []byte(strings.ReplaceAll(string(o.Line), what, with))
+		return []Out{o}
+	}
+	holds := func(o Out, what string) bool { return strings.Contains(string(o.Line), what) }
+	for name, spoil := range map[string]func(Out) []Out{
+		"an answer is lost": func(o Out) []Out {
+			if o.To != Server && holds(o, `"result":{"m":"c`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"an answer comes twice": func(o Out) []Out {
+			if o.To != Server && holds(o, `"result":{"m":"c`) {
+				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"a line is for another client": func(o Out) []Out {
+			if o.To != Server && holds(o, `"m":"c`) {
+				o.To++
+			}
+			return []Out{o}
+		},
+		"an answer has another id":    func(o Out) []Out { return replace(o, `"id":-1,`, `"id":2,`) },
+		"a token is another client's": func(o Out) []Out { return replace(o, `"progressToken":1`, `"progressToken":2`) },
+		"log messages of any level":   func(o Out) []Out { return replace(o, `"level":"emergency","data"`, `"level":"debug","data"`) },
+		"a resource that is not watched": func(o Out) []Out {
+			return replace(o, `updated","params":{"uri":"file:///a"`, `updated","params":{"uri":"file:///z"`)
+		},
+		"tasks of others are listed": func(o Out) []Out { return replace(o, `"tasks":[]`, `"tasks":[{"taskId":"t0"}]`) },
+		"the server is not told of the end of a subscription": func(o Out) []Out {
+			if o.To == Server && holds(o, "resources/unsubscribe") && !holds(o, `"m"`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"initialize comes twice": func(o Out) []Out {
+			if o.To == Server && holds(o, `"initialize"`) {
+				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"the level is not set":             func(o Out) []Out { return replace(o, `"level":"debug"}`, `"level":"info"}`) },
+		"the call of another is cancelled": func(o Out) []Out { return replace(o, `"requestId":4`, `"requestId":99`) },
+		"what the server asked is not taken back": func(o Out) []Out {
+			if o.To != Server && holds(o, `"reason":"it ended"`) {
+				return nil
+			}
+			return []Out{o}
+		},
+		"what is open is counted wrongly": func(o Out) []Out {
+			if o.To != Server && len(o.Answers) > 0 && !holds(o, "error") {
+				o.Answers = nil
+			}
+			return []Out{o}
+		},
+	} {
+		found := false
+		for seed := range uint64(3000) {
+			if w := play(seed, spoil); w.failed != "" {
+				found = true
+				break
+			}
+		}
+		if !found {
+			t.Errorf("%s: no history finds it", name)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package mux
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	hello   = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`
+	ready   = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	welcome = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}`
+)
+
+// fixture drives a mux and remembers what it said.
+type fixture struct {
+	*Mux
+	t *testing.T
+}
+
+func newFixture(t *testing.T) *fixture { return &fixture{New(Limits{}), t} }
+
+// met has clients with a finished handshake. The ids of the mux go on at 2.
+func met(t *testing.T, clients ...Client) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	for i, c := range clients {
+		f.Attach(c)
+		f.from(c, hello)
+		if i == 0 {
+			f.ServerStarted()
+			f.server(welcome)
+		}
+		f.from(c, ready)
+	}
+	return f
+}
+
+// said writes outs as "receiver line" each.
+func said(outs []Out) string {
+	var b strings.Builder
+	for _, o := range outs {
+		b.WriteByte("sabcdefgh"[o.To])
+		b.WriteByte(' ')
+		b.Write(o.Line)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (f *fixture) from(c Client, line string) string {
+	f.t.Helper()
+	outs, err := f.FromClient(c, []byte(line))
+	if err != nil {
+		return err.Error()
+	}
+	return said(outs)
+}
+
+func (f *fixture) server(line string) string { return said(f.FromServer([]byte(line))) }
+
+func (f *fixture) want(got, want string) {
+	f.t.Helper()
+	if got != want {
+		f.t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestIdsAreMappedAndComeBackAsTheyWere(t *testing.T) {
+	f := met(t, 1, 2)
+	f.want(f.from(1, `{"id":1,"method":"tools/call","jsonrpc":"2.0"}`), `s {"id":3,"method":"tools/call","jsonrpc":"2.0"}`)
+	f.want(f.from(2, `{"id":"1","method":"tools/call","jsonrpc":"2.0"}`), `s {"id":4,"method":"tools/call","jsonrpc":"2.0"}`)
+	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), `b {"result":{},"id":"1","jsonrpc":"2.0"}`)
+	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), ``)
+	f.want(f.server(`{"result":{},"id":3,"jsonrpc":"2.0"}`), `a {"result":{},"id":1,"jsonrpc":"2.0"}`)
+}
+
+func TestServerGoneFailsWhatIsOpenAndTheNextIsToldTheHandshake(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, `{"id":1,"method":"tools/call"}`)
+	f.want(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it ended"}}`)
+	f.want(f.from(2, `{"id":1,"method":"tools/call"}`), ``)
+	if !f.NeedsServer() {
+		t.Error("no server is needed")
+	}
+	f.want(said(f.ServerStarted()), `s {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`)
+	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`s {"id":4,"method":"tools/call"}`)
+}
+
+func TestDetachCancels(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, `{"id":1,"method":"tools/call"}`)
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"the client has left"}}`)
+	f.want(f.server(`{"id":3,"result":{}}`), ``)
+}

@@ -1,0 +1,758 @@
+package mux
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const (
+	sampling = `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[]}}`
+	toolCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+)
+
+func (f *fixture) lines(got string, want ...string) {
+	f.t.Helper()
+	f.want(got, strings.Join(want, "\n"))
+}
+
+// refused checks that the server's request was refused.
+func (f *fixture) refused(got, why string) {
+	f.t.Helper()
+	if !strings.HasPrefix(got, `s {"jsonrpc":"2.0","id":1,"error":{"code":-32603,`) || !strings.Contains(got, why) {
+		f.t.Errorf("got %s, want a refusal: %s", got, why)
+	}
+}
+
+func TestOneHandshakeForAll(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.want(f.from(1, hello), "")
+	f.want(f.from(2, strings.Replace(hello, `"id":0`, `"id":"x"`, 1)), "")
+	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
+	_, result, _ := strings.Cut(welcome, `"id":1,`)
+	f.lines(f.server(welcome),
+		`a {"jsonrpc":"2.0","id":0,`+result,
+		`b {"jsonrpc":"2.0","id":"x",`+result)
+	f.want(f.from(2, ready), "s "+ready)
+	f.want(f.from(1, ready), "")
+	// The order of keys does not count, nor does the name of the client.
+	f.Attach(3)
+	f.want(f.from(3, `{"id":9,"method":"initialize","params":{"clientInfo":{"name":"b"},"capabilities":{},"protocolVersion":"2025-11-25"}}`),
+		`c {"jsonrpc":"2.0","id":9,`+result)
+}
+
+func TestMisfits(t *testing.T) {
+	modern := `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+	for _, c := range []struct{ name, line, reason string }{
+		{"version", strings.Replace(hello, "2025-11-25", "2025-06-18", 1), `the protocolVersion "2025-11-25", and this one has "2025-06-18"`},
+		{"capabilities", strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"sampling":{}}`, 1), `the capabilities {}, and this one has {"sampling":{}}`},
+		{"no handshake", modern, "this client uses none"},
+	} {
+		f := met(t, 1)
+		f.Attach(2)
+		_, err := f.FromClient(2, []byte(c.line))
+		var misfit *MisfitError
+		if !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, c.reason) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		f.want(said(f.Detach(2)), "")
+	}
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.ServerStarted()
+	f.from(1, modern)
+	if _, err := f.FromClient(2, []byte(hello)); err == nil {
+		t.Error("a handshake is taken beside clients that use none")
+	}
+	// A client that probes and then falls back is no misfit.
+	f = met(t, 1)
+	f.Attach(2)
+	f.want(f.from(2, strings.Replace(modern, "tools/list", "server/discover", 1)), "s "+strings.Replace(strings.Replace(modern, "tools/list", "server/discover", 1), `"id":1`, `"id":2`, 1))
+	f.server(`{"id":2,"error":{"code":-32601,"message":"no"}}`)
+	if got := f.from(2, hello); !strings.HasPrefix(got, "b {") {
+		t.Error(got)
+	}
+}
+
+func TestHandshakeOutlivesTheFirstClient(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, hello)
+	f.ServerStarted()
+	f.want(f.from(2, hello), "")
+	f.want(said(f.Detach(1)), "")
+	if got := f.server(welcome); !strings.HasPrefix(got, `b {"jsonrpc":"2.0","id":0,"result"`) {
+		t.Error(got)
+	}
+	f.want(f.from(2, ready), "s "+ready)
+
+	// Nobody is left to confirm it.
+	f = newFixture(t)
+	f.Attach(1)
+	f.from(1, hello)
+	f.ServerStarted()
+	f.Detach(1)
+	f.want(f.server(welcome), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
+
+	// The first one was never sent.
+	f = newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, hello)
+	f.from(2, hello)
+	f.Detach(1)
+	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":2`, 1))
+}
+
+func TestRefusedHandshakeIsTheNextOnes(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, hello)
+	f.ServerStarted()
+	f.from(2, hello)
+	f.lines(f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`),
+		`a {"id":0,"error":{"code":-32602,"message":"no"}}`,
+		"s "+strings.Replace(hello, `"id":0`, `"id":2`, 1))
+}
+
+func TestSpellingsOfIds(t *testing.T) {
+	f := met(t, 1, 2)
+	ids := []string{"1", `"1"`, "1.5", "-7", "9007199254740993", `"\u00e9\""`, `""`, "0", "123456789012345678901234567890", "true"}
+	for i, id := range ids {
+		for c := range Client(2) {
+			n := 3 + 2*i + int(c)
+			f.want(f.from(c+1, fmt.Sprintf(`{"id" : %s, "method":"x"}`, id)), fmt.Sprintf(`s {"id" : %d, "method":"x"}`, n))
+		}
+	}
+	for i, id := range ids {
+		f.want(f.server(fmt.Sprintf(`{"result":{"id":7},"id":%d}`, 4+2*i)), fmt.Sprintf(`b {"result":{"id":7},"id":%s}`, id))
+		f.want(f.server(fmt.Sprintf(`{"id":%d.0,"error":{}}`, 3+2*i)), fmt.Sprintf(`a {"id":%s,"error":{}}`, id))
+	}
+	if f.Open() != 0 {
+		t.Error(f.Open(), "requests are open")
+	}
+}
+
+// A reader that takes the first of two members, or ignores case, would see an id that is another client's.
+func TestAmbiguousRequestsAreRefused(t *testing.T) {
+	f := met(t, 1)
+	for _, line := range []string{
+		`{"id":3,"id":1,"method":"x"}`, `{"ID":3,"id":1,"method":"x"}`, `{"id":1,"method":"x","\u0069d":3}`,
+		`{"id":1,"method":"x","params":{"_meta":{"progressToken":3,"progressToken":1}}}`,
+		`{"id":1,"method":"x","params":{"_Meta":{"progressToken":3}}}`, `{"id":1,"method":"x","params":{},"params":{}}`,
+		`{"id":1,"method":"x","params":{"_meta":{"progreſsToken":3}}}`,
+		`{"id":1,"method":"x","result":{}}`, `{"id":1,"method":"x","Error":{}}`, `{"id":1,"method":"x","params":{x:1,"_meta":{"progressToken":3}}}`,
+		`{"id":1,"method":"tasks/get","params":{"taskId":"a","taskid":"b"}}`,
+	} {
+		if got := f.from(1, line); !strings.Contains(got, `"code":-32600`) || !strings.HasPrefix(got, "a ") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	for _, line := range []string{
+		`{"method":"notifications/cancelled","params":{"requestId":3,"requestId":1}}`, `{"method":"notifications/x","ID":3,"result":{}}`,
+		`{"method":"notifications/progress","params":{"progressToken":3,"ProgressToken":1}}`,
+	} {
+		f.want(f.from(1, line), "")
+	}
+	// The control: what is like it and clear passes.
+	f.want(f.from(1, `{"id":1,"method":"x","params":{"ID":3,"arguments":{"id":1,"id":2,"_meta":1}}}`), `s {"id":2,"method":"x","params":{"ID":3,"arguments":{"id":1,"id":2,"_meta":1}}}`)
+}
+
+func TestWhatCannotBeRead(t *testing.T) {
+	f := met(t, 1)
+	f.want(f.from(1, `{'id':1,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line cannot be read"}}`)
+	f.want(f.from(1, `{"id":null,"method":"x"}`), `a {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the id must not be null"}}`)
+	for _, line := range []string{"hello", "", "{", `{"id":1}`, "[]", "7", "null", `{"id":4,"result":{}}`} {
+		f.want(f.from(1, line), "")
+		f.want(f.server(line), "")
+	}
+	f.want(f.from(1, `{"id":1,"method":"x","params":{"a":NaN}}`), `s {"id":2,"method":"x","params":{"a":NaN}}`)
+	f.want(f.server(`{"id":2,"result":{"a":NaN}}`), `a {"id":1,"result":{"a":NaN}}`)
+	// An error without an id is for the one client that has asked.
+	complaint := `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`
+	f.from(1, toolCall)
+	f.want(f.server(complaint), "a "+complaint)
+	f.Attach(2)
+	f.from(2, hello)
+	f.from(2, toolCall)
+	f.want(f.server(complaint), "")
+}
+
+func TestProgress(t *testing.T) {
+	f := met(t, 1, 2)
+	for c, token := range []string{"1", `"1"`} {
+		f.want(f.from(Client(c+1), `{"method":"x","params":{"_meta":{"progressToken":`+token+`,"a":2}},"id":1}`),
+			fmt.Sprintf(`s {"method":"x","params":{"_meta":{"progressToken":%d,"a":2}},"id":%d}`, c+3, c+3))
+	}
+	f.from(1, `{"id":2,"method":"x"}`)
+	progress := `{"method":"notifications/progress","params":{"progressToken":%s,"progress":5}}`
+	f.want(f.server(fmt.Sprintf(progress, "4")), "b "+fmt.Sprintf(progress, `"1"`))
+	f.want(f.server(fmt.Sprintf(progress, "3")), "a "+fmt.Sprintf(progress, "1"))
+	for _, token := range []string{"5", "6", `"3"`, "null", "{}"} { // No token was given, or it is of nobody.
+		f.want(f.server(fmt.Sprintf(progress, token)), "")
+	}
+	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
+	f.want(f.server(fmt.Sprintf(progress, "3")), "")
+	f.server(`{"id":4,"result":{}}`)
+	f.want(f.server(fmt.Sprintf(progress, "4")), "")
+}
+
+func TestCancel(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, toolCall)
+	f.from(2, toolCall)
+	cancelled := `{"method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
+	f.want(f.from(1, fmt.Sprintf(cancelled, "1.0")), "s "+fmt.Sprintf(cancelled, "3"))
+	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
+	f.want(f.from(2, fmt.Sprintf(cancelled, "4")), "") // That is another spelling of the server's.
+	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
+	// A late answer is passed on while the id is free.
+	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":1,"result":{}}`)
+	f.from(1, toolCall)
+	f.from(1, fmt.Sprintf(cancelled, "1"))
+	f.from(1, toolCall)
+	f.want(f.server(`{"id":5,"result":"late"}`), "")
+	f.want(f.server(`{"id":6,"result":{}}`), `a {"id":1,"result":{}}`)
+	f.from(1, toolCall)
+	f.from(1, fmt.Sprintf(cancelled, "1"))
+	f.from(1, strings.Replace(toolCall, "tools/call", "ping", 1))
+	f.want(f.server(`{"id":7,"result":"late"}`), "")
+}
+
+func TestServerAsksTheOneThatIsServed(t *testing.T) {
+	f := met(t, 1, 2)
+	// Nobody is served, and the server has known one client only by what it said: the first.
+	f.want(f.server(sampling), "a "+sampling)
+	f.from(1, `{"id":1,"result":{}}`)
+	f.from(2, toolCall)
+	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+	f.want(f.from(1, `{"id":2,"result":"forged"}`), "")
+	f.want(f.from(2, `{"id":2,"result":{}}`), `s {"id":1,"result":{}}`)
+	f.want(f.from(2, `{"id":2,"result":{}}`), "")
+	f.from(1, toolCall)
+	f.refused(f.server(sampling), "calls of several are open")
+	f.server(`{"id":3,"result":{}}`)
+	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":3`, 1))
+	f.server(`{"id":4,"result":{}}`)
+	f.refused(f.server(sampling), "no call of one alone is open")
+}
+
+func TestCancelledCallsMayStillAsk(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, toolCall)
+	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
+	f.from(2, toolCall)
+	f.refused(f.server(sampling), "calls of several are open")
+	f.server(`{"id":3,"error":{}}`)
+	f.want(f.server(sampling), "b "+sampling)
+	f.Detach(2)
+	f.from(1, toolCall)
+	f.refused(f.server(sampling), "has left may still run")
+	f.server(`{"id":4,"result":{}}`)
+	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+}
+
+func TestRequestsOfTheServerAreMapped(t *testing.T) {
+	f := met(t, 1)
+	withToken := `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"_meta":{"progressToken":"q"}}}`
+	f.want(f.server(withToken), `a {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":1}}}`)
+	f.want(f.from(1, `{"method":"notifications/progress","params":{"progressToken":1}}`), `s {"method":"notifications/progress","params":{"progressToken":"q"}}`)
+	f.want(f.server(`{"method":"notifications/cancelled","params":{"requestId":"q"}}`), `a {"method":"notifications/cancelled","params":{"requestId":1}}`)
+	f.want(f.from(1, `{"id":1,"result":{}}`), "")
+	f.server(withToken)
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client has left"}}`)
+	// A next server counts from the beginning; the answer to the last one's is not taken for its.
+	f = met(t, 1)
+	f.server(sampling)
+	f.want(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"it ended"}}`)
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1))
+	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+	f.want(f.from(1, `{"id":1,"result":"old"}`), "")
+	f.want(f.from(1, `{"id":2,"result":{}}`), `s {"id":1,"result":{}}`)
+}
+
+func TestRootsAreOneClients(t *testing.T) {
+	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
+	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
+	changed := `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+	f := newFixture(t)
+	f.Attach(1)
+	f.from(1, withRoots)
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	f.want(f.from(1, changed), "s "+changed)
+	f.want(f.server(roots), "a "+roots)
+	f.Attach(2)
+	if got := f.from(2, withRoots); got != "cannot share the server: the server works with the roots of another client" {
+		t.Error(got)
+	}
+	// Two were there before it asked.
+	f = newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, withRoots)
+	f.from(2, withRoots)
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	f.refused(f.server(roots), "by the roots of one")
+	f.want(f.from(1, changed), "")
+}
+
+// A server that has the roots of its client is not given a call before a next one has them, too.
+func TestRootsAreSettledFirst(t *testing.T) {
+	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
+	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
+	ping := `s {"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`
+	begin := func() *fixture {
+		f := newFixture(t)
+		f.Attach(1)
+		f.from(1, withRoots)
+		f.ServerStarted()
+		f.server(welcome)
+		f.from(1, ready)
+		f.server(roots)
+		f.from(1, `{"id":1,"result":{"roots":[]}}`)
+		f.ServerGone("it ended")
+		f.Attach(2)
+		if got := f.from(2, withRoots); !strings.Contains(got, "works with the roots of another client") {
+			t.Error(got)
+		}
+		f.Detach(2)
+		f.from(1, toolCall)
+		f.ServerStarted()
+		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 4))
+		return f
+	}
+	const waiting = `s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`
+	f := begin() // It asks at once.
+	f.want(f.server(roots), "a "+strings.Replace(roots, `"id":1`, `"id":2`, 1))
+	f.want(f.server(`{"id":4,"result":{}}`), "")
+	f.lines(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`, fmt.Sprintf(ping, 5))
+	f.want(f.from(1, `{"id":9,"method":"x"}`), "")
+	f.lines(f.server(`{"id":5,"result":{}}`), waiting, `s {"id":6,"method":"x"}`)
+
+	f = begin() // The client is quicker than the ping.
+	f.server(roots)
+	f.want(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`)
+	f.want(f.server(`{"id":4,"error":{}}`), fmt.Sprintf(ping, 5))
+	f.want(f.server(`{"id":5,"error":{}}`), waiting)
+
+	f = begin() // It does not ask.
+	f.want(f.server(`{"id":4,"result":{}}`), waiting)
+
+	f = begin() // The next host knows of it.
+	state := f.State(1)
+	f = newFixture(t)
+	if _, err := f.Resume(1, state); err != nil {
+		t.Fatal(err)
+	}
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 3))
+
+	// With the client its roots are gone, and another one may come.
+	f = begin()
+	f.ServerGone("it ended")
+	f.Detach(1)
+	f.Attach(2)
+	if got := f.from(2, withRoots); !strings.HasPrefix(got, "b {") {
+		t.Error(got)
+	}
+}
+
+// A careless server might take a request for a notification, or the other way.
+func TestKindsAreNotMistaken(t *testing.T) {
+	f := met(t, 1, 2)
+	f.want(f.from(1, `{"id":1,"method":"notifications/cancelled","params":{"requestId":3}}`),
+		`a {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a notification must not have an id"}}`)
+	for _, method := range []string{"initialize", "logging/setLevel", "resources/unsubscribe", "tasks/cancel", "notifications/tasks/status"} {
+		f.want(f.from(1, `{"method":"`+method+`","params":{"uri":"x","taskId":"t","level":"debug"}}`), "")
+	}
+}
+
+func TestPing(t *testing.T) {
+	f := met(t, 1)
+	f.want(f.from(1, `{"id":"p","method":"ping"}`), `a {"jsonrpc":"2.0","id":"p","result":{}}`)
+	f.want(f.server(`{"id":"p","method":"ping"}`), `s {"jsonrpc":"2.0","id":"p","result":{}}`)
+	f.ServerGone("it ended")
+	f.want(f.from(1, `{"id":"p","method":"ping"}`), `a {"jsonrpc":"2.0","id":"p","result":{}}`)
+	if f.NeedsServer() {
+		t.Error("a ping wakes a server")
+	}
+}
+
+func TestNotificationsOfTheServer(t *testing.T) {
+	f := met(t, 1, 2)
+	f.Attach(3) // Has not begun.
+	for _, method := range []string{"notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/unknown"} {
+		line := `{"jsonrpc":"2.0","method":"` + method + `"}`
+		f.lines(f.server(line), "a "+line, "b "+line)
+	}
+	f.want(f.from(1, `{"method":"notifications/unknown","params":{}}`), `s {"method":"notifications/unknown","params":{}}`)
+}
+
+func level(name string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"` + name + `"}}`
+}
+
+func logged(name string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + name + `","data":"x"}}`
+}
+
+func ownLevel(n int, name string) string {
+	return fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"logging/setLevel","params":{"level":%q}}`, n, name)
+}
+
+func TestLogLevels(t *testing.T) {
+	f := met(t, 1, 2, 3)
+	f.lines(f.server(logged("debug")), "a "+logged("debug"), "b "+logged("debug"), "c "+logged("debug"))
+	// The others have asked for nothing and go on with what is usual.
+	f.want(f.from(1, level("error")), ownLevel(4, "info"))
+	f.server(`{"id":4,"result":{}}`)
+	f.lines(f.server(logged("info")), "b "+logged("info"), "c "+logged("info"))
+	f.want(f.from(2, level("debug")), ownLevel(5, "debug"))
+	f.server(`{"id":5,"result":{}}`)
+	f.want(f.server(logged("debug")), "b "+logged("debug"))
+	f.lines(f.server(logged("error")), "a "+logged("error"), "b "+logged("error"), "c "+logged("error"))
+	f.lines(f.server(logged("odd")), "a "+logged("odd"), "b "+logged("odd"), "c "+logged("odd"))
+	// The server need not be asked for less than it sends.
+	f.want(f.from(3, level("emergency")), `c {"jsonrpc":"2.0","id":1,"result":{}}`)
+	f.want(f.server(logged("alert")), "a "+logged("alert")+"\nb "+logged("alert"))
+	f.want(said(f.Detach(2)), ownLevel(6, "error"))
+	f.want(f.server(`{"id":6,"result":{}}`), "")
+	// Refused levels do not count.
+	f.want(f.from(3, level("debug")), ownLevel(7, "debug"))
+	f.lines(f.server(`{"id":7,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(8, "error"))
+	f.want(f.from(3, level("odd")), ownLevel(9, "odd"))
+	f.want(f.server(logged("critical")), "a "+logged("critical"))
+	// A next server is told.
+	f.ServerGone("it ended")
+	f.from(3, toolCall)
+	f.ServerStarted()
+	got := f.server(strings.Replace(welcome, `"id":1`, `"id":11`, 1))
+	f.lines(got, `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, `s {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"x"}}`, ownLevel(12, "error"))
+}
+
+func subscribe(method, uri string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/%s","params":{"uri":%q}}`, method, uri)
+}
+
+func news(uri string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri)
+}
+
+func TestSubscriptionsAreCounted(t *testing.T) {
+	const ok1, ok2 = `a {"jsonrpc":"2.0","id":1,"result":{}}`, `b {"jsonrpc":"2.0","id":1,"result":{}}`
+	f := met(t, 1, 2, 3)
+	f.want(f.from(1, subscribe("subscribe", "file:///a")), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":4`, 1))
+	f.want(f.from(2, subscribe("subscribe", "file:///a")), "")
+	f.lines(f.server(`{"jsonrpc":"2.0","id":4,"result":{}}`), ok1, ok2)
+	f.lines(f.server(news("file:///a")), "a "+news("file:///a"), "b "+news("file:///a"))
+	f.lines(f.server(news("file:///a/b")), "a "+news("file:///a/b"), "b "+news("file:///a/b"))
+	f.want(f.from(3, subscribe("unsubscribe", "file:///a")), `c {"jsonrpc":"2.0","id":1,"result":{}}`)
+	f.want(f.from(1, subscribe("unsubscribe", "file:///a")), ok1)
+	f.want(f.server(news("file:///a")), "b "+news("file:///a"))
+	f.want(said(f.Detach(2)), `s {"jsonrpc":"2.0","id":8,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`)
+	f.want(f.server(news("file:///a")), "")
+	// One that comes while the server is asked to end it waits.
+	f.want(f.from(1, subscribe("subscribe", "file:///a")), "")
+	f.want(f.server(`{"id":8,"result":{}}`), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":9`, 1))
+	// The second is asked for itself if the first is refused.
+	f.want(f.from(3, subscribe("subscribe", "file:///a")), "")
+	f.lines(f.server(`{"id":9,"error":{}}`), `a {"id":1,"error":{}}`, "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":10`, 1))
+	f.server(`{"id":10,"result":{}}`)
+	// A next server is told, and its clients to look again.
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":12`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`s {"jsonrpc":"2.0","id":13,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, "c "+news("file:///a"),
+		`s {"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"x"}}`)
+}
+
+func TestTasksAreTheirClients(t *testing.T) {
+	f := met(t, 1, 2)
+	begin := `{"id":1,"method":"tools/call","params":{"name":"x","task":{"ttl":1},"_meta":{"progressToken":"p"}}}`
+	f.from(1, begin)
+	begun := `{"id":%s,"result":{"task":{"taskId":"t","status":"working"}}}`
+	f.want(f.server(fmt.Sprintf(begun, "3")), "a "+fmt.Sprintf(begun, "1"))
+	get := `{"id":1,"method":"tasks/%s","params":{"taskId":"t"}}`
+	for _, method := range []string{"get", "result", "cancel", "update"} {
+		f.want(f.from(2, fmt.Sprintf(get, method)), `b {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"task not found"}}`)
+	}
+	f.want(f.from(1, fmt.Sprintf(get, "get")), `s {"id":4,"method":"tasks/get","params":{"taskId":"t"}}`)
+	f.server(`{"id":4,"result":{"taskId":"t","status":"working"}}`)
+	list := `{"id":1,"method":"tasks/list"}`
+	f.from(1, list)
+	f.from(2, list)
+	listed := `{"id":%s,"result":{"tasks":[%s{"taskId":"t","status":"working"}],"nextCursor":"c"}}`
+	f.want(f.server(fmt.Sprintf(listed, "5", `{"taskId":"u"}, `)), "a "+fmt.Sprintf(listed, "1", ""))
+	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
+	// It tells its progress, asks its client, and nobody else's request of the server is certain while it runs.
+	f.want(f.server(`{"method":"notifications/progress","params":{"progressToken":3}}`), `a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
+	asks := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
+	f.from(2, toolCall)
+	f.want(f.server(asks), "a "+asks)
+	f.refused(f.server(sampling), "calls of several are open")
+	status := `{"method":"notifications/tasks/status","params":{"taskId":"t","status":"completed"}}`
+	f.want(f.server(status), "a "+status)
+	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+	f.want(f.server(strings.Replace(status, `"t"`, `"u"`, 1)), "")
+	// One whose client leaves is cancelled, and nobody sees it any more.
+	f.server(`{"id":7,"result":{}}`)
+	f.from(1, begin)
+	f.server(`{"id":8,"result":{"task":{"taskId":"v","status":"working"}}}`)
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":9,"method":"tasks/cancel","params":{"taskId":"v"}}`)
+	f.from(2, toolCall)
+	f.refused(f.server(sampling), "may still run")
+	f.server(`{"id":9,"error":{}}`)
+	if got := f.server(sampling); !strings.HasPrefix(got, "b ") {
+		t.Error(got)
+	}
+}
+
+func TestTasksOfClients(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, toolCall)
+	f.server(`{"id":1,"method":"sampling/createMessage","params":{"task":{}}}`)
+	f.from(1, `{"id":1,"result":{"task":{"taskId":"mine"}}}`)
+	f.from(2, toolCall)
+	get := `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"mine"}}`
+	f.want(f.server(get), "a "+strings.Replace(get, `"id":1`, `"id":2`, 1))
+	status := `{"method":"notifications/tasks/status","params":{"taskId":"mine"}}`
+	f.want(f.from(1, status), "s "+status)
+	f.want(f.from(2, status), "")
+	f.refused(f.server(strings.Replace(get, "mine", "other", 1)), "of none of them")
+}
+
+func TestBatches(t *testing.T) {
+	f := met(t, 1, 2)
+	f.lines(f.from(1, `[{"id":1,"method":"x"},{"method":"notifications/y"},{"id":"1","method":"z"}, {"id":2,"method":"ping"},{"id":3,"method":"initialize"},7]`),
+		`s {"id":3,"method":"x"}`, `s {"method":"notifications/y"}`, `s {"id":4,"method":"z"}`)
+	f.from(2, `{"id":1,"method":"x"}`)
+	f.want(f.server(`{"id":4,"result":{}}`), "")
+	f.want(f.server(`[{"id":5,"result":2},{"id":3,"result":1}]`), `b {"id":1,"result":2}`+"\n"+
+		`a [{"jsonrpc":"2.0","id":2,"result":{}},{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"must not be part of a batch"}},{"id":"1","result":{}},{"id":1,"result":1}]`)
+	// What is cancelled is not waited for.
+	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
+	f.server(`{"id":6,"result":{}}`)
+	f.lines(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`), `a [{"id":1,"result":{}}]`, `s {"method":"notifications/cancelled","params":{"requestId":7}}`)
+	f.want(f.server(`{"id":7,"result":{}}`), "")
+	f.want(f.from(1, `[{"method":"notifications/y"}]`), `s {"method":"notifications/y"}`)
+	// Too much for one is given in parts.
+	f.Mux.limits.Held = 100
+	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
+	big := strings.Repeat("x", 100)
+	f.want(f.server(`{"id":8,"result":"`+big+`"}`), `a [{"id":1,"result":"`+big+`"}]`)
+	f.want(f.server(`{"id":9,"result":2}`), `a [{"id":2,"result":2}]`)
+}
+
+func TestWithoutHandshake(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"warning"}`
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	listen := `{"id":%s,"method":"subscriptions/listen","params":{"notifications":{},` + meta + `}}`
+	f.want(f.from(1, fmt.Sprintf(listen, `"l"`)), "")
+	f.want(said(f.ServerStarted()), "s "+fmt.Sprintf(listen, "1"))
+	f.want(f.from(2, fmt.Sprintf(listen, "1")), "s "+fmt.Sprintf(listen, "2"))
+	told := `{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
+	f.want(f.server(fmt.Sprintf(told, "1")), "a "+fmt.Sprintf(told, `"l"`))
+	f.want(f.server(fmt.Sprintf(told, "2")), "b "+fmt.Sprintf(told, "1"))
+	f.want(f.server(fmt.Sprintf(told, "3")), "")
+	ended := `{"id":%s,"result":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"resultType":"complete"}}`
+	f.want(f.server(fmt.Sprintf(ended, "1", "1")), "a "+fmt.Sprintf(ended, `"l"`, `"l"`))
+	f.want(f.server(`{"method":"notifications/cancelled","params":{"requestId":2}}`), `b {"method":"notifications/cancelled","params":{"requestId":1}}`)
+	if f.Open() != 0 {
+		t.Error(f.Open(), "requests are open")
+	}
+	// Log messages are for those whose request asks for them.
+	f.from(2, `{"id":5,"method":"tools/call","params":{`+meta+`}}`)
+	f.want(f.server(logged("error")), "b "+logged("error"))
+	f.want(f.server(logged("info")), "")
+	// A subscription that the client gives up leaves nothing behind.
+	f.from(1, fmt.Sprintf(listen, "7"))
+	f.want(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":7}}`), `s {"method":"notifications/cancelled","params":{"requestId":4}}`)
+	f.want(f.server(fmt.Sprintf(told, "4")), "")
+	// No handshake for a next server.
+	f.ServerGone("it ended")
+	f.want(said(f.ServerStarted()), "")
+}
+
+func TestLimits(t *testing.T) {
+	f := met(t, 1, 2)
+	f.Mux.limits = Limits{Open: 2, Held: 300, Kept: 2, Words: 200}
+	f.from(1, `{"id":1,"method":"x"}`)
+	f.from(1, `{"id":2,"method":"x"}`)
+	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
+	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":5,"method":"x"}`)
+	f.ServerGone("it ended")
+	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", 200) + `"}`
+	f.want(f.from(1, large), "")
+	f.want(f.from(1, strings.Replace(large, `"id":1`, `"id":2`, 1)), `a {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"too much waits for the server"}}`)
+	f.want(f.from(2, large), "")
+	f.ServerStarted()
+	f.server(strings.Replace(welcome, `"id":1`, `"id":8`, 1))
+	f.server(`{"id":6,"result":{}}`)
+	for i, want := range []string{"s ", "s ", "a "} {
+		got := f.from(1, subscribe("subscribe", fmt.Sprint("file:///", i)))
+		if !strings.HasPrefix(got, want) {
+			t.Error(i, got)
+		}
+		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 9+i))
+	}
+	// Calls that were cancelled and are never answered are counted in the end, and not kept.
+	for range 10 {
+		f.from(1, toolCall)
+		f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
+	}
+	if n := len(f.Mux.calls); n > 4 {
+		t.Errorf("%d calls are kept", n)
+	}
+	f.from(1, toolCall)
+	f.refused(f.server(sampling), "may still run")
+}
+
+// Whatever a client puts into its ids, methods, tokens and uris, there is a bound to what is kept of it.
+func TestWordsAreBounded(t *testing.T) {
+	f := met(t, 1)
+	f.Mux.limits.Words = 1000
+	long := strings.Repeat("x", 400)
+	f.from(1, `{"id":"`+long+`","method":"x"}`)
+	f.from(1, `{"id":1,"method":"x","params":{"_meta":{"progressToken":"`+long+`"}}}`)
+	tooLong := `a {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the ids of what is open are too long"}}`
+	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
+	f.server(`{"id":2,"result":{}}`)
+	f.server(`{"id":3,"result":{}}`)
+	for n := range 2 {
+		f.from(1, subscribe("subscribe", fmt.Sprint(long, n)))
+		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 4+n))
+	}
+	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
+	f.from(1, subscribe("unsubscribe", long+"0"))
+	f.server(`{"id":6,"result":{}}`)
+	f.want(f.from(1, `{"id":2,"method":"x"}`), `s {"id":7,"method":"x"}`)
+	f.server(`{"id":7,"result":{}}`)
+	f.from(1, subscribe("unsubscribe", long+"1"))
+	f.server(`{"id":8,"result":{}}`)
+	if n := f.Mux.clients[1].words; n != 0 {
+		t.Errorf("%d bytes are counted of nothing", n)
+	}
+}
+
+func TestAnswersNameWhatTheyClose(t *testing.T) {
+	f := met(t, 1)
+	opened, closed := f.Changes(1)
+	if fmt.Sprint(opened, closed) != "[0] []" {
+		t.Error(opened, closed)
+	}
+	f.from(1, `{"id":"a","method":"x"}`)
+	f.from(1, `{"id":2,"method":"x"}`)
+	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`)
+	if opened, closed = f.Changes(1); fmt.Sprint(opened, closed) != `["a" 2] [2]` {
+		t.Error(opened, closed)
+	}
+	if out := f.FromServer([]byte(`{"id":2,"result":{}}`)); fmt.Sprint(out[0].Answers) != `["a"]` {
+		t.Error(out[0].Answers)
+	}
+	if out := f.FromServer([]byte(`{"id":3,"result":{}}`)); len(out[0].Answers) != 0 {
+		t.Error(out[0].Answers)
+	}
+	out, _ := f.FromClient(1, []byte(`[{"id":5,"method":"ping"},{"id":6,"method":"ping"}]`))
+	if opened, _ = f.Changes(1); fmt.Sprint(opened, out[0].Answers) != "[5 6] [5 6]" {
+		t.Error(opened, out[0].Answers)
+	}
+}
+
+func TestResume(t *testing.T) {
+	f := met(t, 1)
+	f.from(1, level("error"))
+	f.server(`{"id":2,"result":{}}`)
+	f.from(1, subscribe("subscribe", "file:///a"))
+	f.server(`{"id":3,"result":{}}`)
+	f.server(sampling)
+	if got := fmt.Sprint(f.Changed()); got != "[1]" {
+		t.Error("changed:", got)
+	}
+	if got := f.Changed(); got != nil {
+		t.Error("changed:", got)
+	}
+	state := f.State(1)
+
+	f = newFixture(t)
+	outs, err := f.Resume(5, state)
+	f.want(said(outs), "")
+	if err != nil || f.NeedsServer() {
+		t.Fatal(err)
+	}
+	f.Attach(6) // Answered from what the first one knows.
+	if got := f.from(6, hello); !strings.HasPrefix(got, `f {"jsonrpc":"2.0","id":0,"result":`) {
+		t.Error(got)
+	}
+	f.from(5, toolCall)
+	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`s {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, "e "+news("file:///a"),
+		`s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`, ownLevel(5, "info"))
+	f.want(f.server(sampling), "e "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+
+	other := state
+	other.Params = bytes.Replace(state.Params, []byte("2025-11-25"), []byte("2025-06-18"), 1)
+	if _, err := f.Resume(7, other); err == nil {
+		t.Error("a client of another version goes on")
+	}
+	other = state
+	other.Result = bytes.Replace(state.Result, []byte(`"logging":{}`), []byte(`"prompts":{}`), 1)
+	if _, err := f.Resume(8, other); err == nil {
+		t.Error("a client that was promised more goes on")
+	}
+}
+
+func TestAnotherServerBreaksIt(t *testing.T) {
+	f := met(t, 1)
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.want(f.server(`{"id":3,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`),
+		`a {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server that was started anew is another one: protocolVersion was \"2025-11-25\" and is \"2025-06-18\""}}`)
+	if f.Broken() == "" || !strings.Contains(f.from(1, toolCall), f.Broken()[:20]) {
+		t.Error("it goes on")
+	}
+	// One that offers more has its clients look again.
+	f = met(t, 1)
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	more := strings.Replace(strings.Replace(welcome, `"id":1`, `"id":3`, 1), `"version":"1"`, `"version":"2"`, 1)
+	f.lines(f.server(more), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, `a {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
+		`s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`)
+}
+
+func TestServerThatDiesInItsHandshake(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, hello)
+	f.from(2, hello)
+	f.ServerStarted()
+	f.lines(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"it ended"}}`, `b {"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"it ended"}}`)
+	if f.NeedsServer() {
+		t.Error("something waits")
+	}
+	// Another handshake may be tried.
+	f.want(f.from(2, strings.Replace(hello, "2025-11-25", "2025-06-18", 1)), "")
+	if !f.NeedsServer() {
+		t.Error("nothing waits")
+	}
+}

@@ -1,0 +1,104 @@
+package mux
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"mcp-tether/mcp"
+)
+
+// forgetServer forgets what belonged to the server that has ended.
+func (m *Mux) forgetServer() {
+	m.up = false
+	m.sole, m.several = 0, false
+	m.calls = map[int64]*call{}
+	m.asks = map[int64]*ask{}
+	m.asked = map[string]int64{}
+	m.tasks = newTasks()
+	m.ghosts, m.orphans = 0, 0
+	m.logs.sent = 0
+	m.handshake.phase, m.handshake.modern, m.handshake.settling = idle, false, settling{}
+	m.forgetRoots()
+	for _, c := range m.order {
+		c.tasks, c.running, c.sent = 0, 0, 0
+	}
+}
+
+// forgetRoots forgets that a server has the roots of a client if there is neither.
+func (m *Mux) forgetRoots() {
+	if !m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+		m.handshake.roots = false
+	}
+}
+
+// ServerStarted takes the news that there is a server, which has been sent nothing. What must be sent to it first is
+// returned; nothing else may be before it.
+func (m *Mux) ServerStarted() []Out {
+	m.begin()
+	if m.up {
+		return nil
+	}
+	m.up = true
+	if m.handshake.result == nil {
+		m.sendHeld()
+		return m.out
+	}
+	m.askOwn(mcp.MethodInitialize, "", string(m.handshake.params))
+	return m.out
+}
+
+// ServerGone takes the news that the server has ended, or could not be started. All that was asked of it is answered with
+// an error; why is part of its text. Nothing is ever asked again.
+func (m *Mux) ServerGone(why string) []Out {
+	m.begin()
+	m.handshake.settling = settling{}
+	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
+		m.takeBack(m.asks[n], why)
+	}
+	m.failAll(why)
+	for uri, w := range m.watched {
+		w.busy, w.on, w.asking = false, false, nil
+		m.tidy(uri, w)
+	}
+	if m.handshake.result == nil {
+		m.handshake.params = nil
+	}
+	m.forgetServer()
+	return m.out
+}
+
+// failAll answers all calls with an error, oldest first.
+func (m *Mux) failAll(why string) {
+	calls := slices.Collect(maps.Values(m.calls))
+	byNumber(calls)
+	for _, k := range calls {
+		m.fail(k, codeInternal, why)
+	}
+	m.held, m.dropped = nil, 0
+}
+
+// restore tells a new server what the last one was told to remember.
+func (m *Mux) restore() {
+	for _, c := range m.order {
+		if c.met && c.ready {
+			m.knows(c)
+		}
+	}
+	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {
+		w := m.watched[uri]
+		if len(w.clients) == 0 || w.busy || w.on {
+			continue
+		}
+		m.watchNext(uri, w)
+		// No server watched the resource meanwhile.
+		line := updatedLine(uri)
+		for _, c := range w.clients {
+			m.toClient(c, line)
+		}
+	}
+}
+
+func updatedLine(uri string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", mcp.MethodUpdated, mcp.Quote(uri))
+}

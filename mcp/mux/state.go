@@ -1,0 +1,126 @@
+package mux
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"mcp-tether/mcp"
+)
+
+// State is what the mux of a next host must know of a client to go on with it, beside its open requests (Changes and
+// Out.Answers tell of these).
+type State struct {
+	// Modern says that the client uses requests without a handshake. Ready: it has confirmed its handshake.
+	// Roots: a server has asked for its roots.
+	Modern, Ready, Roots bool
+	// Params and Result are those of its handshake, as JSON; nil without one.
+	Params, Result []byte
+	// Level is the log level that it asked for, "" if it has not.
+	Level string
+	// URIs are the resources that it is subscribed to.
+	URIs []string
+	// LastAsk is the largest id that a request of the server had for it.
+	LastAsk int64
+}
+
+// Changed lists clients whose State has changed since the last call, or since they were attached.
+func (m *Mux) Changed() []Client {
+	changed := m.changed
+	m.changed = nil
+	return changed
+}
+
+// State is what is to be kept of a client.
+func (m *Mux) State(id Client) State {
+	c := m.clients[id]
+	if c == nil {
+		return State{}
+	}
+	s := State{Modern: c.modern, Ready: c.ready, Roots: c.met && m.handshake.roots, URIs: slices.Sorted(maps.Keys(c.uris)), LastAsk: m.lastAsk}
+	if c.met {
+		s.Params, s.Result = m.handshake.params, m.handshake.result
+	}
+	if c.level > 0 {
+		s.Level = levels()[c.level-1]
+	}
+	return s
+}
+
+// Resume takes a client of an earlier mux, whose requests have all been answered. A *MisfitError says that it cannot go on
+// here, nor with any other server than one that does what the first did.
+func (m *Mux) Resume(id Client, s State) ([]Out, error) {
+	m.begin()
+	h := &m.handshake
+	m.lastAsk = max(m.lastAsk, s.LastAsk)
+	if s.Result != nil {
+		if reason := m.unfit(s); reason != "" {
+			return nil, &MisfitError{reason}
+		}
+	}
+	m.Attach(id)
+	c := m.clients[id]
+	c.modern, c.ready = s.Modern, s.Ready
+	h.roots = h.roots || s.Roots
+	if s.Result == nil {
+		return m.out, nil
+	}
+	if h.result == nil {
+		h.result = bytes.Clone(s.Result)
+		h.latest = h.result
+		m.meetWaiting()
+	}
+	if h.params == nil {
+		h.params = bytes.Clone(s.Params)
+		if m.up {
+			m.askOwn(mcp.MethodInitialize, "", string(h.params))
+		}
+	}
+	c.met = true
+	c.level = levelNumber(s.Level)
+	m.logs.works = m.logs.works || c.level > 0
+	for _, uri := range s.URIs {
+		m.rewatch(c, uri)
+	}
+	m.adjustLevel()
+	m.note(c)
+	return m.out, nil
+}
+
+// unfit says why a client with a handshake cannot go on here; "" if it can.
+func (m *Mux) unfit(s State) string {
+	h := &m.handshake
+	switch {
+	case h.modern:
+		return "the server serves clients without a handshake"
+	case h.params == nil:
+		return ""
+	}
+	if reason := m.unlike(s.Params); reason != "" {
+		return reason
+	}
+	if s.Roots && slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+		return "the server would work with the roots of one of several clients"
+	}
+	if h.result == nil {
+		return ""
+	}
+	if lost := poorer(s.Result, h.result); lost != "" {
+		return "the server is another one: " + lost
+	}
+	return ""
+}
+
+// rewatch subscribes a client that was subscribed before.
+func (m *Mux) rewatch(c *client, uri string) {
+	w := m.watched[uri]
+	if w == nil {
+		w = &watch{}
+		m.watched[uri] = w
+	}
+	m.join(w, c, uri)
+	if m.takes() {
+		m.watchNext(uri, w)
+		m.toClient(c, updatedLine(uri))
+	}
+}

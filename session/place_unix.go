@@ -1,0 +1,164 @@
+//go:build unix
+
+package session
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+)
+
+// Place is where a shared server keeps its files: a lock that its host holds for as long as it lives, the socket that
+// attaching sessions connect to, and a list of these for ps. Whoever holds the lock may start a host.
+type Place struct {
+	dir *Directory
+	// name begins the names of the files.
+	name string
+}
+
+// placePrefix begins the names of all places, so that none is taken for a session's id.
+const placePrefix = "share-"
+
+// Place is the place of the shared server with this key. The directory must stay open.
+func (d *Directory) Place(key string) Place { return Place{d, placePrefix + key} }
+
+// Lock takes the lock, or makes it. The error is ErrHeld while another process has it.
+func (p Place) Lock() (*Lease, error) { return p.dir.Take(p.name) }
+
+// Adopt is the lock of a place that the process was started with, as a descriptor.
+func (p Place) Adopt(fd int) *Lease { return &Lease{p.dir, p.name, fd} }
+
+// FD is the descriptor of the lock.
+func (l *Lease) FD() int { return l.fd }
+
+// Withdraw removes the socket: no session finds the host any more.
+func (p Place) Withdraw() error { return p.dir.unlinkSocket(p.name) }
+
+// Sharing is what ps is told of a shared server.
+type Sharing struct {
+	// Host is the process that the server belongs to, Gateway the one with whose end it ends; zero with --share-scope=user.
+	Host    proc.ID `json:"host"`
+	Gateway proc.ID `json:"gateway"`
+	// Alone says why the server is for one session only; "" if it is not.
+	Alone string `json:"alone,omitempty"`
+	// Sessions are the processes that are attached, as gateways have started them.
+	Sessions []Attached `json:"sessions"`
+}
+
+// Attached is a session that is attached to a shared server.
+type Attached struct {
+	proc.ID
+	// Gateway started it.
+	Gateway proc.ID `json:"gateway"`
+}
+
+// Tell replaces what ps is told.
+func (p Place) Tell(s Sharing) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", p.name, err)
+	}
+	next := file(p.name, nextSuffix)
+	if err := p.dir.writeNew(next, b); err != nil {
+		_ = p.dir.at.Unlink(next)
+		return err
+	}
+	return p.dir.at.Rename(next, file(p.name, recordSuffix))
+}
+
+// Sharing is what was told. The host's user may have written anything.
+func (p Place) Sharing() (s Sharing, err error) {
+	b, err := p.dir.at.ReadRegular(file(p.name, recordSuffix), maxSharing)
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	return s, err
+}
+
+// maxSharing bounds what is read of it, in bytes.
+const maxSharing = 4 << 20
+
+// RemoveDeadPlaces removes what hosts have left that were killed.
+func (d *Directory) RemoveDeadPlaces() error {
+	names, err := d.at.Names()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		key, ok := strings.CutSuffix(name, string(lockSuffix))
+		if !ok || !strings.HasPrefix(key, placePrefix) || !d.settled(name) {
+			continue
+		}
+		lock, err := d.Take(key)
+		switch {
+		case errors.Is(err, ErrHeld):
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			errs = append(errs, lock.Remove())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// HasDeadPlaces reports whether RemoveDeadPlaces would find anything.
+func (d *Directory) HasDeadPlaces() bool {
+	names, _ := d.at.Names()
+	for _, name := range names {
+		key, ok := strings.CutSuffix(name, string(lockSuffix))
+		if !ok || !strings.HasPrefix(key, placePrefix) || !d.settled(name) {
+			continue
+		}
+		if held, err := d.Held(key); err == nil && !held {
+			return true
+		}
+	}
+	return false
+}
+
+// keyFile holds the user's secret, with which the names of places are made.
+const keyFile = "share.key"
+
+// Secret is a random number of this user, made when first asked for. Without it the name of a place says nothing about the
+// environment that it stands for.
+func (d *Directory) Secret() (k [16]byte, err error) {
+	for range secretTries {
+		b, err := d.at.ReadRegular(keyFile, int64(len(k)))
+		switch {
+		case err == nil && len(b) == len(k):
+			return [16]byte(b), nil
+		case err == nil:
+			return k, fmt.Errorf("%s/%s is damaged: remove it", d.Name, keyFile)
+		case !errors.Is(err, unix.ENOENT):
+			return k, err
+		}
+		if err := d.makeSecret(); err != nil && !errors.Is(err, unix.EEXIST) {
+			return k, err
+		}
+	}
+	return k, fmt.Errorf("make %s/%s: it vanishes", d.Name, keyFile)
+}
+
+const secretTries = 3
+
+// makeSecret writes it under another name first: half of it is never seen.
+func (d *Directory) makeSecret() error {
+	var k [16]byte
+	random(k[:8])
+	random(k[8:])
+	var own [8]byte
+	random(own[:])
+	next := keyFile + "." + hex.EncodeToString(own[:])
+	if err := d.writeNew(next, k[:]); err != nil {
+		return err
+	}
+	err := d.at.Link(next, keyFile)
+	return errors.Join(err, d.at.Unlink(next))
+}

@@ -1,0 +1,485 @@
+package share
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/mcp/mux"
+	"mcp-tether/proc"
+	"mcp-tether/relay"
+)
+
+// client is an attached session, as its host knows it.
+type client struct {
+	id      mux.Client
+	conn    int
+	greeted bool
+	hello   hello
+	// fds are the descriptors of the hello, and mem the mapped notes.
+	fds   [streams]int
+	mem   []byte
+	notes *notes
+
+	in, err relay.Stream
+	// reads says that input is read now; eager, that it cannot be waited for; ended, that there is no more.
+	reads, eager, ended bool
+	// endBy is when a session that has closed its input does not wait for its answers any more; zero if it has not.
+	endBy time.Time
+	// scanned is how much of the unread input has no end of line.
+	scanned int
+
+	// queue is what is to be written, and queued its length in bytes. sent is how much of the first line is in the outlet.
+	queue  []mux.Out
+	queued int64
+	sent   int
+	// inOutlet is how much is in the outlet. chunk is how much may be put there at once, and most how much may be moved to
+	// the client without waiting.
+	inOutlet, chunk, most int
+	// socket: writes are bounded by most. blocked: the client's side is full, and waited for. direct: output does not go
+	// through the outlet, because it cannot be moved from there.
+	socket, blocked, direct bool
+	out                     relay.Stream
+	// moved is how much it has taken since the server is held back, in bytes.
+	moved int64
+	// touched says that it is to be served in this turn.
+	touched bool
+}
+
+const (
+	// pauseReading is how many bytes may wait for a client, or for the server, before nothing more is read.
+	pauseReading = 1 << 20
+	// outletSize bounds what is in the outlet, in bytes: the default capacity of a pipe (pipe(7)).
+	outletSize = 64 << 10
+)
+
+func newClient(id mux.Client, conn int) *client {
+	c := &client{id: id, conn: conn}
+	for i := range c.fds {
+		c.fds[i] = -1
+	}
+	return c
+}
+
+// greet takes the hello of a session.
+func (h *host) greet(c *client) {
+	fds, err := receive(c.conn, &c.hello)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return
+	case err != nil:
+		h.drop(c)
+		return
+	case len(fds) != streams:
+		closeAll(fds)
+		h.drop(c)
+		return
+	}
+	copy(c.fds[:], fds)
+	if h.attached >= h.most {
+		h.send(c, verdict{Next: full})
+		h.drop(c)
+		return
+	}
+	if err := c.open(h.o.MaxMessage); err != nil {
+		h.send(c, verdict{Code: exitFailure, Why: err.Error()})
+		h.drop(c)
+		return
+	}
+	if why := h.admit(c); why != "" {
+		h.sendAway(c, why)
+		h.drop(c)
+		return
+	}
+	c.greeted = true
+	if h.first == nil {
+		h.first = c
+	}
+	h.count(1)
+	h.startReading(c)
+	h.watch(c.fds[streamOut], source{c.id, onOut}, 0)
+	h.lines(c)
+	h.touch(c)
+}
+
+// admit tells the mux of a client. why says that it does not fit.
+func (h *host) admit(c *client) (why string) {
+	var s mux.State
+	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {
+		h.mux.Attach(c.id)
+		return ""
+	}
+	outs, err := h.mux.Resume(c.id, s)
+	if err != nil {
+		return reason(err)
+	}
+	h.deliver(outs)
+	return ""
+}
+
+func reason(err error) string {
+	var misfit *mux.MisfitError
+	if errors.As(err, &misfit) {
+		return misfit.Reason
+	}
+	return err.Error()
+}
+
+// sendAway tells a session that it needs a server of its own.
+func (h *host) sendAway(c *client, why string) {
+	if h.o.Alone != "" {
+		h.send(c, verdict{Code: 1, Why: "the server of its own does not fit either: " + why})
+		return
+	}
+	h.send(c, verdict{Next: alone, Why: why})
+}
+
+func (h *host) send(c *client, v verdict) { _ = send(c.conn, v) }
+
+// open prepares what came with the hello. The flags of the outlet and of pipes belong to others as well, so we open them
+// once more.
+func (c *client) open(limit int64) error {
+	mem, err := mapNotes(c.fds[streamNotes], limit)
+	if err != nil {
+		return err
+	}
+	c.mem = mem
+	if c.notes, err = openNotes(mem); err != nil {
+		return err
+	}
+	for fd, mode := range map[int]int{outletRead: unix.O_RDONLY, outletWrite: unix.O_WRONLY} {
+		if err := c.reopen(fd, mode); err != nil {
+			return fmt.Errorf("open the outlet: %w", err)
+		}
+	}
+	var in, out unix.Stat_t
+	if err := errors.Join(unix.Fstat(c.fds[streamIn], &in), unix.Fstat(c.fds[streamOut], &out)); err != nil {
+		return fmt.Errorf("look at the streams: %w", err)
+	}
+	if kind := in.Mode & unix.S_IFMT; kind == unix.S_IFIFO || kind == unix.S_IFCHR {
+		_ = c.reopen(streamIn, unix.O_RDONLY)
+	}
+	c.in, c.err = relay.ReadEnd(c.fds[streamIn]), c.errorStream()
+	c.chunk, c.most = outletSize, outletSize
+	if size, err := unix.FcntlInt(uintptr(c.fds[outletWrite]), unix.F_GETPIPE_SZ, 0); err == nil {
+		c.chunk = min(size, outletSize)
+	}
+	if out.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		c.socket, c.most = true, 4<<10
+		if size, err := unix.GetsockoptInt(c.fds[streamOut], unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
+			c.most = min(max(size/4, 1), outletSize)
+		}
+	}
+	c.inOutlet = waiting(c.fds[outletRead])
+	return nil
+}
+
+// errorStream is the client's standard error where a write to it does not block.
+func (c *client) errorStream() relay.Stream {
+	var st unix.Stat_t
+	fd := c.fds[streamErr]
+	if unix.Fstat(fd, &st) != nil {
+		return relay.WriteEnd(-1)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFCHR:
+		if c.reopen(streamErr, unix.O_WRONLY) != nil {
+			return relay.WriteEnd(-1)
+		}
+	}
+	return relay.ReadEnd(c.fds[streamErr])
+}
+
+func (c *client) reopen(which, mode int) error {
+	again, err := proc.Reopen(c.fds[which], mode)
+	if err == nil {
+		_ = unix.Close(c.fds[which])
+		c.fds[which] = again
+	}
+	return err
+}
+
+// read reads once from a client.
+func (h *host) read(c *client) {
+	if !c.reads {
+		return
+	}
+	room := c.notes.room()
+	if room == nil {
+		h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+		return
+	}
+	n, end := c.in.Read(room)
+	c.notes.took(n)
+	if n > 0 {
+		h.lines(c)
+	}
+	if end {
+		c.ended = true
+		c.endBy = time.Now().Add(h.o.EOFGrace)
+		h.special[c] = true
+		h.stopReading(c)
+		h.touch(c)
+	}
+}
+
+// lines acts on the whole lines that were read.
+func (h *host) lines(c *client) {
+	for h.clients[c.id] == c {
+		b := c.notes.unread()
+		i := bytes.IndexByte(b[min(c.scanned, len(b)):], '\n')
+		if i < 0 {
+			c.scanned = len(b)
+			if int64(len(b)) > h.o.MaxMessage {
+				h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+			}
+			return
+		}
+		i += c.scanned
+		c.scanned = 0
+		// A copy: the memory is shared with another process.
+		h.line = append(h.line[:0], b[:i]...)
+		outs, err := h.mux.FromClient(c.id, h.line)
+		if err != nil {
+			h.misfit(c, err)
+			return
+		}
+		opened, closed := h.mux.Changes(c.id)
+		if err := errors.Join(c.notes.act(i+1, opened), c.notes.close(closed)); err != nil {
+			h.refuse(c, err.Error())
+			return
+		}
+		h.deliver(outs)
+	}
+}
+
+// misfit sends a client away that needs a server of its own, or ends it.
+func (h *host) misfit(c *client, err error) {
+	var misfit *mux.MisfitError
+	switch {
+	case !errors.As(err, &misfit), len(c.queue) > 0, c.inOutlet > 0, len(c.notes.open) > 0:
+		h.refuse(c, err.Error())
+	case h.o.Alone != "":
+		h.refuse(c, "the server of its own does not fit either: "+misfit.Reason)
+	default:
+		h.detach(c, &verdict{Next: alone, Why: misfit.Reason})
+	}
+}
+
+// refuse ends a client with an error.
+func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: 1, Why: why}) }
+
+func (h *host) startReading(c *client) {
+	c.reads = true
+	if c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN); c.eager {
+		h.special[c] = true
+	}
+}
+
+func (h *host) stopReading(c *client) {
+	if c.reads {
+		c.reads = false
+		h.unwatch(c.fds[streamIn])
+	}
+}
+
+// serve writes what waits for a client, reads from it or not, and lets it go when it is done.
+func (h *host) serve(c *client) {
+	if !h.write(c) {
+		return
+	}
+	switch {
+	case c.ended:
+		if len(c.queue) == 0 && c.inOutlet == 0 && len(c.notes.open) == 0 {
+			h.detach(c, &verdict{})
+		}
+	case c.reads && (c.queued > pauseReading || h.server.size > pauseReading):
+		h.stopReading(c)
+	case !c.reads && c.queued <= pauseReading && h.server.size <= pauseReading:
+		h.startReading(c)
+	}
+}
+
+// write writes what can be written now. It reports false when the client is gone.
+func (h *host) write(c *client) bool {
+	for {
+		if c.inOutlet > 0 {
+			if done, gone := h.move(c); gone {
+				h.detach(c, &verdict{})
+				return false
+			} else if !done {
+				return true
+			}
+		}
+		if len(c.queue) == 0 {
+			h.block(c, false)
+			return true
+		}
+		o := &c.queue[0]
+		b := o.Line[c.sent:]
+		last := len(b) <= c.chunk
+		answers := o.Answers
+		if !last {
+			b, answers = b[:c.chunk], nil
+		}
+		if err := c.notes.intend(len(b), answers, !last); err != nil {
+			h.refuse(c, err.Error())
+			return false
+		}
+		n, gone, full := c.put(b)
+		switch {
+		case gone:
+			h.detach(c, &verdict{})
+			return false
+		case n < len(b):
+			if n > 0 {
+				c.notes.partly()
+			} else {
+				c.notes.unintend()
+			}
+			last = false
+		default:
+			c.notes.commit(answers)
+		}
+		c.sent += n
+		c.queued -= int64(n)
+		c.moved += int64(n)
+		h.queued -= int64(n)
+		if last {
+			c.queue[0] = mux.Out{}
+			c.queue, c.sent = c.queue[1:], 0
+		}
+		if full {
+			h.block(c, true)
+			return true
+		}
+	}
+}
+
+// put puts bytes into the outlet, or writes them where there can be none.
+func (c *client) put(b []byte) (n int, gone, full bool) {
+	if c.direct {
+		n, gone = c.out.Write(b)
+		return n, gone, n < len(b)
+	}
+	n, err := unix.Write(c.fds[outletWrite], b)
+	if err != nil {
+		return 0, !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR), true
+	}
+	c.inOutlet = n
+	return n, false, false
+}
+
+// move moves what is in the outlet to the client.
+func (h *host) move(c *client) (done, gone bool) {
+	for c.inOutlet > 0 {
+		if c.socket && !writable(c.fds[streamOut]) {
+			h.block(c, true)
+			return false, false
+		}
+		n, err := unix.Splice(c.fds[outletRead], nil, c.fds[streamOut], nil, min(c.inOutlet, c.most), unix.SPLICE_F_NONBLOCK)
+		switch {
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+			h.block(c, true)
+			return false, false
+		case errors.Is(err, unix.EINVAL):
+			return h.goDirect(c)
+		case err != nil, n <= 0:
+			return false, true
+		}
+		c.inOutlet -= int(n)
+	}
+	return true, false
+}
+
+// goDirect writes without the outlet from now on: to files that are appended to, and some devices, nothing can be moved.
+func (h *host) goDirect(c *client) (done, gone bool) {
+	if !c.direct {
+		c.direct, c.out = true, relay.WriteEnd(c.fds[streamOut])
+		rest := make([]byte, c.inOutlet)
+		n, _ := unix.Read(c.fds[outletRead], rest)
+		rest = rest[:max(n, 0)]
+		c.inOutlet = 0
+		for len(rest) > 0 {
+			n, gone := c.out.Write(rest)
+			if gone {
+				return false, true
+			}
+			rest = rest[n:]
+		}
+	}
+	return true, false
+}
+
+func writable(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0
+}
+
+// block waits, or does not wait any more, for the client to read.
+func (h *host) block(c *client, blocked bool) {
+	if c.blocked == blocked {
+		return
+	}
+	c.blocked = blocked
+	events := uint32(0)
+	if blocked {
+		events = unix.EPOLLOUT
+	}
+	h.change(c.fds[streamOut], source{c.id, onOut}, events)
+}
+
+// detach lets a session go, with a last word if the attached process is there to hear it.
+func (h *host) detach(c *client, v *verdict) {
+	if h.clients[c.id] != c {
+		return
+	}
+	greeted := c.greeted
+	if v != nil && greeted {
+		// First, so that the client's side sees the end no later than the end of the attached process.
+		c.closeStreams(h)
+		h.send(c, *v)
+	}
+	h.drop(c)
+	if greeted {
+		h.count(-1)
+		h.deliver(h.mux.Detach(c.id))
+	}
+}
+
+// drop forgets a client.
+func (h *host) drop(c *client) {
+	delete(h.clients, c.id)
+	delete(h.special, c)
+	h.queued -= c.queued
+	c.queued = 0
+	if h.first == c {
+		h.first = nil
+		for _, other := range h.clients {
+			if other.greeted && (h.first == nil || other.id < h.first.id) {
+				h.first = other
+			}
+		}
+	}
+	h.unwatch(c.conn)
+	_ = unix.Close(c.conn)
+	c.closeStreams(h)
+}
+
+func (c *client) closeStreams(h *host) {
+	for i, fd := range c.fds {
+		h.unwatch(fd)
+		closeAll([]int{fd})
+		c.fds[i] = -1
+	}
+	c.out.Close()
+	if c.mem != nil {
+		_ = unix.Munmap(c.mem)
+		c.mem, c.notes = nil, nil
+	}
+}

@@ -1,0 +1,305 @@
+package share
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/argv"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// server is the session of the shared server, which is our child: one after another, and none in between.
+type server struct {
+	pid          int // 0 while there is none
+	in, out, err int
+	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was.
+	queue [][]byte
+	size  int64
+	sent  int
+	// waits says that its side is full.
+	waits bool
+	// buf is what has come of its next line, of which scanned bytes have no end of line.
+	buf     []byte
+	scanned int
+	// spoke says that it has written a line, and ever that one of its kind has.
+	spoke, ever bool
+	// failures counts those in a row that wrote nothing. Before notBefore no other is started; why says what came of the
+	// last.
+	failures  int
+	notBefore time.Time
+	why       string
+}
+
+// How long to wait before a server is started again that ended without a word: more each time.
+const (
+	firstBackOff = 250 * time.Millisecond
+	lastBackOff  = 30 * time.Second
+)
+
+// forget is the state without a server.
+func (s *server) forget() {
+	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
+	s.queue, s.size, s.sent, s.waits = nil, 0, 0, false
+	s.buf, s.scanned, s.spoke = nil, 0, false
+}
+
+// needServer starts a server, or answers what waits for one with the reason why there is none.
+func (h *host) needServer() {
+	if !h.server.notBefore.IsZero() {
+		h.deliver(h.mux.ServerGone(h.server.why))
+		return
+	}
+	if err := h.startServer(); err != nil {
+		h.failed(fmt.Sprintf("the server cannot be started: %v", err))
+		return
+	}
+	h.deliver(h.mux.ServerStarted())
+}
+
+// failed takes the end of a server that wrote nothing.
+func (h *host) failed(why string) {
+	s := &h.server
+	s.why = why
+	s.notBefore = time.Now().Add(min(firstBackOff<<min(s.failures, 10), lastBackOff))
+	s.failures++
+	h.deliver(h.mux.ServerGone(why))
+}
+
+func (h *host) startServer() error {
+	var in, out, errs [2]int
+	for i, p := range []*[2]int{&in, &out, &errs} {
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			for _, made := range []*[2]int{&in, &out, &errs}[:i] {
+				closeAll(made[:])
+			}
+			return fmt.Errorf("make its pipes: %w", err)
+		}
+	}
+	ours := []int{in[1], out[0], errs[0]}
+	theirs := []int{in[0], out[1], errs[1]}
+	for _, fd := range ours {
+		_ = unix.SetNonblock(fd, true)
+	}
+	pid, err := proc.Start(proc.Child{
+		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
+		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: h.inherited,
+	})
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return err
+	}
+	s := &h.server
+	s.forget()
+	s.pid, s.in, s.out, s.err = pid, ours[0], ours[1], ours[2]
+	h.watch(s.in, source{kind: onServerIn}, 0)
+	h.watch(s.out, source{kind: onServerOut}, unix.EPOLLIN)
+	h.watch(s.err, source{kind: onServerErr}, unix.EPOLLIN)
+	return nil
+}
+
+// serverEnv is the environment of the first client, and what tells the session that it is a shared server's.
+func (h *host) serverEnv() []string {
+	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
+}
+
+// put queues a line for the server.
+func (s *server) put(line []byte) {
+	if s.pid != 0 && s.in >= 0 {
+		s.queue = append(s.queue, line)
+		s.size += int64(len(line))
+	}
+}
+
+// flush writes what can be written now.
+func (s *server) flush(h *host) {
+	if s.in < 0 {
+		return
+	}
+	before := s.size
+	for len(s.queue) > 0 {
+		n, err := unix.Writev(s.in, s.next())
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			if err != unix.EAGAIN { // It does not read any more: its end follows.
+				s.queue, s.size, s.sent = nil, 0, 0
+			}
+			break
+		}
+		s.took(n)
+	}
+	if waits := len(s.queue) > 0; waits != s.waits {
+		s.waits = waits
+		events := uint32(0)
+		if waits {
+			events = unix.EPOLLOUT
+		}
+		h.change(s.in, source{kind: onServerIn}, events)
+	}
+	if before > pauseReading && s.size <= pauseReading {
+		for _, c := range h.clients {
+			if c.greeted {
+				h.touch(c)
+			}
+		}
+	}
+}
+
+// next are the first lines of the queue, for one writev(2).
+func (s *server) next() [][]byte {
+	batch := append([][]byte(nil), s.queue[:min(len(s.queue), 64)]...)
+	batch[0] = batch[0][s.sent:]
+	return batch
+}
+
+// took drops what was written from the queue.
+func (s *server) took(n int) {
+	s.size -= int64(n)
+	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0]); s.queue = s.queue[1:] {
+		n -= len(s.queue[0])
+		s.queue[0] = nil
+	}
+	s.sent = n
+}
+
+// serverRead bounds one read from the server, in bytes.
+const serverRead = 64 << 10
+
+// readServer reads once from the server, and passes its whole lines on. It reports whether there was anything.
+func (h *host) readServer() bool {
+	s := &h.server
+	if s.out < 0 {
+		return false
+	}
+	if cap(s.buf)-len(s.buf) < serverRead {
+		s.buf = append(make([]byte, 0, max(2*cap(s.buf), 2*serverRead)), s.buf...)
+	}
+	n, err := unix.Read(s.out, s.buf[len(s.buf):len(s.buf)+serverRead])
+	switch {
+	case err == unix.EAGAIN, err == unix.EINTR:
+		return err == unix.EINTR
+	case err != nil, n == 0:
+		h.unwatch(s.out)
+		closeAll([]int{s.out})
+		s.out = -1
+		// Whatever it does, no answer can come any more: it is to end.
+		s.closeIn(h)
+		return false
+	}
+	s.buf = s.buf[:len(s.buf)+n]
+	h.serverLines()
+	return true
+}
+
+func (h *host) serverLines() {
+	s := &h.server
+	b := s.buf
+	for {
+		i := bytes.IndexByte(b[s.scanned:], '\n')
+		if i < 0 {
+			s.scanned = len(b)
+			break
+		}
+		i += s.scanned
+		s.scanned, s.spoke, s.ever, s.failures = 0, true, true, 0
+		h.deliver(h.mux.FromServer(b[:i]))
+		b = b[i+1:]
+	}
+	s.buf = s.buf[:copy(s.buf, b)]
+	if len(s.buf) == 0 && cap(s.buf) > 16*serverRead {
+		s.buf = nil
+	}
+	if int64(len(s.buf)) > h.o.MaxMessage {
+		s.why = fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage)
+		s.buf, s.scanned = nil, 0
+		h.unwatch(s.out)
+		closeAll([]int{s.out})
+		s.out = -1
+		_ = proc.SignalChild(s.pid, unix.SIGTERM)
+	}
+}
+
+// readServerErr passes on what the server writes to standard error, to the session that is attached for the longest time.
+// What it does not take at once is lost.
+func (h *host) readServerErr() {
+	var buf [4 << 10]byte
+	s := &h.server
+	if s.err < 0 {
+		return
+	}
+	n, err := unix.Read(s.err, buf[:])
+	switch {
+	case err == unix.EAGAIN, err == unix.EINTR:
+	case err != nil, n == 0:
+		h.unwatch(s.err)
+		closeAll([]int{s.err})
+		s.err = -1
+	case h.first != nil:
+		_, _ = h.first.err.Write(buf[:n])
+	}
+}
+
+// listen reads from the server, or does not for a while.
+func (s *server) listen(h *host, on bool) {
+	if s.out < 0 {
+		return
+	}
+	events := uint32(0)
+	if on {
+		events = unix.EPOLLIN
+	}
+	h.change(s.out, source{kind: onServerOut}, events)
+}
+
+// closeIn has the server see the end of its input.
+func (s *server) closeIn(h *host) {
+	if s.in >= 0 {
+		h.unwatch(s.in)
+		closeAll([]int{s.in})
+		s.in = -1
+	}
+}
+
+// onServerEnd takes the end of the server's session.
+func (h *host) onServerEnd(code int) {
+	s := &h.server
+	for h.readServer() { // What it wrote before.
+	}
+	for s.err >= 0 {
+		before := waiting(s.err)
+		if before == 0 {
+			break
+		}
+		h.readServerErr()
+	}
+	s.closeIn(h)
+	for _, fd := range []int{s.out, s.err} {
+		h.unwatch(fd)
+		closeAll([]int{fd})
+	}
+	spoke, why := s.spoke, s.why
+	s.forget()
+	if h.ending {
+		h.done = true
+		return
+	}
+	if why == "" || spoke && s.failures > 0 {
+		why = fmt.Sprintf("the server has ended (exit code %d)", code)
+	}
+	s.why = ""
+	switch {
+	case spoke:
+		h.deliver(h.mux.ServerGone(why))
+	case !s.ever && code >= exitFailure && code <= 127:
+		// As without --share: it cannot be started at all, and its session has said why.
+		h.finish(verdict{Code: code}, false)
+	default:
+		h.failed(fmt.Sprintf("the server ended before it said anything (exit code %d)", code))
+	}
+}
