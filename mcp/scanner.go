@@ -67,6 +67,13 @@ func (s *Scanner) Line(line []byte, emit func(Message)) {
 // Partial reports whether the stream is in the middle of a line.
 func (s *Scanner) Partial() bool { return s.line.step != between && s.line.offset > 0 }
 
+// Shrink gives back memory that only large lines need, unless the stream is in the middle of one.
+func (s *Scanner) Shrink() {
+	if !s.Partial() {
+		s.held, s.line = nil, line{}
+	}
+}
+
 // tooLong is the error of a line that goes on for more bytes than are allowed.
 func (s *Scanner) tooLong(more int) error {
 	limit := s.Max

@@ -317,6 +317,15 @@ func TestScannerLetsGoOfLargeLines(t *testing.T) {
 	if cap(s.held) > heldMax {
 		t.Errorf("%d bytes held", cap(s.held))
 	}
+	// One that is the last for a while is let go of when it is asked to, but not in the middle of a line.
+	for end, want := range map[string]bool{"\n": true, "": false} {
+		s := &Scanner{}
+		_ = s.Feed(bytes.Repeat([]byte("a"), DefaultKeep), func(Message) {})
+		_ = s.Feed([]byte(end), func(Message) {})
+		if s.Shrink(); (s.held == nil) != want {
+			t.Errorf("ended with %q it holds %d bytes", end, cap(s.held))
+		}
+	}
 }
 
 // Wherever the bytes are cut the result is the same, and for JSON it is that of encoding/json.

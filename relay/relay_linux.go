@@ -152,6 +152,8 @@ func (r *Relay) ShrinkAt() time.Time {
 func (r *Relay) Shrink() {
 	r.up.shrink()
 	r.down.shrink()
+	r.fromClient.Shrink()
+	r.fromServer.Shrink()
 }
 
 // tellOfClient says what a client wants while there is no server. It is said again each time until it is acted upon.

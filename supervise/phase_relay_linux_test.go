@@ -68,10 +68,11 @@ var moves = []string{"call", "idle", "gone", "serve", "ask roots", "give roots",
 
 // scene is a session and those who talk through it.
 type scene struct {
-	t     *testing.T
-	path  []string
-	phase phase
-	relay *relay.Relay
+	t        *testing.T
+	path     []string
+	phase    phase
+	relay    *relay.Relay
+	toClient relay.Stream
 	// toRelay and fromRelay are the client's ends, in and out those of the server.
 	toRelay, fromRelay, in, out int
 	fds                         []int
@@ -107,7 +108,8 @@ func newScene(t *testing.T, path []string) *scene {
 	s.must(unix.Pipe2(down[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	s.fds = append(s.fds, up[0], up[1], down[0], down[1])
 	s.toRelay, s.fromRelay = up[1], down[0]
-	s.relay = relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())
+	s.toClient = relay.WriteEnd(down[1])
+	s.relay = relay.New(relay.ReadEnd(up[0]), s.toClient, roomy, time.Now())
 	s.connect()
 	// The first server has the roots before the first call.
 	s.say(s.toRelay, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}`)
@@ -161,10 +163,10 @@ func (s *scene) close() {
 	s.relay.EndServer()
 	for range 10 { // At its end the relay closes the server's stream.
 		fds := s.relay.Polls()
-		_, err := unix.Poll(fds[:], 0)
-		s.must(err)
+		proc.Poll(fds[:], 0)
 		s.relay.Move(fds)
 	}
+	s.toClient.Close()
 	for _, fd := range s.fds {
 		_ = unix.Close(fd)
 	}
@@ -181,8 +183,7 @@ func (s *scene) say(fd int, line string) {
 func (s *scene) turn() {
 	for range 1000 {
 		fds := s.relay.Polls()
-		n, err := unix.Poll(fds[:], 0)
-		s.must(err)
+		n := proc.Poll(fds[:], 0)
 		events := s.relay.Move(fds)
 		s.on(events)
 		s.serverReads()

@@ -55,12 +55,12 @@ func (b *bench) relayBulk(t *table, r receiver, how string) error {
 	n := max(b.rounds/20, 1)
 	subjects := []subject{{name: "bare again"}, b.hibernating("--hibernate=1h")}
 	for i, p := range payloads() {
-		in := func(s subject) (float64, error) { return b.linesIn(s, p, r) }
-		if err := b.rows(t, "to the server, "+p.name+how, n, in, subjects...); err != nil {
+		in := func(s subject, messages int) (time.Duration, error) { return b.linesIn(s, p, r, messages) }
+		out := func(s subject, messages int) (time.Duration, error) { return b.linesOut(s, i, r, messages) }
+		if err := b.rows(t, "to the server, "+p.name+how, n, b.bulkRate(in, r), subjects...); err != nil {
 			return err
 		}
-		out := func(s subject) (float64, error) { return b.linesOut(s, i, r) }
-		if err := b.rows(t, "from the server, "+p.name+how, n, out, subjects...); err != nil {
+		if err := b.rows(t, "from the server, "+p.name+how, n, b.bulkRate(out, r), subjects...); err != nil {
 			return err
 		}
 		subjects = subjects[len(subjects)-1:] // Once is enough to tell how far a figure may be off.
@@ -68,29 +68,41 @@ func (b *bench) relayBulk(t *table, r receiver, how string) error {
 	return nil
 }
 
-// messages is how many are moved.
-func (b *bench) messages(r receiver) int {
+// bulkRate gives MB/s of what takes a time for a number of messages. Processor time counts the start as well, so that of one
+// message is taken off.
+func (b *bench) bulkRate(took func(s subject, messages int) (time.Duration, error), r receiver) func(subject) (float64, error) {
+	messages := b.bulkMiB
 	if r == parses {
-		return max(b.bulkMiB/8, 1)
+		messages = b.bulkMiB / 8
 	}
-	return b.bulkMiB
+	return func(s subject) (float64, error) {
+		var few time.Duration
+		var err error
+		if b.byProcessor {
+			if few, err = took(s, 1); err != nil {
+				return 0, err
+			}
+		}
+		many, err := took(s, 1+messages)
+		return float64(messages<<20) / 1e6 / (many - few).Seconds(), err
+	}
 }
 
-// linesIn returns MB/s into a server.
-func (b *bench) linesIn(s subject, p payload, r receiver) (float64, error) {
+// linesIn moves messages to a server.
+func (b *bench) linesIn(s subject, p payload, r receiver, messages int) (time.Duration, error) {
 	used := processorTime()
 	sess, err := b.startBulk(s, string(r))
 	if err != nil {
 		return 0, err
 	}
-	took, err := sess.pourLines(p.message(), b.messages(r))
+	took, err := sess.pourLines(p.message(), messages)
 	if endErr := sess.end(); err == nil {
 		err = endErr
 	}
 	if b.byProcessor {
 		took = processorTime() - used
 	}
-	return megabytes(b.messages(r), took), err
+	return took, err
 }
 
 func (s *live) pourLines(line []byte, times int) (time.Duration, error) {
@@ -119,10 +131,10 @@ func pour(fd int, line []byte, times int) error {
 	return nil
 }
 
-// linesOut returns MB/s out of a server, counted from its first bytes.
-func (b *bench) linesOut(s subject, kind int, r receiver) (float64, error) {
+// linesOut moves messages from a server, and counts from its first bytes.
+func (b *bench) linesOut(s subject, kind int, r receiver, messages int) (time.Duration, error) {
 	used := processorTime()
-	sess, err := b.startBulk(s, strconv.Itoa(kind), strconv.Itoa(b.messages(r)))
+	sess, err := b.startBulk(s, strconv.Itoa(kind), strconv.Itoa(messages))
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +151,7 @@ func (b *bench) linesOut(s subject, kind int, r receiver) (float64, error) {
 	if b.byProcessor {
 		took = processorTime() - used
 	}
-	return megabytes(b.messages(r), took), err
+	return took, err
 }
 
 // processorTime is what this process, and those below it that have ended, have used of the processors. Their start counts
@@ -152,10 +164,6 @@ func processorTime() (all time.Duration) {
 		}
 	}
 	return all
-}
-
-func megabytes(messages int, took time.Duration) float64 {
-	return float64(messages<<20) / 1e6 / took.Seconds()
 }
 
 func (b *bench) startBulk(s subject, words ...string) (*live, error) {
