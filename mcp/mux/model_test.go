@@ -911,10 +911,14 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 	return w
 }
 
+// MCP_TETHER_SEED sets the first seed, MCP_TETHER_ROUNDS how many are played.
 func TestRandomHistories(t *testing.T) {
 	histories := 100_000
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		histories = 5_000
+	}
+	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
+		histories = n
 	}
 	first := rand.Uint64()
 	if n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64); err == nil {
