@@ -17,13 +17,14 @@ import (
 	"mcp-tether/clients"
 )
 
-// What packages hold beside the binary is generated from the flags. After a change of these: make generate.
-var update = flag.Bool("update", false, "write packaging/ anew")
+// What packages hold beside the binary, and the page of all commands, are generated from the flags. After a change of these: make generate.
+var update = flag.Bool("update", false, "write packaging/ and docs/commands.md anew")
 
-// generated are the files of packaging/ that follow from the flags, and what they must hold.
+// generated are the files that follow from the flags, and what they must hold.
 func generated() map[string]string {
 	a := app([]string{"mcp-tether"}, io.Discard, nil)
 	files := map[string]string{
+		"docs/commands.md":                      commandsPage(a),
 		"packaging/man/mcp-tether.1":            mainPage(a),
 		"packaging/completions/mcp-tether.bash": bashCompletion(a),
 		"packaging/completions/_mcp-tether":     zshCompletion(a),
@@ -197,6 +198,34 @@ func manPage(a *cli.App, c *cli.Command) string {
 	}
 	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, c.Name))
 	return b.String()
+}
+
+// commandsPage is what --help says of all commands, as one page.
+func commandsPage(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("# Commands and flags\n\nWhat `--help` says. This page is generated (`make generate`); what is behind it: [reference](reference.md).\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n```\n%s\n```\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
+			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
+		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+		for _, f := range flagsOf(c) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", strings.TrimSpace("--"+f.name+" "+f.value), cell(f.usage), code(f.byDefault), code(f.variable))
+		}
+	}
+	return b.String()
+}
+
+// cell escapes a text for a cell of a table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ").Replace(s)
+}
+
+// code sets a word in the type of code.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
 }
 
 func seeAlso(a *cli.App, own string) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,8 @@ Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrappe
 Examples:
    mcp-tether wrap                                   all clients of this user, after a question
    mcp-tether wrap --dry-run codex claude            only show the difference
-   mcp-tether wrap --server files --flags '--hibernate 10m' codex
+   mcp-tether wrap --yes --preset codex              idle servers sleep, but for browsers and the like
+   mcp-tether wrap --server files --flags '--hibernate 1h' codex
    mcp-tether wrap --absolute --yes claude-desktop   for a client that does not find mcp-tether
    mcp-tether wrap --check ./.mcp.json               in CI`
 
@@ -49,6 +49,7 @@ func wrapCommand() *cli.Command {
 	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
 	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "flags", Usage: "`FLAGS` of run, in one word; servers that are wrapped already get these instead of theirs"},
+		&cli.BoolFlag{Name: "preset", Usage: "give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads"},
 		&cli.BoolFlag{Name: "absolute", Usage: "write the path of this program, for clients that search few directories"},
 		&cli.BoolFlag{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
 	)
@@ -81,6 +82,7 @@ type rewriting struct {
 	place     clients.Place
 	doc       clients.Document
 	rewritten clients.Rewritten
+	preset    bool // the user wants the client's preset
 	backup    string
 	err       error
 }
@@ -94,10 +96,6 @@ func rewrite(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	only := map[string]bool{}
-	for _, name := range c.StringSlice("server") {
-		only[name] = false
-	}
 	var all []*rewriting
 	for _, p := range places {
 		r := &rewriting{place: p}
@@ -106,15 +104,14 @@ func rewrite(c *cli.Context) error {
 		if p.Client.Name != "" {
 			format = ""
 		}
-		if r.doc, r.err = clients.OpenDocument(p.Path, format); r.err == nil {
-			r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, func(name string) bool {
-				if _, named := only[name]; named {
-					only[name] = true
-					return true
-				}
-				return len(only) == 0
-			})
-		}
+		r.doc, r.err = clients.OpenDocument(p.Path, format)
+	}
+	only := only(c.StringSlice("server"))
+	if w.Flags == nil && !w.Unwrap {
+		offer(c, w, only, all)
+	}
+	for _, r := range all {
+		r.apply(w, only, c.Bool("preset") || r.preset)
 	}
 	for name, found := range only {
 		if !found {
@@ -124,6 +121,58 @@ func rewrite(c *cli.Context) error {
 	return settle(c, w, all)
 }
 
+// named are the servers that the user named, and whether they were found. Without one, all are meant.
+type named map[string]bool
+
+func only(names []string) named {
+	n := named{}
+	for _, name := range names {
+		n[name] = false
+	}
+	return n
+}
+
+func (n named) want(name string) bool {
+	if _, found := n[name]; found {
+		n[name] = true
+		return true
+	}
+	return len(n) == 0
+}
+
+// apply computes what becomes of the file.
+func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
+	if r.err != nil {
+		return
+	}
+	if preset {
+		w.Preset = r.place.Client
+	}
+	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, only.want)
+}
+
+// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it tells a user who
+// may read it.
+func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
+	if c.Bool("preset") || c.Bool("check") || c.Bool("json") {
+		return
+	}
+	asks := askable() && !c.Bool("yes") && !c.Bool("dry-run")
+	for _, r := range all {
+		title := r.place.Client.Title
+		trial := *r
+		trial.apply(w, only, true)
+		n := trial.rewritten.Preset()
+		switch {
+		case n == 0:
+		case asks:
+			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s sleep when idle (--hibernate 10m)?", title, counted(n, "server")))
+		case term.IsTerminal(int(os.Stderr.Fd())):
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones sleep; see docs/hibernate.md\n", title)
+		}
+	}
+}
+
 // wrapping reads the flags.
 func wrapping(c *cli.Context) (clients.Wrapping, error) {
 	w := clients.Wrapping{Unwrap: c.Command.Name == "unwrap"}
@@ -131,6 +180,9 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 	case "", clients.JSON, clients.TOML:
 	default:
 		return w, usageError("--format " + f + " is none of json, toml")
+	}
+	if c.IsSet("flags") && c.Bool("preset") {
+		return w, usageError("--flags and --preset exclude each other")
 	}
 	if c.IsSet("flags") {
 		words, err := splitWords(c.String("flags"))
@@ -235,9 +287,6 @@ func settle(c *cli.Context, w clients.Wrapping, all []*rewriting) error {
 		}
 	case edited == 0 || c.Bool("dry-run"):
 	default:
-		if w.Flags == nil && !w.Unwrap {
-			hint(all)
-		}
 		if answer = ask(c, edited, w.Unwrap); answer == nil {
 			change(all, asJSON)
 		}
@@ -279,30 +328,45 @@ func ask(c *cli.Context, edited int, unwrap bool) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	if c.Bool("json") || !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+	if c.Bool("json") || !askable() {
 		return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run only to look")}
 	}
 	verb := "Wrap"
 	if unwrap {
 		verb = "Unwrap"
 	}
-	fmt.Fprintf(os.Stdout, "%s %s? [y/N] ", verb, counted(edited, "server"))
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
+	if confirm(verb + " " + counted(edited, "server") + "?") {
 		return nil
 	}
 	return status{exitFindings, errors.New("nothing was changed")}
 }
 
-// hint tells a person what else would help.
-func hint(all []*rewriting) {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return
+// askable reports whether a user sees questions and can answer them.
+func askable() bool {
+	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
+}
+
+// confirm asks one question. Whatever is no yes is a no.
+func confirm(question string) bool {
+	fmt.Fprint(os.Stdout, question+" [y/N] ")
+	switch strings.ToLower(strings.TrimSpace(readLine(os.Stdin))) {
+	case "y", "yes":
+		return true
 	}
-	for _, r := range all {
-		if r.place.Client.KeepsIdle && len(r.rewritten.Hunks) > 0 {
-			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --flags '--hibernate 10m' the idle ones sleep; see docs/hibernate.md\n", r.place.Client.Title)
+	return false
+}
+
+// readLine reads no more than a line: what follows is the answer to the next question.
+func readLine(r io.Reader) string {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		n, err := r.Read(b)
+		if n > 0 {
+			line = append(line, b[0])
+		}
+		if err != nil || n > 0 && b[0] == '\n' {
+			return string(line)
 		}
 	}
 }
@@ -347,6 +411,8 @@ func (r *rewriting) show(w io.Writer, check bool) {
 		switch {
 		case ch.Err != nil:
 			state = "left alone: " + describe.Error(ch.Err)
+		case ch.Lost != "" && !check:
+			state = "stays awake while idle: it would lose " + ch.Lost
 		case ch.Edited && !check:
 			continue // the difference tells
 		case ch.Wrapped:
@@ -407,6 +473,7 @@ type wrapServer struct {
 	Name    string `json:"name"`
 	Wrapped bool   `json:"wrapped"` // before the change
 	Edited  bool   `json:"edited"`
+	Lost    string `json:"would_lose,omitempty"` // asleep, so the preset leaves it awake
 	Remote  bool   `json:"remote,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
@@ -419,7 +486,7 @@ func report(all []*rewriting) wrapReport {
 			f.Error = r.err.Error()
 		}
 		for _, ch := range r.rewritten.Changes {
-			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited}
+			s := wrapServer{Name: ch.Name, Wrapped: ch.Wrapped, Edited: ch.Edited, Lost: ch.Lost}
 			if ch.Err != nil {
 				s.Error = ch.Err.Error()
 			}

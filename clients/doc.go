@@ -10,6 +10,7 @@
 //	server.go      the servers in it
 //	entry.go       where a server's entry stands in a text, and entry_toml.go for TOML
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
+//	preset.go      the flags that fit what a client does
 //	document.go    a file that may be changed
 //	matcher.go     does a process run one of the servers?
 //	runner.go      packages, as npx, uvx and others run them

@@ -22,6 +22,8 @@ type Wrapping struct {
 	Path string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
+	// Preset is the client whose preset those servers get that have no flags, unless Flags are given. The zero Client has none.
+	Preset Client
 	// Unwrap takes the program away again.
 	Unwrap bool
 }
@@ -33,6 +35,9 @@ type Change struct {
 	Keys []string
 	// Wrapped says how the entry is now, and Edited whether it would be changed.
 	Wrapped, Edited bool
+	// Preset says that it gets the client's preset; Lost what it would lose asleep, where it therefore does not.
+	Preset bool
+	Lost   string
 	// Err says why it is left alone.
 	Err error
 }
@@ -46,6 +51,16 @@ type Rewritten struct {
 	Remote []string
 	// Hunks are the lines that differ.
 	Hunks []Hunk
+}
+
+// Preset is how many servers get the client's preset.
+func (r Rewritten) Preset() (n int) {
+	for _, c := range r.Changes {
+		if c.Preset {
+			n++
+		}
+	}
+	return n
 }
 
 // Hunk is a run of lines before and after. Line is the number of the first one, from 1.
@@ -67,8 +82,7 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 		e := &found[i]
 		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if want(c.Name) && c.Err == nil {
-			var mine []edit
-			mine, c.Err = e.rewrite(text, w)
+			mine := e.rewrite(text, w, &c)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
@@ -152,23 +166,47 @@ func (e *entry) words() []string {
 	return words
 }
 
-func (e *entry) rewrite(text []byte, w Wrapping) ([]edit, error) {
+// rewrite gives the edits that an entry needs, and tells in c what becomes of it.
+func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	at := e.commandAt()
 	direct := path.Base(e.command.text) == Program
 	indirect := slices.ContainsFunc(e.args, func(a word) bool { return path.Base(a.text) == Program })
 	switch {
 	case w.Unwrap && at > 0:
-		return e.unwrap(text, at), nil
-	case at > 0:
-		return e.rewrap(at, w), nil
-	case direct || indirect:
-		return nil, ErrIndirect
+		return e.unwrap(text, at)
+	case at == 0 && (direct || indirect):
+		c.Err = ErrIndirect
+		return nil
 	case w.Unwrap:
-		return nil, nil
-	case strings.HasPrefix(e.command.text, "-"):
-		return nil, errForm // run would take it for a flag
+		return nil
+	case at == 0 && strings.HasPrefix(e.command.text, "-"):
+		c.Err = errForm // run would take it for a flag
+		return nil
 	}
-	return e.wrap(text, w), nil
+	if w.Flags == nil && (at == 0 || e.flagsEnd(at) == 1) {
+		w.Flags, c.Lost = w.Preset.preset(e.started(at))
+		c.Preset = w.Flags != nil
+	}
+	if at > 0 {
+		return e.rewrap(at, w)
+	}
+	return e.wrap(text, w)
+}
+
+// started is the command line that an entry starts in the end.
+func (e *entry) started(at int) (command string, args []string) {
+	if at == 0 {
+		return e.command.text, e.words()
+	}
+	return e.args[at].text, e.words()[at+1:]
+}
+
+// flagsEnd is where the flags of a wrapped entry end in args; they begin at 1.
+func (e *entry) flagsEnd(at int) int {
+	if e.args[at-1].text == "--" {
+		return at - 1
+	}
+	return at
 }
 
 // wrap puts "mcp-tether run FLAGS --" in front. The command moves into the list as it is spelled. An entry without a list
@@ -219,10 +257,7 @@ func (e *entry) rewrap(at int, w Wrapping) []edit {
 	if w.Path != "" && w.Path != e.command.text {
 		edits = append(edits, edit{e.command.span, quote(w.Path)})
 	}
-	end := at
-	if e.args[at-1].text == "--" {
-		end--
-	}
+	end := e.flagsEnd(at)
 	if w.Flags != nil && !slices.Equal(w.Flags, e.words()[1:end]) {
 		flags := strings.TrimSuffix(quoteAll(w.Flags), ", ")
 		switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -348,6 +349,62 @@ func TestVolumesOfAnothersContainer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Compose gives the anonymous volume of a service that it makes anew to the new container, by name. That of the session goes
+// with it; one that was there before stays, and shows what the engine alone would leave.
+func TestVolumesThatComposeCarriesOver(t *testing.T) {
+	e := engineFor(t)
+	for _, program := range []string{"docker-compose", "docker-compose-v2"} {
+		t.Run(program, func(t *testing.T) {
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			mark := e.mark(t)
+			theirs := composedTwice(t, e, program, mark, "theirs", e.host, host)
+			ours := composedTwice(t, e, program, mark, "ours", host, host)
+			s.end()
+			left := e.volumes(t)
+			if slices.Contains(left, ours) || !slices.Contains(left, theirs) {
+				t.Errorf("of theirs, %s, and ours, %s, are left: %v", theirs, ours, left)
+			}
+			if c := e.marked(t, mark); len(c) > 0 {
+				t.Errorf("containers are left: %v", c)
+			}
+			e.do(t, http.MethodDelete, "/v1.40/volumes/"+theirs, nil, nil)
+		})
+	}
+}
+
+// composedTwice makes a service with an anonymous volume at one host, makes it anew at another, and returns the volume that
+// both containers had.
+func composedTwice(t *testing.T, e *engine, program, mark, project string, hosts ...string) string {
+	t.Helper()
+	var had []string
+	for i, host := range hosts {
+		file := filepath.Join(t.TempDir(), "compose.yaml")
+		text := fmt.Sprintf("version: '2.4'\nservices:\n  s:\n    image: %s\n    command: [boxed]\n    stdin_open: true\n    labels: {%s: %s}\n"+
+			"    network_mode: none\n    volumes: [/data]\n    environment: {ROUND: 'n%d'}\n", e.image(t), markLabel, mark, i)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(lookPath(t, program), "-f", file, "-p", mark+project, "up", "-d")
+		cmd.Env = append(cleanEnv(t), "DOCKER_HOST="+host)
+		if o := finish(t, cmd); o.code != 0 {
+			t.Fatalf("%s: %s", project, o.stderr)
+		}
+		var x struct {
+			Mounts []struct{ Name, Destination string }
+		}
+		for _, b := range e.marked(t, mark) {
+			if strings.Contains(b.Names[0], project) {
+				e.do(t, http.MethodGet, "/v1.40/containers/"+b.ID+"/json", nil, &x)
+				had = append(had, x.Mounts[0].Name)
+			}
+		}
+	}
+	if len(had) != 2 || had[0] != had[1] || had[0] == "" {
+		t.Fatalf("%s: the containers had the volumes %v", project, had)
+	}
+	return had[0]
 }
 
 // volumes lists the names of all volumes.

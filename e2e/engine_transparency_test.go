@@ -342,7 +342,7 @@ func playBuild(r route) string {
 	name, dir := r.named("built"), buildDir(r.t, r.image)
 	r.t.Cleanup(func() { r.cleanUp("rmi", "-f", name) })
 	seen := r.docker("build", "--network=none", "--no-cache", "-t", name, "--build-arg", "A=3", dir)
-	seen += r.docker("inspect", "--format", "{{len .RootFS.Layers}} {{.Config.Labels}} {{.Size}}", name)
+	seen += r.docker("inspect", "--format", "{{len .RootFS.Layers}} {{.Config.Labels}}", name)
 	return seen + r.docker("build", "-f", filepath.Join(dir, "Failing"), dir) + r.fed(strings.NewReader("FROM scratch\nNONSENSE\n"), "build", "-")
 }
 
@@ -358,8 +358,8 @@ func playBuildKit(r route) string {
 		slices.Sort(found)
 		return strings.Join(append(slices.Compact(found), fmt.Sprintln(err)), "\n")
 	}
-	seen := steps("--build-arg", "A=3", dir) + r.docker("inspect", "--format", "{{len .RootFS.Layers}} {{.Config.Labels}} {{.Size}}", name)
-	return strings.ReplaceAll(seen+steps("-f", filepath.Join(dir, "Failing"), dir), dir, "DIR")
+	seen := steps("--build-arg", "A=3", dir) + r.docker("inspect", "--format", "{{len .RootFS.Layers}} {{.Config.Labels}}", name)
+	return r.plain(strings.ReplaceAll(seen+steps("-f", filepath.Join(dir, "Failing"), dir), dir, "DIR"))
 }
 
 // The registry is a port at which nobody listens.
@@ -413,11 +413,12 @@ func playUnknown(r route) string {
 // What is no request at all is refused; in whose words does not matter.
 func playMalformed(r route) string {
 	seen := ""
+	// None is shorter than the preface of HTTP/2: an engine that speaks it waits for the rest.
 	for _, odd := range []string{
 		"\r\n\r\n" + lastMessage("GET", "/_ping", ""), "GET /_ping HTTP/1.0\r\n\r\n", "GET /_ping HTTP/1.1\r\n\r\n", "GET /_ping HTTP/9.1\r\nHost: x\r\n\r\n",
-		"nonsense\r\n\r\n", "GET /_ping HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n", "GET /_ping HTTP/1.1\nHost: x\nConnection: close\n\n",
+		"nonsense longer than a preface\r\n\r\n", "GET /_ping HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n", "GET /_ping HTTP/1.1\nHost: x\nConnection: close\n\n",
 		"POST /v1.41/containers/prune HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-		lastMessage("DELETE", "/v1.41/containers/%zz", ""), lastMessage("GET", "/v1.41/containers/%zz/json", ""), "GET /_ping\r\n\r\n",
+		lastMessage("DELETE", "/v1.41/containers/%zz", ""), lastMessage("GET", "/v1.41/containers/%zz/json", ""), "GET /_ping?longer=than+a+preface\r\n\r\n",
 	} {
 		status, _, _ := strings.Cut(r.raw(odd)+" ", "\r\n")
 		if strings.Contains(status, " 400 ") || strings.Contains(status, " 505 ") {

@@ -373,7 +373,11 @@ func TestRealGateways(t *testing.T) {
 				if now := s.h.text(s.file); now != before {
 					t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
 				}
-				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+				if ending == "end" {
+					s.wrapped("wrap", "--yes", "--preset", s.g.name)
+				} else {
+					s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+				}
 				s.play(ending)
 				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
 			})

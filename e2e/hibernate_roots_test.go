@@ -113,6 +113,7 @@ func TestHibernateLateConsent(t *testing.T) {
 }
 
 // A ping is answered while the server sleeps, and is no use of one that is awake; strays disturb nobody.
+// Seen to fail where a ping counts as use, where it wakes a server (10 starts), and where a stray does.
 func TestHibernatePings(t *testing.T) {
 	t.Parallel()
 	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")

@@ -56,8 +56,9 @@ func (s *sharing) clear() {
 		for _, p := range s.processes() {
 			s.t.Logf("there: %v", p)
 		}
-		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-		s.t.Logf("log: %s", log)
+		if log, _ := os.ReadFile(filepath.Join(s.dir, "log")); len(log) > 0 {
+			s.t.Logf("log: %s", log)
+		}
 	}
 	for _, p := range s.processes() {
 		_ = unix.Kill(p.pid, unix.SIGKILL)
@@ -103,6 +104,11 @@ func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + 
 func (s *sharing) wantGone() {
 	s.t.Helper()
 	testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("files: %q", s.files())
+		}
+	}()
 	testkit.Until(s.t, "no file is left", func() bool { return len(s.files()) == 0 })
 }
 
@@ -224,6 +230,14 @@ func (c *sharer) echo() {
 	if r := c.answer(c.id); !strings.Contains(string(r.Result), text) {
 		c.s.t.Fatalf("want %q, got %s %+v", text, r.Result, r.Error)
 	}
+}
+
+// try makes a call, which may be answered with an error.
+func (c *sharer) try() (ok bool) {
+	c.s.t.Helper()
+	c.id++
+	c.write(toolCall(c.id, "echo", "try"))
+	return c.answer(c.id).Result != nil
 }
 
 // close ends the session by the end of its input, and expects that it succeeds.

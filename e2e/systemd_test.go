@@ -221,12 +221,13 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 	if says := ctl("systemctl", "show", "mcp-tether-reap.timer", "-p", "TimersMonotonic", "-p", "SubState"); strings.Count(says, "5min") != 2 || !strings.Contains(says, "SubState=waiting") {
 		t.Errorf("the timer: %s", says)
 	}
-	// It elapses now.
+	// Started anew, it elapses at once. A reload would have it elapse as well, if it ran.
+	ctl("systemctl", "stop", "mcp-tether-reap.timer")
 	dropIn := b.path(m.home + "/mcp-tether-reap.timer.d")
 	ok(t, os.MkdirAll(dropIn, 0o755))
 	ok(t, os.WriteFile(dropIn+"/now.conf", []byte("[Timer]\nOnBootSec=\nOnActiveSec=1ms\nRandomizedDelaySec=0\n"), 0o644))
 	ctl("systemctl", "daemon-reload")
-	ctl("systemctl", "restart", "mcp-tether-reap.timer")
+	ctl("systemctl", "start", "mcp-tether-reap.timer")
 	testkit.Until(t, "the sweep", func() bool { return !b.has("sleep", "4701") })
 	testkit.Until(t, "the end of the pass", func() bool {
 		return strings.Contains(ctl("systemctl", "show", "mcp-tether-reap.service", "-p", "SubState"), "=dead")

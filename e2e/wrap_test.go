@@ -121,6 +121,32 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
+// What OpenClaw 2026.9.6 wrote with "openclaw mcp set every", but for the path of the server.
+func TestWrapOpenClaw(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	wrote, err := os.ReadFile("testdata/clients/openclaw.json")
+	ok(t, err)
+	file := h.put(".openclaw/openclaw.json", string(wrote))
+	o := h.run("wrap", "--yes", "--preset")
+	var doc struct {
+		MCP struct {
+			Servers map[string]struct {
+				Command string
+				Args    []string
+			}
+		}
+	}
+	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
+	s := doc.MCP.Servers["every"]
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 7 || strings.Join(s.Args[:6], " ") != "run --hibernate 10m -- /bin/sh -c" {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+}
+
 // What cannot be changed gets an error, stays as it was, and keeps no other file from being changed.
 func TestWrapRefuses(t *testing.T) {
 	t.Parallel()
@@ -175,24 +201,62 @@ func TestWrapCannotWrite(t *testing.T) {
 	}
 }
 
+// A user is asked whether the servers of a client that keeps idle ones may sleep, and whether to change anything.
 func TestWrapAsks(t *testing.T) {
 	t.Parallel()
-	for answer, changed := range map[string]bool{"y": true, "n": false, "": false} {
+	wrapped := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--", "npx", "-y"`).Replace(codexText)
+	asleep := strings.Replace(wrapped, `"--"`, `"--hibernate", "10m", "--"`, 1)
+	for answers, want := range map[string]string{"n y": wrapped, "y y": asleep, "y n": codexText, "n n": codexText, " ": codexText, "yes YES": asleep} {
 		h := newWrapHome(t)
 		codex := h.put(".codex/config.toml", codexText)
 		r, w, err := os.Pipe()
 		ok(t, err)
 		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
-		y.expect("[y/N] ")
-		y.typed(answer + "\n")
+		preset, change, _ := strings.Cut(answers, " ")
+		y.expect("Let 1 server sleep when idle (--hibernate 10m)? [y/N] ")
+		y.typed(preset + "\n")
+		y.expect("Wrap 1 server? [y/N] ")
+		y.typed(change + "\n")
 		var exit *exec.ExitError
-		if err := y.cmd.Wait(); (err == nil) != changed || err != nil && !errors.As(err, &exit) {
-			t.Errorf("%q: %v", answer, err)
+		if err := y.cmd.Wait(); (err == nil) != (want != codexText) || err != nil && !errors.As(err, &exit) {
+			t.Errorf("%q: %v", answers, err)
 		}
-		if is := h.text(codex) != codexText; is != changed {
-			t.Errorf("%q: changed %v", answer, is)
+		if now := h.text(codex); now != want {
+			t.Errorf("%q:\n%s", answers, now)
 		}
 		_ = r.Close()
+	}
+}
+
+// Without a user to ask, servers sleep only where that was said, and not those that must stay awake, nor of other clients.
+func TestWrapPreset(t *testing.T) {
+	t.Parallel()
+	const browser = "[mcp_servers.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp\"]\n"
+	for args, asleep := range map[string]int{"wrap --yes": 0, "wrap --yes --preset": 1, "wrap --yes --preset --server browser": 0} {
+		h := newWrapHome(t)
+		codex, claude := h.put(".codex/config.toml", codexText+browser), h.put(".claude.json", claudeText)
+		o := h.run(strings.Fields(args)...)
+		if n := strings.Count(h.text(codex)+h.text(claude), "--hibernate"); o.code != 0 || n != asleep || !strings.Contains(h.text(codex), `["run", "--", "npx", "@playwright/mcp"]`) {
+			t.Errorf("%s: %+v\n%s", args, o, h.text(codex))
+		}
+		if told := strings.Contains(o.stdout, "browser: stays awake while idle: it would lose its browser"); told != strings.Contains(args, "--preset") {
+			t.Errorf("%s says\n%s", args, o.stdout)
+		}
+		if o := h.run("unwrap", "--yes"); o.code != 0 || h.text(codex) != codexText+browser || h.text(claude) != claudeText {
+			t.Errorf("%s, unwrapped: %+v", args, o)
+		}
+	}
+	h := newWrapHome(t)
+	codex := h.put(".codex/config.toml", codexText)
+	if o := h.run("wrap", "--yes", "--preset", "--flags", "--name x"); o.code != 2 || !strings.Contains(o.stderr, "exclude each other") || h.text(codex) != codexText {
+		t.Errorf("%+v", o)
+	}
+	// One that was wrapped before gets the preset as well.
+	if o := h.run("wrap", "--yes"); o.code != 0 {
+		t.Errorf("%+v", o)
+	}
+	if o := h.run("wrap", "--yes", "--preset", "codex"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--hibernate", "10m", "--", "npx"`) {
+		t.Errorf("%+v\n%s", o, h.text(codex))
 	}
 }
 

@@ -24,7 +24,7 @@ type Claim struct {
 // Target is an object that belongs to a claim, or that only seems to.
 type Target struct {
 	Info
-	// Stop says to stop the container instead of removing it: it existed before the session.
+	// Stop says to stop the container, or to pause it again, instead of removing it: it existed before the session.
 	Stop bool
 	// Why is the proof, or what is missing from it.
 	Why string
@@ -49,7 +49,7 @@ const (
 type ImageLabels func(imageID string) (map[string]string, error)
 
 // Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's label
-// or are on record, without the proof. Volumes are in neither. images is called only for containers that have a label for
+// or are on record, without the proof. Of volumes only carried ones are judged. images is called only for containers that have a label for
 // them, and no recorded id.
 //
 // StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
@@ -122,7 +122,12 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	want, pending := j.pending[asked]
 	known, recorded := j.ids[key{x.Kind, x.ID}]
 	switch {
-	case x.Kind == Volume, x.Kind == Container && j.pods[asked.name]:
+	case x.Kind == Volume:
+		if j.TrustIDs && slices.Contains(j.Ledger.carried, Carried{x.ID, x.CreatedAt}) {
+			t.Why = "an anonymous volume of a container of the session, which another was given by name"
+		}
+		return t, t.Why != ""
+	case x.Kind == Container && j.pods[asked.name]:
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
 	case recorded && (ours || j.TrustIDs):
@@ -208,7 +213,7 @@ func (j *judge) copied(x Info) string {
 func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	t.Stop, t.start = true, start
 	switch {
-	case !t.Running:
+	case !t.Running && !t.Initialized, start.Paused && t.Paused:
 		return t, false
 	case !j.TrustIDs:
 		t.Why = "started by the session, says a record of another user"
@@ -217,13 +222,16 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 		return t, false
 	}
 	t.Why = "was there before, and started by the session"
+	if start.Paused {
+		t.Why = "was there before, paused, and resumed by the session"
+	}
 	return t, true
 }
 
 // startedBySession reports whether a container has been running since the session started it, and no later start.
 func (t Target) startedBySession(now Info) bool {
 	switch {
-	case !now.Running || now.ID != t.start.ID:
+	case !now.Running && !now.Initialized || now.ID != t.start.ID:
 		return false
 	case t.start.Known:
 		// What its restart policy started again is still the session's. A start by another client sets the count to 0.

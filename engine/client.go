@@ -49,6 +49,15 @@ func (c Client) Containers(ctx context.Context) ([]Info, error) {
 	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
 }
 
+// ContainersWith lists the containers that have a volume, in any state.
+func (c Client) ContainersWith(ctx context.Context, volume string) ([]Info, error) {
+	path, err := pathOf("/containers/json?all=1&filters=%7B%22volume%22:%5B%22", volume, "%22%5D%7D")
+	if err != nil {
+		return nil, err
+	}
+	return list[listedContainer](ctx, c, Container, path)
+}
+
 // Networks lists all networks.
 func (c Client) Networks(ctx context.Context) ([]Info, error) {
 	return list[listedObject](ctx, c, Network, "/networks")
@@ -129,9 +138,27 @@ func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]str
 	return image.Config.Labels, nil
 }
 
+// Volume returns what is known of a volume.
+func (c Client) Volume(ctx context.Context, name string) (Info, error) {
+	path, err := pathOf("/volumes/", name, "")
+	if err != nil {
+		return Info{}, err
+	}
+	var x struct{ Name, CreatedAt string }
+	if err := c.decode(ctx, path, &x); err != nil {
+		return Info{}, err
+	}
+	return Info{Kind: Volume, ID: x.Name, CreatedAt: x.CreatedAt}, nil
+}
+
 // Signal sends a signal, by name or number, to the first process of a container.
 func (c Client) Signal(ctx context.Context, id, signal string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/kill?signal="+url.QueryEscape(signal))
+}
+
+// Pause pauses a running container.
+func (c Client) Pause(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/pause")
 }
 
 // Unpause resumes a paused container.
@@ -162,7 +189,7 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 }
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not remove
-// named volumes, which may hold data. A container that SharesVolumes keeps all: for an engine, a volume that came from
+// named volumes, which may hold data, unless CreatedAt says which one is meant. A container that SharesVolumes keeps all: for an engine, a volume that came from
 // another container is anonymous, and goes if that container has gone. Podman gives running processes ten seconds to end,
 // unless Kill came first.
 func (c Client) Remove(ctx context.Context, x Info) error {
@@ -176,8 +203,24 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
 	case Network:
 		return c.do(ctx, "DELETE", "/networks/", id, "")
+	case Volume:
+		if x.CreatedAt != "" {
+			return c.removeVolume(ctx, x)
+		}
 	}
 	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
+}
+
+// removeVolume removes a volume if it is still the same.
+func (c Client) removeVolume(ctx context.Context, x Info) error {
+	now, err := c.Volume(ctx, x.ID)
+	if err != nil {
+		return err
+	}
+	if now.CreatedAt != x.CreatedAt {
+		return fmt.Errorf("volume %s was made anew: %w", x.ID, ErrNotFound)
+	}
+	return c.do(ctx, "DELETE", "/volumes/", x.ID, "")
 }
 
 // Disconnect disconnects a container, in any state, from a network.

@@ -19,14 +19,14 @@ import (
 
 // conn is a connected unix socket. Only the interfaces of package net are used: its own socket would bring a resolver and
 // all other protocols, a fifteenth of the program.
-type conn struct {
-	*os.File
-	raw syscall.RawConn
-}
+type conn struct{ *socket }
+
+// SyscallConn returns the socket itself.
+func (c conn) SyscallConn() (syscall.RawConn, error) { return c.socket, nil }
 
 // Read reads as proc.ReadNow does.
 func (c conn) Read(b []byte) (n int, err error) {
-	waitErr := c.raw.Read(func(fd uintptr) bool {
+	waitErr := c.socket.Read(func(fd uintptr) bool {
 		n, err = proc.ReadNow(fd, b)
 		return !errors.Is(err, unix.EAGAIN)
 	})
@@ -41,7 +41,7 @@ func (c conn) Read(b []byte) (n int, err error) {
 
 // Write writes as proc.WriteNow does.
 func (c conn) Write(b []byte) (n int, err error) {
-	waitErr := c.raw.Write(func(fd uintptr) bool {
+	waitErr := c.socket.Write(func(fd uintptr) bool {
 		for n < len(b) && err == nil {
 			var m int
 			m, err = proc.WriteNow(fd, b[n:])
@@ -62,10 +62,16 @@ func (c conn) LocalAddr() net.Addr { return nil }
 // RemoteAddr completes net.Conn and is not used.
 func (c conn) RemoteAddr() net.Addr { return nil }
 
+// SetDeadline completes net.Conn and is not used.
+func (c conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline completes net.Conn and is not used.
+func (c conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
 // CloseWrite tells the other side that nothing follows.
 func (c conn) CloseWrite() error {
 	var inner error
-	err := c.raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	err := c.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	return errors.Join(err, inner)
 }
 
@@ -80,17 +86,11 @@ func CloseWrite(c net.Conn) error {
 
 // newConn takes over a connected socket.
 func newConn(fd int) (net.Conn, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("prepare socket: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "socket")
-	raw, err := f.SyscallConn()
+	s, err := openSocket(fd)
 	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("prepare socket: %w", err)
+		return nil, err
 	}
-	return conn{f, raw}, nil
+	return conn{s}, nil
 }
 
 // connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN

@@ -21,7 +21,7 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 		if lookErr == nil {
 			all.settleVanished(mine)
 		}
-		mine = all.withoutStuckNetworks(mine)
+		mine = all.withoutShared(mine)
 		all.add(EndTargets(ctx, cl, mine, grace))
 		open := c.open(all.results, time.Now())
 		if lookErr == nil && len(mine) == 0 && open == nil {
@@ -96,11 +96,11 @@ func (a *lastResults) find(t Target) int {
 	return slices.IndexFunc(a.results, func(r Result) bool { return r.Kind == t.Kind && r.ID == t.ID })
 }
 
-// withoutStuckNetworks leaves out the networks that could not be removed: other containers use them.
-func (a *lastResults) withoutStuckNetworks(mine []Target) []Target {
+// withoutShared leaves out the networks and volumes that could not be removed: other containers use them.
+func (a *lastResults) withoutShared(mine []Target) []Target {
 	return slices.DeleteFunc(mine, func(t Target) bool {
 		i := a.find(t)
-		return t.Kind == Network && i >= 0 && a.results[i].Err != nil
+		return i >= 0 && (t.Kind == Network && a.results[i].Err != nil || t.Kind == Volume && a.results[i].Done)
 	})
 }
 

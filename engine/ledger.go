@@ -27,6 +27,15 @@ type Started struct {
 	Known bool
 	// Restarts is how often its restart policy had started it by then.
 	Restarts int
+	// Paused says that it ran already and was paused: it is to be paused again, not stopped.
+	Paused bool
+}
+
+// Carried is an anonymous volume of a container of the session that another container was given by name, as compose does
+// with a service that it makes anew. For an engine it is a named one from then on.
+type Carried struct {
+	Name    string
+	Created string // CreatedAt, as the engine prints it
 }
 
 // Ledger is the sum of a session's notes. The zero value is empty. It is not safe for concurrent use.
@@ -34,6 +43,7 @@ type Ledger struct {
 	objects []Object
 	pending []Object
 	started []Started
+	carried []Carried
 	// connected are ids of containers that the session connected to its networks, by the network's id.
 	connected map[string][]string
 }
@@ -56,11 +66,15 @@ func (l *Ledger) Add(n Note) {
 		l.startedAt(n)
 	case OpConnect:
 		l.connect(n.ID, n.Container)
+	case OpCarry:
+		l.forgetCarried(n.ID)
+		l.carried = append(l.carried, Carried{n.ID, n.Started})
 	case OpKept:
 		l.forgetStart(n.ID)
 	case OpRemoved:
 		l.objects = slices.DeleteFunc(l.objects, func(o Object) bool { return o.ID == n.ID })
 		l.forgetStart(n.ID)
+		l.forgetCarried(n.ID)
 		delete(l.connected, n.ID)
 	}
 }
@@ -107,7 +121,7 @@ func (l *Ledger) settle(request string) (Object, bool) {
 // startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
 func (l *Ledger) startedAt(n Note) {
 	at, err := time.Parse(time.RFC3339Nano, n.Started)
-	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts}
+	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts, Paused: n.Paused}
 	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
 	switch {
 	case i >= 0 && s.Known:
@@ -123,6 +137,13 @@ func (l *Ledger) forgetStart(id string) {
 	l.started = slices.DeleteFunc(l.started, func(s Started) bool { return s.ID == id })
 }
 
+func (l *Ledger) forgetCarried(name string) {
+	l.carried = slices.DeleteFunc(l.carried, func(v Carried) bool { return v.Name == name })
+}
+
+// Carried lists, in order, the anonymous volumes that are the session's although an engine takes them for named ones.
+func (l *Ledger) Carried() []Carried { return slices.Clone(l.carried) }
+
 // Objects lists, in order, what was created and not removed by the session's own clients. An object may be gone since.
 func (l *Ledger) Objects() []Object { return slices.Clone(l.objects) }
 
@@ -133,11 +154,13 @@ func (l *Ledger) Pending() []Object { return slices.Clone(l.pending) }
 func (l *Ledger) Started() []Started { return slices.Clone(l.started) }
 
 // Empty reports whether nothing has to be removed or stopped.
-func (l *Ledger) Empty() bool { return len(l.objects)+len(l.pending)+len(l.started) == 0 }
+func (l *Ledger) Empty() bool {
+	return len(l.objects)+len(l.pending)+len(l.started)+len(l.carried) == 0
+}
 
 // Clone returns a copy that later notes do not change.
 func (l *Ledger) Clone() Ledger {
-	c := Ledger{objects: l.Objects(), pending: l.Pending(), started: l.Started()}
+	c := Ledger{objects: l.Objects(), pending: l.Pending(), started: l.Started(), carried: l.Carried()}
 	for network, all := range l.connected {
 		for _, id := range all {
 			c.connect(network, id)
@@ -159,8 +182,11 @@ func (l *Ledger) Notes() (notes []Note) {
 	for _, o := range l.pending {
 		notes = append(notes, Note{Op: OpCreate, Kind: o.Kind, Request: o.Request, Name: o.Name, Names: o.Names, At: o.At})
 	}
+	for _, v := range l.carried {
+		notes = append(notes, Note{Op: OpCarry, Kind: Volume, ID: v.Name, Started: v.Created})
+	}
 	for _, s := range l.started {
-		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, At: s.At}
+		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, Paused: s.Paused, At: s.At}
 		if s.Known {
 			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
 		}

@@ -34,7 +34,7 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 	}
 	started := c.Ledger.Started()
 	for i, x := range have {
-		if !x.Running || !slices.ContainsFunc(started, func(s Started) bool { return s.ID == x.ID }) {
+		if !slices.ContainsFunc(started, func(s Started) bool { return s.ID == x.ID }) {
 			continue
 		}
 		now, inspectErr := cl.Inspect(ctx, x.ID)
@@ -51,6 +51,14 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 	if c.concerns(Network) {
 		networks, netErr := cl.Networks(ctx)
 		have, err = append(have, networks...), errors.Join(err, netErr)
+	}
+	for _, v := range c.Ledger.Carried() {
+		volume, volumeErr := cl.Volume(ctx, v.Name)
+		if volumeErr == nil {
+			have = append(have, volume)
+		} else if !errors.Is(volumeErr, ErrNotFound) {
+			err = errors.Join(err, volumeErr)
+		}
 	}
 	return have, err
 }

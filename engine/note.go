@@ -11,9 +11,10 @@ const (
 	OpCreated Op = "created" // it exists: Kind, Request, ID, Name if given
 	OpRefused Op = "refused" // the engine refused, and nothing exists: Request
 	OpStart   Op = "start"   // a container that existed before, and is not running, will be started: ID, At
-	OpStarted Op = "started" // it is running: ID, Started
+	OpStarted Op = "started" // it is running: ID, Started; Paused, if it was paused and the session resumed it
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
+	OpCarry   Op = "carry"   // an anonymous volume of its container will be another's by name: ID, Started
 	OpConnect Op = "connect" // a container that is not the session's will be connected to its network: ID, Container
 )
 
@@ -24,11 +25,12 @@ type Note struct {
 	Request   string `json:"request,omitempty"`
 	ID        string `json:"id,omitempty"`
 	Name      string `json:"name,omitempty"`
-	Started   string `json:"started,omitempty"`   // State.StartedAt, as the engine prints it
+	Started   string `json:"started,omitempty"`   // State.StartedAt, or CreatedAt of a volume, as the engine prints it
 	Container string `json:"container,omitempty"` // an id
 	// Names are those in a manifest, some of which are those of pods.
 	Names []string `json:"names,omitempty"`
 	// Restarts is how often the container's restart policy had started it by then.
 	Restarts int       `json:"restarts,omitempty"`
+	Paused   bool      `json:"paused,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 }

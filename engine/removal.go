@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,14 +26,15 @@ const (
 	maxParallel = 16 // objects that are worked on at the same time
 	firstPause  = 10 * time.Millisecond
 	maxPause    = 160 * time.Millisecond
-	// networkTries is how often the removal of a network is tried. Other containers may use it as long as they like.
-	networkTries = 4
+	// sharedTries is how often the removal of a network or volume is tried. Other containers may use it as long as they like.
+	sharedTries = 4
 )
 
 // errStillThere says that an object was removed, but is still known.
 var errStillThere = errors.New("removed, but still there")
 
-// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. It inspects each
+// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in, and if
+// all of them are gone their volumes. It inspects each
 // container once more. A running one gets its stop signal and up to grace to end, unless grace is 0. Then it is removed
 // by force, with its anonymous volumes, until the engine does not know it any more. A container that existed before the
 // session is killed and stays. There is one result for each target, in their order. EndTargets returns when all targets
@@ -43,7 +45,10 @@ func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Dur
 	for i, t := range targets {
 		results[i].Target = t
 	}
-	for _, kind := range []Kind{Container, Pod, Network} {
+	for _, kind := range []Kind{Container, Pod, Network, Volume} {
+		if kind == Volume && slices.ContainsFunc(results, func(r Result) bool { return r.Kind != Network && r.Err != nil }) {
+			break // what uses the volume may be ours
+		}
 		var all sync.WaitGroup
 		for i := range results {
 			if r := &results[i]; r.Kind == kind {
@@ -70,7 +75,7 @@ func (e *ender) endTarget(ctx context.Context, r *Result) {
 	if r.Done || r.Err != nil {
 		return
 	}
-	if r.now.Running && e.grace > 0 {
+	if r.now.Running && e.grace > 0 && !r.start.Paused {
 		grace, cancel := context.WithTimeout(ctx, e.grace)
 		r.stopped = e.cl.AwaitStop(grace, r.ID) == nil
 		cancel()
@@ -97,7 +102,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 		r.Done = true // another one with that name, or not ours to stop
 		return
 	}
-	if !r.now.Running || e.grace <= 0 {
+	if !r.now.Running || e.grace <= 0 || r.start.Paused {
 		return
 	}
 	// An error here comes back from force, and is reported then.
@@ -119,8 +124,11 @@ func (e *ender) forceEnd(ctx context.Context, r *Result) {
 	r.Done = r.Err == nil
 }
 
-// force kills a container that is to be stopped, and removes any other object until the engine does not know it.
+// force kills a container that is to be stopped, pauses one that is to be paused again, and removes any other object until the engine does not know it.
 func (e *ender) force(ctx context.Context, r *Result) error {
+	if r.start.Paused {
+		return e.pauseAgain(ctx, r)
+	}
 	if r.Stop {
 		return e.cl.Stop(ctx, r.ID)
 	}
@@ -140,6 +148,15 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	return errStillThere
 }
 
+// pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile.
+func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
+	now, err := e.cl.Inspect(ctx, r.ID)
+	if err != nil || now.Paused || !r.startedBySession(now) {
+		return err
+	}
+	return e.cl.Pause(ctx, r.ID)
+}
+
 // persist repeats a request until it succeeds, and sets Err if the context is done before. An object that the engine does
 // not know is Done.
 func (r *Result) persist(ctx context.Context, request func() error) {
@@ -156,11 +173,12 @@ func (r *Result) persist(ctx context.Context, request func() error) {
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than that the time is up
 		}
-		if r.Kind == Network && r.Name == KubeNetwork && tries == networkTries {
-			r.Done = true // other pods use it, which would have made it as well
+		isLast := tries == sharedTries && (r.Kind == Network || r.Kind == Volume)
+		if isLast && (r.Name == KubeNetwork || r.Kind == Volume && errors.Is(err, ErrConflict)) {
+			r.Done = true // other pods use it, which would have made it as well; or another's container has got the volume
 			return
 		}
-		if isAbsent(err) || r.Kind == Network && tries == networkTries || !sleep(ctx, pause) {
+		if isAbsent(err) || isLast || !sleep(ctx, pause) {
 			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
 			return
 		}

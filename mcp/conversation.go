@@ -108,7 +108,7 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 		}
 	case m.IsError:
 	case r.lists != "":
-		c.lists.learn(r.lists, m)
+		c.lists.learn(r.lists, r.cursor, m)
 		c.modern = c.modern || r.modern
 	case remembers(r.method):
 		c.memory.apply(r)
@@ -176,7 +176,7 @@ func read(m Message) request {
 		}
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
-		r.lists = listKind(m)
+		r.lists, r.cursor = listKind(m)
 	}
 	return r
 }
@@ -297,6 +297,8 @@ type Step struct {
 	// Check takes that answer. tell are lines, with their newlines, for the client. After an error the server cannot replace
 	// the earlier one, and no later one can if it is ErrChanged. nil with AwaitID "".
 	Check func(m Message) (tell []byte, err error)
+	// More lists what comes next because of that answer, after Check; nil where nothing can.
+	More func() []Step
 }
 
 // Replay lists what a new server must be sent, in order, before it can go on where the last one was. Each call uses new

@@ -426,7 +426,6 @@ func TestReplayReadsLists(t *testing.T) {
 	}{
 		"read":      {list(1, "{}", `{"tools":[1]}`), 3},
 		"last page": {list(1, `{"cursor":"x"}`, `{"tools":[1]}`), 2},
-		"one page":  {list(1, "{}", `{"tools":[1],"nextCursor":"x"}`), 2},
 		"refused":   {[]string{list(1, "{}", "")[0], refuse("<", 1, -1)}, 2},
 		"too large": {[]string{list(1, "{}", "")[0], "<~" + reply("", 1, `{"tools":[1]}`)}, 2},
 		"prompts":   {[]string{ask(">", 1, "prompts/list", "{}"), reply("<", 1, "{}")}, 2},
@@ -451,6 +450,59 @@ func TestReplayReadsLists(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Pages are compared one by one, each asked for with the cursor that the new server has given.
+func TestReplayReadsPages(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	c := &Conversation{}
+	talk(t, c, initialize, welcome, initialized,
+		ask(">", 1, "tools/list", "{}"), reply("<", 1, `{"tools":[1],"nextCursor":"a"}`),
+		ask(">", 2, "tools/list", `{"cursor":"a"}`), reply("<", 2, `{"tools":[2],"nextCursor":"b"}`))
+	for _, tt := range []struct {
+		name    string
+		answers []string
+		told    bool
+	}{
+		{"as before", []string{`{"tools":[1],"nextCursor":"x"}`, `{"nextCursor":"y","tools":[2]}`}, false},
+		{"as before again", []string{`{"tools":[1],"nextCursor":"z"}`, `{"tools":[2],"nextCursor":"z"}`}, false},
+		{"second page differs", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, true},
+		{"told once", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, false},
+		{"no page behind it", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3]}`}, true},
+		{"first page differs", []string{`{"tools":[0],"nextCursor":"x"}`}, true},
+		{"only the first is known", []string{`{"tools":[0],"nextCursor":"y"}`}, false},
+		{"refused", []string{""}, true},
+		{"nothing is known", nil, false},
+	} {
+		steps := c.Replay()[2:]
+		told, cursor := "", ""
+		for _, answer := range tt.answers {
+			if len(steps) != 1 || !strings.Contains(string(steps[0].Line), cursor) || strings.Contains(string(steps[0].Line), "cursor") != (cursor != "") {
+				t.Fatalf("%s: %d steps, %s, want the cursor %q", tt.name, len(steps), steps[0].Line, cursor)
+			}
+			line := refuse("", `"x"`, -1)
+			if answer != "" {
+				line = reply("", `"x"`, answer)
+			}
+			tell, err := check(t, steps[0], line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told += tell
+			cursor = fmt.Sprintf(`"cursor":%q`, TextAt([]byte(answer), "nextCursor"))
+			steps = steps[0].More()
+		}
+		if len(steps) > 0 || told != strings.Repeat(changed, btoi(tt.told)) {
+			t.Errorf("%s: told %q, %d steps left", tt.name, told, len(steps))
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func TestLostIsShort(t *testing.T) {

@@ -1,61 +1,122 @@
 package mcp
 
 import (
+	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 )
 
-// lists has a sum of each list that the client has read of the server: tools, prompts, resources. A new server may have
-// others, and the client is told to look again (up to 2025-11-25, server/tools, "List Changed Notification"). Of a list that
-// comes in pages nothing is known. The zero value knows none.
+// lists has sums of the lists that the client has read of the server: tools, prompts, resources. A new server may have
+// others, and the client is told to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The zero value
+// knows none.
 type lists struct {
 	seed maphash.Seed
-	sums map[string]uint64
+	read map[string]*pages
 }
 
-// listKind is the kind of list that a request asks for from its beginning, "" if it does not.
-func listKind(m Message) string {
+// pages are those of a list that the client has read, from the first on (server/utilities/pagination).
+type pages struct {
+	sums []uint64
+	// cursors are what to ask for each page with, "" for the first. There may be one more than pages were read.
+	cursors []string
+}
+
+// maxPages bounds what is known of a list, and so how often a new server is asked for a page of it.
+const maxPages = 64
+
+// listKind is the kind of list that a request asks for, "" if it does not, and for which page of it.
+func listKind(m Message) (kind, cursor string) {
 	kind, ok := strings.CutSuffix(m.Method, "/list")
-	if !ok || m.Raw == nil || mentions(m.Raw, "cursor") || kind != "tools" && kind != "prompts" && kind != "resources" {
-		return ""
+	if !ok || m.Raw == nil || kind != "tools" && kind != "prompts" && kind != "resources" {
+		return "", ""
 	}
-	return kind
+	if mentions(m.Raw, "cursor") {
+		cursor = TextAt(m.Raw, "params", "cursor")
+	}
+	return kind, cursor
 }
 
-// learn takes the answer to a request for a list, and reports whether it is another list than before.
-func (l *lists) learn(kind string, m Message) (changed bool) {
-	if l.sums == nil {
-		l.seed, l.sums = maphash.MakeSeed(), map[string]uint64{}
+// learn takes the answer to a request of the client for a page. What was known of the pages behind it is forgotten: they are
+// read anew, or are none any more.
+func (l *lists) learn(kind, cursor string, m Message) {
+	if l.read == nil {
+		l.seed, l.read = maphash.MakeSeed(), map[string]*pages{}
 	}
-	before, known := l.sums[kind]
-	delete(l.sums, kind)
-	result := ValueAt(m.Raw, "result")
-	if m.IsError || result == nil || mentions(m.Raw, "nextCursor") {
-		return known
+	if cursor == "" {
+		l.read[kind] = &pages{cursors: []string{""}}
 	}
-	l.sums[kind] = maphash.Bytes(l.seed, result)
-	return known && l.sums[kind] != before
+	p := l.read[kind]
+	if p == nil {
+		return
+	}
+	at := slices.Index(p.cursors, cursor)
+	if at < 0 || at == maxPages {
+		return
+	}
+	p.sums, p.cursors = p.sums[:at], p.cursors[:at+1]
+	l.take(p, m)
 }
 
-// replay reads again each list that the client was told may change.
+// take takes the next page of a list, and reports whether it is one.
+func (l *lists) take(p *pages, m Message) bool {
+	var page map[string]json.RawMessage
+	if m.IsError || json.Unmarshal(ValueAt(m.Raw, "result"), &page) != nil || page == nil {
+		return false
+	}
+	next := TextAt(m.Raw, "result", "nextCursor")
+	delete(page, "nextCursor") // Another server may name the same page otherwise.
+	page["more"] = fmt.Append(nil, next != "")
+	text, err := json.Marshal(page)
+	if err != nil {
+		return false
+	}
+	p.sums = append(p.sums, maphash.Bytes(l.seed, text))
+	if next != "" {
+		p.cursors = append(p.cursors, next)
+	}
+	return true
+}
+
+// readLists reads again each list that the client was told may change, as far as the client has read it.
 func (c *Conversation) readLists() []Step {
 	var steps []Step
 	for _, kind := range kinds() {
-		if _, known := c.lists.sums[kind]; !known || c.handshake.changed(kind) == nil {
-			continue
+		if p := c.lists.read[kind]; p != nil && len(p.sums) > 0 && c.handshake.changed(kind) != nil {
+			steps = append(steps, c.readPage(kind, p, &pages{cursors: []string{""}}))
 		}
-		id := c.ids.next()
-		steps = append(steps, Step{
-			Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s/list"}`+"\n", id, kind),
-			AwaitID: id,
-			Check: func(m Message) ([]byte, error) {
-				if !c.lists.learn(kind, m) {
-					return nil, nil
-				}
-				return c.handshake.changed(kind), nil
-			},
-		})
 	}
 	return steps
+}
+
+// readPage reads the next page of a list again. before is the list as the client has it, now what was read again of it.
+func (c *Conversation) readPage(kind string, before, now *pages) Step {
+	id, at := c.ids.next(), len(now.sums)
+	params := ""
+	if at > 0 {
+		params = fmt.Sprintf(`,"params":{"cursor":%s}`, Quote(now.cursors[at]))
+	}
+	same := false
+	return Step{
+		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s/list"%s}`+"\n", id, kind, params),
+		AwaitID: id,
+		Check: func(m Message) ([]byte, error) {
+			same = c.lists.take(now, m) && now.sums[at] == before.sums[at]
+			if same && len(now.sums) < len(before.sums) {
+				return nil, nil
+			}
+			c.lists.read[kind] = now
+			if same {
+				return nil, nil
+			}
+			return c.handshake.changed(kind), nil
+		},
+		More: func() []Step {
+			if same && len(now.sums) < len(before.sums) {
+				return []Step{c.readPage(kind, before, now)}
+			}
+			return nil
+		},
+	}
 }

@@ -18,8 +18,8 @@ type request struct {
 	known  bool
 	// target is the uri of a subscription, or the id of a task.
 	target string
-	// lists is the kind of list that the request asks for.
-	lists string
+	// lists is the kind of list that the request asks for, and cursor says which page of it.
+	lists, cursor string
 	// line is the message of a subscription, agreed what the server has agreed to tell of it; nil before.
 	line, agreed []byte
 	// mayTask says that the answer may be a task.

@@ -199,6 +199,7 @@ func TestLateAnswersReachNobody(t *testing.T) {
 
 // A ping says nothing to a server and asks nothing of it: it is answered in its place, and starts none. Nor does what is
 // about requests that no server has.
+// Seen to fail where pings are not answered here, and where strays count.
 func TestSleepIsNotDisturbed(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
@@ -274,6 +275,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 // A batch with a request of a server that falls asleep passes without the request.
+// Seen to fail where only whole lines are withheld: the request reaches the client.
 func TestBatchLosesItsRequests(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"slices"
 
 	"mcp-tether/mcp"
 )
@@ -53,6 +54,9 @@ func (r *Relay) answered(m mcp.Message) {
 		return
 	}
 	r.down.put(tell)
+	if more := r.steps[0].More; more != nil {
+		r.steps = slices.Insert(r.steps, 1, more()...)
+	}
 	r.next()
 }
 

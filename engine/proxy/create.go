@@ -40,6 +40,9 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 		if !x.enter(&l.p.gate) {
 			return l.refuse(x.request, unavailable, errEnding)
 		}
+		if to.kind == engine.Container {
+			l.p.carry(borrowedBy(object))
+		}
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
 		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
 	}

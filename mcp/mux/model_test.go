@@ -914,7 +914,7 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 // MCP_TETHER_SEED sets the first seed, MCP_TETHER_ROUNDS how many are played.
 func TestRandomHistories(t *testing.T) {
 	histories := 100_000
-	if testing.Short() || raceDetector {
+	if testing.Short() || underRace {
 		histories = 5_000
 	}
 	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {

@@ -2,4 +2,4 @@
 
 package mux
 
-const raceDetector = false
+const underRace = false

@@ -29,7 +29,7 @@ _mcp_tether() {
 		values='--name --gateway --timeout'
 		;;
 	wrap)
-		flags='--yes --dry-run --server --format --json --flags --absolute --check --help'
+		flags='--yes --dry-run --server --format --json --flags --preset --absolute --check --help'
 		files=''
 		values='--server --format --flags'
 		;;

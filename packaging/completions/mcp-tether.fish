@@ -63,6 +63,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l server -d 'only 
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l format -d 'read a FILE as FORMAT json or toml, whatever its name' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l json -d 'print one JSON object instead of the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l flags -d 'FLAGS of run, in one word; servers that are wrapped already get these instead of theirs' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l preset -d 'give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l absolute -d 'write the path of this program, for clients that search few directories'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l check -d 'change nothing, and fail if a server is not wrapped'
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l yes -d 'do not ask'

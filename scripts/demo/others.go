@@ -24,6 +24,8 @@ var others = [][]string{
 	{"dumb-init", "--"},
 	{"setpriv", "--pdeathsig", "KILL"},
 	{"bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent"},
+	{"reliable-mcp", "--"},
+	{"mcp-mux"},
 }
 
 // compareOthers tells the story under every wrapper that is installed, twice: the gateway is SIGKILLed, and the wrapper is.
@@ -50,10 +52,24 @@ func compareOthers(ctx context.Context, tether string) error {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			cells = append(cells, verdict(s))
+			if err := stopDaemon(ctx, wrapper); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	return table.Flush()
+}
+
+// stopDaemon ends the process that mcp-mux leaves in the background for later sessions. It is none of the story's.
+func stopDaemon(ctx context.Context, wrapper []string) error {
+	if len(wrapper) == 0 || wrapper[0] != "mcp-mux" {
+		return nil
+	}
+	if msg, err := exec.CommandContext(ctx, "mcp-mux", "stop", "--force").CombinedOutput(); err != nil {
+		return fmt.Errorf("mcp-mux stop: %w\n%s", err, msg)
+	}
+	return nil
 }
 
 // verdict names who is left of the server, the worker and the helper.

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +72,7 @@ func (s *stage) open(wrapper []string) error {
 		return err
 	}
 	line, err := bufio.NewReader(answered).ReadString('\n')
-	if err != nil || strings.TrimSpace(line) != answer {
+	if err != nil || !isAnswer(line) {
 		return fmt.Errorf("the server did not answer, but: %q", line)
 	}
 	for _, role := range roles {
@@ -85,6 +86,15 @@ func (s *stage) open(wrapper []string) error {
 		s.members = append(s.members, member{name: "mcp-tether", await: s.silence})
 	}
 	return nil
+}
+
+// isAnswer reports whether a line is the answer to hello, in whatever spelling: some wrappers write it anew.
+func isAnswer(line string) bool {
+	var got struct {
+		ID     int             `json:"id"`
+		Result json.RawMessage `json:"result"`
+	}
+	return json.Unmarshal([]byte(line), &got) == nil && got.ID == 1 && got.Result != nil
 }
 
 func (s *stage) startGateway(wrapper []string) (io.Reader, error) {

@@ -1,6 +1,6 @@
 // Command test runs the tests of the project and says what they left out.
 //
-//	go run ./scripts/test [-short] [-race] [-again] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
+//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests that
 // were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on the list
@@ -34,6 +34,7 @@ func main() {
 	as := flag.String("as", "", "the kind of user whose list of skips holds: root, user or namespaces")
 	again := flag.Bool("again", false, "run a test that failed once more, by itself, and tell it as unsteady if it passes then")
 	race := flag.Bool("race", false, "with the race detector")
+	only := flag.String("run", "", "only the tests that this regular expression matches")
 	tags := flag.String("tags", "", "build tags")
 	timeout := flag.Duration("timeout", 40*time.Minute, "how long a package may take")
 	flag.Parse()
@@ -54,6 +55,9 @@ func main() {
 	}
 	if *race {
 		args = append(args, "-race")
+	}
+	if *only != "" {
+		args = append(args, "-run", *only)
 	}
 	r, err := run(append(args, packages...), os.Stdout)
 	if err != nil && *again && r.runAgain(args, os.Stdout) {

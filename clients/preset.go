@@ -1,0 +1,42 @@
+package clients
+
+import (
+	"path"
+	"strings"
+)
+
+// idle is how long a server of a client that keeps idle ones may be unused, as run's --hibernate takes it.
+const idle = "10m"
+
+// awake are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
+var awake = [...]struct{ lost, words string }{
+	{"its browser", "playwright puppeteer chrome-devtools browser selenium stagehand webdriver"},
+	{"its processes", "terminal desktop-commander tmux jupyter repl shell ssh debug gdb lldb"},
+	{"its connection", "mcp-remote mcp-proxy supergateway"},
+	{"what it has in memory", "sequential-thinking sequentialthinking"},
+}
+
+// mustStay is what a server would lose if it were ended while it is idle; "" if nothing is known of that. It goes by words in
+// the command line, and rather leaves one awake too many.
+func mustStay(command string, args []string) string {
+	line := strings.ToLower(path.Base(command) + " " + strings.Join(args, " "))
+	for _, a := range awake {
+		for word := range strings.FieldsSeq(a.words) {
+			if strings.Contains(line, word) {
+				return a.lost
+			}
+		}
+	}
+	return ""
+}
+
+// preset gives the flags of run that fit what the client does, and why a server gets none of them where others do.
+func (c Client) preset(command string, args []string) (flags []string, lost string) {
+	if !c.KeepsIdle {
+		return nil, ""
+	}
+	if lost = mustStay(command, args); lost != "" {
+		return nil, lost
+	}
+	return []string{"--hibernate", idle}, ""
+}

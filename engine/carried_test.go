@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const carriedAt = "2026-01-02T03:04:05Z"
+
+// carrying is the claim of a session with a container and a carried volume.
+func carrying() Claim {
+	c := recorded("a")
+	c.Ledger.Add(Note{Op: OpCarry, Kind: Volume, ID: "v", Started: carriedAt})
+	return c
+}
+
+// volumes makes an engine have the volume v, made at a time, which another's container may use.
+func (f *fake) volumes(made string, used bool) (removed *[]string) {
+	removed = new([]string)
+	gone := false
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case !strings.HasPrefix(r.URL.Path, "/volumes/"):
+			return false
+		case r.URL.Path != "/volumes/v" || gone:
+			http.Error(w, `{"message":"no such volume"}`, http.StatusNotFound)
+		case r.Method == http.MethodGet:
+			_, _ = fmt.Fprintf(w, `{"Name":"v","CreatedAt":%q}`, made)
+		case used:
+			http.Error(w, `{"message":"volume is in use"}`, http.StatusConflict)
+		default:
+			gone = true
+			*removed = append(*removed, r.URL.Path)
+			w.WriteHeader(http.StatusNoContent)
+		}
+		return true
+	})
+	return removed
+}
+
+// A carried volume goes after its containers. One that another's container has got, or that was made anew, stays.
+func TestEndOfCarriedVolumes(t *testing.T) {
+	for name, x := range map[string]struct {
+		made    string
+		used    bool
+		claim   func(*Claim)
+		removed []string
+	}{
+		"carried":                    {made: carriedAt, removed: []string{"/volumes/v"}},
+		"used by another":            {made: carriedAt, used: true},
+		"made anew":                  {made: "2026-01-02T03:04:06Z"},
+		"on another user's record":   {made: carriedAt, claim: func(c *Claim) { c.TrustIDs = false }},
+		"removed by the session":     {made: carriedAt, claim: func(c *Claim) { c.Ledger.Add(Note{Op: OpRemoved, Kind: Volume, ID: "v"}) }},
+		"created by name, and noted": {made: carriedAt, claim: func(c *Claim) { c.Ledger = Ledger{}; c.Ledger.Add(createdNote(Volume, "r", "v")) }},
+	} {
+		f := newFake(t, map[string]*fakeObject{"a": {labels: labels("s", "")}})
+		removed := f.volumes(x.made, x.used)
+		c := carrying()
+		if x.claim != nil {
+			x.claim(&c)
+		}
+		if _, err := c.End(soon(t), f.Client, 0); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(*removed, x.removed) {
+			t.Errorf("%s: removed %v", name, *removed)
+		}
+	}
+}
+
+// While a container of the session is still there, it may be what uses the volume.
+func TestCarriedVolumeWaitsForItsContainers(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{})
+	f.volumes(carriedAt, false)
+	volume := Target{Info: Info{Kind: Volume, ID: "v", CreatedAt: carriedAt}}
+	odd := f.odd
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/containers/") {
+			http.Error(w, `{"message":"stuck"}`, http.StatusInternalServerError)
+			return true
+		}
+		return odd(w, r)
+	})
+	results := EndTargets(brief(t), f.Client, []Target{{Info: Info{Kind: Container, ID: "a"}}, volume}, 0)
+	if results[0].Err == nil || results[1].Done {
+		t.Errorf("%+v", results)
+	}
+}
+
+func TestLedgerOfCarriedVolumes(t *testing.T) {
+	carry := Note{Op: OpCarry, Kind: Volume, ID: "v", Started: carriedAt}
+	l := ledger(carry, carry)
+	clone := l.Clone()
+	again := ledger(l.Notes()...)
+	for _, x := range []Ledger{l, clone, again} {
+		if want := []Carried{{"v", carriedAt}}; !slices.Equal(x.Carried(), want) || x.Empty() {
+			t.Errorf("%+v", x)
+		}
+	}
+	l.Add(Note{Op: OpRemoved, Kind: Volume, ID: "v"})
+	if !l.Empty() || clone.Empty() {
+		t.Errorf("%+v, %+v", l, clone)
+	}
+}
+
+// An engine's word on a container tells which of its volumes were made for it alone.
+func TestAnonymousVolumes(t *testing.T) {
+	const mounts = `"Mounts":[{"Type":"volume","Name":"v"},{"Type":"bind","Name":""}]`
+	for object, want := range map[string][]string{
+		`{"Id":"a",` + mounts + `}`:                                                       {"v"},
+		`{"Id":"a",` + mounts + `,"HostConfig":{"Binds":["v:/data:rw"]}}`:                 nil,
+		`{"Id":"a",` + mounts + `,"HostConfig":{"Mounts":[{"Source":"v"}]}}`:              nil,
+		`{"Id":"a",` + mounts + `,"HostConfig":{"Mounts":[{"Source":""}]}}`:               {"v"},
+		`{"Id":"a",` + mounts + `,"HostConfig":{"VolumesFrom":["b"]}}`:                    nil,
+		`{"Id":"a",` + mounts + `,"HostConfig":{"Binds":["w:/data"],"Mounts":[{}]}}`:      {"v"},
+		`{"Id":"a","HostConfig":{"Binds":null}}`:                                          nil,
+		`{"Id":"a","Mounts":[{"Type":"volume","Name":"v"},{"Type":"volume","Name":"w"}]}`: {"v", "w"},
+	} {
+		c, _ := answering(t, answered("200 OK", object))
+		if got, err := c.Inspect(t.Context(), "a"); err != nil || !slices.Equal(got.Anonymous, want) {
+			t.Errorf("%s: %v, %v", object, got.Anonymous, err)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcp-tether/engine"
+)
+
+// carry notes the anonymous volumes of the session's containers that a new one gets by name. Compose does so when it makes a
+// service anew. For the engine they are named ones from then on, and would stay.
+func (p *Proxy) carry(b borrowed) {
+	for _, name := range b.sources() {
+		if !isAnonymousName(name) || p.objects.has(engine.Volume, name) {
+			continue
+		}
+		volume, err := p.anonymousOfSession(name)
+		switch {
+		case errors.Is(err, engine.ErrNotFound):
+		case err != nil:
+			p.Warn(fmt.Errorf("cannot tell whose volume %s is, it stays: %w", name, err))
+		default:
+			p.objects.add(engine.Volume, name)
+			p.Note(engine.Note{Op: engine.OpCarry, Kind: engine.Volume, ID: name, Started: volume.CreatedAt})
+		}
+	}
+}
+
+// isAnonymousName reports whether the engine may have made a name up: 32 random bytes in hexadecimal digits.
+func isAnonymousName(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// anonymousOfSession returns a volume that the engine made for a container of the session, and ErrNotFound for any other.
+func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	cl := engine.Client{Dial: p.Dial}
+	users, err := cl.ContainersWith(ctx, name)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	for _, x := range users {
+		if !p.objects.has(engine.Container, x.ID) {
+			continue
+		}
+		x, err := cl.Inspect(ctx, x.ID)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return engine.Info{}, err
+		}
+		if slices.Contains(x.Anonymous, name) {
+			return cl.Volume(ctx, name)
+		}
+	}
+	return engine.Info{}, engine.ErrNotFound
+}
