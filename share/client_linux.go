@@ -165,6 +165,10 @@ func (c *client) open(limit int64) error {
 	if kind := in.Mode & unix.S_IFMT; kind == unix.S_IFIFO || kind == unix.S_IFCHR {
 		_ = c.reopen(streamIn, unix.O_RDONLY)
 	}
+	if out.Mode&unix.S_IFMT == unix.S_IFCHR {
+		// A terminal that was stopped (Ctrl-S) must not stop us.
+		_ = c.reopen(streamOut, unix.O_WRONLY)
+	}
 	c.in, c.err = relay.ReadEnd(c.fds[streamIn]), c.errorStream()
 	c.chunk, c.most = outletSize, outletSize
 	if size, err := unix.FcntlInt(uintptr(c.fds[outletWrite]), unix.F_GETPIPE_SZ, 0); err == nil {
