@@ -39,7 +39,7 @@ func TestShareScope(t *testing.T) {
 // The session of a shared server has the command line of its sessions, without what is about sharing.
 func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
-		"--share -- x y":                              "-- x y",
+		"--share -- x y": "-- x y",
 		"--share --name a --share-linger 5s -- x":     "--name a -- x",
 		"--share-max=3 --share --no-anchor -- x --":   "--no-anchor -- x --",
 		"--name --share --share x --share y":          "--name --share -- x --share y",
