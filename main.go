@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -51,7 +52,12 @@ func run(args []string) int {
 		return exit(supervise.ExitFailure, sweep())
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
-		return exit(share.Attach(args))
+		code, err := share.Attach(args)
+		var cannot *share.CannotError
+		if !errors.As(err, &cannot) {
+			return exit(code, err)
+		}
+		exit(0, err)
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)

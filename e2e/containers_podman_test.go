@@ -190,3 +190,32 @@ func TestPodmanPodThatWasThereBefore(t *testing.T) {
 		}
 	}
 }
+
+// A container that was there before the session and that the session only initializes, or then runs, has no process at its
+// end, and stays. One that another process has started since is not touched.
+func TestPodmanContainerThatIsInitialized(t *testing.T) {
+	e := podmanFor(t)
+	mark := e.mark(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	ask := func(id, verb string) {
+		clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/containers/"+id+"/"+verb, ""))
+	}
+	all := map[string]string{}
+	for _, name := range []string{"initialized", "run", "theirs"} {
+		o := e.podman(t, "create", "--network", "none", "--name", mark+name, "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
+		all[name] = strings.TrimSpace(o.stdout)
+		ask(all[name], "init")
+		if now, _ := e.state(t, all[name]); now.Pid == 0 || now.Running {
+			t.Fatalf("%s: %+v is not initialized, so this proves nothing", name, now)
+		}
+	}
+	ask(all["run"], "start")
+	e.do(t, http.MethodPost, "/v4.0.0/libpod/containers/"+all["theirs"]+"/start", nil, nil)
+	s.end()
+	for name, id := range all {
+		now, there := e.state(t, id)
+		if !there || (now.Pid != 0) != (name == "theirs") {
+			t.Errorf("%s: is there: %v, %+v", name, there, now)
+		}
+	}
+}

@@ -398,6 +398,38 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 	}
 }
 
+// A container that was paused before the session, and that the session resumed, is paused again at its end. One that
+// another process has restarted since is not touched.
+func TestContainersThatWerePausedBefore(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		t.Run(e.kind, func(t *testing.T) {
+			mark := e.mark(t)
+			ours, theirs := e.bystander(t, mark, "ignore-eof"), e.bystander(t, mark, "ignore-eof")
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			for _, id := range []string{ours, theirs} {
+				e.do(t, http.MethodPost, "/v1.40/containers/"+id+"/pause", nil, nil)
+				if now, _ := e.state(t, id); now.Status != "paused" {
+					t.Fatalf("it is %s, so this proves nothing", now.Status)
+				}
+				clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/unpause", ""))
+				if now, _ := e.state(t, id); now.Status != "running" {
+					t.Fatalf("it is %s and was not resumed", now.Status)
+				}
+			}
+			e.do(t, http.MethodPost, "/v1.40/containers/"+theirs+"/restart?t=0", nil, nil)
+			was, _ := e.state(t, ours)
+			s.end()
+			if now, _ := e.state(t, ours); now.Status != "paused" || now.StartedAt != was.StartedAt {
+				t.Errorf("what the session resumed is %+v, and was %+v", now, was)
+			}
+			if now, _ := e.state(t, theirs); now.Status != "running" {
+				t.Errorf("what another process restarted is %s", now.Status)
+			}
+			e.do(t, http.MethodPost, "/v1.40/containers/"+ours+"/unpause", nil, nil) // or it cannot be killed
+		})
+	}
+}
+
 // The restart policy of such a container starts it again when it fails; that is still the session's start. One that
 // somebody else has started since is not touched.
 func TestContainersThatTheirPolicyStartsAgain(t *testing.T) {

@@ -275,11 +275,18 @@ type sdkAnswer struct {
 	Text  string
 	// Of patient.mjs: what came before the answer.
 	Updated, Logged, Complaints []string
+	// Of crowd.mjs and gosdk: how often what came.
+	Counts map[string]int
 }
 
 func (c *sdkClient) hear() sdkAnswer {
 	c.t.Helper()
-	if err := c.pipe.SetReadDeadline(time.Now().Add(startPatience)); err != nil {
+	return c.hearWithin(startPatience)
+}
+
+func (c *sdkClient) hearWithin(patience time.Duration) sdkAnswer {
+	c.t.Helper()
+	if err := c.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	line, err := c.answers.ReadBytes('\n')

@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +156,9 @@ func (s *sharing) tether(args ...string) string {
 
 // ps shows who shares, and why a session does not; stop ends a shared server with its sessions.
 func TestSharePsStop(t *testing.T) {
-	t.Parallel()
+	if !onOwnHost(t) {
+		return
+	}
 	s := share(t, "--name=shared")
 	a, b := s.client(), s.client()
 	odd := s.attach()
@@ -196,4 +201,61 @@ func TestSharePsStop(t *testing.T) {
 	odd.echo()
 	odd.close()
 	s.wantGone()
+}
+
+// A host that was stopped ends with its gateway all the same: its sessions continue it.
+func TestShareStoppedHost(t *testing.T) {
+	t.Parallel()
+	s, g := share(t), startGateway(t)
+	r := s.run(g, "pipe")
+	r.greet()
+	kill(t, s.host(), unix.SIGSTOP)
+	g.kill()
+	s.wantGone()
+}
+
+// Where nothing can be shared, a session has a server of its own, and says why.
+func TestShareCannot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit string
+		dir   os.FileMode
+	}{"files are limited": {"ulimit -f 0; ", 0o700}, "is open to others": {"", 0o777}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t)
+			s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
+			dir := filepath.Join(s.runtime, "mcp-tether")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, c.dir)); err != nil {
+				t.Fatal(err)
+			}
+			// Limits of files bind the fixture's notes as well.
+			s.command = []string{"sh", "-c", "cat", s.dir}
+			argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
+			cmd := exec.Command("sh", append([]string{"-c", c.limit + `exec "$@"`, "sh"}, argv...)...)
+			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+			cmd.Stdin = strings.NewReader("as it is\n")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || string(out) != "as it is\n" || !strings.Contains(stderr.String(), name) {
+				t.Errorf("%q, %v, %s", out, err, &stderr)
+			}
+			testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
+		})
+	}
+}
+
+// Many sessions for servers of one: each of them waits for no other.
+func TestShareMaxOne(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	s := share(t, "--share-max=1")
+	for range 12 {
+		s.client().echo()
+	}
+	if n := s.starts(); n != 12 {
+		t.Errorf("%d servers, want 12", n)
+	}
+	s.end()
 }

@@ -24,7 +24,7 @@ type Claim struct {
 // Target is an object that belongs to a claim, or that only seems to.
 type Target struct {
 	Info
-	// Stop says to stop the container instead of removing it: it existed before the session.
+	// Stop says to stop the container, or to pause it again, instead of removing it: it existed before the session.
 	Stop bool
 	// Why is the proof, or what is missing from it.
 	Why string
@@ -213,7 +213,7 @@ func (j *judge) copied(x Info) string {
 func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	t.Stop, t.start = true, start
 	switch {
-	case !t.Running:
+	case !t.Running && !t.Initialized, start.Paused && t.Paused:
 		return t, false
 	case !j.TrustIDs:
 		t.Why = "started by the session, says a record of another user"
@@ -222,13 +222,16 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 		return t, false
 	}
 	t.Why = "was there before, and started by the session"
+	if start.Paused {
+		t.Why = "was there before, paused, and resumed by the session"
+	}
 	return t, true
 }
 
 // startedBySession reports whether a container has been running since the session started it, and no later start.
 func (t Target) startedBySession(now Info) bool {
 	switch {
-	case !now.Running || now.ID != t.start.ID:
+	case !now.Running && !now.Initialized || now.ID != t.start.ID:
 		return false
 	case t.start.Known:
 		// What its restart policy started again is still the session's. A start by another client sets the count to 0.

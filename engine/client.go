@@ -156,6 +156,11 @@ func (c Client) Signal(ctx context.Context, id, signal string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/kill?signal="+url.QueryEscape(signal))
 }
 
+// Pause pauses a running container.
+func (c Client) Pause(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", "/containers/", id, "/pause")
+}
+
 // Unpause resumes a paused container.
 func (c Client) Unpause(ctx context.Context, id string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/unpause")

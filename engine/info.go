@@ -19,20 +19,22 @@ const (
 
 // Info is what an engine says about an object. Fields marked (inspect) are zero when it comes from a list.
 type Info struct {
-	Kind       Kind
-	ID         string
-	Name       string // without the leading '/'
-	Image      string // as the create request named it
-	ImageID    string
-	State      string // created, running, paused, restarting, removing, exited, dead; podman has others
-	Labels     map[string]string
-	Created    time.Time // by the engine's clock; in a list of containers cut to seconds
-	Running    bool      // true while paused or restarting as well
-	Paused     bool
-	StartedAt  time.Time // (inspect) zero if it was never started
-	Restarts   int       // (inspect) by its restart policy, since a client started it
-	StopSignal string    // (inspect) name or number; "" for SIGTERM
-	AutoRemove bool      // (inspect) --rm
+	Kind    Kind
+	ID      string
+	Name    string // without the leading '/'
+	Image   string // as the create request named it
+	ImageID string
+	State   string // created, running, paused, restarting, removing, exited, dead; podman has others
+	Labels  map[string]string
+	Created time.Time // by the engine's clock; in a list of containers cut to seconds
+	Running bool      // true while paused or restarting as well
+	Paused  bool
+	// Initialized (inspect) says that podman has made the container's first process, and not started it.
+	Initialized bool
+	StartedAt   time.Time // (inspect) zero if it was never started
+	Restarts    int       // (inspect) by its restart policy, since a client started it
+	StopSignal  string    // (inspect) name or number; "" for SIGTERM
+	AutoRemove  bool      // (inspect) --rm
 	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
 	SharesVolumes bool
 	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone.
@@ -97,6 +99,7 @@ type inspected struct {
 	State        struct {
 		Status          string
 		Running, Paused bool
+		Pid             int
 		StartedAt       time.Time
 	}
 	Config struct {
@@ -138,7 +141,7 @@ func (x inspected) info() Info {
 	return Info{
 		Kind: Container, ID: x.ID, Name: strings.TrimPrefix(x.Name, "/"), Image: x.Config.Image, ImageID: x.Image,
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
-		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused,
+		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused, Initialized: x.State.Status == "created" && x.State.Pid != 0,
 		StartedAt: x.State.StartedAt, Restarts: x.RestartCount, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
 		SharesVolumes: len(x.HostConfig.VolumesFrom) > 0 && x.Config.Labels[LabelVolumes] != OwnVolumes,
 		Anonymous:     x.anonymous(),

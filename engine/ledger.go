@@ -27,6 +27,8 @@ type Started struct {
 	Known bool
 	// Restarts is how often its restart policy had started it by then.
 	Restarts int
+	// Paused says that it ran already and was paused: it is to be paused again, not stopped.
+	Paused bool
 }
 
 // Carried is an anonymous volume of a container of the session that another container was given by name, as compose does
@@ -119,7 +121,7 @@ func (l *Ledger) settle(request string) (Object, bool) {
 // startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
 func (l *Ledger) startedAt(n Note) {
 	at, err := time.Parse(time.RFC3339Nano, n.Started)
-	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts}
+	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts, Paused: n.Paused}
 	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
 	switch {
 	case i >= 0 && s.Known:
@@ -184,7 +186,7 @@ func (l *Ledger) Notes() (notes []Note) {
 		notes = append(notes, Note{Op: OpCarry, Kind: Volume, ID: v.Name, Started: v.Created})
 	}
 	for _, s := range l.started {
-		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, At: s.At}
+		n := Note{Op: OpStart, Kind: Container, ID: s.ID, Restarts: s.Restarts, Paused: s.Paused, At: s.At}
 		if s.Known {
 			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
 		}

@@ -34,7 +34,7 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 	}
 	started := c.Ledger.Started()
 	for i, x := range have {
-		if !x.Running || !slices.ContainsFunc(started, func(s Started) bool { return s.ID == x.ID }) {
+		if !slices.ContainsFunc(started, func(s Started) bool { return s.ID == x.ID }) {
 			continue
 		}
 		now, inspectErr := cl.Inspect(ctx, x.ID)

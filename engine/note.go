@@ -11,7 +11,7 @@ const (
 	OpCreated Op = "created" // it exists: Kind, Request, ID, Name if given
 	OpRefused Op = "refused" // the engine refused, and nothing exists: Request
 	OpStart   Op = "start"   // a container that existed before, and is not running, will be started: ID, At
-	OpStarted Op = "started" // it is running: ID, Started
+	OpStarted Op = "started" // it is running: ID, Started; Paused, if it was paused and the session resumed it
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
 	OpCarry   Op = "carry"   // an anonymous volume of its container will be another's by name: ID, Started
@@ -31,5 +31,6 @@ type Note struct {
 	Names []string `json:"names,omitempty"`
 	// Restarts is how often the container's restart policy had started it by then.
 	Restarts int       `json:"restarts,omitempty"`
+	Paused   bool      `json:"paused,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 }

@@ -75,7 +75,7 @@ func (e *ender) endTarget(ctx context.Context, r *Result) {
 	if r.Done || r.Err != nil {
 		return
 	}
-	if r.now.Running && e.grace > 0 {
+	if r.now.Running && e.grace > 0 && !r.start.Paused {
 		grace, cancel := context.WithTimeout(ctx, e.grace)
 		r.stopped = e.cl.AwaitStop(grace, r.ID) == nil
 		cancel()
@@ -102,7 +102,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 		r.Done = true // another one with that name, or not ours to stop
 		return
 	}
-	if !r.now.Running || e.grace <= 0 {
+	if !r.now.Running || e.grace <= 0 || r.start.Paused {
 		return
 	}
 	// An error here comes back from force, and is reported then.
@@ -124,8 +124,11 @@ func (e *ender) forceEnd(ctx context.Context, r *Result) {
 	r.Done = r.Err == nil
 }
 
-// force kills a container that is to be stopped, and removes any other object until the engine does not know it.
+// force kills a container that is to be stopped, pauses one that is to be paused again, and removes any other object until the engine does not know it.
 func (e *ender) force(ctx context.Context, r *Result) error {
+	if r.start.Paused {
+		return e.pauseAgain(ctx, r)
+	}
 	if r.Stop {
 		return e.cl.Stop(ctx, r.ID)
 	}
@@ -143,6 +146,15 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 		}
 	}
 	return errStillThere
+}
+
+// pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile.
+func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
+	now, err := e.cl.Inspect(ctx, r.ID)
+	if err != nil || now.Paused || !r.startedBySession(now) {
+		return err
+	}
+	return e.cl.Pause(ctx, r.ID)
 }
 
 // persist repeats a request until it succeeds, and sets Err if the context is done before. An object that the engine does

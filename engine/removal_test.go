@@ -100,6 +100,8 @@ func (f *fake) do(id string, r *http.Request) {
 		delete(f.have, id)
 	case strings.HasSuffix(r.URL.Path, "/unpause"):
 		x.paused = false
+	case strings.HasSuffix(r.URL.Path, "/pause"):
+		x.paused = true
 	case strings.HasSuffix(r.URL.Path, "/stop"), strings.HasSuffix(r.URL.Path, "/kill") && !x.ignores:
 		x.running = false
 	}
@@ -217,6 +219,33 @@ func TestEndStopsWhatWasStarted(t *testing.T) {
 	}
 	if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/f/stop?t=0"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What the session resumed is paused again, unless another process has paused or restarted it.
+func TestEndPausesWhatWasResumed(t *testing.T) {
+	then, later := time.Unix(1700000000, 0).UTC(), time.Unix(1700000001, 0).UTC()
+	f := newFake(t, map[string]*fakeObject{
+		"resumed": {running: true, started: then}, "restarted": {running: true, started: later}, "paused": {running: true, paused: true, started: then},
+		"stopped": {started: then},
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	for id := range f.have {
+		c.Ledger.Add(Note{Op: OpStarted, Kind: Container, ID: id, Started: then.Format(time.RFC3339Nano), Paused: true})
+	}
+	again := ledger(c.Ledger.Notes()...)
+	if !again.Started()[0].Paused {
+		t.Errorf("its notes say %+v", again)
+	}
+	for _, grace := range []time.Duration{0, time.Minute} {
+		f.have["resumed"].paused = false
+		if _, err := c.End(soon(t), f.Client, grace); err != nil {
+			t.Error(err)
+		}
+		if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/resumed/pause"}) {
+			t.Errorf("asked %q", got)
+		}
+		f.asked = nil
 	}
 }
 

@@ -17,10 +17,15 @@ import (
 )
 
 // Attach is the process that a gateway starts with run --share: it attaches its streams to a shared server, and returns the
-// exit code. args is its command line. Call it on the locked main thread.
+// exit code. args is its command line. The error is a *CannotError where the session can have a server of its own instead:
+// nothing has been done then. Call it on the locked main thread.
 func Attach(args []string) (int, error) {
 	a := &attachment{args: args, words: args[2:], inherited: proc.ReadAtExec(), conn: -1, slot: 1}
 	if err := a.prepare(); err != nil {
+		closeAll(append(a.owners, a.notes, a.outlet[0], a.outlet[1]))
+		return exitFailure, err
+	}
+	if err := a.catch(); err != nil {
 		return exitFailure, err
 	}
 	for {
@@ -96,39 +101,49 @@ func (a *attachment) ended(err error) (int, error) {
 	switch {
 	case errors.As(err, &sig):
 		return 128 + int(sig), nil
-	case errors.Is(err, errOwnerGone), errors.Is(err, errEnd):
+	case errors.Is(err, errOwnerGone):
+		// A stopped host would not see that it is to end.
+		if s, err := a.place().Sharing(); err == nil {
+			_ = a.reader.Signal(s.Host, unix.SIGCONT)
+		}
+		return 0, nil
+	case errors.Is(err, errEnd):
 		return 0, nil
 	}
 	return exitFailure, err
 }
 
 func (a *attachment) prepare() error {
+	a.notes, a.outlet = -1, [2]int{-1, -1}
 	if err := a.watch(); err != nil {
-		return err
-	}
-	var err error
-	if a.dir, err = session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err != nil {
-		return err
-	}
-	secret, err := a.dir.Secret()
-	if err != nil {
 		return err
 	}
 	i, err := a.identity()
 	if err != nil {
 		return err
 	}
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && limit.Cur < uint64(notesSize(mcp.DefaultMax)) {
+		return &CannotError{fmt.Errorf("files are limited to %d bytes (ulimit -f), also in memory", limit.Cur)}
+	}
+	if a.dir, err = session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err != nil {
+		return &CannotError{err}
+	}
+	secret, err := a.dir.Secret()
+	if err != nil {
+		return &CannotError{err}
+	}
 	a.key = i.key(secret)
 	if a.notes, err = makeNotes(); err != nil {
-		return err
+		return &CannotError{err}
 	}
 	if err := unix.Pipe2(a.outlet[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return &CannotError{fmt.Errorf("make a pipe: %w", err)}
 	}
 	return nil
 }
 
-// watch catches signals, and opens the pidfds of those with whose end the session ends.
+// watch opens the pidfds of those with whose end the session ends.
 func (a *attachment) watch() error {
 	a.parent = os.Getppid()
 	a.addOwner(a.parent)
@@ -148,6 +163,11 @@ func (a *attachment) watch() error {
 		return err
 	}
 	a.self = st.ID
+	return nil
+}
+
+// catch catches signals. Only those that end the session matter.
+func (a *attachment) catch() (err error) {
 	set := ^uint64(0)
 	leave := []syscall.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 	for _, sig := range []syscall.Signal{unix.SIGPIPE, unix.SIGXFSZ} {
@@ -216,9 +236,6 @@ func (a *attachment) place() session.Place {
 func (a *attachment) find() error {
 	if a.slot > maxSlots {
 		return fmt.Errorf("%d servers of this kind are full", maxSlots)
-	}
-	if err := a.slowDown(); err != nil {
-		return err
 	}
 	for {
 		fd, err := a.place().Connect()
@@ -304,6 +321,7 @@ func (a *attachment) tryStart() (started bool, err error) {
 	if err != nil || a.code != 0 {
 		return false, errors.Join(err, place.Withdraw(), lock.Remove())
 	}
+	// A launcher that was killed may have started the host before. If not, the lock is free now.
 	lock.Release()
 	return true, nil
 }
@@ -332,7 +350,9 @@ func (a *attachment) launch(lock, listener int) error {
 	if err != nil {
 		return err
 	}
-	a.code = proc.ExitCode(ws)
+	if !ws.Signaled() {
+		a.code = ws.ExitStatus()
+	}
 	return nil
 }
 
@@ -362,6 +382,9 @@ func (a *attachment) await() (verdict, error) {
 		}
 		a.hangUp()
 		if err := a.recover(); err != nil {
+			return v, err
+		}
+		if err := a.slowDown(); err != nil {
 			return v, err
 		}
 		if err := a.find(); err != nil {

@@ -213,8 +213,11 @@ func TestNotesKeepState(t *testing.T) {
 // Any memory is read, or refused.
 func FuzzNotes(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint16(0))
+	mem := blank()
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
-		mem := blank()
+		// Megabytes are not made anew for each.
+		clear(mem[:headerSize+logSize/8])
+		clear(mem[inputAt:])
 		n := mustOpen(t, mem)
 		feed(t, n, "line\n")
 		if err := n.act(2, []string{"1"}); err != nil {

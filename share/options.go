@@ -40,3 +40,10 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
+
+// CannotError says why a session cannot share a server here.
+type CannotError struct{ why error }
+
+func (e *CannotError) Error() string { return "this session has a server of its own: " + e.why.Error() }
+
+func (e *CannotError) Unwrap() error { return e.why }

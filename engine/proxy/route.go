@@ -17,7 +17,7 @@ const (
 	actionOther    action = iota
 	actionCreate          // creates an object, which is to be labelled and noted
 	actionPlayKube        // creates podman's pods from a manifest
-	actionStart           // starts a container or a pod, perhaps one that existed before
+	actionStart           // starts, initializes or resumes a container or a pod, perhaps one that existed before
 	actionRemove          // removes an object, perhaps one of the session's
 	actionAttach          // may turn the connection into a stream
 	actionExec            // the same
@@ -34,6 +34,7 @@ type route struct {
 	ref     string // the object in the request: an id, the beginning of one, or a name
 	name    string // ?name=
 	restart bool   // a start that stops a running container first
+	resume  bool   // a start of what is paused
 }
 
 // routeOf returns the route of a request.
@@ -108,10 +109,10 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionCreate, kind: kindOf(first, libpod)}
 	case libpod && middle == "" && (first == "play" && last == "kube" || first == "kube" && last == "play"):
 		return route{action: actionPlayKube, kind: engine.Pod}
-	case first == "containers" && middle != "" && (last == "start" || last == "restart"):
-		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart"}
-	case libpod && first == "pods" && middle != "" && (last == "start" || last == "restart"):
-		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart"}
+	case first == "containers" && middle != "" && (starts(last) || libpod && last == "init"):
+		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart", resume: last == "unpause"}
+	case libpod && first == "pods" && middle != "" && starts(last):
+		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart", resume: last == "unpause"}
 	case first == "containers" && middle != "" && last == "attach":
 		return route{action: actionAttach, kind: engine.Container, ref: middle}
 	case first == "networks" && middle != "" && last == "connect":
@@ -121,6 +122,9 @@ func matchPost(segments []string, libpod bool) route {
 	}
 	return route{}
 }
+
+// starts reports whether the last segment of a path makes containers run.
+func starts(last string) bool { return last == "start" || last == "restart" || last == "unpause" }
 
 // kindOf returns the kind of object that a segment of a path stands for; "" for all that the proxy passes on.
 func kindOf(segment string, libpod bool) engine.Kind {

@@ -34,7 +34,7 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 		return l.refuse(x.request, unavailable, errEnding)
 	}
 	for _, c := range found {
-		l.p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
+		l.p.starting(c, to)
 	}
 	x.settle = func(o outcome) {
 		for _, c := range found {
@@ -74,6 +74,9 @@ func (p *Proxy) startIsOurs(c engine.Info, to route) bool {
 	switch {
 	case p.objects.has(engine.Container, c.ID):
 		return false
+	case to.resume && (!c.Paused || p.objects.hasStarted(c.ID)):
+		return false
+	case to.resume:
 	case c.Running:
 		return to.restart && p.objects.hasStarted(c.ID)
 	}
@@ -86,10 +89,25 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 	return engine.Client{Dial: p.Dial}.Inspect(ctx, ref)
 }
 
+// starting notes a start that will be asked for. What is resumed was started before, and its outcome is known unless it fails.
+func (p *Proxy) starting(c engine.Info, to route) {
+	n := engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()}
+	if to.resume {
+		n.Op, n.Paused, n.Started, n.Restarts = engine.OpStarted, true, c.StartedAt.Format(time.RFC3339Nano), c.Restarts
+	}
+	p.Note(n)
+}
+
 // started notes the outcome of a start, unless it cannot be known. After a restart that failed the container may be
 // running, and after the start of a pod that failed some of its containers.
 func (p *Proxy) started(before engine.Info, to route, o outcome) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
+	if to.resume {
+		if !o.Success() && to.kind != engine.Pod {
+			p.Note(kept)
+		}
+		return
+	}
 	if !o.Success() && !before.Running && to.kind != engine.Pod {
 		p.Note(kept)
 		return

@@ -48,6 +48,38 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 	c.hear("HTTP/1.1 503 ")
 }
 
+// What the session resumes was started before: that it will be is noted at once, with the time of its start.
+func TestResumeOfAContainerThatWasPaused(t *testing.T) {
+	const then = "2026-01-02T03:04:05Z"
+	paused := func(id string, is bool) string {
+		return reply(200, fmt.Sprintf(`{"Id":%q,"Name":"/%s","State":{"Running":true,"Paused":%t,"StartedAt":%q}}`, id, id, is, then))
+	}
+	s := newScene(t, table(map[string]string{
+		"GET /containers/a/json":                     paused("a", true),
+		"POST /containers/a/unpause":                 reply(204, ""),
+		"GET /containers/bad/json":                   paused("bad", true),
+		"POST /v4.0.0/libpod/containers/bad/unpause": reply(500, "no"),
+		"GET /containers/runs/json":                  paused("runs", false),
+		"POST /containers/runs/unpause":              reply(409, "no"),
+		"GET /v4.0.0/libpod/pods/p/json":             reply(200, `{"Id":"p","Containers":[{"Id":"a"},{"Id":"runs"}]}`),
+		"POST /v4.0.0/libpod/pods/p/unpause":         reply(200, ""),
+	}))
+	c := s.client()
+	for _, x := range []struct{ target, answer, notes string }{
+		{"/containers/a/unpause", reply(204, ""), "started container a a " + then},
+		{"/v4.0.0/libpod/containers/bad/unpause", reply(500, "no"), "started container bad bad " + then + "; kept container bad"},
+		{"/containers/runs/unpause", reply(409, "no"), ""},
+		{"/v4.0.0/libpod/pods/p/unpause", reply(200, ""), "started container a a " + then},
+	} {
+		s.mu.Lock()
+		s.notes = nil
+		s.mu.Unlock()
+		c.say("POST " + x.target + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		c.hear(x.answer)
+		s.expectNotes(x.notes)
+	}
+}
+
 // When a container was started proves whose it is. So a restart of what the session started is noted anew, even if it fails.
 func TestRestartOfWhatTheSessionStarted(t *testing.T) {
 	const then, now = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"

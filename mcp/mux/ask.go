@@ -15,8 +15,8 @@ type ask struct {
 	client *client
 	// id is its id as the server wrote it, key the same in one spelling, token the server's progress token, "" if it has none.
 	id, key, token string
-	// mayTask says that the client may answer with a task.
-	mayTask bool
+	// mayTask says that the client may answer with a task; roots that its roots are asked for.
+	mayTask, roots bool
 }
 
 // maxAsks bounds how many requests of the server may be open.
@@ -44,9 +44,6 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		m.toServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
 		return
 	}
-	if msg.Method == mcp.MethodRoots {
-		m.handshake.roots = true
-	}
 	m.forward(c, msg, id)
 }
 
@@ -54,12 +51,16 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
 	a := &ask{n: m.lastAsk, client: c, id: id, key: msg.ID}
 	a.mayTask = at(msg.Raw, "params", "task").to > 0
+	if a.roots = msg.Method == mcp.MethodRoots; a.roots {
+		m.handshake.roots = true
+		m.handshake.asking++
+	}
 	token := at(msg.Raw, "params", "_meta", "progressToken")
 	if token.to > 0 {
 		a.token = string(token.of(msg.Raw))
 	}
 	if old := m.asks[m.asked[a.key]]; old != nil { // The server uses the id twice.
-		delete(m.asks, old.n)
+		m.forget(old)
 	}
 	m.asks[a.n], m.asked[a.key] = a, a.n
 	m.note(c)
@@ -122,7 +123,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	if err != nil || a == nil || a.client != c {
 		return
 	}
-	m.forget(a)
+	defer m.forget(a) // After the answer, so that a ping comes behind it.
 	var top [4]span
 	if pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil {
 		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
@@ -139,14 +140,17 @@ func (m *Mux) forget(a *ask) {
 	if m.asked[a.key] == a.n {
 		delete(m.asked, a.key)
 	}
+	if a.roots {
+		m.rootsAnswered()
+	}
 }
 
 // abandonAsks answers what the server has asked a client that has left.
 func (m *Mux) abandonAsks(c *client) {
 	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
 		if a := m.asks[n]; a.client == c {
-			m.forget(a)
 			m.toServer(errorLine(a.id, codeInternal, "the client has left"))
+			m.forget(a)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mcp-tether/mcp"
 )
@@ -103,12 +104,21 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 		m.refuse(c, id, codeInternal, m.broken, b)
 	case c.open >= m.limits.Open:
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
+	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
+		m.refuse(c, id, codeInvalid, "a notification must not have an id", b)
+	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.lets(r):
+		m.refuse(c, id, codeInternal, "the ids of what is open are too long", b)
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server", b)
 	default:
 		return m.ask(c, r, &call{client: c, ids: [1]string{id}, key: msg.ID, method: msg.Method, batch: b})
 	}
 	return nil
+}
+
+// lets reports whether a request only makes less of what is kept.
+func (c *client) lets(r request) bool {
+	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
 }
 
 // ask sorts a request by what must be done about it.
@@ -122,6 +132,9 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		k.level = levelNumber(textOf(r.msg.Raw, r.level))
 	}
 	k.target = textOf(r.msg.Raw, r.target)
+	if r.token.to > 0 {
+		k.token = string(r.token.of(r.msg.Raw))
+	}
 	k.mayTask = k.target == "" && m.mayTask(r)
 	if k.mayTask && c.running >= m.limits.Kept {
 		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
@@ -158,6 +171,7 @@ func (m *Mux) open(k *call) {
 	}
 	k.next = c.calls[k.key]
 	c.calls[k.key] = k
+	c.words += k.words()
 	c.open++
 	c.opened = append(c.opened, k.ids[0])
 	if k.batch != nil {
@@ -165,19 +179,19 @@ func (m *Mux) open(k *call) {
 	}
 }
 
+// words is what a call counts for Limits.Words.
+func (k *call) words() int { return len(k.ids[0]) + len(k.method) + len(k.token) + len(k.target) }
+
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
 func (m *Mux) line(r request, k *call, other edit) []byte {
 	n := strconv.FormatInt(k.n, 10)
 	edits := [3]edit{idEdit(r.msg, n), {r.token, n}, other}
-	if r.token.to > 0 {
-		k.token = string(r.token.of(r.msg.Raw))
-	}
 	slices.SortFunc(edits[:], func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	return splice(r.msg.Raw, edits[:]...)
 }
 
 // takes reports whether the server takes requests.
-func (m *Mux) takes() bool { return m.up && m.handshake.phase != asked }
+func (m *Mux) takes() bool { return m.up && m.handshake.phase != asked && !m.handshake.on }
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
@@ -280,6 +294,9 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	switch {
 	case k.method == mcp.MethodInitialize:
 		m.initialized(k, msg)
+	case k.own && k.method == mcp.MethodPing:
+		m.close(k)
+		m.settled()
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe, k.method == mcp.MethodUnsubscribe:
@@ -350,6 +367,7 @@ func (m *Mux) close(k *call) {
 		return
 	}
 	k.unlink()
+	c.words -= k.words()
 	if k.sent {
 		c.sent -= k.weight()
 	}
@@ -424,7 +442,7 @@ func (m *Mux) cancel(c *client, r request) {
 		return
 	}
 	m.toServer(splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
-	if c.cancelled > m.limits.Kept || k.method == mcp.MethodListen {
+	if c.cancelled > m.limits.Kept || c.words > m.limits.Words/2 || k.method == mcp.MethodListen {
 		if k.method != mcp.MethodListen {
 			m.ghosts++
 		}

@@ -32,8 +32,10 @@ type handshake struct {
 	latest []byte
 	// waiting are the requests of others while the first is open.
 	waiting []*call
-	// roots says that the server has asked a client for its roots, which it may use for all.
+	// roots says that the server has asked a client for its roots, which it may use for all. It stays with the client when
+	// another server takes the place of this one.
 	roots bool
+	settling
 	// modern says that the server has answered a request that needs no handshake.
 	modern bool
 }
@@ -163,6 +165,15 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 		m.listsChanged()
 	}
 	m.restore()
+	if k.own && h.roots {
+		m.settle()
+		return
+	}
+	m.goOn()
+}
+
+// goOn lets calls go to the server.
+func (m *Mux) goOn() {
 	m.sendHeld()
 	m.adjustLevel()
 }

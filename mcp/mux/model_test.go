@@ -913,7 +913,7 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 
 func TestRandomHistories(t *testing.T) {
 	histories := 100_000
-	if testing.Short() {
+	if testing.Short() || underRace {
 		histories = 5_000
 	}
 	first := rand.Uint64()

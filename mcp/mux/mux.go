@@ -37,6 +37,9 @@ type Limits struct {
 	Held int64
 	// Kept is how many subscriptions, tasks and cancelled calls of a client are remembered, each; 0 means DefaultKept.
 	Kept int
+	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
+	// DefaultWords.
+	Words int
 }
 
 // The limits where Limits has 0.
@@ -44,6 +47,8 @@ const (
 	DefaultOpen = 10_000
 	DefaultHeld = 64 << 20
 	DefaultKept = 10_000
+	// An id is a few bytes as a rule, and a uri a hundred.
+	DefaultWords = 4 << 20
 )
 
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
@@ -89,6 +94,7 @@ func New(limits Limits) *Mux {
 	limits.Open = orDefault(limits.Open, DefaultOpen)
 	limits.Held = orDefault(limits.Held, DefaultHeld)
 	limits.Kept = orDefault(limits.Kept, DefaultKept)
+	limits.Words = orDefault(limits.Words, DefaultWords)
 	m := &Mux{limits: limits, clients: map[Client]*client{}, watched: map[string]*watch{}}
 	m.forgetServer()
 	return m
@@ -108,11 +114,12 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts them; cancelled those that may still run; held the bytes that are kept for it.
+	// open counts them; cancelled those that may still run; held the bytes that are kept for it, and words those of Limits.Words.
 	open, cancelled int
 	// sent counts those that the server has and has not answered.
-	sent int
-	held int64
+	sent  int
+	held  int64
+	words int
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
 	// wish is the level of its last request that is open, wishes counts those; levelOf is the number of the request that level
@@ -147,6 +154,7 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonTasks(c)
 	m.unwatchAll(c)
 	m.confirmAlone()
+	m.forgetRoots()
 	m.adjustLevel()
 	m.changed = slices.DeleteFunc(m.changed, func(other Client) bool { return other == id })
 	return m.out

@@ -30,7 +30,9 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(r)
 		}
 	default:
-		m.tell(r)
+		if k := (call{method: msg.Method}); !k.account() && target(msg.Method) != "taskId" {
+			m.tell(r)
+		}
 	}
 }
 

@@ -309,6 +309,78 @@ func TestRootsAreOneClients(t *testing.T) {
 	f.want(f.from(1, changed), "")
 }
 
+// A server that has the roots of its client is not given a call before a next one has them, too.
+func TestRootsAreSettledFirst(t *testing.T) {
+	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
+	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
+	ping := `s {"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`
+	begin := func() *fixture {
+		f := newFixture(t)
+		f.Attach(1)
+		f.from(1, withRoots)
+		f.ServerStarted()
+		f.server(welcome)
+		f.from(1, ready)
+		f.server(roots)
+		f.from(1, `{"id":1,"result":{"roots":[]}}`)
+		f.ServerGone("it ended")
+		f.Attach(2)
+		if got := f.from(2, withRoots); !strings.Contains(got, "works with the roots of another client") {
+			t.Error(got)
+		}
+		f.Detach(2)
+		f.from(1, toolCall)
+		f.ServerStarted()
+		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 4))
+		return f
+	}
+	const waiting = `s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`
+	f := begin() // It asks at once.
+	f.want(f.server(roots), "a "+strings.Replace(roots, `"id":1`, `"id":2`, 1))
+	f.want(f.server(`{"id":4,"result":{}}`), "")
+	f.lines(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`, fmt.Sprintf(ping, 5))
+	f.want(f.from(1, `{"id":9,"method":"x"}`), "")
+	f.lines(f.server(`{"id":5,"result":{}}`), waiting, `s {"id":6,"method":"x"}`)
+
+	f = begin() // The client is quicker than the ping.
+	f.server(roots)
+	f.want(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`)
+	f.want(f.server(`{"id":4,"error":{}}`), fmt.Sprintf(ping, 5))
+	f.want(f.server(`{"id":5,"error":{}}`), waiting)
+
+	f = begin() // It does not ask.
+	f.want(f.server(`{"id":4,"result":{}}`), waiting)
+
+	f = begin() // The next host knows of it.
+	state := f.State(1)
+	f = newFixture(t)
+	if _, err := f.Resume(1, state); err != nil {
+		t.Fatal(err)
+	}
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 3))
+
+	// With the client its roots are gone, and another one may come.
+	f = begin()
+	f.ServerGone("it ended")
+	f.Detach(1)
+	f.Attach(2)
+	if got := f.from(2, withRoots); !strings.HasPrefix(got, "b {") {
+		t.Error(got)
+	}
+}
+
+// A careless server might take a request for a notification, or the other way.
+func TestKindsAreNotMistaken(t *testing.T) {
+	f := met(t, 1, 2)
+	f.want(f.from(1, `{"id":1,"method":"notifications/cancelled","params":{"requestId":3}}`),
+		`a {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a notification must not have an id"}}`)
+	for _, method := range []string{"initialize", "logging/setLevel", "resources/unsubscribe", "tasks/cancel", "notifications/tasks/status"} {
+		f.want(f.from(1, `{"method":"`+method+`","params":{"uri":"x","taskId":"t","level":"debug"}}`), "")
+	}
+}
+
 func TestPing(t *testing.T) {
 	f := met(t, 1)
 	f.want(f.from(1, `{"id":"p","method":"ping"}`), `a {"jsonrpc":"2.0","id":"p","result":{}}`)
@@ -520,7 +592,7 @@ func TestWithoutHandshake(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := met(t, 1, 2)
-	f.Mux.limits = Limits{Open: 2, Held: 300, Kept: 2}
+	f.Mux.limits = Limits{Open: 2, Held: 300, Kept: 2, Words: 200}
 	f.from(1, `{"id":1,"method":"x"}`)
 	f.from(1, `{"id":2,"method":"x"}`)
 	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
@@ -550,6 +622,33 @@ func TestLimits(t *testing.T) {
 	}
 	f.from(1, toolCall)
 	f.refused(f.server(sampling), "may still run")
+}
+
+// Whatever a client puts into its ids, methods, tokens and uris, there is a bound to what is kept of it.
+func TestWordsAreBounded(t *testing.T) {
+	f := met(t, 1)
+	f.Mux.limits.Words = 1000
+	long := strings.Repeat("x", 400)
+	f.from(1, `{"id":"`+long+`","method":"x"}`)
+	f.from(1, `{"id":1,"method":"x","params":{"_meta":{"progressToken":"`+long+`"}}}`)
+	tooLong := `a {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the ids of what is open are too long"}}`
+	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
+	f.server(`{"id":2,"result":{}}`)
+	f.server(`{"id":3,"result":{}}`)
+	for n := range 2 {
+		f.from(1, subscribe("subscribe", fmt.Sprint(long, n)))
+		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 4+n))
+	}
+	f.want(f.from(1, `{"id":2,"method":"`+long+`"}`), tooLong)
+	f.from(1, subscribe("unsubscribe", long+"0"))
+	f.server(`{"id":6,"result":{}}`)
+	f.want(f.from(1, `{"id":2,"method":"x"}`), `s {"id":7,"method":"x"}`)
+	f.server(`{"id":7,"result":{}}`)
+	f.from(1, subscribe("unsubscribe", long+"1"))
+	f.server(`{"id":8,"result":{}}`)
+	if n := f.Mux.clients[1].words; n != 0 {
+		t.Errorf("%d bytes are counted of nothing", n)
+	}
 }
 
 func TestAnswersNameWhatTheyClose(t *testing.T) {

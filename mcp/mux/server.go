@@ -18,9 +18,17 @@ func (m *Mux) forgetServer() {
 	m.tasks = newTasks()
 	m.ghosts, m.orphans = 0, 0
 	m.logs.sent = 0
-	m.handshake.phase, m.handshake.roots, m.handshake.modern = idle, false, false
+	m.handshake.phase, m.handshake.modern, m.handshake.settling = idle, false, settling{}
+	m.forgetRoots()
 	for _, c := range m.order {
 		c.tasks, c.running, c.sent = 0, 0, 0
+	}
+}
+
+// forgetRoots forgets that a server has the roots of a client if there is neither.
+func (m *Mux) forgetRoots() {
+	if !m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+		m.handshake.roots = false
 	}
 }
 
@@ -44,6 +52,7 @@ func (m *Mux) ServerStarted() []Out {
 // an error; why is part of its text. Nothing is ever asked again.
 func (m *Mux) ServerGone(why string) []Out {
 	m.begin()
+	m.handshake.settling = settling{}
 	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
 		m.takeBack(m.asks[n], why)
 	}

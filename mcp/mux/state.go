@@ -12,7 +12,8 @@ import (
 // Out.Answers tell of these).
 type State struct {
 	// Modern says that the client uses requests without a handshake. Ready: it has confirmed its handshake.
-	Modern, Ready bool
+	// Roots: a server has asked for its roots.
+	Modern, Ready, Roots bool
 	// Params and Result are those of its handshake, as JSON; nil without one.
 	Params, Result []byte
 	// Level is the log level that it asked for, "" if it has not.
@@ -36,7 +37,7 @@ func (m *Mux) State(id Client) State {
 	if c == nil {
 		return State{}
 	}
-	s := State{Modern: c.modern, Ready: c.ready, URIs: slices.Sorted(maps.Keys(c.uris)), LastAsk: m.lastAsk}
+	s := State{Modern: c.modern, Ready: c.ready, Roots: c.met && m.handshake.roots, URIs: slices.Sorted(maps.Keys(c.uris)), LastAsk: m.lastAsk}
 	if c.met {
 		s.Params, s.Result = m.handshake.params, m.handshake.result
 	}
@@ -60,6 +61,7 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	m.Attach(id)
 	c := m.clients[id]
 	c.modern, c.ready = s.Modern, s.Ready
+	h.roots = h.roots || s.Roots
 	if s.Result == nil {
 		return m.out, nil
 	}
@@ -96,6 +98,9 @@ func (m *Mux) unfit(s State) string {
 	}
 	if reason := m.unlike(s.Params); reason != "" {
 		return reason
+	}
+	if s.Roots && slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+		return "the server would work with the roots of one of several clients"
 	}
 	if h.result == nil {
 		return ""

@@ -148,7 +148,8 @@ func (m *Mux) cancelTask(id string) {
 
 // ofClient takes the news that a client keeps a task for the server.
 func (t *tasks) ofClient(c *client, id string) {
-	if id == "" {
+	const longest, most = 1 << 10, 10_000
+	if id == "" || len(id) > longest || len(t.ofClients) >= most {
 		return
 	}
 	if owner, taken := t.ofClients[id]; taken && owner != c {

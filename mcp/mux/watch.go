@@ -72,6 +72,7 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 func (m *Mux) join(w *watch, c *client, uri string) {
 	w.clients = append(w.clients, c)
 	c.uris[uri] = true
+	c.words += len(uri)
 	m.note(c)
 }
 
@@ -79,6 +80,7 @@ func (m *Mux) leave(w *watch, c *client, uri string) {
 	w.clients = slices.DeleteFunc(w.clients, func(other *client) bool { return other == c })
 	if c.uris[uri] {
 		delete(c.uris, uri)
+		c.words -= len(uri)
 		m.note(c)
 	}
 }
