@@ -124,7 +124,8 @@ func TestShareKeys(t *testing.T) {
 func (s *sharing) end() {
 	s.t.Helper()
 	for _, p := range s.with("\x00__host\x00") {
-		kill(s.t, p.pid, unix.SIGTERM)
+		// One that is for a single session may be about to end.
+		_ = unix.Kill(p.pid, unix.SIGTERM)
 	}
 	s.wantGone()
 }
@@ -258,4 +259,16 @@ func TestShareMaxOne(t *testing.T) {
 		t.Errorf("%d servers, want 12", n)
 	}
 	s.end()
+}
+
+// A gateway below another session takes the host and its server with it when that session ends.
+func TestShareNested(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.outer = []string{tether, "run", "--eof-grace=1s", "--"}
+	c := s.client()
+	c.echo()
+	s.host()
+	c.close()
+	s.wantGone()
 }

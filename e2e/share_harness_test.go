@@ -31,6 +31,7 @@ type sharing struct {
 	command []string
 	env     []string
 	life    *lifeline
+	outer   []string // what the sessions are started by
 }
 
 // share prepares a shared fixture server. Its directory is in the command line of every process of it.
@@ -56,8 +57,9 @@ func (s *sharing) clear() {
 		for _, p := range s.processes() {
 			s.t.Logf("there: %v", p)
 		}
-		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-		s.t.Logf("log: %s", log)
+		if log, _ := os.ReadFile(filepath.Join(s.dir, "log")); len(log) > 0 {
+			s.t.Logf("log: %s", log)
+		}
 	}
 	for _, p := range s.processes() {
 		_ = unix.Kill(p.pid, unix.SIGKILL)
@@ -103,6 +105,11 @@ func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + 
 func (s *sharing) wantGone() {
 	s.t.Helper()
 	testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("files: %q", s.files())
+		}
+	}()
 	testkit.Until(s.t, "no file is left", func() bool { return len(s.files()) == 0 })
 }
 
@@ -132,8 +139,8 @@ type sharer struct {
 func (s *sharing) attach(flags ...string) *sharer {
 	s.t.Helper()
 	c := &sharer{s: s}
-	args := slices.Concat([]string{"run"}, s.flags, flags, []string{"--"}, s.command)
-	c.cmd = exec.Command(tether, args...)
+	args := slices.Concat(s.outer, []string{tether, "run"}, s.flags, flags, []string{"--"}, s.command)
+	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
 	c.cmd.Dir = s.dir
 	stderr, err := os.OpenFile(filepath.Join(s.dir, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -224,6 +231,14 @@ func (c *sharer) echo() {
 	if r := c.answer(c.id); !strings.Contains(string(r.Result), text) {
 		c.s.t.Fatalf("want %q, got %s %+v", text, r.Result, r.Error)
 	}
+}
+
+// try makes a call, which may be answered with an error.
+func (c *sharer) try() (ok bool) {
+	c.s.t.Helper()
+	c.id++
+	c.write(toolCall(c.id, "echo", "try"))
+	return c.answer(c.id).Result != nil
 }
 
 // close ends the session by the end of its input, and expects that it succeeds.

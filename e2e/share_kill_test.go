@@ -98,3 +98,49 @@ func TestShareKilledAnywhere(t *testing.T) {
 	kill(t, s.host(), unix.SIGTERM)
 	s.wantGone()
 }
+
+// Something dies while sessions start: the others come up all the same, and nothing is left.
+func TestShareKilledAtStart(t *testing.T) {
+	from := newSeed(t)
+	victims := []string{"\x00__host\x00", "\x00__launch\x00", "\x00run\x00--share\x00", "\x00run\x00--share=false\x00", "\x00__supervise\x00"}
+	for round := range rounds(30) {
+		victim, after := victims[round%len(victims)], from.between(0, 12*time.Millisecond)
+		s := share(t)
+		clients := make([]*sharer, 3)
+		for i := range clients {
+			clients[i] = s.attach()
+			clients[i].write(initialize(version))
+		}
+		pause(after)
+		killed := 0
+		for _, p := range s.with("^" + tether + victim) {
+			if unix.Kill(p.pid, unix.SIGKILL) == nil && strings.Contains(victim, "run\x00--share\x00") {
+				killed = p.pid
+				break
+			}
+		}
+		for _, c := range clients {
+			if c.cmd.Process.Pid == killed {
+				continue
+			}
+			// A handshake that was under way when its host or server was killed gets an error.
+			for r := c.answer(0); r.Result == nil; r = c.answer(0) {
+				c.write(initialize(version))
+			}
+			c.write(initialized)
+			// The server of a session that has lost a process ends soon.
+			for !c.try() {
+			}
+			c.echo()
+		}
+		for _, c := range clients {
+			if c.cmd.Process.Pid != killed {
+				c.close()
+			}
+		}
+		s.end()
+		if t.Failed() {
+			t.Fatalf("round %d: killed %q after %v", round, victim, after)
+		}
+	}
+}

@@ -167,6 +167,32 @@ func TestShareCrowdOfGo(t *testing.T) {
 	c.wantGone(t)
 }
 
+// The official SDK 2.x speaks 2026-07-28, without a handshake. Each client has a subscription of its own, which ends with it.
+// One client that uses a handshake gets a server of its own.
+func TestShareCrowdWithoutHandshake(t *testing.T) {
+	for kind, servers := range map[string]int{"modern": 1, "mixed": 2} {
+		t.Run(kind, func(t *testing.T) {
+			c := newCrowd(t, kind, 20, 50)
+			_, err := os.Stat("npm/node_modules/@modelcontextprotocol/client")
+			testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
+			c.Args[len(c.Args)-1] = "modern-server.mjs"
+			c.share()
+			gateway, answer := c.play(t, "node", "modern-crowd.mjs")
+			for _, complaint := range answer.Complaints {
+				t.Error(complaint)
+			}
+			if n := answer.Counts; n["answers"] != c.Clients*c.Calls || n["modern"] != c.Clients-(servers-1) {
+				t.Errorf("%v", n)
+			}
+			if n := c.starts(); n != servers {
+				t.Errorf("%d servers were started, want %d", n, servers)
+			}
+			gateway.close()
+			c.wantGone(t)
+		})
+	}
+}
+
 // The controls: without --share each client has a server of its own, and a server that gives one client another one's answer
 // is noticed.
 func TestShareCrowdControls(t *testing.T) {

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,14 +147,22 @@ func (d *Directory) Secret() (k [16]byte, err error) {
 
 const secretTries = 3
 
-// makeSecret writes it under another name first: half of it is never seen.
+// makeSecret writes it to a file that gets its name once it is whole: half of it is never seen, and a process that is killed
+// leaves nothing. Where the file system has no files without a name, it has another name first.
 func (d *Directory) makeSecret() error {
 	var k [16]byte
 	random(k[:8])
 	random(k[8:])
-	var own [8]byte
-	random(own[:])
-	next := keyFile + "." + hex.EncodeToString(own[:])
+	if fd, err := d.at.Unnamed(0o600); err == nil {
+		defer unix.Close(fd)
+		n, err := unix.Write(fd, k[:])
+		if err == nil && n == len(k) {
+			if err = d.at.LinkUnnamed(fd, keyFile); err == nil || errors.Is(err, unix.EEXIST) {
+				return err
+			}
+		}
+	}
+	next := keyFile + "." + NewID()
 	if err := d.writeNew(next, k[:]); err != nil {
 		return err
 	}

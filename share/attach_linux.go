@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -100,17 +101,22 @@ func (a *attachment) ended(err error) (int, error) {
 	var sig signalError
 	switch {
 	case errors.As(err, &sig):
+		a.wakeHost()
 		return 128 + int(sig), nil
-	case errors.Is(err, errOwnerGone):
-		// A stopped host would not see that it is to end.
-		if s, err := a.place().Sharing(); err == nil {
-			_ = a.reader.Signal(s.Host, unix.SIGCONT)
-		}
-		return 0, nil
-	case errors.Is(err, errEnd):
+	case errors.Is(err, errOwnerGone), errors.Is(err, errEnd):
+		a.wakeHost()
 		return 0, nil
 	}
 	return exitFailure, err
+}
+
+// wakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel closes a
+// dying gateway's pipes before its pidfd tells of the death, so it is done for every end.
+func (a *attachment) wakeHost() {
+	// Whether it is stopped is not asked: a signal that stops it may be on its way.
+	if s, err := a.place().Sharing(); err == nil {
+		_ = a.reader.Signal(s.Host, unix.SIGCONT)
+	}
 }
 
 func (a *attachment) prepare() error {
@@ -329,7 +335,7 @@ func (a *attachment) tryStart() (started bool, err error) {
 // launch starts a host by way of a process that ends at once: the host is no child of ours, so nobody who ends this
 // process's tree ends the host.
 func (a *attachment) launch(lock, listener int) error {
-	h := argv.Host{Key: a.placeKey(), Lock: lock, Listener: listener, Gateway: a.scope, GatewayFD: -1, Alone: a.alone, Launches: true}
+	h := argv.Host{Key: a.placeKey(), Lock: lock, Listener: listener, Gateway: a.scope, GatewayFD: -1, Alone: oneLine(a.alone), Launches: true}
 	if !a.scope.Zero() && len(a.owners) > 0 {
 		h.GatewayFD = a.owners[len(a.owners)-1]
 	}
@@ -354,6 +360,18 @@ func (a *attachment) launch(lock, listener int) error {
 		a.code = ws.ExitStatus()
 	}
 	return nil
+}
+
+// oneLine makes a reason, which may name what a client has sent, fit for a command line.
+func oneLine(text string) string {
+	const most = 200
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+	return text[:min(len(text), most)]
 }
 
 func (a *attachment) placeKey() string {

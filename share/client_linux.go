@@ -53,6 +53,8 @@ type client struct {
 const (
 	// pauseReading is how many bytes may wait for a client, or for the server, before nothing more is read.
 	pauseReading = 1 << 20
+	// keptLine is how much memory is kept for the next message, in bytes.
+	keptLine = 256 << 10
 	// outletSize bounds what is in the outlet, in bytes: the default capacity of a pipe (pipe(7)).
 	outletSize = 64 << 10
 )
@@ -217,6 +219,7 @@ func (h *host) read(c *client) {
 	c.notes.took(n)
 	if n > 0 {
 		h.lines(c)
+		h.release(c)
 	}
 	if end {
 		c.ended = true
@@ -225,6 +228,19 @@ func (h *host) read(c *client) {
 		h.stopReading(c)
 		h.touch(c)
 	}
+}
+
+// release gives back the memory of a long message that was acted upon.
+func (h *host) release(c *client) {
+	if cap(h.line) > keptLine && len(h.line) <= keptLine {
+		h.line = nil
+	}
+	if h.clients[c.id] != c || c.notes.fill < keptLine || len(c.notes.unread()) > 0 {
+		return
+	}
+	used := int(c.notes.fill)
+	c.notes.restart()
+	_ = unix.Madvise(c.mem[inputAt:inputAt+used], unix.MADV_REMOVE)
 }
 
 // lines acts on the whole lines that were read.

@@ -382,7 +382,11 @@ func (h *host) keepStates() {
 func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-		if err != nil {
+		switch {
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+			h.dropSilent()
+			return
+		case err != nil:
 			return
 		}
 		if samePeer(fd) != nil {
@@ -393,6 +397,15 @@ func (h *host) accept() {
 		c := newClient(h.last, fd)
 		h.clients[c.id] = c
 		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
+	}
+}
+
+// dropSilent closes the connections on which no session has said hello: they take the descriptors of those that do.
+func (h *host) dropSilent() {
+	for _, c := range h.clients {
+		if !c.greeted {
+			h.drop(c)
+		}
 	}
 }
 
