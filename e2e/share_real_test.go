@@ -146,7 +146,7 @@ func TestShareCrowd(t *testing.T) {
 func TestShareCrowdOfGo(t *testing.T) {
 	c := newCrowd(t, "everything", 50, 200)
 	program := filepath.Join(c.dir(), "gosdk")
-	build := exec.Command("go", "build", "-o", program, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".")
 	build.Dir = "gosdk"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Logf("%v: %s", err, out)

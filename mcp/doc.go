@@ -1,6 +1,7 @@
-// Package mcp knows the Model Context Protocol as far as a relay that puts idle servers to sleep must know it. Scanner
-// finds where a message ends, and its id and method. Conversation tells whether anything stands in the way of ending the
-// server, and what its successor must be told. The package does no input or output, keeps no clock and logs nothing.
+// Package mcp knows the Model Context Protocol as far as a relay that puts idle servers to sleep must know it, and as far
+// as package mux needs it to share a server. Scanner finds where a message ends, and its id and method. Conversation tells
+// whether anything stands in the way of ending the server, and what its successor must be told. The package does no input
+// or output, keeps no clock and logs nothing.
 //
 // What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):
 //
@@ -16,6 +17,9 @@
 //     so no separate account of it is kept.
 //   - Up to 2025-11-25 a server knows its client from initialize and notifications/initialized, and keeps a log level
 //     and resource subscriptions (basic/lifecycle, server/utilities/logging, server/resources).
+//   - News of a resource may be about "a sub-resource of the one that the client actually subscribed to" (2025-11-25,
+//     schema, ResourceUpdatedNotificationParams). From 2026-07-28 on a log level is one request's, and a log message does
+//     not say which request it is about (server/utilities/logging).
 //   - 2025-11-25 has tasks, which outlive the request that made them (basic/utilities/tasks); later they are an
 //     extension that a server may use whenever a request says that the client knows it (SEP-2663).
 //   - From 2026-07-28 on a server must not rely on earlier requests (basic/index, "Statelessness"), every request says

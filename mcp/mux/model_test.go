@@ -30,12 +30,16 @@ type wire struct {
 		Meta                  *struct {
 			ProgressToken json.RawMessage
 			Task          *struct{ TaskID string } `json:"io.modelcontextprotocol/related-task"`
+			Listen        json.RawMessage          `json:"io.modelcontextprotocol/subscriptionId"`
 		} `json:"_meta"`
 	}
 	Result *struct {
 		M     string
 		Task  *struct{ TaskID string }
 		Tasks []struct{ TaskID string }
+		Meta  *struct {
+			Listen json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
+		} `json:"_meta"`
 	}
 	Error *struct {
 		Code    int
@@ -95,6 +99,7 @@ type world struct {
 	tasks   int
 	trace   []string
 	failed  string
+	modern  bool // no handshake
 	spoil   func(Out) []Out
 }
 
@@ -243,6 +248,9 @@ func (w *world) answered(c *simClient, msg wire) (batch int) {
 
 func (w *world) applied(c *simClient, call simCall, msg wire) {
 	good := msg.Error == nil
+	if good && call.method == "subscriptions/listen" && (msg.Result.Meta == nil || string(msg.Result.Meta.Listen) != string(msg.ID)) {
+		w.fail("client %d: the subscription %s ends as another", c.id, msg.ID)
+	}
 	if call.method == "foreign" {
 		if good || msg.Error.Code != codeParams && msg.Error.Code != codeInternal {
 			w.fail("client %d got at the task of another", c.id)
@@ -304,7 +312,20 @@ func (w *world) told(c *simClient, msg wire) {
 			}
 		}
 		w.fail("client %d: progress of %s with token %s", c.id, msg.Params.M, msg.Params.ProgressToken)
+	case "notifications/tools/list_changed":
+		if w.modern {
+			if call := c.open[string(msg.Params.Meta.Listen)]; call.mark != msg.Params.M {
+				w.fail("client %d: news of %s for %s", c.id, msg.Params.M, msg.Params.Meta.Listen)
+			}
+		}
 	case "notifications/cancelled":
+		if call := c.open[string(msg.Params.RequestID)]; w.modern {
+			if call.method != "subscriptions/listen" {
+				w.fail("client %d: the server cancels %s", c.id, msg.Params.RequestID)
+			}
+			delete(c.open, string(msg.Params.RequestID))
+			return
+		}
 		if _, ok := c.asks[string(msg.Params.RequestID)]; !ok {
 			w.fail("client %d: a request that it does not have is taken back: %s", c.id, msg.Params.RequestID)
 		}
@@ -363,6 +384,10 @@ func (w *world) request(c *simClient, method, params string, call simCall) strin
 		call.token = all[w.r.IntN(len(all))]
 		token = fmt.Sprintf(`,"_meta":{"progressToken":%s}`, call.token)
 	}
+	if w.modern {
+		token = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"` + strings.TrimPrefix(strings.Replace(token, `,"_meta":{`, ",", 1), "}")
+		token = strings.TrimSuffix(token, "}") + "}"
+	}
 	name := method
 	if method == "foreign" {
 		name = "tasks/get"
@@ -393,7 +418,15 @@ func (w *world) clientActs(c *simClient) {
 		}
 		return
 	}
-	switch n := w.r.IntN(24); {
+	if w.modern && w.r.IntN(4) == 0 {
+		_ = w.say(c, w.request(c, "subscriptions/listen", "", simCall{}))
+		return
+	}
+	n := w.r.IntN(24)
+	if w.modern && n >= 11 { // The rest of it is of earlier versions.
+		n = 21 + n%3
+	}
+	switch {
 	case n < 8:
 		_ = w.say(c, w.request(c, "tools/call", "", simCall{}))
 	case n < 9:
@@ -521,7 +554,12 @@ func (w *world) serverActs() {
 	if !s.initialized {
 		return
 	}
+	if w.modern && w.r.IntN(3) == 0 {
+		w.serverTellsListeners()
+		return
+	}
 	switch n := w.r.IntN(12); {
+	case w.modern && n >= 6 && n < 11: // Of earlier versions.
 	case n < 5:
 		w.serverAnswers()
 	case n < 6:
@@ -654,6 +692,8 @@ func (w *world) answer(i int) {
 	case r.method != "logging/setLevel" && r.method != "resources/unsubscribe" && !(r.own && r.method == "resources/subscribe") && w.r.IntN(8) == 0:
 		w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}`, r.n))
 		return
+	case r.method == "subscriptions/listen":
+		result = fmt.Sprintf(`{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"m":"%s"}`, r.n, r.mark)
 	case r.method == "logging/setLevel":
 		s.level = levelNumber(r.target)
 	case r.method == "resources/subscribe":
@@ -690,6 +730,22 @@ func (w *world) serverProgress() {
 	for _, r := range w.server.open {
 		if r.token != "" && w.r.IntN(2) == 0 {
 			w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"m":"%s","progress":1,"progressToken":%s}}`, r.mark, r.token))
+			return
+		}
+	}
+}
+
+// serverTellsListeners has news for a subscription, or ends one.
+func (w *world) serverTellsListeners() {
+	for i, r := range w.server.open {
+		switch {
+		case r.method != "subscriptions/listen" || w.r.IntN(2) == 0:
+		case w.r.IntN(4) == 0:
+			w.server.open = slices.Delete(w.server.open, i, i+1)
+			w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, r.n))
+			return
+		default:
+			w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"m":"%s","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, r.mark, r.n))
 			return
 		}
 	}
@@ -748,6 +804,7 @@ func (w *world) start() {
 	w.note("host", "starts the server")
 	w.server = &simServer{seen: map[string]bool{}, subscribed: map[string]bool{}, tasks: map[string]Client{}, running: map[string]bool{},
 		asks: map[string]string{}, clients: map[Client]bool{}}
+	w.server.asked, w.server.initialized = w.modern, w.modern
 	w.deliver(w.m.ServerStarted(), nil)
 }
 
@@ -772,6 +829,7 @@ func (w *world) attach() *simClient {
 	w.next++
 	c := &simClient{id: w.next, open: map[string]simCall{}, cancelled: map[string]simCall{}, subscribed: map[string]bool{},
 		pending: map[string]int{}, unsure: map[string]bool{}, tasks: map[string]bool{}, asks: map[string]string{}, counted: map[string]int{}}
+	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
 	w.clients[c.id] = c
 	w.m.Attach(c.id)
 	return c
@@ -799,7 +857,7 @@ func (w *world) crash() {
 			c.asked = false
 		}
 		c.level, c.levels = levelNumber(states[id].Level), 0
-		c.ready = states[id].Ready && c.met
+		c.ready = states[id].Ready && c.met || w.modern
 		clear(c.open)
 		clear(c.cancelled)
 		clear(c.counted)
@@ -902,6 +960,7 @@ func (w *world) settle() {
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
+	w.modern = w.r.IntN(4) == 0
 	for range 10 + w.r.IntN(60) {
 		if w.step(); w.failed != "" {
 			return w
@@ -911,10 +970,14 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 	return w
 }
 
+// MCP_TETHER_SEED sets the first seed, MCP_TETHER_ROUNDS how many are played.
 func TestRandomHistories(t *testing.T) {
 	histories := 100_000
 	if testing.Short() || underRace {
 		histories = 5_000
+	}
+	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
+		histories = n
 	}
 	first := rand.Uint64()
 	if n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64); err == nil {
@@ -974,6 +1037,7 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 			}
 			return []Out{o}
 		},
+		"news of another's subscription": func(o Out) []Out { return replace(o, `subscriptionId":1}`, `subscriptionId":2}`) },
 		"initialize comes twice": func(o Out) []Out {
 			if o.To == Server && holds(o, `"initialize"`) {
 				return []Out{o, o}
