@@ -32,7 +32,8 @@ const runHelp = `Starts COMMAND with this process's standard streams and ends ev
 SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
 
 Containers that the session creates through a Docker or podman engine end with it, too (--containers).
-With --hibernate an idle server is ended, and started again by the next message.
+With --hibernate an idle server is ended, and started again by the next message. With --share sessions
+of the same command, directory and environment talk to one server.
 
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
 be executed, 127 if it is not found.
@@ -43,6 +44,7 @@ Examples:
    mcp-tether run -- npx -y @modelcontextprotocol/server-everything
    mcp-tether run -- docker run -i --rm mcp/fetch                 the container ends with the session
    mcp-tether run --hibernate 10m -- npx -y @modelcontextprotocol/server-memory
+   mcp-tether run --share -- npx -y @modelcontextprotocol/server-memory        one server for all sessions
    mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
    mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
 
@@ -98,7 +100,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
-			Usage: "longest message with --hibernate or --on-crash=restart, a `SIZE` such as 64MiB"},
+			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{"MCP_TETHER_ON_CRASH"},
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},

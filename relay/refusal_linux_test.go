@@ -79,7 +79,7 @@ func TestRefuseWhatWasPassedOn(t *testing.T) {
 	s.relay.Restore()
 	s.settle()
 	s.reads(s.serverIn, request("10"))
-	if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now()) {
 		t.Error("the client has not got everything")
 	}
 	s.reads(s.fromRelay, refusal("10"))
@@ -153,12 +153,12 @@ func TestRefuseIsBounded(t *testing.T) {
 func TestFlushPaysDebts(t *testing.T) {
 	for name, c := range map[string]struct {
 		output, want string
-		owed         Debt
+		owed         Unanswered
 	}{
-		"nothing owed":      {"", "", Debt{}},
-		"answers":           {serverSays, serverSays + refusal("7", "8"), Debt{Answer: "no server"}},
-		"unread":            {"", refusal("7", "8", "null"), Debt{Answer: "no server", Unread: true}},
-		"after half a line": {serverSays[:20], serverSays[:20] + "\n" + refusal("7", "8"), Debt{Answer: "no server"}},
+		"nothing owed":      {"", "", Unanswered{}},
+		"answers":           {serverSays, serverSays + refusal("7", "8"), Unanswered{Answer: "no server"}},
+		"unread":            {"", refusal("7", "8", "null"), Unanswered{Answer: "no server", Unread: true}},
+		"after half a line": {serverSays[:20], serverSays[:20] + "\n" + refusal("7", "8"), Unanswered{Answer: "no server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)
@@ -186,7 +186,7 @@ func TestFlushPassesOnAKeptLine(t *testing.T) {
 	s.tells(s.write(s.serverOut, serverSays[:20]))
 	s.reads(s.fromRelay, "")
 	s.relay.Finish()
-	if !s.relay.Flush(Debt{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
+	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
 		t.Error("the client has not got everything")
 	}
 	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
@@ -200,7 +200,7 @@ func TestFlushIsBounded(t *testing.T) {
 		s.write(s.toRelay, request("7"))
 		s.relay.Finish()
 		s.full(s.relay.down.to.fd)
-		if s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+		if s.relay.Flush(Unanswered{Answer: "no server"}, time.Now()) {
 			t.Error("the client's stream is full, and it is said to have everything")
 		}
 		done := make(chan bool)
@@ -218,7 +218,7 @@ func TestFlushIsBounded(t *testing.T) {
 				all = append(all[max(0, len(all)-1000):], buf[:n]...)
 			}
 		}()
-		if !s.relay.Flush(Debt{}, time.Now().Add(testkit.Patience)) {
+		if !s.relay.Flush(Unanswered{}, time.Now().Add(testkit.Patience)) {
 			t.Error("the client has read everything")
 		}
 		<-done // or it would read what is the next test's
@@ -230,7 +230,7 @@ func TestFlushIsBounded(t *testing.T) {
 		s.write(s.toRelay, request("7"))
 		s.must(unix.Close(s.fromRelay))
 		start := time.Now()
-		if s.relay.Flush(Debt{Answer: "no server"}, start.Add(testkit.Patience)) {
+		if s.relay.Flush(Unanswered{Answer: "no server"}, start.Add(testkit.Patience)) {
 			t.Error("a client that is gone is said to have everything")
 		}
 		if time.Since(start) > testkit.Patience/2 {

@@ -87,7 +87,7 @@ func TestRestoreFindsAnotherServer(t *testing.T) {
 		}
 		s.relay.Finish()
 		s.endServer()
-		if !s.relay.Flush(Debt{Answer: "no server"}, time.Now()) {
+		if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now()) {
 			t.Error("the client has not got everything")
 		}
 		s.reads(s.fromRelay, refusal("7"))

@@ -95,7 +95,7 @@ func (s *Session) flushRelay() {
 	if s.hib == nil || !s.cause.listens() {
 		return
 	}
-	var owed relay.Debt
+	var owed relay.Unanswered
 	switch s.cause {
 	case causeServer:
 		owed.Answer = s.tree.lastWord()
@@ -103,7 +103,7 @@ func (s *Session) flushRelay() {
 		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:
 		// The end of a message that is too long was not seen, so its id may not be known.
-		owed = relay.Debt{Answer: "mcp-tether: " + s.hib.why, Unread: true}
+		owed = relay.Unanswered{Answer: "mcp-tether: " + s.hib.why, Unread: true}
 	}
 	if !s.hib.relay.Flush(owed, time.Now().Add(s.opts.EOFGrace)) {
 		s.log.Warn().Msg("the client did not read the last of the server's output")
