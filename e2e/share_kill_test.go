@@ -128,10 +128,9 @@ func TestShareKilledAtStart(t *testing.T) {
 				c.write(initialize(version))
 			}
 			c.write(initialized)
-			// The server of a session that has lost a process ends soon.
+			// The server of a session that has lost a process ends soon, perhaps after its first answers.
 			for !c.try() {
 			}
-			c.echo()
 		}
 		for _, c := range clients {
 			if c.cmd.Process.Pid != killed {

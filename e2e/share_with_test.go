@@ -1,0 +1,87 @@
+//go:build linux
+
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// What the other flags of run promise holds for a shared server as well.
+
+// first has the server's launcher run a command line of the shell before it.
+func (s *sharing) first(line string) {
+	s.command = slices.Clone(s.command)
+	s.command[2] = line + "\n" + s.command[2]
+}
+
+// Of two helpers that detached themselves, the one that is marked outlives the server, whatever ends the host.
+func TestShareKeeps(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t)
+			fifo := filepath.Join(s.dir, "fifo")
+			if err := unix.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, helper := range []string{"MCP_TETHER_KEEP=1 setsid sh -c 'read x' kept", "setsid sh -c 'read x' ended"} {
+				s.first(helper + " " + s.dir + " <>" + fifo + " >/dev/null 2>&1 &")
+			}
+			a, b := s.client(), s.client()
+			a.echo()
+			b.echo()
+			kept := s.one("^sh\x00-c\x00read x\x00kept\x00")
+			s.one("^sh\x00-c\x00read x\x00ended\x00")
+			host := s.host()
+			a.in.Close()
+			b.in.Close()
+			if err := unix.Kill(host, end); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Until(t, "only the kept one is left", func() bool {
+				left := s.processes()
+				return len(left) == 1 && left[0].pid == kept
+			})
+			_ = unix.Kill(kept, unix.SIGKILL)
+		})
+	}
+}
+
+// A container that a shared server made is there for all of its sessions, and ends with the server.
+func TestShareContainers(t *testing.T) {
+	e := engineFor(t)
+	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, patient()...)
+			mark := e.mark(t)
+			o := order{e: e, dir: s.dir, image: e.image(t), mark: mark, words: []string{"ignore-eof", "ignore-term"}}
+			s.env = append(e.environ(), "HOME="+s.dir)
+			s.first(quote(o.dockerRun(t, "-d", "-i")) + " >/dev/null </dev/null")
+			a, b := s.client(), s.client()
+			a.echo()
+			b.echo()
+			e.awaitRunning(t, mark, 1)
+			a.in.Close()
+			a.wantExit(0)
+			b.echo()
+			e.awaitRunning(t, mark, 1)
+			host := s.host()
+			b.in.Close()
+			if err := unix.Kill(host, end); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
+			if left := e.marked(t, mark); len(left) > 0 {
+				t.Errorf("containers left: %v", left)
+			}
+		})
+	}
+}
