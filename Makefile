@@ -43,7 +43,7 @@ endif
 
 help:
 	@echo "make build    $(BIN), static and stripped"
-	@echo "make test     unit tests and a part of the end-to-end tests, with nothing but Go and make; two to three minutes"
+	@echo "make test     unit tests and a part of the end-to-end tests, with nothing but Go and make; two minutes"
 	@echo "make test-all all tests, and none may be skipped: as root, with engines, npm packages, Chromium (.ci/run brings them)"
 	@echo "make test-engines  what an engine shows, against the one that MCP_TETHER_TEST_ENGINE and _PODMAN name"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
