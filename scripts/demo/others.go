@@ -24,8 +24,20 @@ var others = [][]string{
 	{"dumb-init", "--"},
 	{"setpriv", "--pdeathsig", "KILL"},
 	{"bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent"},
+	{"systemd-run", "--scope", "--quiet", "--"},
 	{"reliable-mcp", "--"},
 	{"mcp-mux"},
+}
+
+// lacks says why a wrapper cannot be tried here, "" if it can.
+func lacks(wrapper string) string {
+	if _, err := exec.LookPath(wrapper); err != nil {
+		return "not installed"
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil && wrapper == "systemd-run" {
+		return "systemd does not run here"
+	}
+	return ""
 }
 
 // compareOthers tells the story under every wrapper that is installed, twice: the gateway is SIGKILLed, and the wrapper is.
@@ -36,8 +48,8 @@ func compareOthers(ctx context.Context, tether string) error {
 		name := "bare"
 		if len(wrapper) > 0 {
 			name = filepath.Base(strings.Join(wrapper[:1], "")) + " " + strings.Join(wrapper[1:], " ")
-			if _, err := exec.LookPath(wrapper[0]); err != nil {
-				fmt.Fprintf(table, "%s\tnot installed\n", name)
+			if why := lacks(wrapper[0]); why != "" {
+				fmt.Fprintf(table, "%s\t%s\n", name, why)
 				continue
 			}
 		}
