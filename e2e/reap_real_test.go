@@ -29,7 +29,8 @@ func TestReapRealBrowser(t *testing.T) {
 	}
 	mine.signal(syscall.SIGKILL)
 	r := operator.reap(t, 1, flags[:2]...)
-	if r.classes() != "severed" {
+	// Two, where the look came while a process between launcher and browser was just ending.
+	if c := r.classes(); c != "severed" && c != "severed severed" {
 		t.Errorf("found %v, want one that is severed", r.Findings)
 	}
 	r = operator.reap(t, 0, flags...)

@@ -218,7 +218,7 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 	}
 	// As it is shown, it waits for five minutes.
 	ctl("systemctl", "start", "mcp-tether-reap.timer")
-	if says := ctl("systemctl", "show", "mcp-tether-reap.timer", "-p", "TimersMonotonic", "-p", "SubState"); strings.Count(says, "5min") != 2 || !strings.Contains(says, "SubState=waiting") {
+	if says := ctl("systemctl", "show", "mcp-tether-reap.timer", "-p", "TimersMonotonic", "-p", "SubState"); strings.Count(says, "USec=5min ") != 2 || !strings.Contains(says, "SubState=waiting") {
 		t.Errorf("the timer: %s", says)
 	}
 	// Started anew, it elapses at once: without AccuracySec systemd takes a minute as it likes. A reload would have it elapse as
