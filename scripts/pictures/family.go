@@ -10,7 +10,7 @@ func familyPicture() string {
 		c.text(x+10, y+35, "small", note)
 	}
 	c.text(20, 318, "small", "A solid arrow leads from parent to child.")
-	box(20, y, 130, "box", "gateway", "Codex, Claude Code, ...")
+	box(20, y, 130, "box", "gateway", "Codex, Claude Code")
 	box(200, y, 130, "ours", "anchor", "mcp-tether run")
 	box(380, y, 130, "ours", "supervisor", "a session of its own")
 	box(580, y, 130, "box", "server", "npx, uvx, docker run")
