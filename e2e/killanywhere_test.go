@@ -283,18 +283,22 @@ func (c chance) kill(v *session) func() {
 	}
 }
 
-// firstChild waits until the process has a child.
+// firstChild waits until the process has a child, of whichever of its threads.
 func firstChild(t *testing.T, pid int) int {
 	t.Helper()
 	first := ""
 	testkit.Until(t, fmt.Sprintf("a child of process %d", pid), func() bool {
-		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-		if err != nil {
-			t.Fatal(err)
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+		if len(lists) == 0 {
+			t.Fatalf("process %d is gone", pid)
 		}
-		name, _, found := strings.Cut(string(list), " ")
-		first = name
-		return found
+		for _, list := range lists {
+			b, _ := os.ReadFile(list)
+			if name, _, found := strings.Cut(string(b), " "); found {
+				first = name
+			}
+		}
+		return first != ""
 	})
 	return number(t, first)
 }
