@@ -134,7 +134,8 @@ func TestTracedSupervisorHoldsNothingBack(t *testing.T) {
 					if c := s.endedWhole("supervisor-gone"); len(c.Survivors) > 0 {
 						t.Errorf("%+v", c)
 					}
-					if limit := stuckGraces + stuckMargin + 3*time.Second; took > limit {
+					// A busy machine adds to it. Without the watchdog it takes as long as the tracer likes.
+					if limit := stuckGraces + stuckMargin + 20*time.Second; took > limit {
 						t.Errorf("it took %v, want at most %v", took, limit)
 					}
 					if st := state(supervisor); st != "" && st != "Z" {
