@@ -89,7 +89,8 @@ var finales = []finale{
 		causes: []string{"anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
-		// Codex, polite: TERM, and KILL 8 to 20 ms after it. On a busy machine the anchor may be dead before it has passed TERM on.
+		// Codex, polite: TERM, and KILL 8 to 20 ms after it. On a busy machine the anchor may be dead before it has
+		// passed TERM on.
 		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=1.5s"},
 		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},

@@ -98,11 +98,11 @@ func TestShareLinger(t *testing.T) {
 	s.wantGone()
 }
 
-// Whichever process of the server's session is killed, the sessions go on with another server, and nothing is left of the
-// first.
+// Whichever process of the server's session is killed, or the host itself, open calls get errors, the sessions go on with
+// another server without a new handshake, and nothing is left of the first.
 func TestShareServerKilled(t *testing.T) {
 	for name, which := range map[string]func(*sharing) int{
-		"server": (*sharing).server, "supervisor": (*sharing).supervisor, "anchor": (*sharing).anchor,
+		"server": (*sharing).server, "supervisor": (*sharing).supervisor, "anchor": (*sharing).anchor, "host": (*sharing).host,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,29 +125,6 @@ func TestShareServerKilled(t *testing.T) {
 			s.wantGone()
 		})
 	}
-}
-
-// The host is killed: open calls get errors, and the sessions go on with the next host without a new handshake.
-func TestShareHostKilled(t *testing.T) {
-	t.Parallel()
-	s := share(t)
-	a, b := s.client(), s.client()
-	a.write(toolCall(77, "hold", ""))
-	b.echo()
-	kill(t, s.host(), unix.SIGKILL)
-	if r := a.answer(77); r.Error == nil {
-		t.Errorf("the open call was answered with %s", r.Result)
-	}
-	a.echo()
-	b.echo()
-	s.host()
-	if n := s.starts(); n != 2 {
-		t.Errorf("%d servers were started, want 2", n)
-	}
-	a.close()
-	b.close()
-	kill(t, s.host(), unix.SIGTERM)
-	s.wantGone()
 }
 
 // A shared server sleeps and wakes like any other.

@@ -221,8 +221,8 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 	if says := ctl("systemctl", "show", "mcp-tether-reap.timer", "-p", "TimersMonotonic", "-p", "SubState"); strings.Count(says, "USec=5min ") != 2 || !strings.Contains(says, "SubState=waiting") {
 		t.Errorf("the timer: %s", says)
 	}
-	// Started anew, it elapses at once: without AccuracySec systemd takes a minute as it likes. A reload would have it elapse as
-	// well, if it ran.
+	// Started anew, it elapses at once: without AccuracySec systemd takes a minute as it likes. A reload would have it
+	// elapse as well, if it ran.
 	ctl("systemctl", "stop", "mcp-tether-reap.timer")
 	dropIn := b.path(m.home + "/mcp-tether-reap.timer.d")
 	ok(t, os.MkdirAll(dropIn, 0o755))

@@ -48,9 +48,9 @@ const (
 // ImageLabels returns the labels of an image.
 type ImageLabels func(imageID string) (map[string]string, error)
 
-// Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's label
-// or are on record, without the proof. Of volumes only carried ones are judged. images is called only for containers that have a label for
-// them, and no recorded id.
+// Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's
+// label or are on record, without the proof. Of volumes only carried ones are judged. images is called only for
+// containers that have a label for them, and no recorded id.
 //
 // StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
 func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target) {

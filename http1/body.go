@@ -141,9 +141,9 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64
 	return nil
 }
 
-// ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that is
-// nil; after an error, Copy goes on behind them where that is possible. A body of more than limit bytes is ErrBodyTooLong, one whose chunks
-// cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.
+// ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that
+// is nil; after an error, Copy goes on behind them where that is possible. A body of more than limit bytes is
+// ErrBodyTooLong, one whose chunks cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.
 func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error) {
 	if !b.chunked && b.left > int64(limit) {
 		return nil, ErrBodyTooLong

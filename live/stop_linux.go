@@ -13,7 +13,8 @@ import (
 // stopPause is how often to look whether a session has ended.
 const stopPause = 20 * time.Millisecond
 
-// Stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases are free.
+// Stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases
+// are free.
 func Stop(sessions []Session, timeout time.Duration) []Stopped {
 	var r proc.Reader
 	out := make([]Stopped, len(sessions))

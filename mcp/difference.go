@@ -25,7 +25,7 @@ func Lost(path string, before, now json.RawMessage) string {
 	case same && reflect.DeepEqual(a, b):
 		return ""
 	}
-	return fmt.Sprintf("%s was %s and is %s", path, show(before), show(now))
+	return fmt.Sprintf("%s was %s and is %s", path, Show(before, longestShown), Show(now, longestShown))
 }
 
 func lostMember(path string, before, now map[string]any) string {
@@ -50,9 +50,11 @@ func encode(object map[string]any, key string) json.RawMessage {
 	return raw
 }
 
-// show shortens a value for a log line.
-func show(raw json.RawMessage) string {
-	const longest = 100
+// longestShown is for a line of the log.
+const longestShown = 100
+
+// Show shortens a value for people to at most longest bytes.
+func Show(raw json.RawMessage, longest int) string {
 	switch {
 	case raw == nil:
 		return "missing"

@@ -17,8 +17,8 @@ type block [blockSize]byte
 const (
 	lows  = 0x0101010101010101
 	highs = 0x8080808080808080
-	// foldBrackets are the bits in which the four brackets differ; with all of them set each is bracketBits. So is what else has
-	// the other bits of them: the letters y and Y, the underscore and the byte 0x7f.
+	// foldBrackets are the bits in which the four brackets differ; with all of them set each is bracketBits. So is what
+	// else has the other bits of them: the letters y and Y, the underscore and the byte 0x7f.
 	foldBrackets = 0x26
 	bracketBits  = 0x7f
 )

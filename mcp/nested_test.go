@@ -28,8 +28,8 @@ func endByBytes(p []byte) int {
 	return 0
 }
 
-// Blocks find the end that bytes find, whatever the value consists of and wherever it is cut. The alphabets have what looks like
-// a bracket or a quote to a careless mask, and text that is no JSON.
+// Blocks find the end that bytes find, whatever the value consists of and wherever it is cut. The alphabets have what
+// looks like a bracket or a quote to a careless mask, and text that is no JSON.
 func TestNestedValuesEndWhereBytesSay(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -98,7 +98,8 @@ func Pass(o Options) (Report, error) {
 	return r, err
 }
 
-// settleDropped waits, once for all, until the dwell since the look is over, and spares the dropped servers that are not so any more.
+// settleDropped waits, once for all, until the dwell since the look is over, and spares the dropped servers that are
+// not so any more.
 func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
 	var dropped []*Finding
 	for i := range findings {
@@ -181,7 +182,8 @@ func hasRecords(runtime string) bool {
 	return false
 }
 
-// HasDead reports whether the user has a session whose supervisor is dead, or a shared server whose host is. It reads no process table.
+// HasDead reports whether the user has a session whose supervisor is dead, or a shared server whose host is. It reads
+// no process table.
 func HasDead(runtime string) bool {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)

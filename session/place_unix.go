@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -85,16 +86,12 @@ const maxSharing = 4 << 20
 
 // RemoveDeadPlaces removes what hosts have left that were killed.
 func (d *Directory) RemoveDeadPlaces() error {
-	names, err := d.at.Names()
+	keys, err := d.settledPlaces()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, name := range names {
-		key, ok := strings.CutSuffix(name, string(lockSuffix))
-		if !ok || !strings.HasPrefix(key, placePrefix) || !d.settled(name) {
-			continue
-		}
+	for _, key := range keys {
 		lock, err := d.Take(key)
 		switch {
 		case errors.Is(err, ErrHeld):
@@ -109,17 +106,23 @@ func (d *Directory) RemoveDeadPlaces() error {
 
 // HasDeadPlaces reports whether RemoveDeadPlaces would find anything.
 func (d *Directory) HasDeadPlaces() bool {
-	names, _ := d.at.Names()
+	keys, _ := d.settledPlaces()
+	return slices.ContainsFunc(keys, func(key string) bool {
+		held, err := d.Held(key)
+		return err == nil && !held
+	})
+}
+
+// settledPlaces lists the places that have been there for some time. The host of a young one may be about to begin.
+func (d *Directory) settledPlaces() (keys []string, err error) {
+	names, err := d.at.Names()
 	for _, name := range names {
 		key, ok := strings.CutSuffix(name, string(lockSuffix))
-		if !ok || !strings.HasPrefix(key, placePrefix) || !d.settled(name) {
-			continue
-		}
-		if held, err := d.Held(key); err == nil && !held {
-			return true
+		if ok && strings.HasPrefix(key, placePrefix) && d.settled(name) {
+			keys = append(keys, key)
 		}
 	}
-	return false
+	return keys, err
 }
 
 // keyFile holds the user's secret, with which the names of places are made.

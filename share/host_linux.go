@@ -144,7 +144,7 @@ func (h *host) prepare() error {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
 	}
 	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
-	h.tell(time.Now())
+	h.tell()
 	return nil
 }
 
@@ -313,7 +313,7 @@ func (h *host) onSignals() {
 func (h *host) onTime(now time.Time) {
 	isDue := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	if isDue(h.tellAt) {
-		h.tell(now)
+		h.tell()
 	}
 	if isDue(h.server.notBefore) {
 		h.server.notBefore = time.Time{}
@@ -493,7 +493,7 @@ func (h *host) finish(v verdict, polite bool) {
 	}
 	h.endBy = time.Now().Add(h.o.EndLimit)
 	if polite {
-		h.server.closeIn(h)
+		h.shut(&h.server.in)
 		return
 	}
 	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
@@ -515,7 +515,7 @@ func (h *host) count(by int) {
 }
 
 // tell writes the list of sessions for ps.
-func (h *host) tell(time.Time) {
+func (h *host) tell() {
 	h.tellAt = time.Time{}
 	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Alone: h.o.Alone, Sessions: []session.Attached{}}
 	for _, c := range h.clients {

@@ -185,11 +185,9 @@ func (h *host) readServer() bool {
 	case err == unix.EAGAIN, err == unix.EINTR:
 		return err == unix.EINTR
 	case err != nil, n == 0:
-		h.unwatch(s.out)
-		closeAll([]int{s.out})
-		s.out = -1
+		h.shut(&s.out)
 		// Whatever it does, no answer can come any more: it is to end.
-		s.closeIn(h)
+		h.shut(&s.in)
 		return false
 	}
 	s.buf = s.buf[:len(s.buf)+n]
@@ -218,9 +216,7 @@ func (h *host) serverLines() {
 	if int64(len(s.buf)) > h.o.MaxMessage {
 		s.why = fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage)
 		s.buf, s.scanned = nil, 0
-		h.unwatch(s.out)
-		closeAll([]int{s.out})
-		s.out = -1
+		h.shut(&s.out)
 		_ = proc.SignalChild(s.pid, unix.SIGTERM)
 	}
 }
@@ -237,9 +233,7 @@ func (h *host) readServerErr() {
 	switch {
 	case err == unix.EAGAIN, err == unix.EINTR:
 	case err != nil, n == 0:
-		h.unwatch(s.err)
-		closeAll([]int{s.err})
-		s.err = -1
+		h.shut(&s.err)
 	case h.first != nil:
 		_, _ = h.first.err.Write(buf[:n])
 	}
@@ -257,12 +251,12 @@ func (s *server) listen(h *host, on bool) {
 	h.change(s.out, source{kind: onServerOut}, events)
 }
 
-// closeIn has the server see the end of its input.
-func (s *server) closeIn(h *host) {
-	if s.in >= 0 {
-		h.unwatch(s.in)
-		closeAll([]int{s.in})
-		s.in = -1
+// shut closes one of the server's streams, if it is open.
+func (h *host) shut(fd *int) {
+	if *fd >= 0 {
+		h.unwatch(*fd)
+		_ = unix.Close(*fd)
+		*fd = -1
 	}
 }
 
@@ -278,10 +272,8 @@ func (h *host) onServerEnd(code int) {
 		}
 		h.readServerErr()
 	}
-	s.closeIn(h)
-	for _, fd := range []int{s.out, s.err} {
-		h.unwatch(fd)
-		closeAll([]int{fd})
+	for _, fd := range []*int{&s.in, &s.out, &s.err} {
+		h.shut(fd)
 	}
 	spoke, why := s.spoke, s.why
 	s.forget()

@@ -208,8 +208,8 @@ func keepOpen(fd int) {
 	}
 }
 
-// CloseInherited closes the descriptors from 3 on that this process inherited and does not need: the gateway or another process may
-// wait for end of file on them.
+// CloseInherited closes the descriptors from 3 on that this process inherited and does not need: the gateway or another
+// process may wait for end of file on them.
 func CloseInherited() { proc.CloseInherited() }
 
 // dropStreams puts /dev/null in place of standard input and output.

@@ -1,7 +1,7 @@
 package supervise
 
-// A session with --hibernate or --on-crash=restart is in one of these phases. The table is the whole policy of hibernation. What ends a session
-// is decided elsewhere and wins in every phase.
+// A session with --hibernate or --on-crash=restart is in one of these phases. The table is the whole policy of
+// hibernation. What ends a session is decided elsewhere and wins in every phase.
 
 // phase says whether a server is awake, asleep or in between.
 type phase uint8

@@ -21,7 +21,8 @@ func (m *Mux) batchOf(c *client, messages []mcp.Message) ([]Out, error) {
 	b := &batch{client: c, waiting: 1}
 	for _, msg := range messages {
 		if msg.Kind == mcp.Request && (msg.Method == mcp.MethodInitialize || saysVersion(msg)) {
-			// initialize must not be in a batch (2025-03-26, basic/lifecycle), and there are none where requests name a version.
+			// initialize must not be in a batch (2025-03-26, basic/lifecycle), and there are none where requests name a
+			// version.
 			from, to := msg.IDSpan()
 			m.refuse(c, string(msg.Raw[from:to]), codeInvalid, "must not be part of a batch", b)
 			continue

@@ -64,7 +64,7 @@ func (m *Mux) unlike(params []byte) string {
 	for _, key := range []string{"protocolVersion", "capabilities"} {
 		before, now := mcp.ValueAt(h.params, key), mcp.ValueAt(params, key)
 		if !mcp.SameJSON(before, now) {
-			return fmt.Sprintf("another client began it with the %s %s, and this one has %s", key, show(before), show(now))
+			return fmt.Sprintf("another client began it with the %s %s, and this one has %s", key, mcp.Show(before, longestShown), mcp.Show(now, longestShown))
 		}
 	}
 	if h.roots && mcp.ValueAt(params, "capabilities", "roots") != nil {
@@ -73,16 +73,8 @@ func (m *Mux) unlike(params []byte) string {
 	return ""
 }
 
-func show(raw json.RawMessage) string {
-	const longest = 200
-	switch {
-	case raw == nil:
-		return "missing"
-	case len(raw) > longest:
-		return fmt.Sprintf("%.*s...", longest, raw)
-	}
-	return string(raw)
-}
+// longestShown is for an error that a client reads.
+const longestShown = 200
 
 // initialize takes that request of a client which fits.
 func (m *Mux) initialize(r request, k *call) {

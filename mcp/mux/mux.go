@@ -114,7 +114,8 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts them; cancelled those that may still run; held the bytes that are kept for it, and words those of Limits.Words.
+	// open counts them; cancelled those that may still run; held the bytes that are kept for it, and words those of
+	// Limits.Words.
 	open, cancelled int
 	// sent counts those that the server has and has not answered.
 	sent  int

@@ -11,7 +11,8 @@ import (
 // mostAgain is how many failures may be due to the machine. More of them are no accident.
 const mostAgain = 4
 
-// runAgain runs each test that failed once more, by itself, and reports whether all passed. What passed is unsteady from then on.
+// runAgain runs each test that failed once more, by itself, and reports whether all passed. What passed is unsteady
+// from then on.
 func (r *report) runAgain(args []string, out io.Writer) bool {
 	failed := r.leaves()
 	if r.broken || len(failed) == 0 || len(failed) > mostAgain {
