@@ -3,7 +3,8 @@
 GO      ?= go
 BIN     := bin/mcp-tether
 PREFIX  ?= /usr/local
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# A tree without tags is of the version that its changelog names first.
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || sed -n 's/^\#\# \[\([0-9][^]]*\)\].*/v\1/p' CHANGELOG.md | head -n 1)
 GOARCH  := $(shell $(GO) env GOARCH)
 GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
@@ -129,13 +130,13 @@ compare: build
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mcp-tether
-	install -m 644 packaging/man/*.1 $(share)/man/man1
-	install -m 644 packaging/completions/mcp-tether.bash $(share)/bash-completion/completions/mcp-tether
-	install -m 644 packaging/completions/_mcp-tether $(share)/zsh/site-functions/_mcp-tether
-	install -m 644 packaging/completions/mcp-tether.fish $(share)/fish/vendor_completions.d/mcp-tether.fish
+	install -m 644 scripts/packaging/man/*.1 $(share)/man/man1
+	install -m 644 scripts/packaging/completions/mcp-tether.bash $(share)/bash-completion/completions/mcp-tether
+	install -m 644 scripts/packaging/completions/_mcp-tether $(share)/zsh/site-functions/_mcp-tether
+	install -m 644 scripts/packaging/completions/mcp-tether.fish $(share)/fish/vendor_completions.d/mcp-tether.fish
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/mcp-tether $(addprefix $(share)/man/man1/,$(notdir $(wildcard packaging/man/*.1)))
+	rm -f $(DESTDIR)$(PREFIX)/bin/mcp-tether $(addprefix $(share)/man/man1/,$(notdir $(wildcard scripts/packaging/man/*.1)))
 	rm -f $(share)/bash-completion/completions/mcp-tether $(share)/zsh/site-functions/_mcp-tether $(share)/fish/vendor_completions.d/mcp-tether.fish
 
 generate:

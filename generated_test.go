@@ -19,20 +19,20 @@ import (
 
 // What packages hold beside the binary, and the page of all commands, are generated from the flags. After a change of
 // these: make generate.
-var update = flag.Bool("update", false, "write packaging/ and docs/commands.md anew")
+var update = flag.Bool("update", false, "write scripts/packaging/ and docs/commands.md anew")
 
 // generated are the files that follow from the flags, and what they must hold.
 func generated() map[string]string {
 	a := app([]string{"mcp-tether"}, io.Discard, nil)
 	files := map[string]string{
-		"docs/commands.md":                      commandsPage(a),
-		"packaging/man/mcp-tether.1":            mainPage(a),
-		"packaging/completions/mcp-tether.bash": bashCompletion(a),
-		"packaging/completions/_mcp-tether":     zshCompletion(a),
-		"packaging/completions/mcp-tether.fish": fishCompletion(a),
+		"docs/commands.md":                              commandsPage(a),
+		"scripts/packaging/man/mcp-tether.1":            mainPage(a),
+		"scripts/packaging/completions/mcp-tether.bash": bashCompletion(a),
+		"scripts/packaging/completions/_mcp-tether":     zshCompletion(a),
+		"scripts/packaging/completions/mcp-tether.fish": fishCompletion(a),
 	}
 	for _, c := range a.Commands {
-		files["packaging/man/mcp-tether-"+c.Name+".1"] = manPage(a, c)
+		files["scripts/packaging/man/mcp-tether-"+c.Name+".1"] = manPage(a, c)
 	}
 	return files
 }
@@ -54,7 +54,7 @@ func TestGenerated(t *testing.T) {
 			t.Errorf("%s is not what the flags say (%v): make generate", name, err)
 		}
 	}
-	for _, dir := range []string{"packaging/man", "packaging/completions"} {
+	for _, dir := range []string{"scripts/packaging/man", "scripts/packaging/completions"} {
 		there, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -378,8 +378,8 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
-// shownFile is a block of a page that begins with the name of a file of packaging/: the name, and what the block says it holds.
-var shownFile = regexp.MustCompile("(?s)```\\w+\n# (packaging/[^\n]+)\n(.*?)```\n")
+// shownFile is a block of a page that begins with the name of a file of scripts/packaging/: the name, and what the block says it holds.
+var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(.*?)```\n")
 
 // Such a block shows that file as it is, and each example is shown.
 func TestPagesShowFiles(t *testing.T) {
@@ -401,7 +401,7 @@ func TestPagesShowFiles(t *testing.T) {
 			shown[block[1]] = true
 		}
 	}
-	for _, dir := range []string{"packaging/systemd/*", "packaging/examples/*"} {
+	for _, dir := range []string{"scripts/packaging/systemd/*", "scripts/packaging/examples/*"} {
 		files, err := filepath.Glob(dir)
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)
@@ -419,4 +419,4 @@ func TestPagesShowFiles(t *testing.T) {
 }
 
 // crontab is one line, which its page shows without its name.
-const crontab = "packaging/examples/crontab"
+const crontab = "scripts/packaging/examples/crontab"

@@ -21,13 +21,13 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// The Dockerfile of packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
+// The Dockerfile of scripts/packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
 
 // tetheredImage builds the Dockerfile, for a server that gets these words. The image is removed with the test.
 func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../packaging/examples/Dockerfile": "Dockerfile"} {
+	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../scripts/packaging/examples/Dockerfile": "Dockerfile"} {
 		b, err := os.ReadFile(from)
 		ok(t, err)
 		if to == "Dockerfile" && len(words) > 0 {

@@ -17,7 +17,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-const podFile, daemonSetFile = "../packaging/examples/pod.yaml", "../packaging/examples/daemonset.yaml"
+const podFile, daemonSetFile = "../scripts/packaging/examples/pod.yaml", "../scripts/packaging/examples/daemonset.yaml"
 
 // The manifests say nothing that the API does not know. What reads them is a module of its own (manifests).
 func TestManifestsAreUnderstood(t *testing.T) {

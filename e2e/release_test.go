@@ -153,7 +153,7 @@ func TestBashCompletion(t *testing.T) {
 		"mcp-tether ps --un":           "",
 		"mcp-tether run --name x -- /": "/bin",
 	} {
-		script := `source ../packaging/completions/mcp-tether.bash; COMP_WORDS=($1); [[ $1 == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _mcp_tether; echo ${COMPREPLY[@]}`
+		script := `source ../scripts/packaging/completions/mcp-tether.bash; COMP_WORDS=($1); [[ $1 == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _mcp_tether; echo ${COMPREPLY[@]}`
 		o := finish(t, exec.Command("bash", "-c", script, "x", words))
 		got := strings.TrimSpace(o.stdout)
 		if words == "mcp-tether run --name x -- /" {
@@ -171,7 +171,7 @@ func TestUnitsAreUnderstood(t *testing.T) {
 	_, err := exec.LookPath("systemd-analyze")
 	testkit.Need(t, err == nil, "systemd-analyze")
 	dir := t.TempDir()
-	files, err := filepath.Glob("../packaging/*/*.[st]*")
+	files, err := filepath.Glob("../scripts/packaging/*/*.[st]*")
 	ok(t, err)
 	var units []string
 	for _, f := range files {

@@ -19,7 +19,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// The units of packaging/ under the systemd of this machine, which scripts/systemd starts as the first process of its own
+// The units of scripts/packaging/ under the systemd of this machine, which scripts/systemd starts as the first process of its own
 // namespaces. The binary is where packages put it, and the units are as they are shown.
 
 // booted is that systemd.
@@ -72,7 +72,7 @@ func boot(t *testing.T) *booted {
 	for dir, to := range map[string][]string{
 		"systemd": {"usr/lib/systemd/system", "usr/lib/systemd/user"}, "examples": {"etc/systemd/system"},
 	} {
-		units, err := filepath.Glob("../packaging/" + dir + "/*.[st]*")
+		units, err := filepath.Glob("../scripts/packaging/" + dir + "/*.[st]*")
 		ok(t, err)
 		for _, unit := range units {
 			for _, place := range to {
