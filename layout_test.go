@@ -35,7 +35,7 @@ func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":      {"."},
 		"github.com/rs/zerolog":      {".", "supervise"},
-		"github.com/shirou/gopsutil": {"describe"},
+		"github.com/shirou/gopsutil": {"describe", "doctor"},
 	}
 }
 
