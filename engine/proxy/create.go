@@ -95,7 +95,9 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	}
 	labels := p.Labels()
 	if to.kind == engine.Container {
-		p.judgeBorrowed(borrowedBy(object), to, labels)
+		b := borrowedBy(object)
+		p.judgeBorrowed(b, labels)
+		object = p.mountSocket(object, b.sources(), to)
 	}
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
@@ -149,18 +151,13 @@ func (b borrowed) sources() (paths []string) {
 	return paths
 }
 
-// judgeBorrowed labels a container by whose volumes it has from elsewhere, and warns of one that gets the
-// engine's own socket. Its mount is left as it is: the session's socket is its user's alone, and may not be where the
-// engine looks for it.
-func (p *Proxy) judgeBorrowed(b borrowed, to route, labels map[string]string) {
+// judgeBorrowed labels a container by whose volumes it has from elsewhere.
+func (p *Proxy) judgeBorrowed(b borrowed, labels map[string]string) {
 	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
 		labels[engine.LabelVolumes] = engine.OwnVolumes
 	}
 	if p.carry(b) {
 		labels[engine.LabelVolumes] = engine.OthersVolumes
-	}
-	if i := slices.IndexFunc(b.sources(), p.IsSocket); i >= 0 {
-		p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, b.sources()[i]))
 	}
 }
 
