@@ -68,15 +68,26 @@ func (b *bench) engineWays(e *idleEngine) []engineWay {
 	}
 }
 
-// engineRows adds, for each way, a row for the direct one against itself, and one for the proxy.
+// engineRows adds, for each way, rows for the direct one against itself, for a relay that does nothing but splice, for the
+// proxy, and for the proxy against that relay.
 func (b *bench) engineRows(t *table, ways []engineWay, where string) error {
+	relay, err := spliceSubject()
+	if err != nil {
+		return err
+	}
+	ours := b.subjects[0]
 	for _, w := range ways {
-		for _, s := range []subject{{name: "bare again"}, b.subjects[0]} {
-			without, with, err := pairs(w.rounds, 1, w.do, s)
+		for _, r := range []struct {
+			name    string
+			base, s subject
+		}{
+			{"bare again", bare(), bare()}, {relay.name, bare(), relay}, {ours.name, bare(), ours}, {ours.name + " against " + relay.name, relay, ours},
+		} {
+			without, with, err := pairsWith(r.base, w.rounds, 1, w.do, r.s)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", s.name, w.name, err)
+				return fmt.Errorf("%s, %s: %w", r.name, w.name, err)
 			}
-			t.add(s.name, w.name+", "+where, float64(w.rounds), median(without), median(with), median(differences(with, without)), median(ratios(with, without)))
+			t.add(r.name, w.name+", "+where, float64(w.rounds), median(without), median(with), median(differences(with, without)), median(ratios(with, without)))
 		}
 	}
 	return nil

@@ -64,6 +64,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == engineArg {
 		os.Exit(playEngine(os.Args[2]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == spliceArg {
+		os.Exit(playSplice(os.Args[2:]))
+	}
 	if len(os.Args) == 2 && os.Args[1] == answerArg {
 		os.Exit(answer())
 	}

@@ -6,8 +6,13 @@ import "slices"
 
 // pairs runs f bare and with s in turn, n times, after some rounds that do not count.
 func pairs(n, warm int, f func(subject) (float64, error), s subject) (without, with []float64, err error) {
+	return pairsWith(bare(), n, warm, f, s)
+}
+
+// pairsWith compares with another subject than bare.
+func pairsWith(base subject, n, warm int, f func(subject) (float64, error), s subject) (without, with []float64, err error) {
 	for i := range n + warm {
-		a, err := f(bare())
+		a, err := f(base)
 		if err != nil {
 			return nil, nil, err
 		}
