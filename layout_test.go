@@ -52,6 +52,7 @@ func variables() map[string]string {
 		"proc.execClosed":      "written before the runtime starts",
 		"proc.execFilesCur":    "written before the runtime starts",
 		"proc.execFilesMax":    "written before the runtime starts",
+		"proc.execSlack":       "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
 		"clients.awake":        table,

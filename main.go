@@ -15,11 +15,13 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
+	"mcp-tether/proc"
 	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
 
 func main() {
+	proc.RestoreTimerSlack()
 	// Parent death signal, signal mask and command name belong to a thread: it must be the main one.
 	runtime.LockOSThread()
 	os.Exit(run(os.Args))

@@ -25,13 +25,14 @@ import (
 var states = map[string][]string{
 	"plain": nil,
 	"all": {
-		"ignore=1,2,3,10,13,17,20,40", "block=1,2,3,12,14,15,17,18,28,35,64", "umask=23", "nofile=777", "core=4096",
+		"ignore=1,2,3,10,13,17,20,40", "block=1,2,3,12,14,15,17,18,28,35,64", "umask=23", "nofile=777", "core=4096", "slack=123456",
 		"open=17:/etc/passwd",
 	},
 	"everything blocked": {"block=" + allSignals()},
 	"everything ignored": {"ignore=" + allSignals()},
 	"closed stdin":       {"close=0"},
 	"closed streams":     {"close=0,1,2"},
+	"slow timers":        {"slack=7000000"},
 }
 
 // allSignals is every signal that a process may block or ignore, but for the two that C libraries keep to themselves.
@@ -75,11 +76,12 @@ func TestStatesDiffer(t *testing.T) {
 	dir := t.TempDir()
 	plain := inherited(t, dir, nil, nil)
 	for name, keys := range map[string][]string{
-		"all":                {"SigBlk", "SigIgn", "Umask", "limits", "fd 17"},
+		"all":                {"SigBlk", "SigIgn", "Umask", "limits", "fd 17", "timerslack_ns"},
 		"everything blocked": {"SigBlk"},
 		"everything ignored": {"SigIgn"},
 		"closed stdin":       {"fd 0"},
 		"closed streams":     {"fd 0", "fd 1"},
+		"slow timers":        {"timerslack_ns"},
 	} {
 		in := inherited(t, dir, states[name], nil)
 		for _, key := range keys {
