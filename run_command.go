@@ -67,7 +67,7 @@ func runCommand(as *role) *cli.Command {
 			}
 			if as != nil && as.parsed != nil {
 				*as.parsed = opts
-				return status{}
+				return nil
 			}
 			if as != nil && as.host != nil {
 				return hosted(c, opts, as)
