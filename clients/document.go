@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"mcp-tether/kernel"
 )
 
 // BackupSuffix is added to a file's name for the text before the last change.
@@ -102,37 +104,23 @@ func (d Document) Replace(text []byte) (backup string, err error) {
 	return backup, d.put(d.Path, text, d.unchanged)
 }
 
-// put writes a file of the document's mode and owner beside it, and gives it the name if ready finds nothing against it.
-func (d Document) put(name string, text []byte, ready func() error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_ = f.Close()
-		if err != nil {
-			_ = os.Remove(f.Name())
+// put writes a file of the document's mode and owner, and gives it the name if ready finds nothing against it.
+func (d Document) put(name string, text []byte, ready func() error) error {
+	return kernel.Replace(name, text, func(f *os.File) error {
+		if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
+			// The group may be one that the user is in; where it is not, the file's own mode would give too much away.
+			if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
+				return err
+			}
 		}
-	}()
-	if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
-		// The group may be one that the user is in; where it is not, the file's own mode would give too much away.
-		if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
+		if err := f.Chmod(d.stat.Mode().Perm()); err != nil {
 			return err
 		}
-	}
-	if err := f.Chmod(d.stat.Mode().Perm()); err != nil {
-		return err
-	}
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := ready(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		return ready()
+	})
 }
 
 // unchanged looks once more, right before the new file takes the name.

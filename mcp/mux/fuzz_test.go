@@ -111,3 +111,12 @@ func FuzzFromServer(f *testing.F) {
 		}
 	})
 }
+
+// Open counts the open requests of all clients.
+func (m *Mux) Open() int {
+	n := 0
+	for _, c := range m.order {
+		n += c.open
+	}
+	return n
+}
