@@ -21,9 +21,10 @@ import (
 )
 
 func main() {
-	proc.RestoreTimerSlack()
-	// Parent death signal, signal mask and command name belong to a thread: it must be the main one.
+	// Parent death signal, signal mask and command name belong to a thread: it must be the main one. No system call may come
+	// before, or the runtime goes on with another.
 	runtime.LockOSThread()
+	proc.RestoreTimerSlack()
 	os.Exit(run(os.Args))
 }
 

@@ -283,3 +283,39 @@ func (in inheritance) wantMarks(t *testing.T) {
 		}
 	}
 }
+
+// The monitor of each runtime of ours, which is there before main, may wake a millisecond late. The main thread, which keeps
+// the session's time, is as exact as the gateway's.
+func TestMonitorsWakeRarely(t *testing.T) {
+	t.Parallel()
+	testkit.Need(t, os.Geteuid() == 0, "root, to see the timer slack of others")
+	s := startGateway(t).newSession()
+	s.spawn(setup{bare: true}, s.wrap(quick(), "/bin/cat")...)
+	s.ask("up")
+	s.ids = s.records()
+	both := s.wrappers()
+	if len(both) != 2 {
+		t.Fatal(both)
+	}
+	for _, p := range both {
+		late := 0
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))
+		for _, thread := range threads {
+			tid := filepath.Base(thread)
+			b, err := os.ReadFile("/proc/" + tid + "/timerslack_ns")
+			s.ok(err)
+			slack := strings.TrimSpace(string(b))
+			if slack == "1000000" {
+				late++
+			}
+			if tid == strconv.Itoa(p.pid) && slack != "50000" {
+				t.Errorf("the main thread of %v has a timer slack of %s ns, not that of every process", p, slack)
+			}
+		}
+		if late == 0 {
+			t.Errorf("no thread of %v wakes rarely", p)
+		}
+	}
+	s.closeStdin()
+	s.gone()
+}
