@@ -66,7 +66,7 @@ func (s *Scope) askBlindly(server int) []Sent {
 	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
+// How often, and how long, to look for a fixed point against a tree that forks meanwhile.
 const (
 	maxSweeps = 64
 	sweepTime = 500 * time.Millisecond
@@ -118,6 +118,9 @@ func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
 			break
 		}
 		s.signalAll(fresh, syscall.SIGSTOP)
+		if born, err := s.stopBorn(); err == nil {
+			return append(members, born...)
+		}
 		next, _, err := s.Members()
 		if err != nil && len(next) == 0 {
 			break
@@ -125,6 +128,29 @@ func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
 		members = next
 	}
 	return members
+}
+
+// stopBorn stops the members that have started since the last look, where that was one at the whole process table: while
+// that is read again, a tree that forks has moved on. Without such a look it fails.
+func (s *Scope) stopBorn() ([]proc.Stat, error) {
+	var born []proc.Stat
+	fresh := func(p proc.Stat) bool {
+		// It may be asked twice (SignalIf).
+		if n := len(born); n > 0 && born[n-1].ID == p.ID {
+			return true
+		}
+		if start, ok := s.last.known[p.PID]; ok && start == p.Start || !s.isBelow(p) || s.judge(p) != member {
+			return false
+		}
+		born = append(born, p)
+		return true
+	}
+	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
+		if reached, err := s.reader.SignalBorn(fresh, syscall.SIGSTOP); err != nil || reached == 0 {
+			return born, err
+		}
+	}
+	return born, nil
 }
 
 func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {
