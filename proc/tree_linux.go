@@ -118,12 +118,16 @@ func (r *Reader) All() ([]Stat, error) {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
 	out := make([]Stat, 0, len(list))
-	// The newest first: they are the ones that may be gone, or have children, in a moment.
-	for _, pid := range slices.Backward(list) {
-		if s, err := r.Stat(pid); err == nil {
-			out = append(out, s)
+	// The newest first: they are the ones that may be gone, or have children, in a moment. When the pids have begun anew,
+	// those beyond the newest are the older ones. The kernel lists them in order.
+	wrap, _ := slices.BinarySearch(list, r.births.newest+1)
+	for _, part := range [][]int{list[:wrap], list[wrap:]} {
+		for _, pid := range slices.Backward(part) {
+			if s, err := r.Stat(pid); err == nil {
+				out = append(out, s)
+			}
 		}
 	}
-	r.followOrphans(out)
+	r.followTable(out)
 	return out, nil
 }

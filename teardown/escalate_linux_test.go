@@ -109,7 +109,11 @@ func TestStopAllReachesFixedPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := living(s.stopAll(members))
+	members, born := s.stopAll(members)
+	if len(born) > 0 {
+		t.Errorf("%v were killed, though the children could be listed", born)
+	}
+	stopped := living(members)
 	if len(stopped) == 0 {
 		t.Fatal("the families ended before they were stopped")
 	}
@@ -220,32 +224,40 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// What has started since the table was read is stopped, as far as it is a member's.
-func TestStopBorn(t *testing.T) {
+// What has started since the table was read is killed, as far as it is a member's.
+func TestKillBorn(t *testing.T) {
 	s := own(t)
 	foreign, before := start(t, "nest", 2), start(t, "rest", 1)
 	s.Foreign = []proc.ID{id(t, foreign.PID)}
 	follow(t, s)
 	born, kept := start(t, "nest", 2), start(t, "nest", 2, KeepMark)
-	got, err := s.stopBorn()
-	if err != nil || !slices.Equal(pids(got), sorted(born.PIDs...)) {
-		t.Errorf("stopped %v (%v), want %v", pids(got), err, born.PIDs)
+	got, err := s.killBorn()
+	if err != nil || !slices.Equal(signalled(got), sorted(born.PIDs...)) {
+		t.Errorf("killed %v (%v), want %v", signalled(got), err, born.PIDs)
 	}
-	for _, pid := range slices.Concat(foreign.PIDs, before.PIDs, kept.PIDs, born.PIDs) {
-		testkit.Until(t, "the right state", func() bool {
-			st, err := s.reader.Stat(pid)
-			return err == nil && (st.State == 'T') == slices.Contains(born.PIDs, pid)
-		})
-	}
-	if again, err := s.stopBorn(); err != nil || len(again) != 0 {
-		t.Errorf("once more: %v, %v", pids(again), err)
-	}
-	s.signalAll(got, syscall.SIGKILL)
 	born.Dead()
+	for _, pid := range slices.Concat(foreign.PIDs, before.PIDs, kept.PIDs) {
+		if st, err := s.reader.Stat(pid); err != nil || st.Dead() {
+			t.Errorf("%d was killed: %+v, %v", pid, st, err)
+		}
+	}
+	if again, err := s.killBorn(); err != nil || len(again) != 0 {
+		t.Errorf("once more: %v, %v", signalled(again), err)
+	}
+	late := start(t, "rest", 1)
+	s.hunts = 1
+	if got := signalled(s.Kill(0)); !slices.Equal(got, late.PIDs) {
+		t.Errorf("a round goes on with what was born since: %v, want %v", got, late.PIDs)
+	}
+	awaitExit(t, late.PID)
+	s.hunts = 1
+	if got, want := signalled(s.Kill(0)), before.PIDs; !slices.Equal(got, want) {
+		t.Errorf("when nothing was born, it looks at all: %v, want %v", got, want)
+	}
 }
 
 // A pid that a member had may be another process's by now, and that one's children are not ours.
-func TestStopBornSparesChildrenOfReusedPID(t *testing.T) {
+func TestKillBornSparesChildrenOfReusedPID(t *testing.T) {
 	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
 		k := start(t, "rest", 1)
 		s := &Scope{Root: k.PID}
@@ -253,11 +265,12 @@ func TestStopBornSparesChildrenOfReusedPID(t *testing.T) {
 		// The test itself stands for a member that was found, or for what has its pid now.
 		s.last.known[os.Getpid()] = id(t, os.Getpid()).Start - age
 		born := start(t, "rest", 1)
-		got, err := s.stopBorn()
-		if err != nil || (len(got) == 1) != (age == 0) {
-			t.Errorf("%s: stopped %v, %v", what, pids(got), err)
+		if got, err := s.killBorn(); err != nil || (len(got) == 1) != (age == 0) {
+			t.Errorf("%s: killed %v, %v", what, signalled(got), err)
 		}
-		_ = unix.Kill(born.PID, unix.SIGCONT)
+		if st, err := s.reader.Stat(born.PID); age > 0 && (err != nil || st.Dead()) {
+			t.Errorf("%s: %+v, %v", what, st, err)
+		}
 	}
 }
 
@@ -267,7 +280,7 @@ func follow(t *testing.T, s *Scope) {
 	if _, _, err := s.Members(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.stopBorn(); err == nil {
+	if _, err := s.killBorn(); err == nil {
 		t.Fatal("births are followed without a look at the whole table")
 	}
 	if _, err := s.reader.All(); err != nil {

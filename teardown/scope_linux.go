@@ -47,8 +47,9 @@ type Scope struct {
 	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
-	// last is the last look.
-	last look
+	// last is the last look, and hunts how many rounds do without another (killBorn).
+	last  look
+	hunts int
 }
 
 // look is what one look at the processes of a session has found.
