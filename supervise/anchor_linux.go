@@ -64,9 +64,6 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
-	// With several processors, too, behind the start, where it costs no time: no other thread may be at rest when the
-	// scheduler's monitor hands on the processor of a recovery that waits.
-	startThreads(reserveForWaiting)
 	pauseGC()
 	g.watchGateway()
 	g.watch()
