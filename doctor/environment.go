@@ -81,7 +81,7 @@ func client(p clients.Place) Check {
 		}
 	}
 	if err != nil {
-		return poor(Warn, "clients", "look at that file", "%s: %v", p.Client.Title, err)
+		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
 	}
 	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
 	if err != nil {
