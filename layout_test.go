@@ -24,7 +24,7 @@ func floors() map[string]int {
 		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
 		"delegate": 2,
 		"argv":     1, "engine": 1, "mcp/mux": 1,
-		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "jsonedit": 0,
+		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "http2": 0, "jsonedit": 0,
 		"kernel": -1,
 	}
 }
@@ -36,6 +36,7 @@ func libraries() map[string][]string {
 		"github.com/urfave/cli":      {"."},
 		"github.com/rs/zerolog":      {".", "supervise"},
 		"github.com/shirou/gopsutil": {"describe"},
+		"golang.org/x/net":           {"http2"},
 	}
 }
 

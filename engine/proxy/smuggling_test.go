@@ -25,7 +25,11 @@ type goEngine struct {
 	socket string
 	open   sync.WaitGroup // connections
 
+	before func() // nil, or called before each create
+
 	mu      sync.Mutex
+	now     int // creates that are under way
+	peak    int // most of them at once
 	created int
 	hidden  []string // creates without the session's label
 }
@@ -36,7 +40,7 @@ func newGoEngine(tb testing.TB) *goEngine {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: e, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+	server := &http.Server{Handler: e, Protocols: protocols(true, true), ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed || s == http.StateHijacked {
 			e.open.Done()
 		}
@@ -57,6 +61,10 @@ func (e *goEngine) dial() (net.Conn, error) {
 // ServeHTTP behaves as the handlers of the engines do: some read the body first, some answer first, some read nothing,
 // and some take the connection over.
 func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		call(w, r)
+		return
+	}
 	clean := path.Clean("/" + r.URL.Path)
 	switch name := path.Base(clean); {
 	case creates.MatchString(clean) && r.Method == http.MethodPost:
@@ -67,6 +75,11 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		_, _ = io.Copy(w, r.Body)
+	case name == "duplex":
+		_ = http.NewResponseController(w).EnableFullDuplex() // else a body is read to its end before the response
+		call(w, r)
+	case name == "hang":
+		<-r.Context().Done()
 	case name == "kill":
 		w.WriteHeader(http.StatusNoContent)
 	default:
@@ -79,7 +92,15 @@ func (e *goEngine) create(w http.ResponseWriter, r *http.Request) {
 	var object struct{ Labels map[string]string }
 	err := json.NewDecoder(r.Body).Decode(&object)
 	e.mu.Lock()
+	e.now++
+	e.peak = max(e.peak, e.now)
+	e.mu.Unlock()
+	if e.before != nil {
+		e.before()
+	}
+	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.now--
 	e.created++
 	if object.Labels[engine.LabelSession] == "" {
 		e.hidden = append(e.hidden, fmt.Sprint(r.URL, object, err))
@@ -96,6 +117,13 @@ func (e *goEngine) attach(w http.ResponseWriter) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
 	_, _ = io.Copy(io.Discard, rw)
+}
+
+// most returns how many creates were under way at once.
+func (e *goEngine) most() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peak
 }
 
 // take returns what was created since the last call, and what of it without labels.
