@@ -26,8 +26,8 @@ var (
 	ErrHeadTooLong = errors.New("head is too long")
 	// ErrMalformedHead says that a head cannot be understood, or not in one way only.
 	ErrMalformedHead = errors.New("malformed head")
-	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). It wraps ErrMalformedHead.
-	ErrHTTP2 = fmt.Errorf("%w: HTTP/2, where HTTP/1.1 is spoken", ErrMalformedHead)
+	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). ErrMalformedHead comes with it.
+	ErrHTTP2 = errors.New("HTTP/2, where HTTP/1.1 is spoken")
 )
 
 // ReadHead reads up to the blank line that ends a head and returns the bytes unchanged, the blank line included. With an
@@ -86,7 +86,7 @@ func (f framing) HasLength() bool { return f.ContentLength >= 0 || f.Chunked }
 func ParseRequest(head []byte) (Request, error) {
 	r := Request{framing: framing{ContentLength: -1}}
 	if string(head) == "PRI * HTTP/2.0\r\n\r\n" {
-		return r, ErrHTTP2
+		return r, fmt.Errorf("%w: %w", ErrMalformedHead, ErrHTTP2)
 	}
 	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
