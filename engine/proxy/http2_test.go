@@ -177,6 +177,24 @@ func converse(t *testing.T, client *http.Client, target, kind string) {
 	}
 }
 
+// A head without a body is passed on at once, and a client that hangs up is told of.
+func TestHTTP2ResponseThatWaits(t *testing.T) {
+	s, e := withGoEngine(t)
+	client := s.http2Client()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/hang", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	cancel()
+	e.hanging.Wait()
+}
+
 // framer is a client that says frames one by one.
 type framer struct {
 	*http2.Framer

@@ -25,7 +25,8 @@ type goEngine struct {
 	socket string
 	open   sync.WaitGroup // connections
 
-	before func() // nil, or called before each create
+	hanging sync.WaitGroup // requests that never end by themselves
+	before  func()         // nil, or called before each create
 
 	mu      sync.Mutex
 	now     int // creates that are under way
@@ -79,6 +80,9 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // else a body is read to its end before the response
 		call(w, r)
 	case name == "hang":
+		defer e.hanging.Done()
+		e.hanging.Add(1)
+		_ = http.NewResponseController(w).Flush() // says that it is there, and nothing more
 		<-r.Context().Done()
 	case name == "kill":
 		w.WriteHeader(http.StatusNoContent)

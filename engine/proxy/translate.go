@@ -288,6 +288,9 @@ func responseFields(status int, head []byte) ([]http2.Field, error) {
 func (s *stream) passBody(br *bufio.Reader, body *http1.Body) (err error) {
 	var data []byte
 	for !body.Ended() {
+		if br.Buffered() == 0 {
+			_ = s.f.client.Flush() // if the client has hung up, its reader knows
+		}
 		data, err = body.Next(br, data[:0])
 		end := errors.Is(err, io.EOF)
 		if err != nil && !end {
@@ -298,9 +301,6 @@ func (s *stream) passBody(br *bufio.Reader, body *http1.Body) (err error) {
 		}
 		if err := s.send(data, end); err != nil || end {
 			return err
-		}
-		if br.Buffered() == 0 {
-			_ = s.f.client.Flush() // if the client has hung up, its reader knows
 		}
 	}
 	return nil
