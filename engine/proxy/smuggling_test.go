@@ -66,6 +66,11 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call(w, r)
 		return
 	}
+	if r.ProtoMajor == 2 { // nothing of the API may come this way
+		e.mu.Lock()
+		e.hidden = append(e.hidden, r.Proto+" "+r.URL.Path)
+		e.mu.Unlock()
+	}
 	clean := path.Clean("/" + r.URL.Path)
 	switch name := path.Base(clean); {
 	case creates.MatchString(clean) && r.Method == http.MethodPost:
@@ -186,7 +191,22 @@ func FuzzSmuggling(f *testing.F) {
 	for _, seed := range smuggles() {
 		f.Add([]byte(seed))
 	}
-	e := newGoEngine(f)
+	e, socket := newFuzzed(f)
+	f.Fuzz(func(t *testing.T, said []byte) {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchangeAll(c, said)
+		if _, hidden := e.take(); len(hidden) > 0 {
+			t.Errorf("%q: created without a label: %v", said, hidden)
+		}
+	})
+}
+
+// newFuzzed returns an engine, and the socket of a proxy in front of it.
+func newFuzzed(f *testing.F) (e *goEngine, socket string) {
+	e = newGoEngine(f)
 	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "proxy"))
 	if err != nil {
 		f.Fatal(err)
@@ -199,16 +219,7 @@ func FuzzSmuggling(f *testing.F) {
 	}
 	go func() { _ = p.Serve(l) }()
 	f.Cleanup(p.Close)
-	f.Fuzz(func(t *testing.T, said []byte) {
-		c, err := net.Dial("unix", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		exchangeAll(c, said)
-		if _, hidden := e.take(); len(hidden) > 0 {
-			t.Errorf("%q: created without a label: %v", said, hidden)
-		}
-	})
+	return e, l.Addr().String()
 }
 
 // The control: without the proxy most of what is tried above creates something.
