@@ -94,17 +94,15 @@ func (r Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", describe.Text(f.Advice))
 		}
 	}
-	if r.Killed {
-		return nil
-	}
 	return r.hint(w)
 }
 
-// hint says what to do next.
+// hint says what to do next: after a kill, about what it was not meant for.
 func (r Report) hint(w io.Writer) (err error) {
 	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {
 		switch {
+		case r.Killed && (f.proven(false) || f.Result != resultListed):
 		case f.proven(false):
 			proven++
 		case f.Class == classDropped:
