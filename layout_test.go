@@ -57,6 +57,7 @@ func variables() map[string]string {
 		"proc.execClosed":      "written before the runtime starts",
 		"proc.execFilesCur":    "written before the runtime starts",
 		"proc.execFilesMax":    "written before the runtime starts",
+		"proc.execSlack":       "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
 		"clients.awake":        table,
@@ -283,19 +284,14 @@ func byPath() map[string]string {
 		"clients.look/unix.Open":             own + "; with O_PATH, to be looked at before it is opened",
 		"clients.readRegular/os.Stat":        own,
 		"clients.readRegular/os.Open":        own,
+		"reap.Metrics/kernel.Replace":        own,
+		"clients.put/kernel.Replace":         mine,
 		"reap.key/filepath.EvalSymlinks":     own + "; compared only",
-		"reap.Metrics/os.Rename":             own,
-		"reap.Metrics/os.Remove":             own,
-		"reap.writeBeside/os.CreateTemp":     own,
-		"reap.writeBeside/os.Remove":         own,
 		"clients.here/os.Lstat":              own,
 		"clients.candidates/os.Stat":         own,
 		"clients.OpenDocument/os.Lstat":      mine,
 		"clients.OpenDocument/os.OpenFile":   mine,
 		"clients.ownParent/os.Stat":          mine,
-		"clients.put/os.CreateTemp":          mine,
-		"clients.put/os.Remove":              mine,
-		"clients.put/os.Rename":              mine,
 		"cgroup.Pids/kernel.Read":            kernel,
 	}
 }
@@ -303,7 +299,7 @@ func byPath() map[string]string {
 // pathCalls matches the functions of os, unix, filepath and kernel that take a path.
 var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|WriteFile|Stat|Lstat|ReadDir|Remove|RemoveAll|Rename|Mkdir|MkdirAll|Create|CreateTemp|MkdirTemp|Chmod|Chown|Lchown|Symlink|Link|Readlink|Truncate|Chtimes|DirFS)|` +
 	`unix\.(Open|Creat|Stat|Lstat|Mkdir|Rmdir|Unlink|Rename|Link|Symlink|Chmod|Chown|Lchown|Readlink|Access|Mknod|Mkfifo|Truncate|Statfs)|` +
-	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Read|ReadEntry|Write))$`)
+	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Read|ReadEntry|Replace))$`)
 
 // What a user controls is opened once, and reached by descriptor from there on.
 func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
