@@ -18,7 +18,7 @@ FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := kernel proc cgroup mcp mcp/mux http1 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor share
 UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
-SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk
+SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/ryuk
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
@@ -52,7 +52,7 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=5s, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux"
+	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux, and what scanners end"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
@@ -123,9 +123,10 @@ demo: build
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
 
-# What is left under other wrappers, as far as they are installed.
+# What is left under other wrappers, and what scanners end, as far as they are installed.
 compare: build
 	$(GO) run ./scripts/demo -others $(BIN)
+	scripts/scanners $(BIN)
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d

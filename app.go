@@ -52,7 +52,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		ErrWriter:                 os.Stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              badUsage,
-		Commands:                  []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(), wrapCommand(), unwrapCommand(), doctorCommand()},
+		Commands:                  commands(args, as),
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return usageError("no such command: " + name + " (see mcp-tether --help)")
@@ -65,6 +65,14 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		a.Writer = os.Stderr
 	}
 	return a
+}
+
+// commands describes the commands. Every server's start waits for that, so run does without the others.
+func commands(args []string, as *role) []*cli.Command {
+	if len(args) > 1 && args[1] == "run" {
+		return []*cli.Command{runCommand(as)}
+	}
+	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(), wrapCommand(), unwrapCommand(), doctorCommand()}
 }
 
 // command parses the command line and runs it.

@@ -17,7 +17,7 @@ import (
 // parsed is the parser's answer; ok is false where it refuses the command line or only shows the help.
 func parsed(args []string) (noAnchor, ok bool) {
 	run := runCommand(nil)
-	run.Action = func(c *cli.Context) error {
+	run.Before = func(c *cli.Context) error {
 		noAnchor, ok = c.Bool("no-anchor"), true
 		return nil
 	}

@@ -31,7 +31,7 @@ func doctorCommand() *cli.Command {
 		Description:     doctorHelp,
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"}},
 		Action:          examine,
 	}
 }

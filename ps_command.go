@@ -31,10 +31,10 @@ func psCommand() *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "tree", Usage: "show every process and container"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "watch", Usage: "show again and again"},
-			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "time between two looks with --watch"},
+			&cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show every process and container"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again"},
+			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one look to the next"},
 		},
 		Action: ps,
 	}

@@ -40,14 +40,14 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    suspect    like severed or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
 
-Silent when there is nothing, so it can run from cron. Exit code: 0 nothing (left), 1 findings (or
-survivors), 2 it could not look, or not at everything.
+When there is nothing it says so on a terminal, and is silent elsewhere, as from cron. Exit code: 0
+nothing (left), 1 findings (or survivors), 2 it could not look, or not at everything.
 
 Examples:
-   mcp-tether reap                                what is there, and why
-   mcp-tether reap --kill                         end what is proven
+   mcp-tether reap                          what is there, and why
+   mcp-tether reap --kill                   end what is proven
    mcp-tether reap --match 'mcp-server-' --kill --unwrapped
-   */5 * * * * mcp-tether reap --kill --quiet     in a crontab`
+   */5 * * * * /usr/local/bin/mcp-tether reap --kill --quiet      in a crontab`
 
 func reapCommand(as *role) *cli.Command {
 	return &cli.Command{
@@ -58,10 +58,10 @@ func reapCommand(as *role) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "kill", Usage: "end what is proven"},
-			&cli.BoolFlag{Name: "unwrapped", Usage: "with --kill: end the severed and the dropped as well"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "quiet", Usage: "print nothing but errors and survivors"},
+			&cli.BoolFlag{Name: "kill", DisableDefaultText: true, Usage: "end what is proven"},
+			&cli.BoolFlag{Name: "unwrapped", DisableDefaultText: true, Usage: "with --kill: end the severed and the dropped as well"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "quiet", DisableDefaultText: true, Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
 			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
@@ -69,13 +69,13 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
-			&cli.BoolFlag{Name: "no-containers", Usage: "look at no container engine"},
-			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger"},
-			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "how many servers of one kind a gateway may have"},
-			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "how long a server must have been dropped by its living gateway before it is ended"},
-			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "how long from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
-			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "how long to repeat SIGKILL"},
-			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after this time, whatever was met"},
+			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "look at no container engine"},
+			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},
+			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "report more than `N` servers of one kind under one gateway"},
+			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "`DURATION` for which a server must have been dropped by its living gateway before it is ended"},
+			&cli.DurationFlag{Name: "term-grace", Value: 1500 * time.Millisecond, Usage: "`DURATION` from SIGTERM to SIGKILL, and from a container's stop signal to its removal"},
+			&cli.DurationFlag{Name: "kill-timeout", Value: 5 * time.Second, Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
+			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`, whatever was met"},
 			&cli.StringSliceFlag{Name: reap.SpareFlag, Hidden: true},
 			&cli.BoolFlag{Name: reap.RecordsFlag, Hidden: true},
 			&cli.StringFlag{Name: "metrics-file", Usage: "write Prometheus metrics to `FILE`"},

@@ -34,10 +34,10 @@ func stopCommand() *cli.Command {
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
-			&cli.IntFlag{Name: "gateway", Usage: "the sessions of the gateway with this `PID`"},
-			&cli.BoolFlag{Name: "all", Usage: "all sessions"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "how long to wait"},
+			&cli.IntFlag{Name: "gateway", DefaultText: "none", Usage: "the sessions of the gateway with this `PID`"},
+			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "all sessions"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
+			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "wait for `DURATION` at most"},
 		},
 		Action: stop,
 	}

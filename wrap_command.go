@@ -49,9 +49,9 @@ func wrapCommand() *cli.Command {
 	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
 	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "flags", Usage: "`FLAGS` of run, in one word; servers that are wrapped already get these instead of theirs"},
-		&cli.BoolFlag{Name: "preset", Usage: "give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads"},
-		&cli.BoolFlag{Name: "absolute", Usage: "write the path of this program, for clients that search few directories"},
-		&cli.BoolFlag{Name: "check", Usage: "change nothing, and fail if a server is not wrapped"},
+		&cli.BoolFlag{Name: "preset", DisableDefaultText: true, Usage: "give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads"},
+		&cli.BoolFlag{Name: "absolute", DisableDefaultText: true, Usage: "write the path of this program, for clients that search few directories"},
+		&cli.BoolFlag{Name: "check", DisableDefaultText: true, Usage: "change nothing, and fail if a server is not wrapped"},
 	)
 	return c
 }
@@ -67,11 +67,11 @@ func rewriteCommand(name, usage, help string) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only show the difference"},
+			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Aliases: []string{"y"}, Usage: "do not ask"},
+			&cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "only show the difference"},
 			&cli.StringSliceFlag{Name: "server", Usage: "only the server `NAME` (repeatable)"},
 			&cli.StringFlag{Name: "format", Usage: "read a FILE as `FORMAT` json or toml, whatever its name"},
-			&cli.BoolFlag{Name: "json", Usage: "print one JSON object instead of the difference"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object instead of the difference"},
 		},
 		Action: rewrite,
 	}

@@ -59,6 +59,23 @@ func TestRecordsInAnOpenDirectory(t *testing.T) {
 	}
 }
 
+func TestMemory(t *testing.T) {
+	for state, available := range map[State]string{OK: "2000000", Warn: "1000000"} {
+		t.Setenv("HOST_PROC", t.TempDir())
+		text := "MemTotal: 16000000 kB\nMemFree: 500000 kB\nMemAvailable: " + available + " kB\n"
+		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c := only(t, Host(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
+			t.Errorf("%s kB available: %+v", available, c)
+		}
+	}
+	t.Setenv("HOST_PROC", t.TempDir())
+	if c := only(t, Host(t.TempDir()), "memory"); c.State != Warn {
+		t.Errorf("nothing to read: %+v", c)
+	}
+}
+
 func TestClients(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

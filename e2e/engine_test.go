@@ -43,7 +43,7 @@ const (
 // engines are the ones that this process has started.
 var engines struct {
 	sync.Mutex
-	docker, podman *engine
+	docker, podman, bridged *engine
 }
 
 // engine is where containers run.
@@ -127,7 +127,7 @@ func newEngine(kind, host, dir string) *engine {
 func stopEngines() {
 	engines.Lock()
 	defer engines.Unlock()
-	for _, e := range []*engine{engines.docker, engines.podman} {
+	for _, e := range []*engine{engines.docker, engines.podman, engines.bridged} {
 		if e == nil || e.dir == "" {
 			continue
 		}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,14 +36,19 @@ type realGateway struct {
 	name, file string // of its configuration, relative to the home directory
 	// before is what the configuration holds before add, with the model's address for %s.
 	before string
-	// add are the words that have the gateway write the server into its configuration; the command follows.
+	// add are the words that have the gateway write the server into its configuration. The command follows, or an object with
+	// it takes the place of @SERVER.
 	add []string
 	// prompt are the words that have it ask the model once.
 	prompt []string
 	env    []string
+	// inner is the name of the process that starts the servers, where several processes stand between it and them.
+	inner string
 }
 
-const gatewayBin = "gateways/node_modules/.bin/"
+// openClawDir names the directory in which npm has installed what openclaw/package.json wants, if that is another one; "none" if
+// it cannot be had.
+const openClawDir = "MCP_TETHER_TEST_OPENCLAW"
 
 func realGateways(base string) []realGateway {
 	return []realGateway{
@@ -64,7 +71,33 @@ func realGateways(base string) []realGateway {
 			prompt: []string{"--allowed-mcp-server-names", "every", "-m", "gemini-2.5-flash", "-p", "say"},
 			env:    []string{"GOOGLE_GEMINI_BASE_URL=" + base, "GEMINI_API_KEY=none"},
 		},
+		{
+			name: "openclaw", file: ".openclaw/openclaw.json",
+			// Without its plugins it takes a third less time to start.
+			before: fmt.Sprintf(`{
+  plugins: { enabled: false }, logging: { level: "silent" }, tools: { toolSearch: false }, agents: { defaults: { model: { primary: "mock/m" } } },
+  models: { providers: { mock: { baseUrl: "%s/v1", apiKey: "none", api: "openai-responses", models: [{ id: "m", name: "m" }] } } },
+}`, base),
+			add:    []string{"mcp", "set", "every", "@SERVER"},
+			prompt: []string{"agent", "--local", "--session-id", "@TURN", "-m", "say"},
+			inner:  "openclaw-agent",
+		},
 	}
+}
+
+// bin is the program of a gateway, and what it needs in front of PATH: it may want another Node.js than ours.
+func (g realGateway) bin() (program, path string) {
+	dir := "gateways"
+	if g.name == "openclaw" {
+		dir = cmp.Or(os.Getenv(openClawDir), "openclaw")
+	}
+	modules, _ := filepath.Abs(filepath.Join(dir, "node_modules"))
+	program = filepath.Join(modules, ".bin", g.name)
+	if g.name != "openclaw" {
+		return program, ""
+	}
+	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	return program, filepath.Join(modules, "node-linux-"+cmp.Or(arch, runtime.GOARCH), "bin") + ":"
 }
 
 // model answers the first question with a call of the tool echo, and the next with a word, once it may.
@@ -242,6 +275,7 @@ type stage struct {
 	m    *model
 	mark string
 	file string
+	turn int
 	// start starts a process in the gateway's network.
 	start func(cmd *exec.Cmd)
 }
@@ -249,8 +283,9 @@ type stage struct {
 func newStage(t *testing.T, name string) *stage {
 	t.Helper()
 	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
-	_, err := os.Stat(gatewayBin + name)
-	testkit.Need(t, err == nil, "gateways from npm (npm ci --prefix e2e/gateways)")
+	program, _ := realGateway{name: name}.bin()
+	_, err := os.Stat(program)
+	testkit.Need(t, err == nil, "gateways from npm ("+program+")")
 	s := &stage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
 	s.mark = "E2E_GATEWAY_MARK=" + filepath.Base(filepath.Dir(s.h.dir)) + strconv.Itoa(os.Getpid())
 	starts, results := make(chan *exec.Cmd), make(chan error)
@@ -296,7 +331,15 @@ func (s *stage) configure() {
 	for _, w := range s.g.add {
 		words = append(words, strings.Replace(w, "@MARK", s.mark, 1))
 	}
-	words = append(words, "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec "+js+" stdio")
+	command := []string{"/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec " + js + " stdio"}
+	if i := slices.Index(words, "@SERVER"); i >= 0 {
+		name, value, _ := strings.Cut(s.mark, "=")
+		server, err := json.Marshal(map[string]any{"command": command[0], "args": command[1:], "env": map[string]string{name: value}})
+		ok(s.t, err)
+		words[i] = string(server)
+	} else {
+		words = append(words, command...)
+	}
 	cmd := s.command(words)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -307,11 +350,10 @@ func (s *stage) configure() {
 }
 
 func (s *stage) command(words []string) *exec.Cmd {
-	bin, err := filepath.Abs(gatewayBin + s.g.name)
-	ok(s.t, err)
-	cmd := exec.Command(bin, words...)
+	program, path := s.g.bin()
+	cmd := exec.Command(program, words...)
 	cmd.Dir = s.h.dir
-	cmd.Env = append([]string{"HOME=" + s.h.dir, "PATH=" + filepath.Dir(tether) + ":" + os.Getenv("PATH"), "TERM=dumb"}, s.g.env...)
+	cmd.Env = append([]string{"HOME=" + s.h.dir, "PATH=" + path + filepath.Dir(tether) + ":" + os.Getenv("PATH"), "TERM=dumb"}, s.g.env...)
 	return cmd
 }
 
@@ -343,21 +385,40 @@ func (s *stage) sweep() {
 func (s *stage) gateway() int {
 	s.t.Helper()
 	for _, pid := range s.marked() {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		var ppid int
-		_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
-		var state string
-		_, _ = fmt.Sscan(string(after), &state, &ppid)
+		ppid := parent(pid)
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", ppid))
 		if ppid > 1 && err == nil && !bytes.Contains(env, []byte(s.mark+"\x00")) {
-			return ppid
+			return s.outwards(ppid)
 		}
 	}
 	s.t.Fatal("no gateway")
 	return 0
+}
+
+// outwards is the first process from pid on that has the name of those that start servers.
+func (s *stage) outwards(pid int) int {
+	s.t.Helper()
+	for s.g.inner != "" {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		ok(s.t, err)
+		if strings.TrimSpace(string(name)) == s.g.inner {
+			break
+		}
+		pid = parent(pid)
+	}
+	return pid
+}
+
+// parent is 0 for a process that is gone.
+func parent(pid int) (ppid int) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	var state string
+	_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
+	_, _ = fmt.Sscan(string(after), &state, &ppid)
+	return ppid
 }
 
 func TestRealGateways(t *testing.T) {
@@ -401,6 +462,33 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 	}
 }
 
+// OpenClaw needs the time of the other three together, so all is done with one configuration.
+func TestRealOpenClaw(t *testing.T) {
+	testkit.Long(t)
+	if os.Getenv(openClawDir) == "none" {
+		t.Skip("this needs OpenClaw, which was not to be had")
+	}
+	t.Parallel()
+	s := newStage(t, "openclaw")
+	before := s.h.text(s.file)
+	s.wrapped("wrap", "--yes", "--preset", s.g.name)
+	for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
+		s.play(ending)
+		testkit.Until(t, ending+": nothing of the server is left", func() bool { return len(s.marked()) == 0 })
+		s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+	}
+	s.wrapped("unwrap", "--yes", s.g.name)
+	if now := s.h.text(s.file); now != before {
+		t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
+	}
+	// The control.
+	s.play("SIGTERM")
+	settle(t)
+	if len(s.marked()) == 0 {
+		t.Error("nothing is left of a server that is not wrapped: the test shows nothing")
+	}
+}
+
 func (s *stage) wrapped(args ...string) {
 	s.t.Helper()
 	if o := s.h.run(args...); o.code != 0 {
@@ -415,7 +503,12 @@ func (s *stage) play(ending string) {
 		s.m.hold = make(chan struct{})
 		defer close(s.m.hold)
 	}
-	cmd := s.command(s.g.prompt)
+	s.turn++
+	words := slices.Clone(s.g.prompt)
+	if i := slices.Index(words, "@TURN"); i >= 0 {
+		words[i] = "turn-" + strconv.Itoa(s.turn) // in a session of its own, which knows nothing of the last one
+	}
+	cmd := s.command(words)
 	out, err := os.CreateTemp(s.t.TempDir(), "")
 	ok(s.t, err)
 	defer out.Close()
@@ -428,7 +521,7 @@ func (s *stage) play(ending string) {
 		if text != "Echo: hello" {
 			s.t.Errorf("the tool answered %q", text)
 		}
-	case <-time.After(2 * testkit.Patience):
+	case <-time.After(4 * testkit.Patience):
 		_ = cmd.Process.Kill()
 		s.t.Fatalf("%s did not call the tool:\n%s", s.g.name, s.h.text(out.Name()))
 	}
@@ -441,7 +534,7 @@ func (s *stage) play(ending string) {
 		if ending == "end" && err != nil {
 			s.t.Errorf("%s: %v\n%s", s.g.name, err, s.h.text(out.Name()))
 		}
-	case <-time.After(testkit.Patience):
+	case <-time.After(2 * testkit.Patience):
 		_ = cmd.Process.Kill()
 		s.t.Errorf("%s has not ended:\n%s", s.g.name, s.h.text(out.Name()))
 	}

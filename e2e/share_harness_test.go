@@ -31,7 +31,8 @@ type sharing struct {
 	command []string
 	env     []string
 	life    *lifeline
-	outer   []string // what the sessions are started by
+	outer   []string           // what the sessions are started by
+	prepare func(out *os.File) // sees the standard output of a session first
 }
 
 // share prepares a shared fixture server. Its directory is in the command line of every process of it.
@@ -152,6 +153,9 @@ func (s *sharing) attach(flags ...string) *sharer {
 	var theirIn, theirOut *os.File
 	theirIn, c.in = testkit.Pipe(s.t)
 	c.out, theirOut = testkit.Pipe(s.t)
+	if s.prepare != nil {
+		s.prepare(theirOut)
+	}
 	c.cmd.Stdin, c.cmd.Stdout = theirIn, theirOut
 	if err := c.cmd.Start(); err != nil {
 		s.t.Fatal(err)

@@ -106,6 +106,26 @@ func TestLedgerOfCarriedVolumes(t *testing.T) {
 	}
 }
 
+// A container is removed without its volumes if one may be another's: by --volumes-from, or by name where the engine does not
+// tell which volumes were given by name.
+func TestSharedVolumes(t *testing.T) {
+	for object, want := range map[string]bool{
+		`{"Mounts":[{"Type":"volume","Name":"v"}]}`:                                                                                  false,
+		`{"HostConfig":{"VolumesFrom":["b"]}}`:                                                                                       true,
+		`{"HostConfig":{"VolumesFrom":["b"]},"Config":{"Labels":{"mcp-tether.volumes":"own"}}}`:                                      false,
+		`{"HostConfig":{"VolumesFrom":["b"]},"Config":{"Labels":{"mcp-tether.volumes":"others"}}}`:                                   true,
+		`{"HostConfig":{"Binds":["v:/d"]},"Mounts":[{"Type":"volume","Name":"v"}],"Config":{"Labels":{"mcp-tether.volumes":"own"}}}`: false,
+		// podman, or docker with nothing to lose; and docker with a volume that is the container's own
+		`{"HostConfig":{"Binds":["v:/d"]},"Mounts":[{"Type":"volume","Name":"v"}],"Config":{"Labels":{"mcp-tether.volumes":"others"}}}`:                              true,
+		`{"HostConfig":{"Binds":["v:/d"]},"Mounts":[{"Type":"volume","Name":"v"},{"Type":"volume","Name":"w"}],"Config":{"Labels":{"mcp-tether.volumes":"others"}}}`: false,
+	} {
+		c, _ := answering(t, answered("200 OK", object))
+		if got, err := c.Inspect(t.Context(), "a"); err != nil || got.SharesVolumes != want {
+			t.Errorf("%s: %v, %v", object, got.SharesVolumes, err)
+		}
+	}
+}
+
 // An engine's word on a container tells which of its volumes were made for it alone.
 func TestAnonymousVolumes(t *testing.T) {
 	const mounts = `"Mounts":[{"Type":"volume","Name":"v"},{"Type":"bind","Name":""}]`

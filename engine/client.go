@@ -237,6 +237,45 @@ func (c Client) Disconnect(ctx context.Context, network, id string) error {
 	return err
 }
 
+// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its image: so
+// it is asked for a container of an image that cannot exist. The error says that it cannot be told. Podman does not tell.
+func (c Client) Sees(ctx context.Context, path string) (bool, error) {
+	sees, err := c.mayMount(ctx, path)
+	if sees {
+		var absent bool
+		if absent, err = c.mayMount(ctx, path+".none"); absent {
+			err = errNotTold
+		}
+	}
+	return sees, err
+}
+
+var errNotTold = errors.New("the engine does not tell what it can mount")
+
+// mayMount reports whether the engine has nothing against a mount.
+func (c Client) mayMount(ctx context.Context, path string) (bool, error) {
+	type mount struct{ Type, Source, Target string }
+	var create struct {
+		Image      string
+		HostConfig struct{ Mounts []mount }
+	}
+	create.Image = "sha256:" + strings.Repeat("0", 64)
+	create.HostConfig.Mounts = []mount{{"bind", path, "/socket"}}
+	body, err := json.Marshal(create)
+	if err != nil {
+		return false, err
+	}
+	switch _, err = c.request(ctx, "POST", "/containers/create", body...); {
+	case errors.Is(err, ErrNotFound): // the image
+		return true, nil
+	case err != nil && strings.Contains(err.Error(), "source path does not exist"):
+		return false, nil
+	case err == nil:
+		err = errNotTold
+	}
+	return false, err
+}
+
 // idBytes are the bytes of ids, names and digests.
 const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-:"
 

@@ -20,6 +20,14 @@ import (
 // writable reports whether this process may write to a file. For a socket that means to connect to it.
 func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
 
+// chgrp gives a file the group of another one.
+func chgrp(path string, like fs.FileInfo) error {
+	if st, ok := like.Sys().(*syscall.Stat_t); ok {
+		return os.Lchown(path, -1, int(st.Gid))
+	}
+	return errors.ErrUnsupported
+}
+
 // startOverSocket runs a command of env's PATH with one end of a socket pair as its stdin and stdout, and returns the
 // other end. Pipes would not do: each way of the connection has to end by itself.
 func startOverSocket(args, env []string) (net.Conn, int, error) {

@@ -88,6 +88,19 @@ func (e Endpoint) IsSocket(path string) bool {
 	return err == nil && os.SameFile(there, socket)
 }
 
+// Lend opens a socket of ours to those who may open the engine's, by its group and mode: containers that get it in place of
+// the engine's may run as another user. Our directory stays closed.
+func (e Endpoint) Lend(socket string) error {
+	theirs, err := os.Stat(e.Socket)
+	if err != nil {
+		return fmt.Errorf("group of the engine's socket: %w", err)
+	}
+	if err := chgrp(socket, theirs); err != nil {
+		return err
+	}
+	return os.Chmod(socket, 0o600|theirs.Mode().Perm()&0o066)
+}
+
 // EndpointAt returns the endpoint for an address and a docker context, which may be "": a session's record holds both. An
 // address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a scheme it is tcp, as for the docker command. The error
 // wraps ErrEndpoint.

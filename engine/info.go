@@ -37,7 +37,8 @@ type Info struct {
 	AutoRemove  bool      // (inspect) --rm
 	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
 	SharesVolumes bool
-	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone.
+	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone; nil if there are none,
+	// or none can be told.
 	Anonymous []string
 	// CreatedAt is when a volume was made, as the engine prints it.
 	CreatedAt string
@@ -137,13 +138,20 @@ func (x inspected) anonymous() (names []string) {
 	return names
 }
 
+// sharesVolumes tells whether a removal of the container with its anonymous volumes may remove another's. Docker spares those
+// that it was given by name, podman does not.
+func (x inspected) sharesVolumes() bool {
+	label := x.Config.Labels[LabelVolumes]
+	return len(x.HostConfig.VolumesFrom) > 0 && label != OwnVolumes || label == OthersVolumes && x.anonymous() == nil
+}
+
 func (x inspected) info() Info {
 	return Info{
 		Kind: Container, ID: x.ID, Name: strings.TrimPrefix(x.Name, "/"), Image: x.Config.Image, ImageID: x.Image,
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
 		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused, Initialized: x.State.Status == "created" && x.State.Pid != 0,
 		StartedAt: x.State.StartedAt, Restarts: x.RestartCount, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
-		SharesVolumes: len(x.HostConfig.VolumesFrom) > 0 && x.Config.Labels[LabelVolumes] != OwnVolumes,
+		SharesVolumes: x.sharesVolumes(),
 		Anonymous:     x.anonymous(),
 	}
 }

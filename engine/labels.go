@@ -16,12 +16,15 @@ const (
 	LabelAnchor     = "mcp-tether.anchor"     // pid:start:boot:pidns; absent without anchor
 	LabelSupervisor = "mcp-tether.supervisor" // pid:start:boot:pidns
 	LabelMachine    = "mcp-tether.machine"    // MachineID; absent where there is none
-	LabelVolumes    = "mcp-tether.volumes"    // OwnVolumes; absent without --volumes-from
+	LabelVolumes    = "mcp-tether.volumes"    // OwnVolumes or OthersVolumes; absent without volumes from elsewhere
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
 
-// OwnVolumes is the LabelVolumes of a container that has volumes from containers of its session only.
-const OwnVolumes = "own"
+// The values of LabelVolumes.
+const (
+	OwnVolumes    = "own"    // --volumes-from names containers of the session only
+	OthersVolumes = "others" // it has, by name, what may be an anonymous volume of another's container
+)
 
 // NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.
 func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }

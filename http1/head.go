@@ -26,8 +26,8 @@ var (
 	ErrHeadTooLong = errors.New("head is too long")
 	// ErrMalformedHead says that a head cannot be understood, or not in one way only.
 	ErrMalformedHead = errors.New("malformed head")
-	// ErrHTTP2 says that a client speaks HTTP/2 without having asked (RFC 9113, section 3.3). It wraps ErrMalformedHead.
-	ErrHTTP2 = fmt.Errorf("%w: HTTP/2, where HTTP/1.1 is spoken", ErrMalformedHead)
+	// ErrHTTP2 says that a client speaks HTTP/2 without having asked (RFC 9113, section 3.3). ErrMalformedHead comes with it.
+	ErrHTTP2 = errors.New("HTTP/2, where HTTP/1.1 is spoken")
 )
 
 // ReadHead reads up to the blank line that ends a head and returns the bytes unchanged, the blank line included. With an
@@ -87,7 +87,7 @@ func ParseRequest(head []byte) (Request, error) {
 	r := Request{framing: framing{ContentLength: -1}}
 	line, fields := firstLine(head)
 	if line == "PRI * HTTP/2.0" {
-		return r, ErrHTTP2
+		return r, fmt.Errorf("%w: %w", ErrMalformedHead, ErrHTTP2)
 	}
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")

@@ -76,10 +76,7 @@ func readAll(fd int, name string, buf []byte, whole bool) ([]byte, error) {
 	}
 }
 
-// Write writes data in one call, as control files want it; the error names both.
-func Write(name, data string) error { return WriteAt(unix.AT_FDCWD, name, data) }
-
-// WriteAt is Write for a file in a directory that is open.
+// WriteAt writes data in one call, as control files want it, to a file in a directory that is open; the error names both.
 func WriteAt(dir int, name, data string) error {
 	fd, err := openAt(dir, name, unix.O_WRONLY)
 	if err != nil {

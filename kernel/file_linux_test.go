@@ -52,7 +52,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	name := t.TempDir() + "/none"
 	_, read := Read(name, nil)
 	_, entry := ReadEntry(name, nil)
-	for _, err := range []error{read, entry, Write(name, "1")} {
+	for _, err := range []error{read, entry, WriteAt(unix.AT_FDCWD, name, "1")} {
 		if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v; want ENOENT and %s", err, name)
 		}
@@ -68,13 +68,13 @@ func TestWrite(t *testing.T) {
 	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(name, "1"); err != nil {
+	if err := WriteAt(unix.AT_FDCWD, name, "1"); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(name); err != nil || string(b) != "1efore" {
 		t.Errorf("file holds %q, %v", b, err)
 	}
-	if err := Write("/dev/full", "1"); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
+	if err := WriteAt(unix.AT_FDCWD, "/dev/full", "1"); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "/dev/full") {
 		t.Errorf("write to a full device: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sort"
 	"time"
 
-	"mcp-tether/describe"
 	"mcp-tether/kernel"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -103,11 +102,13 @@ func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uin
 		if p.Dead() {
 			continue
 		}
-		m := describe.Memory(p.PID)
+		memory, ticks := r.Usage(p.PID)
 		l.Procs++
-		l.MemoryBytes += m
-		l.CPUPercent += describe.CPU(p.PID)
-		l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth[p.PID], m, session.Redact(r.Args(p.PID))})
+		l.MemoryBytes += memory
+		if now > p.Start {
+			l.CPUPercent += 100 * float64(ticks) / float64(now-p.Start)
+		}
+		l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth[p.PID], memory, session.Redact(r.Args(p.PID))})
 	}
 	return l
 }

@@ -9,6 +9,5 @@
 // An entry that cannot be read or parsed is unknown. Unknown is neither dead nor ours: callers get an error and must
 // leave the process alone.
 //
-// Decisions rest on what this package and package cgroup read of /proc and /sys, through package kernel. Only the figures
-// that reap and ps show to people (memory, processor time) are read elsewhere: package describe has them from gopsutil.
+// What is read of /proc and /sys, this package and package cgroup read, through package kernel.
 package proc

@@ -126,6 +126,6 @@ func (f *Finding) describe(h *host) {
 		f.AgeSeconds = int64((h.Since - f.Top.Start) / proc.TicksPerSecond)
 	}
 	for _, m := range f.Members {
-		f.MemoryBytes += describe.Memory(m.PID)
+		f.MemoryBytes += h.Memory(m.PID)
 	}
 }

@@ -90,6 +90,7 @@ func (h *host) ask(r *proc.Reader) {
 		pids = append(pids, h.Procs[i].PID)
 	}
 	h.Lives = r.Life
+	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
 	h.Stdin = proc.StdinOf
 	h.Reached = r.Reached
 	h.Stdout = func(pid int) (bool, []int) { return r.Stdout(pid, pids) }

@@ -34,6 +34,8 @@ type host struct {
 	Machine string
 	// Lives asks the kernel whether the process of an identity lives.
 	Lives func(proc.ID) proc.Life
+	// Memory is the resident memory of a process in bytes, 0 where it cannot be read. It is for people.
+	Memory func(pid int) uint64
 	// Stdin and Inside are asked about candidates only: the far end of standard input, and whether the process is in the
 	// pid namespace of the pass.
 	Stdin  func(pid int) proc.Stdin

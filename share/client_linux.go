@@ -44,6 +44,8 @@ type client struct {
 	// through the outlet, because it cannot be moved from there.
 	socket, blocked, direct bool
 	out                     relay.Stream
+	// rest is what came back from the outlet when output became direct.
+	rest []byte
 	// moved is how much it has taken since the server is held back, in bytes.
 	moved int64
 	// touched says that it is to be served in this turn.
@@ -401,38 +403,42 @@ func (h *host) move(c *client) (done, gone bool) {
 			h.block(c, true)
 			return false, false
 		}
-		n, err := unix.Splice(c.fds[outletRead], nil, c.fds[streamOut], nil, min(c.inOutlet, c.most), unix.SPLICE_F_NONBLOCK)
+		n, err := c.moveSome()
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			h.block(c, true)
 			return false, false
-		case errors.Is(err, unix.EINVAL):
-			return h.goDirect(c)
 		case err != nil, n <= 0:
 			return false, true
 		}
-		c.inOutlet -= int(n)
+		c.inOutlet -= n
 	}
 	return true, false
 }
 
-// goDirect writes without the outlet from now on: to files that are appended to, and some devices, nothing can be moved.
-func (h *host) goDirect(c *client) (done, gone bool) {
+// moveSome moves once. To files that are appended to, and to some devices, nothing can be moved: they are written to, from
+// then on without the outlet.
+func (c *client) moveSome() (int, error) {
 	if !c.direct {
-		c.direct, c.out = true, relay.WriteEnd(c.fds[streamOut])
-		rest := make([]byte, c.inOutlet)
-		n, _ := unix.Read(c.fds[outletRead], rest)
-		rest = rest[:max(n, 0)]
-		c.inOutlet = 0
-		for len(rest) > 0 {
-			n, gone := c.out.Write(rest)
-			if gone {
-				return false, true
-			}
-			rest = rest[n:]
+		n, err := unix.Splice(c.fds[outletRead], nil, c.fds[streamOut], nil, min(c.inOutlet, c.most), unix.SPLICE_F_NONBLOCK)
+		if !errors.Is(err, unix.EINVAL) {
+			return int(n), err
 		}
+		rest := make([]byte, c.inOutlet)
+		got, err := unix.Read(c.fds[outletRead], rest)
+		if err != nil {
+			return 0, err
+		}
+		c.direct, c.rest, c.out = true, rest[:got], relay.WriteEnd(c.fds[streamOut])
 	}
-	return true, false
+	n, gone := c.out.Write(c.rest)
+	switch c.rest = c.rest[n:]; {
+	case gone:
+		return 0, unix.EPIPE
+	case n == 0:
+		return 0, unix.EAGAIN
+	}
+	return n, nil
 }
 
 func writable(fd int) bool {

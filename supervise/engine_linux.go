@@ -102,7 +102,7 @@ func (s *Session) openEngine() {
 		s.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, IsSocket: at.IsSocket, Attached: s.opts.Containers == ContainersAttached}
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, At: at, Socket: e.socket, Attached: s.opts.Containers == ContainersAttached}
 	s.tree.engine = e
 	s.polled.add(clients, e.listener, unix.POLLIN)
 	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket

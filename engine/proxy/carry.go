@@ -11,22 +11,25 @@ import (
 )
 
 // carry notes the anonymous volumes of the session's containers that a new one gets by name. Compose does so when it makes a
-// service anew. For the engine they are named ones from then on, and would stay.
-func (p *Proxy) carry(b borrowed) {
+// service anew. For docker they are named ones from then on, and would stay. It reports whether one may be another's.
+func (p *Proxy) carry(b borrowed) (others bool) {
 	for _, name := range b.sources() {
 		if !isAnonymousName(name) || p.objects.has(engine.Volume, name) {
 			continue
 		}
 		volume, err := p.anonymousOfSession(name)
-		switch {
-		case errors.Is(err, engine.ErrNotFound):
-		case err != nil:
-			p.Warn(fmt.Errorf("cannot tell whose volume %s is, it stays: %w", name, err))
-		default:
+		if err == nil {
 			p.objects.add(engine.Volume, name)
 			p.Note(engine.Note{Op: engine.OpCarry, Kind: engine.Volume, ID: name, Started: volume.CreatedAt})
+			continue
+		}
+		others = true
+		p.objects.others.Store(name, nil)
+		if !errors.Is(err, engine.ErrNotFound) {
+			p.Warn(fmt.Errorf("cannot tell whose volume %s is, it stays: %w", name, err))
 		}
 	}
+	return others
 }
 
 // isAnonymousName reports whether the engine may have made a name up: 32 random bytes in hexadecimal digits.
@@ -35,6 +38,7 @@ func isAnonymousName(s string) bool {
 }
 
 // anonymousOfSession returns a volume that the engine made for a container of the session, and ErrNotFound for any other.
+// Podman does not tell; there, a volume that no create of the session has named was made for the container.
 func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
@@ -51,7 +55,8 @@ func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return engine.Info{}, err
 		}
-		if slices.Contains(x.Anonymous, name) {
+		_, others := p.objects.others.Load(name)
+		if slices.Contains(x.Anonymous, name) || x.Anonymous == nil && !x.SharesVolumes && !others {
 			return cl.Volume(ctx, name)
 		}
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,4 +34,50 @@ func TestVolumesThatAreCarriedOver(t *testing.T) {
 	create(name("a") + ":/data") // once is enough
 	s.expectNotes("create container r1; created container r1 c1; carry volume " + name("a") + " " + made +
 		"; create container r2; created container r2 c1; create container r3; created container r3 c1")
+}
+
+// Podman does not tell which volumes of a container it made for that one. What a create of the session has named is another's,
+// and is labelled so: podman would remove it with the container.
+func TestVolumesOfOthersAreLabelled(t *testing.T) {
+	name := func(digit string) string { return strings.Repeat(digit, 64) }
+	answers := map[string]string{"POST /libpod/containers/create": reply(201, `{"Id":"c1"}`)}
+	for digit, users := range map[string]string{"a": `[{"Id":"c1"}]`, "b": `[{"Id":"foreign"},{"Id":"c1"}]`} {
+		answers["GET /containers/json?all=1&filters=%7B%22volume%22:%5B%22"+name(digit)+"%22%5D%7D"] = reply(200, users)
+		answers["GET /volumes/"+name(digit)] = reply(200, fmt.Sprintf(`{"Name":%q,"CreatedAt":"2026-01-02T03:04:05Z"}`, name(digit)))
+	}
+	answers["GET /containers/c1/json"] = reply(200, fmt.Sprintf(
+		`{"Id":"c1","Mounts":[{"Type":"volume","Name":%q},{"Type":"volume","Name":%q}],"HostConfig":{"Binds":["%s:/a","%s:/b"]}}`, name("a"), name("b"), name("a"), name("b")))
+	var labelled []bool // the container creates in turn
+	s := newScene(t, func(c *peer) {
+		for {
+			line, object, ok := c.hearRequest()
+			if !ok {
+				return
+			}
+			if strings.HasPrefix(line, "POST") {
+				labelled = append(labelled, strings.Contains(object, `"mcp-tether.volumes":"others"`))
+			}
+			answer := answers[line]
+			if answer == "" {
+				answer = reply(404, "{}")
+			}
+			c.say(answer)
+		}
+	})
+	c := s.client()
+	for _, object := range []string{
+		`{"volumes":[{"Name":"` + name("b") + `","Dest":"/b"}]}`, // another's
+		`{"volumes":[{"Name":"` + name("a") + `","Dest":"/a"}]}`, // the session's
+		`{"volumes":[{"Name":"` + name("a") + `","Dest":"/a"},{"Name":"` + name("b") + `","Dest":"/b"}]}`,
+		`{"volumes":[{"Name":"named","Dest":"/n"}]}`,
+	} {
+		c.say(post("/libpod/containers/create", object))
+		c.hear(reply(201, `{"Id":"c1"}`))
+	}
+	if want := []bool{true, false, true, false}; !slices.Equal(labelled, want) {
+		t.Errorf("labelled: %v, want %v", labelled, want)
+	}
+	if got := s.noted(); strings.Count(got, "carry") != 1 || !strings.Contains(got, "carry volume "+name("a")) {
+		t.Errorf("noted: %s", got)
+	}
 }

@@ -40,9 +40,6 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 		if !x.enter(&l.p.gate) {
 			return l.refuse(x.request, unavailable, errEnding)
 		}
-		if to.kind == engine.Container {
-			l.p.carry(borrowedBy(object))
-		}
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
 		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
 	}
@@ -98,7 +95,9 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	}
 	labels := p.Labels()
 	if to.kind == engine.Container {
-		p.judgeBorrowed(borrowedBy(object), to, labels)
+		b := borrowedBy(object)
+		p.judgeBorrowed(b, labels)
+		object = p.mountSocket(object, b.sources(), to)
 	}
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
@@ -117,8 +116,9 @@ type borrowed struct {
 		Mounts      []mount
 	}
 	// Podman's own.
-	Libpod []string `json:"volumes_from"`
-	Mounts []mount
+	Libpod  []string `json:"volumes_from"`
+	Mounts  []mount
+	Volumes json.RawMessage // []struct{ Name string }; for docker, an object of targets
 }
 
 type mount struct{ Source string }
@@ -130,6 +130,12 @@ func borrowedBy(object []byte) (b borrowed) {
 	}
 	b.HostConfig.VolumesFrom = append(b.HostConfig.VolumesFrom, b.Libpod...)
 	b.HostConfig.Mounts = append(b.HostConfig.Mounts, b.Mounts...)
+	var named []struct{ Name string }
+	if json.Unmarshal(b.Volumes, &named) == nil {
+		for _, v := range named {
+			b.HostConfig.Mounts = append(b.HostConfig.Mounts, mount{v.Name})
+		}
+	}
 	return b
 }
 
@@ -145,15 +151,13 @@ func (b borrowed) sources() (paths []string) {
 	return paths
 }
 
-// judgeBorrowed labels a container that has volumes from others of the session only, and warns of one that gets the
-// engine's own socket. Its mount is left as it is: the session's socket is its user's alone, and may not be where the
-// engine looks for it.
-func (p *Proxy) judgeBorrowed(b borrowed, to route, labels map[string]string) {
+// judgeBorrowed labels a container by whose volumes it has from elsewhere.
+func (p *Proxy) judgeBorrowed(b borrowed, labels map[string]string) {
 	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
 		labels[engine.LabelVolumes] = engine.OwnVolumes
 	}
-	if i := slices.IndexFunc(b.sources(), p.IsSocket); i >= 0 {
-		p.Warn(fmt.Errorf("container %.80q has the engine's own socket (%.80s): what is created through it is not known and stays", to.name, b.sources()[i]))
+	if p.carry(b) {
+		labels[engine.LabelVolumes] = engine.OthersVolumes
 	}
 }
 

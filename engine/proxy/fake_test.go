@@ -65,7 +65,7 @@ func newScene(t *testing.T, serve func(c *peer), settings ...func(*Proxy)) *scen
 		n.At = time.Time{}
 		s.notes = append(s.notes, n)
 	}
-	s.Proxy.IsSocket = func(path string) bool { return path == "/engine.sock" }
+	s.Proxy.At, s.Proxy.Socket = engine.Endpoint{Socket: filepath.Join(s.dir, "engine")}, filepath.Join(s.dir, "proxy")
 	s.Proxy.Warn = func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -12,6 +12,7 @@ type objects struct {
 	created  sync.Map // object: the session created it
 	started  sync.Map // id of a container that existed before, and that the session started
 	attached sync.Map // container that a client has attached to, as in the request
+	others   sync.Map // name of a volume that a create named, and that is not the session's
 }
 
 // object identifies an object of an engine.

@@ -22,8 +22,10 @@ type Proxy struct {
 	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate and OpStart it asks the
 	// engine, after all others it sends the response to the client.
 	Note func(engine.Note)
-	// IsSocket reports whether a path is that of the engine's own socket.
-	IsSocket func(path string) bool
+	// At is where the engine is.
+	At engine.Endpoint
+	// Socket is the path of the session's socket.
+	Socket string
 	// Attached restricts labels and notes to containers that a client attaches to: at their creation or, if they existed
 	// before, ahead of their start.
 	Attached bool

@@ -116,27 +116,6 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 	}
 }
 
-// A container with the engine's own socket makes what nobody knows of.
-func TestContainerWithTheEnginesSocket(t *testing.T) {
-	for object, want := range map[string]bool{
-		`{"HostConfig":{"Binds":["data:/d","/engine.sock:/var/run/docker.sock:ro"]}}`:       true,
-		`{"HostConfig":{"Mounts":[{"Type":"bind","Source":"/engine.sock","Target":"/x"}]}}`: true,
-		`{"mounts":[{"type":"bind","source":"/engine.sock","destination":"/x"}]}`:           true,
-		`{"HostConfig":{"Binds":["/data:/engine.sock"]}}`:                                   false,
-		`{}`: false,
-	} {
-		s := newScene(t, table(map[string]string{"POST /containers/create?name=n": reply(201, `{"Id":"c1"}`)}))
-		c := s.client()
-		c.say(post("/containers/create?name=n", object))
-		c.hear(reply(201, `{"Id":"c1"}`))
-		s.mu.Lock()
-		if got := len(s.warnings) == 1 && strings.Contains(fmt.Sprint(s.warnings), "the engine's own socket (/engine.sock)"); got != want {
-			t.Errorf("%s: %v", object, s.warnings)
-		}
-		s.mu.Unlock()
-	}
-}
-
 // A client of net/http that speaks HTTP/2 without having asked is told in its own words.
 func TestClientThatSpeaksHTTP2(t *testing.T) {
 	s := newScene(t, func(c *peer) { c.hearEnd() })

@@ -160,7 +160,7 @@ func FuzzSmuggling(f *testing.F) {
 		f.Fatal(err)
 	}
 	p := &Proxy{
-		Dial: e.dial, Note: func(engine.Note) {}, Warn: func(error) {}, IsSocket: func(string) bool { return false },
+		Dial: e.dial, Note: func(engine.Note) {}, Warn: func(error) {},
 		Labels: func() map[string]string {
 			return map[string]string{engine.LabelSession: "s", engine.LabelRequest: engine.NewRequest()}
 		},

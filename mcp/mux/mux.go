@@ -223,15 +223,6 @@ func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
 // Broken says why no client can go on with this server; "" if they can. All clients must be ended.
 func (m *Mux) Broken() string { return m.broken }
 
-// Open counts the open requests of all clients.
-func (m *Mux) Open() int {
-	n := 0
-	for _, c := range m.order {
-		n += c.open
-	}
-	return n
-}
-
 // Changes lists the requests of a client, as JSON ids, that were opened since the last call, and those that were closed
 // without a line that answers them: they were cancelled.
 func (m *Mux) Changes(id Client) (opened, closed []string) {

@@ -135,8 +135,8 @@ func TestSpellingsOfIds(t *testing.T) {
 		f.want(f.server(fmt.Sprintf(`{"result":{"id":7},"id":%d}`, 4+2*i)), fmt.Sprintf(`b {"result":{"id":7},"id":%s}`, id))
 		f.want(f.server(fmt.Sprintf(`{"id":%d.0,"error":{}}`, 3+2*i)), fmt.Sprintf(`a {"id":%s,"error":{}}`, id))
 	}
-	if f.Open() != 0 {
-		t.Error(f.Open(), "requests are open")
+	if f.unanswered() != 0 {
+		t.Error(f.unanswered(), "requests are open")
 	}
 }
 
@@ -574,8 +574,8 @@ func TestWithoutHandshake(t *testing.T) {
 	ended := `{"id":%s,"result":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"resultType":"complete"}}`
 	f.want(f.server(fmt.Sprintf(ended, "1", "1")), "a "+fmt.Sprintf(ended, `"l"`, `"l"`))
 	f.want(f.server(`{"method":"notifications/cancelled","params":{"requestId":2}}`), `b {"method":"notifications/cancelled","params":{"requestId":1}}`)
-	if f.Open() != 0 {
-		t.Error(f.Open(), "requests are open")
+	if f.unanswered() != 0 {
+		t.Error(f.unanswered(), "requests are open")
 	}
 	// Log messages are for those whose request asks for them.
 	f.from(2, `{"id":5,"method":"tools/call","params":{`+meta+`}}`)

@@ -41,22 +41,22 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l session -d 'look
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l forget -d 'only remove the record of this dead SESSION, whatever may be left of it' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l engine -d 'look at the container engine at URL instead of the one the docker command would use' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l no-containers -d 'look at no container engine'
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l min-age -d 'spare what is younger' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l surplus -d 'how many servers of one kind a gateway may have' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l dwell -d 'how long a server must have been dropped by its living gateway before it is ended' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l term-grace -d 'how long from SIGTERM to SIGKILL, and from a container'\''s stop signal to its removal' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l kill-timeout -d 'how long to repeat SIGKILL' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l timeout -d 'give up after this time, whatever was met' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l min-age -d 'spare what is younger than DURATION' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l surplus -d 'report more than N servers of one kind under one gateway' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l dwell -d 'DURATION for which a server must have been dropped by its living gateway before it is ended' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l term-grace -d 'DURATION from SIGTERM to SIGKILL, and from a container'\''s stop signal to its removal' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l kill-timeout -d 'DURATION of repeating SIGKILL before the survivors are named' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l timeout -d 'give up after DURATION, whatever was met' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l metrics-file -d 'write Prometheus metrics to FILE' -r -F
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l tree -d 'show every process and container'
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l json -d 'print one JSON object'
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l watch -d 'show again and again'
-complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l interval -d 'time between two looks with --watch' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l interval -d 'with --watch: DURATION from one look to the next' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l name -d 'the sessions with this LABEL' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l gateway -d 'the sessions of the gateway with this PID' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l all -d 'all sessions'
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l json -d 'print one JSON object'
-complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l timeout -d 'how long to wait' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l timeout -d 'wait for DURATION at most' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l yes -d 'do not ask'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l dry-run -d 'only show the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l server -d 'only the server NAME (repeatable)' -x

@@ -1,0 +1,23 @@
+package doctor
+
+import (
+	"github.com/shirou/gopsutil/v3/mem"
+
+	"mcp-tether/describe"
+)
+
+// scarce is the part of the memory, as a divisor, below which the kernel is near to killing processes.
+const scarce = 10
+
+// memory looks at what is left of the host's memory: leaked servers are often noticed by nothing else.
+func memory() Check {
+	m, err := mem.VirtualMemory()
+	switch {
+	case err != nil, m.Total == 0: // What cannot be read is 0 there.
+		return poor(Warn, "memory", "mount -t proc proc on the directory that procfs belongs on", "it is not known how much there is")
+	case m.Available < m.Total/scarce:
+		return poor(Warn, "memory", "mcp-tether reap --unwrapped shows what leaked; mcp-tether ps shows what living sessions hold",
+			"%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
+	}
+	return good("memory", "%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
+}

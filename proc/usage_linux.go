@@ -1,0 +1,32 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// Usage is what a process uses: its resident memory in bytes, and the processor time of its life in clock ticks, both
+// coarse (proc_pid_stat(5)). They are for people, and 0 where they cannot be read.
+func (r *Reader) Usage(pid int) (memory, ticks uint64) {
+	line, err := r.readEntry(path(pid, "stat"))
+	if err != nil {
+		return 0, 0
+	}
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) <= fieldPages {
+		return 0, 0
+	}
+	number := func(i int) uint64 {
+		n, _ := strconv.ParseUint(string(fields[i]), 10, 64)
+		return n
+	}
+	return number(fieldPages) * uint64(os.Getpagesize()), number(fieldUser) + number(fieldSystem)
+}
+
+// More indices like those of ParseStat.
+const (
+	fieldUser   = 11
+	fieldSystem = 12
+	fieldPages  = 21
+)
