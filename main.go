@@ -15,13 +15,16 @@ import (
 	"mcp-tether/argv"
 	"mcp-tether/delegate"
 	"mcp-tether/describe"
+	"mcp-tether/proc"
 	"mcp-tether/share"
 	"mcp-tether/supervise"
 )
 
 func main() {
-	// Parent death signal, signal mask and command name belong to a thread: it must be the main one.
+	// Parent death signal, signal mask and command name belong to a thread: it must be the main one. No system call may come
+	// before, or the runtime goes on with another.
 	runtime.LockOSThread()
+	proc.RestoreTimerSlack()
 	os.Exit(run(os.Args))
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -67,7 +68,7 @@ func runCommand(as *role) *cli.Command {
 			}
 			if as != nil && as.parsed != nil {
 				*as.parsed = opts
-				return status{}
+				return nil
 			}
 			if as != nil && as.host != nil {
 				return hosted(c, opts, as)
@@ -206,9 +207,18 @@ const endMargin = 10 * time.Second
 // optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
 // parsed here, the options are the defaults.
 func optionsOf(args []string) supervise.Options {
-	opts := supervise.Defaults()
-	_ = app(args, io.Discard, &role{parsed: &opts}).Run(args)
+	opts, _ := parse(args)
 	return opts
+}
+
+// parse reads the options in a command line and runs nothing.
+func parse(args []string) (supervise.Options, error) {
+	opts := supervise.Defaults()
+	err := app(args, io.Discard, &role{parsed: &opts}).Run(args)
+	if errors.Is(err, status{}) {
+		err = nil
+	}
+	return opts, err
 }
 
 // sweep ends the dead sessions of this user.

@@ -13,7 +13,6 @@ import (
 
 	"mcp-tether/clients"
 	"mcp-tether/describe"
-	"mcp-tether/supervise"
 )
 
 const wrapHelp = `Puts "mcp-tether run --" in front of the commands of stdio servers in the configuration of MCP
@@ -83,6 +82,7 @@ type rewriting struct {
 	doc       clients.Document
 	rewritten clients.Rewritten
 	preset    bool // the user wants the client's preset
+	unwrap    bool
 	backup    string
 	err       error
 }
@@ -145,6 +145,7 @@ func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
 	if r.err != nil {
 		return
 	}
+	r.unwrap = w.Unwrap
 	if preset {
 		w.Preset = r.place.Client
 	}
@@ -189,12 +190,15 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 		if err != nil {
 			return w, usageError("--flags: " + err.Error())
 		}
-		var opts supervise.Options
-		line := append(append([]string{"mcp-tether", "run"}, words...), "--", "true")
-		if err := app(line, io.Discard, &role{parsed: &opts}).Run(line); err != nil {
+		opts, err := parse(append(append([]string{"mcp-tether", "run"}, words...), "--", "true"))
+		if err != nil {
 			return w, usageError("--flags: " + err.Error())
 		}
-		if len(opts.Command) != 1 {
+		switch len(opts.Command) {
+		case 0:
+			return w, usageError("--flags: with these, run starts no server")
+		case 1:
+		default:
 			return w, usageError("--flags: " + opts.Command[0] + " is no flag of run")
 		}
 		w.Flags = append([]string{}, words...)
@@ -413,8 +417,12 @@ func (r *rewriting) show(w io.Writer, check bool) {
 			state = "left alone: " + describe.Error(ch.Err)
 		case ch.Lost != "" && !check:
 			state = "stays awake while idle: it would lose " + ch.Lost
+		case ch.Edited && !check && r.unwrap:
+			state = "to be unwrapped"
+		case ch.Edited && !check && ch.Wrapped:
+			state = "wrapped, to be started otherwise"
 		case ch.Edited && !check:
-			continue // the difference tells
+			state = "to be wrapped"
 		case ch.Wrapped:
 			state = "wrapped"
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"mcp-tether/kernel"
 )
 
 // BackupSuffix is added to a file's name for the text before the last change.
@@ -29,7 +31,7 @@ var (
 )
 
 // OpenDocument reads a file that its owner wants changed. format is "" to tell it by the name. It must be a regular file
-// of the user, with one name only: the new file takes the place of the old one.
+// of the user, with one name only: the new file takes the place of the old one. The error does not name it.
 func OpenDocument(name string, format Format) (Document, error) {
 	d := Document{Path: name, Format: format}
 	if format == "" {
@@ -37,28 +39,40 @@ func OpenDocument(name string, format Format) (Document, error) {
 	}
 	st, err := os.Lstat(name)
 	if err != nil {
+		return d, withoutName(err)
+	}
+	if err := mayReplace(st); err != nil {
 		return d, err
 	}
-	if err := errors.Join(mayReplace(st), ownParent(name)); err != nil {
-		return d, fmt.Errorf("%s: %w", name, err)
+	if err := ownParent(name); err != nil {
+		return d, err
 	}
 	// Opened for writing, though only read: what its owner has closed to writing stays.
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return d, err
+		return d, withoutName(err)
 	}
 	defer f.Close()
 	if d.stat, err = f.Stat(); err != nil {
 		return d, err
 	}
 	if !os.SameFile(st, d.stat) {
-		return d, fmt.Errorf("%s: %w", name, ErrChanged)
+		return d, ErrChanged
 	}
 	d.Text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if len(d.Text) > maxFile {
-		return d, fmt.Errorf("%s: %w", name, errTooLarge)
+		return d, errTooLarge
 	}
 	return d, err
+}
+
+// withoutName is what the kernel said.
+func withoutName(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 func mayReplace(st fs.FileInfo) error {
@@ -102,37 +116,23 @@ func (d Document) Replace(text []byte) (backup string, err error) {
 	return backup, d.put(d.Path, text, d.unchanged)
 }
 
-// put writes a file of the document's mode and owner beside it, and gives it the name if ready finds nothing against it.
-func (d Document) put(name string, text []byte, ready func() error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_ = f.Close()
-		if err != nil {
-			_ = os.Remove(f.Name())
+// put writes a file of the document's mode and owner, and gives it the name if ready finds nothing against it.
+func (d Document) put(name string, text []byte, ready func() error) error {
+	return kernel.Replace(name, text, func(f *os.File) error {
+		if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
+			// The group may be one that the user is in; where it is not, the file's own mode would give too much away.
+			if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
+				return err
+			}
 		}
-	}()
-	if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
-		// The group may be one that the user is in; where it is not, the file's own mode would give too much away.
-		if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
+		if err := f.Chmod(d.stat.Mode().Perm()); err != nil {
 			return err
 		}
-	}
-	if err := f.Chmod(d.stat.Mode().Perm()); err != nil {
-		return err
-	}
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := ready(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		return ready()
+	})
 }
 
 // unchanged looks once more, right before the new file takes the name.
@@ -142,7 +142,7 @@ func (d Document) unchanged() error {
 		return err
 	}
 	if !os.SameFile(now.stat, d.stat) || !bytes.Equal(now.Text, d.Text) {
-		return fmt.Errorf("%s: %w", d.Path, ErrChanged)
+		return ErrChanged
 	}
 	return nil
 }

@@ -107,10 +107,10 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"warn  clients    Codex: 1 of 2 servers are not wrapped: a\n                 -> mcp-tether wrap codex\n",
+		"warn  clients    Codex: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
 		"ok    clients    Cursor: 1 server, wrapped\n",
 		"warn  clients    Claude Code: ",
-		"warn  clients    Gemini CLI: 1 of 1 servers are not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
+		"warn  clients    Gemini CLI: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())

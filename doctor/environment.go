@@ -81,7 +81,7 @@ func client(p clients.Place) Check {
 		}
 	}
 	if err != nil {
-		return poor(Warn, "clients", "look at that file", "%s: %v", p.Client.Title, err)
+		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
 	}
 	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
 	if err != nil {
@@ -94,7 +94,7 @@ func client(p clients.Place) Check {
 		}
 	}
 	if len(bare) > 0 {
-		return poor(Warn, "clients", cure, "%s: %d of %d servers are not wrapped: %s", p.Client.Title, len(bare), len(r.Changes), strings.Join(bare, ", "))
+		return poor(Warn, "clients", cure, "%s: %d of %d servers not wrapped: %s", p.Client.Title, len(bare), len(r.Changes), strings.Join(bare, ", "))
 	}
 	switch len(r.Changes) {
 	case 0:

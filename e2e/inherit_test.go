@@ -25,13 +25,14 @@ import (
 var states = map[string][]string{
 	"plain": nil,
 	"all": {
-		"ignore=1,2,3,10,13,17,20,40", "block=1,2,3,12,14,15,17,18,28,35,64", "umask=23", "nofile=777", "core=4096",
+		"ignore=1,2,3,10,13,17,20,40", "block=1,2,3,12,14,15,17,18,28,35,64", "umask=23", "nofile=777", "core=4096", "slack=123456",
 		"open=17:/etc/passwd",
 	},
 	"everything blocked": {"block=" + allSignals()},
 	"everything ignored": {"ignore=" + allSignals()},
 	"closed stdin":       {"close=0"},
 	"closed streams":     {"close=0,1,2"},
+	"slow timers":        {"slack=7000000"},
 }
 
 // allSignals is every signal that a process may block or ignore, but for the two that C libraries keep to themselves.
@@ -75,11 +76,12 @@ func TestStatesDiffer(t *testing.T) {
 	dir := t.TempDir()
 	plain := inherited(t, dir, nil, nil)
 	for name, keys := range map[string][]string{
-		"all":                {"SigBlk", "SigIgn", "Umask", "limits", "fd 17"},
+		"all":                {"SigBlk", "SigIgn", "Umask", "limits", "fd 17", "timerslack_ns"},
 		"everything blocked": {"SigBlk"},
 		"everything ignored": {"SigIgn"},
 		"closed stdin":       {"fd 0"},
 		"closed streams":     {"fd 0", "fd 1"},
+		"slow timers":        {"timerslack_ns"},
 	} {
 		in := inherited(t, dir, states[name], nil)
 		for _, key := range keys {
@@ -280,4 +282,41 @@ func (in inheritance) wantMarks(t *testing.T) {
 			t.Errorf("%s is there %d times", name, n)
 		}
 	}
+}
+
+// The monitor of each runtime of ours, which is there before main, may wake a millisecond late. The main thread, which keeps
+// the session's time, is as exact as the gateway's.
+func TestMonitorsWakeRarely(t *testing.T) {
+	t.Parallel()
+	testkit.Need(t, os.Geteuid() == 0, "root, to see the timer slack of others")
+	s := startGateway(t).newSession()
+	s.spawn(setup{bare: true}, s.wrap(quick(), "/bin/cat")...)
+	s.ask("up")
+	s.ids = s.records()
+	both := s.wrappers()
+	if len(both) != 2 {
+		t.Fatal(both)
+	}
+	want, err := os.ReadFile("/proc/self/timerslack_ns")
+	s.ok(err)
+	for _, p := range both {
+		late := 0
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))
+		for _, thread := range threads {
+			tid := filepath.Base(thread)
+			b, err := os.ReadFile("/proc/" + tid + "/timerslack_ns")
+			s.ok(err)
+			if string(b) == "1000000\n" {
+				late++
+			}
+			if tid == strconv.Itoa(p.pid) && string(b) != string(want) {
+				t.Errorf("the main thread of %v has a timer slack of %s ns, not the gateway's", p, b)
+			}
+		}
+		if late == 0 {
+			t.Errorf("no thread of %v wakes rarely", p)
+		}
+	}
+	s.closeStdin()
+	s.gone()
 }

@@ -299,11 +299,18 @@ func threadsOf(t *testing.T, pid int) int {
 	return len(tids)
 }
 
-// noCrash expects that the runtime of ours has not aborted.
+// noCrash expects that the runtime of ours has not aborted. The fixture is a Go program, too, and has no thread in reserve:
+// on a busy machine its runtime does abort, with a trace that names it.
 func (s *session) noCrash() {
 	s.t.Helper()
-	if said, err := os.ReadFile(s.stderr); err != nil || strings.Contains(string(said), "runtime:") || strings.Contains(string(said), "goroutine ") {
-		s.t.Errorf("standard error (%v): %.2000s", err, said)
+	b, err := os.ReadFile(s.stderr)
+	s.ok(err)
+	said := string(b)
+	if strings.Contains(said, "mcp-tether/e2e/fixture") && !strings.Contains(said, "mcp-tether/supervise") {
+		return
+	}
+	if strings.Contains(said, "runtime:") || strings.Contains(said, "goroutine ") {
+		s.t.Errorf("standard error: %.2000s", said)
 	}
 }
 

@@ -170,6 +170,7 @@ func TestTestcontainers(t *testing.T) {
 	t.Run("ends", e.endTestcontainers)
 	t.Run("bare", e.leaveTestcontainers)
 	t.Run("shares", e.shareRyuk)
+	t.Run("reuses", e.reuseContainer)
 }
 
 // The ways in which a session of Testcontainers ends, with the engine here and elsewhere. All is as without us, until then.
@@ -267,6 +268,33 @@ func (e *reached) shareRyuk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A container that is there to be reused, and is another's, stays as it was: running, or stopped.
+func (e *reached) reuseContainer(t *testing.T) {
+	mark := e.mark(t)
+	reuse := setup{bare: true, env: []string{"TESTCONTAINERS_REUSE_ENABLE=true"}}
+	first, theirs := e.program(t, reuse, mark, "reuse")
+	first.gw.kill()
+	first.endAll()
+	reuse.bare = false
+	for _, runs := range []bool{true, false} {
+		if !runs {
+			e.docker(t, "kill", theirs.ID)
+		}
+		before, _ := e.state(t, theirs.ID)
+		s, ours := e.program(t, reuse, mark, "reuse")
+		if ours.ID != theirs.ID {
+			t.Fatalf("container %s, want %s, or this proves nothing", ours.ID, theirs.ID)
+		}
+		s.closeStdin()
+		s.gone()
+		now, there := e.state(t, theirs.ID)
+		if !there || now.Running != runs || runs && now != before {
+			t.Errorf("ran before: %v: it was %+v, and is %+v", runs, before, now)
+		}
+	}
+	e.remove(t, e.marked(t, mark)...)
 }
 
 // When both processes are killed Ryuk has lost its socket, and a sweep ends it with all others.

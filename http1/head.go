@@ -26,7 +26,7 @@ var (
 	ErrHeadTooLong = errors.New("head is too long")
 	// ErrMalformedHead says that a head cannot be understood, or not in one way only.
 	ErrMalformedHead = errors.New("malformed head")
-	// ErrHTTP2 says that a client speaks HTTP/2 without having asked (RFC 9113, section 3.3). ErrMalformedHead comes with it.
+	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). ErrMalformedHead comes with it.
 	ErrHTTP2 = errors.New("HTTP/2, where HTTP/1.1 is spoken")
 )
 
@@ -85,13 +85,13 @@ func (f framing) HasLength() bool { return f.ContentLength >= 0 || f.Chunked }
 // ParseRequest understands the head of a request. Every error wraps ErrMalformedHead.
 func ParseRequest(head []byte) (Request, error) {
 	r := Request{framing: framing{ContentLength: -1}}
-	line, fields := firstLine(head)
-	if line == "PRI * HTTP/2.0" {
+	if string(head) == "PRI * HTTP/2.0\r\n\r\n" {
 		return r, fmt.Errorf("%w: %w", ErrMalformedHead, ErrHTTP2)
 	}
+	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || !isToken(method) || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
+	if !ok || !ok2 || !IsToken(method) || !IsText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
 	r.Method, r.Target = method, target
@@ -133,7 +133,7 @@ func ParseResponse(head []byte) (Response, error) {
 func (f *framing) setLength(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Transfer-Encoding"):
-		if !isToken(value) || !strings.EqualFold(value, "chunked") {
+		if !IsToken(value) || !strings.EqualFold(value, "chunked") {
 			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		}
 		f.Chunked = true
@@ -176,6 +176,12 @@ func firstLine(head []byte) (line, fields string) {
 	return strings.TrimSuffix(line, "\r"), fields
 }
 
+// EachField calls see for each field of a head that was parsed before, and returns the first error.
+func EachField(head []byte, see func(name, value string) error) error {
+	_, fields := firstLine(head)
+	return eachField(fields, see)
+}
+
 // eachField calls see for each field of a head, up to the blank line.
 func eachField(fields string, see func(name, value string) error) error {
 	for fields != "" {
@@ -186,7 +192,7 @@ func eachField(fields string, see func(name, value string) error) error {
 			return nil
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) || !isText(value) {
+		if !ok || !IsToken(name) || !IsText(value) {
 			return fmt.Errorf("%w: field %.80q", ErrMalformedHead, line)
 		}
 		if err := see(name, strings.Trim(value, " \t")); err != nil {
@@ -196,8 +202,8 @@ func eachField(fields string, see func(name, value string) error) error {
 	return nil
 }
 
-// isToken reports whether s is a token of RFC 9110, section 5.6.2: no space, no control character, no separator.
-func isToken(s string) bool {
+// IsToken reports whether s is a token of RFC 9110, section 5.6.2: no space, no control character, no separator.
+func IsToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
@@ -207,8 +213,8 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isText reports whether s has no control character but tabs: no line end in disguise.
-func isText(s string) bool {
+// IsText reports whether s has no control character but tabs: no line end in disguise.
+func IsText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
 			return false

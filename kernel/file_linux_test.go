@@ -63,7 +63,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 }
 
 // Control files take their value in one write.
-func TestWrite(t *testing.T) {
+func TestWriteAt(t *testing.T) {
 	name := t.TempDir() + "/file"
 	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)

@@ -65,6 +65,20 @@ roomy:
 	MOVQ limit<>+8(SB), AX
 	MOVQ AX, ·execFilesMax(SB)
 
+	MOVQ $157, AX            // prctl(PR_GET_TIMERSLACK)
+	MOVQ $30, DI
+	SYSCALL
+	CMPQ AX, $1              // an error, or 0 for a real-time process, which has none
+	JLT noslack
+	CMPQ AX, $1000000
+	JGE noslack
+	MOVQ AX, ·execSlack(SB)
+	MOVQ $157, AX            // prctl(PR_SET_TIMERSLACK, 1 ms)
+	MOVQ $29, DI
+	MOVQ $1000000, SI
+	SYSCALL
+noslack:
+
 	MOVQ $1, BX
 signal:
 	MOVQ $13, AX             // rt_sigaction(signal, NULL, &action, 8)

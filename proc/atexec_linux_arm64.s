@@ -68,6 +68,21 @@ roomy:
 	MOVD 8(R3), R4
 	MOVD R4, ·execFilesMax(SB)
 
+	MOVD $30, R0             // prctl(PR_GET_TIMERSLACK)
+	MOVD $167, R8
+	SVC
+	CMP $1, R0               // an error, or 0 for a real-time process, which has none
+	BLT noslack
+	MOVD $1000000, R5
+	CMP R5, R0
+	BGE noslack
+	MOVD R0, ·execSlack(SB)
+	MOVD $29, R0             // prctl(PR_SET_TIMERSLACK, 1 ms)
+	MOVD $1000000, R1
+	MOVD $167, R8
+	SVC
+noslack:
+
 	MOVD $1, R19
 	MOVD $0, R20
 signal:

@@ -8,7 +8,7 @@ import (
 )
 
 // Written once by atExec before the runtime starts, read-only afterwards.
-var execRan, execMask, execIgnored, execClosed, execFilesCur, execFilesMax, execStack uint64
+var execRan, execMask, execIgnored, execClosed, execFilesCur, execFilesMax, execSlack, execStack uint64
 
 // atExec is the entry point of the linked binary; it is never called.
 //
@@ -24,6 +24,8 @@ func recorded() (AtExec, bool) {
 		Files:   syscall.Rlimit{Cur: execFilesCur, Max: execFilesMax},
 	}, execRan != 0
 }
+
+func recordedSlack() uint64 { return execSlack }
 
 // recordedEnviron reads the environment where the kernel has put it (execve(2)): on the initial stack stand argc, the
 // arguments, nil, the environment, nil.

@@ -21,9 +21,6 @@ const (
 	firstArgs = 4 << 10
 )
 
-// errVast says that an environment is larger than any that execve(2) takes.
-var errVast = fmt.Errorf("an environment of more than %d bytes", maxEnviron)
-
 // eachEnv visits the assignments in the environment that a process was started with.
 func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 	name := path(pid, "environ")
@@ -56,7 +53,7 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 			return nil
 		}
 	}
-	return errVast
+	return fmt.Errorf("an environment of more than %d bytes", maxEnviron)
 }
 
 // eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills the

@@ -2,8 +2,8 @@
 
 // func forkLeader() int
 TEXT ·forkLeader(SB), NOSPLIT, $0-8
-	MOVQ $56, AX             // clone(CLONE_VM|CLONE_VFORK|SIGCHLD, 0, NULL, NULL, 0)
-	MOVQ $0x4111, DI
+	MOVQ $56, AX             // clone(CLONE_VM|CLONE_VFORK, 0, NULL, NULL, 0)
+	MOVQ $0x4100, DI
 	XORQ SI, SI
 	XORQ DX, DX
 	XORQ R10, R10

@@ -2,7 +2,7 @@
 
 // func forkLeader() int
 TEXT ·forkLeader(SB), NOSPLIT, $0-8
-	MOVD $0x4111, R0         // clone(CLONE_VM|CLONE_VFORK|SIGCHLD, 0, NULL, 0, NULL)
+	MOVD $0x4100, R0         // clone(CLONE_VM|CLONE_VFORK, 0, NULL, 0, NULL)
 	MOVD $0, R1
 	MOVD $0, R2
 	MOVD $0, R3

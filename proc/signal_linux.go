@@ -9,58 +9,75 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends the signals to exactly the process id, or to none. It opens a pidfd, compares the start time and asks the
-// pidfd once more whether its process still runs: only then did the stat that was read belong to it. The error is ErrGone
-// when the process has ended or its pid was reused; EPERM when it belongs to another user; anything else means unknown,
-// and nothing was sent.
-//
-// Kernels before 5.3 have no pidfd, and a process at its limit of open files gets none: there a check of the start time
-// directly before kill(2) is all there is.
+// Signal sends the signals to exactly the process id, or to none. The error is ErrGone when the process has ended or its pid
+// was reused; EPERM when it belongs to another user; anything else means unknown, and nothing was sent.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
-	if id.PID <= 1 || id.PID == os.Getpid() {
-		return fmt.Errorf("signal %d: refused: init and the supervisor itself are never a member", id.PID)
+	return r.SignalIf(id.PID, is(id), sigs...)
+}
+
+// is judges a process by its start time.
+func is(id ID) func(Stat) error {
+	return func(s Stat) error {
+		if s.Start != id.Start {
+			return fmt.Errorf("signal %v: pid belongs to another process now: %w", id, ErrGone)
+		}
+		return nil
 	}
-	fd, err := OpenPidfd(id.PID)
+}
+
+// SignalIf sends the signals to the process that has the pid, unless judge returns an error, which SignalIf then returns.
+// It opens a pidfd, shows judge what was read after that, and asks the pidfd once more whether its process still runs: only
+// then did the stat that was read belong to it. Other errors are those of Signal.
+//
+// Kernels before 5.3 have no pidfd, and a process at its limit of open files gets none: there the judgement directly before
+// kill(2) is all there is.
+func (r *Reader) SignalIf(pid int, judge func(Stat) error, sigs ...syscall.Signal) error {
+	if pid <= 1 || pid == os.Getpid() {
+		return fmt.Errorf("signal %d: refused: init and the supervisor itself are never a member", pid)
+	}
+	fd, err := OpenPidfd(pid)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return r.signalByPID(id, sigs)
+		return r.signalByPID(pid, judge, sigs)
 	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	s, err := r.Stat(id.PID)
+	s, err := r.judged(pid, judge)
 	if err != nil {
 		return err
 	}
-	if s.Start != id.Start {
-		return fmt.Errorf("signal %v: pid belongs to another process now: %w", id, ErrGone)
-	}
 	if exited(fd) {
-		return fmt.Errorf("signal %v: %w", id, ErrGone)
+		return fmt.Errorf("signal %v: %w", s.ID, ErrGone)
 	}
 	for _, sig := range sigs {
 		err := unix.PidfdSendSignal(fd, sig, nil, 0)
 		if err == unix.ENOSYS {
-			return r.signalByPID(id, sigs)
+			return r.signalByPID(pid, judge, sigs)
 		}
 		if err != nil {
-			return fmt.Errorf("signal %v: %w", id, vanished(err))
+			return fmt.Errorf("signal %v: %w", s.ID, vanished(err))
 		}
 	}
 	return nil
 }
 
-func (r *Reader) signalByPID(id ID, sigs []syscall.Signal) error {
-	s, err := r.Stat(id.PID)
+func (r *Reader) judged(pid int, judge func(Stat) error) (Stat, error) {
+	s, err := r.Stat(pid)
+	if err == nil {
+		err = judge(s)
+	}
+	return s, err
+}
+
+func (r *Reader) signalByPID(pid int, judge func(Stat) error, sigs []syscall.Signal) error {
+	s, err := r.judged(pid, judge)
 	if err != nil {
 		return err
 	}
-	if s.Start != id.Start {
-		return fmt.Errorf("signal %v: pid belongs to another process now: %w", id, ErrGone)
-	}
 	for _, sig := range sigs {
-		if err := unix.Kill(id.PID, sig); err != nil {
-			return fmt.Errorf("signal %v: %w", id, vanished(err))
+		if err := unix.Kill(pid, sig); err != nil {
+			return fmt.Errorf("signal %v: %w", s.ID, vanished(err))
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func TestSignalSparesAnotherStartTime(t *testing.T) {
 		if err := r.Signal(ID{k.PID, start}, syscall.SIGKILL); !errors.Is(err, ErrGone) {
 			t.Errorf("start %d for %d: %v, want ErrGone", start, s.Start, err)
 		}
-		if err := r.signalByPID(ID{k.PID, start}, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+		if err := r.signalByPID(k.PID, is(ID{k.PID, start}), []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
 			t.Errorf("without pidfd: %v, want ErrGone", err)
 		}
 	}
@@ -125,7 +125,7 @@ func signalRoot() {
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, unix.EPERM) || errors.Is(err, ErrGone) {
 		testkit.Fail("signal to a process of root: " + err.Error())
 	}
-	if err := r.signalByPID(s.ID, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
+	if err := r.signalByPID(s.ID.PID, is(s.ID), []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, unix.EPERM) {
 		testkit.Fail("without pidfd: " + err.Error())
 	}
 }

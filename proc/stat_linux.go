@@ -12,7 +12,10 @@ import (
 
 // Reader reads process entries; it keeps its buffer from one to the next. The zero value is ready. Not for use by
 // several goroutines.
-type Reader struct{ buf []byte }
+type Reader struct {
+	buf    []byte
+	births births
+}
 
 func (r *Reader) read(name string) ([]byte, error) {
 	b, err := kernel.Read(name, r.buf)

@@ -14,8 +14,10 @@ import (
 // must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold what detached itself.
 //
 // The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a snapshot:
-// a caller that must be sure asks again until nothing new turns up.
+// a caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all processes are
+// read; then SignalBorn says what turns up.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
+	r.births = births{}
 	first, err := r.children(root, 0)
 	if errors.Is(err, ErrGone) {
 		// Kernels without CONFIG_PROC_CHILDREN, and emulated ones such as gVisor.
@@ -107,6 +109,7 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 
 // All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out.
 func (r *Reader) All() ([]Stat, error) {
+	r.follow()
 	list, err := pids("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
@@ -115,11 +118,16 @@ func (r *Reader) All() ([]Stat, error) {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
 	out := make([]Stat, 0, len(list))
-	// The newest first: they are the ones that may be gone, or have children, in a moment.
-	for _, pid := range slices.Backward(list) {
-		if s, err := r.Stat(pid); err == nil {
-			out = append(out, s)
+	// The newest first: they are the ones that may be gone, or have children, in a moment. When the pids have begun anew,
+	// those beyond the newest are the older ones. The kernel lists them in order.
+	wrap, _ := slices.BinarySearch(list, r.births.newest+1)
+	for _, part := range [][]int{list[:wrap], list[wrap:]} {
+		for _, pid := range slices.Backward(part) {
+			if s, err := r.Stat(pid); err == nil {
+				out = append(out, s)
+			}
 		}
 	}
+	r.followTable(out)
 	return out, nil
 }

@@ -1,17 +1,16 @@
 package reap
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"mcp-tether/describe"
+	"mcp-tether/kernel"
 )
 
 // Looked is how much a pass has looked at: what it finds among nothing is no news.
@@ -95,17 +94,15 @@ func (r Report) Text(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", describe.Text(f.Advice))
 		}
 	}
-	if r.Killed {
-		return nil
-	}
 	return r.hint(w)
 }
 
-// hint says what to do next.
+// hint says what to do next: after a kill, about what it was not meant for.
 func (r Report) hint(w io.Writer) (err error) {
 	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {
 		switch {
+		case r.Killed && (f.proven(false) || f.Result != resultListed):
 		case f.proven(false):
 			proven++
 		case f.Class == classDropped:
@@ -173,29 +170,9 @@ func (r Report) Metrics(file string) error {
 		"# TYPE mcp_tether_incomplete gauge\nmcp_tether_incomplete %d\n", len(r.Incomplete))
 	fmt.Fprintf(&b, "# HELP mcp_tether_last_pass_seconds Time of the last pass.\n# TYPE mcp_tether_last_pass_seconds gauge\n"+
 		"mcp_tether_last_pass_seconds %d\n", r.Began.Unix())
-	tmp, err := writeBeside(file, b.String())
+	err := kernel.Replace(file, []byte(b.String()), func(f *os.File) error { return f.Chmod(0o644) })
 	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, file); err != nil {
-		_ = os.Remove(tmp)
-		return fmt.Errorf("replace metrics %s: %w", file, err)
+		return fmt.Errorf("write metrics %s: %w", file, err)
 	}
 	return nil
-}
-
-// writeBeside writes a new file, readable by all, into the directory of file. Its name cannot be foreseen, so no other
-// user can have prepared it.
-func writeBeside(file, text string) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return "", fmt.Errorf("write metrics beside %s: %w", file, err)
-	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return "", fmt.Errorf("write metrics %s: %w", f.Name(), err)
-	}
-	return f.Name(), nil
 }

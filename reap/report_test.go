@@ -78,7 +78,16 @@ func TestReportTextKilled(t *testing.T) {
 	r.Killed = true
 	r.Findings[0].Result, r.Findings[0].Survivors = "survived", []string{"pid 10 (x): will not"}
 	var b strings.Builder
-	if err := r.Text(&b); err != nil || strings.Contains(b.String(), "--kill") || !strings.Contains(b.String(), "still there: pid 10 (x): will not") {
+	if err := r.Text(&b); err != nil || strings.Contains(b.String(), "reap --kill'") || !strings.Contains(b.String(), "still there: pid 10 (x): will not") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	const more = "1 severed: 'mcp-tether reap --kill --unwrapped'"
+	if !strings.Contains(b.String(), more) {
+		t.Errorf("the kill left a server that was never wrapped, and no word of it:\n%s", b.String())
+	}
+	r.Findings[1].Result = "ended"
+	b.Reset()
+	if err := r.Text(&b); err != nil || strings.Contains(b.String(), "--kill") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

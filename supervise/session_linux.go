@@ -318,9 +318,13 @@ func (s *Session) onTreeGone() {
 // onSignals acts on the signals that have arrived.
 func (s *Session) onSignals() {
 	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
+	waited := false
 	for _, c := range s.arrived {
 		switch {
+		case c.Signal == syscall.SIGCHLD && waited:
+			// All whose signals were read together have been waited for.
 		case c.Signal == syscall.SIGCHLD:
+			waited = true
 			s.onChildren()
 		case ends(c.Signal):
 			s.onEnding(c)

@@ -24,6 +24,9 @@ type tree struct {
 	// retryAt is when to look again during a teardown; zero when only events count.
 	retryAt time.Time
 	retry   time.Duration
+	// lookedAt is when onlyOthers was over, and lookTook how long it took.
+	lookedAt time.Time
+	lookTook time.Duration
 }
 
 // adoptStrays makes a tree of what earlier servers have left, for the session to end.
@@ -142,12 +145,18 @@ func (t *tree) empty(childrenLeft bool) bool {
 	if t.mayGoOn() && t.server > 0 {
 		return false
 	}
-	return t.onlyOthers()
+	// The ends of a forking tree must not have us look all the time. There is another look at retryAt.
+	return (t.lookTook < dearLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
 }
+
+// dearLook is how long a look at the process table may take that each end of a child may ask for.
+const dearLook = 5 * time.Millisecond
 
 // onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
 // called only at the end.
 func (t *tree) onlyOthers() bool {
+	began := time.Now()
+	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
 	members, kept, err := t.scope.Members()
 	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
 }
@@ -221,9 +230,11 @@ func (s *Session) closeTree() remains {
 	t := s.tree
 	r := remains{began: t.machine.Began}
 	if !t.clear {
-		var members []proc.Stat
-		members, r.kept, _ = t.scope.Members()
-		r.survivors = append(t.scope.Survivors(members), t.scope.Unclear()...)
+		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
+			members, r.kept, _ = t.scope.Members()
+			return members
+		})
+		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
 	r.removed = s.closeEngine()
 	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil

@@ -164,15 +164,18 @@ func (b *Batch) freeze(on bool) {
 // conclude names the survivors, and counts them.
 func (b *Batch) conclude() (survivors int, err error) {
 	t, err := b.look()
-	if err != nil {
-		return 0, err
-	}
 	for _, gr := range b.Groups {
-		gr.Kept = nil
-		gr.Survivors = gr.scope.Survivors(gr.members(t))
+		again := false
+		gr.Survivors = gr.scope.Survivors(func() []proc.Stat {
+			if again && err == nil {
+				t, err = b.look()
+			}
+			again, gr.Kept = true, nil
+			return gr.members(t)
+		})
 		survivors += len(gr.Survivors)
 	}
-	return survivors, nil
+	return survivors, err
 }
 
 // snapshot is one look at all processes.

@@ -66,7 +66,7 @@ func (s *Scope) askBlindly(server int) []Sent {
 	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// maxSweeps bounds the search for a fixed point against a tree that forks meanwhile.
+// How often, and how long, to look for a fixed point against a tree that forks meanwhile.
 const (
 	maxSweeps = 64
 	sweepTime = 500 * time.Millisecond
@@ -76,6 +76,12 @@ const (
 // stopped first so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is not
 // killed as a whole, because the kernel makes no exception.
 func (s *Scope) Kill(server int) []Sent {
+	if s.hunts > 0 {
+		s.hunts--
+		if sent, _ := s.killBorn(); len(sent) > 0 {
+			return sent
+		}
+	}
 	members, kept, err := s.Members()
 	// If the processes cannot be listed now, a process to keep would have been seen earlier.
 	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
@@ -84,8 +90,13 @@ func (s *Scope) Kill(server int) []Sent {
 	if err != nil && len(members) == 0 && server > 0 {
 		return s.blind(server, syscall.SIGKILL)
 	}
-	return s.signalAll(s.stopAll(members), syscall.SIGKILL)
+	members, born := s.stopAll(members)
+	return append(s.signalAll(members, syscall.SIGKILL), born...)
 }
+
+// maxHunts is how many rounds follow a tree that forks faster than it is killed, before another look at the whole process
+// table.
+const maxHunts = 4
 
 // killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
 // killed before they fork.
@@ -103,8 +114,8 @@ func (s *Scope) killLeaf() {
 	_ = s.Leaf.Freeze(false)
 }
 
-// stopAll stops members until no unstopped one turns up, and returns all of them.
-func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
+// stopAll stops members until no unstopped one turns up, and returns all of them; born were killed already.
+func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
 	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
 		var fresh []proc.Stat
@@ -118,13 +129,42 @@ func (s *Scope) stopAll(members []proc.Stat) []proc.Stat {
 			break
 		}
 		s.signalAll(fresh, syscall.SIGSTOP)
+		s.hunts = maxHunts
+		if born, err := s.killBorn(); err == nil {
+			return members, born
+		}
 		next, _, err := s.Members()
 		if err != nil && len(next) == 0 {
 			break
 		}
 		members = next
 	}
-	return members
+	return members, nil
+}
+
+// killBorn kills the members that have started since the last look, until none turns up, where that was a look at the whole
+// process table: while that is read again, a tree that forks has moved on. Without such a look it fails. When it could not
+// keep up, the next rounds go on with it.
+func (s *Scope) killBorn() ([]Sent, error) {
+	var born []Sent
+	fresh := func(p proc.Stat) bool {
+		// It may be asked twice (SignalIf).
+		if n := len(born); n > 0 && born[n-1].To.ID == p.ID {
+			return true
+		}
+		if start, ok := s.last.known[p.PID]; ok && start == p.Start || !s.isBelow(p) || s.judge(p) != member {
+			return false
+		}
+		born = append(born, Sent{To: p, Sig: syscall.SIGKILL})
+		return true
+	}
+	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
+		if met, err := s.reader.SignalBorn(fresh, syscall.SIGKILL); err != nil || met == 0 {
+			s.hunts = 0
+			return born, err
+		}
+	}
+	return born, nil
 }
 
 func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {

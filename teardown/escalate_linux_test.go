@@ -109,7 +109,11 @@ func TestStopAllReachesFixedPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := living(s.stopAll(members))
+	members, born := s.stopAll(members)
+	if len(born) > 0 {
+		t.Errorf("%v were killed, though the children could be listed", born)
+	}
+	stopped := living(members)
 	if len(stopped) == 0 {
 		t.Fatal("the families ended before they were stopped")
 	}
@@ -185,11 +189,111 @@ func TestSurvivors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.Survivors(members)
+	looks := 0
+	of := func(lists ...[]proc.Stat) []Survivor {
+		looks = 0
+		return s.Survivors(func() []proc.Stat {
+			looks++
+			return lists[min(looks, len(lists))-1]
+		})
+	}
+	if got := of(nil); got == nil || len(got) != 0 || looks != 1 {
+		t.Errorf("of none: %#v after %d looks, want an empty list for the log", got, looks)
+	}
+	got := of(members)
 	if len(got) != 1 || got[0].PID != k.PID || got[0].UID != os.Getuid() || got[0].Comm == "" || got[0].Why == "" {
 		t.Errorf("%+v", got)
 	}
-	if got := s.Survivors(nil); got == nil || len(got) != 0 {
-		t.Errorf("of none: %#v, want an empty list for the log", got)
+	// It has ended since the look, and nothing is left: it is no survivor.
+	awaitExit(t, k.PID)
+	if got := of(members, nil); len(got) != 0 || looks != 2 {
+		t.Errorf("%+v after %d looks, of a process that has ended", got, looks)
 	}
+	// What it had started meanwhile is one.
+	heir := start(t, "rest", 1)
+	st, err := s.reader.Stat(heir.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := of(members, []proc.Stat{st}); len(got) != 1 || got[0].PID != heir.PID {
+		t.Errorf("%+v, want the heir %d", got, heir.PID)
+	}
+	// And a tree of which each look finds another process, that has ended as well, goes on.
+	if got := of(members); len(got) != 1 || looks != lastLooks {
+		t.Errorf("%+v after %d looks, of a tree that forks", got, looks)
+	}
+}
+
+// What has started since the table was read is killed, as far as it is a member's.
+func TestKillBorn(t *testing.T) {
+	s := own(t)
+	foreign, before := start(t, "nest", 2), start(t, "rest", 1)
+	s.Foreign = []proc.ID{id(t, foreign.PID)}
+	follow(t, s)
+	born, kept := start(t, "nest", 2), start(t, "nest", 2, KeepMark)
+	got, err := s.killBorn()
+	if err != nil || !slices.Equal(signalled(got), sorted(born.PIDs...)) {
+		t.Errorf("killed %v (%v), want %v", signalled(got), err, born.PIDs)
+	}
+	born.Dead()
+	for _, pid := range slices.Concat(foreign.PIDs, before.PIDs, kept.PIDs) {
+		if st, err := s.reader.Stat(pid); err != nil || st.Dead() {
+			t.Errorf("%d was killed: %+v, %v", pid, st, err)
+		}
+	}
+	if again, err := s.killBorn(); err != nil || len(again) != 0 {
+		t.Errorf("once more: %v, %v", signalled(again), err)
+	}
+	late := start(t, "rest", 1)
+	s.hunts = 1
+	if got := signalled(s.Kill(0)); !slices.Equal(got, late.PIDs) {
+		t.Errorf("a round goes on with what was born since: %v, want %v", got, late.PIDs)
+	}
+	awaitExit(t, late.PID)
+	s.hunts = 1
+	if got, want := signalled(s.Kill(0)), before.PIDs; !slices.Equal(got, want) {
+		t.Errorf("when nothing was born, it looks at all: %v, want %v", got, want)
+	}
+}
+
+// A pid that a member had may be another process's by now, and that one's children are not ours.
+func TestKillBornSparesChildrenOfReusedPID(t *testing.T) {
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		k := start(t, "rest", 1)
+		s := &Scope{Root: k.PID}
+		follow(t, s)
+		// The test itself stands for a member that was found, or for what has its pid now.
+		s.last.known[os.Getpid()] = id(t, os.Getpid()).Start - age
+		born := start(t, "rest", 1)
+		if got, err := s.killBorn(); err != nil || (len(got) == 1) != (age == 0) {
+			t.Errorf("%s: killed %v, %v", what, signalled(got), err)
+		}
+		if st, err := s.reader.Stat(born.PID); age > 0 && (err != nil || st.Dead()) {
+			t.Errorf("%s: %+v, %v", what, st, err)
+		}
+	}
+}
+
+// follow looks at the session, and then at the whole table.
+func follow(t *testing.T, s *Scope) {
+	t.Helper()
+	if _, _, err := s.Members(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.killBorn(); err == nil {
+		t.Fatal("births are followed without a look at the whole table")
+	}
+	if _, err := s.reader.All(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func id(t *testing.T, pid int) proc.ID {
+	t.Helper()
+	var r proc.Reader
+	st, err := r.Stat(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.ID
 }

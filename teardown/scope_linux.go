@@ -47,45 +47,90 @@ type Scope struct {
 	askedAt uint64
 	// foreign are those seen below a foreign child.
 	foreign map[proc.ID]bool
-	// zombies are Root's children that had ended at the last look.
-	zombies []int
-	// unclear are the processes of the last look that may be the session's or a foreign child's.
-	unclear []proc.Stat
+	// last is the last look, and hunts how many rounds do without another (killBorn).
+	last  look
+	hunts int
 }
+
+// look is what one look at the processes of a session has found.
+type look struct {
+	// known are all of them, the dead ones too, and Root: when each started, in clock ticks, by its pid.
+	known map[int]uint64
+	// below are the kept, foreign those that are not the session's, unclear those that may be either's.
+	below, foreign, unclear map[int]bool
+	// helpers are the sessions (setsid(2)) of Root's helpers.
+	helpers map[int]bool
+	// zombies are Root's children that had ended, strays the living unclear ones.
+	zombies []int
+	strays  []proc.Stat
+}
+
+// role is what a process is to a session.
+type role uint8
+
+const (
+	other  role = iota // foreign, unclear or dead
+	member             // to be ended
+	spared             // kept on purpose
+)
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
 // they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
-	below, foreign := map[int]bool{}, map[int]bool{}
+	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+	s.last.known[s.Root] = 0
 	// Asked after the table was read: each helper in the table is known by then.
-	helpers := s.helpers(found)
-	s.unclear, s.zombies = nil, nil
-	unclear := map[int]bool{}
+	s.last.helpers = s.helpers(found)
 	for _, p := range found {
-		switch {
-		case foreign[p.PPID] || helpers[p.Session] || s.isForeign(p):
-			foreign[p.PID] = true
-			s.setForeign(p.ID)
-		case unclear[p.PPID] || s.isUnclear(p):
-			unclear[p.PID] = true
-			if !p.Dead() {
-				s.unclear = append(s.unclear, p)
-			}
-		case p.Dead():
-			if p.PPID == s.Root {
-				s.zombies = append(s.zombies, p.PID)
-			}
-		case below[p.PPID] || s.keeps(p):
-			below[p.PID] = true
-			s.remember(p.ID)
-			kept = append(kept, p)
-		default:
+		switch s.judge(p) {
+		case member:
 			members = append(members, p)
+		case spared:
+			kept = append(kept, p)
+		case other:
 		}
 	}
 	return members, kept, errors.Join(err, lerr)
+}
+
+// judge says what a process is that is below Root, or in the leaf. Its parent was judged before.
+func (s *Scope) judge(p proc.Stat) role {
+	l := &s.last
+	l.known[p.PID] = p.Start
+	switch {
+	case l.foreign[p.PPID] || l.helpers[p.Session] || s.isForeign(p):
+		l.foreign[p.PID] = true
+		s.setForeign(p.ID)
+	case l.unclear[p.PPID] || s.isUnclear(p):
+		l.unclear[p.PID] = true
+		if !p.Dead() {
+			l.strays = append(l.strays, p)
+		}
+	case p.Dead():
+		if p.PPID == s.Root {
+			l.zombies = append(l.zombies, p.PID)
+		}
+	case l.below[p.PPID] || s.keeps(p):
+		l.below[p.PID] = true
+		s.remember(p.ID)
+		return spared
+	default:
+		return member
+	}
+	return other
+}
+
+// isBelow reports whether a process that has started since the last look is a child of Root or of one that was found. A pid
+// may have been reused since: the parent is the one that was found if it started when that one did.
+func (s *Scope) isBelow(p proc.Stat) bool {
+	start, ok := s.last.known[p.PPID]
+	if !ok || p.PPID == s.Root {
+		return ok
+	}
+	up, err := s.reader.Stat(p.PPID)
+	return err == nil && up.Start == start
 }
 
 // helpers are the sessions (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
@@ -111,17 +156,17 @@ func (s *Scope) Next() Scope {
 // OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
 // being waited for. What they leave behind has fallen to Root before they end, so a second look finds it.
 func (s *Scope) OnlyHeldZombies() bool {
-	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.zombies) == 0 {
+	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.last.zombies) == 0 {
 		return false
 	}
-	for _, pid := range s.zombies {
+	for _, pid := range s.last.zombies {
 		if !s.reader.HeldZombie(pid) {
 			return false
 		}
 	}
-	held := len(s.zombies)
+	held := len(s.last.zombies)
 	members, _, err := s.Members()
-	return err == nil && len(members) == 0 && len(s.zombies) == held
+	return err == nil && len(members) == 0 && len(s.last.zombies) == held
 }
 
 // addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:

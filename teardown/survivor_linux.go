@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"errors"
 	"syscall"
 
 	"mcp-tether/proc"
@@ -15,32 +16,48 @@ type Survivor struct {
 	Why string `json:"why"`
 }
 
-// Survivors names the given members, left after the last SIGKILL.
-func (s *Scope) Survivors(members []proc.Stat) []Survivor {
-	out := make([]Survivor, 0, len(members))
-	for _, m := range members {
-		uid, _ := proc.UID(m.PID)
-		out = append(out, Survivor{m.PID, m.Comm, uid, s.why(m)})
+// lastLooks is how many looks in a row may find members that have ended before they can be signalled. Such members have not
+// survived, but may have started others in between. After that many the tree goes on forking.
+const lastLooks = 4
+
+// Survivors names the members that are left after the last SIGKILL, and sends them another. look lists the members.
+func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
+	out := []Survivor{}
+	for n := 1; ; n++ {
+		gone := false
+		for _, m := range look() {
+			err := s.reader.Signal(m.ID, syscall.SIGKILL)
+			if errors.Is(err, proc.ErrGone) && n < lastLooks {
+				gone = true
+				continue
+			}
+			uid, _ := proc.UID(m.PID)
+			out = append(out, Survivor{m.PID, m.Comm, uid, why(m, err)})
+		}
+		if len(out) > 0 || !gone {
+			return out
+		}
 	}
-	return out
 }
 
 // Unclear names the processes of the last look that were left alone, and may be the session's all the same: they were
 // started after it began, have fallen to Root, and cannot be told from what a foreign child has started.
 func (s *Scope) Unclear() []Survivor {
-	out := make([]Survivor, 0, len(s.unclear))
-	for _, p := range s.unclear {
+	out := make([]Survivor, 0, len(s.last.strays))
+	for _, p := range s.last.strays {
 		uid, _ := proc.UID(p.PID)
 		out = append(out, Survivor{p.PID, p.Comm, uid, "left alone: it cannot be told from what was started before the session"})
 	}
 	return out
 }
 
-func (s *Scope) why(m proc.Stat) string {
-	if err := s.reader.Signal(m.ID, syscall.SIGKILL); err != nil {
+func why(m proc.Stat, err error) string {
+	switch {
+	case errors.Is(err, proc.ErrGone):
+		return "it has ended, but its tree starts others all the time"
+	case err != nil:
 		return err.Error()
-	}
-	if m.State == 'D' {
+	case m.State == 'D':
 		return "in uninterruptible sleep (state D): it ends when the kernel lets it"
 	}
 	return "still ending after SIGKILL"

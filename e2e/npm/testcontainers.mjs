@@ -24,13 +24,19 @@ if (reuse) {
 }
 const started = await container.start();
 
-const text = await new Promise((resolve, reject) => {
-  const chunks = [];
-  connect(started.getMappedPort(port), started.getHost())
-    .on("data", (chunk) => chunks.push(chunk))
-    .on("end", () => resolve(Buffer.concat(chunks).toString()))
-    .on("error", reject);
-});
+const fetchText = () =>
+  new Promise((resolve, reject) => {
+    const chunks = [];
+    connect(started.getMappedPort(port), started.getHost())
+      .on("data", (chunk) => chunks.push(chunk))
+      .on("end", () => resolve(Buffer.concat(chunks).toString()))
+      .on("error", reject);
+  });
+// A container that was started again has said that it is up before, and docker takes connections for it at once.
+let text = "";
+while (text === "") {
+  text = await fetchText();
+}
 
 const { info, container: containers } = await getContainerRuntimeClient();
 const ryuk = (await containers.list()).filter((c) => c.Labels["org.testcontainers.ryuk"] === "true");

@@ -1,46 +1,122 @@
 package proxy
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"time"
+
+	"mcp-tether/http1"
+	"mcp-tether/http2"
 )
 
-// Types of frames of HTTP/2, and a code of errors (RFC 9113, sections 6 and 7).
-const (
-	frameHeaders   = 1
-	frameSettings  = 4
-	frameGoAway    = 7
-	http11Required = 0xd
-)
+// helloTime is how long an engine has to say the first word of a connection in HTTP/2. It has nothing to do before.
+const helloTime = 30 * time.Second
 
-// maxFrames is how many frames a client may send before its first request.
-const maxFrames = 16
-
-// refuseHTTP2 tells a client that speaks HTTP/2 to speak HTTP/1.1, in frames that it understands. It answers the first
-// request, because a client that is told earlier may not say why it failed. It reports false, for request to return.
-func (l *link) refuseHTTP2(err error) bool {
-	text := "mcp-tether: " + err.Error()
-	goAway := append([]byte{0, 0, byte(8 + len(text)), frameGoAway, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, http11Required}, text...)
-	settings := []byte{0, 0, 0, frameSettings, 0, 0, 0, 0, 0}
-	if _, err := l.client.Write(settings); err != nil || l.client.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return false
+// http2 serves a client that speaks HTTP/2 from the start.
+func (l *link) http2() {
+	l.meter.release()
+	const rest = "SM\r\n\r\n" // of the preface, whose beginning looks like a head
+	b, err := l.fromClient.Peek(len(rest))
+	if err != nil || string(b) != rest {
+		l.refuse(http1.Request{}, badRequest, http1.ErrHTTP2)
+		return
 	}
-	l.skipToRequest()
-	if _, err := l.client.Write(goAway); err == nil {
-		linger(l.client)
+	_, _ = l.fromClient.Discard(len(rest)) // these bytes are there
+	f := newFramed(l)
+	hello, err := f.clientIn.Next()
+	if err == nil && (hello.Type != http2.TypeSettings || hello.Ack()) {
+		err = fmt.Errorf("%w: no settings at the beginning", http2.ErrMalformed)
 	}
-	return false
+	if err != nil {
+		f.goAway(http2.CodeProtocol, err)
+		return
+	}
+	if err := l.dial(); err != nil {
+		f.unreachable(err)
+		return
+	}
+	f.engine, f.engineIn = http2.NewWriter(l.engine), http2.NewReader(l.fromEngine)
+	switch err = f.greet(hello); {
+	case errors.Is(err, errHTTP1):
+		l.passOn()
+	case err != nil:
+		f.unreachable(fmt.Errorf("cannot reach the container engine: %w", err))
+	default:
+		f.serve()
+	}
 }
 
-// skipToRequest reads the rest of the client's preface and its frames up to the first request, as far as they come.
-func (l *link) skipToRequest() {
-	const preface = "SM\r\n\r\n"
-	_, err := l.fromClient.Discard(len(preface))
-	for n := 0; n < maxFrames && err == nil; n++ {
-		var head [9]byte
-		if _, err = io.ReadFull(l.fromClient, head[:]); err != nil || head[3] == frameHeaders {
-			return
+// errHTTP1 says that an engine speaks HTTP/1.1 only.
+var errHTTP1 = errors.New("the engine does not speak HTTP/2")
+
+// greet begins HTTP/2 with the engine, and lets the client know what both may do. The engine gets nothing more of the client
+// before it has answered in HTTP/2.
+func (f *framed) greet(hello http2.Frame) error {
+	f.engine.Preface()
+	settings := f.adopt(hello)
+	f.engine.Settings(append(settings, http2.Setting{ID: http2.SettingEnablePush})...)
+	if err := errors.Join(f.engine.Flush(), f.l.engine.SetReadDeadline(time.Now().Add(helloTime))); err != nil {
+		return err
+	}
+	b, err := f.l.fromEngine.Peek(http2.HeadLen)
+	if err != nil {
+		if helper, ok := f.l.engine.(interface{ Stderr() string }); ok {
+			err = errors.New(helper.Stderr())
 		}
-		_, err = l.fromClient.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2]))
+		if len(b) == 0 {
+			return err
+		}
+	}
+	if len(b) < http2.HeadLen || http2.Type(b[3]) != http2.TypeSettings {
+		return errHTTP1
+	}
+	hello, err = f.engineIn.Next()
+	if err == nil {
+		err = f.l.engine.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		return err
+	}
+	f.answer(hello)
+	return f.client.Flush()
+}
+
+// passOn lets the client see how an engine refuses HTTP/2, as it would without us. What the client says is not passed on.
+func (l *link) passOn() {
+	l.ended = make(chan struct{})
+	go func() {
+		defer close(l.ended)
+		_ = http1.Stream().Copy(l.client, l.fromEngine, nil) // whoever hung up, it is over
+		linger(l.client)
+		l.close()
+	}()
+	_, _ = io.Copy(io.Discard, l.fromClient)
+}
+
+// unreachable tells the client that there is no engine. It answers the first request, because a client that is told earlier
+// may not say why it failed.
+func (f *framed) unreachable(err error) {
+	f.l.p.Warn(err)
+	f.client.Settings()
+	if f.client.Flush() != nil || f.l.client.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	for {
+		if head, err := f.clientIn.Next(); err != nil || head.Type == http2.TypeHeaders {
+			break
+		}
+	}
+	f.goAway(http2.CodeInternal, err)
+}
+
+// goAway says why the connection ends.
+func (f *framed) goAway(code http2.Code, err error) {
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	f.client.GoAway(last, code, []byte("mcp-tether: "+err.Error()))
+	if f.client.Flush() == nil {
+		linger(f.l.client)
 	}
 }

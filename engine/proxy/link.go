@@ -27,6 +27,7 @@ type link struct {
 	fromEngine *bufio.Reader
 	responded  bool           // the engine has sent a response
 	hijacked   bool           // the connection has become a stream
+	translated bool           // the client's end is one stream of HTTP/2
 	sent       chan *exchange // from requests to responses
 	ended      chan struct{}  // closed when responses has ended; nil before the first request
 	wide       atomic.Int64   // charged for buffers that stay wide, in bytes
@@ -84,9 +85,9 @@ func (l *link) request() bool {
 		return false // the client has hung up
 	}
 	r, err := http1.ParseRequest(head)
-	if errors.Is(err, http1.ErrHTTP2) {
-		l.p.Warn(err)
-		return l.refuseHTTP2(err)
+	if errors.Is(err, http1.ErrHTTP2) && l.engine == nil && !l.translated {
+		l.http2()
+		return false
 	}
 	if err != nil {
 		return l.refuse(r, badRequest, err)
@@ -107,6 +108,9 @@ func (l *link) request() bool {
 // dispatch handles a request according to its route.
 func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	x := newExchange(r)
+	if l.translated && to.action.switches() {
+		return l.withoutSwitch(x, head, to)
+	}
 	switch to.action {
 	case actionCreate:
 		return l.create(x, head, to)
@@ -136,8 +140,18 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	return l.forward(x, head)
 }
 
-// connect connects to the engine.
+// connect connects to the engine for an exchange.
 func (l *link) connect() error {
+	if err := l.dial(); err != nil {
+		return err
+	}
+	l.ended = make(chan struct{})
+	go l.responses()
+	return nil
+}
+
+// dial connects to the engine.
+func (l *link) dial() error {
 	conn, err := l.p.Dial()
 	if err != nil {
 		return fmt.Errorf("cannot reach the container engine: %w", err)
@@ -146,11 +160,9 @@ func (l *link) connect() error {
 	defer l.mu.Unlock()
 	l.engine = conn
 	l.fromEngine = bufio.NewReaderSize(conn, bufferSize)
-	l.ended = make(chan struct{})
 	if l.closed {
 		_ = conn.Close()
 	}
-	go l.responses()
 	return nil
 }
 

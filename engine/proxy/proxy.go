@@ -58,7 +58,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 		switch {
 		case err == nil:
 			pause = 0
-			p.serve(client)
+			p.serve(client, false)
 		case p.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -113,9 +113,10 @@ func (p *Proxy) isClosed() bool {
 	return p.closed
 }
 
-// serve serves a client in a goroutine of its own.
-func (p *Proxy) serve(client net.Conn) {
+// serve serves a client in a goroutine of its own. A translated one is a stream of HTTP/2.
+func (p *Proxy) serve(client net.Conn, translated bool) {
 	l := newLink(p, client)
+	l.translated = translated
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

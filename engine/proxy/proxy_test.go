@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -113,30 +111,6 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		}
 		c.hearEnd()
 		s.expectNotes("")
-	}
-}
-
-// A client of net/http that speaks HTTP/2 without having asked is told in its own words.
-func TestClientThatSpeaksHTTP2(t *testing.T) {
-	s := newScene(t, func(c *peer) { c.hearEnd() })
-	transport := &http.Transport{
-		Protocols: new(http.Protocols),
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return net.Dial("unix", filepath.Join(s.dir, "proxy"))
-		},
-	}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://docker/grpc", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err == nil {
-		_ = response.Body.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "HTTP_1_1_REQUIRED") {
-		t.Errorf("the client says %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	tooLarge        = "413 Content Too Large"
 	unsupportedType = "415 Unsupported Media Type"
 	headTooLarge    = "431 Request Header Fields Too Large"
+	notImplemented  = "501 Not Implemented"
 	badGateway      = "502 Bad Gateway"
 	unavailable     = "503 Service Unavailable"
 )

@@ -25,7 +25,12 @@ type goEngine struct {
 	socket string
 	open   sync.WaitGroup // connections
 
+	hanging sync.WaitGroup // requests that never end by themselves
+	before  func()         // nil, or called before each create
+
 	mu      sync.Mutex
+	now     int // creates that are under way
+	peak    int // most of them at once
 	created int
 	hidden  []string // creates without the session's label
 }
@@ -36,7 +41,7 @@ func newGoEngine(tb testing.TB) *goEngine {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: e, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+	server := &http.Server{Handler: e, Protocols: protocols(true, true), ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed || s == http.StateHijacked {
 			e.open.Done()
 		}
@@ -57,6 +62,15 @@ func (e *goEngine) dial() (net.Conn, error) {
 // ServeHTTP behaves as the handlers of the engines do: some read the body first, some answer first, some read nothing,
 // and some take the connection over.
 func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		call(w, r)
+		return
+	}
+	if r.ProtoMajor == 2 { // nothing of the API may come this way
+		e.mu.Lock()
+		e.hidden = append(e.hidden, r.Proto+" "+r.URL.Path)
+		e.mu.Unlock()
+	}
 	clean := path.Clean("/" + r.URL.Path)
 	switch name := path.Base(clean); {
 	case creates.MatchString(clean) && r.Method == http.MethodPost:
@@ -67,6 +81,14 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		_, _ = io.Copy(w, r.Body)
+	case name == "duplex":
+		_ = http.NewResponseController(w).EnableFullDuplex() // else a body is read to its end before the response
+		call(w, r)
+	case name == "hang":
+		defer e.hanging.Done()
+		e.hanging.Add(1)
+		_ = http.NewResponseController(w).Flush() // says that it is there, and nothing more
+		<-r.Context().Done()
 	case name == "kill":
 		w.WriteHeader(http.StatusNoContent)
 	default:
@@ -79,7 +101,15 @@ func (e *goEngine) create(w http.ResponseWriter, r *http.Request) {
 	var object struct{ Labels map[string]string }
 	err := json.NewDecoder(r.Body).Decode(&object)
 	e.mu.Lock()
+	e.now++
+	e.peak = max(e.peak, e.now)
+	e.mu.Unlock()
+	if e.before != nil {
+		e.before()
+	}
+	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.now--
 	e.created++
 	if object.Labels[engine.LabelSession] == "" {
 		e.hidden = append(e.hidden, fmt.Sprint(r.URL, object, err))
@@ -96,6 +126,13 @@ func (e *goEngine) attach(w http.ResponseWriter) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
 	_, _ = io.Copy(io.Discard, rw)
+}
+
+// most returns how many creates were under way at once.
+func (e *goEngine) most() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peak
 }
 
 // take returns what was created since the last call, and what of it without labels.
@@ -154,7 +191,22 @@ func FuzzSmuggling(f *testing.F) {
 	for _, seed := range smuggles() {
 		f.Add([]byte(seed))
 	}
-	e := newGoEngine(f)
+	e, socket := newFuzzed(f)
+	f.Fuzz(func(t *testing.T, said []byte) {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchangeAll(c, said)
+		if _, hidden := e.take(); len(hidden) > 0 {
+			t.Errorf("%q: created without a label: %v", said, hidden)
+		}
+	})
+}
+
+// newFuzzed returns an engine, and the socket of a proxy in front of it.
+func newFuzzed(f *testing.F) (e *goEngine, socket string) {
+	e = newGoEngine(f)
 	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "proxy"))
 	if err != nil {
 		f.Fatal(err)
@@ -167,16 +219,7 @@ func FuzzSmuggling(f *testing.F) {
 	}
 	go func() { _ = p.Serve(l) }()
 	f.Cleanup(p.Close)
-	f.Fuzz(func(t *testing.T, said []byte) {
-		c, err := net.Dial("unix", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		exchangeAll(c, said)
-		if _, hidden := e.take(); len(hidden) > 0 {
-			t.Errorf("%q: created without a label: %v", said, hidden)
-		}
-	})
+	return e, l.Addr().String()
 }
 
 // The control: without the proxy most of what is tried above creates something.

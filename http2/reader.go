@@ -1,0 +1,156 @@
+package http2
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// Field is one header field. One whose value is secret is to stay out of every table.
+type Field = hpack.HeaderField
+
+const (
+	// MaxFields is how long all fields of one block may be, in bytes as SETTINGS_MAX_HEADER_LIST_SIZE counts them: name,
+	// value and 32. The longest that clients send are credentials for many registries.
+	MaxFields = 128 << 10
+	// tableSize is what every reader of HPACK has room for, unless it says otherwise.
+	tableSize = 4 << 10
+)
+
+// Reader reads frames.
+type Reader struct {
+	br   *bufio.Reader
+	used int // how much of br is the frame that was read last
+	dec  *hpack.Decoder
+
+	fields []Field
+	size   int // of fields
+}
+
+// NewReader returns a reader of what follows the preface. br must hold a frame of MaxPayload.
+func NewReader(br *bufio.Reader) *Reader {
+	r := &Reader{br: br}
+	r.dec = hpack.NewDecoder(tableSize, r.emit)
+	r.dec.SetMaxStringLength(MaxFields)
+	return r
+}
+
+// Next waits for the next frame, or the next block of fields. What the RFC tells to ignore is skipped. io.EOF says that the
+// connection has ended between two frames; an error that wraps ErrMalformed that no byte behind what was read before can be
+// understood.
+func (r *Reader) Next() (Frame, error) {
+	for {
+		f, err := r.next()
+		if err == nil {
+			err = f.check()
+		}
+		switch {
+		case err != nil:
+			return Frame{}, err
+		case f.Type == TypePriority || f.Type > TypeContinuation:
+			continue
+		case f.Type == TypeHeaders:
+			return r.block(f)
+		}
+		return f, nil
+	}
+}
+
+// Ready reports whether the next frame has come already. Fields may still have to be waited for.
+func (r *Reader) Ready() bool {
+	b, _ := r.br.Peek(r.br.Buffered()) // these bytes are there, so there is no error
+	b = b[r.used:]
+	return len(b) >= HeadLen && len(b) >= HeadLen+lengthOf(b)
+}
+
+func lengthOf(head []byte) int { return int(head[0])<<16 | int(head[1])<<8 | int(head[2]) }
+
+// next returns the next frame as it stands in the buffer.
+func (r *Reader) next() (Frame, error) {
+	_, err := r.br.Discard(r.used)
+	r.used = 0
+	if err != nil {
+		return Frame{}, err
+	}
+	head, err := r.br.Peek(HeadLen)
+	if errors.Is(err, io.EOF) && len(head) > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return Frame{}, err
+	}
+	n := lengthOf(head)
+	if n > MaxPayload {
+		return Frame{}, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
+	}
+	whole, err := r.br.Peek(HeadLen + n)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return Frame{}, err
+	}
+	r.used = len(whole)
+	whole[5] &= 0x7f // a reserved bit
+	return Frame{Type: Type(whole[3]), Flags: whole[4], Stream: binary.BigEndian.Uint32(whole[5:]), Payload: whole[HeadLen:], whole: whole}, nil
+}
+
+// block reads the rest of a block of fields, of which f is the first frame.
+func (r *Reader) block(f Frame) (Frame, error) {
+	pad := f.padding()
+	if pad < 0 {
+		return Frame{}, f.must(false)
+	}
+	part := f.Payload[:len(f.Payload)-pad]
+	if f.Flags&flagPadded != 0 {
+		part = part[1:]
+	}
+	if f.Flags&flagPriority != 0 {
+		if len(part) < 5 {
+			return Frame{}, f.must(false)
+		}
+		part = part[5:]
+	}
+	r.fields, r.size = nil, 0
+	for last, n := f.Flags&flagEndHeaders != 0, 0; ; {
+		// An empty frame counts too: a block must come to an end.
+		if n += HeadLen + len(part); n > MaxFields || r.decode(part) != nil || r.size > MaxFields {
+			return Frame{}, fmt.Errorf("%w: header fields on stream %d that are too long or cannot be decoded", ErrMalformed, f.Stream)
+		}
+		if last {
+			break
+		}
+		more, err := r.next()
+		if err != nil {
+			return Frame{}, err
+		}
+		if more.Type != TypeContinuation || more.Stream != f.Stream {
+			return Frame{}, more.must(false)
+		}
+		part, last = more.Payload, more.Flags&flagEndHeaders != 0
+	}
+	if r.dec.Close() != nil {
+		return Frame{}, fmt.Errorf("%w: header fields on stream %d that are cut off", ErrMalformed, f.Stream)
+	}
+	return Frame{Type: TypeHeaders, Flags: f.Flags, Stream: f.Stream, Fields: r.fields}, nil
+}
+
+func (r *Reader) decode(part []byte) error {
+	r.dec.SetEmitEnabled(true)
+	_, err := r.dec.Write(part)
+	return err
+}
+
+// emit takes a field. A short block may refer to a long field many times, so nothing is kept beyond the limit.
+func (r *Reader) emit(f Field) {
+	r.size += int(f.Size())
+	if r.size > MaxFields {
+		r.dec.SetEmitEnabled(false)
+		return
+	}
+	r.fields = append(r.fields, f)
+}

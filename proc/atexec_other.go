@@ -1,0 +1,6 @@
+//go:build !linux
+
+package proc
+
+// RestoreTimerSlack has nothing to restore where nothing was changed.
+func RestoreTimerSlack() {}
