@@ -40,6 +40,9 @@ func measureEngine(b *bench) (table, error) {
 		err = b.engineRows(&t, ways, "all cores")
 	}
 	if err == nil {
+		err = b.engineReal(&t)
+	}
+	if err == nil {
 		err = b.engineStarts(&t, e.host)
 	}
 	return t, err
@@ -53,9 +56,7 @@ type engineWay struct {
 }
 
 func (b *bench) engineWays(e *idleEngine) []engineWay {
-	way := func(do func(c int) (float64, error)) func(subject) (float64, error) {
-		return func(s subject) (float64, error) { return b.throughProxy(s, e.host, do) }
-	}
+	way := func(do func(c int) (float64, error)) func(subject) (float64, error) { return b.wayTo(e.host, do) }
 	return []engineWay{
 		{"request µs", max(b.rounds/5, 1), way(requestTrips)},
 		{"stream µs", max(b.rounds/5, 1), way(streamTrips)},
@@ -66,6 +67,11 @@ func (b *bench) engineWays(e *idleEngine) []engineWay {
 		{"chunks to the engine MB/s", max(b.rounds/20, 1), way(b.bodyIn(chunkedBody))},
 		{"chunks from the engine MB/s", max(b.rounds/20, 1), way(b.bodyOut(chunkedBody))},
 	}
+}
+
+// wayTo measures with an engine.
+func (b *bench) wayTo(host string, do func(c int) (float64, error)) func(subject) (float64, error) {
+	return func(s subject) (float64, error) { return b.throughProxy(s, host, do) }
 }
 
 // engineRows adds, for each way, rows for the direct one against itself, for a relay that does nothing but splice, for the
