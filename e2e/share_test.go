@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,4 +145,28 @@ func TestShareHibernates(t *testing.T) {
 	a.close()
 	b.close()
 	s.end()
+}
+
+// Where no thread can be had any more, the host goes on.
+func TestShareSqueezed(t *testing.T) {
+	testkit.Need(t, os.Geteuid() == 0, "root")
+	t.Parallel()
+	dir := pidsCgroup(t) // it ends after the host, which is in it
+	s := share(t)
+	clients := []*sharer{s.client(), s.client()}
+	host := s.host()
+	noError(t, os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(host)), 0))
+	noError(t, os.WriteFile(dir+"/pids.max", []byte("1"), 0))
+	before := threadsOf(t, host)
+	for range 100 {
+		for _, c := range clients {
+			c.echo()
+		}
+	}
+	if now := threadsOf(t, host); now != before || s.host() != host {
+		t.Errorf("host %d has %d threads, before %d", host, now, before)
+	}
+	for _, c := range clients {
+		c.close()
+	}
 }

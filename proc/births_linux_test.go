@@ -150,6 +150,10 @@ func acrossWrap() error {
 		reached = append(reached, s.PID)
 		return true
 	}, syscall.SIGKILL)
+	// A thread may have ended.
+	if n < len(pids) || err != nil || !slices.Equal(reached, pids) {
+		return fmt.Errorf("reached %v (%d) of %v in this order: %w", reached, n, pids, err)
+	}
 	all, err := r.All()
 	if err != nil {
 		return err
@@ -157,10 +161,6 @@ func acrossWrap() error {
 	place := func(pid int) int { return slices.IndexFunc(all, func(s Stat) bool { return s.PID == pid }) }
 	if place(pids[0]) < place(pids[11]) {
 		return fmt.Errorf("%d was read before %d, which is newer", pids[0], pids[11])
-	}
-	// A thread may have ended.
-	if n < len(pids) || err != nil || !slices.Equal(reached, pids) {
-		return fmt.Errorf("reached %v (%d) of %v in this order: %w", reached, n, pids, err)
 	}
 	return nil
 }

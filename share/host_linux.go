@@ -90,6 +90,8 @@ const (
 	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
 	perClient = streams + 2
+	// reserve is how many threads there are for waits and for the collector, beside those of every Go program.
+	reserve = 3
 )
 
 // Serve is the host: it serves sessions until it is not needed any more. Call it on the locked main thread.
@@ -107,6 +109,7 @@ func Serve(o Options) error {
 	if err := h.prepare(); err != nil {
 		return err
 	}
+	proc.StartThreads(reserve)
 	for !h.done {
 		h.turn()
 	}

@@ -59,7 +59,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	g.hand = h
 	if runtime.GOMAXPROCS(0) == 1 {
 		// As for the supervisor.
-		startThreads(reserveForWaiting)
+		proc.StartThreads(reserveForWaiting)
 	}
 	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)

@@ -1,13 +1,6 @@
 package supervise
 
-import (
-	"runtime"
-	"sync"
-)
-
-// At RLIMIT_NPROC or pids.max the Go runtime aborts when it wants another thread and cannot have it. So a session starts
-// none after its server: what it may want later it gets before. The runtime keeps a thread that was once started, and
-// takes it before it starts another.
+import "mcp-tether/proc"
 
 // How many threads are kept in reserve, beside those of every Go program. With one processor of the scheduler one thread
 // runs at a time; others are in system calls, wait for the network, or are about to rest. The first is for a session that
@@ -30,26 +23,7 @@ func (s *Session) reserve() {
 		n += reserveForEngine
 	}
 	if n > s.reserved {
-		startThreads(n - s.reserved)
+		proc.StartThreads(n - s.reserved)
 		s.reserved = n
 	}
-}
-
-// startThreads has the runtime start n threads, and leaves them idle.
-func startThreads(n int) {
-	var up, done sync.WaitGroup
-	release := make(chan struct{})
-	up.Add(n)
-	for range n {
-		done.Go(func() {
-			// Each has a thread to itself until all are there.
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			up.Done()
-			<-release
-		})
-	}
-	up.Wait()
-	close(release)
-	done.Wait()
 }
