@@ -39,7 +39,7 @@ func libraries() map[string][]string {
 		// These read /proc/stat when a program starts, also one that does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
 		"github.com/shirou/gopsutil/v3/process": {},
-		"golang.org/x/net":                      {"http2"},
+		"golang.org/x/net":                      {}, // see http2
 	}
 }
 
@@ -72,6 +72,7 @@ func variables() map[string]string {
 		"argv.switches":        table,
 		"supervise.phaseTable": table,
 		"teardown.table":       table,
+		"http2.staticTable":    table,
 	}
 }
 

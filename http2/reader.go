@@ -6,38 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"golang.org/x/net/http2/hpack"
 )
 
-// Field is one header field. One whose value is secret is to stay out of every table.
-type Field = hpack.HeaderField
-
-const (
-	// MaxFields is how long all fields of one block may be, in bytes as SETTINGS_MAX_HEADER_LIST_SIZE counts them: name,
-	// value and 32. The longest that clients send are credentials for many registries.
-	MaxFields = 128 << 10
-	// tableSize is what every reader of HPACK has room for, unless it says otherwise.
-	tableSize = 4 << 10
-)
+// MaxFields is how long all fields of one block may be, in bytes as SETTINGS_MAX_HEADER_LIST_SIZE counts them: name, value
+// and 32. The longest that clients send are credentials for many registries.
+const MaxFields = 128 << 10
 
 // Reader reads frames.
 type Reader struct {
 	br   *bufio.Reader
 	used int // how much of br is the frame that was read last
-	dec  *hpack.Decoder
-
-	fields []Field
-	size   int // of fields
+	dec  *decoder
 }
 
 // NewReader returns a reader of what follows the preface. br must hold a frame of MaxPayload.
-func NewReader(br *bufio.Reader) *Reader {
-	r := &Reader{br: br}
-	r.dec = hpack.NewDecoder(tableSize, r.emit)
-	r.dec.SetMaxStringLength(MaxFields)
-	return r
-}
+func NewReader(br *bufio.Reader) *Reader { return &Reader{br: br, dec: newDecoder()} }
 
 // Next waits for the next frame, or the next block of fields. What the RFC tells to ignore is skipped. io.EOF says that the
 // connection has ended between two frames; an error that wraps ErrMalformed that no byte behind what was read before can be
@@ -115,15 +98,13 @@ func (r *Reader) block(f Frame) (Frame, error) {
 		}
 		part = part[5:]
 	}
-	r.fields, r.size = nil, 0
-	for last, n := f.Flags&flagEndHeaders != 0, 0; ; {
+	var whole []byte // of what came in several frames
+	for last, n := f.Flags&flagEndHeaders != 0, 0; !last; {
 		// An empty frame counts too: a block must come to an end.
-		if n += HeadLen + len(part); n > MaxFields || r.decode(part) != nil || r.size > MaxFields {
-			return Frame{}, fmt.Errorf("%w: header fields on stream %d that are too long or cannot be decoded", ErrMalformed, f.Stream)
+		if n += HeadLen + len(part); n > MaxFields {
+			return Frame{}, fmt.Errorf("%w: header fields on stream %d that are too long", ErrMalformed, f.Stream)
 		}
-		if last {
-			break
-		}
+		whole = append(whole, part...)
 		more, err := r.next()
 		if err != nil {
 			return Frame{}, err
@@ -133,24 +114,12 @@ func (r *Reader) block(f Frame) (Frame, error) {
 		}
 		part, last = more.Payload, more.Flags&flagEndHeaders != 0
 	}
-	if r.dec.Close() != nil {
-		return Frame{}, fmt.Errorf("%w: header fields on stream %d that are cut off", ErrMalformed, f.Stream)
+	if whole != nil {
+		part = append(whole, part...)
 	}
-	return Frame{Type: TypeHeaders, Flags: f.Flags, Stream: f.Stream, Fields: r.fields}, nil
-}
-
-func (r *Reader) decode(part []byte) error {
-	r.dec.SetEmitEnabled(true)
-	_, err := r.dec.Write(part)
-	return err
-}
-
-// emit takes a field. A short block may refer to a long field many times, so nothing is kept beyond the limit.
-func (r *Reader) emit(f Field) {
-	r.size += int(f.Size())
-	if r.size > MaxFields {
-		r.dec.SetEmitEnabled(false)
-		return
+	fields, err := r.dec.decode(part, MaxFields)
+	if err != nil {
+		return Frame{}, fmt.Errorf("%w: stream %d has %w", ErrMalformed, f.Stream, err)
 	}
-	r.fields = append(r.fields, f)
+	return Frame{Type: TypeHeaders, Flags: f.Flags, Stream: f.Stream, Fields: fields}, nil
 }
