@@ -5,10 +5,12 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +86,14 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 			t.Parallel()
 			s := begin(t, setup{flags: quick("--kill-timeout=500ms")}, "serve,ignore-term", escapees...)
 			supervisor, leaf := s.supervisor(), cgroupLeaf(s.ids[0])
+			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
+			testkit.Until(t, "the anchor to hold the leaf", func() bool {
+				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
+				return slices.ContainsFunc(fds, func(fd string) bool {
+					file, _ := os.Readlink(fd)
+					return strings.HasSuffix(file, filepath.Base(leaf)+"/cgroup.procs")
+				})
+			})
 			limitFiles(t, s.pid, limit)
 			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
 			if got := s.wait(); got != "exit 137" && got != "exit 125" {

@@ -56,10 +56,13 @@ func (b *Body) Ended() bool {
 	return b.left <= 0
 }
 
-// rest returns how many bytes of a body that is not chunked are still to come, at most.
-func (b *Body) rest() int64 {
-	if b.untilEOF {
+// opaque returns how many bytes are still to come that need no look, at most.
+func (b *Body) opaque() int64 {
+	switch {
+	case b.untilEOF:
 		return math.MaxInt64
+	case b.chunked:
+		return 0 // where its data ends is told by lines among them
 	}
 	return b.left
 }
@@ -113,11 +116,12 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	return b.buffered(br, data), nil
 }
 
-// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, and no byte of the rest needs
-// a look, bulk is called, unless it is nil: it may move up to limit bytes of what br reads to w in its own way, and returns
-// how many. An error of br's source it leaves for the next read. An error of w is a WriteError; any other is one of
-// br, io.ErrUnexpectedEOF for a body that is cut off, or wraps ErrMalformedChunk for one that cannot be understood: what
-// was copied then ends in front of the line in question, or within it.
+// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, which is empty then, bulk is
+// called, unless it is nil: it may move up to limit bytes of what br reads to w in its own way, and returns how many, or it
+// may exchange what br is. limit is 0 where all that comes needs a look. An error of br's source it leaves for the next
+// read. An error of w is a WriteError; any other is one of br, io.ErrUnexpectedEOF for a body that is cut off, or wraps
+// ErrMalformedChunk for one that cannot be understood: what was copied then ends in front of the line in question, or
+// within it.
 func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64, error)) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)
@@ -130,10 +134,10 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64
 		if _, err := w.Write(p); err != nil {
 			return WriteError{err}
 		}
-		if bulk == nil || b.chunked || len(p) < br.Size() {
+		if bulk == nil || len(p) < br.Size() {
 			continue
 		}
-		n, err := bulk(b.rest())
+		n, err := bulk(b.opaque())
 		if b.left -= n; err != nil {
 			return err
 		}

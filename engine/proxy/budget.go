@@ -10,11 +10,17 @@ import (
 // have come only in part, beyond the buffers of the connections.
 const maxHeld = 16 << 20
 
+// maxBulk is how much of that may hold bodies on their way. The rest is for heads and creates.
+const maxBulk = maxHeld / 2
+
 // errBusy says that a client would make the proxy hold more than maxHeld.
 var errBusy = errors.New("too many long requests at once: try again")
 
 // budget is what all links of a proxy hold together. The zero value is empty.
-type budget struct{ held atomic.Int64 }
+type budget struct {
+	held atomic.Int64
+	bulk atomic.Int64 // the part that holds bodies on their way
+}
 
 // take charges n bytes, if they are within the budget.
 func (b *budget) take(n int64) bool {
@@ -27,6 +33,21 @@ func (b *budget) take(n int64) bool {
 
 // give gives n bytes back.
 func (b *budget) give(n int64) { b.held.Add(-n) }
+
+// takeBulk charges n bytes for a body on its way, if they are within its part of the budget.
+func (b *budget) takeBulk(n int64) bool {
+	if b.bulk.Add(n) <= maxBulk && b.take(n) {
+		return true
+	}
+	b.bulk.Add(-n)
+	return false
+}
+
+// giveBulk gives n bytes back that takeBulk has charged.
+func (b *budget) giveBulk(n int64) {
+	b.bulk.Add(-n)
+	b.give(n)
+}
 
 // meter reads from a client. While it counts, what it reads is held in memory, and charged to the budget.
 type meter struct {

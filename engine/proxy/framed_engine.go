@@ -9,7 +9,7 @@ import (
 // fromEngine handles a frame of the engine.
 func (f *framed) fromEngine(frame http2.Frame) error {
 	s := f.streams[frame.Stream]
-	if s != nil && s.isTranslated() || frame.Stream > f.last {
+	if s != nil && s.isTranslated() || frame.Stream > f.last || frame.Stream != 0 && frame.Stream%2 == 0 {
 		return fmt.Errorf("%w: frame of type %d on stream %d, which is none of the engine's", http2.ErrMalformed, frame.Type, frame.Stream)
 	}
 	switch frame.Type {

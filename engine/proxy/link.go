@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"mcp-tether/engine"
 	"mcp-tether/http1"
@@ -29,6 +30,7 @@ type link struct {
 	translated bool           // the client's end is one stream of HTTP/2
 	sent       chan *exchange // from requests to responses
 	ended      chan struct{}  // closed when responses has ended; nil before the first request
+	wide       atomic.Int64   // charged for buffers that stay wide, in bytes
 
 	mu     sync.Mutex // for engine and closed, as close may be called at any time
 	closed bool
@@ -54,6 +56,7 @@ func (l *link) requests() {
 	if l.ended != nil {
 		<-l.ended
 	}
+	l.p.budget.giveBulk(l.wide.Load())
 }
 
 // close closes both connections. It may be called at any time, and again.
@@ -185,7 +188,7 @@ func (l *link) forwardRest(x *exchange, head []byte, body *http1.Body) bool {
 	err = l.send(x, append(head, early...))
 	l.meter.release()
 	if err == nil {
-		err = body.Copy(l.engine, l.fromClient, l.bulk(l.engine, l.client))
+		err = l.copy(body, l.engine, l.client, l.fromClient)
 	}
 	if errors.Is(err, http1.ErrMalformedChunk) {
 		// The engine might find another end of the body, and a request behind it. Not one more byte goes either way.

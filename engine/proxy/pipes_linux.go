@@ -14,8 +14,6 @@ import (
 const (
 	// pipeSize is how much a pipe holds, in bytes: the most that a user without privileges may ask for.
 	pipeSize = 1 << 20
-	// maxPiped is how much of the budget all pipes together may take, in bytes. The rest is for creates.
-	maxPiped = maxHeld / 2
 	// maxFree is how many pipes are kept for the next connection that wants one.
 	maxFree = 2
 )
@@ -25,7 +23,6 @@ const (
 type pipes struct {
 	mu   sync.Mutex
 	free []pipe
-	out  int // how many were taken
 }
 
 // pipe is both ends of a pipe.
@@ -40,22 +37,20 @@ func (p pipe) close() {
 func (p *pipes) take(all *budget) (pipe, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if (p.out+1)*pipeSize > maxPiped || !all.take(pipeSize) {
+	if !all.takeBulk(pipeSize) {
 		return pipe{}, false
 	}
 	if n := len(p.free); n > 0 {
 		last := p.free[n-1]
 		p.free = p.free[:n-1]
-		p.out++
 		return last, true
 	}
 	var fds [2]int
 	if unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
-		all.give(pipeSize)
+		all.giveBulk(pipeSize)
 		return pipe{}, false
 	}
 	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize) // a smaller one does as well
-	p.out++
 	return pipe{fds[0], fds[1]}, true
 }
 
@@ -63,8 +58,7 @@ func (p *pipes) take(all *budget) (pipe, bool) {
 func (p *pipes) give(x pipe, empty bool, all *budget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out--
-	all.give(pipeSize)
+	all.giveBulk(pipeSize)
 	if !empty || len(p.free) >= maxFree {
 		x.close()
 		return

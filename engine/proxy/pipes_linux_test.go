@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,6 +23,17 @@ func much() []byte {
 	return b
 }
 
+// inChunks is a chunked body, whose chunks have 1 byte to 4 pipes.
+func inChunks(data []byte) (wire []byte) {
+	source := rand.New(rand.NewPCG(1, 2))
+	for len(data) > 0 {
+		n := min(1<<source.IntN(22)+source.IntN(9), len(data))
+		wire = fmt.Appendf(wire, "%x;n=%d\r\n%s\r\n", n, n, data[:n])
+		data = data[n:]
+	}
+	return append(wire, "0\r\nLast: 1\r\n\r\n"...)
+}
+
 // hearSum reads n bytes, and returns their hash.
 func (p *peer) hearSum(n int) (sum [sha256.Size]byte) {
 	p.t.Helper()
@@ -32,12 +44,8 @@ func (p *peer) hearSum(n int) (sum [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// pipesOut is how many pipes connections have taken, and what of the budget is spent.
-func (s *scene) pipesOut() (out int, held int64) {
-	s.pipes.mu.Lock()
-	defer s.pipes.mu.Unlock()
-	return s.pipes.out, s.budget.held.Load()
-}
+// spent is what of the budget is spent on bodies on their way, and on all, in bytes.
+func (s *scene) spent() (bulk, held int64) { return s.budget.bulk.Load(), s.budget.held.Load() }
 
 // What follows a long body belongs to the next message, however the body was moved.
 func TestLongBodies(t *testing.T) {
@@ -47,7 +55,8 @@ func TestLongBodies(t *testing.T) {
 		body  []byte
 	}{
 		"length": {fmt.Sprintf("Content-Length: %d", len(data)), data},
-		"chunks": {"Transfer-Encoding: chunked", fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(data), data)},
+		"chunk":  {"Transfer-Encoding: chunked", fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(data), data)},
+		"chunks": {"Transfer-Encoding: chunked", inChunks(data)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sum := sha256.Sum256(wire.body)
@@ -69,9 +78,9 @@ func TestLongBodies(t *testing.T) {
 				t.Error("the client read something else")
 			}
 			c.hear(reply(200, "OK"))
-			testkit.Until(t, "an idle connection holds no pipe", func() bool {
-				out, held := s.pipesOut()
-				return out == 0 && held == 0
+			testkit.Until(t, "an idle connection holds nothing", func() bool {
+				_, held := s.spent()
+				return held == 0
 			})
 		})
 	}
@@ -108,25 +117,36 @@ func TestLongStreams(t *testing.T) {
 	c.hear(answer)
 	talk(c)
 	<-heard
-	testkit.Until(t, "all pipes are given back", func() bool {
-		out, held := s.pipesOut()
-		return out == 0 && held == 0
+	testkit.Until(t, "all is given back", func() bool {
+		_, held := s.spent()
+		return held == 0
 	})
 }
 
-// Clients that do not read what they asked for hold pipes up to a bound, and keep no other from a create.
+// Clients that do not read what they asked for hold pipes and wide buffers up to a bound, and keep no other from a create.
 func TestClientsThatDoNotRead(t *testing.T) {
-	const most, clients = maxPiped / pipeSize, 20
-	endless := bytes.Repeat([]byte("x"), pipeSize)
+	for name, c := range map[string]struct {
+		head, piece string
+		size        int64 // of what holds a body on its way
+	}{
+		"until the end": {"HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", pipeSize), pipeSize},
+		"chunks":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", pipeSize/6), wideSize},
+	} {
+		t.Run(name, func(t *testing.T) { testStuckClients(t, c.head, c.piece, c.size) })
+	}
+}
+
+func testStuckClients(t *testing.T, head, piece string, size int64) {
+	clients := int(maxBulk/size) + 4
 	s := newScene(t, func(e *peer) {
 		line, _, _ := e.hearRequest()
 		if line == "POST /containers/create" {
 			e.say(reply(201, `{"Id":"c1"}`))
 			return
 		}
-		e.say("HTTP/1.1 200 OK\r\n\r\n")
+		e.say(head)
 		for err := error(nil); err == nil; {
-			_, err = e.Write(endless)
+			_, err = io.WriteString(e, piece)
 		}
 	})
 	var stuck []*peer
@@ -135,12 +155,12 @@ func TestClientsThatDoNotRead(t *testing.T) {
 		c.say("GET /images/get HTTP/1.1\r\n\r\n")
 		stuck = append(stuck, c)
 	}
-	testkit.Until(t, "all pipes are taken", func() bool {
-		out, held := s.pipesOut()
-		if out > most || held > maxPiped+http1.MaxHead {
-			t.Fatalf("%d pipes are out, %d bytes held", out, held)
+	testkit.Until(t, "as much is held as may be", func() bool {
+		bulk, held := s.spent()
+		if held > maxBulk+size+http1.MaxHead {
+			t.Fatalf("%d bytes held, %d of them for bodies", held, bulk)
 		}
-		return out == most
+		return bulk/size == maxBulk/size
 	})
 	c := s.client()
 	c.say(post("/containers/create", "{}"))
@@ -148,9 +168,9 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	for _, c := range stuck {
 		_ = c.Close()
 	}
-	testkit.Until(t, "all pipes are given back", func() bool {
-		out, held := s.pipesOut()
-		return out == 0 && held == 0
+	testkit.Until(t, "all is given back", func() bool {
+		bulk, held := s.spent()
+		return bulk == 0 && held == 0
 	})
 }
 
@@ -164,8 +184,8 @@ func TestMoveWithoutAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p pipes
-	if n, err := p.move(c, b, 1, &all); n != 0 || err != nil || all.held.Load() != maxHeld || p.out != 0 {
-		t.Errorf("moved %d bytes, %v; %d bytes held, %d pipes out", n, err, all.held.Load(), p.out)
+	if n, err := p.move(c, b, 1, &all); n != 0 || err != nil || all.held.Load() != maxHeld {
+		t.Errorf("moved %d bytes, %v; %d bytes held", n, err, all.held.Load())
 	}
 	all.give(maxHeld)
 	if n, err := p.move(c, b, 1, &all); n != 1 || err != nil || all.held.Load() != 0 {

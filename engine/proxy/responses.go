@@ -56,7 +56,7 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 	if _, err := l.client.Write(append(head, early...)); err != nil {
 		return x, false
 	}
-	if err := body.Copy(l.client, l.fromEngine, l.bulk(l.client, l.engine)); err != nil || body.UntilEOF() {
+	if err := l.copy(body, l.client, l.engine, l.fromEngine); err != nil || body.UntilEOF() {
 		return x, false
 	}
 	close(x.done)
