@@ -138,7 +138,7 @@ func TestEngineHTTP2(t *testing.T) {
 // watchHTTP2 starts a container while fifty streams of the same connection wait for it, and one hears of events.
 func (e *engine) watchHTTP2(t *testing.T, client *http.Client, id, mark string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://engine/v1.41/events?filters=%7B%22label%22%3A%5B%22"+markLabel+"%3D"+mark+"%22%5D%7D", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://engine/v1.41/events?filters=%7B%22label%22%3A%5B%22"+markLabel+"%3D"+mark+"%22%5D%7D", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
