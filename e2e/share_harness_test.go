@@ -58,8 +58,10 @@ func (s *sharing) clear() {
 		for _, p := range s.processes() {
 			s.t.Logf("there: %v", p)
 		}
-		if log, _ := os.ReadFile(filepath.Join(s.dir, "log")); len(log) > 0 {
-			s.t.Logf("log: %s", log)
+		for _, file := range []string{"log", "stderr"} {
+			if b, _ := os.ReadFile(filepath.Join(s.dir, file)); len(b) > 0 {
+				s.t.Logf("%s: %s", file, b)
+			}
 		}
 	}
 	for _, p := range s.processes() {
