@@ -315,7 +315,8 @@ func playImages(r route) string {
 	name := r.named("image")
 	r.t.Cleanup(func() { r.cleanUp("rmi", "-f", name) })
 	seen := r.fed(tarOf(r.t, r.scene, 0o600, bytes.Repeat([]byte("image "), 1<<20)), "import", "-c", "ENV A=1", "-m", "said", "-", name)
-	seen += r.docker("inspect", "--format", "{{.RootFS.Layers}} {{.Config.Env}} {{.Comment}} {{.Size}}", name)
+	// Its size to the byte is not asked for: in a containerd store it counts the digits of a time.
+	seen += r.docker("inspect", "--format", "{{.RootFS.Layers}} {{.Config.Env}} {{.Comment}}", name)
 	saved, err := r.command("save", r.image).Output()
 	seen += fmt.Sprintf("%x %v\n", digest(saved), err)
 	seen += r.fed(bytes.NewReader(saved), "load") + r.fed(strings.NewReader("no archive"), "load")
