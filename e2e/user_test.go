@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
-	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms")}, "serve", "setsid,setuid,comm="+name, "daemon")
+	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
 	s.waitReady()
 	s.signal(syscall.SIGTERM)
 	wantExit(t, s.wait(), "exit 143")
@@ -41,10 +42,16 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	s.endAll()
 }
 
+// setuidCopies counts them: two tests may need one at a time, and what runs cannot be written.
+var setuidCopies atomic.Int32
+
 // setuidCopy is the name of a copy of the fixture, beside it, that runs as root.
 func setuidCopy(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(filepath.Dir(fixture), fmt.Sprintf("suid-%d", os.Getpid()))
+	path := filepath.Join(filepath.Dir(fixture), fmt.Sprintf("suid-%d-%d", os.Getpid(), setuidCopies.Add(1)))
+	// A process that is forked meanwhile would have the copy open for writing until it executes something.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(fixture)
 	if err != nil {
 		t.Fatal(err)
