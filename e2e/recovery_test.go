@@ -260,7 +260,7 @@ func TestUnclearOrphanIsNoSuccess(t *testing.T) {
 // unclearOrphan reports whether an orphan was left.
 func unclearOrphan(t *testing.T) (left bool) {
 	s := startGateway(t).newSession()
-	script := `sleep 100 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
+	script := `sleep 1000 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
 	argv := s.wrap(quick("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
 	s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, s.dir}, argv...)...)
 	s.waitReady()
