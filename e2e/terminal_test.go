@@ -182,7 +182,7 @@ func TestTerminalStopped(t *testing.T) {
 	y.typed(ctrlD)
 	y.code("0")
 	s.gone()
-	s.endedWhole("server-exited", "stdin-closed")
+	s.endedWhole("server-exited") // The key says nothing to those who do not read.
 }
 
 // The same with the end of the terminal.
@@ -211,6 +211,7 @@ func TestTerminalHangUp(t *testing.T) {
 			s.waitRecord()
 			y.hangUp()
 			s.gone()
+			// The kernel hangs up the streams and signals the leader and the foreground group, and all of it is seen in any order.
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
 		})
 		t.Run("job/cgroup="+cgroup, func(t *testing.T) {
@@ -221,6 +222,7 @@ func TestTerminalHangUp(t *testing.T) {
 			s.waitRecord()
 			y.hangUp()
 			s.gone()
+			// The shell dies of it as well.
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
 		})
 	}
