@@ -19,7 +19,7 @@ const (
 var ErrTooLong = errors.New("message too long")
 
 // Scanner splits a stream of newline-delimited JSON-RPC into messages. It reads along while the relay passes the bytes
-// on, finds id and method anywhere in a message of any size, and remembers at most Keep bytes of a message. Not for
+// on. It finds id and method anywhere in a message of any size, and remembers at most Keep bytes of it. Not for
 // concurrent use; each direction has its own.
 type Scanner struct {
 	// Max is how many bytes a line may have, without its newline; 0 means DefaultMax.
