@@ -95,8 +95,8 @@ func records(runtime string) Check {
 	return good("records", "kept in %s", dir.Name)
 }
 
-// sessionProcesses is how many processes and threads a session may want at once: two processes with a few threads each, and
-// a server with some helpers.
+// sessionProcesses is how many processes and threads a session may want at once. It has two processes with a few
+// threads each, and a server with some helpers.
 const sessionProcesses = 100
 
 // limits looks at what keeps processes from being started.
