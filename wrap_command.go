@@ -152,8 +152,8 @@ func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
 	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, only.want)
 }
 
-// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it tells a user who
-// may read it.
+// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it says on a
+// terminal how to get it.
 func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 	if c.Bool("preset") || c.Bool("check") || c.Bool("json") {
 		return
@@ -327,7 +327,7 @@ func count(all []*rewriting) (edited, bare int) {
 	return edited, bare
 }
 
-// ask asks the user, who must be there.
+// ask asks the user for consent, on a terminal.
 func ask(c *cli.Context, edited int, unwrap bool) error {
 	if c.Bool("yes") {
 		return nil

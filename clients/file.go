@@ -49,8 +49,8 @@ type File struct {
 }
 
 // Known reads the files of the known gateways below the given home directories, and those of the projects that they
-// name. They speak for the user who reads them, whoever has written them. It passes over files that are missing or closed
-// to us, and tells warn about others that cannot be read.
+// name. They speak for the user that reads them, whichever user has written them. It passes over files that are missing
+// or closed to us, and calls warn for others that cannot be read.
 func Known(homes []string, warn func(error)) []File {
 	var out []File
 	r := &reader{left: maxAll, seen: map[fileID]bool{}, patience: patience}
@@ -116,7 +116,7 @@ type reader struct {
 	left     int64 // bytes
 	seen     map[fileID]bool
 	patience time.Duration // with the next file
-	// named says that the user named the file, and so whoever it belongs to is asked for.
+	// named says that the user named the file, so it may belong to any user.
 	named bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"mcp-tether/proc"
 )
 
-// ownDir reports whether a name is that of a directory of the user who asks. The error is ErrLate alone.
+// ownDir reports whether a name is that of a directory of the calling user. The error is ErrLate alone.
 func ownDir(name string) (bool, error) {
 	var (
 		st  unix.Stat_t

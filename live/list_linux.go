@@ -43,8 +43,8 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	return out, nil
 }
 
-// How long the processes of a session may keep ps waiting, and how long those of later ones may: to read a command line may
-// take for ever (proc.Snapshot).
+// How long the processes of a session may keep ps waiting, and how long those of later ones may. Reading a command line
+// may take for ever (proc.Snapshot).
 const (
 	patience      = 3 * time.Second
 	leastPatience = 50 * time.Millisecond

@@ -83,8 +83,8 @@ func (r *Relay) each(line []byte, emit func(mcp.Message)) {
 	r.checkLength(one.Feed(line, emit))
 }
 
-// queue has a line wait for the server, if it is for a server at all: a ping is answered at once, and nothing is started for
-// what could not have an effect.
+// queue has a line wait for the server, if it is for a server at all. A ping is answered at once, and nothing is
+// started for what could not have an effect.
 func (r *Relay) queue(line []byte) {
 	need := len(r.waiting) > 0
 	r.each(line, func(m mcp.Message) {

@@ -7,9 +7,9 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's requests wait until
-// the new server has answered as the last one did and, if it is one that asks for the client's roots, has them; the
-// client's answers pass. Without a handshake to repeat all messages pass at once.
+// Restore makes a new server know what the last one knew: handshake, log level, subscriptions. The client's requests
+// wait until the new server has answered as the last one did. If it is one that asks for the client's roots, they also
+// wait until it has them. The client's answers pass. Without a handshake to repeat all messages pass at once.
 func (r *Relay) Restore() []Event {
 	r.mode = restoring
 	r.steps, r.settling, r.refusal = r.talk.Replay(), false, ""

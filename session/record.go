@@ -28,7 +28,7 @@ type Record struct {
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy, EngineContext the docker
+	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
 	// context that named it, and Socket where the proxy listens; "" without one.
 	Engine        string `json:"engine,omitempty"`
 	EngineContext string `json:"engine_context,omitempty"`

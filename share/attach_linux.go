@@ -149,7 +149,7 @@ func (a *attachment) prepare() error {
 	return nil
 }
 
-// watch opens the pidfds of those with whose end the session ends.
+// watch opens the pidfds of the owners: the processes with whose end the session ends.
 func (a *attachment) watch() error {
 	a.parent = os.Getppid()
 	a.addOwner(a.parent)
@@ -332,8 +332,8 @@ func (a *attachment) tryStart() (started bool, err error) {
 	return true, nil
 }
 
-// launch starts a host by way of a process that ends at once: the host is no child of ours, so nobody who ends this
-// process's tree ends the host.
+// launch starts a host by way of a process that ends at once. So the host is no child of ours, and ending this
+// process's tree does not end the host.
 func (a *attachment) launch(lock, listener int) error {
 	h := argv.Host{Key: a.placeKey(), Lock: lock, Listener: listener, Gateway: a.scope, GatewayFD: -1, Alone: oneLine(a.alone), Launches: true}
 	if !a.scope.Zero() && len(a.owners) > 0 {
@@ -381,8 +381,8 @@ func (a *attachment) placeKey() string {
 	return fmt.Sprintf("%s-%d", a.key, a.slot)
 }
 
-// await waits for what the host has to say. A host that ends without a word was killed: then the client gets what it is
-// owed, and when it says something more, the verdict is to find another host (find is called with the same slot).
+// await waits for what the host has to say. A host that ends without a word was killed. Then the client gets what it is
+// owed. When the client says something more, find looks for another host, from the same slot on.
 func (a *attachment) await() (verdict, error) {
 	for {
 		var v verdict
@@ -457,8 +457,8 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	return nil
 }
 
-// recover gives the client what it is owed after its host was killed: the rest of what was on its way, and errors for the
-// calls that are open. Then it waits for the client to say something more.
+// recover gives the client what it is owed after its host was killed. That is the remainder of what was on its way, and
+// errors for the calls that are open. Then it waits for the client to say something more.
 func (a *attachment) recover() error {
 	whole, err := a.settle()
 	if err != nil || whole {
