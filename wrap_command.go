@@ -32,7 +32,7 @@ Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrappe
 Examples:
    mcp-tether wrap                                   all clients of this user, after a question
    mcp-tether wrap --dry-run codex claude            only show the difference
-   mcp-tether wrap --yes --preset codex              idle servers sleep, but for browsers and the like
+   mcp-tether wrap --yes --preset codex              idle servers hibernate, but for browsers and the like
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
    mcp-tether wrap --absolute --yes claude-desktop   for a client that does not find mcp-tether
    mcp-tether wrap --check ./.mcp.json               in CI`
@@ -167,9 +167,9 @@ func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 		switch {
 		case n == 0:
 		case asks:
-			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s sleep when idle (--hibernate 10m)?", title, counted(n, "server")))
+			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s hibernate when idle (--hibernate 10m)?", title, counted(n, "server")))
 		case term.IsTerminal(int(os.Stderr.Fd())):
-			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones sleep; see docs/hibernate.md\n", title)
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones hibernate; see docs/hibernate.md\n", title)
 		}
 	}
 }

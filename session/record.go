@@ -39,7 +39,7 @@ type Record struct {
 	Key string `json:"key,omitempty"`
 	// Share is the place of the host of a shared server; "" for any other.
 	Share string `json:"share,omitempty"`
-	// Sleeps and Wakes count how often the server was put to sleep and woken.
+	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
