@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -68,10 +67,10 @@ func (b *Batch) End(g Grace) error {
 	if err := b.start(); err != nil {
 		return err
 	}
-	err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT)
+	err := b.until(time.Now().Add(g.Term), b.ask)
 	for deadline := time.Now().Add(g.Kill); ; {
 		if err == nil {
-			err = b.until(deadline, unix.SIGKILL)
+			err = b.until(deadline, b.kill)
 		}
 		survivors, lookErr := b.conclude()
 		// A tree that forks may have been missed by the looks before, and be found by this one.
@@ -106,14 +105,9 @@ const (
 )
 
 // until repeats rounds until none is left for certain, several in a row find no member, or the time is up.
-func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) error {
+func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) error {
 	for empty := 0; ; {
-		left, none, err := 0, false, error(nil)
-		if sigs[0] == unix.SIGKILL {
-			left, none, err = b.kill()
-		} else {
-			left, err = b.ask(sigs...)
-		}
+		left, none, err := round()
 		if err != nil {
 			return err
 		}
@@ -156,11 +150,11 @@ func (b *Batch) noteForks(members []proc.Stat) {
 	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
 }
 
-// ask is a round that signals the members that were not asked yet, and counts the living.
-func (b *Batch) ask(sigs ...syscall.Signal) (left int, err error) {
+// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left.
+func (b *Batch) ask() (left int, none bool, err error) {
 	t, err := b.look()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for _, gr := range b.Groups {
 		members := gr.members(t)
@@ -174,12 +168,12 @@ func (b *Batch) ask(sigs ...syscall.Signal) (left int, err error) {
 				fresh = append(fresh, m)
 			}
 		}
-		signalAll(&b.reader, fresh, sigs...)
+		signalAll(&b.reader, fresh, unix.SIGTERM, unix.SIGCONT)
 	}
 	if b.askedAt == 0 {
 		b.askedAt, err = proc.Now()
 	}
-	return left, err
+	return left, false, err
 }
 
 // freeze freezes the leaves that have members, until thaw is called, so that no member forks between the look and the kill; a
