@@ -53,7 +53,7 @@ type File struct {
 // or closed to us, and calls warn for others that cannot be read.
 func Known(homes []string, warn func(error)) []File {
 	var out []File
-	r := &reader{left: maxAll, seen: map[fileID]bool{}, patience: patience}
+	r := &reader{left: maxAll, seen: map[fileID]bool{}, timeout: fileTimeout}
 	for _, home := range homes {
 		for _, name := range homeFiles() {
 			file, err := r.read(filepath.Join(home, name))
@@ -78,7 +78,7 @@ func Known(homes []string, warn func(error)) []File {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	r := &reader{left: maxFile, seen: map[fileID]bool{}, patience: patience, named: true}
+	r := &reader{left: maxFile, seen: map[fileID]bool{}, timeout: fileTimeout, named: true}
 	file, err := r.read(name)
 	file.AnyUser = true
 	return file, err
@@ -113,9 +113,9 @@ func Homes(further []string, warn func(error)) []string {
 
 // reader reads configuration files, each once, and not more in all than its bound.
 type reader struct {
-	left     int64 // bytes
-	seen     map[fileID]bool
-	patience time.Duration // with the next file
+	left    int64 // bytes
+	seen    map[fileID]bool
+	timeout time.Duration // with the next file
 	// named says that the user named the file, so it may belong to any user.
 	named bool
 }
@@ -125,8 +125,8 @@ type fileID struct{ dev, ino uint64 }
 
 // How long a file may keep its reader waiting, and how long the later ones of many may.
 const (
-	patience      = time.Second
-	leastPatience = 10 * time.Millisecond
+	fileTimeout    = time.Second
+	minFileTimeout = 10 * time.Millisecond
 )
 
 // ErrLate says that a file could not be read in time: its file system does not answer.

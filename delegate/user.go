@@ -26,7 +26,7 @@ func Lookup(uid int) User {
 	number := strconv.Itoa(uid)
 	entry, err := user.LookupId(number)
 	if err != nil {
-		return User{UID: uid, GID: nogroup, Name: number, Home: nowhere}
+		return User{UID: uid, GID: nogroup, Name: number, Home: noHome}
 	}
 	u := User{UID: uid, GID: nogroup, Name: entry.Username, Home: entry.HomeDir, Known: true}
 	if gid, err := strconv.Atoi(entry.Gid); err == nil {
@@ -42,7 +42,8 @@ func Lookup(uid int) User {
 }
 
 const (
-	nowhere = "/nonexistent"
+	// noHome is the home of a user without one.
+	noHome = "/nonexistent"
 	// maxGroups is what the kernel takes (NGROUPS_MAX).
 	maxGroups = 65536
 )

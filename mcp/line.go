@@ -42,8 +42,8 @@ type element struct {
 type step uint8
 
 const (
-	// between: no line has begun.
-	between step = iota
+	// betweenLines: no line has begun.
+	betweenLines step = iota
 	// atStart: nothing but white space so far.
 	atStart
 	// atKey: a key must come, or the end of an object that was just opened.

@@ -56,7 +56,7 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 			r.answerForTheDead()
 			r.answerOpen(open)
 			open = Unanswered{}
-			if len(r.down.rest) == 0 {
+			if len(r.down.pending) == 0 {
 				break
 			}
 		}

@@ -41,10 +41,10 @@ func Attach(args []string) (int, error) {
 			return a.ended(err)
 		}
 		switch v.Next {
-		case full:
+		case nextFull:
 			a.slot++
 			continue
-		case alone:
+		case nextAlone:
 			a.slot, a.alone = 1, v.Why
 			a.key += "-" + session.NewID()
 			continue
@@ -59,8 +59,8 @@ func Attach(args []string) (int, error) {
 const (
 	// exitFailure is the exit code of a failure of mcp-tether itself.
 	exitFailure = 125
-	// pause is how long to wait for a host that begins or ends before looking again.
-	pause = 5 * time.Millisecond
+	// hostRetryPause is how long to wait for a host that begins or ends before looking again.
+	hostRetryPause = 5 * time.Millisecond
 	// maxSlots bounds the hosts of one key.
 	maxSlots = 1000
 )
@@ -261,7 +261,7 @@ func (a *attachment) find() error {
 				continue
 			}
 		}
-		if err := a.turn(pause, -1); err != nil {
+		if err := a.wait(hostRetryPause, -1); err != nil {
 			return err
 		}
 	}
@@ -282,7 +282,7 @@ func (a *attachment) slowDown() error {
 	}
 	defer func() { a.lastTry = time.Now() }()
 	for until := now.Add(quickEnd << min(a.failures-4, 4)); time.Now().Before(until); {
-		if err := a.turn(time.Until(until), -1); err != nil {
+		if err := a.wait(time.Until(until), -1); err != nil {
 			return err
 		}
 	}
@@ -393,7 +393,7 @@ func (a *attachment) await() (verdict, error) {
 			a.hangUp()
 			return v, nil
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-			if err := a.turn(-1, a.conn); err != nil {
+			if err := a.wait(-1, a.conn); err != nil {
 				return v, err
 			}
 			continue
@@ -419,9 +419,9 @@ func (a *attachment) hangUp() {
 	a.conn = -1
 }
 
-// turn waits once: for fd if it is not negative, for signals, for the ends of the owners, and for the client to stop reading.
+// wait waits once: for fd if it is not negative, for signals, for the ends of the owners, and for the client to stop reading.
 // The error says that the session ends.
-func (a *attachment) turn(timeout time.Duration, fd int) error {
+func (a *attachment) wait(timeout time.Duration, fd int) error {
 	return a.poll(timeout, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 }
 
@@ -473,7 +473,7 @@ func (a *attachment) recover() error {
 		default:
 			return nil
 		}
-		if err := a.turn(-1, 0); err != nil {
+		if err := a.wait(-1, 0); err != nil {
 			return err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// protocol is the version of what attached process and host tell each other. It is part of the key, so that a program and
-// its next version never meet.
-const protocol = 1
+// wireVersion is the version of the messages between attached process and host. It is part of the key, so that a
+// program and its next version never meet.
+const wireVersion = 1
 
 // identity is what sessions of one server have in common.
 type identity struct {
@@ -50,7 +50,7 @@ func (i identity) key(secret [16]byte) string {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	add('v', strconv.Itoa(protocol))
+	add('v', strconv.Itoa(wireVersion))
 	for _, w := range i.words {
 		add('w', w)
 	}

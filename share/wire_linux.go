@@ -31,9 +31,9 @@ type verdict struct {
 type next string
 
 const (
-	over  next = ""
-	full  next = "full"
-	alone next = "alone"
+	nextOver  next = ""
+	nextFull  next = "full"
+	nextAlone next = "alone"
 )
 
 // The descriptors of a hello, in order. The outlet is a pipe through which all output passes. The attached process

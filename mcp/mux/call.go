@@ -191,7 +191,7 @@ func (m *Mux) line(r request, k *call, other edit) []byte {
 }
 
 // takes reports whether the server takes requests.
-func (m *Mux) takes() bool { return m.up && m.handshake.phase != asked && !m.handshake.on }
+func (m *Mux) takes() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
@@ -229,7 +229,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
-		m.handshake.phase = asked
+		m.handshake.phase = phaseAsked
 	case mcp.MethodSetLevel:
 		m.logs.sent = k.want
 	}
