@@ -56,8 +56,8 @@ func isHandedOver(args []string) bool {
 	return len(args) > 1 && (args[1] == roleSupervise || args[1] == roleRemove)
 }
 
-// ErrNotHandedOver says that a user has typed the hidden argument.
-var ErrNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
+// errNotHandedOver says that a user has typed the hidden argument.
+var errNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
 func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, err error) {
@@ -65,9 +65,9 @@ func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, 
 		return nil, Handover{}, false, nil
 	}
 	if len(args) < 4 {
-		return nil, Handover{}, true, ErrNotHandedOver
+		return nil, Handover{}, true, errNotHandedOver
 	}
-	h, err = ParseHandover(args[2])
+	h, err = parseHandover(args[2])
 	h.Removes = args[1] == roleRemove
 	return append([]string{args[0]}, args[3:]...), h, true, err
 }
@@ -127,8 +127,8 @@ func (h Handover) String() string {
 	return strings.Join(append(part, strings.Join(foreign, " ")), separator)
 }
 
-// ParseHandover decodes what String wrote.
-func ParseHandover(s string) (Handover, error) {
+// parseHandover decodes what String wrote.
+func parseHandover(s string) (Handover, error) {
 	part := strings.Split(s, separator)
 	var n [6]int
 	if len(part) != len(n)+2 {

@@ -85,8 +85,8 @@ type Host struct {
 	Launches bool
 }
 
-// ErrNotHost says that a user has typed the hidden argument.
-var ErrNotHost = errors.New(roleHost + " and " + roleLauncher + " are for mcp-tether itself: use 'mcp-tether run --share'")
+// errNotHost says that a user has typed the hidden argument.
+var errNotHost = errors.New(roleHost + " and " + roleLauncher + " are for mcp-tether itself: use 'mcp-tether run --share'")
 
 // HostArgs is the command line of a host, or of its launcher, for the words that followed run.
 func HostArgs(program string, h Host, words []string) []string {
@@ -113,13 +113,13 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	}
 	part := strings.SplitN(args[2], separator, 7)
 	if len(args) < 4 || len(part) != 7 {
-		return nil, Host{}, true, ErrNotHost
+		return nil, Host{}, true, errNotHost
 	}
 	var n [5]uint64
 	for i := range n {
 		v, err := strconv.ParseInt(part[i+1], 10, 64)
 		if err != nil {
-			return nil, Host{}, true, fmt.Errorf("%w: %q: %w", ErrNotHost, args[2], err)
+			return nil, Host{}, true, fmt.Errorf("%w: %q: %w", errNotHost, args[2], err)
 		}
 		n[i] = uint64(v)
 	}

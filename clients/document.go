@@ -13,8 +13,8 @@ import (
 	"mcp-tether/kernel"
 )
 
-// BackupSuffix is added to a file's name for the text before the last change.
-const BackupSuffix = ".mcp-tether-backup"
+// backupSuffix is added to a file's name for the text before the last change.
+const backupSuffix = ".mcp-tether-backup"
 
 // Document is a configuration file that may be changed.
 type Document struct {
@@ -109,7 +109,7 @@ func ownParent(name string) error {
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
 // owner stay. The old text is kept in backup. A file that was changed since it was opened stays as it is.
 func (d Document) Replace(text []byte) (backup string, err error) {
-	backup = d.Path + BackupSuffix
+	backup = d.Path + backupSuffix
 	if err := d.put(backup, d.Text, func() error { return nil }); err != nil {
 		return "", fmt.Errorf("keep the text before: %w", err)
 	}

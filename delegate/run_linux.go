@@ -19,8 +19,8 @@ import (
 
 // Why a child's answer is not complete.
 var (
-	ErrTooMuch = errors.New("it found more than can be taken")
-	ErrTime    = errors.New("it did not end in time")
+	errTooMuch = errors.New("it found more than can be taken")
+	errTime    = errors.New("it did not end in time")
 )
 
 // killPatience is how long a killed child may take to end. One that does not is left behind.
@@ -64,12 +64,12 @@ func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, 
 	defer stop()
 	out, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(out)) > limit {
-		err = ErrTooMuch
+		err = errTooMuch
 		_ = cmd.Process.Kill()
 	}
 	code, werr := await(ctx, cmd, exit)
 	if ctx.Err() != nil {
-		err = ErrTime
+		err = errTime
 	}
 	return out, code, errors.Join(err, werr)
 }
@@ -82,7 +82,7 @@ func await(ctx context.Context, cmd *exec.Cmd, exit <-chan error) (code int, err
 		select {
 		case err = <-exit:
 		case <-time.After(killPatience):
-			return -1, ErrTime
+			return -1, errTime
 		}
 	}
 	var failed *exec.ExitError

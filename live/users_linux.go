@@ -52,7 +52,7 @@ func listAs(ctx context.Context, u delegate.User) ([]Session, error) {
 	return slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) }), nil
 }
 
-// StopAs is Stop, for sessions of several users: each is asked by a child that is its user. So a record that names
+// StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
 // another user's process for a supervisor has no more power than the user that wrote it.
 func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	byUser := map[int][]Session{}
@@ -69,7 +69,7 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	users, left := delegate.Users(uids)
 	stopped := make([][]Stopped, len(users))
 	done := make(chan []Stopped, 1)
-	go func() { done <- Stop(byUser[uid], timeout) }()
+	go func() { done <- stop(byUser[uid], timeout) }()
 	delegate.Each(users, timeout+othersDeadline, func(ctx context.Context, i int, u delegate.User) {
 		stopped[i] = stopAs(ctx, u, byUser[u.UID], timeout)
 	})

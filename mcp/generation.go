@@ -66,7 +66,7 @@ func (c *Conversation) ToClient(m Message) []byte {
 		c.past.shown[m.ID], c.past.own[id] = id, m.ID
 		return m.withID(id)
 	case m.Method == MethodCancelled && c.past.shown[cancelledID(m)] != "":
-		return Cancelled(c.past.shown[cancelledID(m)], TextAt(m.Raw, "params", "reason"))
+		return Cancelled(c.past.shown[cancelledID(m)], textAt(m.Raw, "params", "reason"))
 	}
 	return m.Raw
 }

@@ -116,7 +116,7 @@ func (h *handshake) changed(kind string) []byte {
 
 // failure is the text of an error response.
 func failure(m Message) string {
-	if text := TextAt(m.Raw, "error", "message"); text != "" {
+	if text := textAt(m.Raw, "error", "message"); text != "" {
 		return text
 	}
 	return "no message"

@@ -33,7 +33,7 @@ func listKind(m Message) (kind, cursor string) {
 		return "", ""
 	}
 	if mentions(m.Raw, "cursor") {
-		cursor = TextAt(m.Raw, "params", "cursor")
+		cursor = textAt(m.Raw, "params", "cursor")
 	}
 	return kind, cursor
 }
@@ -65,7 +65,7 @@ func (l *lists) take(p *pages, m Message) bool {
 	if m.IsError || json.Unmarshal(ValueAt(m.Raw, "result"), &page) != nil || page == nil {
 		return false
 	}
-	next := TextAt(m.Raw, "result", "nextCursor")
+	next := textAt(m.Raw, "result", "nextCursor")
 	delete(page, "nextCursor") // Another server may name the same page otherwise.
 	page["more"] = fmt.Append(nil, next != "")
 	text, err := json.Marshal(page)

@@ -42,8 +42,8 @@ type Child struct {
 	Limit time.Duration
 }
 
-// ErrHeldUp says that a child was killed because it had not executed anything by then.
-var ErrHeldUp = errors.New("it is held up before the exec")
+// errHeldUp says that a child was killed because it had not executed anything by then.
+var errHeldUp = errors.New("it is held up before the exec")
 
 // execPatience is longer than an exec takes that nothing holds up.
 const execPatience = time.Second
@@ -82,7 +82,7 @@ func start(c Child) (int, error) {
 	case awaitExec(p[0], c):
 	case c.Limit > 0 && time.Since(began) >= c.Limit:
 		killStuck(int(pid))
-		return 0, fmt.Errorf("%w for %v", ErrHeldUp, c.Limit)
+		return 0, fmt.Errorf("%w for %v", errHeldUp, c.Limit)
 	default:
 		return int(pid), nil
 	}

@@ -85,8 +85,8 @@ func (p Place) Sharing() (s Sharing, err error) {
 // maxSharing bounds what is read of it, in bytes.
 const maxSharing = 4 << 20
 
-// RemoveDeadPlaces removes what hosts have left that were killed.
-func (d *Directory) RemoveDeadPlaces() error {
+// removeDeadPlaces removes what hosts have left that were killed.
+func (d *Directory) removeDeadPlaces() error {
 	keys, err := d.settledPlaces()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *Directory) RemoveDeadPlaces() error {
 	return errors.Join(errs...)
 }
 
-// HasDeadPlaces reports whether RemoveDeadPlaces would find anything.
+// HasDeadPlaces reports whether removeDeadPlaces would find anything.
 func (d *Directory) HasDeadPlaces() bool {
 	keys, _ := d.settledPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {
