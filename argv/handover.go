@@ -82,7 +82,7 @@ func SupervisedID(args []string) string {
 	return id
 }
 
-// Handover is what the anchor tells its supervisor, as one word of the command line.
+// Handover is what the anchor passes to its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.
 	ID string

@@ -30,8 +30,9 @@ var (
 	ErrChanged = errors.New("it was changed meanwhile; try again")
 )
 
-// OpenDocument reads a file that its owner wants changed. format is "" to tell it by the name. It must be a regular file
-// of the user, with one name only: the new file takes the place of the old one. The error does not name it.
+// OpenDocument reads a file that its owner wants changed. format is "" to recognise it by the name. It must be a
+// regular file of the user, with one name only: the new file takes the place of the old one. The error does not name
+// it.
 func OpenDocument(name string, format Format) (Document, error) {
 	d := Document{Path: name, Format: format}
 	if format == "" {

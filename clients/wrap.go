@@ -166,7 +166,7 @@ func (e *entry) words() []string {
 	return words
 }
 
-// rewrite gives the edits that an entry needs, and tells in c what becomes of it.
+// rewrite gives the edits that an entry needs, and says in c what becomes of it.
 func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	at := e.commandAt()
 	direct := path.Base(e.command.text) == Program

@@ -237,8 +237,9 @@ func (c Client) Disconnect(ctx context.Context, network, id string) error {
 	return err
 }
 
-// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its image: so
-// it is asked for a container of an image that cannot exist. The error says that it cannot be told. Podman does not tell.
+// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its
+// image: so it is asked for a container of an image that cannot exist. The error says that it is unknown. Podman does
+// not report it.
 func (c Client) Sees(ctx context.Context, path string) (bool, error) {
 	sees, err := c.mayMount(ctx, path)
 	if sees {

@@ -9,8 +9,8 @@ import (
 )
 
 // lists has sums of the lists that the client has read of the server: tools, prompts, resources. A new server may have
-// others, and the client is told to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The zero value
-// knows none.
+// others, and the client is notified to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The
+// zero value knows none.
 type lists struct {
 	seed maphash.Seed
 	read map[string]*pages
@@ -79,7 +79,7 @@ func (l *lists) take(p *pages, m Message) bool {
 	return true
 }
 
-// readLists reads again each list that the client was told may change, as far as the client has read it.
+// readLists reads again each list that the client knows may change, as far as the client has read it.
 func (c *Conversation) readLists() []Step {
 	var steps []Step
 	for _, kind := range kinds() {

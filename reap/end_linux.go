@@ -84,7 +84,7 @@ func (f *Finding) conclude(g *teardown.Group) {
 		return
 	}
 	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
-		// The client is gone, and nothing tells which container it ran.
+		// The client is gone, and nothing says which container it ran.
 		f.Result = resultSurvived
 		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
 		return

@@ -126,7 +126,7 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 	return f, len(f.Members) > 0
 }
 
-// keepOf are the patterns of the processes that a session keeps, as far as records tell.
+// keepOf are the patterns of the processes that a session keeps, as far as records say.
 func (x *index) keepOf(id string) []string {
 	var out []string
 	for i := range x.h.Sessions {

@@ -25,7 +25,8 @@ type Relay struct {
 	asked, told lines
 	// waiting are whole lines of the client that wait for a server.
 	waiting []byte
-	// steps are what is left of the replay to a new server. settling says that the caller was told of the step Settle.
+	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
+	// caller.
 	steps    []mcp.Step
 	settling bool
 	// unproven says that a new server has not written anything yet.
@@ -36,7 +37,7 @@ type Relay struct {
 	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
 	// has written.
 	owed string
-	// closed says that the end of the client's stream was told of.
+	// closed says that the end of the client's stream was reported.
 	closed bool
 	// happened are the events since the last call.
 	happened []Event
@@ -207,8 +208,8 @@ func (r *Relay) EndServer() {
 	r.up.to.Close()
 }
 
-// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
-// asked needs no answer.
+// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is notified that the
+// server's requests need no answer.
 func (r *Relay) Disconnect() {
 	r.mode = modeServerless
 	r.up.to.Close()
@@ -271,7 +272,7 @@ func (r *Relay) tapClient(b []byte) []byte {
 	return b
 }
 
-// hear tells the conversation what the server is sent.
+// hear reports to the conversation what the server is sent.
 func (r *Relay) hear(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromClient.Feed(b, func(m mcp.Message) { r.use(r.talk.FromClient(m, now), now) }))
@@ -290,7 +291,7 @@ func (r *Relay) tapServer(b []byte) []byte {
 	return b
 }
 
-// note tells the conversation what the server has sent.
+// note reports to the conversation what the server has sent.
 func (r *Relay) note(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))

@@ -29,7 +29,7 @@ func fallbackDir(uid int) string { return temporary + "/" + fallbackPrefix + str
 
 const fallbackPrefix = dirName + "-"
 
-// suffix tells the files of one session apart; they begin with its id.
+// suffix distinguishes the files of one session; they begin with its id.
 type suffix string
 
 const (

@@ -110,7 +110,7 @@ func (h *host) greet(c *client) {
 	h.touch(c)
 }
 
-// admit tells the mux of a client. why says that it does not fit.
+// admit reports a client to the mux. why says that it does not fit.
 func (h *host) admit(c *client) (why string) {
 	var s mux.State
 	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {

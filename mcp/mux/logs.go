@@ -20,13 +20,13 @@ func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 
 // logs is what the server knows of log levels: the most verbose one that a client asked for.
 type logs struct {
-	// sent is the level that the server was told last; 0: none.
+	// sent is the level that was sent to the server last; 0: none.
 	sent int
 	// works says that a server has accepted one.
 	works bool
 }
 
-// setLevel takes a client's wish. The server hears of it if it must send more or less than it does.
+// setLevel takes a client's wish. The server is asked for another level if it must send more or less than it does.
 func (m *Mux) setLevel(c *client, r request, k *call) {
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
