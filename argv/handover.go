@@ -78,7 +78,7 @@ func SupervisedID(args []string) string {
 	if len(args) < 3 || !isHandedOver(args) {
 		return ""
 	}
-	id, _, _ := strings.Cut(args[2], separator)
+	id, _, _ := strings.Cut(args[2], wordSeparator)
 	return id
 }
 
@@ -108,7 +108,8 @@ type Handover struct {
 // then reach it without us.
 func (h Handover) SharesGroup() bool { return h.Terminal || h.Group != 0 }
 
-const separator = ","
+// wordSeparator separates the parts of a Handover or a Host in their word.
+const wordSeparator = ","
 
 // String encodes the handover.
 func (h Handover) String() string {
@@ -124,12 +125,12 @@ func (h Handover) String() string {
 	for _, id := range h.Foreign {
 		foreign = append(foreign, id.String())
 	}
-	return strings.Join(append(part, strings.Join(foreign, " ")), separator)
+	return strings.Join(append(part, strings.Join(foreign, " ")), wordSeparator)
 }
 
 // parseHandover decodes what String wrote.
 func parseHandover(s string) (Handover, error) {
-	part := strings.Split(s, separator)
+	part := strings.Split(s, wordSeparator)
 	var n [6]int
 	if len(part) != len(n)+2 {
 		return Handover{}, fmt.Errorf("parse handover %.80q: want %d fields", s, len(n)+2)

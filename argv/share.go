@@ -11,8 +11,8 @@ import (
 
 // Flags of run about sharing, which the attached process reads without a flag parser, and the variables of the first two.
 const (
-	share      = "share"
-	shareScope = "share-scope"
+	shareFlag      = "share"
+	shareScopeFlag = "share-scope"
 
 	EnvShare = "MCP_TETHER_SHARE"
 	EnvScope = "MCP_TETHER_SHARE_SCOPE"
@@ -30,7 +30,7 @@ func WantsShare(args []string, env string) bool {
 	wanted, help := isTrue(env), false
 	eachFlag(args, func(f flag) {
 		switch f.name {
-		case share:
+		case shareFlag:
 			wanted = !f.attached || isTrue(f.value)
 		case "help", "h":
 			help = true
@@ -43,7 +43,7 @@ func WantsShare(args []string, env string) bool {
 func ShareScope(args []string, env string) string {
 	scope := env
 	eachFlag(args, func(f flag) {
-		if f.name == shareScope {
+		if f.name == shareScopeFlag {
 			scope = f.value
 		}
 	})
@@ -53,9 +53,9 @@ func ShareScope(args []string, env string) string {
 // SessionArgs is the command line of the session that a host starts for its server: that of run, words, without what is
 // about sharing.
 func SessionArgs(program string, words []string) []string {
-	out := []string{program, "run", "--" + share + "=false"}
+	out := []string{program, "run", "--" + shareFlag + "=false"}
 	command := eachFlag(words, func(f flag) {
-		if !strings.HasPrefix(f.name, share) {
+		if !strings.HasPrefix(f.name, shareFlag) {
 			out = append(out, f.words...)
 		}
 	})
@@ -98,7 +98,7 @@ func HostArgs(program string, h Host, words []string) []string {
 		h.Key, strconv.Itoa(h.Lock), strconv.Itoa(h.Listener), strconv.Itoa(h.Gateway.PID),
 		strconv.FormatUint(h.Gateway.Start, 10), strconv.Itoa(h.GatewayFD), h.Alone,
 	}
-	return append([]string{program, role, strings.Join(part, separator), "run"}, words...)
+	return append([]string{program, role, strings.Join(part, wordSeparator), "run"}, words...)
 }
 
 // IsHost reports whether a command line is one of HostArgs. Every process can choose its command line.
@@ -111,7 +111,7 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
 		return nil, Host{}, false, nil
 	}
-	part := strings.SplitN(args[2], separator, 7)
+	part := strings.SplitN(args[2], wordSeparator, 7)
 	if len(args) < 4 || len(part) != 7 {
 		return nil, Host{}, true, errNotHost
 	}

@@ -21,7 +21,7 @@ type client struct {
 	greeted bool
 	hello   hello
 	// fds are the descriptors of the hello, and mem the mapped notes.
-	fds   [streams]int
+	fds   [streamCount]int
 	mem   []byte
 	notes *notes
 
@@ -78,7 +78,7 @@ func (h *host) greet(c *client) {
 	case err != nil:
 		h.drop(c)
 		return
-	case len(fds) != streams:
+	case len(fds) != streamCount:
 		closeAll(fds)
 		h.drop(c)
 		return

@@ -90,7 +90,7 @@ const (
 	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
-	perClient = streams + 2
+	perClient = streamCount + 2
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
 	reserveThreads = 3
 )

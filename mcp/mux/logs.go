@@ -13,8 +13,8 @@ func levels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// standard is the level of a client that has asked for none, once another one has.
-const standard = 2
+// standardLevel is the level of a client that has asked for none, once another one has.
+const standardLevel = 2
 
 func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 
@@ -91,7 +91,7 @@ func (m *Mux) wanted() int {
 	for _, c := range m.order {
 		level := c.lowest()
 		if level == 0 && c.met && asked {
-			level = standard
+			level = standardLevel
 		}
 		if level > 0 && (want == 0 || level < want) {
 			want = level
@@ -108,7 +108,7 @@ func (m *Mux) adjustLevel() {
 	}
 	want := m.wanted()
 	if want == 0 && m.logs.sent > 0 {
-		want = standard
+		want = standardLevel
 	}
 	if want == m.logs.sent {
 		return
@@ -140,7 +140,7 @@ func (m *Mux) wants(c *client, level int) bool {
 	case level == 0 || m.logs.sent == 0 && c.lowest() == 0:
 		return true
 	case c.lowest() == 0:
-		return level >= standard
+		return level >= standardLevel
 	}
 	return level >= c.lowest()
 }
