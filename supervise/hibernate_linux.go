@@ -8,7 +8,6 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
-	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -107,7 +106,6 @@ func (s *Session) changePhase(ev phaseEvent) {
 	if s.hib == nil {
 		return
 	}
-	before := s.hib.phase
 	switch s.hib.phase.step(ev) {
 	case letSleep:
 		s.hib.relay.EndServer()
@@ -127,10 +125,6 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.refuseWaiting()
 	case end:
 		s.hib.relay.Finish()
-		if s.tree != nil && before != awake {
-			// So far the record says that only the server ends.
-			s.writeRecord(session.StateEnding)
-		}
 	case carryOn:
 	}
 }
@@ -228,6 +222,6 @@ func (s *Session) forgetTree() {
 	s.code = 0
 	s.hib.relay.Disconnect()
 	s.record.Server = proc.ID{}
-	s.writeRecord(session.StateAsleep)
+	s.writeRecord(s.state())
 	debug.FreeOSMemory()
 }

@@ -179,6 +179,10 @@ func (s *Session) watchStreams() {
 // loop runs until the session is over.
 func (s *Session) loop() {
 	for {
+		// Before the tree is closed: the removal of its containers may take a while.
+		if state := s.state(); state != s.record.State {
+			s.writeRecord(state)
+		}
 		if s.tree != nil && s.tree.machine.State == teardown.Done {
 			s.onTreeGone()
 		}

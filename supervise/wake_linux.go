@@ -6,7 +6,6 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
-	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -58,7 +57,7 @@ func (s *Session) resume() {
 		s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
 	h.crashed = false
-	s.writeRecord(session.StateRunning)
+	s.writeRecord(s.state())
 	if h.closing {
 		s.request(teardown.StdinClosed, causeStdin)
 	}
