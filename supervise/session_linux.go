@@ -209,7 +209,6 @@ func (s *Session) turn() {
 			// awaitPredecessor looks again.
 		default:
 			s.end(causeOf(src))
-			s.correctCause(src)
 		}
 	}
 	s.onTime(time.Now())
@@ -311,11 +310,7 @@ func (s *Session) request(ev teardown.Event, why cause) {
 
 // onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
 func (s *Session) onTreeGone() {
-	ev := onTreeGone
-	if s.hib != nil && s.hib.crashed && s.hib.phase == awake {
-		ev = onCrash
-	}
-	s.changePhase(ev)
+	s.changePhase(onTreeGone)
 	s.done = s.hib == nil || s.hib.phase == over
 }
 
