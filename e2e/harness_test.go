@@ -92,8 +92,10 @@ var stubbornTraits = []string{"ignore-term", "respawn", "pidns", "setuid", "fami
 
 // polite commands end at the end of their input and by SIGTERM: trees of the fixture but for their traits, and cat.
 func polite(argv []string) bool {
-	command := strings.Join(argv, " ")
-	last := argv[len(argv)-1]
+	if len(argv) == 0 {
+		return false
+	}
+	command, last := strings.Join(argv, " "), argv[len(argv)-1]
 	return strings.Contains(command, fixture+" node ") || strings.Contains(command, fixture+" mcp ") ||
 		last == "/bin/cat" || argv[0] == "/bin/sh" && strings.HasSuffix(last, "cat") && !strings.Contains(last, "&")
 }
