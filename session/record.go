@@ -44,7 +44,7 @@ type Record struct {
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
-	// Cause is why the session is ending; "" while it runs.
+	// Cause is why the session is ending; "" while it goes on, whatever its server does.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -60,8 +60,9 @@ const (
 const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
-	StateAsleep   = "asleep"   // without a server, until the next message (--hibernate)
-	StateSurvived = "survived" // over, but a process would not die
+	StateFalling  = "falling-asleep" // its server and what that has started is being ended, and the session goes on
+	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
+	StateSurvived = "survived"       // over, but a process would not die
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.
