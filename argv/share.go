@@ -63,8 +63,8 @@ func SessionArgs(program string, words []string) []string {
 }
 
 // roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
-// process that starts the host, which so is no child of a client's process. A Host follows as the second, and the words
-// of run.
+// process that starts the host, so that the host is no child of a client's process. A Host follows as the second, and
+// the words of run.
 const (
 	roleHost     = "__host"
 	roleLauncher = "__launch"

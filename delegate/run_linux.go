@@ -33,7 +33,7 @@ const killPatience = time.Second
 // The child has the user's groups, no capabilities and no way to get some, and a session and an environment of its own.
 // It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
-	// What root was given may be open for what only root may read.
+	// Root's descriptors may give access to files that only root may read.
 	proc.CloseInherited()
 	r, w, err := os.Pipe()
 	if err != nil {

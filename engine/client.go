@@ -190,8 +190,8 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not
 // remove named volumes, which may hold data, unless CreatedAt says which one is meant. A container that SharesVolumes
-// keeps all: for an engine, a volume that came from another container is anonymous, and goes if that container has
-// gone. Podman gives running processes ten seconds to end, unless Kill came first.
+// keeps all. To an engine, a volume of another container is anonymous, and it removes that volume if the other
+// container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
 func (c Client) Remove(ctx context.Context, x Info) error {
 	switch kind, id := x.Kind, x.ID; kind {
 	case Container:

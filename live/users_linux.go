@@ -13,8 +13,8 @@ import (
 // othersDeadline is how long root waits for the answers of children that look at other users' sessions.
 const othersDeadline = 5 * time.Second
 
-// Others reads the living sessions of all other users, for root. Root reads no other user's files: a child that is that
-// user does, and its answer is that user's word. incomplete says whose sessions could not be read.
+// Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
+// user reads them, and its answer is that user's word. incomplete says whose sessions could not be read.
 func Others() (all []Session, incomplete []string) {
 	users, left := delegate.Users(session.Users())
 	for _, u := range left {

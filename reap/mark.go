@@ -67,7 +67,7 @@ func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []
 	return x.followCare(orphans, cared)
 }
 
-// followCare moves the orphans that are below a process that is looked after to that side.
+// followCare moves the orphans below a process of cared to cared.
 func (x *index) followCare(orphans, cared []*process) (free, kept []*process) {
 	looked := map[int]bool{}
 	for _, p := range cared {

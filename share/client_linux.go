@@ -26,7 +26,8 @@ type client struct {
 	notes *notes
 
 	in, err relay.Stream
-	// reads says that input is read now; eager, that it cannot be waited for; ended, that there is no more.
+	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
+	// input.
 	reads, eager, ended bool
 	// endBy is when a session that has closed its input does not wait for its answers any more; zero if it has not.
 	endBy time.Time

@@ -338,7 +338,7 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// settle does what follows from what has happened, until nothing more does.
+// settle carries out the consequences of the last events, and those of these, until there are no more.
 func (h *host) settle() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
