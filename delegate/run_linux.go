@@ -23,8 +23,8 @@ var (
 	errTime    = errors.New("it did not end in time")
 )
 
-// killPatience is how long a killed child may take to end. One that does not is left behind.
-const killPatience = time.Second
+// killTimeout is how long a killed child may take to end. One that does not is left behind.
+const killTimeout = time.Second
 
 // Run starts this program as the user with the given words, the first of which is a command such as reap. It gives what
 // the child writes to its standard output, at most limit bytes, and its exit code. When the context ends the child is
@@ -59,7 +59,7 @@ func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, 
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = cmd.Process.Kill()
-		_ = r.SetReadDeadline(time.Now().Add(killPatience))
+		_ = r.SetReadDeadline(time.Now().Add(killTimeout))
 	})
 	defer stop()
 	out, err = io.ReadAll(io.LimitReader(r, limit+1))
@@ -81,7 +81,7 @@ func await(ctx context.Context, cmd *exec.Cmd, exit <-chan error) (code int, err
 	case <-ctx.Done():
 		select {
 		case err = <-exit:
-		case <-time.After(killPatience):
+		case <-time.After(killTimeout):
 			return -1, errTime
 		}
 	}
