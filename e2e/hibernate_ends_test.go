@@ -33,7 +33,7 @@ func phases() []phase {
 		},
 		{
 			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=2s"},
-			reach: func(s *session) { s.awaitState(s.t, "ending") }, members: 5,
+			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0", "exit 143"},
 		},
 		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"}},
@@ -199,6 +199,7 @@ func TestHibernatePsAndReap(t *testing.T) {
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
 			s.sparedAsleep(t)
 			s.hold(1)
+			s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
 			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
 			s.letGo(1)
 			s.asleep(2)

@@ -112,8 +112,8 @@ func stillAlive(members []proc.ID) []string {
 	return out
 }
 
-// The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait
-// in between.
+// The kernel takes a moment to let go of a leaf whose last process has just ended. These say how often to try, and how
+// long to wait in between.
 const (
 	removeLeafTries = 100
 	removeLeafPause = 10 * time.Millisecond
