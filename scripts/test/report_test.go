@@ -93,7 +93,8 @@ func TestNewTestsAreNotListed(t *testing.T) {
 	}
 	for _, a := range list {
 		for _, pkg := range []string{"e2e", "cgroup", "teardown", "proc", "session", "delegate", "supervise"} {
-			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe"} {
+			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe",
+				"TestReapSomethingNew", "TestPsSomethingNew", "TestHeldByNewIsSuspect", "TestSeveredAnew", "TestSurplusOfNew"} {
 				if a.allows(a.kind, test{pkg, name}, a.why) {
 					t.Errorf("%s.%s may be skipped by %s: %s", pkg, name, a.kind, a.tests)
 				}
