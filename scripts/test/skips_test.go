@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,6 +40,40 @@ func TestListedTestsExist(t *testing.T) {
 	}
 	if exists(t, "e2e.TestSomethingNew") {
 		t.Error("every test exists")
+	}
+}
+
+// Whatever skips a test goes through testkit, which says why in words that are counted here. A fuzz target may pass an input
+// over.
+func TestSkipsGoThroughTestkit(t *testing.T) {
+	plain := regexp.MustCompile(`\bt\.(Skip|Skipf|SkipNow)\(`)
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testkit"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		for line := range strings.Lines(string(text)) {
+			if plain.MatchString(line) && !strings.Contains(line, "the fields make no message") && !strings.Contains(line, "MustCompile") {
+				t.Errorf("%s: %s", path, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 100 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	if !plain.MatchString("\t\tt.Skip" + `("no")`) {
+		t.Error("no skip would be found")
 	}
 }
 
