@@ -92,7 +92,7 @@ lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(call missing,golangci-lint); fi
 
 race:
-	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
+	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
 # Every fuzz target of the unit packages, one after the other: go test takes one at a time. On a busy machine it may miss

@@ -67,6 +67,7 @@ func main() {
 	if *as != "" && !r.judge(os.Stdout, allowed, *as) {
 		err = errNotAllowed
 	}
+	r.tellLeftOut(os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)

@@ -38,10 +38,36 @@ func TestReport(t *testing.T) {
 	}
 	out.Reset()
 	r.summarize(&out)
+	r.tellLeftOut(&out)
 	for _, want := range []string{"1 tests passed, 1 failed, 1 were skipped\n", "1 skipped, this needs root: e2e.TestC\n", "left out: 1 tests", "make test-all"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %q", want, out.String())
 		}
+	}
+}
+
+// The line points to a heading that there is.
+func TestLeftOutPointsToTheDocs(t *testing.T) {
+	var out bytes.Buffer
+	r := taken(&out)
+	out.Reset()
+	r.tellLeftOut(&out)
+	_, place, _ := strings.Cut(out.String(), "(")
+	file, heading, _ := strings.Cut(strings.TrimSuffix(place, "\")\n"), ", \"")
+	text, err := os.ReadFile("../../" + file)
+	if err != nil || heading == "" || !strings.Contains(string(text), "\n## "+heading+"\n") {
+		t.Errorf("%s has no heading %q: %v", file, heading, err)
+	}
+}
+
+// Only some of many names are shown, and the rest is counted.
+func TestRestOfSkipsIsCounted(t *testing.T) {
+	var all []test
+	for i := range shown + 53 {
+		all = append(all, test{"x", fmt.Sprint("Test", i)})
+	}
+	if got := named(all); !strings.HasSuffix(got, " and 53 more") {
+		t.Error(got)
 	}
 }
 
@@ -93,7 +119,8 @@ func TestNewTestsAreNotListed(t *testing.T) {
 	}
 	for _, a := range list {
 		for _, pkg := range []string{"e2e", "cgroup", "teardown", "proc", "session", "delegate", "supervise"} {
-			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe"} {
+			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe",
+				"TestReapSomethingNew", "TestPsSomethingNew", "TestHeldByNewIsSuspect", "TestSeveredAnew", "TestSurplusOfNew"} {
 				if a.allows(a.kind, test{pkg, name}, a.why) {
 					t.Errorf("%s.%s may be skipped by %s: %s", pkg, name, a.kind, a.tests)
 				}
