@@ -113,7 +113,7 @@ func TestCrashIsNoEnd(t *testing.T) {
 			end(s)
 			wantExit(t, s.wait(), map[string]string{"stdin": "exit 0", "signal": "exit 143"}[name])
 			s.gone()
-			s.endedWhole("stdin-closed", "signal")
+			s.endedWhole(map[string]string{"stdin": "stdin-closed", "signal": "signal"}[name])
 		})
 	}
 }
