@@ -63,8 +63,8 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
-# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs once
-# more by itself, and is told as unsteady if it passes then.
+# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs again
+# by itself, with its seed and several times, and is told as unsteady if it always passes then.
 tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again)
 
 test:
@@ -92,7 +92,7 @@ lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(call missing,golangci-lint); fi
 
 race:
-	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
+	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
 # Every fuzz target of the unit packages, one after the other: go test takes one at a time. On a busy machine it may miss

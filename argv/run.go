@@ -3,7 +3,7 @@ package argv
 import "strings"
 
 // switches are the flags of run that take no value. Every other flag takes the next word unless it has "=".
-var switches = [...]string{noAnchor, share, "help", "h"}
+var switches = [...]string{noAnchor, shareFlag, "help", "h"}
 
 const noAnchor = "no-anchor"
 
@@ -19,8 +19,8 @@ func WantsAnchor(args []string, noAnchorEnv string) bool {
 	return wanted
 }
 
-// CommandAt is the index at which the server's command begins among the words that follow run: after "--", or at the first
-// word that is neither a flag nor the value of one. It is len(args) where there is no command.
+// CommandAt is the index at which the server's command begins among the words that follow run. It begins after "--", or
+// at the first word that is neither a flag nor the value of one. It is len(args) where there is no command.
 func CommandAt(args []string) int {
 	return eachFlag(args, func(flag) {})
 }

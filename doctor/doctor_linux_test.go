@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/testkit"
 )
 
 func only(t *testing.T, all []Check, about string) Check {
@@ -24,9 +26,7 @@ func only(t *testing.T, all []Check, about string) Check {
 
 func TestHostLeavesNothing(t *testing.T) {
 	before, err := cgroup.Find(cgroup.Prefix)
-	if err != nil {
-		t.Skip(err)
-	}
+	testkit.Need(t, err == nil, fmt.Sprintf("to find cgroups: %v", err))
 	dir := t.TempDir()
 	all := Host(dir)
 	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {

@@ -150,9 +150,13 @@ func intTermKill(s *session) {
 	s.signal(syscall.SIGKILL)
 }
 
-// pause lets time pass where the moment itself is what is tested: a random one, or one that a client was seen to choose.
-// Nothing is ever expected to have happened meanwhile, nor not to have happened.
+// pause lets time pass where the moment itself is what is tested (a random one, or one that a client was seen to choose),
+// where a clock is what is waited for, or between two looks. Nothing is expected to have happened meanwhile.
 func pause(d time.Duration) { <-time.After(d) }
+
+// quiet lets time pass in which something must not happen, and no event tells of that: the test looks afterwards whether all
+// is as it was. On a busy machine it may look too early, which makes the test miss something, but never fail.
+func quiet(d time.Duration) { <-time.After(d) }
 
 // seed is the source of a test's random choices.
 type seed struct{ *rand.Rand }

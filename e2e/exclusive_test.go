@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,5 +149,59 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 			first.waitDead()
 			first.nothingLeft()
 		})
+	}
+}
+
+// A session whose server alone is ending lives on, so it is not waited for either: not after a crash that left a process, nor
+// after a wake that failed. Seen to fail where a record says "ending" of such a session: the second waits until the process of
+// the first is gone, which the test ends only later.
+func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flag string
+		end  func(s *session)
+	}{
+		"crash": {"--on-crash=restart", func(s *session) { s.write(toolCall(7, "die", "3") + "\n") }},
+		"failed wake": {"--hibernate=" + limit.String(), func(s *session) {
+			s.awaitState(s.t, "falling-asleep")
+			s.killTree()
+			s.asleep(1)
+			s.mode("refuse")
+			s.write(toolCall(7, "echo", "") + "\n")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := []string{"--exclusive=k", "--term-grace=1h", "--log-level=debug"}
+			first := nap(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
+			c.end(first)
+			first.awaitState(t, "falling-asleep")
+			if r := first.rawRecord(first.ids[0]); strings.Contains(r, `"cause"`) {
+				t.Errorf("the record names a cause: %s", r)
+			}
+			second := first.gw.newSession()
+			second.runtime = first.runtime
+			second.spawn(setup{flags: key}, fixture, "mcp", second.dir, "-", "0", "serve")
+			second.greet()
+			if !first.life.held() {
+				t.Error("the first's process was gone, so nothing was tested")
+			}
+			first.killTree()
+			first.wantError(first.read(), 7, "mcp-tether: the server")
+			first.gw.kill()
+			first.waitDead()
+			second.waitDead()
+			first.nothingLeft()
+		})
+	}
+}
+
+// killTree ends what the server has started, and the server.
+func (s *session) killTree() {
+	s.t.Helper()
+	for _, p := range holders(s.life.path) {
+		if !slices.ContainsFunc(s.wrappers(), func(w proc) bool { return w.pid == p.pid }) {
+			s.ok(syscall.Kill(p.pid, syscall.SIGKILL))
+		}
 	}
 }

@@ -495,7 +495,7 @@ func TestNohupOutlivesItsTerminal(t *testing.T) {
 			supervisor := s.supervisor()
 			y.hangUp()
 			_ = y.cmd.Wait()
-			pause(time.Second)
+			quiet(time.Second)
 			if now := state(supervisor); !s.alive() || now == "Z" || now == "" {
 				t.Error("the session ended with the terminal")
 			}

@@ -465,9 +465,7 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 // OpenClaw needs the time of the other three together, so all is done with one configuration.
 func TestRealOpenClaw(t *testing.T) {
 	testkit.Long(t)
-	if os.Getenv(openClawDir) == "none" {
-		t.Skip("this needs OpenClaw, which was not to be had")
-	}
+	testkit.Excuse(t, os.Getenv(openClawDir) == "none", "this needs OpenClaw, which was not to be had")
 	t.Parallel()
 	s := newStage(t, "openclaw")
 	before := s.h.text(s.file)

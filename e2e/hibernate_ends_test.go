@@ -33,7 +33,7 @@ func phases() []phase {
 		},
 		{
 			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=10s"},
-			reach: func(s *session) { s.awaitState(s.t, "ending") }, members: 5,
+			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
 		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"}},

@@ -137,7 +137,7 @@ func (s *session) command() string { return filepath.Join(s.dir, "server") }
 func takeAway(s *session) { s.ok(os.Rename(s.command(), s.command()+".hidden")) }
 func garble(s *session) {
 	takeAway(s)
-	s.ok(os.WriteFile(s.command(), []byte("#!/no/such/interpreter\n"), 0o755))
+	writeProgram(s.t, s.command(), []byte("#!/no/such/interpreter\n"))
 }
 
 func giveBack(s *session) { s.ok(os.Rename(s.command()+".hidden", s.command())) }
@@ -158,7 +158,7 @@ func TestHibernateWakeFails(t *testing.T) {
 
 func (d dud) test(t *testing.T, cgroup string) {
 	s := startGateway(t).newSession()
-	copyFile(t, fixture, s.command())
+	copyProgram(t, fixture, s.command())
 	s.spawn(setup{flags: sleepy(append(d.flags, "--cgroup="+cgroup)...)}, s.command(), "mcp", s.dir, "-", "0", "serve", "daemon")
 	s.greet()
 	s.ids = s.records()
@@ -200,20 +200,6 @@ func (s *session) neverTwice() {
 		if strings.Contains(line, `"id":7`) || strings.Contains(line, `"id":8`) || strings.Contains(line, "list_changed") {
 			s.t.Errorf("a server got %s", line)
 		}
-	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	// A process that is forked meanwhile would have the copy open for writing until it executes something.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	b, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, b, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

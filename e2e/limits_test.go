@@ -53,7 +53,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 						// Out of the wait that began before.
 						s.ok(syscall.Kill(pid, syscall.SIGWINCH))
 					}
-					pause(time.Second)
+					quiet(time.Second)
 					var used time.Duration
 					for _, pid := range ours {
 						used += cpuTime(t, pid)
@@ -231,7 +231,7 @@ var squeezed = []struct {
 }{
 	{name: "nothing", work: func(*testing.T, *session) {}},
 	{name: "a dead record on disk", begin: besideDead, work: func(*testing.T, *session) {
-		pause(1500 * time.Millisecond) // past the moment of the sweep
+		quiet(1500 * time.Millisecond) // past the moment of the sweep
 	}},
 	{name: "log to a full stderr", flags: []string{"--log-level=debug", "--log-file="}, work: func(_ *testing.T, s *session) {
 		for range 20 {

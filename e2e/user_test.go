@@ -3,11 +3,7 @@
 package e2e
 
 import (
-	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -40,36 +36,4 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 		t.Errorf("records = %v, want the session's, for a later sweep", got)
 	}
 	s.endAll()
-}
-
-// setuidCopies counts them: two tests may need one at a time, and what runs cannot be written.
-var setuidCopies atomic.Int32
-
-// setuidCopy is the name of a copy of the fixture, beside it, that runs as root.
-func setuidCopy(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(filepath.Dir(fixture), fmt.Sprintf("suid-%d-%d", os.Getpid(), setuidCopies.Add(1)))
-	// A process that is forked meanwhile would have the copy open for writing until it executes something.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	in, err := os.Open(fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(path) })
-	return filepath.Base(path)
 }

@@ -67,7 +67,7 @@ func TestStoppedSupervisorAloneStaysStopped(t *testing.T) {
 	s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 	awaitState(t, s.pid, "T")
 	s.gw.kill()
-	pause(time.Second)
+	quiet(time.Second)
 	if state(s.pid) != "T" || !s.alive() {
 		t.Errorf("state %q, alive %v", state(s.pid), s.alive())
 	}
@@ -234,7 +234,7 @@ func TestStoppedAnchorIsStopped(t *testing.T) {
 	s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 	awaitState(t, s.pid, "T")
 	s.signal(syscall.SIGTERM)
-	pause(300 * time.Millisecond)
+	quiet(300 * time.Millisecond)
 	if state(s.pid) != "T" || state(supervisor) != "S" {
 		t.Errorf("anchor %q, supervisor %q", state(s.pid), state(supervisor))
 	}

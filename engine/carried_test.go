@@ -84,7 +84,7 @@ func TestCarriedVolumeWaitsForItsContainers(t *testing.T) {
 		}
 		return odd(w, r)
 	})
-	results := EndTargets(brief(t), f.Client, []Target{{Info: Info{Kind: Container, ID: "a"}}, volume}, 0)
+	results := EndTargets(f.asked(t, enough), f.Client, []Target{{Info: Info{Kind: Container, ID: "a"}}, volume}, 0)
 	if results[0].Err == nil || results[1].Done {
 		t.Errorf("%+v", results)
 	}

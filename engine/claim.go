@@ -8,9 +8,9 @@ import (
 
 // Claim tells which of an engine's objects belong to a session.
 //
-// A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from the
-// image later. What the engine assigns cannot be copied: the id, which was noted at the creation, and the time of creation,
-// which must be that of our request.
+// A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from
+// the image later. What the engine assigns cannot be copied. That is the id, which was noted at the creation, and the
+// time of creation, which must be that of our request.
 type Claim struct {
 	Session string
 	Ledger  Ledger
@@ -48,7 +48,7 @@ const (
 // ImageLabels returns the labels of an image.
 type ImageLabels func(imageID string) (map[string]string, error)
 
-// Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's
+// Targets sorts the objects of an engine, oldest first. mine belong to the claim. doubtful ones carry the session's
 // label or are on record, without the proof. Of volumes only carried ones are judged. images is called only for
 // containers that have a label for them, and no recorded id.
 //
@@ -113,7 +113,7 @@ func newJudge(c Claim, have []Info, images ImageLabels) *judge {
 	return j
 }
 
-// judge tells whether an object is the session's. Why stays empty if nothing connects it with the session.
+// judge says whether an object is the session's. Why stays empty if nothing connects it with the session.
 func (j *judge) judge(x Info) (t Target, sure bool) {
 	t = Target{Info: x}
 	ours := x.Labels[LabelSession] == j.Session && j.Session != ""
@@ -194,7 +194,7 @@ func (j *judge) judgeLabel(x Info) (sure bool, why string) {
 	return true, "carries the session's label, and was created when the label says"
 }
 
-// copied tells why a container may have its labels from its image; "" if it does not.
+// copied says why a container may have its labels from its image; "" if it does not.
 func (j *judge) copied(x Info) string {
 	if x.Kind != Container {
 		return ""

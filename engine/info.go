@@ -37,8 +37,8 @@ type Info struct {
 	AutoRemove  bool      // (inspect) --rm
 	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
 	SharesVolumes bool
-	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone; nil if there are none,
-	// or none can be told.
+	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone. It is nil if
+	// there are none, or none can be recognised.
 	Anonymous []string
 	// CreatedAt is when a volume was made, as the engine prints it.
 	CreatedAt string
@@ -138,8 +138,8 @@ func (x inspected) anonymous() (names []string) {
 	return names
 }
 
-// sharesVolumes tells whether a removal of the container with its anonymous volumes may remove another's. Docker spares those
-// that it was given by name, podman does not.
+// sharesVolumes reports whether a removal of the container with its anonymous volumes may remove another's. Docker
+// spares those that it was given by name, podman does not.
 func (x inspected) sharesVolumes() bool {
 	label := x.Config.Labels[LabelVolumes]
 	return len(x.HostConfig.VolumesFrom) > 0 && label != OwnVolumes || label == OthersVolumes && x.anonymous() == nil

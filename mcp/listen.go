@@ -41,7 +41,7 @@ func (c *Conversation) listenAgain() []Step {
 	return steps
 }
 
-// news tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
+// news notifies the client to look again at all that it has subscribed to: no server watched it meanwhile.
 func (r request) news() (tell []byte) {
 	var agreed struct {
 		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool
@@ -62,7 +62,7 @@ func (r request) news() (tell []byte) {
 }
 
 // EndsSubscription reports whether the server ends a subscription with the message that a new server could be sent again. A
-// server that is put to sleep may do so as its last word.
+// server that is hibernated may do so as its last word.
 func (c *Conversation) EndsSubscription(m Message) bool {
 	id := m.ID
 	if m.Method == MethodCancelled {

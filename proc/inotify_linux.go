@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchReaders tells, on the descriptor that it returns, of each process that closes the read end of a pipe. fd is any
+// WatchReaders reports, on the descriptor that it returns, each process that closes the read end of a pipe. fd is any
 // descriptor of the pipe. inotify(7) watches the pipe itself, so its watcher need not hold an end of it. A user has 128
 // instances by default (fs.inotify.max_user_instances); the error is EMFILE when they are used up.
 func WatchReaders(fd int) (int, error) {
@@ -23,9 +23,9 @@ func WatchReaders(fd int) (int, error) {
 	return watch, nil
 }
 
-// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms until the
-// kernel is done with it (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that
-// no process can reach any more, and the kernel's collector of such queues closes it on its own time.
+// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms for
+// the kernel (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that no process
+// can reach any more. The kernel's collector of such queues closes it on its own time.
 func CloseWatch(watch int) {
 	defer unix.Close(watch)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -36,7 +36,7 @@ func CloseWatch(watch int) {
 	_, _ = unix.Close(pair[0]), unix.Close(pair[1])
 }
 
-// DrainWatch forgets what a watch has told so far.
+// DrainWatch forgets what a watch has reported so far.
 func DrainWatch(watch int) {
 	var buf [512]byte
 	for {

@@ -166,8 +166,8 @@ func (l *engineLook) recorded() {
 	}
 }
 
-// unproxyFirst looks behind the first engine if it is a session's proxy, as it is for whoever is called from within a
-// session: the same engine by two names would be asked twice.
+// unproxyFirst looks behind the first engine if it is a session's proxy. It is one where the pass is called from within
+// a session. The same engine by two names would be asked twice.
 func (l *engineLook) unproxyFirst() {
 	if l.first == nil {
 		return
@@ -196,8 +196,8 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 	return at, err
 }
 
-// behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
-// engine, which has ended with it. If no record tells what was behind it, it was the first engine, most likely.
+// behind follows the proxies of sessions to the engine. The engine of a session within a session is the outer session's
+// proxy, which has ended with it. If no record says what was behind the proxy, it was the first engine, most likely.
 func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)
@@ -254,7 +254,7 @@ func (l *engineLook) finish() {
 	}
 }
 
-// inspectStarted adds what no list tells: when the containers were started that a session did not create.
+// inspectStarted adds what no list has: when the containers were started that a session did not create.
 func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
 	if len(started) == 0 {
 		return
@@ -273,7 +273,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 	}
 }
 
-// readLedger reads what a session noted. Notes that cannot be read may tell of containers.
+// readLedger reads what a session noted. Notes that cannot be read may name containers.
 func (s *storedSession) readLedger() {
 	notes, err := s.Dir.Notes(s.ID)
 	for _, n := range notes {

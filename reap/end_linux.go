@@ -84,7 +84,7 @@ func (f *Finding) conclude(g *teardown.Group) {
 		return
 	}
 	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
-		// The client is gone, and nothing tells which container it ran.
+		// The client is gone, and nothing says which container it ran.
 		f.Result = resultSurvived
 		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
 		return
@@ -112,8 +112,8 @@ func stillAlive(members []proc.ID) []string {
 	return out
 }
 
-// The kernel takes a moment to let go of a leaf whose last process has just ended: how often to try, and how long to wait
-// in between.
+// The kernel takes a moment to let go of a leaf whose last process has just ended. These say how often to try, and how
+// long to wait in between.
 const (
 	removeLeafTries = 100
 	removeLeafPause = 10 * time.Millisecond

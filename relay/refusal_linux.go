@@ -8,8 +8,8 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Refuse answers each request that waits for a server that cannot be woken with an error, also those that were passed on
-// already. Of a message that is still on its way the rest is answered when it comes.
+// Refuse is for a server that cannot be woken: each request that waits for it gets an error. So do the requests that
+// were passed on already. A message that is still on its way is answered when its end comes.
 func (r *Relay) Refuse(why string) []Event {
 	r.refusal = why
 	for _, id := range r.talk.Pending(true) {
@@ -22,7 +22,7 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
-// refuseWaiting answers what waits.
+// refuseWaiting answers each waiting message with the refusal.
 func (r *Relay) refuseWaiting() {
 	all := mcp.Scanner{Max: r.max}
 	r.checkLength(all.Feed(r.waiting, r.refuse))
@@ -56,7 +56,7 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 			r.answerForTheDead()
 			r.answerOpen(open)
 			open = Unanswered{}
-			if len(r.down.rest) == 0 {
+			if len(r.down.pending) == 0 {
 				break
 			}
 		}

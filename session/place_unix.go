@@ -14,8 +14,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// Place is where a shared server keeps its files: a lock that its host holds for as long as it lives, the socket that
-// attaching sessions connect to, and a list of these for ps. Whoever holds the lock may start a host.
+// Place is where a shared server keeps its files. They are a lock, the socket that attaching sessions connect to, and a
+// list of these sessions for ps. The host holds the lock for as long as it lives. The process that holds the lock may
+// start a host.
 type Place struct {
 	dir *Directory
 	// name begins the names of the files.
@@ -40,7 +41,7 @@ func (l *Lease) FD() int { return l.fd }
 // Withdraw removes the socket: no session finds the host any more.
 func (p Place) Withdraw() error { return p.dir.unlinkSocket(p.name) }
 
-// Sharing is what ps is told of a shared server.
+// Sharing is what ps shows of a shared server.
 type Sharing struct {
 	// Host is the process that the server belongs to, Gateway the one with whose end it ends; zero with --share-scope=user.
 	Host    proc.ID `json:"host"`
@@ -58,7 +59,7 @@ type Attached struct {
 	Gateway proc.ID `json:"gateway"`
 }
 
-// Tell replaces what ps is told.
+// Tell replaces what ps shows.
 func (p Place) Tell(s Sharing) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -72,7 +73,7 @@ func (p Place) Tell(s Sharing) error {
 	return p.dir.at.Rename(next, file(p.name, recordSuffix))
 }
 
-// Sharing is what was told. The host's user may have written anything.
+// Sharing is what Tell has written. The host's user may have written anything.
 func (p Place) Sharing() (s Sharing, err error) {
 	b, err := p.dir.at.ReadRegular(file(p.name, recordSuffix), maxSharing)
 	if err == nil {
@@ -84,8 +85,8 @@ func (p Place) Sharing() (s Sharing, err error) {
 // maxSharing bounds what is read of it, in bytes.
 const maxSharing = 4 << 20
 
-// RemoveDeadPlaces removes what hosts have left that were killed.
-func (d *Directory) RemoveDeadPlaces() error {
+// removeDeadPlaces removes what hosts have left that were killed.
+func (d *Directory) removeDeadPlaces() error {
 	keys, err := d.settledPlaces()
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (d *Directory) RemoveDeadPlaces() error {
 	return errors.Join(errs...)
 }
 
-// HasDeadPlaces reports whether RemoveDeadPlaces would find anything.
+// HasDeadPlaces reports whether removeDeadPlaces would find anything.
 func (d *Directory) HasDeadPlaces() bool {
 	keys, _ := d.settledPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {
@@ -150,8 +151,8 @@ func (d *Directory) Secret() (k [16]byte, err error) {
 
 const secretTries = 3
 
-// makeSecret writes it to a file that gets its name once it is whole: half of it is never seen, and a process that is killed
-// leaves nothing. Where the file system has no files without a name, it has another name first.
+// makeSecret writes the secret to a file that gets its name once it is whole. So half of it is never seen, and a
+// process that is killed leaves nothing. Where the file system has no files without a name, it has another name first.
 func (d *Directory) makeSecret() error {
 	var k [16]byte
 	random(k[:8])

@@ -28,7 +28,7 @@ type Record struct {
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy, EngineContext the docker
+	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
 	// context that named it, and Socket where the proxy listens; "" without one.
 	Engine        string `json:"engine,omitempty"`
 	EngineContext string `json:"engine_context,omitempty"`
@@ -39,12 +39,12 @@ type Record struct {
 	Key string `json:"key,omitempty"`
 	// Share is the place of the host of a shared server; "" for any other.
 	Share string `json:"share,omitempty"`
-	// Sleeps and Wakes count how often the server was put to sleep and woken.
+	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
-	// Cause is why the session is ending; "" while it runs.
+	// Cause is why the session is ending; "" while it goes on, whatever its server does.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -60,8 +60,9 @@ const (
 const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
-	StateAsleep   = "asleep"   // without a server, until the next message (--hibernate)
-	StateSurvived = "survived" // over, but a process would not die
+	StateFalling  = "falling-asleep" // its server and what that has started is being ended, and the session goes on
+	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
+	StateSurvived = "survived"       // over, but a process would not die
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

@@ -21,12 +21,13 @@ type client struct {
 	greeted bool
 	hello   hello
 	// fds are the descriptors of the hello, and mem the mapped notes.
-	fds   [streams]int
+	fds   [streamCount]int
 	mem   []byte
 	notes *notes
 
 	in, err relay.Stream
-	// reads says that input is read now; eager, that it cannot be waited for; ended, that there is no more.
+	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
+	// input.
 	reads, eager, ended bool
 	// endBy is when a session that has closed its input does not wait for its answers any more; zero if it has not.
 	endBy time.Time
@@ -48,7 +49,7 @@ type client struct {
 	rest []byte
 	// moved is how much it has taken since the server is held back, in bytes.
 	moved int64
-	// touched says that it is to be served in this turn.
+	// touched says that it is to be served in this step.
 	touched bool
 }
 
@@ -78,14 +79,14 @@ func (h *host) greet(c *client) {
 	case err != nil:
 		h.drop(c)
 		return
-	case len(fds) != streams:
+	case len(fds) != streamCount:
 		closeAll(fds)
 		h.drop(c)
 		return
 	}
 	copy(c.fds[:], fds)
 	if h.attached >= h.most {
-		h.send(c, verdict{Next: full})
+		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
 	}
@@ -110,7 +111,7 @@ func (h *host) greet(c *client) {
 	h.touch(c)
 }
 
-// admit tells the mux of a client. why says that it does not fit.
+// admit reports a client to the mux. why says that it does not fit.
 func (h *host) admit(c *client) (why string) {
 	var s mux.State
 	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {
@@ -139,7 +140,7 @@ func (h *host) sendAway(c *client, why string) {
 		h.send(c, verdict{Code: 1, Why: "the server of its own does not fit either: " + why})
 		return
 	}
-	h.send(c, verdict{Next: alone, Why: why})
+	h.send(c, verdict{Next: nextAlone, Why: why})
 }
 
 func (h *host) send(c *client, v verdict) { _ = send(c.conn, v) }
@@ -271,7 +272,7 @@ func (h *host) lines(c *client) {
 			return
 		}
 		opened, closed := h.mux.Changes(c.id)
-		if err := errors.Join(c.notes.act(i+1, opened), c.notes.close(closed)); err != nil {
+		if err := errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed)); err != nil {
 			h.refuse(c, err.Error())
 			return
 		}
@@ -288,7 +289,7 @@ func (h *host) misfit(c *client, err error) {
 	case h.o.Alone != "":
 		h.refuse(c, "the server of its own does not fit either: "+misfit.Reason)
 	default:
-		h.detach(c, &verdict{Next: alone, Why: misfit.Reason})
+		h.detach(c, &verdict{Next: nextAlone, Why: misfit.Reason})
 	}
 }
 

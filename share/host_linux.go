@@ -53,7 +53,7 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// special are the clients that must be looked at in every turn: their input cannot be waited for, or has ended.
+	// special are the clients that must be looked at in every step: their input cannot be waited for, or has ended.
 	special map[*client]bool
 	last    mux.Client
 	// first is the eldest client, which gets what the server writes to standard error.
@@ -69,7 +69,8 @@ type host struct {
 	server server
 	// squeezeBy is how long the server is held back because too much waits for clients; zero if it is not.
 	squeezeBy time.Time
-	// lingerAt is when the server has been without a client for long enough, tellAt when ps is to be told; zero for never.
+	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
+	// written. Zero means never.
 	lingerAt, tellAt time.Time
 	// ending says that the host ends; endBy is when it does not wait for its server any more.
 	ending bool
@@ -80,18 +81,18 @@ type host struct {
 const (
 	// firstWait is how long the first client may take to come.
 	firstWait = 30 * time.Second
-	// tellPause bounds how often ps is told.
+	// tellPause bounds how often the list for ps is written.
 	tellPause = 50 * time.Millisecond
 	// lifePause is how often to look for the gateway's end without a pidfd.
 	lifePause = 250 * time.Millisecond
-	// budget is how many bytes may wait for clients, beside one message.
-	budget = 64 << 20
-	// squeezeTime bounds how long one slow client may hold up the others, for each budget that is exceeded.
+	// outputBudget is how many bytes may wait for clients, beside one message.
+	outputBudget = 64 << 20
+	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
-	perClient = streams + 2
-	// reserve is how many threads there are for waits and for the collector, beside those of every Go program.
-	reserve = 3
+	perClient = streamCount + 2
+	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
+	reserveThreads = 3
 )
 
 // Serve is the host: it serves sessions until it is not needed any more. Call it on the locked main thread.
@@ -109,9 +110,9 @@ func Serve(o Options) error {
 	if err := h.prepare(); err != nil {
 		return err
 	}
-	proc.StartThreads(reserve)
+	proc.StartThreads(reserveThreads)
 	for !h.done {
-		h.turn()
+		h.step()
 	}
 	return h.lock.Remove()
 }
@@ -199,8 +200,8 @@ func sourceOf(e *unix.EpollEvent) source {
 	return source{mux.Client(n >> kindBits), kind(n & (1<<kindBits - 1))}
 }
 
-// watch waits for events of fd; errors and hang-ups are always told. It reports false for what cannot be waited for: it is
-// always ready.
+// watch waits for events of fd; errors and hang-ups are always reported. It reports false for what cannot be waited
+// for: it is always ready.
 func (h *host) watch(fd int, s source, events uint32) bool {
 	return unix.EpollCtl(h.polled, unix.EPOLL_CTL_ADD, fd, s.event(events)) == nil
 }
@@ -209,15 +210,15 @@ func (h *host) change(fd int, s source, events uint32) {
 	_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_MOD, fd, s.event(events))
 }
 
-// unwatch must come before close: other processes have the same streams open, and the kernel goes on to tell of them.
+// unwatch must come before close: other processes have the same streams open, and the kernel goes on to report them.
 func (h *host) unwatch(fd int) {
 	if fd >= 0 {
 		_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_DEL, fd, nil)
 	}
 }
 
-// turn waits once, and acts on what has happened.
-func (h *host) turn() {
+// step waits once, and acts on what has happened.
+func (h *host) step() {
 	var events [64]unix.EpollEvent
 	n, err := unix.EpollWait(h.polled, events[:], h.timeout())
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -337,7 +338,7 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// settle does what follows from what has happened, until nothing more does.
+// settle carries out the consequences of the last events, and those of these, until there are no more.
 func (h *host) settle() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
@@ -428,7 +429,7 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	if h.queued > budget+h.o.MaxMessage && h.squeezeBy.IsZero() {
+	if h.queued > outputBudget+h.o.MaxMessage && h.squeezeBy.IsZero() {
 		h.squeeze(time.Now())
 	}
 }
@@ -446,7 +447,7 @@ func (h *host) squeeze(now time.Time) {
 // than their share of what waits.
 func (h *host) relax(now time.Time) {
 	switch {
-	case h.queued <= budget/2:
+	case h.queued <= outputBudget/2:
 		h.squeezeBy = time.Time{}
 		h.server.listen(h, true)
 		return
@@ -465,7 +466,7 @@ func (h *host) relax(now time.Time) {
 	h.squeeze(now)
 }
 
-// touch has a client served in this turn.
+// touch has a client served in this step.
 func (h *host) touch(c *client) {
 	if !c.touched {
 		c.touched = true
@@ -473,8 +474,8 @@ func (h *host) touch(c *client) {
 	}
 }
 
-// finish ends the host: no session finds it any more, those that it has are told, and the server is ended. Politely, it is
-// closed its standard input first; the session of the server does the rest.
+// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended.
+// Politely, it is closed its standard input first; the session of the server does the rest.
 func (h *host) finish(v verdict, polite bool) {
 	if h.ending {
 		return

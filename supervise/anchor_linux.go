@@ -143,7 +143,7 @@ type patience uint8
 const (
 	short  patience = iota // most sessions end within this
 	full                   // all grace periods and a margin
-	killed                 // the supervisor was sent SIGKILL
+	killed                 // the supervisor was sent SIGKILL, or is dying
 	spent                  // not even that has ended it
 )
 
@@ -243,7 +243,7 @@ func (g *guard) watch() {
 			return
 		}
 		if !g.escalateAt.IsZero() && !time.Now().Before(g.escalateAt) {
-			g.escalate()
+			g.escalate(false)
 		}
 	}
 }
@@ -276,14 +276,14 @@ func (g *guard) turn() {
 // onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. Where it cannot be waited for
 // all the same, it is dying, or a process that traces it keeps it (ptrace(2)): that takes killPatience at most.
 func (g *guard) onSupervisorEnd() {
-	if ended, err := proc.HasExited(g.supervisor); ended || err != nil || g.patience == killed {
+	if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 		return
 	}
 	if g.supervisorFD >= 0 {
 		_ = unix.Close(g.supervisorFD)
 		g.supervisorFD = -1
 	}
-	g.patience, g.escalateAt = killed, time.Now().Add(killPatience)
+	g.escalate(true)
 }
 
 // polled is what a guard waits for: signals, the end of the supervisor, the mailbox, and the ends of the gateways.
@@ -362,16 +362,18 @@ func (g *guard) askedToEnd() {
 }
 
 // escalate takes the next step against a supervisor that should have ended: it may be stopped, traced, spinning or
-// stuck in a system call.
-func (g *guard) escalate() {
-	now := time.Now()
-	switch g.patience {
-	case short:
+// stuck in a system call. One that is dying needs no signal, only the time to die.
+func (g *guard) escalate(dying bool) {
+	switch {
+	case dying && g.patience >= killed:
+	case g.patience == short && !dying:
 		g.escalateAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
 		g.patience = full
-	case full:
-		_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
-		g.escalateAt = now.Add(killPatience)
+	case g.patience < killed:
+		if !dying {
+			_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
+		}
+		g.escalateAt = time.Now().Add(killPatience)
 		g.patience = killed
 	default:
 		g.patience = spent

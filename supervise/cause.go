@@ -39,10 +39,14 @@ func (c cause) listens() bool {
 	return false
 }
 
-// unless returns the cause that counts when another one comes: the first. The one exception is a closed standard input:
-// another cause replaces it as long as the server may still go on.
+// unless returns the cause that counts when another one comes: the first, with two exceptions. Another cause replaces a
+// closed standard input as long as the server may still go on. An owner that is gone always replaces a closed standard
+// output: the kernel closes a dying gateway's pipes before its pidfd tells of the death.
 func (c cause) unless(other cause, mayGoOn bool) cause {
-	if c == noCause || c == causeStdin && other != causeServer && mayGoOn {
+	switch {
+	case c == noCause,
+		c == causeStdin && other != causeServer && mayGoOn,
+		c == causeStdout && (other == causeGateway || other == causeAnchor):
 		return other
 	}
 	return c

@@ -10,19 +10,17 @@ import (
 // restartCalm is how long a server must have lived for its successor to be started without a pause.
 const restartCalm = time.Minute
 
-// lookForCrash is called when the server has ended by itself. If it is to be started again, the client's messages wait from
-// now on, and the session does not end with the tree.
+// lookForCrash is called when the server has ended by itself. If it is to be started again, the session does not end with
+// the tree.
 func (s *Session) lookForCrash() {
-	h := s.hib
-	if h == nil || s.opts.OnCrash != OnCrashRestart || h.phase != awake {
+	if s.hib == nil || s.opts.OnCrash != OnCrashRestart || s.hib.phase != awake {
 		return
 	}
-	if why := h.relay.Unrestorable(); why != "" {
+	if why := s.hib.relay.Unrestorable(); why != "" {
 		s.log.Warn().Str("why", why).Msg("the server cannot be restarted")
 		return
 	}
-	h.crashed = true
-	h.relay.EndServer()
+	s.changePhase(onCrash)
 }
 
 // mourn forgets a server that has ended by itself: its calls are answered with an error. The next message starts another, after
@@ -34,7 +32,7 @@ func (s *Session) mourn() {
 		pause = min(max(2*h.crashPause, firstPause), lastPause)
 		h.retryAt = now.Add(pause)
 	}
-	h.crashPause = pause
+	h.crashPause, h.restarts = pause, true
 	code, answer := s.tree.code, s.tree.lastWord()
 	h.relay.Crashed(answer)
 	s.forgetTree()

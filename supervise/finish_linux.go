@@ -37,7 +37,7 @@ func (s *Session) finish() int {
 		s.postLetter(letter{closed: true, code: s.code})
 	}
 	for _, src := range s.polled.wait(0) {
-		s.correctCause(src)
+		s.cause = s.cause.unless(causeOf(src), false)
 	}
 	s.logEnd(r)
 	s.continueAnchor()

@@ -8,7 +8,6 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
-	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -28,9 +27,10 @@ type hibernation struct {
 	pause   time.Duration
 	retryAt time.Time
 	why     string
-	// crashed says that the server has ended by itself and is to be started again. crashPause is how long its successor has to
-	// wait, which grows with each that does not live long; began is when the last server was started.
-	crashed    bool
+	// restarts says that the next server takes the place of one that has crashed, so it counts as a restart and not as a wake.
+	// crashPause is how long it has to wait, which grows with each that does not live long; began is when the last server was
+	// started.
+	restarts   bool
 	crashPause time.Duration
 	began      time.Time
 	// closing says that the client has closed its end.
@@ -63,7 +63,7 @@ func (s *Session) idleAfter(now time.Time) time.Time {
 
 // endsWithTree reports whether the session ends when its tree does. Without a relay it always does.
 func (h *hibernation) endsWithTree() bool {
-	return h == nil || h.phase == awake && !h.crashed || h.phase == over
+	return h == nil || phaseTable[h.phase][onTreeGone].to == over
 }
 
 // due is when there is something to do without any input; zero when never.
@@ -107,11 +107,12 @@ func (s *Session) changePhase(ev phaseEvent) {
 	if s.hib == nil {
 		return
 	}
-	before := s.hib.phase
 	switch s.hib.phase.step(ev) {
 	case letSleep:
 		s.hib.relay.EndServer()
 		s.step(teardown.StdinClosed, causeIdle)
+	case hold:
+		s.hib.relay.EndServer()
 	case sleep:
 		s.sleep()
 	case mourn:
@@ -127,10 +128,6 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.refuseWaiting()
 	case end:
 		s.hib.relay.Finish()
-		if s.tree != nil && before != awake {
-			// So far the record says that only the server ends.
-			s.writeRecord(session.StateEnding)
-		}
 	case carryOn:
 	}
 }
@@ -228,6 +225,6 @@ func (s *Session) forgetTree() {
 	s.code = 0
 	s.hib.relay.Disconnect()
 	s.record.Server = proc.ID{}
-	s.writeRecord(session.StateAsleep)
+	s.writeRecord(s.state())
 	debug.FreeOSMemory()
 }

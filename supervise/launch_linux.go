@@ -9,7 +9,6 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
-	"mcp-tether/session"
 )
 
 // startTree prepares the containment and starts the server. When that fails there is a tree without any process.
@@ -65,7 +64,7 @@ func (s *Session) launch(path string) error {
 	}
 	t.server, t.scope.Server = pid, pid
 	s.postLetter(letter{server: s.identity(pid), leaf: t.scope.Leaf})
-	s.writeRecord(session.StateRunning)
+	s.writeRecord(s.state())
 	return nil
 }
 

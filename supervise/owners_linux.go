@@ -88,11 +88,3 @@ func (s *Session) lostOwner() cause {
 	}
 	return noCause
 }
-
-// correctCause names the owner that is gone as the cause. The kernel closes a dying gateway's pipes before its pidfd
-// tells of the death, so often the first sign is that standard output has no reader any more.
-func (s *Session) correctCause(src source) {
-	if s.cause == causeStdout && (src == parent || src == gateway || src == anchor) {
-		s.cause = causeOf(src)
-	}
-}

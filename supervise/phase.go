@@ -7,14 +7,15 @@ package supervise
 type phase uint8
 
 const (
-	same    phase = iota // in the table: no change
-	awake                // the server serves
-	falling              // its tree is being ended, the session goes on
-	asleep               // there is no tree
-	waking               // a tree was started, the handshake is not finished
-	trying               // as awake, but there was no handshake, and the woken server has not written anything yet
-	failing              // the woken server cannot take the place of the last one; its tree is being ended
-	over                 // the session is ending for good
+	same     phase = iota // in the table: no change
+	awake                 // the server serves
+	falling               // its tree is being ended, the session goes on
+	crashing              // it has ended by itself and is to be started again; the rest of its tree is being ended
+	asleep                // there is no tree
+	waking                // a tree was started, the handshake is not finished
+	trying                // as awake, but there was no handshake, and the woken server has not written anything yet
+	failing               // the woken server cannot take the place of the last one; its tree is being ended
+	over                  // the session is ending for good
 	phases
 )
 
@@ -24,8 +25,8 @@ type phaseEvent uint8
 const (
 	onIdle      phaseEvent = iota // no byte has moved for the time of --hibernate, and nothing is pending
 	onMessage                     // the client has sent something
+	onCrash                       // the server has ended by itself, and is to be started again (--on-crash)
 	onTreeGone                    // no process of the server is left
-	onCrash                       // the same, of a server that ended by itself and is to be started again (--on-crash)
 	onRestored                    // the woken server has answered the handshake as the first one did
 	onUnasked                     // there is no handshake to repeat
 	onAnswered                    // the woken server has written something
@@ -41,6 +42,7 @@ type phaseAction uint8
 const (
 	carryOn       phaseAction = iota
 	letSleep                  // end the tree, keep the client's streams
+	hold                      // the client's messages wait
 	sleep                     // forget the tree
 	mourn                     // forget the tree, and answer the calls that it had
 	wake                      // start the server and replay the handshake
@@ -58,9 +60,10 @@ type phaseMove struct {
 // phaseTable is the policy. What is not in it changes nothing. A message that comes while the tree is being ended waits in
 // the client's stream, and is seen again once the tree is gone.
 var phaseTable = [phases][phaseEvents]phaseMove{
-	awake:   {onIdle: {falling, letSleep}, onTreeGone: {over, end}, onCrash: {asleep, mourn}, onEnd: {over, end}},
-	falling: {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
-	asleep:  {onMessage: {waking, wake}, onEnd: {over, end}},
+	awake:    {onIdle: {falling, letSleep}, onCrash: {crashing, hold}, onTreeGone: {over, end}, onEnd: {over, end}},
+	falling:  {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
+	crashing: {onTreeGone: {asleep, mourn}, onEnd: {over, end}},
+	asleep:   {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {
 		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, abandon},
 		onTreeGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},

@@ -27,7 +27,7 @@ import (
 // It was seen to fail without the wait for roots (Conversation.AwaitRoots), without ids by generation (Conversation.ToClient),
 // with late answers passed on (Conversation.ToServer) and without the answer to calls of a crashed server (Relay.Crashed).
 func TestPhaseModelWithRelay(t *testing.T) {
-	depth := 10
+	depth := 11
 	if testing.Short() {
 		depth = 6
 	}
@@ -55,7 +55,7 @@ func TestPhaseModelWithRelay(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []phase{awake, falling, asleep, waking, failing} {
+	for _, want := range []phase{awake, falling, crashing, asleep, waking, failing} {
 		if !reached[want] {
 			t.Errorf("phase %v is never reached", want)
 		}
@@ -221,7 +221,7 @@ func (s *scene) on(events []relay.Event) {
 // change gives an event to the table, and does with the relay what a Session does.
 func (s *scene) change(ev phaseEvent) {
 	switch s.phase.step(ev) {
-	case letSleep, abandon:
+	case letSleep, hold, abandon:
 		s.relay.EndServer()
 	case sleep:
 		s.relay.Disconnect()
@@ -335,24 +335,25 @@ func (s *scene) serverDoes(move string) bool {
 	return true
 }
 
-// gone ends the server: because it is being ended, or because it has crashed.
+// gone ends the server: because it is being ended, or because it crashes. After a crash the rest of its tree ends in a move of
+// its own.
 func (s *scene) gone() bool {
 	switch {
-	case !s.server.alive:
-		return false
-	case s.phase == awake:
-		if s.relay.Unrestorable() != "" {
-			return false
-		}
-		s.relay.EndServer()
-		s.letGo()
-		s.turn()
-		s.change(onCrash)
-	default:
-		s.letGo()
-		s.turn()
+	case s.phase == crashing:
 		s.change(onTreeGone)
+		s.turn() // The client is listened to again once the open calls are answered.
+		s.turn()
+		return true
+	case !s.server.alive, s.phase == awake && s.relay.Unrestorable() != "":
+		return false
 	}
+	ev := onTreeGone
+	if s.phase == awake {
+		ev = onCrash
+	}
+	s.letGo()
+	s.turn()
+	s.change(ev)
 	s.turn()
 	return true
 }
@@ -447,7 +448,7 @@ func (s *scene) clientReads() {
 // finish lets all go on with what they have to do, and looks whether each call has its answer.
 func (s *scene) finish() {
 	for range 60 {
-		if s.phase == falling || s.phase == failing {
+		if s.phase == falling || s.phase == crashing || s.phase == failing {
 			s.do("gone")
 			continue
 		}

@@ -23,7 +23,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 	case onTreeGone:
 		possible = w.tree
 	case onCrash:
-		possible = w.tree && w.state == awake && !w.ended
+		possible = w.state == awake
 	case onRestored, onUnasked, onFailed, onAnswered:
 		possible = w.state == waking && w.tree || ev == onAnswered && w.state == trying
 	case onUnstarted:
@@ -34,11 +34,11 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 	if !possible {
 		return w, false
 	}
-	if ev == onTreeGone || ev == onCrash || ev == onUnstarted {
+	if ev == onTreeGone || ev == onUnstarted {
 		w.tree = false
 	}
 	switch w.state.step(ev) {
-	case letSleep:
+	case letSleep, hold:
 		w.pass = false
 	case wake:
 		w.tree, w.owed = true, true
@@ -98,7 +98,7 @@ func checkPhase(t *testing.T, before, w world, path []phaseEvent) {
 		{w.owed && w.state == asleep, "asleep, and a client waits for ever"},
 		{before.state == over && w.state != over, "back from the end"},
 		{w.ended != (w.state == over), "ended and over are not the same"},
-		{before.tree && !w.tree && path[len(path)-1] != onTreeGone && path[len(path)-1] != onCrash && path[len(path)-1] != onUnstarted, "a tree is gone that nobody has ended"},
+		{before.tree && !w.tree && path[len(path)-1] != onTreeGone && path[len(path)-1] != onUnstarted, "a tree is gone that nobody has ended"},
 		{!before.tree && w.tree && before.state != asleep, "a second tree beside the first"},
 	} {
 		if c.broken {

@@ -23,7 +23,7 @@ const (
 	predecessor                // the supervisor of an ending session of the same key
 )
 
-// causeOf is the cause for a source that has fired.
+// causeOf is the cause for a source that has fired, noCause for one that ends no session.
 func causeOf(s source) cause {
 	switch s {
 	case stdin:
@@ -32,9 +32,10 @@ func causeOf(s source) cause {
 		return causeStdout
 	case anchor:
 		return causeAnchor
-	default:
+	case parent, gateway:
 		return causeGateway
 	}
+	return noCause
 }
 
 // pollSet is what the one ppoll(2) of a session waits for. A descriptor that has fired is removed, or poll would return at

@@ -83,6 +83,5 @@ func (s *Session) follows(r session.Record) bool {
 	if s.opts.Share != "" && r.Share == s.opts.Share {
 		return true
 	}
-	return s.opts.Key != "" && r.Key == s.opts.Key && r.Gateway == s.record.Gateway && r.State == session.StateEnding &&
-		r.Cause != causeIdle.String()
+	return s.opts.Key != "" && r.Key == s.opts.Key && r.Gateway == s.record.Gateway && r.State == session.StateEnding
 }

@@ -6,6 +6,7 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
@@ -21,6 +22,19 @@ func (s *Session) openRecord() {
 	}
 }
 
+// state is what the record says of the session.
+func (s *Session) state() string {
+	switch {
+	case s.cause != noCause:
+		return session.StateEnding
+	case s.tree == nil:
+		return session.StateAsleep
+	case s.tree.machine.State != teardown.Running:
+		return session.StateFalling
+	}
+	return session.StateRunning
+}
+
 // writeRecord replaces the record.
 func (s *Session) writeRecord(state string) {
 	if s.lease == nil {
@@ -29,9 +43,6 @@ func (s *Session) writeRecord(state string) {
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
 	r.Key, r.Share, r.Cause = s.opts.Key, s.opts.Share, s.cause.String()
-	if s.cause == noCause && s.tree != nil {
-		r.Cause = s.tree.cause.String()
-	}
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep

@@ -8,6 +8,7 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 // A recovering anchor may find no record, because its supervisor was killed before it had written one. The record that it
@@ -17,6 +18,61 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := recorded(t)
+	s.closeRecord(true)
+	r, err := s.lease.Dir().Read(s.hand.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Host != here {
+		t.Errorf("the record is of %+v, want %+v", r.Host, here)
+	}
+}
+
+// The record says that a session is ending only when it is, because the next one with its key waits for that end
+// (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail where the
+// state is that of the tree, and the cause the tree's.
+func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		session, tree cause
+		state         teardown.State
+		asleep        bool
+		want          string
+		waitedFor     bool
+	}{
+		{name: "running", want: session.StateRunning},
+		{name: "falling asleep", tree: causeIdle, state: teardown.Draining, want: session.StateFalling},
+		{name: "crashed", tree: causeServer, state: teardown.Ending, want: session.StateFalling},
+		{name: "not woken", tree: causeWake, state: teardown.Killing, want: session.StateFalling},
+		{name: "asleep", asleep: true, want: session.StateAsleep},
+		{name: "over while falling asleep", session: causeStdin, tree: causeIdle, state: teardown.Draining, want: session.StateEnding, waitedFor: true},
+		{name: "over while asleep", session: causeSignal, asleep: true, want: session.StateEnding, waitedFor: true},
+		{name: "over", session: causeServer, tree: causeServer, state: teardown.Ending, want: session.StateEnding, waitedFor: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := recorded(t)
+			s.opts.Key, s.cause = "k", c.session
+			if !c.asleep {
+				s.tree = &tree{cause: c.tree}
+				s.tree.machine.State = c.state
+			}
+			s.writeRecord(s.state())
+			r, err := s.lease.Dir().Read(s.hand.ID)
+			if err != nil || r.State != c.want || r.Cause != c.session.String() {
+				t.Errorf("the record says %q (%s), %v; want %q (%s)", r.State, r.Cause, err, c.want, c.session)
+			}
+			next := &Session{opts: s.opts}
+			if got := next.follows(r); got != c.waitedFor {
+				t.Errorf("waited for: %v, want %v", got, c.waitedFor)
+			}
+		})
+	}
+}
+
+// recorded is a session that has a lease, in a directory of its own.
+func recorded(t *testing.T) *Session {
+	t.Helper()
 	s := &Session{log: zerolog.Nop()}
 	s.hand.ID = session.NewID()
 	dir, err := session.Open(os.Getuid(), t.TempDir())
@@ -26,12 +82,5 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	if s.lease, err = dir.Take(s.hand.ID); err != nil {
 		t.Fatal(err)
 	}
-	s.closeRecord(true)
-	r, err := dir.Read(s.hand.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Host != here {
-		t.Errorf("the record is of %+v, want %+v", r.Host, here)
-	}
+	return s
 }

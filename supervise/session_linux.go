@@ -179,6 +179,10 @@ func (s *Session) watchStreams() {
 // loop runs until the session is over.
 func (s *Session) loop() {
 	for {
+		// Before the tree is closed: the removal of its containers may take a while.
+		if state := s.state(); state != s.record.State {
+			s.writeRecord(state)
+		}
 		if s.tree != nil && s.tree.machine.State == teardown.Done {
 			s.onTreeGone()
 		}
@@ -205,7 +209,6 @@ func (s *Session) turn() {
 			// awaitPredecessor looks again.
 		default:
 			s.end(causeOf(src))
-			s.correctCause(src)
 		}
 	}
 	s.onTime(time.Now())
@@ -307,11 +310,7 @@ func (s *Session) request(ev teardown.Event, why cause) {
 
 // onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
 func (s *Session) onTreeGone() {
-	ev := onTreeGone
-	if s.hib != nil && s.hib.crashed && s.hib.phase == awake {
-		ev = onCrash
-	}
-	s.changePhase(ev)
+	s.changePhase(onTreeGone)
 	s.done = s.hib == nil || s.hib.phase == over
 }
 

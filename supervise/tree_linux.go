@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
-	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -70,17 +69,8 @@ func (s *Session) step(ev teardown.Event, why cause) {
 	case teardown.Nothing:
 	}
 	if changed && t.machine.State != teardown.Done {
-		s.announce(before)
+		s.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
 	}
-}
-
-// announce says in the record and in the log that the tree is ending.
-func (s *Session) announce(before teardown.State) {
-	t := s.tree
-	if before == teardown.Running && t.scope.Server > 0 {
-		s.writeRecord(session.StateEnding)
-	}
-	s.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("session is ending")
 }
 
 // onChildren waits for ended children, and notices the end of the server and of the whole tree.

@@ -6,7 +6,6 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/relay"
-	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -50,15 +49,15 @@ func (s *Session) resume() {
 	h, now := s.hib, time.Now()
 	h.pause, h.retryAt = 0, time.Time{}
 	h.lookAt = s.idleAfter(now)
-	if took := milliseconds(now.Sub(h.woken)); h.crashed {
+	if took := milliseconds(now.Sub(h.woken)); h.restarts {
 		s.record.Restarts++
 		s.log.Info().Int("restarts", s.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
 	} else {
 		s.record.Wakes++
 		s.log.Info().Int("wakes", s.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
-	h.crashed = false
-	s.writeRecord(session.StateRunning)
+	h.restarts = false
+	s.writeRecord(s.state())
 	if h.closing {
 		s.request(teardown.StdinClosed, causeStdin)
 	}

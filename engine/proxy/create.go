@@ -187,7 +187,7 @@ func (p *Proxy) created(to route, request string, o outcome) {
 		err = errNoID
 	}
 	if err != nil {
-		// The object may exist. The request stays pending, and its label will tell.
+		// The object may exist. The request stays pending, and its label will show it.
 		p.Warn(fmt.Errorf("create of a %s: %w", to.kind, err))
 		return
 	}
@@ -196,7 +196,7 @@ func (p *Proxy) created(to route, request string, o outcome) {
 }
 
 // isAttached reports whether a container is created for a client that attaches to it. Podman's own API has no field for
-// that; there, a client that wants to talk to the container asks for its standard input or a terminal.
+// that. There, a client that wants to talk to the container asks for its standard input or a terminal.
 func isAttached(object []byte) (bool, error) {
 	var x struct{ AttachStdin, AttachStdout, AttachStderr, Stdin, Terminal bool }
 	if err := json.Unmarshal(object, &x); err != nil {

@@ -15,9 +15,9 @@ import (
 // link is one client's connection together with its connection to the engine.
 //
 // Two goroutines share it: requests reads from the client, and responses from the engine. There is one exchange at a
-// time. What the client sends after a request stays unread until the response has been passed on, because only the
-// response tells whether it is another request or part of a stream. The engines, which are built on net/http, take one
-// request after the other as well, so no client waits longer for that.
+// time. What the client sends after a request stays unread until the response has been passed on. Only the response
+// shows whether it is another request or part of a stream. The engines, which are built on net/http, take one request
+// after the other as well, so no client waits longer for that.
 type link struct {
 	p          *Proxy
 	client     net.Conn
@@ -249,7 +249,7 @@ func (l *link) clientGone(x *exchange, cut bool) {
 		case <-l.ended:
 		}
 	}
-	_ = engine.CloseWrite(l.engine) // if the engine has hung up, it need not be told
+	_ = engine.CloseWrite(l.engine) // an engine that has hung up need not know
 	select {
 	case <-x.done:
 	case <-l.ended:

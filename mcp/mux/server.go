@@ -18,7 +18,7 @@ func (m *Mux) forgetServer() {
 	m.tasks = newTasks()
 	m.ghosts, m.orphans = 0, 0
 	m.logs.sent = 0
-	m.handshake.phase, m.handshake.modern, m.handshake.settling = idle, false, settling{}
+	m.handshake.phase, m.handshake.modern, m.handshake.settling = phaseIdle, false, settling{}
 	m.forgetRoots()
 	for _, c := range m.order {
 		c.tasks, c.running, c.sent = 0, 0, 0
@@ -78,7 +78,7 @@ func (m *Mux) failAll(why string) {
 	m.held, m.dropped = nil, 0
 }
 
-// restore tells a new server what the last one was told to remember.
+// restore sends a new server what the last one was asked to remember.
 func (m *Mux) restore() {
 	for _, c := range m.order {
 		if c.met && c.ready {
