@@ -61,7 +61,7 @@ func TestHibernateWithoutRoots(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
 			s.mode("roots")
-			s.spawn(setup{flags: sleepy(timeToAsk, "--wake-timeout=6s")}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+			s.spawn(setup{flags: sleepy(timeToAsk, "--wake-timeout=5s")}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
 			s.greet()
 			s.giveRoots(s.read(), "first")
 			s.ids = s.records()

@@ -118,8 +118,8 @@ func duds() []dud {
 	all := []dud{
 		of("crash at start", "crash=9", "exited with code 9"),
 		of("exit 0 at start", "crash=0", "exited with code 0"),
-		of("mute", "mute", "did not answer the handshake within 6s (--wake-timeout)", "--wake-timeout=6s"),
-		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 6s (--wake-timeout)", "--wake-timeout=6s"),
+		of("mute", "mute", "did not answer the handshake within 5s (--wake-timeout)", "--wake-timeout=5s"),
+		of("mute, EOF ignored", "mute,stay", "did not answer the handshake within 5s (--wake-timeout)", "--wake-timeout=5s"),
 		of("refused", "refuse", "the server refuses the handshake that it accepted before: not today"),
 	}
 	return append(all,
