@@ -19,15 +19,15 @@ func (s *Session) finish() int {
 	case s.bySignal != 0:
 		s.code = 128 + int(s.bySignal)
 	}
-	if s.leaf != nil {
-		s.leaf.Close()
+	if s.left.leaf != nil {
+		s.left.leaf.Close()
 		s.leafLeft = true
 	}
 	if s.remover != nil {
-		r.removed = s.removeElsewhere()
+		r.removed = s.removeElsewhere(s.remover)
 		r.leaked = r.leaked || r.removed.err != nil
 	}
-	if s.containersLeft {
+	if s.left.containers {
 		r.removed = s.removeAgain(r.removed)
 		r.leaked = r.leaked || r.removed.err != nil
 	}
@@ -46,12 +46,12 @@ func (s *Session) finish() int {
 
 // continueAnchor wakes an anchor that was stopped: it has nothing more to do than to pass on the exit code. On a terminal
 // that is for the shell to do.
-func (s *Session) continueAnchor() {
-	if s.hand.Anchor == 0 || s.hand.SharesGroup() {
+func (c *common) continueAnchor() {
+	if c.hand.Anchor == 0 || c.hand.SharesGroup() {
 		return
 	}
-	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == s.hand.Anchor {
-		_ = s.reader.Signal(st.ID, unix.SIGCONT)
+	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.Anchor {
+		_ = c.reader.Signal(st.ID, unix.SIGCONT)
 	}
 }
 

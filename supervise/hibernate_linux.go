@@ -110,7 +110,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 	switch s.hib.phase.step(ev) {
 	case letSleep:
 		s.hib.relay.EndServer()
-		s.step(teardown.StdinClosed, causeIdle)
+		s.tree.step(teardown.StdinClosed, causeIdle)
 	case hold:
 		s.hib.relay.EndServer()
 	case sleep:
@@ -123,7 +123,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.resume()
 	case abandon:
 		s.hib.relay.EndServer()
-		s.step(teardown.MustEnd, causeWake)
+		s.tree.step(teardown.MustEnd, causeWake)
 	case refuseWaiting:
 		s.refuseWaiting()
 	case end:
@@ -217,9 +217,9 @@ func (s *Session) sleep() {
 // forgetTree closes the tree. What its server has written is still passed on.
 func (s *Session) forgetTree() {
 	r := s.closeTree()
-	s.containersLeft = r.removed.err != nil || s.containersLeft
+	s.left.containers = r.removed.err != nil || s.left.containers
 	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
-		s.strays = true
+		s.left.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
 	}
 	s.code = 0

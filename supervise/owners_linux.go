@@ -67,23 +67,23 @@ func (s *Session) checkOwners(now time.Time) {
 }
 
 // lostOwner is the cause for an owner that is gone, noCause while all live.
-func (s *Session) lostOwner() cause {
+func (c *common) lostOwner() cause {
 	ours := os.Getppid()
-	if s.hand.Anchor == 0 {
-		if ours != s.hand.Parent {
+	if c.hand.Anchor == 0 {
+		if ours != c.hand.Parent {
 			return causeGateway
 		}
 		return noCause
 	}
-	if ours != s.hand.Anchor {
+	if ours != c.hand.Anchor {
 		return causeAnchor
 	}
-	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.PPID != s.hand.Parent {
+	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.PPID != c.hand.Parent {
 		return causeGateway
 	}
 	// A gateway behind a launcher.
-	g := s.record.Gateway
-	if st, err := s.reader.Stat(g.PID); g != s.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
+	g := c.record.Gateway
+	if st, err := c.reader.Stat(g.PID); g != c.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
 		return causeGateway
 	}
 	return noCause

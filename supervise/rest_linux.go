@@ -24,7 +24,7 @@ func (s *Session) awaitRest() {
 // lookForRest looks whether the server is at rest, and has been for long enough.
 func (s *Session) lookForRest(now time.Time) {
 	h := s.hib
-	if !s.resting() {
+	if !s.tree.resting() {
 		h.restSince = now.Add(restLook)
 	}
 	if now.Sub(h.restSince) < restTime && now.Before(h.restBy) {
@@ -37,10 +37,10 @@ func (s *Session) lookForRest(now time.Time) {
 
 // resting reports whether no thread of the tree is seen to work. What cannot be read does not count: then the time alone
 // does.
-func (s *Session) resting() bool {
-	members, _, _ := s.tree.scope.Members()
+func (t *tree) resting() bool {
+	members, _, _ := t.scope.Members()
 	for _, m := range members {
-		if resting, err := s.reader.Resting(m.PID); err == nil && !resting {
+		if resting, err := t.reader.Resting(m.PID); err == nil && !resting {
 			return false
 		}
 	}
