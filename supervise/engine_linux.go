@@ -35,8 +35,8 @@ type engine struct {
 	// dir is the directory of the session, and journal is in it; both nil without one.
 	dir     *session.Directory
 	journal *session.Journal
-	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
-	recallAgain func() error
+	// unread says that what an earlier engine of the session has noted is to be read.
+	unread bool
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
 
@@ -95,7 +95,7 @@ func (t *tree) openEngine(recall bool) {
 		e.dir = t.lease.Dir()
 		e.journal = e.dir.Journal(t.hand.ID)
 		if recall {
-			e.claim.Complete = e.recall(t.hand.ID) == nil
+			e.claim.Complete = e.recall() == nil
 		}
 	}
 	if e.listener, e.socket, err = session.Listen(e.dir, t.hand.ID, os.Getuid()); err != nil {
@@ -178,7 +178,7 @@ func (c *common) findEngine(dir *session.Directory) *engine {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.recallAgain = func() error { return e.recall(c.hand.ID) }
+	e.unread = true
 	return e
 }
 
@@ -187,21 +187,21 @@ func (c *common) findEngine(dir *session.Directory) *engine {
 func (e *engine) recallOnce() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.recallAgain == nil {
+	if !e.unread {
 		return nil
 	}
-	err := e.recallAgain()
+	err := e.recall()
 	e.claim.Complete = err == nil
 	if err != nil && !errors.Is(err, session.ErrTorn) {
 		return fmt.Errorf("read what the session has made: %w", err)
 	}
-	e.recallAgain = nil
+	e.unread = false
 	return nil
 }
 
 // recall reads what was noted before.
-func (e *engine) recall(id string) error {
-	notes, err := e.dir.Notes(id)
+func (e *engine) recall() error {
+	notes, err := e.dir.Notes(e.claim.Session)
 	for _, n := range notes {
 		e.ledger.Add(n)
 	}
@@ -329,19 +329,17 @@ func (e *engine) tellUnsaid() {
 // shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
 // make something that is not looked for any more.
 func (t *tree) shutEngine() {
-	e := t.engine
-	if e == nil {
-		return
-	}
-	if e.listener >= 0 {
+	if t.engine != nil {
 		t.polled.remove(clients)
-		_ = unix.Close(e.listener)
-		e.listener = -1
+		t.engine.shut()
 	}
-	e.shut()
 }
 
 func (e *engine) shut() {
+	if e.listener >= 0 {
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
 	if e.outcome != nil {
 		return
 	}
@@ -422,16 +420,25 @@ func (e *engine) endHelpers() {
 	}
 }
 
-// closeEngine waits for the removal, which is bounded, and removes the engine from the tree.
-func (t *tree) closeEngine() removal {
-	e := t.engine
+// closeEngine waits for the removal, which is bounded, and logs what it has ended. e may be nil.
+func (c *common) closeEngine(e *engine) removal {
 	if e == nil {
 		return removal{}
 	}
-	t.polled.remove(clients)
-	r := e.close(t.hand.ID)
-	t.reportRemoval(r)
+	c.polled.remove(clients)
+	r := e.close()
+	for _, x := range r.ended {
+		c.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
+			AnErr("error", x.Err).Msg("container ended")
+	}
+	c.reportLeft(r)
 	return r
+}
+
+func (c *common) reportLeft(r removal) {
+	if r.err != nil {
+		c.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
+	}
 }
 
 // removeAgain looks once more for what earlier trees of the session have left, unless the last one has just done that.
@@ -439,31 +446,25 @@ func (c *common) removeAgain(last removal) removal {
 	if last.done || c.lease == nil {
 		return last
 	}
-	e := c.findEngine(c.lease.Dir())
-	if e == nil {
-		return last
+	if e := c.findEngine(c.lease.Dir()); e != nil {
+		return c.closeEngine(e)
 	}
-	r := e.close(c.hand.ID)
-	c.reportRemoval(r)
-	return r
+	return last
 }
 
 // close ends what the session made, and releases all that the engine holds.
-func (e *engine) close(id string) removal {
+func (e *engine) close() removal {
 	e.shut()
 	r := <-e.outcome
 	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
-	if e.listener >= 0 {
-		_ = unix.Close(e.listener)
-	}
 	e.mu.Lock()
 	e.tellUnsaid()
 	e.mu.Unlock()
 	e.endHelpers()
-	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
+	if err := e.dir.RemoveSocket(e.socket, e.claim.Session); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
 	e.closeJournal(r.err == nil)
@@ -482,14 +483,4 @@ func (e *engine) closeJournal(empty bool) {
 	}
 	e.journal.Close()
 	e.journal = nil
-}
-
-func (c *common) reportRemoval(r removal) {
-	for _, x := range r.ended {
-		c.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
-			AnErr("error", x.Err).Msg("container ended")
-	}
-	if r.err != nil {
-		c.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
-	}
 }

@@ -25,7 +25,7 @@ func listening(t *testing.T) (s *Session, listener int) {
 		t.Fatal(err)
 	}
 	e := &engine{log: s.log, listener: fd, socket: socket, dir: dir}
-	e.claim.Complete = true
+	e.claim.Session, e.claim.Complete = s.hand.ID, true
 	s.newTree().engine = e
 	s.tree.clear = true
 	s.polled.add(clients, fd, unix.POLLIN)

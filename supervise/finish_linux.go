@@ -11,7 +11,7 @@ import (
 // finish cleans up after the last tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
 	s.flushRelay()
-	s.dropStdout()
+	s.stdout.close(&s.polled)
 	var r remains
 	switch {
 	case s.tree != nil:
@@ -25,12 +25,11 @@ func (s *Session) finish() int {
 	}
 	if s.remover != nil {
 		r.removed = s.removeElsewhere(s.remover)
-		r.leaked = r.leaked || r.removed.err != nil
 	}
 	if s.left.containers {
 		r.removed = s.removeAgain(r.removed)
-		r.leaked = r.leaked || r.removed.err != nil
 	}
+	r.leaked = r.leaked || r.removed.err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked || s.leafLeft)
 	if !r.leaked {

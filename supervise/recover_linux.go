@@ -71,7 +71,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 // makeRoom closes what is not needed any more where nothing more can be opened: a look at a process takes a descriptor.
 // Off a terminal standard input and output are /dev/null by now.
 func makeRoom(hand argv.Handover) {
-	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err == nil {
 		_ = unix.Close(null)
 		return
@@ -95,9 +95,7 @@ func (c *common) openLogAnyway() {
 	if err == nil {
 		return
 	}
-	without := c.opts.Log
-	without.File = ""
-	_ = c.openLog(without)
+	_ = c.openLog(LogOptions{Level: c.opts.Log.Level, JSON: c.opts.Log.JSON})
 	c.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
@@ -120,11 +118,8 @@ func (t *tree) findLeaf(l *letter) {
 		t.scope.Leaf, t.record.Cgroup = l.leaf, l.leaf.Dir
 		return
 	}
-	// A passing fault must not cost the leaf.
-	for range 2 {
-		if t.openLeaf() == nil {
-			return
-		}
+	if t.openLeaf() != nil {
+		_ = t.openLeaf() // A passing fault must not cost the leaf.
 	}
 }
 

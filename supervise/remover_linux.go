@@ -22,11 +22,7 @@ func Remove(opts Options, hand argv.Handover) int {
 	s.openLogAnyway()
 	defer s.sink.flush()
 	dir, _ := s.findRecord()
-	var r removal
-	if e := s.findEngine(dir); e != nil {
-		r = e.close(hand.ID)
-		s.reportRemoval(r)
-	}
+	r := s.closeEngine(s.findEngine(dir))
 	if r.err != nil {
 		return ExitFailure
 	}
@@ -76,7 +72,7 @@ func (c *common) removeElsewhere(args []string) removal {
 
 func (c *common) notRemoved(why error) removal {
 	r := removal{done: true, err: why}
-	c.reportRemoval(r)
+	c.reportLeft(r)
 	return r
 }
 

@@ -20,8 +20,9 @@ import (
 // tree, or none while its server is asleep.
 type Session struct {
 	common
-	owners  owners
 	started time.Time
+	// ownersAt is when to check the owners next where there are no pidfds; zero otherwise.
+	ownersAt time.Time
 
 	sigfd   int
 	arrived []proc.Caught
@@ -99,7 +100,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 }
 
 // takeRoles catches signals and becomes a subreaper, which must come before the server's start.
-func (s *Session) takeRoles() error {
+func (s *Session) takeRoles() (err error) {
 	role := noJob
 	switch {
 	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
@@ -107,11 +108,9 @@ func (s *Session) takeRoles() error {
 	case s.hand.SharesGroup():
 		role = backgroundJob
 	}
-	fd, err := listen(s.inherited, role)
-	if err != nil {
+	if s.sigfd, err = listen(s.inherited, role); err != nil {
 		return err
 	}
-	s.sigfd = fd
 	s.polled.add(signals, s.sigfd, unix.POLLIN)
 	return proc.BecomeSubreaper()
 }
@@ -163,7 +162,9 @@ func (s *Session) loop() {
 			s.writeRecord(state)
 		}
 		if s.tree != nil && s.tree.machine.State == teardown.Done {
-			s.onTreeGone()
+			// The session ends with its tree, unless the server is asleep now.
+			s.changePhase(onTreeGone)
+			s.done = s.hib == nil || s.hib.phase == over
 		}
 		if s.done {
 			return
@@ -220,7 +221,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -249,7 +250,7 @@ func (s *Session) onTime(now time.Time) {
 			s.sweep()
 		}
 	}
-	if isDue(s.owners.checkAt, now) {
+	if isDue(s.ownersAt, now) {
 		s.checkOwners(now)
 	}
 	if isDue(s.stdout.lookAt, now) {
@@ -264,11 +265,17 @@ func (s *Session) onTime(now time.Time) {
 	}
 }
 
-// onStdinClosed: the gateway has closed standard input.
+// onStdinClosed: the gateway has closed standard input. With a relay, what it sent before is still answered.
 func (s *Session) onStdinClosed() {
-	if s.hib != nil {
-		s.onClientClosed()
-		return
+	if h := s.hib; h != nil {
+		h.closing = true
+		switch h.phase {
+		case falling, crashing, waking, failing:
+			return
+		case asleep:
+			s.endIfClosed()
+			return
+		}
 	}
 	s.request(teardown.StdinClosed, causeStdin)
 }
@@ -330,9 +337,7 @@ func (s *Session) onChildren() {
 		if pid == s.sweeper.PID {
 			s.sweeper = proc.ID{}
 		}
-		if served {
-			t.noteServer(pid, ws)
-		}
+		t.noteServer(pid, ws)
 	})
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
@@ -352,22 +357,15 @@ func (s *Session) onServerExit() {
 	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
-		s.dropStdout()
+		s.stdout.close(&s.polled)
 		dropStreams()
 	}
-	if !s.tree.mayGoOn() {
-		return
+	if s.tree.mayGoOn() {
+		s.lookForCrash()
+		if s.hib.endsWithTree() {
+			s.cause = s.cause.unless(causeServer, true)
+		}
 	}
-	s.lookForCrash()
-	if s.hib.endsWithTree() {
-		s.cause = s.cause.unless(causeServer, true)
-	}
-}
-
-// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
-func (s *Session) onTreeGone() {
-	s.changePhase(onTreeGone)
-	s.done = s.hib == nil || s.hib.phase == over
 }
 
 // onSignals acts on the signals that have arrived.

@@ -20,7 +20,7 @@ func (c *common) sweep() {
 	if !c.opts.HasDead() {
 		return
 	}
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return
 	}

@@ -67,9 +67,9 @@ func (t *tree) step(ev teardown.Event, why cause) {
 	}
 }
 
-// noteServer keeps the exit code of the server, when it has been waited for.
+// noteServer keeps the exit code of the server, when that has been waited for. There may be no tree.
 func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
-	if pid == t.server {
+	if t != nil && pid == t.server {
 		t.server, t.code = 0, proc.ExitCode(ws)
 	}
 }
@@ -198,7 +198,7 @@ func (t *tree) close() remains {
 		})
 		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
-	r.removed = t.closeEngine()
+	r.removed = t.closeEngine(t.engine)
 	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
@@ -218,11 +218,8 @@ func (t *tree) unseen(kept []proc.Stat) bool {
 	return left && !t.scope.OnlyHeldZombies()
 }
 
-// removeTries bounds the wait until the kernel allows the removal of a leaf whose last process has just been reaped.
-const (
-	removeTries = 50
-	removePause = time.Millisecond
-)
+// removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
+const removeTries = 50
 
 // removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
 func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
@@ -233,15 +230,11 @@ func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
 	for _, k := range kept {
 		_ = leaf.Expel(k.PID)
 	}
-	var err error
-	for range removeTries {
-		if err = leaf.Remove(); err == nil {
-			leaf.Close()
-			t.record.Cgroup = ""
-			return nil
-		}
-		proc.Sleep(removePause)
+	if err := leaf.RemoveSoon(removeTries); err != nil {
+		t.log.Warn().Err(err).Msg("cgroup not removed")
+		return leaf
 	}
-	t.log.Warn().Err(err).Msg("cgroup not removed")
-	return leaf
+	leaf.Close()
+	t.record.Cgroup = ""
+	return nil
 }
