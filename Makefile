@@ -63,8 +63,8 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
-# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs once
-# more by itself, and is told as unsteady if it passes then.
+# namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs again
+# by itself, with its seed and several times, and is told as unsteady if it always passes then.
 tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again)
 
 test:

@@ -14,7 +14,7 @@ import (
 	"mcp-tether/reap"
 )
 
-const doctorHelp = `Says what this host can do for sessions, which clients' servers are not wrapped, and what is leaking
+const doctorHelp = `Says what this machine can do for sessions, which clients' servers are not wrapped, and what is leaking
 now. Each line is ok, warn or fail, with the cure. It changes nothing.
 
 Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 it could not look.

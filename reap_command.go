@@ -154,7 +154,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 // passFlags are the flags that mean the same in the passes that root makes as other users.
 var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
-// userWords are the words with which root starts the same pass as another user; none for a user who is not root.
+// userWords are the words with which root starts the same pass as another user; none for a user that is not root.
 func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	if os.Getuid() != 0 || delegated {
 		return nil, nil
@@ -182,8 +182,8 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 	return words, nil
 }
 
-// configured reads the named configuration files, or else the known gateways'. A user in whose place root has asked may be
-// unable to read what root has named: that is no reason to look for nothing else.
+// configured reads the named configuration files, or else the known gateways'. A pass that root makes as another user
+// may be unable to read what root has named. That is no reason to look for nothing else.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
 		return clients.Known(clients.Homes(homes, warn), warn), nil

@@ -32,7 +32,7 @@ Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrappe
 Examples:
    mcp-tether wrap                                   all clients of this user, after a question
    mcp-tether wrap --dry-run codex claude            only show the difference
-   mcp-tether wrap --yes --preset codex              idle servers sleep, but for browsers and the like
+   mcp-tether wrap --yes --preset codex              idle servers hibernate, but for browsers and the like
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
    mcp-tether wrap --absolute --yes claude-desktop   for a client that does not find mcp-tether
    mcp-tether wrap --check ./.mcp.json               in CI`
@@ -152,8 +152,8 @@ func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
 	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, only.want)
 }
 
-// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it tells a user who
-// may read it.
+// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it says on a
+// terminal how to get it.
 func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 	if c.Bool("preset") || c.Bool("check") || c.Bool("json") {
 		return
@@ -167,9 +167,9 @@ func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 		switch {
 		case n == 0:
 		case asks:
-			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s sleep when idle (--hibernate 10m)?", title, counted(n, "server")))
+			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s hibernate when idle (--hibernate 10m)?", title, counted(n, "server")))
 		case term.IsTerminal(int(os.Stderr.Fd())):
-			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones sleep; see docs/hibernate.md\n", title)
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones hibernate; see docs/hibernate.md\n", title)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func count(all []*rewriting) (edited, bare int) {
 	return edited, bare
 }
 
-// ask asks the user, who must be there.
+// ask asks the user for consent, on a terminal.
 func ask(c *cli.Context, edited int, unwrap bool) error {
 	if c.Bool("yes") {
 		return nil

@@ -19,8 +19,8 @@ func WantsAnchor(args []string, noAnchorEnv string) bool {
 	return wanted
 }
 
-// CommandAt is the index at which the server's command begins among the words that follow run: after "--", or at the first
-// word that is neither a flag nor the value of one. It is len(args) where there is no command.
+// CommandAt is the index at which the server's command begins among the words that follow run. It begins after "--", or
+// at the first word that is neither a flag nor the value of one. It is len(args) where there is no command.
 func CommandAt(args []string) int {
 	return eachFlag(args, func(flag) {})
 }

@@ -62,14 +62,15 @@ func SessionArgs(program string, words []string) []string {
 	return append(append(out, "--"), words[command:]...)
 }
 
-// roleHost is the hidden first argument of the process that a shared server belongs to, and roleLauncher that of the one
-// that starts it, so that it is no child of a client's process. A Host follows as the second, and the words of run.
+// roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
+// process that starts the host, which so is no child of a client's process. A Host follows as the second, and the words
+// of run.
 const (
 	roleHost     = "__host"
 	roleLauncher = "__launch"
 )
 
-// Host is what the process that starts a host tells it, as one word of the command line.
+// Host is what a new host gets to know from the process that starts it, as one word of the command line.
 type Host struct {
 	// Key names the shared server among the files of its user.
 	Key string

@@ -10,7 +10,7 @@ import (
 	"mcp-tether/kernel"
 )
 
-// What is below a leaf is reached from directory to directory, by descriptor: a server may nest cgroups until no path
+// What is below a leaf is reached from directory to directory, by descriptor. A server may nest cgroups until no path
 // name is long enough for the deepest.
 
 // maxDepth bounds how deep below looks, and with it how many descriptors it has open at a time.

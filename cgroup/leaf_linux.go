@@ -119,7 +119,7 @@ func (l *Leaf) Close() {
 	l.held = nil
 }
 
-// Owner is the user who made the leaf.
+// Owner is the user that made the leaf.
 func (l *Leaf) Owner() (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(l.fd, &st); err != nil {
@@ -211,8 +211,8 @@ func (l *Leaf) Procs() ([]int, error) {
 	return out, err
 }
 
-// Foreign reports whether a process of another pid namespace is in the leaf or below: it is listed there as 0, and nothing
-// can be told about it. What cannot be read counts as such.
+// Foreign reports whether a process of another pid namespace is in the leaf or below. It is listed there as 0, and
+// nothing else can be known about it. What cannot be read counts as such.
 func (l *Leaf) Foreign() bool {
 	own, err := l.read("cgroup.procs")
 	if err != nil || hasZero(own) {

@@ -7,7 +7,7 @@ import (
 	"mcp-tether/kernel"
 )
 
-// Pids are how many processes and threads a cgroup has, and how many it may have; most is 0 where there is no limit, or
+// Pids are how many processes and threads a cgroup has, and how many it may have. most is 0 where there is no limit, or
 // none that can be read.
 func Pids(dir string) (current, most int) {
 	number := func(name string) int {

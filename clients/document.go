@@ -106,8 +106,8 @@ func ownParent(name string) error {
 	return nil
 }
 
-// Replace puts new text in the place of the file's, in one step: whoever reads it finds the old or the new text whole.
-// Mode and owner stay. The old text is kept in backup. A file that was changed since it was opened stays as it is.
+// Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
+// owner stay. The old text is kept in backup. A file that was changed since it was opened stays as it is.
 func (d Document) Replace(text []byte) (backup string, err error) {
 	backup = d.Path + BackupSuffix
 	if err := d.put(backup, d.Text, func() error { return nil }); err != nil {

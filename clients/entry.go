@@ -12,7 +12,7 @@ import (
 // entry is where the entry of one server stands in a configuration's text.
 type entry struct {
 	keys []string
-	// command is the value of the command; args are the words of args, and list is where these stand, brackets
+	// command is the value of the command, and args are the words of args. list is where these stand, brackets
 	// included, if there is such a member.
 	command word
 	args    []word

@@ -11,7 +11,7 @@ import (
 type tomlReader struct {
 	text   []byte
 	parser unstable.Parser
-	// byKeys are the indexes into found, by the joined keys: the lines of a table come one after the other, and a table
+	// byKeys are the indexes into found, by the joined keys. The lines of a table come one after the other, and a table
 	// may be written in parts.
 	byKeys map[string]int
 	found  []entry

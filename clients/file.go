@@ -49,11 +49,11 @@ type File struct {
 }
 
 // Known reads the files of the known gateways below the given home directories, and those of the projects that they
-// name. They speak for the user who reads them, whoever has written them. It passes over files that are missing or closed
-// to us, and tells warn about others that cannot be read.
+// name. They speak for the user that reads them, whichever user has written them. It passes over files that are missing
+// or closed to us, and calls warn for others that cannot be read.
 func Known(homes []string, warn func(error)) []File {
 	var out []File
-	r := &reader{left: maxAll, seen: map[fileID]bool{}, patience: patience}
+	r := &reader{left: maxAll, seen: map[fileID]bool{}, timeout: fileTimeout}
 	for _, home := range homes {
 		for _, name := range homeFiles() {
 			file, err := r.read(filepath.Join(home, name))
@@ -78,7 +78,7 @@ func Known(homes []string, warn func(error)) []File {
 
 // Named reads one file that the user named.
 func Named(name string) (File, error) {
-	r := &reader{left: maxFile, seen: map[fileID]bool{}, patience: patience, named: true}
+	r := &reader{left: maxFile, seen: map[fileID]bool{}, timeout: fileTimeout, named: true}
 	file, err := r.read(name)
 	file.AnyUser = true
 	return file, err
@@ -113,10 +113,10 @@ func Homes(further []string, warn func(error)) []string {
 
 // reader reads configuration files, each once, and not more in all than its bound.
 type reader struct {
-	left     int64 // bytes
-	seen     map[fileID]bool
-	patience time.Duration // with the next file
-	// named says that the user named the file, and so whoever it belongs to is asked for.
+	left    int64 // bytes
+	seen    map[fileID]bool
+	timeout time.Duration // with the next file
+	// named says that the user named the file, so it may belong to any user.
 	named bool
 }
 
@@ -125,8 +125,8 @@ type fileID struct{ dev, ino uint64 }
 
 // How long a file may keep its reader waiting, and how long the later ones of many may.
 const (
-	patience      = time.Second
-	leastPatience = 10 * time.Millisecond
+	fileTimeout    = time.Second
+	minFileTimeout = 10 * time.Millisecond
 )
 
 // ErrLate says that a file could not be read in time: its file system does not answer.

@@ -81,8 +81,9 @@ func (m *Matcher) Image(uid int, image string) (name string, ok bool) {
 	return "", false
 }
 
-// Script reports whether a known server of a user is a script of the project in a directory, as "npm --prefix DIR run start"
-// is, and gives the server's name. A configuration without the directory says nothing about whose script it is.
+// Script reports whether a known server of a user is a script of the project in a directory, and gives the server's
+// name. An example is "npm --prefix DIR run start". A configuration without the directory does not say whose script it
+// is.
 func (m *Matcher) Script(uid int, script, project string) (name string, ok bool) {
 	for i := range m.servers {
 		k := &m.servers[i]
@@ -135,8 +136,8 @@ func (k *known) matches(args []string) bool {
 	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
 }
 
-// untitled undoes what npm makes of its command line: a title in one word, "npm exec @scope/name", padded with zero bytes to
-// the length of what was there before. An empty line has the empty word.
+// untitled undoes what npm makes of its command line. npm sets a title in one word, "npm exec @scope/name", padded with
+// zero bytes to the length of what was there before. An empty line has the empty word.
 func untitled(args []string) []string {
 	n := len(args)
 	for n > 1 && args[n-1] == "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// idle is how long a server of a client that keeps idle ones may be unused, as run's --hibernate takes it.
-const idle = "10m"
+// idleTime is how long a server of a client that keeps idle ones may be unused, as run's --hibernate takes it.
+const idleTime = "10m"
 
 // awake are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
 var awake = [...]struct{ lost, words string }{
@@ -38,5 +38,5 @@ func (c Client) preset(command string, args []string) (flags []string, lost stri
 	if lost = mustStay(command, args); lost != "" {
 		return nil, lost
 	}
-	return []string{"--hibernate", idle}, ""
+	return []string{"--hibernate", idleTime}, ""
 }

@@ -11,13 +11,13 @@ import (
 	"mcp-tether/proc"
 )
 
-// ownDir reports whether a name is that of a directory of the user who asks. The error is ErrLate alone.
+// ownDir reports whether a name is that of a directory of the calling user. The error is ErrLate alone.
 func ownDir(name string) (bool, error) {
 	var (
 		st  unix.Stat_t
 		err error
 	)
-	if !kernel.InTime(patience, func() { err = unix.Stat(name, &st) }) {
+	if !kernel.InTime(fileTimeout, func() { err = unix.Stat(name, &st) }) {
 		return false, fmt.Errorf("look at home %s: %w", name, ErrLate)
 	}
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid(), nil
@@ -78,10 +78,10 @@ func readLooked(at int, name string, size int64) ([]byte, error) {
 // inTime makes a look at a file. Each that takes too long leaves less time to those after it: there may be many on one file
 // system that does not answer.
 func (r *reader) inTime(look func()) bool {
-	if kernel.InTime(r.patience, look) {
+	if kernel.InTime(r.timeout, look) {
 		return true
 	}
-	r.patience = max(r.patience/2, leastPatience)
+	r.timeout = max(r.timeout/2, minFileTimeout)
 	return false
 }
 

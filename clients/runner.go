@@ -65,8 +65,9 @@ func scriptOf(command string, args []string) []string {
 	return nil
 }
 
-// projectScript is the script of a project that a package manager runs, and the directory of the project: "start" and "/x" of
-// "npm --prefix /x run start". Both are "" for other commands, and where the directory is not named.
+// projectScript is the script of a project that a package manager runs, and the directory of the project. Of "npm
+// --prefix /x run start" these are "start" and "/x". Both are "" for other commands, and where the directory is not
+// named.
 func projectScript(command string, args []string) (script, project string) {
 	switch path.Base(command) {
 	case "npm", "pnpm":

@@ -294,7 +294,7 @@ func quoteAll(words []string) string {
 // package.
 var ErrNotMeant = errors.New("the new text would not say what it should; please report this")
 
-// meant reads the new text as a client would: each server must start what it started before, and the changed ones in
+// meant reads the new text as a client would. Each server must start what it started before, and the changed ones in
 // the way that was asked for.
 func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
 	before, err := parse(old, format)

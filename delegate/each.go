@@ -30,8 +30,8 @@ var (
 	ErrTooMany = errors.New("not looked after: too many users")
 )
 
-// Users looks up the users with these numbers, each once and without root, those whom the host knows first, and gives as
-// many as are looked after. The others are in left.
+// Users looks up the users with these numbers, each once and without root. It gives as many as are looked after, first
+// those that the machine's list of users has. The others are in left.
 func Users(uids []int) (all, left []User) {
 	uids = slices.Clone(uids)
 	slices.Sort(uids)
@@ -50,8 +50,8 @@ func Users(uids []int) (all, left []User) {
 	return all[:n:n], all[n:]
 }
 
-// Each calls do for every user, several at a time, and returns after total at the latest. Each has a slice of that time:
-// one that hangs leaves time for those who wait for their turn.
+// Each calls do for every user, several at a time, and returns after total at the latest. Each user has a slice of that
+// time: one that hangs leaves time for those that wait.
 func Each(users []User, total time.Duration, do func(ctx context.Context, i int, u User)) {
 	ctx, cancel := context.WithTimeout(context.Background(), total)
 	defer cancel()

@@ -26,12 +26,12 @@ var (
 // killPatience is how long a killed child may take to end. One that does not is left behind.
 const killPatience = time.Second
 
-// Run starts this program as the user with the given words, the first of which is a command such as reap, and gives what
-// it writes to its standard output, at most limit bytes, and its exit code. When the context ends it is killed. A child
-// that cannot be started, was killed or says too much is an error; an exit code is none.
+// Run starts this program as the user with the given words, the first of which is a command such as reap. It gives what
+// the child writes to its standard output, at most limit bytes, and its exit code. When the context ends the child is
+// killed. A child that cannot be started, was killed or says too much is an error; an exit code is none.
 //
-// The child has the user's groups, no capabilities and no way to get some, a session and an environment of its own, and
-// limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
+// The child has the user's groups, no capabilities and no way to get some, and a session and an environment of its own.
+// It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
 	// What root was given may be open for what only root may read.
 	proc.CloseInherited()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// User is whom a child is to be.
+// User is the user that a child runs as.
 type User struct {
 	UID, GID int
 	// Groups are the user's supplementary groups, as at a login.
@@ -14,19 +14,19 @@ type User struct {
 	Name string
 	// Home is "/nonexistent" for a user without one.
 	Home string
-	// Known says that the host's list of users has this one.
+	// Known says that the machine's list of users has this one.
 	Known bool
 }
 
-// nogroup is the group of a user who is in no list (Debian's and the kernel's overflow group).
+// nogroup is the group of a user that is in no list (Debian's and the kernel's overflow group).
 const nogroup = 65534
 
-// Lookup finds a user in the host's list, /etc/passwd. One who is not there has no groups and no home.
+// Lookup finds a user in the machine's list, /etc/passwd. A user that is not there has no groups and no home.
 func Lookup(uid int) User {
 	number := strconv.Itoa(uid)
 	entry, err := user.LookupId(number)
 	if err != nil {
-		return User{UID: uid, GID: nogroup, Name: number, Home: nowhere}
+		return User{UID: uid, GID: nogroup, Name: number, Home: noHome}
 	}
 	u := User{UID: uid, GID: nogroup, Name: entry.Username, Home: entry.HomeDir, Known: true}
 	if gid, err := strconv.Atoi(entry.Gid); err == nil {
@@ -42,7 +42,8 @@ func Lookup(uid int) User {
 }
 
 const (
-	nowhere = "/nonexistent"
+	// noHome is the home of a user without one.
+	noHome = "/nonexistent"
 	// maxGroups is what the kernel takes (NGROUPS_MAX).
 	maxGroups = 65536
 )

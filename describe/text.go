@@ -50,8 +50,9 @@ func escaped(text string) string {
 // steering reports whether a character steers a terminal or the order in which text is read, or cannot be seen.
 func steering(c rune) bool { return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// Text replaces what steers a terminal or the order in which text is read: control characters, line and paragraph
-// separators, bidirectional controls and other invisible ones (Unicode's Cc, Cf, Zl, Zp), and bytes that are no text.
+// Text replaces what steers a terminal or the order in which text is read. These are control characters, line and
+// paragraph separators, bidirectional controls and other invisible ones (Unicode's Cc, Cf, Zl, Zp). Bytes that are no
+// text are replaced too.
 func Text(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == utf8.RuneError || steering(c) {

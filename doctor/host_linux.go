@@ -35,7 +35,8 @@ func kernel() Check {
 	return good("kernel", "%s", release)
 }
 
-const delegate = "a unit with Delegate=yes, or: systemd-run --user --scope -p Delegate=yes COMMAND (docs/systemd.md)"
+// delegateAdvice says how to get a cgroup in which leaves can be made.
+const delegateAdvice = "a unit with Delegate=yes, or: systemd-run --user --scope -p Delegate=yes COMMAND (docs/systemd.md)"
 
 // leaf makes a cgroup as a session does, and removes it.
 func leaf() Check {
@@ -45,11 +46,11 @@ func leaf() Check {
 		return poor(Warn, "cgroup", "mount cgroup v2 where servers run", "%v: %s", err, without)
 	}
 	if err != nil {
-		return poor(Warn, "cgroup", delegate, "%v: %s", err, without)
+		return poor(Warn, "cgroup", delegateAdvice, "%v: %s", err, without)
 	}
 	l, err := cgroup.Create(own, cgroup.Prefix+session.NewID())
 	if err != nil {
-		return poor(Warn, "cgroup", delegate, "%v: %s", err, without)
+		return poor(Warn, "cgroup", delegateAdvice, "%v: %s", err, without)
 	}
 	defer l.Close()
 	if err := l.Remove(); err != nil {
@@ -95,8 +96,8 @@ func records(runtime string) Check {
 	return good("records", "kept in %s", dir.Name)
 }
 
-// sessionProcesses is how many processes and threads a session may want at once: two processes with a few threads each, and
-// a server with some helpers.
+// sessionProcesses is how many processes and threads a session may want at once. It has two processes with a few
+// threads each, and a server with some helpers.
 const sessionProcesses = 100
 
 // limits looks at what keeps processes from being started.

@@ -6,8 +6,8 @@ import (
 	"mcp-tether/describe"
 )
 
-// scarce is the part of the memory, as a divisor, below which the kernel is near to killing processes.
-const scarce = 10
+// scarceDivisor is the part of the memory, as a divisor, below which the kernel is near to killing processes.
+const scarceDivisor = 10
 
 // memory looks at what is left of the host's memory: leaked servers are often noticed by nothing else.
 func memory() Check {
@@ -15,7 +15,7 @@ func memory() Check {
 	switch {
 	case err != nil, m.Total == 0: // What cannot be read is 0 there.
 		return poor(Warn, "memory", "mount -t proc proc on the directory that procfs belongs on", "it is not known how much there is")
-	case m.Available < m.Total/scarce:
+	case m.Available < m.Total/scarceDivisor:
 		return poor(Warn, "memory", "mcp-tether reap --unwrapped shows what leaked; mcp-tether ps shows what living sessions hold",
 			"%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
 	}

@@ -18,8 +18,11 @@ import (
 
 // A container is no descendant of the client that asked for it: whatever is done to that client, the container stays.
 
-// patient are the flags of a session with containers: an engine on a busy machine may stand still for seconds.
-func patient(flags ...string) []string { return quick(append(flags, "--kill-timeout=25s")...) }
+// engineTime is what a session gives an engine at its end: on a busy machine one may stand still for seconds.
+const engineTime = "--kill-timeout=25s"
+
+// patient are the flags of a session with containers.
+func patient(flags ...string) []string { return quick(append(flags, engineTime)...) }
 
 // box starts a session whose server is in a container, and returns once that is ready.
 func (g *gateway) box(e *engine, with setup, l launcher, o order) *session {

@@ -81,7 +81,7 @@ func TestDegraded(t *testing.T) {
 				w.needs(t)
 				storm(t, detached...)
 				g, asked := w.start(t)
-				s := g.tree(setup{flags: append(quick("--log-level=debug"), w.flags...)}, "serve", detached...)
+				s := g.tree(setup{flags: append(quick("--log-level=debug", stormKill), w.flags...)}, "serve", detached...)
 				s.waitReady()
 				if w.why != "" && w.why != "-" {
 					s.logged(func(line []byte) bool { return bytes.Contains(line, []byte("degraded")) })

@@ -91,12 +91,12 @@ var finales = []finale{
 	{
 		// Codex, polite: TERM, and KILL 8 to 20 ms after it. On a busy machine the anchor may be dead before it has
 		// passed TERM on.
-		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=1.5s"},
+		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=5s"},
 		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
 		// Claude Code.
-		name: "SIGINT, SIGTERM, SIGKILL", end: intTermKill, root: "serve,ignore-term", flags: []string{"--term-grace=1.5s"},
+		name: "SIGINT, SIGTERM, SIGKILL", end: intTermKill, root: "serve,ignore-term", flags: []string{"--term-grace=5s"},
 		causes: []string{"signal"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{

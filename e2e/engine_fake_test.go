@@ -252,8 +252,6 @@ func overTLS(t *testing.T, e *engine, _ string) []string {
 func overSSH(t *testing.T, e *engine, bin string) []string {
 	t.Helper()
 	script := "#!/bin/sh\nDOCKER_HOST=" + e.host + " exec " + bin + "/docker system dial-stdio\n"
-	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, filepath.Join(bin, "ssh"), []byte(script))
 	return []string{"DOCKER_HOST=ssh://somebody@nowhere"}
 }

@@ -374,7 +374,7 @@ func TestEngineDies(t *testing.T) {
 func TestEngineFirstClientAtTheEnd(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil)
-	s := begin(t, setup{flags: []string{"--term-grace=1s"}, env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
+	s := begin(t, setup{flags: []string{"--term-grace=20s"}, env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term")
 	s.waitRecord()
 	host := s.environment("DOCKER_HOST")
 	s.signal(syscall.SIGTERM)
@@ -386,6 +386,10 @@ func TestEngineFirstClientAtTheEnd(t *testing.T) {
 		_ = c.Close()
 		t.Errorf("connected, and answered with %.100q", answer)
 	}
+	if describe(s.server).state == "" {
+		t.Error("the grace was over before the client came")
+	}
+	_ = syscall.Kill(s.server, syscall.SIGKILL)
 	s.gone()
 	if left := f.left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
@@ -429,7 +433,11 @@ func TestEngineIsSlow(t *testing.T) {
 				}
 				return false
 			})
-			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: []string{"DOCKER_HOST=" + f.host}})
+			limit := engineTime
+			if !answers {
+				limit = "--kill-timeout=1s" // used up
+			}
+			s, host := proxied(t, setup{flags: []string{limit}, env: []string{"DOCKER_HOST=" + f.host}})
 			c := dialEngine(t, host)
 			_, _ = io.WriteString(c, message("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 			<-asked
@@ -443,9 +451,7 @@ func TestEngineIsSlow(t *testing.T) {
 			refused := func() string {
 				return clientOf(t, host).raw(lastMessage("POST", "/v1.41/networks/create", `{"Name":"a"}`))
 			}
-			for !strings.HasPrefix(refused(), "HTTP/1.1 503 ") {
-				continue
-			}
+			testkit.Until(t, "another create refused", func() bool { return strings.HasPrefix(refused(), "HTTP/1.1 503 ") })
 			close(release)
 			wantExit(t, s.wait(), "exit 0")
 			s.gone()
@@ -464,7 +470,11 @@ func TestEngineSaysNothing(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			heard := make(chan struct{}, 99)
 			silent := rudeEngine(t, func(*net.UnixConn, string) { heard <- struct{}{}; <-hold })
-			s, host := proxied(t, setup{flags: []string{"--kill-timeout=1s"}, env: []string{"DOCKER_HOST=" + silent}})
+			limit := engineTime
+			if strings.HasPrefix(path, "POST") {
+				limit = "--kill-timeout=1s" // used up
+			}
+			s, host := proxied(t, setup{flags: []string{limit}, env: []string{"DOCKER_HOST=" + silent}})
 			if path == "" {
 				s.end()
 				return
@@ -526,7 +536,11 @@ func TestEngineAnswersRubbish(t *testing.T) {
 				_ = c.CloseWrite()
 				_, _ = io.Copy(io.Discard, c)
 			})
-			s, host := proxied(t, setup{flags: []string{"--kill-timeout=500ms"}, env: []string{"DOCKER_HOST=" + f}})
+			limit := "--kill-timeout=500ms" // used up
+			if what.settled {
+				limit = engineTime
+			}
+			s, host := proxied(t, setup{flags: []string{limit}, env: []string{"DOCKER_HOST=" + f}})
 			for _, text := range []string{lastMessage("GET", "/_ping", ""), lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`)} {
 				want, got := clientOf(t, f).raw(text), clientOf(t, host).raw(text)
 				switch {

@@ -119,7 +119,7 @@ func newEngine(kind, host, dir string) *engine {
 		return (&net.Dialer{}).DialContext(ctx, "unix", sock)
 	}
 	return &engine{host: host, sock: sock, kind: kind, dir: dir, client: &http.Client{
-		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4}, Timeout: 4 * testkit.Patience,
+		Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4}, Timeout: testkit.Patience,
 	}}
 }
 

@@ -12,14 +12,18 @@ import (
 
 // A server that can be there only once: it holds a lock, and lives on until it is killed.
 
-// locked starts one, in the shared runtime directory of the gateway, and does not wait for it.
+// locked starts one, in the shared runtime directory of the gateway, and does not wait for it. Its grace is longer than a
+// busy machine needs for another session beside it; the test ends it by endServer.
 func (g *gateway) locked(t *testing.T, dir string, flags ...string) *session {
 	t.Helper()
 	s := g.newSession()
 	s.runtime = dir
-	s.spawn(setup{flags: append([]string{"--eof-grace=100ms", "--term-grace=700ms"}, flags...)}, fixture, "locked", filepath.Join(dir, "only"))
+	s.spawn(setup{flags: append([]string{"--eof-grace=100ms", "--term-grace=20s"}, flags...)}, fixture, "locked", filepath.Join(dir, "only"))
 	return s
 }
+
+// endServer ends the server in the midst of its grace.
+func (s *session) endServer() { _ = syscall.Kill(s.server, syscall.SIGKILL) }
 
 // wantLock reads what the server says of its lock.
 func (s *session) wantLock(want string) {
@@ -38,7 +42,8 @@ var replacements = []struct {
 	other         bool // by another gateway
 	want          string
 }{
-	{"same key", []string{"--exclusive=k"}, []string{"--exclusive=k"}, false, "got"},
+	// The first uses up its grace, or the second would wait for nothing.
+	{"same key", []string{"--exclusive=k", "--term-grace=3s"}, []string{"--exclusive=k"}, false, "got"},
 	{"no key", nil, nil, false, "busy"}, // the negative control
 	{"no key but the first's", []string{"--exclusive=k"}, nil, false, "busy"},
 	{"other key", []string{"--exclusive=k"}, []string{"--exclusive=l"}, false, "busy"},
@@ -69,8 +74,12 @@ func TestExclusive(t *testing.T) {
 				if alive := describe(first.server).state != ""; alive != (r.want == "busy") {
 					t.Errorf("when the second was up, the first lived: %v", alive)
 				}
+				if r.want == "busy" {
+					first.endServer()
+				}
 				first.waitDead()
 				g2.kill()
+				second.endServer()
 				second.waitDead()
 			})
 		}
@@ -102,6 +111,8 @@ func TestExclusiveBesideLiving(t *testing.T) {
 		t.Error("the first was touched")
 	}
 	g.kill()
+	first.endServer()
+	second.endServer()
 	first.waitDead()
 	second.waitDead()
 }
@@ -119,7 +130,7 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g, dir := startGateway(t), t.TempDir()
-			first := g.locked(t, dir, "--exclusive=k", "--term-grace=3s")
+			first := g.locked(t, dir, "--exclusive=k")
 			first.wantLock("got")
 			first.closeStdin()
 			first.awaitState(t, "ending")
@@ -134,6 +145,7 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 				t.Error("the first was gone already, so nothing was waited for")
 			}
 			g.kill()
+			first.endServer()
 			first.waitDead()
 			first.nothingLeft()
 		})

@@ -521,7 +521,7 @@ func (s *stage) play(ending string) {
 		if text != "Echo: hello" {
 			s.t.Errorf("the tool answered %q", text)
 		}
-	case <-time.After(4 * testkit.Patience):
+	case <-time.After(testkit.Patience):
 		_ = cmd.Process.Kill()
 		s.t.Fatalf("%s did not call the tool:\n%s", s.g.name, s.h.text(out.Name()))
 	}
@@ -534,7 +534,7 @@ func (s *stage) play(ending string) {
 		if ending == "end" && err != nil {
 			s.t.Errorf("%s: %v\n%s", s.g.name, err, s.h.text(out.Name()))
 		}
-	case <-time.After(2 * testkit.Patience):
+	case <-time.After(testkit.Patience):
 		_ = cmd.Process.Kill()
 		s.t.Errorf("%s has not ended:\n%s", s.g.name, s.h.text(out.Name()))
 	}

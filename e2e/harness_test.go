@@ -80,13 +80,33 @@ const quickEOF, quickTerm = "--eof-grace=300ms", "--term-grace=300ms"
 // quick are the flags of a session whose server may be stubborn: the graces are short, the outcome is the same.
 func quick(flags ...string) []string { return append([]string{quickEOF, quickTerm}, flags...) }
 
+// politeRoot is for a tree whose children use up the grace and whose root must die of SIGTERM: enough for that on a busy
+// machine.
+const politeRoot = "--term-grace=5s"
+
+// stormKill is for a tree that forks while it is killed, or is large, beside neighbours that keep the processors busy.
+const stormKill = "--kill-timeout=25s"
+
+// stubbornTraits are the traits of members that use up the grace after SIGTERM.
+var stubbornTraits = []string{"ignore-term", "respawn", "pidns", "setuid", "family"}
+
+// polite commands end at the end of their input and by SIGTERM: trees of the fixture but for their traits, and cat.
+func polite(argv []string) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	command, last := strings.Join(argv, " "), argv[len(argv)-1]
+	return strings.Contains(command, fixture+" node ") || strings.Contains(command, fixture+" mcp ") ||
+		last == "/bin/cat" || argv[0] == "/bin/sh" && strings.HasSuffix(last, "cat") && !strings.Contains(last, "&")
+}
+
 // unhurried lengthens the quick graces that no member of the tree will use up. On a busy machine a well-behaved server may
 // need more than such a grace, and would then end in another way.
 func unhurried(flags, argv []string) []string {
-	command := strings.Join(argv, " ")
-	if !strings.Contains(command, fixture+" node ") && !strings.Contains(command, fixture+" mcp ") {
+	if !polite(argv) {
 		return flags
 	}
+	command := strings.Join(argv, " ")
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(command, w) })
 	}
@@ -95,7 +115,7 @@ func unhurried(flags, argv []string) []string {
 		switch {
 		case f == quickEOF && !has("ignore-eof", "spin"):
 			out[i] = "--eof-grace=20s"
-		case f == quickTerm && !has("ignore-term", "respawn", "pidns", "setuid", "family"):
+		case f == quickTerm && !has(stubbornTraits...):
 			out[i] = "--term-grace=20s"
 		}
 	}

@@ -199,6 +199,7 @@ func TestHibernatePsAndReap(t *testing.T) {
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
 			s.sparedAsleep(t)
 			s.hold(1)
+			s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
 			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
 			s.letGo(1)
 			s.asleep(2)

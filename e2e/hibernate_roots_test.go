@@ -24,17 +24,21 @@ func (s *session) giveRoots(question, roots string) {
 	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%q}`+"\n", r.ID, roots))
 }
 
+// timeToAsk is for a server that asks for roots of itself: one that sleeps before it has asked is not known to ask. No call
+// may keep it awake meanwhile, as roots that are asked for amid the work cannot be given to another.
+const timeToAsk = "--hibernate=2s"
+
 // A woken server that asks for the client's roots has the answer before the first call, which stands before it in the
 // client's stream.
 func TestHibernateRoots(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("roots")
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.spawn(setup{flags: sleepy(timeToAsk)}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
 	s.greet()
 	s.giveRoots(s.read(), "first")
 	s.ids = s.records()
-	for n := 1; n <= 5; n++ {
+	for n := 1; n <= 3; n++ {
 		s.asleep(n)
 		s.write(toolCall(n, "where", "") + "\n")
 		now := fmt.Sprintf("roots %d", n)
@@ -57,7 +61,7 @@ func TestHibernateWithoutRoots(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
 			s.mode("roots")
-			s.spawn(setup{flags: sleepy("--wake-timeout=2s")}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+			s.spawn(setup{flags: sleepy(timeToAsk, "--wake-timeout=6s")}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
 			s.greet()
 			s.giveRoots(s.read(), "first")
 			s.ids = s.records()
@@ -88,7 +92,7 @@ func TestHibernateLateConsent(t *testing.T) {
 	s := startGateway(t).newSession()
 	s.mode("impatient")
 	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
-	s.greet()
+	s.greetHeld(50)
 	if question := s.read(); !strings.Contains(question, `"id":0,"method":"sampling/createMessage"`) {
 		t.Fatalf("got %s", question)
 	}
@@ -99,6 +103,7 @@ func TestHibernateLateConsent(t *testing.T) {
 	if withdrawn := s.read(); !strings.Contains(withdrawn, "notifications/cancelled") {
 		t.Fatalf("got %s", withdrawn)
 	}
+	s.letGo(50)
 	s.asleep(1)
 	s.write(toolCall(2, "consent", "") + "\n")
 	question := s.parseAny(s.read())
@@ -149,7 +154,7 @@ func TestHibernateRealRoots(t *testing.T) {
 		noError(t, os.Mkdir(d, 0o777))
 		noError(t, os.WriteFile(filepath.Join(d, "file"), []byte("content of "+d), 0o666))
 	}
-	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}, Idle: "200ms"}, "node", filesystemJS, outside)
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}, Idle: "500ms"}, "node", filesystemJS, outside)
 	read := func(file string) (string, bool) {
 		t.Helper()
 		answer := p.order(map[string]any{"try": map[string]any{"name": "read_text_file", "arguments": map[string]string{"path": file}}})
@@ -157,7 +162,7 @@ func TestHibernateRealRoots(t *testing.T) {
 	}
 	cycles := rounds(20)
 	for i := 1; i <= cycles; i++ {
-		p.s.asleep(i)
+		p.asleep()
 		// Which of them wakes the server is judged first.
 		first, second := filepath.Join(outside, "file"), filepath.Join(inside, "file")
 		if i%2 == 0 {
@@ -176,9 +181,9 @@ func TestHibernateRealRoots(t *testing.T) {
 func TestHibernateRealQuestions(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
-	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + dir}}, "node", everythingJS)
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + dir}, Idle: "3s"}, "node", everythingJS)
 	for i := 1; i <= rounds(6); i++ {
-		p.s.asleep(i)
+		p.asleep()
 		for _, c := range []struct {
 			name      string
 			arguments map[string]any

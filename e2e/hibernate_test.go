@@ -68,6 +68,15 @@ func (s *session) greet() {
 	s.write(initialized + "\n")
 }
 
+// greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go: what a test
+// asks meanwhile is all said to the first server, however busy the machine is.
+func (s *session) greetHeld(id int) {
+	s.t.Helper()
+	s.wantAnswer(s.ask(initialize(version)), 0)
+	s.write(initialized + "\n" + toolCall(id, "hold", "") + "\n")
+	s.untilHeld(id)
+}
+
 // reply is an answer of the server, or of the wrapper in its place.
 type reply struct {
 	ID     *int
@@ -119,6 +128,11 @@ func (s *session) wantError(line string, id int, why string) {
 func (s *session) hold(id int) {
 	s.t.Helper()
 	s.write(toolCall(id, "hold", "") + "\n")
+	s.untilHeld(id)
+}
+
+func (s *session) untilHeld(id int) {
+	s.t.Helper()
 	s.until("held", func() bool { got := s.got(); return got[len(got)-1] == toolCall(id, "hold", "") })
 }
 
@@ -150,7 +164,8 @@ func (s *session) sleeper() sleeper {
 	return r
 }
 
-// asleep waits until the server sleeps for the nth time.
+// asleep waits until the server sleeps for the nth time. That is exact only if the client has said one thing since the
+// last sleep: between two, a busy machine may take the idle time.
 func (s *session) asleep(n int) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("asleep for the %d. time", n), func() bool { r := s.sleeper(); return r.State == "asleep" && r.Sleeps == n })
@@ -192,6 +207,21 @@ func (s *session) gotOf(n int) []string {
 // starts counts the servers that have been started.
 func (s *session) starts() int {
 	return len(slices.DeleteFunc(s.got(), func(line string) bool { return !strings.HasPrefix(line, "start ") }))
+}
+
+// lastServer is the pid of the last one that was started. The record may not name it yet.
+func (s *session) lastServer() int {
+	s.t.Helper()
+	pid := 0
+	for _, line := range s.got() {
+		if word, found := strings.CutPrefix(line, "start "); found {
+			pid = number(s.t, word)
+		}
+	}
+	if pid == 0 {
+		s.t.Fatal("no server has been started")
+	}
+	return pid
 }
 
 // mode sets what the next server is like.
@@ -305,7 +335,8 @@ func pendings() []pending {
 		{
 			name: "task", reads: 1, why: "1 task of the client running",
 			begin: []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"task","task":{}}}`},
-			end:   []closingWord{{release + "\n", 1}, {`{"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}` + "\n", 1}},
+			// In one piece, as nothing is pending between the two.
+			end: []closingWord{{release + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}` + "\n", 2}},
 		},
 		{name: "half a line of the server", begin: []string{toolCall(1, "half", "")}, reads: 1, end: released},
 		{name: "half a line of the client", begin: []string{`{"jsonrpc":"2.0","id":1,`}, end: []closingWord{{`"method":"ping"}` + "\n", 1}}},
@@ -400,7 +431,9 @@ func (s *session) outlastNeighbour() {
 // What the first server was told to remember the next ones are told as well, and the client's requests nobody again.
 func TestHibernateRestores(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s.greetHeld(50)
+	s.ids = s.records()
 	const level = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`
 	for i, request := range []string{
 		level,
@@ -411,6 +444,7 @@ func TestHibernateRestores(t *testing.T) {
 	} {
 		s.wantAnswer(s.ask(request), i+1)
 	}
+	s.letGo(50)
 	for n := 1; n <= 3; n++ {
 		s.asleep(n)
 		s.write(toolCall(10+n, "echo", "again") + "\n")
@@ -453,7 +487,7 @@ func TestHibernateRaces(t *testing.T) {
 				t.Parallel()
 				// So short that many rounds meet the moment. A round that misses it is one less; check wants one at least.
 				r := race{seed: newSeed(t), idle: 15 * time.Millisecond}
-				with := setup{stdio: stdio, flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=300ms"}}
+				with := setup{stdio: stdio, flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=20s"}}
 				r.s = nap(t, with, root)
 				r.sent = []string{initialize(version), initialized}
 				for range rounds(100) {
@@ -535,6 +569,7 @@ func (r *race) check() {
 	if rest := r.s.readToEnd(); rest != "" {
 		r.s.t.Errorf("more answers than questions: %q", rest)
 	}
+	// Asleep, or quicker than the grace of 5 ms; else ended by SIGTERM.
 	wantExit(r.s.t, r.s.wait(), "exit 0", "exit 143")
 	r.s.gone()
 }

@@ -118,7 +118,7 @@ func TestLongArguments(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			argv := []string{"/bin/sh", "-c", `sleep 120 & setsid sleep 120 & echo $# ${#1}; exec cat`, "sh", strings.Repeat("x", 128<<10-1)}
+			argv := []string{"/bin/sh", "-c", `sleep 1000 & setsid sleep 1000 & echo $# ${#1}; exec cat`, "sh", strings.Repeat("x", 128<<10-1)}
 			for range 14 {
 				argv = append(argv, strings.Repeat("y", 64<<10))
 			}

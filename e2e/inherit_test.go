@@ -106,7 +106,7 @@ func TestEndingsInStates(t *testing.T) {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
-				argv := s.wrap(quick(), "/bin/sh", "-c", "setsid sleep 100 </dev/null >/dev/null & exec cat")
+				argv := s.wrap(quick(), "/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null & exec cat")
 				s.spawn(setup{bare: true}, append(append(append([]string{fixture, "under"}, state...), "--"), argv...)...)
 				s.ask("up")
 				s.ids = s.records()

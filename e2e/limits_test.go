@@ -42,7 +42,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 			for name, end := range map[string]func(*session){"gateway killed": func(s *session) { s.gw.kill() }, "stdin closed": (*session).closeStdin} {
 				t.Run(fmt.Sprintf("%s/%d/%s", who, limit, name), func(t *testing.T) {
 					t.Parallel()
-					s := begin(t, setup{flags: quick("--kill-timeout=300ms", "--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
+					s := begin(t, setup{flags: quick("--containers=off")}, "serve,ignore-term,ignore-eof", escapees...)
 					ours := []int{s.supervisor(), s.pid}
 					var before time.Duration
 					for _, pid := range pids(s) {

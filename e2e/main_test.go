@@ -27,12 +27,6 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "mcp-tether-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
 	defer stopEngines()
 	// Under nohup hang-ups are ignored, and would be by all that is started here. What is caught is not inherited.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
@@ -40,7 +34,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := build(dir); err != nil {
+	remove, err := build()
+	defer remove()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -61,16 +57,26 @@ func widen() error {
 	return flag.Set("test.parallel", strconv.Itoa(max(parallelTests, runtime.GOMAXPROCS(0))))
 }
 
-// build makes the fixture, and the binary unless MCP_TETHER_BIN names one.
-func build(dir string) error {
-	fixture, tether = filepath.Join(dir, "fixture"), os.Getenv("MCP_TETHER_BIN")
+// build makes the fixture, and the binary unless MCP_TETHER_BIN names one. On a host of its own a test has both from
+// outside (runOnOwnHost): to link them a hundred times would take minutes.
+func build() (remove func(), err error) {
+	tether = os.Getenv("MCP_TETHER_BIN")
+	if fixture = os.Getenv(fixtureOutside); fixture != "" && os.Getenv(inHost) != "" {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "mcp-tether-e2e-")
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	fixture = filepath.Join(dir, "fixture")
 	// Other users run them too.
 	errs := []error{os.Chmod(dir, 0o755), goBuild(fixture, "./fixture")}
 	if tether == "" {
 		tether = filepath.Join(dir, "mcp-tether")
 		errs = append(errs, makeBuild(tether))
 	}
-	return errors.Join(errs...)
+	return remove, errors.Join(errs...)
 }
 
 // makeBuild builds what is shipped: the link flags are part of it.

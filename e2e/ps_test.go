@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"mcp-tether/internal/testkit"
@@ -135,7 +136,7 @@ func TestPsEnding(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: []string{"--eof-grace=100ms", "--term-grace=1s"}}, node(s.dir, "serve,ignore-eof,ignore-term")...)
+	s.spawn(setup{flags: []string{"--eof-grace=100ms", "--term-grace=20s"}}, node(s.dir, "serve,ignore-eof,ignore-term")...)
 	s.waitReady()
 	s.closeStdin()
 	s.awaitState(t, "ending")
@@ -146,6 +147,7 @@ func TestPsEnding(t *testing.T) {
 	if o := operator.run(t, "ps"); !strings.Contains(o.stdout, "ending (stdin-closed)") {
 		t.Errorf("want the cause:\n%s", o.stdout)
 	}
+	_ = syscall.Kill(s.server, syscall.SIGKILL)
 	s.waitDead()
 	awaitTrue(t, "the end of the record", func() bool { return len(s.records()) == 0 })
 	if list := operator.ps(t); len(list) != 0 {

@@ -29,6 +29,9 @@ import (
 
 const inHost = "MCP_TETHER_E2E_HOST"
 
+// fixtureOutside names the fixture that a test on a host of its own is given.
+const fixtureOutside = "MCP_TETHER_E2E_FIXTURE"
+
 // onOwnHost tells whether the test runs there. If not, it runs the same test there, and reports its outcome. What the
 // test's tree is like decides whether it must wait for its turn (storm).
 func onOwnHost(t *testing.T, tree ...string) bool {
@@ -68,7 +71,7 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 	}
 	argv = append(argv, "--", self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd := exec.Command(fixture, argv...)
-	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, "TMPDIR=/tmp")
+	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, fixtureOutside+"="+fixture, "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Setpgid: true,
 	}

@@ -80,7 +80,7 @@ func TestReapSparesRenamed(t *testing.T) {
 			t.Run("cgroup="+cgroup+"/"+flag, func(t *testing.T) {
 				s := startGateway(t).newSession()
 				other := filepath.Join(s.dir, "keeper")
-				s.ok(os.Link(copyOf(t, tether, s.dir), other))
+				copyProgram(t, tether, other)
 				argv := s.wrap(quick("--cgroup="+cgroup, flag), node(s.dir, liveTree[0], liveTree[1:]...)...)
 				argv[0] = other
 				s.spawn(setup{bare: true}, argv...)
@@ -93,19 +93,6 @@ func TestReapSparesRenamed(t *testing.T) {
 			})
 		}
 	}
-}
-
-func copyOf(t *testing.T, file, dir string) string {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(dir, filepath.Base(file)+".copy")
-	if err := os.WriteFile(name, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
 
 // A session that cannot keep a record lives as well as any other.

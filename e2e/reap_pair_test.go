@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -105,24 +106,65 @@ func (p pairTree) unproven(t *testing.T, s *session) {
 	s.endAll()
 }
 
-// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells who belongs to it.
+// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells who belongs to it. Beside many other
+// processes a look takes longer than the tree needs to fork on.
 func TestReapForkingTree(t *testing.T) {
 	if !onOwnHost(t, "family=") {
 		return
 	}
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
+	for name, c := range map[string]struct {
+		cgroup string
+		others int
+	}{
+		"cgroup=auto": {"auto", 0},
+		"cgroup=off":  {"off", 0},
+		"crowd":       {"off", 500},
+	} {
+		t.Run(name, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
+			s.spawn(setup{flags: quick("--cgroup=" + c.cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
 			s.waitReady()
+			alive := loungers(t, c.others)
 			killPair(t, s.pid)
 			r := operator.reap(t, 0, "--kill")
 			s.swept()
+			if n := alive(); n != c.others {
+				t.Errorf("%d of %d others are alive", n, c.others)
+			}
 			if t.Failed() {
 				t.Logf("the sweep: %v", r.Findings)
 			}
 		})
+	}
+}
+
+// loungers starts processes that do nothing until the test is over. alive counts them.
+func loungers(t *testing.T, size int) (alive func() int) {
+	t.Helper()
+	var members []*exec.Cmd
+	t.Cleanup(func() {
+		for _, c := range members {
+			_ = c.Process.Kill()
+		}
+		for _, c := range members {
+			_ = c.Wait()
+		}
+	})
+	for range size {
+		c := exec.Command("sleep", "infinity")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, c)
+	}
+	return func() (n int) {
+		for _, c := range members {
+			if describe(c.Process.Pid).state == "S" {
+				n++
+			}
+		}
+		return n
 	}
 }
 

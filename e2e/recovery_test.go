@@ -84,7 +84,7 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
 		t.Run("nofile="+name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: quick("--kill-timeout=500ms")}, "serve,ignore-term", escapees...)
+			s := begin(t, setup{flags: quick()}, "serve,ignore-term", escapees...)
 			supervisor, leaf := s.supervisor(), cgroupLeaf(s.ids[0])
 			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
 			testkit.Until(t, "the anchor to hold the leaf", func() bool {
@@ -260,7 +260,7 @@ func TestUnclearOrphanIsNoSuccess(t *testing.T) {
 // unclearOrphan reports whether an orphan was left.
 func unclearOrphan(t *testing.T) (left bool) {
 	s := startGateway(t).newSession()
-	script := `sleep 100 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
+	script := `sleep 1000 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
 	argv := s.wrap(quick("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
 	s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, s.dir}, argv...)...)
 	s.waitReady()

@@ -94,7 +94,7 @@ func nothingLeft(t *testing.T, command string, direct bool) {
 	in, gateway, err := os.Pipe()
 	ok(t, err)
 	defer gateway.Close()
-	cmd := exec.Command(command, "run", "--", "/bin/sh", "-c", "(sleep 300 &) ; echo up; cat")
+	cmd := exec.Command(command, "run", "--", "/bin/sh", "-c", "(sleep 1000 &) ; echo up; cat")
 	cmd.Stdin, cmd.Stdout = in, w
 	ok(t, cmd.Start())
 	ok(t, w.Close())

@@ -96,6 +96,15 @@ func (sh shape) exitAfterTerm() string {
 	return "exit 143"
 }
 
+// flags lets a root die of SIGTERM however busy the machine is, where its children use the grace up and its end is seen.
+func (sh shape) flags(e ending) []string {
+	children := strings.Join(sh.children, " ")
+	if e.name == "wrapper terminated" && sh.exitAfterTerm() == "exit 143" && slices.ContainsFunc(stubbornTraits, func(w string) bool { return strings.Contains(children, w) }) {
+		return quick(stormKill, politeRoot)
+	}
+	return quick(stormKill)
+}
+
 func (sh shape) exitAfterEOF() string {
 	if strings.Contains(sh.root, "spin") || strings.Contains(sh.root, "ignore-eof") {
 		return sh.exitAfterTerm()
@@ -121,7 +130,7 @@ func TestTrees(t *testing.T) {
 }
 
 func (sh shape) test(t *testing.T, cgroup string, e ending) {
-	flags := quick("--cgroup=" + cgroup)
+	flags := append(sh.flags(e), "--cgroup="+cgroup)
 	if sh.grace != "" {
 		flags = append(flags, "--term-grace="+sh.grace)
 	}

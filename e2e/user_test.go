@@ -3,10 +3,7 @@
 package e2e
 
 import (
-	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -20,7 +17,7 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
-	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms")}, "serve", "setsid,setuid,comm="+name, "daemon")
+	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
 	s.waitReady()
 	s.signal(syscall.SIGTERM)
 	wantExit(t, s.wait(), "exit 143")
@@ -39,30 +36,4 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 		t.Errorf("records = %v, want the session's, for a later sweep", got)
 	}
 	s.endAll()
-}
-
-// setuidCopy is the name of a copy of the fixture, beside it, that runs as root.
-func setuidCopy(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(filepath.Dir(fixture), fmt.Sprintf("suid-%d", os.Getpid()))
-	in, err := os.Open(fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(path) })
-	return filepath.Base(path)
 }

@@ -213,7 +213,7 @@ func TestWrapAsks(t *testing.T) {
 		ok(t, err)
 		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
 		preset, change, _ := strings.Cut(answers, " ")
-		y.expect("Let 1 server sleep when idle (--hibernate 10m)? [y/N] ")
+		y.expect("Let 1 server hibernate when idle (--hibernate 10m)? [y/N] ")
 		y.typed(preset + "\n")
 		y.expect("Wrap 1 server? [y/N] ")
 		y.typed(change + "\n")

@@ -8,9 +8,9 @@ import (
 
 // Claim tells which of an engine's objects belong to a session.
 //
-// A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from the
-// image later. What the engine assigns cannot be copied: the id, which was noted at the creation, and the time of creation,
-// which must be that of our request.
+// A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from
+// the image later. What the engine assigns cannot be copied. That is the id, which was noted at the creation, and the
+// time of creation, which must be that of our request.
 type Claim struct {
 	Session string
 	Ledger  Ledger
@@ -48,7 +48,7 @@ const (
 // ImageLabels returns the labels of an image.
 type ImageLabels func(imageID string) (map[string]string, error)
 
-// Targets sorts the objects of an engine, oldest first: mine belong to the claim; doubtful ones carry the session's
+// Targets sorts the objects of an engine, oldest first. mine belong to the claim. doubtful ones carry the session's
 // label or are on record, without the proof. Of volumes only carried ones are judged. images is called only for
 // containers that have a label for them, and no recorded id.
 //

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// End ends everything that belongs to the claim. It looks, ends what it finds, and looks again until nothing is left and
-// the engine cannot carry out a create or start of the session any more, or until the context is done. It returns at once
-// if no engine is there. The results are the last one of each target. The error says what may be left, nil for nothing.
+// End ends everything that belongs to the claim. It looks, ends what it finds, and looks again until nothing is left.
+// It also waits until the engine cannot carry out a create or start of the session any more. It gives up when the
+// context is done, and returns at once if no engine is there. The results are the last one of each target. The error
+// says what may be left, nil for nothing.
 func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended []Result, err error) {
 	if c.Complete && c.Ledger.Empty() {
 		return nil, nil

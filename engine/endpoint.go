@@ -35,10 +35,11 @@ const (
 // ErrEndpoint says that the address of an engine cannot be understood.
 var ErrEndpoint = errors.New("not a container engine's address")
 
-// Resolve finds the engine as the docker command does, then as podman does: the flag, DOCKER_HOST, DOCKER_CONTEXT, the
-// current context of the docker configuration, docker's default socket; CONTAINER_HOST, podman's default sockets. The
-// flag may be a plain path too. A default socket counts if it is a socket that this process may write to. If there is
-// none of these, ok is false. Resolve does not dial, and it reads docker's configuration files only.
+// Resolve finds the engine as the docker command does, then as podman does. The order is the flag, DOCKER_HOST,
+// DOCKER_CONTEXT, the current context of the docker configuration, docker's default socket; then CONTAINER_HOST,
+// podman's default sockets. The flag may be a plain path too. A default socket counts if it is a socket that this
+// process may write to. If there is none of these, ok is false. Resolve does not dial, and it reads docker's
+// configuration files only.
 //
 // The error says that an address is given but cannot be understood; it wraps ErrEndpoint.
 //
@@ -73,8 +74,8 @@ func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err 
 	return Endpoint{}, false, nil
 }
 
-// IsSocket reports whether a path is that of the engine's socket, where it can be known: here, or for an engine elsewhere
-// where docker's is by default.
+// IsSocket reports whether a path is that of the engine's socket. For a local engine that is known. For an engine
+// elsewhere it is docker's default path.
 func (e Endpoint) IsSocket(path string) bool {
 	if e.Socket == "" {
 		clean := filepath.Clean(path)
@@ -88,8 +89,8 @@ func (e Endpoint) IsSocket(path string) bool {
 	return err == nil && os.SameFile(there, socket)
 }
 
-// Lend opens a socket of ours to those who may open the engine's, by its group and mode: containers that get it in place of
-// the engine's may run as another user. Our directory stays closed.
+// Lend opens a socket of ours to the users that may open the engine's, by its group and mode. Containers that get it in
+// place of the engine's may run as another user. Our directory stays closed.
 func (e Endpoint) Lend(socket string) error {
 	theirs, err := os.Stat(e.Socket)
 	if err != nil {

@@ -37,8 +37,8 @@ type Info struct {
 	AutoRemove  bool      // (inspect) --rm
 	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
 	SharesVolumes bool
-	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone; nil if there are none,
-	// or none can be told.
+	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone. It is nil if
+	// there are none, or none can be recognised.
 	Anonymous []string
 	// CreatedAt is when a volume was made, as the engine prints it.
 	CreatedAt string

@@ -30,8 +30,8 @@ const (
 func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // MachineID identifies this machine to others that share an engine: 16 hexadecimal digits, or "" if there is no machine
-// id. The id itself must be kept secret (machine-id(5)). The hash has 64 of its 128 bits: enough to tell machines apart,
-// and too few to give the id back, whatever the hash function is.
+// id. The id itself must be kept secret (machine-id(5)). The hash has 64 of its 128 bits. That is enough to tell
+// machines apart, and too few to give the id back, whatever the hash function is.
 func MachineID() string {
 	b, err := os.ReadFile("/etc/machine-id")
 	id := strings.TrimSpace(string(b))

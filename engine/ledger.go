@@ -31,8 +31,8 @@ type Started struct {
 	Paused bool
 }
 
-// Carried is an anonymous volume of a container of the session that another container was given by name, as compose does
-// with a service that it makes anew. For an engine it is a named one from then on.
+// Carried is an anonymous volume of a container of the session that another container was given by name. Compose does
+// this with a service that it makes anew. For an engine it is a named volume from then on.
 type Carried struct {
 	Name    string
 	Created string // CreatedAt, as the engine prints it

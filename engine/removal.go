@@ -124,7 +124,7 @@ func (e *ender) forceEnd(ctx context.Context, r *Result) {
 	r.Done = r.Err == nil
 }
 
-// force kills a container that is to be stopped, pauses one that is to be paused again, and removes any other object
+// force kills a container that is to be stopped, and pauses one that is to be paused again. It removes any other object
 // until the engine does not know it.
 func (e *ender) force(ctx context.Context, r *Result) error {
 	if r.start.Paused {

@@ -12,9 +12,10 @@ import (
 
 // socket is a connected, non-blocking unix socket, and as a syscall.RawConn waits until it is ready.
 //
-// Go's own poller asks for both directions of a descriptor at once, and a unix socket becomes writable whenever its peer
-// has read: each message woke us once more for nothing. So each direction that is waited for has an epoll descriptor of
-// its own, and Go's poller watches that. For a small request that halves our wakings, and saves a third of their cost.
+// Go's own poller asks for both directions of a descriptor at once, and a unix socket becomes writable whenever its
+// peer has read. So each message would wake us once more for nothing. Here each direction that is waited for has an
+// epoll descriptor of its own, and Go's poller watches that. For a small request that halves our wakings, and saves a
+// third of their cost.
 type socket struct {
 	file *os.File
 	raw  syscall.RawConn // of file, which Go's poller does not watch

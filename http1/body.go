@@ -100,8 +100,8 @@ func (b *Body) buffered(br *bufio.Reader, data *[]byte) []byte {
 func (b *Body) Buffered(br *bufio.Reader) ([]byte, error) { return b.buffered(br, nil), b.err }
 
 // more waits for at least one byte of the body and consumes what has come. io.EOF says that the body has ended with the
-// connection, as it may, io.ErrUnexpectedEOF that the connection ended too early, ErrMalformedChunk that the body cannot
-// be understood behind what was returned before.
+// connection, as it may. io.ErrUnexpectedEOF says that the connection ended too early. ErrMalformedChunk says that the
+// body cannot be understood behind what was returned before.
 func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -116,12 +116,12 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	return b.buffered(br, data), nil
 }
 
-// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, which is empty then, bulk is
-// called, unless it is nil: it may move up to limit bytes of what br reads to w in its own way, and returns how many, or it
-// may exchange what br is. limit is 0 where all that comes needs a look. An error of br's source it leaves for the next
-// read. An error of w is a WriteError; any other is one of br, io.ErrUnexpectedEOF for a body that is cut off, or wraps
-// ErrMalformedChunk for one that cannot be understood: what was copied then ends in front of the line in question, or
-// within it.
+// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, which is empty then, it
+// calls bulk, unless that is nil. bulk may move up to limit bytes of what br reads to w in its own way, and returns how
+// many. It may also exchange what br is. limit is 0 where all that comes needs a look. An error of br's source it
+// leaves for the next read. An error of w is a WriteError, and an error of br is returned as it is. io.ErrUnexpectedEOF
+// says that the body is cut off. An error that wraps ErrMalformedChunk says that the body cannot be understood. What
+// was copied then ends in front of the line in question, or within it.
 func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64, error)) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)

@@ -37,9 +37,9 @@ const (
 	chunkDone
 )
 
-// scan takes the next bytes, appends the data among them to data, unless that is nil, and returns how many bytes belong
-// to the body: fewer than there are if it ends among them. Every error wraps ErrMalformedChunk; the bytes returned with
-// it are those in front of the malformed line.
+// scan takes the next bytes and appends the data among them to data, unless that is nil. It returns how many bytes
+// belong to the body: fewer than there are if it ends among them. Every error wraps ErrMalformedChunk; the bytes
+// returned with it are those in front of the malformed line.
 func (c *chunks) scan(b []byte, data *[]byte) (n int, err error) {
 	for n < len(b) && c.next != chunkDone {
 		rest := b[n:]

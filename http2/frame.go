@@ -12,8 +12,8 @@ const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 const (
 	// HeadLen is the length of what stands in front of each payload, in bytes.
 	HeadLen = 9
-	// MaxPayload is the longest payload that is read or written, in bytes: every peer takes that much, and may send no
-	// more unless it is told so (SETTINGS_MAX_FRAME_SIZE).
+	// MaxPayload is the longest payload that is read or written, in bytes. Every peer takes that much, and may send no
+	// more without permission (SETTINGS_MAX_FRAME_SIZE).
 	MaxPayload = 1 << 14
 	// InitialWindow is how much of DATA may be sent before the other side grants more, in bytes.
 	InitialWindow = 1<<16 - 1

@@ -25,8 +25,8 @@ var errFields = errors.New("fields that cannot be decoded")
 
 // decoder decodes blocks of fields (RFC 7541), one after the other. Its table is what the other side has put there.
 //
-// There is a library for that, which every session would pay for when it starts: it fills maps to look up what an encoder
-// needs, 40 KiB in the two processes of a session. The tests compare the two.
+// There is a library for that, but every session would pay for it when it starts. It fills maps to look up what an
+// encoder needs, 40 KiB in the two processes of a session. The tests compare the two.
 type decoder struct {
 	table []Field // the newest is the last
 	held  int     // size of the table

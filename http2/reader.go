@@ -22,9 +22,9 @@ type Reader struct {
 // NewReader returns a reader of what follows the preface. br must hold a frame of MaxPayload.
 func NewReader(br *bufio.Reader) *Reader { return &Reader{br: br, dec: newDecoder()} }
 
-// Next waits for the next frame, or the next block of fields. What the RFC tells to ignore is skipped. io.EOF says that the
-// connection has ended between two frames; an error that wraps ErrMalformed that no byte behind what was read before can be
-// understood.
+// Next waits for the next frame, or the next block of fields. What the RFC requires a reader to ignore is skipped.
+// io.EOF says that the connection has ended between two frames. An error that wraps ErrMalformed says that no byte
+// behind what was read before can be understood.
 func (r *Reader) Next() (Frame, error) {
 	for {
 		f, err := r.next()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxPending is how much may wait to be written before those wait who can, in bytes.
+// maxPending is how much may wait to be written before the methods that can wait do so, in bytes.
 const maxPending = 32 << 10
 
 // Writer collects frames and writes them. Its methods may be called concurrently. None but Flush and Data waits for the
@@ -39,8 +39,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Start sees that what was collected is written, by another one who is at it, if there is one. It waits only if that is
-// more than others than those who call Start collect.
+// Start has what was collected written, by a goroutine that is already writing or by the caller. It waits only if more
+// is pending than the callers of Start collect.
 func (w *Writer) Start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,9 +108,9 @@ func (w *Writer) Headers(stream uint32, fields []Field, end bool) {
 	}
 }
 
-// encode encodes fields as they are, without a table (RFC 7541, section 6.2.2), and says so at the beginning: then the size of
-// the other side's table does not matter, nor does it when the other side makes that smaller (section 4.2). Sockets on one
-// machine are not worth more.
+// encode encodes fields as they are, without a table (RFC 7541, section 6.2.2), and says so at the beginning. Then the
+// size of the other side's table does not matter, even when the other side makes it smaller (section 4.2). Between
+// sockets on one machine a table is not worth its cost.
 func encode(fields []Field) []byte {
 	block := []byte{0x20} // the table has no room
 	for _, f := range fields {

@@ -1,5 +1,5 @@
-// Package jsonedit reads and replaces single members of JSON texts, and leaves every other byte as it is: the order and
-// spelling of members, white space, and numbers that a decoder would round.
+// Package jsonedit reads and replaces single members of JSON texts, and leaves every other byte as it is. That includes
+// the order and spelling of members, white space, and numbers that a decoder would round.
 //
 // Parse reads JSON5 as well, and says where each value stands.
 //

@@ -11,8 +11,9 @@ import (
 // ErrNotObject says that a text, or a value that a path leads through, is not a JSON object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// Values returns the values at a path as they are written, in order: none if there is no such member, several if an
-// object has several members of that name. They are parts of text. An error wraps ErrNotObject or is encoding/json's.
+// Values returns the values at a path as they are written, in order. There are none if there is no such member, and
+// several if an object has several members of that name. They are parts of text. An error wraps ErrNotObject or is
+// encoding/json's.
 func Values(text []byte, same func(a, b string) bool, path ...string) ([][]byte, error) {
 	if err := checkObject(text); err != nil {
 		return nil, err

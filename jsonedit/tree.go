@@ -86,7 +86,7 @@ func (n *Node) Any() any {
 	case Number:
 		f, err := strconv.ParseFloat(n.Text, 64)
 		if err != nil {
-			return math.NaN() // hexadecimal, Infinity: nobody calculates with it
+			return math.NaN() // hexadecimal, Infinity: no caller calculates with it
 		}
 		return f
 	case Word:

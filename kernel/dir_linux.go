@@ -123,8 +123,8 @@ func (d *Dir) LinkUnnamed(fd int, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, selfFD(fd), d.fd, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// Connect connects a unix socket to that which is in the directory, and to no other one: the path leads to the file that
-// was looked at, however long the directory's own is.
+// Connect connects a unix socket to that which is in the directory, and to no other one. The path leads to the file
+// that was looked at, however long the directory's own is.
 func (d *Dir) Connect(socket int, name string) error {
 	if err := single(name); err != nil {
 		return err

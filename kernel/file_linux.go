@@ -19,7 +19,7 @@ func openAt(dir int, name string, flags int) (int, error) {
 }
 
 // Read reads a file up to its end into buf[:0], which grows as needed. A list may come in several reads, each of which
-// leaves room (seq_file, at most a page at a time), so only an empty read is the last.
+// leaves room (seq_file, at most a page at a time). So only an empty read is the last.
 func Read(name string, buf []byte) ([]byte, error) {
 	return read(name, buf, false)
 }

@@ -53,7 +53,7 @@ func AddContainers(all []Session) {
 	}
 }
 
-// engineKey names the engine of a session, and the user who named it.
+// engineKey names the engine of a session, and the user that named it.
 func (l *Session) engineKey() string {
 	return l.Engine + "\x00" + l.EngineContext + "\x00" + strconv.Itoa(l.UID)
 }

@@ -24,7 +24,7 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	}
 	var (
 		out  []Session
-		wait = patience
+		wait = sessionTimeout
 	)
 	for _, dir := range dirs {
 		ids, _ := dir.IDs()
@@ -43,11 +43,11 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	return out, nil
 }
 
-// How long the processes of a session may keep ps waiting, and how long those of later ones may: to read a command line may
-// take for ever (proc.Snapshot).
+// How long the processes of a session may keep ps waiting, and how long those of later ones may. Reading a command line
+// may take for ever (proc.Snapshot).
 const (
-	patience      = 3 * time.Second
-	leastPatience = 50 * time.Millisecond
+	sessionTimeout    = 3 * time.Second
+	minSessionTimeout = 50 * time.Millisecond
 )
 
 // measureInTime measures a session, unless one of its processes keeps its readers waiting. Such a session is shown by its
@@ -62,7 +62,7 @@ func measureInTime(rec session.Record, dir *session.Directory, now uint64, wait 
 		l.Sharing = sharing
 		return l
 	}
-	*wait = max(*wait/2, leastPatience)
+	*wait = max(*wait/2, minSessionTimeout)
 	return Session{Record: rec, dir: dir, Sharing: sharing, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
 }
 

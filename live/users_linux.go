@@ -53,7 +53,7 @@ func listAs(ctx context.Context, u delegate.User) ([]Session, error) {
 }
 
 // StopAs is Stop, for sessions of several users: each is asked by a child that is its user. So a record that names
-// another user's process for a supervisor has no more power than the user who wrote it.
+// another user's process for a supervisor has no more power than the user that wrote it.
 func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	byUser := map[int][]Session{}
 	for _, l := range sessions {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Conversation knows of both directions what it takes to let a server sleep and to wake it. Tell it of every message,
-// each direction in order, before the receiver can act on it; but not of what Replay makes a relay send and swallow. The
-// zero value has seen nothing. Not for concurrent use.
+// Conversation keeps what a relay must know of both directions to hibernate a server and to wake it. Report every
+// message to it, each direction in order, before the receiver can act on it. Leave out what Replay makes a relay send
+// and swallow. The zero value has seen nothing. Not for concurrent use.
 type Conversation struct {
 	client, server party
 	handshake      handshake
@@ -25,8 +25,9 @@ type Conversation struct {
 	unclear time.Time
 }
 
-// unclearFor is how long a message that cannot be read keeps a server awake: nobody can tell when it is done with. A
-// client's own time limit for a request is shorter as a rule, and a line of noise must not keep it awake for ever.
+// unclearFor is how long a message that cannot be read keeps a server from hibernation, as its end cannot be
+// recognised. A client's own time limit for a request is shorter as a rule. A line of noise must not keep the server
+// running for ever.
 const unclearFor = time.Hour
 
 // party is one side, and what it has asked of the other.
@@ -35,8 +36,8 @@ type party struct {
 	tasks    tasks
 }
 
-// FromClient takes a message of the client, and reports whether the server was used: a ping is no use, nor is what has no
-// effect, such as an answer to no question.
+// FromClient takes a message of the client, and reports whether it uses the server. A ping does not, nor does what has
+// no effect, such as an answer to no question.
 func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 	c.roots.heard(m)
 	switch {
@@ -131,8 +132,8 @@ func (c *Conversation) noticeOfServer(m Message) {
 	}
 }
 
-// cancelledByServer takes a cancellation by the server: of one of its requests or, from 2026-07-28 on, of a client's
-// subscription that it ends ("Servers MUST NOT send notifications/cancelled for any other purpose",
+// cancelledByServer takes a cancellation by the server. It cancels one of the server's requests or, from 2026-07-28 on,
+// ends a client's subscription ("Servers MUST NOT send notifications/cancelled for any other purpose",
 // basic/patterns/cancellation).
 func (c *Conversation) cancelledByServer(id string) {
 	if c.server.requests.cancel(id) {
@@ -315,8 +316,8 @@ func (c *Conversation) Replay() []Step {
 	return append(steps, c.AwaitRoots()...)
 }
 
-// AwaitRoots lists what has a new server know the client's roots, if it is one that asks for them: it has asked and has read
-// the answer, which a ping behind it shows; it has had a moment to make use of it, and answers again.
+// AwaitRoots lists the steps after which a new server knows the client's roots. It must ask, read the answer, and
+// answer a ping. After a moment it must answer another. Servers that never ask need no step.
 func (c *Conversation) AwaitRoots() []Step {
 	if !c.roots.usual {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Lost names the first thing that one JSON value promises and another does not, such as "capabilities.tools.listChanged was
-// true and is missing"; "" if the other promises as much or more. What was missing, null or false promised nothing. The
-// order of keys does not count. nil is a missing value.
+// Lost names the first thing that one JSON value promises and another does not; "" if the other promises as much or
+// more. An example is "capabilities.tools.listChanged was true and is missing". What was missing, null or false
+// promised nothing. The order of keys does not count. nil is a missing value.
 func Lost(path string, before, now json.RawMessage) string {
 	var a, b any
 	if json.Unmarshal(before, &a) != nil || a == nil || a == false {

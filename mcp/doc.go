@@ -1,7 +1,7 @@
-// Package mcp knows the Model Context Protocol as far as a relay that puts idle servers to sleep must know it, and as far
-// as package mux needs it to share a server. Scanner finds where a message ends, and its id and method. Conversation tells
-// whether anything stands in the way of ending the server, and what its successor must be told. The package does no input
-// or output, keeps no clock and logs nothing.
+// Package mcp knows the parts of the Model Context Protocol that a relay needs to hibernate idle servers, and package
+// mux to share one. Scanner finds where a message ends, and its id and method. Conversation reports whether anything
+// stands in the way of ending the server, and what its successor must be sent. The package does no input or output,
+// keeps no clock and logs nothing.
 //
 // What it relies on, by version of the specification and page (modelcontextprotocol.io/specification/VERSION/PAGE):
 //
@@ -26,7 +26,7 @@
 //     its version in _meta, and there is no handshake (basic/versioning). A subscription lasts as long as its
 //     subscriptions/listen is unanswered (basic/patterns/subscriptions), so it counts as the request that it is.
 //
-// Other state of a server cannot be known: what a tool call left in its memory, a method of an extension, a page to which
-// the user was sent (elicitation in URL mode, 2025-11-25) and for which the server waits. When such a server is put to
-// sleep, that state is lost.
+// Other state of a server cannot be known. Examples are what a tool call left in its memory, and a method of an
+// extension. Another is a page to which the user was sent and for which the server waits (elicitation in URL mode,
+// 2025-11-25). When such a server hibernates, that state is lost.
 package mcp

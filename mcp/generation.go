@@ -3,9 +3,9 @@ package mcp
 import "fmt"
 
 // generations keeps the requests of one server apart from those of the next. Servers count their requests from the
-// beginning, so that an answer which the client still owes to an earlier server would reach the next one as the answer to
-// another question. An id that is still owed is therefore not shown to the client again: it sees one of the relay's. The
-// zero value has seen one server at most.
+// beginning. So an answer which the client still owes to an earlier server would reach the next one as the answer to
+// another question. An id that is still owed is therefore not shown to the client again: it sees one of the relay's.
+// The zero value has seen one server at most.
 type generations struct {
 	// asked counts the unanswered requests of this server with each id, cancelled ones among them: they may be answered all
 	// the same. owed counts those of earlier servers.
@@ -102,14 +102,14 @@ func Cancelled(id, reason string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%s,"reason":%s}}`, MethodCancelled, id, Quote(reason))
 }
 
-// IsPing reports whether a message is a ping that can be answered without the server: it only asks whether there is one (up
-// to 2025-11-25, basic/utilities/ping).
+// IsPing reports whether a message is a ping that can be answered without the server. Such a ping only asks whether
+// there is a server (up to 2025-11-25, basic/utilities/ping).
 func (c *Conversation) IsPing(m Message) bool {
 	return m.asks() && m.Method == MethodPing && c.handshake.done()
 }
 
-// IsStray reports whether a message is without effect on a server that is given it as its first: it is about a request that
-// no server has.
+// IsStray reports whether a message has no effect as the first one that a server gets: it is about a request that no
+// server has.
 func (c *Conversation) IsStray(m Message) bool {
 	return m.Kind == Response || m.Kind == Notification && (m.Method == MethodCancelled || m.Method == MethodProgress)
 }

@@ -58,7 +58,7 @@ func (h *handshake) lost() string {
 	return ""
 }
 
-// ErrChanged is the error of a server that will never take the place of the last one: it is another program, or another
+// ErrChanged is the error of a server that will never take the place of the last one. It is another program, or another
 // version of it, and lacks something that the client relies on.
 var ErrChanged = errors.New("the server has changed")
 

@@ -50,8 +50,8 @@ type head struct {
 
 func (h *head) reset() { *h = head{id: h.id[:0], method: h.method[:0]} }
 
-// set takes the value of a member, which ended at to: its first byte, and the value itself where it is a scalar and the
-// member matters.
+// set takes the value of a member, which ended at to. first is the value's first byte. value is the value itself, where
+// it is a scalar and the member matters.
 func (h *head) set(m member, first byte, value *token, to int64) {
 	switch m {
 	case memberID:

@@ -12,8 +12,8 @@ import (
 const exactFloat = 1 << 53
 
 // NormalID gives the id that is written as raw in one spelling, so that an answer is found however its sender writes
-// ids: JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like any
-// other, though MCP has no such. ok is false if raw cannot be an id.
+// ids. JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like
+// any other, although MCP has none of these. ok is false if raw cannot be an id.
 func NormalID(raw []byte) (id string, ok bool) {
 	if len(raw) == 0 {
 		return "", false
@@ -29,7 +29,7 @@ func NormalID(raw []byte) (id string, ok bool) {
 	return string(raw), true
 }
 
-// normalString keeps what cannot be decoded without loss (half of a surrogate pair, invalid UTF-8): two such ids must
+// normalString keeps what cannot be decoded without loss (half of a surrogate pair, invalid UTF-8). Two such ids must
 // not become equal, and a reply must carry what was sent.
 func normalString(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {

@@ -7,8 +7,8 @@ import "bytes"
 const maxBatch = 4096
 
 // line reads one line in pieces of any size and finds its messages. It knows the grammar of JSON (RFC 8259) down to the
-// members of a message. What is inside of a member is passed over by brackets and quotes alone: parsers differ in what
-// they take there (Python writes and reads NaN), and whether they can read it is none of a relay's business.
+// members of a message. It passes over what is inside of a member by brackets and quotes alone. Parsers differ in what
+// they take there (Python writes and reads NaN), and a relay need not know whether they can read it.
 type line struct {
 	step step
 	// depth is how many brackets are open. level is the depth at which the members of a message are: 1, and 2 in a batch.
@@ -42,8 +42,8 @@ type element struct {
 type step uint8
 
 const (
-	// between: no line has begun.
-	between step = iota
+	// betweenLines: no line has begun.
+	betweenLines step = iota
 	// atStart: nothing but white space so far.
 	atStart
 	// atKey: a key must come, or the end of an object that was just opened.
@@ -64,7 +64,7 @@ const (
 	atNext
 	// atEnd: after the value of the line.
 	atEnd
-	// inNoise: the line is no array or object, and nobody takes it for a message.
+	// inNoise: the line is no array or object, so no receiver takes it for a message.
 	inNoise
 	// inOdd: the line is not read any further.
 	inOdd

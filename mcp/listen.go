@@ -62,7 +62,7 @@ func (r request) news() (tell []byte) {
 }
 
 // EndsSubscription reports whether the server ends a subscription with the message that a new server could be sent again. A
-// server that is put to sleep may do so as its last word.
+// server that is hibernated may do so as its last word.
 func (c *Conversation) EndsSubscription(m Message) bool {
 	id := m.ID
 	if m.Method == MethodCancelled {

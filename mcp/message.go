@@ -6,7 +6,8 @@ import "slices"
 type Kind uint8
 
 const (
-	// Opaque is a line or element that is no message to anybody: no JSON object, or one that is none of the other kinds.
+	// Opaque is a line or element that no receiver takes for a message: no JSON object, or one that is none of the
+	// other kinds.
 	Opaque Kind = iota
 	// Unclear may be a message to its receiver, but cannot be read here.
 	Unclear
@@ -44,11 +45,11 @@ type Message struct {
 // answers reports whether the message ends the request that has its id.
 func (m Message) answers() bool { return m.Kind == Response && m.ID != "" && m.ID != IDNull }
 
-// asks reports whether the message is a request that can be answered. A request with the id null is not answered by every
-// server, and its answer looks like the answer to an unreadable line, so it is unclear.
+// asks reports whether the message is a request that can be answered. A request with the id null is unclear: not every
+// server answers it, and its answer looks like the answer to an unreadable line.
 func (m Message) asks() bool { return m.Kind == Request && m.ID != IDNull }
 
-// unclear reports whether the message may be a request that nobody can tell the end of.
+// unclear reports whether the message may be a request whose end cannot be recognised.
 func (m Message) unclear() bool { return m.Kind == Unclear || m.Kind == Request && m.ID == IDNull }
 
 // IDSpan is where in Raw the id is; to is 0 if there is none.

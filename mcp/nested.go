@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// An array or object that is a member of a message is passed over in blocks of 64 bytes. A block is read as eight words, and
-// what matters in it becomes a mask with one bit a byte (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019,
-// section 3.1; here without vector instructions). A long string in it is passed over by bytes.IndexByte.
+// An array or object that is a member of a message is passed over in blocks of 64 bytes. A block is read as eight
+// words. What matters in it becomes a mask with one bit a byte. The method is from Langdale and Lemire, "Parsing
+// Gigabytes of JSON per Second", 2019, section 3.1; here it works without vector instructions. A long string in the
+// value is passed over by bytes.IndexByte.
 
 const blockSize = 64
 
@@ -66,8 +67,8 @@ func zeros(w uint64) uint64 {
 	return w >> 7 * 0x0102040810204080 >> 56
 }
 
-// escapes gives the bytes behind an odd number of backslashes. first says that the byte before the block is the last of such a
-// number, and next that the block's first n bytes end with one.
+// escapes gives the bytes behind an odd number of backslashes. first says that the byte before the block is the last of
+// such a number. next says that the block's first n bytes end with one.
 func escapes(backslashes uint64, first bool, n int) (escaped uint64, next bool) {
 	const even = 0x5555555555555555
 	if first {
@@ -141,8 +142,8 @@ func (l *line) inNested(p []byte, i int) int {
 	return i
 }
 
-// inBytes goes on in an array or object with a backslash where none can be, outside of strings, byte by byte: to its end, or to
-// a string in it. The backslash means nothing there.
+// inBytes goes on byte by byte in an array or object that has a backslash outside of strings, where none can be. It
+// goes on to the end of the value, or to a string in it. The backslash means nothing there.
 func (l *line) inBytes(p []byte, i int) int {
 	if l.step == inNestedText {
 		return l.inString(p, i)

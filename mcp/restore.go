@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// restorable is what a server was told to remember and another server can be told again: the log level (2024-11-05 to
-// 2025-11-25, server/utilities/logging) and subscriptions to resources (server/resources). Both are gone from 2026-07-28
-// on (changelog). A request counts once it is answered. The zero value holds nothing.
+// restorable is what a server was asked to remember and another server can be asked again. It is the log level
+// (2024-11-05 to 2025-11-25, server/utilities/logging) and subscriptions to resources (server/resources). Both are gone
+// from 2026-07-28 on (changelog). A request counts once it is answered. The zero value holds nothing.
 type restorable struct {
 	// level are the params of the last logging/setLevel; hasLevel: there was one.
 	level    []byte

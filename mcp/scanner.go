@@ -19,7 +19,7 @@ const (
 var ErrTooLong = errors.New("message too long")
 
 // Scanner splits a stream of newline-delimited JSON-RPC into messages. It reads along while the relay passes the bytes
-// on, finds id and method anywhere in a message of any size, and remembers at most Keep bytes of a message. Not for
+// on. It finds id and method anywhere in a message of any size, and remembers at most Keep bytes of it. Not for
 // concurrent use; each direction has its own.
 type Scanner struct {
 	// Max is how many bytes a line may have, without its newline; 0 means DefaultMax.
@@ -37,7 +37,7 @@ type Scanner struct {
 // messages. The error is ErrTooLong: what came before the long line was emitted, and the scanner takes no more.
 func (s *Scanner) Feed(chunk []byte, emit func(Message)) error {
 	for len(chunk) > 0 && s.err == nil {
-		if s.line.step == between { // The zero value, and after each line.
+		if s.line.step == betweenLines { // The zero value, and after each line.
 			s.line.reset()
 		}
 		part, rest, ended := bytes.Cut(chunk, []byte{'\n'})
@@ -61,11 +61,11 @@ func (s *Scanner) Line(line []byte, emit func(Message)) {
 	s.line.reset()
 	s.line.read(line)
 	s.emit(line, s.line.offset, emit)
-	s.line.step = between
+	s.line.step = betweenLines
 }
 
 // Partial reports whether the stream is in the middle of a line.
-func (s *Scanner) Partial() bool { return s.line.step != between && s.line.offset > 0 }
+func (s *Scanner) Partial() bool { return s.line.step != betweenLines && s.line.offset > 0 }
 
 // Shrink gives back memory that only large lines need, unless the stream is in the middle of one.
 func (s *Scanner) Shrink() {
@@ -114,7 +114,7 @@ func (s *Scanner) finish(part []byte, emit func(Message)) {
 		raw = s.held
 	}
 	s.emit(raw, size, emit)
-	s.line.step = between
+	s.line.step = betweenLines
 	s.held = s.held[:0]
 	if cap(s.held) > heldMax && size <= heldMax {
 		s.held = nil

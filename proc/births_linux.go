@@ -38,13 +38,13 @@ var errNotFollowed = errors.New("cannot tell which processes have started since 
 // errPassedOver is a judge's answer: it is none of those to signal.
 var errPassedOver = errors.New("not to be signalled")
 
-// SignalBorn sends the signals to each process that has started since the last look at the whole process table (All), and
-// of which judge says so; the oldest is asked for first, so that parents come before their children. Each is asked for until
-// it was told, in this call or a later one, and judge hears of it after its pidfd was opened (SignalIf).
+// SignalBorn signals each process born since the last full look (All) that judge accepts. It goes from oldest to
+// newest, so parents come before their children. A pid is tried again, in this call or a later one, until its process
+// was signalled or judged, or is gone. judge is called after the pidfd of the process was opened (SignalIf).
 //
-// It returns how many it has met: those that were reached, and those that have ended since and may have started others. With
-// SIGSTOP or SIGKILL, and after all other members have had either, none met means that there is none: fork(2) fails while
-// such a signal waits.
+// It returns how many it has met: those that were reached, and those that have ended since and may have started others.
+// After SIGSTOP or SIGKILL to all other members as well, none met means that there is none. fork(2) fails while such a
+// signal waits.
 func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met int, err error) {
 	if err := r.countBirths(); err != nil {
 		return 0, err

@@ -13,9 +13,9 @@ import (
 // handshake between them for every signal: a millisecond at each start. A signalfd(2) misses SIGTERM, SIGINT, SIGHUP,
 // SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
 
-// Catchable reports whether Catch catches a signal. Exceptions are SIGKILL and SIGSTOP, which cannot be caught; the faults
-// (SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS), which belong to this process; SIGURG, with which the runtime
-// preempts its threads; and 32 to 34, which belong to C libraries.
+// Catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
+// SIGBUS, SIGFPE, SIGSEGV, SIGSYS) belong to this process. The runtime preempts its threads with SIGURG, and 32 to 34
+// belong to C libraries.
 func Catchable(n syscall.Signal) bool {
 	switch n {
 	case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,

@@ -56,8 +56,8 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 	return fmt.Errorf("an environment of more than %d bytes", maxEnviron)
 }
 
-// eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills the
-// window is visited as far as it goes; the rest of it is taken for another entry, which begins with no name of ours.
+// eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills
+// the window is visited as far as it goes. The remainder is taken for another entry, which begins with no name of ours.
 func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
 	left := buf
 	for {

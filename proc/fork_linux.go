@@ -9,8 +9,9 @@ import (
 )
 
 // Package syscall's fork cannot give the child another signal mask, other ignored signals or the original limit of open
-// files, nor move it to a cgroup without clone3. This one can. Between clone and execve the child is a copy of one thread
-// of a Go program: it may only make raw system calls from functions that never grow the stack, with every signal blocked.
+// files. Nor can it move the child to a cgroup without clone3. This one can. Between clone and execve the child is a
+// copy of one thread of a Go program. It may only make raw system calls from functions that never grow the stack, with
+// every signal blocked.
 
 // image is a Child in the form that the forked copy can use without allocating.
 type image struct {

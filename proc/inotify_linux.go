@@ -23,9 +23,9 @@ func WatchReaders(fd int) (int, error) {
 	return watch, nil
 }
 
-// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms until the
-// kernel is done with it (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that
-// no process can reach any more, and the kernel's collector of such queues closes it on its own time.
+// CloseWatch closes a watch without waiting. close(2), and the end of the process as well, would wait some 10 ms for
+// the kernel (Linux 6.18, fsnotify_wait_marks_destroyed). So the watch is left in the queue of a socket that no process
+// can reach any more. The kernel's collector of such queues closes it on its own time.
 func CloseWatch(watch int) {
 	defer unix.Close(watch)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -10,8 +10,8 @@ import (
 // LookPause is how often to look whether a process lives of which no pidfd can be had.
 const LookPause = 250 * time.Millisecond
 
-// OpenPidfd opens a close-on-exec pidfd (Linux 5.3). Errors: ErrGone; ENOSYS on older kernels and under some seccomp
-// filters, also reported for EPERM, which is what a filter that does not know the call answers.
+// OpenPidfd opens a close-on-exec pidfd (Linux 5.3). The error is ErrGone, or ENOSYS on older kernels and under some
+// seccomp filters. EPERM is reported as ENOSYS as well: a filter that does not know the call answers it.
 func OpenPidfd(pid int) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.EPERM {

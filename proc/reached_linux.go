@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reached says by which socket of its own a process can be reached, whatever became of its standard input: one on which it
-// listens, or a TCP connection to anybody but the processes of its own tree. It is "" if by none. What cannot be read is an
-// answer as well: then it may be.
+// Reached says by which socket of its own a process can be reached, whatever became of its standard input. That is a
+// socket on which it listens, or a TCP connection to a process outside of its own tree. It is "" if there is none. What
+// cannot be read is an answer as well: then the process may be reachable.
 func (r *Reader) Reached(pid int, tree []int) string {
 	sockets, err := socketsOf(pid)
 	switch {
@@ -51,8 +51,8 @@ const (
 	unixAccepts    = "00010000"
 )
 
-// tcpDoor looks for the sockets in a table of TCP. A connection has two lines there if both of its ends are in this network
-// namespace: the addresses of the one are those of the other, crossed.
+// tcpDoor looks for the sockets in a table of TCP. A connection with both ends in this network namespace has two lines
+// there. The addresses of the one are those of the other, crossed.
 func tcpDoor(table string, sockets, family map[string]bool) (string, error) {
 	connected, within := map[string]bool{}, map[string]bool{}
 	listens := false

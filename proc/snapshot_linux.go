@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever: the
-// process holds the lock of its memory while it waits for a file system, say. Only the end of the reading process ends such
-// a read (process_vm_readv(2), which would be faster, not even that). So other readers go on in the place of one that waits,
-// and what it waits for stays unknown.
+// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever. The
+// process may hold the lock of its memory while it waits for a file system, for example. Only the end of the reading
+// process ends such a read. Not even that ends process_vm_readv(2), which would be faster. So other readers go on in
+// the place of one that waits, and what it waits for stays unknown.
 const (
-	// lateAfter is how long a reader may wait before another one takes its place, and stuckAfter how long a process may keep
-	// it waiting in all.
+	// lateAfter is how long a reader may wait before another one takes its place. stuckAfter is how long a process may
+	// keep it waiting in all.
 	lateAfter  = 100 * time.Millisecond
 	stuckAfter = 3 * time.Second
 	// maxReaders bounds the readers, each of which is a thread while it waits.
@@ -46,7 +46,7 @@ func Snapshot(readers int, want *Wanted) ([]Process, error) {
 		s.mu.Lock()
 	}
 	s.closed = true
-	s.rest()
+	s.addUnread()
 	return s.out, nil
 }
 
@@ -83,7 +83,8 @@ func (s *snapshot) start() {
 	}()
 }
 
-// working reports whether there is anything to wait for, and has others take the place of those who wait for long.
+// working reports whether there is anything to wait for. It starts a reader in the place of each that has waited for
+// long.
 func (s *snapshot) working() bool {
 	busy, late := false, 0
 	for _, r := range s.readers {
@@ -154,8 +155,8 @@ func (s *snapshot) wants(p *Process) (args, env bool) {
 	return s.want.Args(p.UID), s.want.Env(p.UID)
 }
 
-// rest adds those for whom a reader waits, and those to whom no reader came.
-func (s *snapshot) rest() {
+// addUnread adds the processes for which a reader still waits, and those that no reader reached.
+func (s *snapshot) addUnread() {
 	for _, r := range s.readers {
 		if r.now != nil {
 			p := *r.now

@@ -24,7 +24,7 @@ type Child struct {
 	NewGroup, NewSession bool
 	// Group is a process group of the caller's session to join; 0 leaves the child in the caller's.
 	Group int
-	// DiesWithThread has the kernel SIGKILL the child when the starting thread ends (PR_SET_PDEATHSIG): give it only on
+	// DiesWithThread has the kernel SIGKILL the child when the starting thread ends (PR_SET_PDEATHSIG). Set it only on
 	// a thread that lives as long as the process.
 	DiesWithThread bool
 	// CgroupFD is an open cgroup v2 directory to be born in (CLONE_INTO_CGROUP, Linux 5.7), or -1.
@@ -34,9 +34,9 @@ type Child struct {
 	CgroupProcs int
 	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
-	// Until are what the caller waits for as well. Where one of them has something to tell, Start does not wait any longer
-	// than execPatience for a child that is held up before it executes: by a signal that stops it, or by a file system that
-	// does not answer. The child is then as good as started. If it fails later its exit code is 253.
+	// Until are what the caller waits for as well. A child may be held up before it executes, by a signal that stops it
+	// or by a file system that does not answer. Where one of Until is ready, Start waits no longer than execPatience
+	// for such a child. The child is then as good as started. If it fails later its exit code is 253.
 	Until []unix.PollFd
 	// Limit is how long the exec may take, 0 for any time. A child that takes longer is killed.
 	Limit time.Duration

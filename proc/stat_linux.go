@@ -85,8 +85,8 @@ func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 	return true, nil
 }
 
-// vanished is the one place that decides which errors of a /proc entry mean that its process is gone: ENOENT when it
-// ended before the open, ESRCH when it ended between open and read.
+// vanished is the one place that decides which errors of a /proc entry mean that its process is gone. ENOENT says that
+// it ended before the open, ESRCH between open and read.
 func vanished(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("%w (%w)", ErrGone, err)

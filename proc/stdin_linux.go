@@ -10,7 +10,7 @@ import (
 
 // StdinOf finds out whether any process can still write to the standard input of a process.
 //
-// For a pipe the kernel itself counts the writers: tee(2) from a second reader answers 0 only when there are none,
+// For a pipe the kernel itself counts the writers. tee(2) from a second reader answers 0 only when there are none,
 // EAGAIN when there are, and takes nothing out. That covers writers of every user and pid namespace, which no search
 // through /proc/PID/fd could. For a unix socket sock_diag(7) names the peer; a peer without an inode is closed.
 func StdinOf(pid int) Stdin {

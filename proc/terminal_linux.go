@@ -3,7 +3,7 @@ package proc
 import "golang.org/x/sys/unix"
 
 // OnTerminal reports whether standard input is the controlling terminal and the caller belongs to its foreground
-// process group: a person started it there, or a shell for them.
+// process group. Then a person started the process there, or a shell for them.
 func OnTerminal() bool {
 	fg, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && fg == unix.Getpgrp()

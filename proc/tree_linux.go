@@ -13,9 +13,9 @@ import (
 // Descendants lists every living or dead-but-unreaped descendant of the process root, parents before children. root
 // must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold what detached itself.
 //
-// The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a snapshot:
-// a caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all processes are
-// read; then SignalBorn says what turns up.
+// The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a
+// snapshot. A caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all
+// processes are read; then SignalBorn says what turns up.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
 	r.births = births{}
 	first, err := r.children(root, 0)

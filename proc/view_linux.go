@@ -12,7 +12,7 @@ type View struct {
 	Table, Children, Others bool
 }
 
-// See looks.
+// See finds out what this process may see of others.
 func See() View {
 	there := func(name string) bool { _, err := os.Stat(name); return err == nil }
 	return View{

@@ -77,7 +77,7 @@ func (r *Reader) HeldZombie(pid int) bool {
 	if err != nil || !s.Dead() || s.PPID != os.Getpid() {
 		return false
 	}
-	// Ended before it was asked for: a child that nobody holds can be waited for by now.
+	// It had ended before it was asked for. By now a child that no tracer holds can be waited for.
 	waitable, err := HasExited(pid)
 	return err == nil && !waitable
 }

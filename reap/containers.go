@@ -29,7 +29,7 @@ func found(e *knownEngine, i *engine.Info, why string) describe.Container {
 // ending is what a finding has to end in an engine.
 type ending struct {
 	engine *knownEngine
-	// claim is that of our own record: the engine is asked again until nothing of it is left, and what the session had
+	// claim is that of our own record. The engine is asked again until nothing of it is left. What the session had
 	// asked for when it was killed is waited for. nil to end the targets and nothing else.
 	claim   *engine.Claim
 	targets []engine.Target
@@ -116,8 +116,8 @@ func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 	f.ending.targets = append(f.ending.targets, t)
 }
 
-// doubtful reports what looks like a dead session's without being proven to be: mostly containers of an image that was
-// committed from one of its containers, and so carries the labels.
+// doubtful reports what looks like a dead session's without being proven to be. Mostly these are containers of an image
+// that was committed from one of its containers, and so carries the labels.
 func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if no session needs it"

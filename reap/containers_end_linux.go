@@ -34,8 +34,8 @@ func endContainers(findings []*Finding, grace teardown.Grace) (wait func()) {
 	}
 }
 
-// errNoTurn says that nothing was tried with a container.
-var errNoTurn = errors.New("the time was up before its turn")
+// errNotTried says that nothing was tried with a container.
+var errNotTried = errors.New("the time was up before its turn")
 
 // endContainers ends the containers of one finding and notes what became of each.
 func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
@@ -60,7 +60,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.outcome(c, r)
 			delete(outcome, c.ID)
 		} else {
-			f.outcome(c, &engine.Result{Err: errNoTurn})
+			f.outcome(c, &engine.Result{Err: errNotTried})
 		}
 	}
 	// What was being created while we looked.
@@ -77,10 +77,10 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
 	switch {
 	case !r.Done && r.Err != nil:
-		c.Result = survived
+		c.Result = resultSurvived
 		f.Survivors = append(f.Survivors, c.Title()+": "+r.Err.Error())
 	case !r.Done:
-		c.Result = survived
+		c.Result = resultSurvived
 		f.Survivors = append(f.Survivors, c.Title())
 	case r.Stop:
 		c.Result = "stopped"
@@ -88,6 +88,3 @@ func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
 		c.Result = "removed"
 	}
 }
-
-// survived is the result of what would not end.
-const survived = "survived"

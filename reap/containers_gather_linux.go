@@ -166,8 +166,8 @@ func (l *engineLook) recorded() {
 	}
 }
 
-// unproxyFirst looks behind the first engine if it is a session's proxy, as it is for whoever is called from within a
-// session: the same engine by two names would be asked twice.
+// unproxyFirst looks behind the first engine if it is a session's proxy. It is one where the pass is called from within
+// a session. The same engine by two names would be asked twice.
 func (l *engineLook) unproxyFirst() {
 	if l.first == nil {
 		return
@@ -196,8 +196,8 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 	return at, err
 }
 
-// behind follows the proxies of sessions to the engine: a session within a session has the outer one's proxy for its
-// engine, which has ended with it. If no record tells what was behind it, it was the first engine, most likely.
+// behind follows the proxies of sessions to the engine. The engine of a session within a session is the outer session's
+// proxy, which has ended with it. If no record says what was behind the proxy, it was the first engine, most likely.
 func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)

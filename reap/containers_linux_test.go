@@ -181,7 +181,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	if err := endFindings(found, false, quickly()); err != nil {
 		t.Fatal(err)
 	}
-	if f := found[0]; f.Result != survived || f.Containers[0].Result != survived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
+	if f := found[0]; f.Result != resultSurvived || f.Containers[0].Result != resultSurvived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
 		t.Errorf("%+v", f)
 	}
 	if names := left(t, s); names != ".containers .json .lock" {
@@ -238,7 +238,7 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	if err := endFindings(found, false, quickly()); err != nil {
 		t.Fatal(err)
 	}
-	if found[0].Result != survived || left(t, s) == "" {
+	if found[0].Result != resultSurvived || left(t, s) == "" {
 		t.Errorf("%s %q, files %q", found[0].Result, found[0].Survivors, left(t, s))
 	}
 }

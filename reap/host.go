@@ -14,7 +14,7 @@ type host struct {
 	proc.Host
 	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
-	// Others are users who have cgroups of ours, with repetitions.
+	// Others are users that have cgroups of ours, with repetitions.
 	Others []int
 	// Self is the reaping process.
 	Self int
@@ -26,7 +26,7 @@ type host struct {
 	Sessions []storedSession
 	Leaves   []cgroupLeaf
 	Engines  []*knownEngine
-	// Blind says that the records cannot be read: who looks after a session is not known.
+	// Blind says that the records cannot be read: which supervisor looks after a session is not known.
 	Blind bool
 	// Unknown says what could not be looked at.
 	Unknown []string
@@ -36,14 +36,14 @@ type host struct {
 	Lives func(proc.ID) proc.Life
 	// Memory is the resident memory of a process in bytes, 0 where it cannot be read. It is for people.
 	Memory func(pid int) uint64
-	// Stdin and Inside are asked about candidates only: the far end of standard input, and whether the process is in the
-	// pid namespace of the pass.
+	// Stdin and Inside are asked about candidates only. Stdin gives the far end of standard input, Inside whether the
+	// process is in the pid namespace of the pass.
 	Stdin  func(pid int) proc.Stdin
 	Inside func(pid int) bool
 	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
 	Reached func(pid int, tree []int) string
-	// Stdout says whether the standard output of a process goes to a terminal or a file, and otherwise which processes in
-	// sight have the pipe open, at either end.
+	// Stdout says whether the standard output of a process goes to a terminal or a file. Otherwise it gives the
+	// processes in sight that have the pipe open, at either end.
 	Stdout func(pid int) (elsewhere bool, holders []int)
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(proc.Stdin) int

@@ -83,8 +83,9 @@ func (x *index) parent(p *process) *process {
 	return up
 }
 
-// noteAdoption notes a child subreaper by what it did: a process is born into the session of the one that forked it, and
-// leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by another process.
+// noteAdoption notes a child subreaper by what it did. A process is born into the session of the one that forked it,
+// and leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by another
+// process.
 func (x *index) noteAdoption(up, p *process) {
 	sid := p.Stat.Session
 	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
@@ -161,11 +162,12 @@ func (x *index) rooted(p *process) bool {
 // has the pass made once more, as each of the other users (users_linux.go).
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
-// spared reports whether a process is never touched: dead, a newborn, init, the pass itself or an ancestor of it, meant to
-// stay, in a finding already, or not to be looked at.
+// spared reports whether a process is never touched: it is untouchable or a newborn.
 func (x *index) spared(p *process) bool { return x.untouchable(p) || p.Start >= x.h.Since }
 
-// untouchable is spared without the newborns: a newborn below or beside a proven member belongs to that member.
+// untouchable is spared without the newborns: a newborn below or beside a proven member belongs to that member. It
+// covers the dead, the stuck, init, the pass itself and its ancestors, what is meant to stay, and what is in a finding
+// already.
 func (x *index) untouchable(p *process) bool {
 	return p.Dead() || p.Stuck || p.PID <= 1 || x.ancestors[p.PID] || x.kept[p.PID] || x.taken[p.ID]
 }

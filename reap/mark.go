@@ -42,9 +42,10 @@ func (x *index) marks(r Rules) []Finding {
 	return out
 }
 
-// byCare tells those apart whose parent lives, is no part of the session and does not adopt orphans: it has started them
-// itself, with an environment that it got from elsewhere. So do terminal servers, editors and whatever imports variables.
-// What is in the session's leaf is a part of it also when its environment cannot be read, as that of a dying process.
+// byCare separates the processes whose parent lives, is no part of the session and does not adopt orphans. That parent
+// has started them itself, with an environment that it got from elsewhere. Terminal servers, editors and programs that
+// import variables do so. What is in the session's leaf is a part of it also when its environment cannot be read, as
+// that of a dying process.
 func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []*process) {
 	members := map[int]bool{}
 	for _, p := range marked {
@@ -66,7 +67,7 @@ func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []
 	return x.followCare(orphans, cared)
 }
 
-// followCare moves those who are below one that is looked after to that side.
+// followCare moves the orphans that are below a process that is looked after to that side.
 func (x *index) followCare(orphans, cared []*process) (free, kept []*process) {
 	looked := map[int]bool{}
 	for _, p := range cared {

@@ -31,8 +31,8 @@ type Options struct {
 	Delegated bool
 	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
 	RecordsOnly bool
-	// ForUsers are the words with which root starts the same pass as each other user who has something here; none for the
-	// pass of one user.
+	// ForUsers are the words with which root starts the same pass as each other user that has something here. A pass of
+	// one user has none.
 	ForUsers []string
 	// Timeout is how long the pass may take. Those of other users have a part of it.
 	Timeout time.Duration

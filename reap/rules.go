@@ -11,8 +11,8 @@ import (
 type Rules struct {
 	// Match reports whether a process of a user runs a known MCP server, and gives the server's name.
 	Match func(uid int, args []string) (name string, ok bool)
-	// Script reports whether a script of a project in a directory runs a known MCP server of a user, and gives the server's
-	// name; nil for never.
+	// Script reports whether a script of a project in a directory runs a known MCP server of a user. It also gives the
+	// server's name. nil for never.
 	Script func(uid int, script, project string) (name string, ok bool)
 	// Image reports whether a known MCP server is started from an image, and gives the server's name; nil for never.
 	Image func(uid int, image string) (name string, ok bool)
@@ -22,8 +22,8 @@ type Rules struct {
 	MinAge uint64
 	// Session limits the pass to one session id; "" means all.
 	Session string
-	// Spare are ids of sessions of root that are none of this pass's business, although processes of this user carry
-	// their marks: root's own record says what is to be kept of them, or that they live.
+	// Spare are ids of sessions of root that this pass must leave alone, although processes of this user carry their
+	// marks. Root's own record says what is to be kept of them, or that they live.
 	Spare []string
 }
 

@@ -8,8 +8,8 @@ import (
 	"mcp-tether/session"
 )
 
-// unwrapped finds known servers that were never wrapped, by their topmost process: those without a gateway, and those of
-// which a living gateway has too many.
+// unwrapped finds known servers that were never wrapped, by their topmost process. It finds those without a gateway,
+// and those of which a living gateway has too many.
 func (x *index) unwrapped(r Rules) []Finding {
 	if r.Match == nil {
 		return nil
@@ -88,8 +88,8 @@ func adoptsOrphans(p *process) bool {
 	return p.PID == 1
 }
 
-// liveGateway is the nearest ancestor that neither launches nor adopts. known is false when the way up leads to a process
-// that is not in the table: hidden, outside of the pid namespace, or gone while the table was read.
+// liveGateway is the nearest ancestor that neither launches nor adopts. known is false when the way up leads to a
+// process that is not in the table. It is hidden, outside of the pid namespace, or was gone while the table was read.
 func (x *index) liveGateway(top *process) (g *process, known bool) {
 	for a := range x.line(top) {
 		if a != top && !adoptsOrphans(a) && !proc.IsLauncher(a.Comm) {

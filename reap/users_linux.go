@@ -11,9 +11,10 @@ import (
 	"mcp-tether/session"
 )
 
-// Root looks after all users, and trusts none of them. So it makes the pass once more for each user who has something here, in a
-// child that is that user: what the user has forged, hung or filled harms the user's own pass. The child ends processes
-// with the user's rights, and reads what the user may read. Root takes its report for the user's word (foreign.go).
+// Root looks after all users, and trusts none of them. So it makes the pass once more for each user that has something
+// here, in a child that is that user. What the user has forged, hung or filled harms the user's own pass. The child
+// ends processes with the user's rights, and reads what the user may read. Root takes its report for the user's word
+// (foreign.go).
 
 // othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
 const othersShare = 70
@@ -69,7 +70,8 @@ func (r *Report) incomplete(u delegate.User, err error) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", u.Name, err))
 }
 
-// others lists the users who have processes or cgroups of ours here. Whoever has not may have records all the same.
+// others lists the users that have processes or cgroups of ours here. A user without either may have records all the
+// same.
 func others(h *host) []int {
 	uids := slices.Clone(h.Others)
 	for i := range h.Procs {

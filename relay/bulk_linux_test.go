@@ -50,7 +50,7 @@ func TestBusyPumpGrowsAndShrinks(t *testing.T) {
 	if !p.grown || len(p.buf) != bulkBuffer || capacity(t, in) < bulkBuffer || capacity(t, out) < bulkBuffer {
 		t.Fatalf("it has not grown: buffer %d, pipes %d and %d", len(p.buf), capacity(t, in), capacity(t, out))
 	}
-	if len(p.rest) == 0 {
+	if len(p.pending) == 0 {
 		t.Fatal("nothing is on its way")
 	}
 	p.shrink()
@@ -58,7 +58,7 @@ func TestBusyPumpGrowsAndShrinks(t *testing.T) {
 		t.Errorf("a buffer of %d bytes is left, a pipe of %d", len(p.buf), capacity(t, in))
 	}
 	all := 0
-	for p.turn(t) || len(p.rest) > 0 {
+	for p.turn(t) || len(p.pending) > 0 {
 		n, err := unix.Read(out, got[all:])
 		if err != nil {
 			t.Fatal(err)

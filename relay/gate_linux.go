@@ -10,7 +10,7 @@ import (
 
 // judges reports whether each line of the server must be judged before it passes.
 func (r *Relay) judges() bool {
-	return r.mode == ending || r.queues() || r.mode == passing && r.talk.Mixed()
+	return r.mode == modeEnding || r.queues() || r.mode == modePassing && r.talk.Mixed()
 }
 
 // serverLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
@@ -44,7 +44,7 @@ func (r *Relay) unjudged() []byte {
 // tooLongToJudge drops a line of the server. Its second half would be no message.
 func (r *Relay) tooLongToJudge() {
 	r.told.skip()
-	if r.mode == passing {
+	if r.mode == modePassing {
 		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
 		return
 	}
@@ -65,7 +65,7 @@ func (r *Relay) serverLine(line []byte) []byte {
 		r.note(line)
 		return line
 	}
-	leaves := r.mode == ending || r.mode == serverless
+	leaves := r.mode == modeEnding || r.mode == modeServerless
 	return r.filter(line, func(m mcp.Message) ([]byte, bool) {
 		switch {
 		case leaves && m.Kind == mcp.Request:
@@ -75,7 +75,7 @@ func (r *Relay) serverLine(line []byte) []byte {
 		case leaves && r.talk.EndsSubscription(m):
 			// The next server has it again.
 			return nil, false
-		case r.mode == restoring && len(r.steps) > 0:
+		case r.mode == modeRestoring && len(r.steps) > 0:
 			completes, ends := r.steps[0].Completes(m)
 			if completes && !ends {
 				r.answered(m)

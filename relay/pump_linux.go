@@ -12,8 +12,8 @@ type pump struct {
 	held bool
 	// ended: from has reached its end. broken: to takes no more.
 	ended, broken bool
-	buf, rest     []byte // rest is still to be written, often a part of buf
-	// short holds the first bytes of rest as well; large says that the stream is busy enough for that to pay.
+	buf, pending  []byte // pending is still to be written, often a part of buf
+	// short holds the first bytes of pending as well; large says that the stream is busy enough for that to pay.
 	short shortcut
 	large bool
 	// grown says that buffer and pipes are those of a busy stream.
@@ -33,7 +33,7 @@ const (
 func (p *pump) interest() unix.PollFd {
 	switch {
 	case p.broken:
-	case len(p.rest) > 0:
+	case len(p.pending) > 0:
 		return unix.PollFd{Fd: int32(p.to.fd), Events: unix.POLLOUT}
 	case !p.ended && !p.held:
 		return unix.PollFd{Fd: int32(p.from.fd), Events: unix.POLLIN}
@@ -46,10 +46,10 @@ func (p *pump) move(ready int16) (read bool) {
 	if ready == 0 || p.broken {
 		return false
 	}
-	if len(p.rest) == 0 && !p.ended && !p.held {
+	if len(p.pending) == 0 && !p.ended && !p.held {
 		read = p.fill()
 		// A write that could block waits until poll says that there is room.
-		if p.to.most > 0 && len(p.rest) > 0 {
+		if p.to.most > 0 && len(p.pending) > 0 {
 			return read
 		}
 	}
@@ -76,11 +76,11 @@ func (p *pump) fill() bool {
 		return false
 	}
 	out := p.tap(b[:n])
-	if n != p.short.held || len(out) != n || &out[0] != &b[0] || len(p.rest) > 0 {
+	if n != p.short.held || len(out) != n || &out[0] != &b[0] || len(p.pending) > 0 {
 		p.short.close()
 	}
-	if len(p.rest) == 0 {
-		p.rest = out
+	if len(p.pending) == 0 {
+		p.pending = out
 	} else {
 		p.put(out)
 	}
@@ -89,34 +89,34 @@ func (p *pump) fill() bool {
 
 // drain writes what can be written now.
 func (p *pump) drain() {
-	if len(p.rest) == 0 || p.broken {
+	if len(p.pending) == 0 || p.broken {
 		return
 	}
 	n := p.short.splice(p.to.fd)
-	if p.short.held == 0 && n < len(p.rest) {
+	if p.short.held == 0 && n < len(p.pending) {
 		var m int
-		m, p.broken = p.to.Write(p.rest[n:])
+		m, p.broken = p.to.Write(p.pending[n:])
 		n += m
 	}
-	p.rest = p.rest[n:]
+	p.pending = p.pending[n:]
 	if p.broken {
-		p.rest = nil
+		p.pending = nil
 	}
 }
 
 // done reports whether nothing will be written any more.
-func (p *pump) done() bool { return p.broken || p.ended && len(p.rest) == 0 }
+func (p *pump) done() bool { return p.broken || p.ended && len(p.pending) == 0 }
 
 // put appends text of our own, or text that was kept back, to what is still to be written.
 func (p *pump) put(text []byte) {
 	if !p.broken && len(text) > 0 {
-		p.rest = append(p.rest[:len(p.rest):len(p.rest)], text...)
+		p.pending = append(p.pending[:len(p.pending):len(p.pending)], text...)
 	}
 }
 
 // again copies once more where that needs no poll, and reports whether it did. Only a busy stream is worth asking for.
 func (p *pump) again() bool {
-	return p.large && len(p.rest) == 0 && !p.ended && !p.held && readable(p.from.fd) > 0 && p.move(unix.POLLIN)
+	return p.large && len(p.pending) == 0 && !p.ended && !p.held && readable(p.from.fd) > 0 && p.move(unix.POLLIN)
 }
 
 // grow gets what a busy stream needs.
@@ -141,5 +141,5 @@ func (p *pump) shrink() {
 // free releases the pump's buffers and drops what is still to be written.
 func (p *pump) free() {
 	p.shrink()
-	p.rest = nil
+	p.pending = nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // queues reports whether the client's messages wait for a server that is not ready for them.
-func (r *Relay) queues() bool { return r.mode == serverless || r.mode == restoring }
+func (r *Relay) queues() bool { return r.mode == modeServerless || r.mode == modeRestoring }
 
 // clientLines returns what of the client's lines reaches the server. An unfinished line waits for its end.
 func (r *Relay) clientLines(b []byte) (out []byte) {
@@ -83,8 +83,8 @@ func (r *Relay) each(line []byte, emit func(mcp.Message)) {
 	r.checkLength(one.Feed(line, emit))
 }
 
-// queue has a line wait for the server, if it is for a server at all: a ping is answered at once, and nothing is started for
-// what could not have an effect.
+// queue has a line wait for the server, if it is for a server at all. A ping is answered at once, and nothing is
+// started for what could not have an effect.
 func (r *Relay) queue(line []byte) {
 	need := len(r.waiting) > 0
 	r.each(line, func(m mcp.Message) {
@@ -99,7 +99,7 @@ func (r *Relay) queue(line []byte) {
 			r.hearOne(m)
 		}
 	})
-	if need || r.mode == restoring {
+	if need || r.mode == modeRestoring {
 		r.waiting = append(r.waiting, line...)
 	}
 	r.down.drain()
@@ -120,10 +120,10 @@ func (r *Relay) answerRest(b []byte) []byte {
 	if ended {
 		part = b[:len(part)+1]
 	}
-	r.checkLength(r.rest.Feed(part, r.refuse))
+	r.checkLength(r.tail.Feed(part, r.refuse))
 	r.down.drain()
 	if ended {
-		r.rest = nil
+		r.tail = nil
 	}
 	return rest
 }

@@ -22,7 +22,7 @@ func (r *Relay) Refuse(why string) []Event {
 	return r.events()
 }
 
-// refuseWaiting answers what waits.
+// refuseWaiting answers each waiting message with the refusal.
 func (r *Relay) refuseWaiting() {
 	all := mcp.Scanner{Max: r.max}
 	r.checkLength(all.Feed(r.waiting, r.refuse))
@@ -56,7 +56,7 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 			r.answerForTheDead()
 			r.answerOpen(open)
 			open = Unanswered{}
-			if len(r.down.rest) == 0 {
+			if len(r.down.pending) == 0 {
 				break
 			}
 		}

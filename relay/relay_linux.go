@@ -30,8 +30,8 @@ type Relay struct {
 	settling bool
 	// unproven says that a new server has not written anything yet.
 	unproven bool
-	// rest reads on to the end of a message whose beginning went to a server that is gone; it is answered with refusal.
-	rest    *mcp.Scanner
+	// tail reads on to the end of a message whose beginning went to a server that is gone; it is answered with refusal.
+	tail    *mcp.Scanner
 	refusal string
 	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
 	// has written.
@@ -46,16 +46,16 @@ type Relay struct {
 type mode uint8
 
 const (
-	// passing: bytes go both ways as they are.
-	passing mode = iota
-	// ending: nothing goes to the server any more, and its requests do not reach the client.
-	ending
-	// serverless: there is no server; the client's messages wait.
-	serverless
-	// restoring: a new server is told what the last one knew; the client's messages wait, but not its answers.
-	restoring
-	// final: the session ends. Bytes pass, and nothing is judged any more.
-	final
+	// modePassing: bytes go both ways as they are.
+	modePassing mode = iota
+	// modeEnding: nothing goes to the server any more, and its requests do not reach the client.
+	modeEnding
+	// modeServerless: there is no server; the client's messages wait.
+	modeServerless
+	// modeRestoring: a new server gets what the last one knew; the client's messages wait, but not its answers.
+	modeRestoring
+	// modeFinal: the session ends. Bytes pass, and nothing is judged any more.
+	modeFinal
 )
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
@@ -91,7 +91,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 // Polls returns the descriptors to wait for: the client's side first.
 func (r *Relay) Polls() [2]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
-	if r.mode == ending || r.owed != "" {
+	if r.mode == modeEnding || r.owed != "" {
 		up = unix.PollFd{Fd: -1}
 	}
 	return [2]unix.PollFd{up, down}
@@ -110,10 +110,10 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		r.down.from.Close()
 	}
 	switch r.mode {
-	case serverless:
+	case modeServerless:
 		r.answerForTheDead()
 		r.tellOfClient()
-	case restoring:
+	case modeRestoring:
 		r.lookForRoots()
 	}
 	return r.events()
@@ -128,7 +128,7 @@ func (r *Relay) moveBulk() {
 		return
 	}
 	for range bulkRounds {
-		if r.mode != passing || r.owed != "" || len(r.happened) > 0 {
+		if r.mode != modePassing || r.owed != "" || len(r.happened) > 0 {
 			break
 		}
 		if up, down := r.up.again(), r.down.again(); !up && !down {
@@ -192,7 +192,7 @@ func (r *Relay) Waiting() bool {
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
-	quiet := len(r.up.rest)+len(r.down.rest) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
+	quiet := len(r.up.pending)+len(r.down.pending) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
 		!r.Waiting() && readable(r.down.from.fd) == 0
 	if !quiet {
 		return false, ""
@@ -203,14 +203,14 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
-	r.mode = ending
+	r.mode = modeEnding
 	r.up.to.Close()
 }
 
 // Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
 // asked needs no answer.
 func (r *Relay) Disconnect() {
-	r.mode = serverless
+	r.mode = modeServerless
 	r.up.to.Close()
 	if r.owed == "" {
 		r.forgetServer()
@@ -227,13 +227,13 @@ func (r *Relay) forgetServer() {
 	}
 	if r.fromClient.Partial() {
 		// Half of a message went to a server that failed: the other half is read for its id, and answered.
-		r.rest = &mcp.Scanner{}
-		*r.rest = r.fromClient
+		r.tail = &mcp.Scanner{}
+		*r.tail = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
 	r.told, r.steps = lines{}, nil
 	r.up.free()
-	if len(r.down.rest) == 0 {
+	if len(r.down.pending) == 0 {
 		r.down.free()
 	}
 }
@@ -242,12 +242,12 @@ func (r *Relay) forgetServer() {
 func (r *Relay) Finish() {
 	// A server that is not ready gets nothing any more.
 	r.up.held = r.up.held || r.queues()
-	r.mode = final
+	r.mode = modeFinal
 }
 
 // drained reports whether the client has everything that the last server wrote. No other server is started before.
 func (r *Relay) drained() bool {
-	return r.down.done() || len(r.down.rest) == 0 && readable(r.down.from.fd) == 0
+	return r.down.done() || len(r.down.pending) == 0 && readable(r.down.from.fd) == 0
 }
 
 // readable is the number of bytes that can be read now.
@@ -261,10 +261,10 @@ func readable(fd int) int {
 
 // tapClient reads along with what the client sends, and returns what passes.
 func (r *Relay) tapClient(b []byte) []byte {
-	if r.rest != nil {
+	if r.tail != nil {
 		b = r.answerRest(b)
 	}
-	if r.queues() || len(r.asked.begun) > 0 || r.mode == passing && r.talk.Mixed() {
+	if r.queues() || len(r.asked.begun) > 0 || r.mode == modePassing && r.talk.Mixed() {
 		return r.clientLines(b)
 	}
 	r.hear(b)
@@ -309,7 +309,7 @@ func (r *Relay) use(matters bool, now time.Time) {
 
 // checkLength turns the error of a scanner, which is about the length of a message, into an event.
 func (r *Relay) checkLength(err error) {
-	if err != nil && r.mode != final {
+	if err != nil && r.mode != modeFinal {
 		r.emit(TooLong, err.Error())
 	}
 }

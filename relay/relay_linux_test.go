@@ -222,7 +222,7 @@ func TestSlowClientHoldsTheServerUp(t *testing.T) {
 			taken += max(n, 0)
 			s.settle()
 		}
-		if held := len(s.relay.down.rest); held == 0 || held > bufferSize {
+		if held := len(s.relay.down.pending); held == 0 || held > bufferSize {
 			t.Errorf("the relay holds %d bytes", held)
 		}
 		got := 0

@@ -7,11 +7,11 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Restore tells a new server what the last one knew: handshake, log level, subscriptions. The client's requests wait until
-// the new server has answered as the last one did and, if it is one that asks for the client's roots, has them; the
-// client's answers pass. Without a handshake to repeat all messages pass at once.
+// Restore makes a new server know what the last one knew: handshake, log level, subscriptions. The client's requests
+// wait until the new server has answered as the last one did. If it is one that asks for the client's roots, they also
+// wait until it has them. The client's answers pass. Without a handshake to repeat all messages pass at once.
 func (r *Relay) Restore() []Event {
-	r.mode = restoring
+	r.mode = modeRestoring
 	r.steps, r.settling, r.refusal = r.talk.Replay(), false, ""
 	r.unproven = true
 	r.replay()
@@ -31,7 +31,7 @@ func (r *Relay) replay() {
 		r.up.drain()
 		return
 	}
-	r.mode = passing
+	r.mode = modePassing
 	r.release()
 	r.up.drain()
 	if r.unproven {
@@ -46,7 +46,7 @@ func (r *Relay) answered(m mcp.Message) {
 	tell, err := r.steps[0].Check(m)
 	switch {
 	case errors.Is(err, mcp.ErrChanged):
-		r.mode = ending
+		r.mode = modeEnding
 		r.emit(Changed, err.Error())
 		return
 	case err != nil:
@@ -71,7 +71,7 @@ func (r *Relay) next() {
 }
 
 func (r *Relay) fail(why string) {
-	r.mode = ending
+	r.mode = modeEnding
 	r.emit(RestoreFailed, why)
 }
 
@@ -96,7 +96,7 @@ func (r *Relay) lookForRoots() {
 // Settled says that a server which has read the roots has had the time to make use of them. If it has asked again, it is
 // waited for again.
 func (r *Relay) Settled() []Event {
-	if r.settling && r.mode == restoring {
+	if r.settling && r.mode == modeRestoring {
 		r.settling = false
 		r.steps = r.steps[1:]
 		if has, _ := r.talk.HasRoots(); !has {

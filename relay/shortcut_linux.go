@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortcut is a pipe of our own with the bytes that a pump has read. They can be passed on from there without being copied
-// again: tee(2) puts the pages of one pipe into another as well, and splice(2) moves them on. Both ends of the pump must be
-// pipes. The zero value is closed.
+// shortcut is a pipe of our own with the bytes that a pump has read. They can be passed on from there without being
+// copied again. tee(2) puts the pages of one pipe into another as well, and splice(2) moves them on. Both ends of the
+// pump must be pipes. The zero value is closed.
 type shortcut struct {
 	r, w int
 	held int // bytes in it

@@ -8,8 +8,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// Stream is one end of a stream as the relay uses it: never blocking, and without O_NONBLOCK on an open file description
-// that other processes share.
+// Stream is one end of a stream as the relay uses it. It never blocks, and does not set O_NONBLOCK on an open file
+// description that other processes share.
 type Stream struct {
 	fd int // -1 when closed
 	// ours says that close closes the descriptor; the caller's own descriptors stay open.

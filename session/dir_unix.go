@@ -25,10 +25,10 @@ func newDirectory(at *kernel.Dir) *Directory { return &Directory{at.Name, at} }
 // Close closes the directory.
 func (d *Directory) Close() { d.at.Close() }
 
-// Open opens the directory of the records of user uid and makes it when needed: mcp-tether in $XDG_RUNTIME_DIR, else in
-// /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or belongs to
-// another user (sudo keeps the variable) is passed over. The directory itself must be a real one of that user, closed to
-// all others; otherwise the error says what to change, and no record is kept.
+// Open opens the directory of the records of user uid and makes it when needed. It is mcp-tether in $XDG_RUNTIME_DIR,
+// else in /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or
+// belongs to another user (sudo keeps the variable) is passed over. The directory itself must be a real one of that
+// user, closed to all others. Otherwise the error says what to change, and no record is kept.
 func Open(uid int, xdgRuntime string) (*Directory, error) {
 	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) }), uid)
 }

@@ -13,8 +13,8 @@ import (
 	"mcp-tether/engine"
 )
 
-// Journal is the list of what a session did to its container engine, one note a line beside the record. It is appended to,
-// so that a note costs one write and a killed supervisor loses none, and now and then replaced by a shorter one.
+// Journal is the list of what a session did to its container engine, one note a line beside the record. It is appended
+// to, so that a note costs one write and a killed supervisor loses none. Now and then it is replaced by a shorter one.
 type Journal struct {
 	dir  *Directory
 	name string

@@ -65,9 +65,9 @@ func (d *Directory) createUnnamed(name string) (int, error) {
 	return fd, nil
 }
 
-// createNamed makes the lock file where the file system has no files without a name: under another name, which it links
-// once it holds the lock. EEXIST says that another process has made the lock, or is about to. The last try removes what
-// a killed process left under the other name.
+// createNamed makes the lock file where the file system has no files without a name. The file has another name first,
+// and is linked to its own once the lock is held. EEXIST says that another process has made the lock, or is about to.
+// The last try removes what a killed process left under the other name.
 func (d *Directory) createNamed(name, fresh string, try int) (int, error) {
 	if try == lockTries-1 {
 		_ = d.at.Unlink(fresh)

@@ -75,7 +75,7 @@ func (d *Directory) IDs() ([]string, error) {
 }
 
 // OpenAll opens the session directories of a user that exist, closed to the writing of others. No user opens those of
-// another one, and root does not either: whoever may write there may have put anything in the way.
+// another one, and root does not either: a user that may write there may have put anything in the way.
 func OpenAll(uid int, xdgRuntime string) []*Directory {
 	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {
@@ -87,8 +87,8 @@ func OpenAll(uid int, xdgRuntime string) []*Directory {
 	return own(candidates, uid)
 }
 
-// Users lists the users who may have session directories on this machine, by the names of these alone. No directory of a
-// user is looked at.
+// Users lists the users that may have session directories on this machine, by the names of these alone. No directory of
+// a user is looked at.
 func Users() []int {
 	var out []int
 	users, _ := os.ReadDir(usersRuntime)

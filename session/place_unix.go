@@ -14,8 +14,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// Place is where a shared server keeps its files: a lock that its host holds for as long as it lives, the socket that
-// attaching sessions connect to, and a list of these for ps. Whoever holds the lock may start a host.
+// Place is where a shared server keeps its files. They are a lock, the socket that attaching sessions connect to, and a
+// list of these sessions for ps. The host holds the lock for as long as it lives. The process that holds the lock may
+// start a host.
 type Place struct {
 	dir *Directory
 	// name begins the names of the files.
@@ -150,8 +151,8 @@ func (d *Directory) Secret() (k [16]byte, err error) {
 
 const secretTries = 3
 
-// makeSecret writes it to a file that gets its name once it is whole: half of it is never seen, and a process that is killed
-// leaves nothing. Where the file system has no files without a name, it has another name first.
+// makeSecret writes the secret to a file that gets its name once it is whole. So half of it is never seen, and a
+// process that is killed leaves nothing. Where the file system has no files without a name, it has another name first.
 func (d *Directory) makeSecret() error {
 	var k [16]byte
 	random(k[:8])

@@ -28,7 +28,7 @@ type Record struct {
 	// Args is the server's command line without what looks like a secret.
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
-	// Engine is the URL of the container engine that the session reaches through our proxy, EngineContext the docker
+	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
 	// context that named it, and Socket where the proxy listens; "" without one.
 	Engine        string `json:"engine,omitempty"`
 	EngineContext string `json:"engine_context,omitempty"`
@@ -39,7 +39,7 @@ type Record struct {
 	Key string `json:"key,omitempty"`
 	// Share is the place of the host of a shared server; "" for any other.
 	Share string `json:"share,omitempty"`
-	// Sleeps and Wakes count how often the server was put to sleep and woken.
+	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).

@@ -8,9 +8,9 @@ const Redacted = "[redacted]"
 // secretWords are parts of the names of options, variables and headers whose values are not written down.
 var secretWords = [...]string{"token", "secret", "passw", "key", "auth", "credential", "bearer", "cookie", "session"}
 
-// Redact copies a command line without the values that look like secrets: those of options, variables, headers and URL
-// parameters named like one, long random words, and the user part of URLs, also inside of a shell's command. In doubt it
-// hides: the record is there to be recognised, not to be run. Long command lines are cut.
+// Redact copies a command line without the values that look like secrets. Those are the values of options, variables,
+// headers and URL parameters named like one. Long random words and the user part of URLs go too, also inside of a
+// shell's command. In doubt it hides: the record is there to be recognised, not to be run. Long command lines are cut.
 func Redact(args []string) []string {
 	if len(args) > maxArgs {
 		args = append(args[:maxArgs:maxArgs], "...")

@@ -10,8 +10,9 @@ import (
 // maxSocket is the longest path of a unix socket, in bytes: 108 with the final zero (unix(7)).
 const maxSocket = 107
 
-// Listen makes the session's socket, open to its user only, in dir, or where that is impossible (no directory, a path
-// that is too long, a read-only file system) in the one below /tmp. The descriptor is non-blocking and close-on-exec.
+// Listen makes the session's socket, open to its user only, in dir. Where that is impossible (no directory, a path that
+// is too long, a read-only file system) it is made in the one below /tmp. The descriptor is non-blocking and
+// close-on-exec.
 func Listen(dir *Directory, id string, uid int) (fd int, path string, err error) {
 	var first error
 	if dir != nil {
@@ -40,8 +41,8 @@ func listenIn(dir *Directory, id string) (int, string, error) {
 	if err != nil {
 		return -1, "", fmt.Errorf("make socket: %w", err)
 	}
-	// The directory is closed to other users already; the mode says so to those who list it. The file takes that of the
-	// socket (unix_bind in the kernel).
+	// The directory is closed to other users already; the mode says so in a listing. The file takes that of the socket
+	// (unix_bind in the kernel).
 	if err = unix.Fchmod(fd, 0o600); err == nil {
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 	}

@@ -25,8 +25,8 @@ func HasSocket(id string, uid int, xdgRuntime string) bool {
 	return false
 }
 
-// RemoveSocket removes the socket of a session that is over, given the path that its record has. Nothing but a session's
-// socket is ever removed, and only from this directory, or from the user's own below /tmp where no session of that id
+// RemoveSocket removes the socket of a session that is over, given the path that its record has. It removes nothing but
+// a session's socket. It does so only in this directory, or in the user's own below /tmp where no session of that id
 // lives.
 func (d *Directory) RemoveSocket(socket, id string) error {
 	if named, ok := SocketID(socket); !ok || named != id {

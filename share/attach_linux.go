@@ -41,10 +41,10 @@ func Attach(args []string) (int, error) {
 			return a.ended(err)
 		}
 		switch v.Next {
-		case full:
+		case nextFull:
 			a.slot++
 			continue
-		case alone:
+		case nextAlone:
 			a.slot, a.alone = 1, v.Why
 			a.key += "-" + session.NewID()
 			continue
@@ -59,8 +59,8 @@ func Attach(args []string) (int, error) {
 const (
 	// exitFailure is the exit code of a failure of mcp-tether itself.
 	exitFailure = 125
-	// pause is how long to wait for a host that begins or ends before looking again.
-	pause = 5 * time.Millisecond
+	// hostRetryPause is how long to wait for a host that begins or ends before looking again.
+	hostRetryPause = 5 * time.Millisecond
 	// maxSlots bounds the hosts of one key.
 	maxSlots = 1000
 )
@@ -149,7 +149,7 @@ func (a *attachment) prepare() error {
 	return nil
 }
 
-// watch opens the pidfds of those with whose end the session ends.
+// watch opens the pidfds of the owners: the processes with whose end the session ends.
 func (a *attachment) watch() error {
 	a.parent = os.Getppid()
 	a.addOwner(a.parent)
@@ -261,7 +261,7 @@ func (a *attachment) find() error {
 				continue
 			}
 		}
-		if err := a.turn(pause, -1); err != nil {
+		if err := a.wait(hostRetryPause, -1); err != nil {
 			return err
 		}
 	}
@@ -282,7 +282,7 @@ func (a *attachment) slowDown() error {
 	}
 	defer func() { a.lastTry = time.Now() }()
 	for until := now.Add(quickEnd << min(a.failures-4, 4)); time.Now().Before(until); {
-		if err := a.turn(time.Until(until), -1); err != nil {
+		if err := a.wait(time.Until(until), -1); err != nil {
 			return err
 		}
 	}
@@ -332,8 +332,8 @@ func (a *attachment) tryStart() (started bool, err error) {
 	return true, nil
 }
 
-// launch starts a host by way of a process that ends at once: the host is no child of ours, so nobody who ends this
-// process's tree ends the host.
+// launch starts a host by way of a process that ends at once. So the host is no child of ours, and ending this
+// process's tree does not end the host.
 func (a *attachment) launch(lock, listener int) error {
 	h := argv.Host{Key: a.placeKey(), Lock: lock, Listener: listener, Gateway: a.scope, GatewayFD: -1, Alone: oneLine(a.alone), Launches: true}
 	if !a.scope.Zero() && len(a.owners) > 0 {
@@ -381,8 +381,8 @@ func (a *attachment) placeKey() string {
 	return fmt.Sprintf("%s-%d", a.key, a.slot)
 }
 
-// await waits for what the host has to say. A host that ends without a word was killed: then the client gets what it is
-// owed, and when it says something more, the verdict is to find another host (find is called with the same slot).
+// await waits for what the host has to say. A host that ends without a word was killed. Then the client gets what it is
+// owed. When the client says something more, find looks for another host, from the same slot on.
 func (a *attachment) await() (verdict, error) {
 	for {
 		var v verdict
@@ -393,7 +393,7 @@ func (a *attachment) await() (verdict, error) {
 			a.hangUp()
 			return v, nil
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-			if err := a.turn(-1, a.conn); err != nil {
+			if err := a.wait(-1, a.conn); err != nil {
 				return v, err
 			}
 			continue
@@ -419,9 +419,9 @@ func (a *attachment) hangUp() {
 	a.conn = -1
 }
 
-// turn waits once: for fd if it is not negative, for signals, for the ends of the owners, and for the client to stop reading.
+// wait waits once: for fd if it is not negative, for signals, for the ends of the owners, and for the client to stop reading.
 // The error says that the session ends.
-func (a *attachment) turn(timeout time.Duration, fd int) error {
+func (a *attachment) wait(timeout time.Duration, fd int) error {
 	return a.poll(timeout, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 }
 
@@ -457,8 +457,8 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	return nil
 }
 
-// recover gives the client what it is owed after its host was killed: the rest of what was on its way, and errors for the
-// calls that are open. Then it waits for the client to say something more.
+// recover gives the client what it is owed after its host was killed. That is the remainder of what was on its way, and
+// errors for the calls that are open. Then it waits for the client to say something more.
 func (a *attachment) recover() error {
 	whole, err := a.settle()
 	if err != nil || whole {
@@ -473,7 +473,7 @@ func (a *attachment) recover() error {
 		default:
 			return nil
 		}
-		if err := a.turn(-1, 0); err != nil {
+		if err := a.wait(-1, 0); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ type client struct {
 	rest []byte
 	// moved is how much it has taken since the server is held back, in bytes.
 	moved int64
-	// touched says that it is to be served in this turn.
+	// touched says that it is to be served in this step.
 	touched bool
 }
 
@@ -85,7 +85,7 @@ func (h *host) greet(c *client) {
 	}
 	copy(c.fds[:], fds)
 	if h.attached >= h.most {
-		h.send(c, verdict{Next: full})
+		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
 	}
@@ -139,7 +139,7 @@ func (h *host) sendAway(c *client, why string) {
 		h.send(c, verdict{Code: 1, Why: "the server of its own does not fit either: " + why})
 		return
 	}
-	h.send(c, verdict{Next: alone, Why: why})
+	h.send(c, verdict{Next: nextAlone, Why: why})
 }
 
 func (h *host) send(c *client, v verdict) { _ = send(c.conn, v) }
@@ -271,7 +271,7 @@ func (h *host) lines(c *client) {
 			return
 		}
 		opened, closed := h.mux.Changes(c.id)
-		if err := errors.Join(c.notes.act(i+1, opened), c.notes.close(closed)); err != nil {
+		if err := errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed)); err != nil {
 			h.refuse(c, err.Error())
 			return
 		}
@@ -288,7 +288,7 @@ func (h *host) misfit(c *client, err error) {
 	case h.o.Alone != "":
 		h.refuse(c, "the server of its own does not fit either: "+misfit.Reason)
 	default:
-		h.detach(c, &verdict{Next: alone, Why: misfit.Reason})
+		h.detach(c, &verdict{Next: nextAlone, Why: misfit.Reason})
 	}
 }
 

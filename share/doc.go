@@ -6,5 +6,6 @@
 // host's child and has the host as its gateway. What goes where is decided in package mux.
 //
 // A host may be killed at any moment. What the next one must know of a client is in its notes, memory that the attached
-// process keeps: what was read and not acted upon, which requests are open, whether a line has begun on standard output.
+// process keeps. The notes hold what was read and not acted upon, which requests are open, and whether a line has begun
+// on standard output.
 package share

@@ -53,7 +53,7 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// special are the clients that must be looked at in every turn: their input cannot be waited for, or has ended.
+	// special are the clients that must be looked at in every step: their input cannot be waited for, or has ended.
 	special map[*client]bool
 	last    mux.Client
 	// first is the eldest client, which gets what the server writes to standard error.
@@ -82,14 +82,14 @@ const (
 	firstWait = 30 * time.Second
 	// tellPause bounds how often ps is told.
 	tellPause = 50 * time.Millisecond
-	// budget is how many bytes may wait for clients, beside one message.
-	budget = 64 << 20
-	// squeezeTime bounds how long one slow client may hold up the others, for each budget that is exceeded.
+	// outputBudget is how many bytes may wait for clients, beside one message.
+	outputBudget = 64 << 20
+	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
 	perClient = streams + 2
-	// reserve is how many threads there are for waits and for the collector, beside those of every Go program.
-	reserve = 3
+	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
+	reserveThreads = 3
 )
 
 // Serve is the host: it serves sessions until it is not needed any more. Call it on the locked main thread.
@@ -107,9 +107,9 @@ func Serve(o Options) error {
 	if err := h.prepare(); err != nil {
 		return err
 	}
-	proc.StartThreads(reserve)
+	proc.StartThreads(reserveThreads)
 	for !h.done {
-		h.turn()
+		h.step()
 	}
 	return h.lock.Remove()
 }
@@ -214,8 +214,8 @@ func (h *host) unwatch(fd int) {
 	}
 }
 
-// turn waits once, and acts on what has happened.
-func (h *host) turn() {
+// step waits once, and acts on what has happened.
+func (h *host) step() {
 	var events [64]unix.EpollEvent
 	n, err := unix.EpollWait(h.polled, events[:], h.timeout())
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -426,7 +426,7 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	if h.queued > budget+h.o.MaxMessage && h.squeezeBy.IsZero() {
+	if h.queued > outputBudget+h.o.MaxMessage && h.squeezeBy.IsZero() {
 		h.squeeze(time.Now())
 	}
 }
@@ -444,7 +444,7 @@ func (h *host) squeeze(now time.Time) {
 // than their share of what waits.
 func (h *host) relax(now time.Time) {
 	switch {
-	case h.queued <= budget/2:
+	case h.queued <= outputBudget/2:
 		h.squeezeBy = time.Time{}
 		h.server.listen(h, true)
 		return
@@ -463,7 +463,7 @@ func (h *host) relax(now time.Time) {
 	h.squeeze(now)
 }
 
-// touch has a client served in this turn.
+// touch has a client served in this step.
 func (h *host) touch(c *client) {
 	if !c.touched {
 		c.touched = true

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// protocol is the version of what attached process and host tell each other. It is part of the key, so that a program and
-// its next version never meet.
-const protocol = 1
+// wireVersion is the version of the messages between attached process and host. It is part of the key, so that a
+// program and its next version never meet.
+const wireVersion = 1
 
 // identity is what sessions of one server have in common.
 type identity struct {
@@ -30,9 +30,9 @@ type identity struct {
 	env     []string
 }
 
-// passing reports whether a variable differs from one start to the next and means nothing to a server: what shells and
-// launchers count or note for themselves. The working directory is in the key by itself.
-func passing(assignment string) bool {
+// isPassing reports whether a variable differs from one start to the next and means nothing to a server. Shells and
+// launchers count or note such things for themselves. The working directory is in the key by itself.
+func isPassing(assignment string) bool {
 	name, _, _ := strings.Cut(assignment, "=")
 	switch name {
 	case "_", "SHLVL", "PWD", "OLDPWD":
@@ -50,7 +50,7 @@ func (i identity) key(secret [16]byte) string {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	add('v', strconv.Itoa(protocol))
+	add('v', strconv.Itoa(wireVersion))
 	for _, w := range i.words {
 		add('w', w)
 	}
@@ -62,7 +62,7 @@ func (i identity) key(secret [16]byte) string {
 	add('g', i.gateway.String())
 	env := make([]string, 0, len(i.env))
 	for _, e := range i.env {
-		if !passing(e) {
+		if !isPassing(e) {
 			env = append(env, e)
 		}
 	}

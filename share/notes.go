@@ -49,7 +49,7 @@ const (
 	// inputMore is the room for one read behind the longest line.
 	inputMore = 64 << 10
 
-	magic = 0x6d63707368617265
+	notesMagic = 0x6d63707368617265
 )
 
 // notesSize is how large the memory is for lines of at most limit bytes.
@@ -72,8 +72,8 @@ func openNotes(mem []byte) (*notes, error) {
 	}
 	switch n.get(atMagic) {
 	case 0:
-		n.set(atMagic, magic)
-	case magic:
+		n.set(atMagic, notesMagic)
+	case notesMagic:
 	default:
 		return nil, errNotes
 	}
@@ -145,8 +145,8 @@ func (n *notes) restart() {
 // took says how much was read into room.
 func (n *notes) took(count int) { n.fill += uint64(count) }
 
-// act says that so many bytes of what is unread are acted upon, and that the requests opened are open now.
-func (n *notes) act(count int, opened []string) error {
+// consume says that so many bytes of what is unread are acted upon, and that the requests opened are open now.
+func (n *notes) consume(count int, opened []string) error {
 	from := n.get(atConsumed)
 	for _, id := range opened {
 		if err := n.write('+', from, id); err != nil {

@@ -53,7 +53,7 @@ func TestNotesKeepUnreadInput(t *testing.T) {
 	mem := blank()
 	n := mustOpen(t, mem)
 	feed(t, n, "first\nsecond\nthi")
-	if err := n.act(6, []string{`"a"`}); err != nil {
+	if err := n.consume(6, []string{`"a"`}); err != nil {
 		t.Fatal(err)
 	}
 	next := mustOpen(t, mem)
@@ -75,7 +75,7 @@ func TestNotesForgetRequestsThatComeAgain(t *testing.T) {
 	mem := blank()
 	n := mustOpen(t, mem)
 	feed(t, n, "x\ny\n")
-	if err := n.act(2, []string{"1"}); err != nil {
+	if err := n.consume(2, []string{"1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.write('+', n.get(atConsumed), "2"); err != nil {
@@ -109,7 +109,7 @@ func TestNotesSettle(t *testing.T) {
 		mem := blank()
 		n := mustOpen(t, mem)
 		feed(t, n, "x\n")
-		if err := n.act(2, []string{"7"}); err != nil {
+		if err := n.consume(2, []string{"7"}); err != nil {
 			t.Fatal(err)
 		}
 		var answers []string
@@ -150,7 +150,7 @@ func TestNotesAgreeWithTheirReader(t *testing.T) {
 			if i := strings.IndexByte(string(n.unread()), '\n'); i >= 0 {
 				id := fmt.Sprint(step, strings.Repeat("i", r.Intn(200)))
 				acted.Write(n.unread()[:i+1])
-				if err := n.act(i+1, []string{id}); err != nil {
+				if err := n.consume(i+1, []string{id}); err != nil {
 					t.Fatal(err)
 				}
 				open[id]++
@@ -187,7 +187,7 @@ func TestNotesRefuseTooMuch(t *testing.T) {
 	id := strings.Repeat("i", 200<<10)
 	var err error
 	for i := 0; i < 8 && err == nil; i++ {
-		err = n.act(1, []string{id + fmt.Sprint(i)})
+		err = n.consume(1, []string{id + fmt.Sprint(i)})
 	}
 	if !errors.Is(err, errTooMany) {
 		t.Errorf("a megabyte of ids: %v", err)
@@ -220,7 +220,7 @@ func FuzzNotes(f *testing.F) {
 		clear(mem[inputAt:])
 		n := mustOpen(t, mem)
 		feed(t, n, "line\n")
-		if err := n.act(2, []string{"1"}); err != nil {
+		if err := n.consume(2, []string{"1"}); err != nil {
 			t.Fatal(err)
 		}
 		copy(mem[int(at)%(headerSize+64):], b)

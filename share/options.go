@@ -19,7 +19,7 @@ type Options struct {
 	Max int
 	// MaxMessage bounds a message, in bytes.
 	MaxMessage int64
-	// EOFGrace is how long a session that has closed its standard input waits for its answers, and EndLimit how long the
+	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
 	// Scope is the value of --share-scope.

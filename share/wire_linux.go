@@ -31,13 +31,13 @@ type verdict struct {
 type next string
 
 const (
-	over  next = ""
-	full  next = "full"
-	alone next = "alone"
+	nextOver  next = ""
+	nextFull  next = "full"
+	nextAlone next = "alone"
 )
 
-// The descriptors of a hello, in order. The outlet is a pipe through which all output passes; the attached process holds its
-// read end as well, and so has what a killed host did not deliver.
+// The descriptors of a hello, in order. The outlet is a pipe through which all output passes. The attached process
+// holds its read end as well, and so has what a killed host did not deliver.
 const (
 	streamIn = iota
 	streamOut

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +34,12 @@ type Group struct {
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
 	spare map[proc.ID]bool // answers of scope.keeps
+	// known are the processes of the last look, the dead and the kept ones too, by pid.
+	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later.
 	unseen int
+	// left is how many living members the last look has found.
+	left int
 }
 
 // Batch ends several groups at once, with one look at the process table for each round.
@@ -58,21 +61,16 @@ type Batch struct {
 const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, waits up to the term grace, then kills until all are gone or the kill
-// timeout has passed. It fills in the groups' outcomes. The error says that the process table cannot be read.
+// timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn). It fills in
+// the groups' outcomes. The error says that the process table cannot be read.
 func (b *Batch) End(g Grace) error {
-	now, err := proc.Now()
-	if err != nil {
+	if err := b.start(); err != nil {
 		return err
 	}
-	// The look that found the groups took a moment: processes that started meanwhile are asked for their mark as well.
-	b.since, b.marks, b.patience = now-min(now, lookTicks), map[proc.ID]string{}, patience
-	for _, gr := range b.Groups {
-		gr.start()
-	}
-	done, err := b.until(time.Now().Add(g.Term), unix.SIGTERM, unix.SIGCONT)
-	for deadline := time.Now().Add(g.Kill); ; done = false {
-		if !done && err == nil {
-			_, err = b.until(deadline, unix.SIGKILL)
+	err := b.until(time.Now().Add(g.Term), b.ask)
+	for deadline := time.Now().Add(g.Kill); ; {
+		if err == nil {
+			err = b.until(deadline, b.kill)
 		}
 		survivors, lookErr := b.conclude()
 		// A tree that forks may have been missed by the looks before, and be found by this one.
@@ -82,57 +80,86 @@ func (b *Batch) End(g Grace) error {
 	}
 }
 
+func (b *Batch) start() error {
+	now, err := proc.Now()
+	if err != nil {
+		return err
+	}
+	// The look that found the groups took a moment: processes that started meanwhile are asked for their mark as well.
+	b.since, b.marks, b.patience = now-min(now, lookTicks), map[proc.ID]string{}, patience
+	for _, gr := range b.Groups {
+		gr.start()
+	}
+	return nil
+}
+
 // lookTicks is how long ago the look at the host may have begun: ten seconds.
 const lookTicks = 1000
 
-// How many looks in a row must find no member. One proves nothing about a tree that forks: the processes that were there
-// have ended, and those that are there now started after the look. Of a tree that was seen to fork even two prove little,
-// because the table is read name by name.
+// How many looks in a row must find no member, where the births in between cannot be followed. One proves nothing about a
+// tree that forks: the processes that were there have ended, and those that are there now started after the look. Of a tree
+// that was seen to fork even two prove little, because the table is read name by name.
 const (
 	emptyLooks       = 2
 	emptyLooksOfFork = 8
 )
 
-// until repeats rounds until several in a row find no member, or the time is up.
-func (b *Batch) until(deadline time.Time, sigs ...syscall.Signal) (done bool, err error) {
+// until repeats rounds until none is left for certain, several in a row find no member, or the time is up.
+func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) error {
 	for empty := 0; ; {
-		left, err := b.round(sigs...)
+		left, none, err := round()
 		if err != nil {
-			return false, err
+			return err
 		}
 		if empty++; left > 0 {
 			empty = 0
 		}
-		if empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks {
-			return true, nil
-		}
-		if !time.Now().Before(deadline) {
-			return false, nil
+		if none || empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
+			return nil
 		}
 		time.Sleep(roundPause)
 	}
 }
 
-// round signals the members that were not asked yet, and counts the living. SIGKILL is repeated each round, and SIGSTOP
-// comes before it, so that no member forks away.
-func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
-	if sigs[0] == unix.SIGKILL {
-		defer b.freeze(false)
-		b.freeze(true)
-	}
+// kill is a round of SIGKILL. SIGSTOP comes before it, so that no member forks away. left counts the members that it has
+// found, and none says that there can be no other.
+func (b *Batch) kill() (left int, none bool, err error) {
+	thaw := b.freeze()
+	defer thaw()
 	t, err := b.look()
 	if err != nil {
-		return 0, err
+		return 0, false, err
+	}
+	var all []proc.Stat
+	for _, gr := range b.Groups {
+		members := gr.members(t)
+		left += gr.left
+		b.noteForks(members)
+		signalAll(&b.reader, members, unix.SIGSTOP)
+		all = append(all, members...)
+	}
+	born, none := b.stopBorn()
+	b.forks = b.forks || len(born) > 0
+	signalAll(&b.reader, append(all, born...), unix.SIGKILL)
+	left += len(born)
+	return left, none && left == 0, nil
+}
+
+// noteForks notes that a member has started since all were asked to end.
+func (b *Batch) noteForks(members []proc.Stat) {
+	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
+}
+
+// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left.
+func (b *Batch) ask() (left int, none bool, err error) {
+	t, err := b.look()
+	if err != nil {
+		return 0, false, err
 	}
 	for _, gr := range b.Groups {
 		members := gr.members(t)
-		left += len(members) + gr.unseen
-		b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
-		if sigs[0] == unix.SIGKILL {
-			gr.scope.signalAll(members, unix.SIGSTOP)
-			gr.scope.signalAll(members, sigs...)
-			continue
-		}
+		left += gr.left
+		b.noteForks(members)
 		var fresh []proc.Stat
 		for _, m := range members {
 			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
@@ -141,22 +168,30 @@ func (b *Batch) round(sigs ...syscall.Signal) (left int, err error) {
 				fresh = append(fresh, m)
 			}
 		}
-		gr.scope.signalAll(fresh, sigs...)
+		signalAll(&b.reader, fresh, unix.SIGTERM, unix.SIGCONT)
 	}
 	if b.askedAt == 0 {
 		b.askedAt, err = proc.Now()
 	}
-	return left, err
+	return left, false, err
 }
 
-// freeze freezes (or thaws) the leaves, so that no member forks between the look and the kill; a frozen process can be
-// killed. A leaf that holds the caller itself stays as it is.
-func (b *Batch) freeze(on bool) {
+// freeze freezes the leaves that have members, until thaw is called, so that no member forks between the look and the kill; a
+// frozen process can be killed. A leaf that holds the caller itself stays as it is.
+func (b *Batch) freeze() (thaw func()) {
+	var frozen []*cgroup.Leaf
 	for _, gr := range b.Groups {
-		if gr.Leaf != nil && !gr.Leaf.Has(os.Getpid()) {
-			if err := gr.Leaf.Freeze(on); err == nil && on {
-				gr.Leaf.AwaitFrozen()
-			}
+		if gr.Leaf == nil || gr.left == 0 || gr.Leaf.Has(os.Getpid()) {
+			continue
+		}
+		frozen = append(frozen, gr.Leaf)
+		if err := gr.Leaf.Freeze(true); err == nil {
+			gr.Leaf.AwaitFrozen()
+		}
+	}
+	return func() {
+		for _, leaf := range frozen {
+			_ = leaf.Freeze(false)
 		}
 	}
 }
@@ -273,16 +308,20 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 		queue = append(queue, t.children[pid]...)
 	}
 	var out []proc.Stat
+	gr.known = make(map[int]kin, len(all))
 	for _, s := range all {
+		kept := !s.Dead() && gr.keptAbove(t, s, reached)
+		gr.known[s.PID] = kin{s.Start, kept}
 		switch {
 		case s.Dead():
-		case gr.keptAbove(t, s, reached):
+		case kept:
 			gr.Kept = append(gr.Kept, s)
 		case gr.allowed(s):
 			gr.seen[s.ID] = true
 			out = append(out, s)
 		}
 	}
+	gr.left = len(out) + gr.unseen
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -200,4 +201,91 @@ func sweepOwnLeaf(t *testing.T, dir string) {
 	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
 	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
 	fmt.Fprintln(os.Stdout, "swept")
+}
+
+// What has started since the look is stopped, as far as its parent, its mark or its leaf makes it a member.
+func TestBatchStopsBorn(t *testing.T) {
+	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
+	seed, before := start(t, "rest", 1), start(t, "rest", 1, mark+"=other")
+	gr := &Group{Seeds: ids(t, seed.PID), UID: os.Getuid(), Mark: mark, Session: session}
+	foreign := &Group{UID: os.Getuid() + 1, Mark: mark, Session: "two"}
+	b := startBatch(t, gr, foreign)
+	if born, none := b.stopBorn(); len(born) != 0 || none {
+		t.Errorf("stopped %v, none=%v, before any look", born, none)
+	}
+	lookFor(t, b)
+	if born, none := b.stopBorn(); len(born) != 0 || !none {
+		t.Errorf("stopped %v, none=%v, of none", born, none)
+	}
+	born := start(t, "nest", 2, mark+"="+session) // its child has no environment
+	spared := []*testkit.Kin{
+		start(t, "nest", 2, mark+"="+session, KeepMark),
+		start(t, "rest", 1, mark+"=other"),
+		start(t, "rest", 1, mark+"=two"),
+		start(t, "rest", 1),
+		before, seed,
+	}
+	got, none := b.stopBorn()
+	if !slices.Equal(pids(got), sorted(born.PIDs...)) || !none {
+		t.Errorf("stopped %v, none=%v; want %v, and no other", pids(got), none, born.PIDs)
+	}
+	signalAll(&b.reader, got, unix.SIGKILL)
+	born.Dead()
+	for _, k := range spared {
+		if !k.Alive() {
+			t.Errorf("%v: ended", k.PIDs)
+		}
+	}
+}
+
+// A pid that a member had may be another process's by now, and that one's children are not ours.
+func TestBatchStopsBornOfParent(t *testing.T) {
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		gr := &Group{UID: os.Getuid()}
+		b := startBatch(t, gr)
+		lookFor(t, b)
+		// The test itself stands for a member that was found, or for what has its pid now.
+		gr.known[os.Getpid()] = kin{start: ids(t, os.Getpid())[0].Start - age}
+		born := start(t, "rest", 1)
+		if got, _ := b.stopBorn(); (len(got) == 1) != (age == 0) {
+			t.Errorf("%s: stopped %v", what, got)
+		}
+		_ = unix.Kill(born.PID, unix.SIGCONT)
+	}
+}
+
+func TestBatchStopsBornInLeaf(t *testing.T) {
+	leaf := ownLeaf(t)
+	b := startBatch(t, &Group{Leaf: leaf, UID: os.Getuid()})
+	lookFor(t, b)
+	within := startIn(t, leaf, "rest")
+	start(t, "rest", 1)
+	got, none := b.stopBorn()
+	if !slices.Equal(pids(got), []int{within.PID}) || !none {
+		t.Errorf("stopped %v, none=%v, want %v", pids(got), none, within.PID)
+	}
+	signalAll(&b.reader, got, unix.SIGKILL)
+	within.Dead()
+}
+
+// startBatch is a batch that has not looked yet.
+func startBatch(t *testing.T, groups ...*Group) *Batch {
+	t.Helper()
+	b := &Batch{Groups: groups}
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// lookFor looks at the processes as a round does.
+func lookFor(t *testing.T, b *Batch) {
+	t.Helper()
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gr := range b.Groups {
+		gr.members(table)
+	}
 }

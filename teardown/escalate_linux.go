@@ -51,7 +51,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	if first {
 		s.askedAt, _ = proc.Now()
 	}
-	return s.signalAll(fresh, syscall.SIGTERM, syscall.SIGCONT)
+	return signalAll(&s.reader, fresh, syscall.SIGTERM, syscall.SIGCONT)
 }
 
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
@@ -91,7 +91,7 @@ func (s *Scope) Kill(server int) []Sent {
 		return s.blind(server, syscall.SIGKILL)
 	}
 	members, born := s.stopAll(members)
-	return append(s.signalAll(members, syscall.SIGKILL), born...)
+	return append(signalAll(&s.reader, members, syscall.SIGKILL), born...)
 }
 
 // maxHunts is how many rounds follow a tree that forks faster than it is killed, before another look at the whole process
@@ -109,7 +109,7 @@ func (s *Scope) killLeaf() {
 	}
 	s.Leaf.AwaitFrozen()
 	if members, _, err := s.Members(); err == nil {
-		s.signalAll(members, syscall.SIGKILL)
+		signalAll(&s.reader, members, syscall.SIGKILL)
 	}
 	_ = s.Leaf.Freeze(false)
 }
@@ -128,7 +128,7 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 		if len(fresh) == 0 {
 			break
 		}
-		s.signalAll(fresh, syscall.SIGSTOP)
+		signalAll(&s.reader, fresh, syscall.SIGSTOP)
 		s.hunts = maxHunts
 		if born, err := s.killBorn(); err == nil {
 			return members, born
@@ -167,10 +167,11 @@ func (s *Scope) killBorn() ([]Sent, error) {
 	return born, nil
 }
 
-func (s *Scope) signalAll(to []proc.Stat, sigs ...syscall.Signal) []Sent {
+// signalAll sends the signals to each of the processes.
+func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	sent := make([]Sent, 0, len(to))
 	for _, m := range to {
-		err := s.reader.Signal(m.ID, sigs...)
+		err := r.Signal(m.ID, sigs...)
 		if errors.Is(err, proc.ErrGone) {
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// maxHeld is how much the clients of a session may make the proxy hold in memory, in bytes: of all heads and creates that
-// have come only in part, beyond the buffers of the connections.
+// maxHeld is how much the clients of a session may make the proxy hold in memory, in bytes. It counts all heads and
+// creates that have come only in part, beyond the buffers of the connections.
 const maxHeld = 16 << 20
 
 // maxBulk is how much of that may hold bodies on their way. The rest is for heads and creates.
@@ -75,7 +75,8 @@ func (m *meter) charge(n int64) bool {
 // count begins to charge what is read.
 func (m *meter) count() { m.on = true }
 
-// reserve charges n bytes that are to come, in place of charging them one by one: so who is admitted gets through.
+// reserve charges n bytes that are to come, in place of charging them one by one, so that what is admitted gets
+// through.
 func (m *meter) reserve(n int64) bool {
 	m.on = false
 	return m.charge(n)

@@ -196,7 +196,7 @@ func (p *Proxy) created(to route, request string, o outcome) {
 }
 
 // isAttached reports whether a container is created for a client that attaches to it. Podman's own API has no field for
-// that; there, a client that wants to talk to the container asks for its standard input or a terminal.
+// that. There, a client that wants to talk to the container asks for its standard input or a terminal.
 func isAttached(object []byte) (bool, error) {
 	var x struct{ AttachStdin, AttachStdout, AttachStderr, Stdin, Terminal bool }
 	if err := json.Unmarshal(object, &x); err != nil {

@@ -52,9 +52,9 @@ func (x *exchange) enter(g *gate) bool {
 	return true
 }
 
-// hijacks reports whether a response turns the connection into a stream: the client asked for another protocol and got
-// it, or it reads the raw stream from a response without a length, as docker's clients did before they used Upgrade, and
-// dockerode still does.
+// hijacks reports whether a response turns the connection into a stream. Either the client asked for another protocol
+// and got it, or the response is a raw stream without a length. docker's clients read the latter before they used
+// Upgrade, and dockerode still does.
 func (x *exchange) hijacks(r http1.Response) bool {
 	return r.Status == 101 && x.mayUpgrade || x.mayHijack && r.Success() && !r.HasLength()
 }

@@ -83,8 +83,8 @@ func isRegular(field http2.Field) bool {
 	return http1.IsToken(field.Name) && strings.ToLower(field.Name) == field.Name && http1.IsText(field.Value) && strings.Trim(field.Value, " \t") == field.Value
 }
 
-// isCall reports whether a request is one of gRPC, which creates nothing that has labels. The engine sends what is in HTTP/2
-// and has a content type that begins so to its gRPC server, and all else to the router of its API
+// isCall reports whether a request is one of gRPC, which creates nothing that has labels. The engine sends a request to
+// its gRPC server if it is in HTTP/2 and has a content type that begins so. All others go to the router of its API
 // (daemon/command/httphandler.go of moby/moby). This takes less: an engine that looks at the path alone must not find
 // anything of its API there either.
 func (r fields) isCall() bool {

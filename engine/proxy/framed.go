@@ -11,9 +11,9 @@ import (
 
 // framed is a connection in HTTP/2 on both sides.
 //
-// Streams of gRPC pass frame by frame under their own numbers. Every other stream becomes a connection in HTTP/1.1 to this
-// proxy, so that one place decides about creates. The windows of what passes are those of client and engine; the client's
-// connection as a whole has a window that both kinds share, in both directions.
+// Streams of gRPC pass frame by frame under their own numbers. Every other stream becomes a connection in HTTP/1.1 to
+// this proxy, so that one place decides about creates. The windows of what passes are those of client and engine. The
+// client's connection as a whole has a window that both kinds share, in both directions.
 type framed struct {
 	l                  *link
 	clientIn, engineIn *http2.Reader
@@ -100,8 +100,8 @@ func (f *framed) drop(s *stream) {
 }
 
 // pass reads frames and handles each, until a side hangs up or a frame cannot be understood. What follows from them is
-// written before it waits for more, or when it is much: to the other side, which may make this one wait, and to this side.
-// A client that reads nothing before it has said all must not keep us from reading.
+// written before it waits for more, or when it is much. It goes to the other side, which may make this one wait, and to
+// this side. A client that reads nothing before it has said all must not keep us from reading.
 func (f *framed) pass(from *http2.Reader, to, back *http2.Writer, handle func(http2.Frame) error) error {
 	for {
 		if !from.Ready() || to.Full() || back.Full() {

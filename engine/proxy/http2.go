@@ -82,12 +82,12 @@ func (f *framed) greet(hello http2.Frame) error {
 	return f.client.Flush()
 }
 
-// passOn lets the client see how an engine refuses HTTP/2, as it would without us. What the client says is not passed on.
+// passOn passes an engine's refusal of HTTP/2 on to the client, as without us. What the client says is not passed on.
 func (l *link) passOn() {
 	l.ended = make(chan struct{})
 	go func() {
 		defer close(l.ended)
-		_ = http1.Stream().Copy(l.client, l.fromEngine, nil) // whoever hung up, it is over
+		_ = http1.Stream().Copy(l.client, l.fromEngine, nil) // whichever side hung up, it is over
 		linger(l.client)
 		l.close()
 	}()

@@ -15,9 +15,9 @@ import (
 // link is one client's connection together with its connection to the engine.
 //
 // Two goroutines share it: requests reads from the client, and responses from the engine. There is one exchange at a
-// time. What the client sends after a request stays unread until the response has been passed on, because only the
-// response tells whether it is another request or part of a stream. The engines, which are built on net/http, take one
-// request after the other as well, so no client waits longer for that.
+// time. What the client sends after a request stays unread until the response has been passed on. Only the response
+// shows whether it is another request or part of a stream. The engines, which are built on net/http, take one request
+// after the other as well, so no client waits longer for that.
 type link struct {
 	p          *Proxy
 	client     net.Conn

@@ -22,9 +22,10 @@ var (
 
 // mountSocket returns a create whose mount of an engine's socket leads where its client means to get.
 //
-// A container that is to get the engine's own socket gets the session's: what is created through it is the session's too.
-// That needs an engine that sees our files. If it does not, because the session is in a container, it cannot mount the
-// session's socket either: it gets its own in place of the one that DOCKER_HOST names.
+// A container that is to get the engine's own socket gets the session's: what is created through it is the session's
+// too. That needs an engine that sees our files. An engine does not see them where the session is in a container, and
+// cannot mount the session's socket there either. The container then gets the engine's own socket in place of the one
+// that DOCKER_HOST names.
 func (p *Proxy) mountSocket(object []byte, sources []string, to route) []byte {
 	from, path, toOurs := p.At.IsSocket, p.Socket, true
 	if !slices.ContainsFunc(sources, from) {

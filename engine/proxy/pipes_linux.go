@@ -18,8 +18,8 @@ const (
 	maxFree = 2
 )
 
-// pipes are where bytes wait between two splices. A connection takes one when more bytes have come than it reads at once,
-// and gives it back when they have gone: idle ones hold none. The zero value has none.
+// pipes are where bytes wait between two splices. A connection takes one when more bytes have come than it reads at
+// once. It gives the pipe back when they have gone, so idle connections hold none. The zero value has none.
 type pipes struct {
 	mu   sync.Mutex
 	free []pipe
@@ -76,8 +76,8 @@ func (p *pipes) close() {
 	p.free = nil
 }
 
-// move moves up to limit bytes from one connection to the other, in the kernel, for as long as a read would find more than
-// a buffer takes. An error of to is a WriteError; one of from is left for the next read of it.
+// move moves up to limit bytes from one connection to the other, in the kernel. It goes on for as long as a read would
+// find more than a buffer takes. An error of to is a WriteError; one of from is left for the next read of it.
 func (p *pipes) move(to, from net.Conn, limit int64, all *budget) (moved int64, err error) {
 	in, out := rawOf(from), rawOf(to)
 	if in == nil || out == nil {

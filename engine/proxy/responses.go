@@ -84,8 +84,8 @@ func (l *link) reportHelper(x *exchange) {
 	}
 }
 
-// endWith responds to a request in place of the engine, which is cut off first: what the client may still be sending must
-// not reach it in parts.
+// endWith responds to a request in place of the engine. The engine is cut off first, so that it gets no part of what
+// the client may still be sending.
 func (l *link) endWith(x *exchange, err error) {
 	l.p.Warn(err)
 	_ = l.engine.Close()

@@ -76,7 +76,7 @@ func routeOf(r http1.Request) (route, error) {
 	return to, nil
 }
 
-// upgrades reports whether a request may switch to another protocol in which nothing is created that has labels:
+// upgrades reports whether a request may switch to a protocol in which nothing is created that has labels. That is
 // BuildKit's, or a WebSocket to a container's streams.
 func upgrades(method string, segments []string) bool {
 	first, last := segments[0], segments[len(segments)-1]

@@ -12,8 +12,8 @@ import (
 // inspectTimeout bounds an inspection by the proxy itself. A busy container can make it wait.
 const inspectTimeout = 30 * time.Second
 
-// start notes the start of containers that existed before the session and are not running, so that they are stopped when
-// the session ends: of one, or of those in a pod. A start of any other container is passed on without a note.
+// start notes the start of containers that existed before the session and are not running: of one, or of those in a
+// pod. They are stopped when the session ends. A start of any other container is passed on without a note.
 func (l *link) start(x *exchange, head []byte, to route) bool {
 	if l.p.objects.has(to.kind, to.ref) {
 		return l.forward(x, head)

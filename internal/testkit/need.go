@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Patience bounds every wait. It is no measure of speed: a test that gets here has failed.
-const Patience = 30 * time.Second
+// Patience bounds every wait. It is no measure of speed: a test that gets here has failed. It is enough for a command of an
+// engine, or for a tree of 500 processes, beside neighbours that hold every processor.
+const Patience = 2 * time.Minute
 
 // NoSkip is the environment variable that forbids skips, if it is not empty.
 const NoSkip = "MCP_TETHER_NO_SKIP"

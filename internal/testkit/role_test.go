@@ -34,18 +34,19 @@ func TestUnusedRoleFails(t *testing.T) {
 		return
 	}
 	for _, c := range []struct {
-		name, env, lacks string
-		args             []string
-		ok               bool
+		name, env, lacks, noSkip string
+		args                     []string
+		ok                       bool
 	}{
 		{name: "all used", env: "all", ok: true},
 		{name: "one idle", env: "idle"},
 		{name: "one idle, some tests", env: "idle", args: []string{"-test.run=Role"}, ok: true},
 		{name: "one idle, one skipped", env: "idle", lacks: "1", ok: true},
+		{name: "one idle, one failed", env: "idle", lacks: "1", noSkip: "1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command(self(t), c.args...)
-			cmd.Env = append(os.Environ(), inner+"="+c.env, "MCP_TETHER_TESTKIT_LACKS="+c.lacks, NoSkip+"=")
+			cmd.Env = append(os.Environ(), inner+"="+c.env, "MCP_TETHER_TESTKIT_LACKS="+c.lacks, NoSkip+"="+c.noSkip)
 			out, err := cmd.CombinedOutput()
 			if (err == nil) != c.ok || !c.ok && !strings.Contains(string(out), "no test has used: idle") {
 				t.Errorf("%v\n%s", err, out)

@@ -6,16 +6,26 @@ import (
 )
 
 // lookAgain is the time between two looks at what tells of no event. It is short beside what is waited for, and leaves the
-// processor to that.
-const lookAgain = 2 * time.Millisecond
+// processor to that. After a look that took long, through all of /proc for instance, it is longer: ten times as long as the
+// look, and lookSeldom at most.
+const (
+	lookAgain  = 2 * time.Millisecond
+	lookSeldom = 20 * time.Millisecond
+)
 
 // Until looks until something is true, and fails the test when Patience is at an end. It is for what can only be looked
 // at, such as the process table; what tells of its own change is waited for (a pipe, a lock, a pidfd).
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !is(); time.Sleep(lookAgain) {
-		if time.Now().After(deadline) {
+	for deadline := time.Now().Add(Patience); ; {
+		began := time.Now()
+		if is() {
+			return
+		}
+		now := time.Now()
+		if now.After(deadline) {
 			t.Fatalf("not in %v: %s", Patience, what)
 		}
+		time.Sleep(min(max(10*now.Sub(began), lookAgain), lookSeldom))
 	}
 }

@@ -33,7 +33,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		m.toServer(resultLine(id))
 		return
 	}
-	c, why := m.whom(msg)
+	c, why := m.clientFor(msg)
 	if len(m.asks) >= maxAsks {
 		c, why = nil, "too many requests of the server are open"
 	}
@@ -69,8 +69,8 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.toClient(c, splice(msg.Raw, first, second))
 }
 
-// whom says which client a request of the server is for; nil, and why, if that is not certain.
-func (m *Mux) whom(msg mcp.Message) (c *client, why string) {
+// clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
+func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 	const unknown = "the task that this request is about is of none of them"
 	if related := at(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.to > 0 {
 		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil && t.client != nil {

@@ -16,8 +16,8 @@ type call struct {
 	n int64
 	// client asked for it; nil for a request of the mux's own, or of a client that has left.
 	client *client
-	// ids[0] is its id as the client wrote it, key the same in one spelling, token the client's progress token as JSON, "" if
-	// it has none.
+	// ids[0] is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as
+	// JSON, "" if it has none.
 	ids        [1]string
 	key, token string
 	method     string
@@ -191,7 +191,7 @@ func (m *Mux) line(r request, k *call, other edit) []byte {
 }
 
 // takes reports whether the server takes requests.
-func (m *Mux) takes() bool { return m.up && m.handshake.phase != asked && !m.handshake.on }
+func (m *Mux) takes() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
@@ -211,7 +211,7 @@ func (k *call) keep(line []byte) {
 	}
 }
 
-// take takes it back.
+// take takes the kept line back.
 func (k *call) take() []byte {
 	line := k.line
 	k.line = nil
@@ -229,7 +229,7 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
-		m.handshake.phase = asked
+		m.handshake.phase = phaseAsked
 	case mcp.MethodSetLevel:
 		m.logs.sent = k.want
 	}
@@ -459,7 +459,7 @@ func (k *call) weight() int {
 	return 1
 }
 
-// account reports whether the answer changes what is known of the server, whoever waits for it.
+// account reports whether the answer changes what is known of the server, even if no client waits for it.
 func (k *call) account() bool {
 	return k.method == mcp.MethodSubscribe || k.method == mcp.MethodUnsubscribe || k.method == mcp.MethodSetLevel ||
 		k.method == mcp.MethodInitialize

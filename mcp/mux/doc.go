@@ -3,15 +3,15 @@
 // nothing.
 //
 // Requests of clients get ids and progress tokens of the mux's own, so those of two clients never meet. What comes back
-// under such an id goes to the client that asked, and to no other. What a server keeps for its one client is kept here for
-// each: the log level, subscriptions, tasks. The first client's handshake is the server's; a later client is answered from
-// its result if it asks for the same, and is a misfit otherwise.
+// under such an id goes to the client that asked, and to no other. What a server keeps for its one client is kept here
+// for each: the log level, subscriptions, tasks. The first client's handshake is the server's. A later client that asks
+// for the same is answered from its result; any other is a misfit.
 //
 // A request of the server goes to the one client whose call is being served. Where that is not certain the server gets an
 // error. A call that was cancelled may still run, so it counts until it is answered or the server is gone.
 //
-// Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none, and a
-// server that supports both is bound by an initialize for the life of its process (2026-07-28, basic/versioning). So one
+// Up to 2025-11-25 there is one handshake for the life of the server's process; from 2026-07-28 on there is none. An
+// initialize binds a server that supports both for the life of its process (2026-07-28, basic/versioning). So one
 // server has clients of one kind only.
 //
 // Package mcp names the pages of the specification that this rests on.

@@ -13,14 +13,14 @@ import (
 type phase uint8
 
 const (
-	// idle: it has not begun.
-	idle phase = iota
-	// asked: the server has initialize and has not answered.
-	asked
-	// answered: a client has the answer and is to confirm it.
-	answered
-	// done: the server has been told that the client is ready.
-	done
+	// phaseIdle: it has not begun.
+	phaseIdle phase = iota
+	// phaseAsked: the server has initialize and has not answered.
+	phaseAsked
+	// phaseAnswered: a client has the answer and is to confirm it.
+	phaseAnswered
+	// phaseDone: the server was notified that the client is ready.
+	phaseDone
 )
 
 // handshake is that of the first client, which is every client's (up to 2025-11-25, basic/lifecycle).
@@ -120,11 +120,11 @@ func (m *Mux) initialized(k *call, msg mcp.Message) {
 		m.close(k)
 		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
 	case refused && h.result != nil: // The client that was refused is not the first that the mux knows.
-		h.phase = idle
+		h.phase = phaseIdle
 		m.deliver(k, msg, edit{})
 		m.askOwn(mcp.MethodInitialize, "", string(h.params))
 	case refused:
-		h.phase, h.params = idle, nil
+		h.phase, h.params = phaseIdle, nil
 		m.deliver(k, msg, edit{})
 		m.nextHandshake()
 	default:
@@ -143,7 +143,7 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 		m.breakWith("the server that was started anew is another one: " + lost)
 		return
 	}
-	h.phase = answered
+	h.phase = phaseAnswered
 	changed := !alike(h.latest, result)
 	h.latest = result
 	if k.client != nil {
@@ -215,16 +215,16 @@ func (m *Mux) nextHandshake() {
 func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
 	m.note(c)
-	if c.met && m.handshake.phase == answered {
+	if c.met && m.handshake.phase == phaseAnswered {
 		m.knows(c)
-		m.handshake.phase = done
+		m.handshake.phase = phaseDone
 		m.toServer(splice(r.msg.Raw))
 	}
 }
 
 // confirmAlone finishes a handshake whose clients have all left, or were ready before they had an answer.
 func (m *Mux) confirmAlone() {
-	if m.handshake.phase != answered {
+	if m.handshake.phase != phaseAnswered {
 		return
 	}
 	met := false
@@ -236,7 +236,7 @@ func (m *Mux) confirmAlone() {
 		met = met || c.met
 	}
 	if !met {
-		m.handshake.phase = done
+		m.handshake.phase = phaseDone
 		m.toServer(initializedLine())
 	}
 }

@@ -100,8 +100,8 @@ func (m *Mux) wanted() int {
 	return want
 }
 
-// adjustLevel tells the server when it must send more or less than it does. When nobody asks any more it sends what is
-// usual.
+// adjustLevel sets the server's level when it must send more or less than it does. When no client asks for a level any
+// more, the server sends what is usual.
 func (m *Mux) adjustLevel() {
 	if !m.logs.works || !m.takes() || m.broken != "" {
 		return

@@ -14,7 +14,7 @@ const Server Client = 0
 
 // Out is a line that is to be written.
 type Out struct {
-	// To is who gets it.
+	// To is the client that gets it, or Server.
 	To Client
 	// Line is the whole line with its newline. Several Outs may share it; it must not be changed, and stays as it is.
 	Line []byte
@@ -32,8 +32,8 @@ func (e *MisfitError) Error() string { return "cannot share the server: " + e.Re
 type Limits struct {
 	// Open is how many requests of a client may be open; 0 means DefaultOpen.
 	Open int
-	// Held is how many bytes may wait for the server: requests that came while there was none, and answers of a batch that is
-	// not whole yet. 0 means DefaultHeld.
+	// Held is how many bytes may wait for the server. They are requests that came while there was none, and answers of
+	// a batch that is not whole yet. 0 means DefaultHeld.
 	Held int64
 	// Kept is how many subscriptions, tasks and cancelled calls of a client are remembered, each; 0 means DefaultKept.
 	Kept int
@@ -212,7 +212,7 @@ func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
 		m.clientTells(c, msg)
 	case mcp.Unclear:
 		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read", b)
-	case mcp.Opaque: // Noise: nobody waits for an answer.
+	case mcp.Opaque: // Noise: no client waits for an answer.
 	}
 	return nil
 }
@@ -223,8 +223,8 @@ func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
 // Broken says why no client can go on with this server; "" if they can. All clients must be ended.
 func (m *Mux) Broken() string { return m.broken }
 
-// Changes lists the requests of a client, as JSON ids, that were opened since the last call, and those that were closed
-// without a line that answers them: they were cancelled.
+// Changes lists the requests of a client, as JSON ids, that were opened since the last call. closed are those that were
+// closed without a line that answers them: they were cancelled.
 func (m *Mux) Changes(id Client) (opened, closed []string) {
 	c := m.clients[id]
 	if c == nil {

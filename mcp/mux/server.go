@@ -18,7 +18,7 @@ func (m *Mux) forgetServer() {
 	m.tasks = newTasks()
 	m.ghosts, m.orphans = 0, 0
 	m.logs.sent = 0
-	m.handshake.phase, m.handshake.modern, m.handshake.settling = idle, false, settling{}
+	m.handshake.phase, m.handshake.modern, m.handshake.settling = phaseIdle, false, settling{}
 	m.forgetRoots()
 	for _, c := range m.order {
 		c.tasks, c.running, c.sent = 0, 0, 0

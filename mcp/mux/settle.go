@@ -2,9 +2,9 @@ package mux
 
 import "mcp-tether/mcp"
 
-// settling is the time in which a new server may ask for the roots of its client, which bound what calls may do (client/
-// roots). Calls wait meanwhile. A server that asks as soon as it has been told that the client is ready has done so when it
-// answers a ping; it has taken note of the roots when it answers one that comes after them.
+// settling is the time in which a new server may ask for the roots of its client, which bound what calls may do
+// (client/roots). Calls wait meanwhile. A server may ask as soon as it is notified that the client is ready; then it
+// has asked when it answers a ping. It has taken note of the roots when it answers a ping that comes after them.
 type settling struct {
 	// on: calls wait. pinged: a ping is open. again: the roots came after it.
 	on, pinged, again bool
@@ -12,7 +12,7 @@ type settling struct {
 	asking int
 }
 
-// settle begins it.
+// settle begins the settling of a new server.
 func (m *Mux) settle() {
 	m.handshake.on = true
 	m.pingServer()

@@ -8,8 +8,8 @@ import (
 	"mcp-tether/mcp"
 )
 
-// State is what the mux of a next host must know of a client to go on with it, beside its open requests (Changes and
-// Out.Answers tell of these).
+// State is what the mux of the next host must know of a client to go on with it. The client's open requests are apart
+// from it: Changes and Out.Answers report these.
 type State struct {
 	// Modern says that the client uses requests without a handshake. Ready: it has confirmed its handshake.
 	// Roots: a server has asked for its roots.

@@ -15,7 +15,7 @@ type tasks struct {
 	known map[string]*task
 	// tokens has tasks that tell their progress, by the token that the server knows.
 	tokens map[int64]*task
-	// ofClients has who keeps a task for the server; nil if two clients use the same id.
+	// ofClients are the clients that keep tasks for the server, by the task's id; nil if two clients use the same id.
 	ofClients map[string]*client
 	// abandoned counts tasks of clients that have left and may still run.
 	abandoned int
@@ -38,8 +38,8 @@ func (t *tasks) owns(c *client, id string) bool {
 	return known != nil && known.client == c
 }
 
-// mayTask reports whether a request may be answered with a task: 2025-11-25 asks for one; where it is an extension the
-// request says that the client knows tasks.
+// mayTask reports whether a request may be answered with a task. In 2025-11-25 the request asks for one; where tasks
+// are an extension, it says that the client knows them.
 func (m *Mux) mayTask(r request) bool {
 	if r.target.to > 0 && target(r.msg.Method) == "task" {
 		return true

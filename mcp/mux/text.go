@@ -136,8 +136,8 @@ func (o *members) name() string {
 	return name
 }
 
-// ambiguousError says that a member that the mux must change is there twice, or in a spelling that some readers take for it
-// (Go's encoding/json ignores case). The reader could see another value than the mux.
+// ambiguousError says that a member that the mux must change is there twice, or in a spelling that some readers take
+// for it. Go's encoding/json, for example, ignores case. The reader could see another value than the mux.
 type ambiguousError struct{ name string }
 
 func (e *ambiguousError) Error() string {

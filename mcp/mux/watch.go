@@ -156,9 +156,9 @@ func (m *Mux) unwatchAll(c *client) {
 	}
 }
 
-// updated gives the news of a resource to its subscribers. It "might be a sub-resource of the one that the client actually
-// subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams), and the server may spell it otherwise; then those
-// get it that may be meant.
+// updated passes the news of a resource to its subscribers. The resource "might be a sub-resource of the one that the
+// client actually subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams). The server may also spell it
+// otherwise. Then the subscribers that may be meant get it.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := splice(msg.Raw)
 	if w := m.watched[uri]; w != nil {

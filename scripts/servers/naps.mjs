@@ -83,7 +83,7 @@ const play = async (server, flags, before, sleepy) => {
   }
 };
 
-// Awake is the error of a server that is not put to sleep.
+// Awake is the error of a server that does not hibernate.
 class Awake extends Error {}
 
 // asleep waits until the server sleeps.
@@ -114,11 +114,11 @@ const row = async (server) => {
   const other = naps.seen.slice(0, naps.awake ? -1 : undefined).filter(([, text], i) => text !== usual.seen[i][1]).map(([tool]) => tool);
   if (process.env.SHOW) naps.seen.forEach(([tool, text], i) => console.error(server.name, tool, "\n  naps:  ", ...differ(text, usual.seen[i][1])));
   const loses = other.length === 0 ? "nothing seen" : `${server.loses ?? "?"} (${[...new Set(other)].join(", ")})`;
-  const all = naps.awake ? `is not put to sleep: ${naps.awake}` : loses;
+  const all = naps.awake ? `never hibernates: ${naps.awake}` : loses;
   return `| ${server.name} ${version} | ${server.how ?? ""} | ${compared.join(", ")} | ${[...new Set(steps)].join(", ") || "none"} | ${naps.wakes ?? 0} | ${all} |`;
 };
 
-console.log("| server | run with | lists compared | calls compared | naps | what it loses |\n|---|---|---|---|---:|---|");
+console.log("| server | run with | lists compared | calls compared | hibernations | what it loses |\n|---|---|---|---|---:|---|");
 let failed = 0;
 for (const server of servers.filter((s) => names.length === 0 || names.includes(s.name))) {
   try {

@@ -1,4 +1,4 @@
-// The servers that naps.mjs runs, all of them without a network. steps are calls, each after a nap, and some fail as they
+// The servers that naps.mjs runs, all of them without a network. steps are calls, each after a hibernation, and some fail as they
 // must; loses says in words what a difference means. how is what the table says of the start.
 
 const key = (name) => ({ how: `\`${name}\` set to anything`, env: () => ({ [name]: "none" }) });

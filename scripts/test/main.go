@@ -4,8 +4,8 @@
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests that
 // were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on the list
-// for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run once more by itself;
-// if it passes then, it is told as unsteady and does not fail the run.
+// for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run again by itself, with the
+// seed that it told and a few times with others; if it passes each time, it is told as unsteady and does not fail the run.
 package main
 
 import (
@@ -32,7 +32,7 @@ const atOnce = 8
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
 	as := flag.String("as", "", "the kind of user whose list of skips holds: root, user or namespaces")
-	again := flag.Bool("again", false, "run a test that failed once more, by itself, and tell it as unsteady if it passes then")
+	again := flag.Bool("again", false, "run a test that failed again, by itself and several times, and tell it as unsteady if it always passes then")
 	race := flag.Bool("race", false, "with the race detector")
 	only := flag.String("run", "", "only the tests that this regular expression matches")
 	tags := flag.String("tags", "", "build tags")
@@ -73,10 +73,11 @@ func main() {
 	}
 }
 
-// run runs the go command, and shows and collects what the tests say.
-func run(args []string, out io.Writer) (*report, error) {
+// run runs the go command, with more in its environment, and shows and collects what the tests say.
+func run(args []string, out io.Writer, env ...string) (*report, error) {
 	r := newReport()
 	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

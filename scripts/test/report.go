@@ -15,8 +15,11 @@ type report struct {
 	said           map[test][]string
 	parents        map[test]bool
 	passed, failed map[test]bool
-	skipped        map[test]string // why
-	unsteady       []test
+	skipped        map[test]string   // why
+	unsteady       []test            // failed, and then passed by themselves
+	again          []test            // failed, and then again
+	seeds          map[test][]string // as for the environment
+	idle           []string          // packages that failed, and in which roles were not used
 	// broken says that a package did not run to its end.
 	broken bool
 }
@@ -29,7 +32,7 @@ func (t test) String() string { return strings.TrimPrefix(t.pkg, "mcp-tether/") 
 func newReport() *report {
 	return &report{
 		said: map[test][]string{}, parents: map[test]bool{}, passed: map[test]bool{}, failed: map[test]bool{},
-		skipped: map[test]string{},
+		skipped: map[test]string{}, seeds: map[test][]string{},
 	}
 }
 
@@ -39,6 +42,9 @@ func (r *report) add(e event, out io.Writer) {
 	switch {
 	case e.Action == "output":
 		r.said[t] = append(r.said[t], e.Output)
+		if seed := seedTold.FindString(e.Output); seed != "" && !slices.Contains(r.seeds[t], seed) {
+			r.seeds[t] = append(r.seeds[t], seed)
+		}
 	case e.Test == "" && (e.Action == "pass" || e.Action == "skip" || e.Action == "fail"):
 		r.endPackage(t, e, out)
 	case e.Action == "pass":
@@ -67,6 +73,9 @@ func (r *report) endPackage(t test, e event, out io.Writer) {
 	delete(r.said, t)
 	if e.Action == "fail" {
 		r.broken = r.broken || !slices.Contains(said, onlyFailures)
+		if slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, testkit.IdleRoles) }) {
+			r.idle = append(r.idle, t.pkg)
+		}
 		// A test that was running when the process ended has no end of its own.
 		for other, lines := range r.said {
 			if other.pkg == t.pkg && other.name != "" {
@@ -137,7 +146,10 @@ const shown = 6
 // summarize counts, and names what was skipped.
 func (r *report) summarize(out io.Writer) {
 	for _, t := range r.unsteady {
-		fmt.Fprintf(out, "unsteady: %s failed, and passed when it was run again by itself\n", t)
+		fmt.Fprintf(out, "unsteady: %s failed, and passed when it was run again by itself, %s\n", t, r.howOften(t))
+	}
+	for _, t := range r.again {
+		fmt.Fprintf(out, "failed again: %s%s\n", t, strings.Join(append([]string{""}, r.seedsOf(t)...), " "))
 	}
 	byReason, leftOut := r.skips()
 	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
@@ -148,6 +160,15 @@ func (r *report) summarize(out io.Writer) {
 		fmt.Fprintf(out, "left out: %d tests, the rest of long lists and all that need a container engine, node with npm packages, or Chromium; "+
 			"make test-all runs them (README.md, \"Tests\")\n", leftOut)
 	}
+}
+
+// howOften tells of the runs after which a failure was taken back.
+func (r *report) howOften(t test) string {
+	often := fmt.Sprintf("%d times", fresh)
+	if seeds := r.seedsOf(t); len(seeds) > 0 {
+		often = strings.Join(seeds, ", ") + " and " + often + " with other seeds"
+	}
+	return often
 }
 
 // named names the top-level tests, some of them if there are many.

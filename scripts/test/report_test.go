@@ -102,20 +102,22 @@ func TestNewTestsAreNotListed(t *testing.T) {
 	}
 }
 
-// A failure is taken back if the test passes by itself, with the tests that it is part of; one that fails again is not, nor is
-// anything where a package did not run to its end.
+// A failure is taken back if the test passes by itself, with the tests that it is part of; one that fails again is not, with
+// its own seed or with another, nor is anything where a package did not run to its end or a role is idle.
 func TestAgain(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/go.mod", "module mcp-tether/x\n\ngo 1.24\n")
 	write(t, dir+"/x_test.go", `package x
 
 import (
+	"flag"
 	"os"
 	"testing"
 )
 
 func TestTop(t *testing.T) {
 	t.Run("once", func(t *testing.T) {
+		t.Log("MCP_TETHER_SEED=" + seed())
 		if f, err := os.OpenFile("seen", os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 			f.Close()
 			t.Fatal("the first time")
@@ -124,10 +126,41 @@ func TestTop(t *testing.T) {
 	t.Run("fine", func(t *testing.T) {})
 }
 
+func seed() string {
+	if s := os.Getenv("MCP_TETHER_SEED"); s != "" {
+		return s
+	}
+	return "7"
+}
+
 func TestAlways(t *testing.T) {
 	if os.Getenv("ALWAYS") != "" {
 		t.Fatal("always")
 	}
+}
+
+// By itself it fails only with the seed of its first failure, or only in the last of a few runs.
+func TestRarely(t *testing.T) {
+	_, err := os.Stat("rarely")
+	first := err != nil && os.WriteFile("rarely", nil, 0o600) == nil
+	t.Log("MCP_TETHER_SEED=" + seed())
+	if os.Getenv("BY_SEED") != "" && (first || os.Getenv("MCP_TETHER_SEED") == "7") {
+		t.Fatal("with seed 7")
+	}
+	if runs++; os.Getenv("THIRD") != "" && (first || runs == 3) {
+		t.Fatal("one of three")
+	}
+}
+
+var runs int
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv("IDLE") != "" && flag.Lookup("test.run").Value.String() == "" {
+		println("roles that no test has used: some")
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func TestPanics(t *testing.T) {
@@ -142,8 +175,8 @@ func TestPanics(t *testing.T) {
 	for _, c := range []struct {
 		variable string
 		held     bool
-	}{{"", true}, {"ALWAYS", false}, {"PANICS", false}} {
-		_ = os.Remove("seen")
+	}{{"", true}, {"ALWAYS", false}, {"PANICS", false}, {"BY_SEED", false}, {"THIRD", false}, {"IDLE", false}} {
+		_, _ = os.Remove("seen"), os.Remove("rarely")
 		if c.variable != "" {
 			t.Setenv(c.variable, "1")
 		}
@@ -157,6 +190,12 @@ func TestPanics(t *testing.T) {
 		}
 		if c.held && (len(r.failed) > 0 || len(r.unsteady) != 1 || r.unsteady[0].name != "TestTop/once") {
 			t.Errorf("failed %v, unsteady %v", r.failed, r.unsteady)
+		}
+		if r.summarize(&out); c.held && !strings.Contains(out.String(), "unsteady: x.TestTop/once failed, and passed when it was run again by itself, MCP_TETHER_SEED=7 and 3 times") {
+			t.Errorf("the report:\n%s", out.String())
+		}
+		if c.variable == "BY_SEED" && !strings.Contains(out.String(), "failed again: x.TestRarely MCP_TETHER_SEED=7\n") {
+			t.Errorf("the report:\n%s", out.String())
 		}
 		if c.variable != "" {
 			t.Setenv(c.variable, "")
