@@ -17,7 +17,7 @@ import (
 
 // Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
 func Launch(o Options) error {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return fmt.Errorf("open /dev/null: %w", err)
 	}
@@ -83,8 +83,6 @@ const (
 	firstWait = 30 * time.Second
 	// tellPause bounds how often the list for ps is written.
 	tellPause = 50 * time.Millisecond
-	// lifePause is how often to look for the gateway's end without a pidfd.
-	lifePause = 250 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
 	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
@@ -261,8 +259,8 @@ func (h *host) timeout() int {
 	if !due.IsZero() {
 		wait = int(max(time.Until(due), 0)/time.Millisecond) + 1
 	}
-	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(lifePause/time.Millisecond)) {
-		wait = int(lifePause / time.Millisecond)
+	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
+		wait = int(proc.LookPause / time.Millisecond)
 	}
 	return wait
 }
