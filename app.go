@@ -17,7 +17,7 @@ import (
 // Set by the linker: the version, and the commit that it was made from with its date.
 var version, commit, date = "dev", "", ""
 
-// fullVersion is what --version tells.
+// fullVersion is what --version prints.
 func fullVersion() string {
 	if commit == "" {
 		return version + " (" + runtime.Version() + ")"

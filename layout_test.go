@@ -60,7 +60,7 @@ func variables() map[string]string {
 		"proc.execSlack":       "written before the runtime starts",
 		"proc.execStack":       "written before the runtime starts",
 		"proc.signalPipe":      "for the signal handler, which has no other place to look",
-		"clients.awake":        table,
+		"clients.lossWords":    table,
 		"clients.knownClients": table,
 		"clients.runners":      table,
 		"clients.valueFlags":   table,

@@ -22,7 +22,7 @@ type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
-	// host is what a host of a shared server, or the process that starts it, was told; nil for any other.
+	// host is what a host of a shared server, or the process that starts it, got from its parent; nil for any other.
 	host *argv.Host
 	// delegated says that root has started us, as a user, to do something for that user.
 	delegated bool

@@ -397,8 +397,8 @@ func change(all []*rewriting, quiet bool) {
 	}
 }
 
-// widest is how much of a line is shown. Some clients write all in one.
-const widest = 160
+// maxShown is how much of a changed line is shown, in bytes. Some clients write all in one.
+const maxShown = 160
 
 // show prints what would change in a file, and what is left alone.
 func (r *rewriting) show(w io.Writer, check bool) {
@@ -447,7 +447,7 @@ func (r *rewriting) show(w io.Writer, check bool) {
 
 // excerpt cuts a long line down to where it begins to differ from a line of the other side.
 func excerpt(line string, others []string) string {
-	if len(line) <= widest {
+	if len(line) <= maxShown {
 		return describe.Text(line)
 	}
 	same := 0
@@ -458,8 +458,8 @@ func excerpt(line string, others []string) string {
 		}
 		same = max(same, n)
 	}
-	from := max(0, min(same-widest/4, len(line)-widest))
-	return "..." + describe.Text(line[from:min(len(line), from+widest)]) + "..."
+	from := max(0, min(same-maxShown/4, len(line)-maxShown))
+	return "..." + describe.Text(line[from:min(len(line), from+maxShown)]) + "..."
 }
 
 // The JSON form.

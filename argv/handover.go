@@ -56,8 +56,8 @@ func isHandedOver(args []string) bool {
 	return len(args) > 1 && (args[1] == roleSupervise || args[1] == roleRemove)
 }
 
-// ErrNotHandedOver says that a user has typed the hidden argument.
-var ErrNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
+// errNotHandedOver says that a user has typed the hidden argument.
+var errNotHandedOver = errors.New(roleSupervise + " and " + roleRemove + " are for mcp-tether itself: use 'mcp-tether run'")
 
 // SplitSupervisorArgs undoes SupervisorArgs. ok is false where the command line is not a supervisor's.
 func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, err error) {
@@ -65,9 +65,9 @@ func SplitSupervisorArgs(args []string) (anchors []string, h Handover, ok bool, 
 		return nil, Handover{}, false, nil
 	}
 	if len(args) < 4 {
-		return nil, Handover{}, true, ErrNotHandedOver
+		return nil, Handover{}, true, errNotHandedOver
 	}
-	h, err = ParseHandover(args[2])
+	h, err = parseHandover(args[2])
 	h.Removes = args[1] == roleRemove
 	return append([]string{args[0]}, args[3:]...), h, true, err
 }
@@ -78,11 +78,11 @@ func SupervisedID(args []string) string {
 	if len(args) < 3 || !isHandedOver(args) {
 		return ""
 	}
-	id, _, _ := strings.Cut(args[2], separator)
+	id, _, _ := strings.Cut(args[2], wordSeparator)
 	return id
 }
 
-// Handover is what the anchor tells its supervisor, as one word of the command line.
+// Handover is what the anchor passes to its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.
 	ID string
@@ -108,7 +108,8 @@ type Handover struct {
 // then reach it without us.
 func (h Handover) SharesGroup() bool { return h.Terminal || h.Group != 0 }
 
-const separator = ","
+// wordSeparator separates the parts of a Handover or a Host in their word.
+const wordSeparator = ","
 
 // String encodes the handover.
 func (h Handover) String() string {
@@ -124,12 +125,12 @@ func (h Handover) String() string {
 	for _, id := range h.Foreign {
 		foreign = append(foreign, id.String())
 	}
-	return strings.Join(append(part, strings.Join(foreign, " ")), separator)
+	return strings.Join(append(part, strings.Join(foreign, " ")), wordSeparator)
 }
 
-// ParseHandover decodes what String wrote.
-func ParseHandover(s string) (Handover, error) {
-	part := strings.Split(s, separator)
+// parseHandover decodes what String wrote.
+func parseHandover(s string) (Handover, error) {
+	part := strings.Split(s, wordSeparator)
 	var n [6]int
 	if len(part) != len(n)+2 {
 		return Handover{}, fmt.Errorf("parse handover %.80q: want %d fields", s, len(n)+2)

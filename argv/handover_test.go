@@ -13,7 +13,7 @@ func TestHandoverRoundTrip(t *testing.T) {
 		{ID: "0123456789abcdef", Anchor: 1 << 22, Parent: 7, ParentFD: 3, Mailbox: 5, Terminal: true, Group: 9},
 		{ID: "x", Foreign: []proc.ID{{PID: 1, Start: 1<<64 - 1}, {PID: 2, Start: 0}}},
 	} {
-		if got, err := ParseHandover(h.String()); err != nil || !reflect.DeepEqual(got, h) {
+		if got, err := parseHandover(h.String()); err != nil || !reflect.DeepEqual(got, h) {
 			t.Errorf("%q: %+v, %v; want %+v", h, got, err, h)
 		}
 	}
@@ -24,7 +24,7 @@ func TestParseHandoverRefuses(t *testing.T) {
 		"", "x", "x,1,2,3,0", "x,1,2,3,0,0,0", "x,a,2,3,0,0,0,", "x,1,,3,0,0,0,", "x,1,2,99999999999999999999,0,0,0,", "x,1,2,3,0,y,0,",
 		"x,1,2,3,0,0,0,5", "x,1,2,3,0,0,0,0:1", "x,1,2,3,0,0,0,a:b c:d", "x,1,2,3,0,0,0,,", "run,--name,x,--,srv,y,z,a",
 	} {
-		if h, err := ParseHandover(s); err == nil {
+		if h, err := parseHandover(s); err == nil {
 			t.Errorf("%q was taken for %+v", s, h)
 		}
 	}
@@ -34,11 +34,11 @@ func FuzzParseHandover(f *testing.F) {
 	f.Add(Handover{ID: "0123456789abcdef", Anchor: 2, ParentFD: -1, Foreign: []proc.ID{{PID: 1, Start: 2}}}.String())
 	f.Add("x,1,2,3,4,1,5,")
 	f.Fuzz(func(t *testing.T, s string) {
-		h, err := ParseHandover(s)
+		h, err := parseHandover(s)
 		if err != nil {
 			return
 		}
-		if again, err := ParseHandover(h.String()); err != nil || !reflect.DeepEqual(again, h) {
+		if again, err := parseHandover(h.String()); err != nil || !reflect.DeepEqual(again, h) {
 			t.Fatalf("%q: %+v, then %+v, %v", s, h, again, err)
 		}
 	})

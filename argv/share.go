@@ -11,8 +11,8 @@ import (
 
 // Flags of run about sharing, which the attached process reads without a flag parser, and the variables of the first two.
 const (
-	share      = "share"
-	shareScope = "share-scope"
+	shareFlag      = "share"
+	shareScopeFlag = "share-scope"
 
 	EnvShare = "MCP_TETHER_SHARE"
 	EnvScope = "MCP_TETHER_SHARE_SCOPE"
@@ -30,7 +30,7 @@ func WantsShare(args []string, env string) bool {
 	wanted, help := isTrue(env), false
 	eachFlag(args, func(f flag) {
 		switch f.name {
-		case share:
+		case shareFlag:
 			wanted = !f.attached || isTrue(f.value)
 		case "help", "h":
 			help = true
@@ -43,7 +43,7 @@ func WantsShare(args []string, env string) bool {
 func ShareScope(args []string, env string) string {
 	scope := env
 	eachFlag(args, func(f flag) {
-		if f.name == shareScope {
+		if f.name == shareScopeFlag {
 			scope = f.value
 		}
 	})
@@ -53,9 +53,9 @@ func ShareScope(args []string, env string) string {
 // SessionArgs is the command line of the session that a host starts for its server: that of run, words, without what is
 // about sharing.
 func SessionArgs(program string, words []string) []string {
-	out := []string{program, "run", "--" + share + "=false"}
+	out := []string{program, "run", "--" + shareFlag + "=false"}
 	command := eachFlag(words, func(f flag) {
-		if !strings.HasPrefix(f.name, share) {
+		if !strings.HasPrefix(f.name, shareFlag) {
 			out = append(out, f.words...)
 		}
 	})
@@ -63,8 +63,8 @@ func SessionArgs(program string, words []string) []string {
 }
 
 // roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
-// process that starts the host, which so is no child of a client's process. A Host follows as the second, and the words
-// of run.
+// process that starts the host, so that the host is no child of a client's process. A Host follows as the second, and
+// the words of run.
 const (
 	roleHost     = "__host"
 	roleLauncher = "__launch"
@@ -85,8 +85,8 @@ type Host struct {
 	Launches bool
 }
 
-// ErrNotHost says that a user has typed the hidden argument.
-var ErrNotHost = errors.New(roleHost + " and " + roleLauncher + " are for mcp-tether itself: use 'mcp-tether run --share'")
+// errNotHost says that a user has typed the hidden argument.
+var errNotHost = errors.New(roleHost + " and " + roleLauncher + " are for mcp-tether itself: use 'mcp-tether run --share'")
 
 // HostArgs is the command line of a host, or of its launcher, for the words that followed run.
 func HostArgs(program string, h Host, words []string) []string {
@@ -98,7 +98,7 @@ func HostArgs(program string, h Host, words []string) []string {
 		h.Key, strconv.Itoa(h.Lock), strconv.Itoa(h.Listener), strconv.Itoa(h.Gateway.PID),
 		strconv.FormatUint(h.Gateway.Start, 10), strconv.Itoa(h.GatewayFD), h.Alone,
 	}
-	return append([]string{program, role, strings.Join(part, separator), "run"}, words...)
+	return append([]string{program, role, strings.Join(part, wordSeparator), "run"}, words...)
 }
 
 // IsHost reports whether a command line is one of HostArgs. Every process can choose its command line.
@@ -111,15 +111,15 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
 		return nil, Host{}, false, nil
 	}
-	part := strings.SplitN(args[2], separator, 7)
+	part := strings.SplitN(args[2], wordSeparator, 7)
 	if len(args) < 4 || len(part) != 7 {
-		return nil, Host{}, true, ErrNotHost
+		return nil, Host{}, true, errNotHost
 	}
 	var n [5]uint64
 	for i := range n {
 		v, err := strconv.ParseInt(part[i+1], 10, 64)
 		if err != nil {
-			return nil, Host{}, true, fmt.Errorf("%w: %q: %w", ErrNotHost, args[2], err)
+			return nil, Host{}, true, fmt.Errorf("%w: %q: %w", errNotHost, args[2], err)
 		}
 		n[i] = uint64(v)
 	}

@@ -71,7 +71,7 @@ func TestHostArgs(t *testing.T) {
 		}
 	}
 	for _, line := range [][]string{{"tether", "__host", "x"}, {"tether", "__host", "x", "run"}, {"tether", "__launch", "k,a,2,3,4,5,", "run"}} {
-		if _, _, ok, err := SplitHostArgs(line); !ok || !errors.Is(err, ErrNotHost) {
+		if _, _, ok, err := SplitHostArgs(line); !ok || !errors.Is(err, errNotHost) {
 			t.Errorf("%q: %v, %v", line, ok, err)
 		}
 	}

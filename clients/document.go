@@ -13,8 +13,8 @@ import (
 	"mcp-tether/kernel"
 )
 
-// BackupSuffix is added to a file's name for the text before the last change.
-const BackupSuffix = ".mcp-tether-backup"
+// backupSuffix is added to a file's name for the text before the last change.
+const backupSuffix = ".mcp-tether-backup"
 
 // Document is a configuration file that may be changed.
 type Document struct {
@@ -30,8 +30,9 @@ var (
 	ErrChanged = errors.New("it was changed meanwhile; try again")
 )
 
-// OpenDocument reads a file that its owner wants changed. format is "" to tell it by the name. It must be a regular file
-// of the user, with one name only: the new file takes the place of the old one. The error does not name it.
+// OpenDocument reads a file that its owner wants changed. format is "" to recognise it by the name. It must be a
+// regular file of the user, with one name only: the new file takes the place of the old one. The error does not name
+// it.
 func OpenDocument(name string, format Format) (Document, error) {
 	d := Document{Path: name, Format: format}
 	if format == "" {
@@ -109,7 +110,7 @@ func ownParent(name string) error {
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
 // owner stay. The old text is kept in backup. A file that was changed since it was opened stays as it is.
 func (d Document) Replace(text []byte) (backup string, err error) {
-	backup = d.Path + BackupSuffix
+	backup = d.Path + backupSuffix
 	if err := d.put(backup, d.Text, func() error { return nil }); err != nil {
 		return "", fmt.Errorf("keep the text before: %w", err)
 	}

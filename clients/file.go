@@ -85,8 +85,8 @@ func Named(name string) (File, error) {
 }
 
 // Homes are the home directories of the user: $HOME, that in the host's list of users, and further ones as named. A
-// directory of another user is passed over: sudo keeps the variable, and root has no business there. warn is told of one that
-// cannot be looked at in time.
+// directory of another user is passed over: sudo keeps the variable, and root has no business there. warn gets an error
+// for one that cannot be looked at in time.
 func Homes(further []string, warn func(error)) []string {
 	var out []string
 	candidates := further
@@ -155,7 +155,7 @@ func (r *reader) read(name string) (File, error) {
 	return f, nil
 }
 
-// formatOf tells the format by the name; JSON may turn out to be JSON5.
+// formatOf recognises the format by the name; JSON may turn out to be JSON5.
 func formatOf(name string) Format {
 	if filepath.Ext(name) == ".toml" {
 		return TOML

@@ -50,8 +50,8 @@ type Place struct {
 	Client Client
 }
 
-// ErrNoClient says that no known client has this name.
-var ErrNoClient = errors.New("no such client")
+// errNoClient says that no known client has this name.
+var errNoClient = errors.New("no such client")
 
 // Here finds the configuration files of the clients with these names, or of all known ones, below a home directory. For
 // a name without a file the error says where it was looked for.
@@ -92,7 +92,7 @@ func byName(name string) (Client, error) {
 			return knownClients[i], nil
 		}
 	}
-	return Client{}, fmt.Errorf("%w: %s; known are %s; a file is named with a slash, as in ./%[2]s", ErrNoClient, name, strings.Join(Names(), ", "))
+	return Client{}, fmt.Errorf("%w: %s; known are %s; a file is named with a slash, as in ./%[2]s", errNoClient, name, strings.Join(Names(), ", "))
 }
 
 func (c Client) here(home string) []Place {

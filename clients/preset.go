@@ -8,8 +8,8 @@ import (
 // idleTime is how long a server of a client that keeps idle ones may be unused, as run's --hibernate takes it.
 const idleTime = "10m"
 
-// awake are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
-var awake = [...]struct{ lost, words string }{
+// lossWords are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
+var lossWords = [...]struct{ lost, words string }{
 	{"its browser", "playwright puppeteer chrome-devtools browser selenium stagehand webdriver"},
 	{"its processes", "terminal desktop-commander tmux jupyter repl shell ssh debug gdb lldb"},
 	{"its connection", "mcp-remote mcp-proxy supergateway"},
@@ -20,7 +20,7 @@ var awake = [...]struct{ lost, words string }{
 // the command line, and rather leaves one awake too many.
 func mustStay(command string, args []string) string {
 	line := strings.ToLower(path.Base(command) + " " + strings.Join(args, " "))
-	for _, a := range awake {
+	for _, a := range lossWords {
 		for word := range strings.FieldsSeq(a.words) {
 			if strings.Contains(line, word) {
 				return a.lost

@@ -91,7 +91,7 @@ func TestMustStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range awake {
+	for _, a := range lossWords {
 		for word := range strings.FieldsSeq(a.words) {
 			if !strings.Contains(string(page), "`"+word+"`") {
 				t.Errorf("docs/wrap.md does not name %s", word)

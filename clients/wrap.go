@@ -166,7 +166,7 @@ func (e *entry) words() []string {
 	return words
 }
 
-// rewrite gives the edits that an entry needs, and tells in c what becomes of it.
+// rewrite gives the edits that an entry needs, and says in c what becomes of it.
 func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	at := e.commandAt()
 	direct := path.Base(e.command.text) == Program
@@ -290,9 +290,9 @@ func quoteAll(words []string) string {
 	return b.String()
 }
 
-// ErrNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
+// errNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
 // package.
-var ErrNotMeant = errors.New("the new text would not say what it should; please report this")
+var errNotMeant = errors.New("the new text would not say what it should; please report this")
 
 // meant reads the new text as a client would. Each server must start what it started before, and the changed ones in
 // the way that was asked for.
@@ -303,7 +303,7 @@ func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
 	}
 	after, err := parse(out, format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotMeant, err)
+		return fmt.Errorf("%w: %w", errNotMeant, err)
 	}
 	for _, c := range changes {
 		a, b := lookup(before, c.Keys), lookup(after, c.Keys)
@@ -311,10 +311,10 @@ func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
 			continue // an entry in a form that is left alone
 		}
 		if a == nil || b == nil || !sameServer(a, b) {
-			return fmt.Errorf("%w: server %s", ErrNotMeant, c.Name)
+			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
 		}
 		if wrapped := isWrapped(b); c.Edited && wrapped == w.Unwrap {
-			return fmt.Errorf("%w: server %s", ErrNotMeant, c.Name)
+			return fmt.Errorf("%w: server %s", errNotMeant, c.Name)
 		}
 		delete(a, "command")
 		delete(a, "args")
@@ -322,7 +322,7 @@ func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
 		delete(b, "args")
 	}
 	if !equal(before, after) {
-		return fmt.Errorf("%w: something else differs", ErrNotMeant)
+		return fmt.Errorf("%w: something else differs", errNotMeant)
 	}
 	return nil
 }

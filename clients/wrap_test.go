@@ -168,7 +168,7 @@ func FuzzWrap(f *testing.F) {
 			format = TOML
 		}
 		r, err := Rewrite(in, format, Wrapping{}, every)
-		if errors.Is(err, ErrNotMeant) {
+		if errors.Is(err, errNotMeant) {
 			t.Fatal(err)
 		}
 		if err != nil || slices.ContainsFunc(r.Changes, func(c Change) bool { return !c.Edited && c.Err == nil }) {

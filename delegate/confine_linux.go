@@ -20,13 +20,13 @@ const (
 	maxFile   = 8 << 20 // bytes: a lock, a record
 )
 
-// ErrRoot says that root typed the hidden word: such a child would give up nothing.
-var ErrRoot = errors.New("a child for a user must not be root: use 'mcp-tether reap', 'ps' or 'stop'")
+// errRoot says that root typed the hidden word: such a child would give up nothing.
+var errRoot = errors.New("a child for a user must not be root: use 'mcp-tether reap', 'ps' or 'stop'")
 
 // Confine gives up for good what the work for a user does not take. It comes first in a child.
 func Confine() error {
 	if os.Getuid() == 0 || os.Geteuid() == 0 {
-		return ErrRoot
+		return errRoot
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)

@@ -25,7 +25,7 @@ const (
 
 // Why an answer is not taken, or no child was asked.
 var (
-	ErrObjects = errors.New("its answer has more parts than can be taken")
+	errObjects = errors.New("its answer has more parts than can be taken")
 	ErrSilent  = errors.New("it did not answer")
 	ErrTooMany = errors.New("not looked after: too many users")
 )
@@ -37,7 +37,7 @@ func Users(uids []int) (all, left []User) {
 	slices.Sort(uids)
 	var strangers []User
 	for _, uid := range slices.Compact(uids) {
-		switch u := Lookup(uid); {
+		switch u := lookup(uid); {
 		case uid <= 0:
 		case u.Known:
 			all = append(all, u)
@@ -75,7 +75,7 @@ func Each(users []User, total time.Duration, do func(ctx context.Context, i int,
 func Decode(b []byte, v any) error {
 	switch {
 	case bytes.Count(b, []byte("{")) > maxObjects:
-		return ErrObjects
+		return errObjects
 	case len(bytes.TrimSpace(b)) == 0:
 		return ErrSilent
 	}

@@ -11,8 +11,8 @@ import (
 
 // Why a child's answer is not complete.
 var (
-	ErrTooMuch = errors.New("it found more than can be taken")
-	ErrTime    = errors.New("it did not end in time")
+	errTooMuch = errors.New("it found more than can be taken")
+	errTime    = errors.New("it did not end in time")
 )
 
 // Run needs Linux.

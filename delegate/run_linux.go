@@ -19,12 +19,12 @@ import (
 
 // Why a child's answer is not complete.
 var (
-	ErrTooMuch = errors.New("it found more than can be taken")
-	ErrTime    = errors.New("it did not end in time")
+	errTooMuch = errors.New("it found more than can be taken")
+	errTime    = errors.New("it did not end in time")
 )
 
-// killPatience is how long a killed child may take to end. One that does not is left behind.
-const killPatience = time.Second
+// killTimeout is how long a killed child may take to end. One that does not is left behind.
+const killTimeout = time.Second
 
 // Run starts this program as the user with the given words, the first of which is a command such as reap. It gives what
 // the child writes to its standard output, at most limit bytes, and its exit code. When the context ends the child is
@@ -33,7 +33,7 @@ const killPatience = time.Second
 // The child has the user's groups, no capabilities and no way to get some, and a session and an environment of its own.
 // It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
-	// What root was given may be open for what only root may read.
+	// Root's descriptors may give access to files that only root may read.
 	proc.CloseInherited()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -59,17 +59,17 @@ func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, 
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = cmd.Process.Kill()
-		_ = r.SetReadDeadline(time.Now().Add(killPatience))
+		_ = r.SetReadDeadline(time.Now().Add(killTimeout))
 	})
 	defer stop()
 	out, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(out)) > limit {
-		err = ErrTooMuch
+		err = errTooMuch
 		_ = cmd.Process.Kill()
 	}
 	code, werr := await(ctx, cmd, exit)
 	if ctx.Err() != nil {
-		err = ErrTime
+		err = errTime
 	}
 	return out, code, errors.Join(err, werr)
 }
@@ -81,8 +81,8 @@ func await(ctx context.Context, cmd *exec.Cmd, exit <-chan error) (code int, err
 	case <-ctx.Done():
 		select {
 		case err = <-exit:
-		case <-time.After(killPatience):
-			return -1, ErrTime
+		case <-time.After(killTimeout):
+			return -1, errTime
 		}
 	}
 	var failed *exec.ExitError

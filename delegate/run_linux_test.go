@@ -108,7 +108,7 @@ func TestChildIsBounded(t *testing.T) {
 		part  string
 		limit time.Duration
 		want  error // nil for any
-	}{{"hang", 200 * time.Millisecond, ErrTime}, {"flood", testkit.Patience, ErrTooMuch}, {"swell", testkit.Patience, nil}} {
+	}{{"hang", 200 * time.Millisecond, errTime}, {"flood", testkit.Patience, errTooMuch}, {"swell", testkit.Patience, nil}} {
 		began := time.Now()
 		_, code, err := run(t, c.part, c.limit)
 		if c.want != nil && !errors.Is(err, c.want) || err == nil && code == 0 || time.Since(began) >= testkit.Patience {
@@ -123,7 +123,7 @@ func TestChildIsBounded(t *testing.T) {
 // A short text that decodes to much is not decoded.
 func TestDecode(t *testing.T) {
 	var v any
-	if err := Decode([]byte("["+strings.Repeat("{},", maxObjects)+"{}]"), &v); !errors.Is(err, ErrObjects) {
+	if err := Decode([]byte("["+strings.Repeat("{},", maxObjects)+"{}]"), &v); !errors.Is(err, errObjects) {
 		t.Error(err)
 	}
 	if err := Decode([]byte(" \n"), &v); !errors.Is(err, ErrSilent) {

@@ -21,8 +21,8 @@ type User struct {
 // nogroup is the group of a user that is in no list (Debian's and the kernel's overflow group).
 const nogroup = 65534
 
-// Lookup finds a user in the machine's list, /etc/passwd. A user that is not there has no groups and no home.
-func Lookup(uid int) User {
+// lookup finds a user in the machine's list, /etc/passwd. A user that is not there has no groups and no home.
+func lookup(uid int) User {
 	number := strconv.Itoa(uid)
 	entry, err := user.LookupId(number)
 	if err != nil {

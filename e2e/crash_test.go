@@ -113,9 +113,24 @@ func TestCrashIsNoEnd(t *testing.T) {
 			end(s)
 			wantExit(t, s.wait(), map[string]string{"stdin": "exit 0", "signal": "exit 143"}[name])
 			s.gone()
-			s.endedWhole("stdin-closed", "signal")
+			s.endedWhole(map[string]string{"stdin": "stdin-closed", "signal": "signal"}[name])
 		})
 	}
+}
+
+// A client that closes its stream while what a crashed server has left is being ended still gets its answer. Seen to fail where
+// the end of the stream ends the session at once.
+func TestCrashThenClosed(t *testing.T) {
+	t.Parallel()
+	s := nap(t, setup{flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
+	s.write(toolCall(7, "die", "3") + "\n")
+	s.awaitState(t, "falling-asleep")
+	s.closeStdin()
+	s.killTree()
+	s.wantError(strings.TrimSpace(s.readToEnd()), 7, "exit code 3")
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+	s.endedWhole("stdin-closed")
 }
 
 // A server whose state cannot be given to another ends the session when it dies, as without the flag.

@@ -199,9 +199,18 @@ func TestSetsidCatAnswers(t *testing.T) {
 	}
 }
 
-// closer is a server that closes a descriptor after one line, and ends after another.
-func closer(fd int) []string {
-	return []string{"/bin/sh", "-c", fmt.Sprintf("read -r a; exec %d>&-; read -r b; exit 0", fd)}
+// closer is a server that closes a descriptor after one line, makes the file, and ends after another line.
+func closer(fd int, file string) []string {
+	return []string{"/bin/sh", "-c", fmt.Sprintf(`read -r a; exec %d>&-; : >"$0"; read -r b; exit 0`, fd), file}
+}
+
+// openTempDir is one to which other users may write.
+func openTempDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	noError(t, os.Chmod(dir, 0o777))
+	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	return dir
 }
 
 // awaitEOF reports whether the end of a stream comes in time; what is read before is dropped.
@@ -229,9 +238,12 @@ func closes(t *testing.T, w way, fd int, kind string, limit time.Duration) error
 	} else {
 		extra = []*os.File{theirs}
 	}
-	run := startAs(t, w, streams, extra, closer(fd)...)
+	closed := filepath.Join(openTempDir(t), "closed")
+	run := startAs(t, w, streams, extra, closer(fd, closed)...)
 	_, err = ask.WriteString("a\n")
 	noError(t, err)
+	// The limit counts from here: to get here, a busy machine may take longer than that.
+	testkit.Until(t, "the server has closed it", func() bool { _, err := os.Stat(closed); return err == nil })
 	outcome := awaitEOF(ours, limit)
 	_, err = ask.WriteString("b\n")
 	noError(t, err)
@@ -322,7 +334,7 @@ func TestServerLetsGoOfALock(t *testing.T) {
 			noError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 			in, ask := stream(t, "pipe", "", false)
 			defer ask.Close()
-			run := startAs(t, w, [3]*os.File{in}, []*os.File{lock}, closer(3)...)
+			run := startAs(t, w, [3]*os.File{in}, []*os.File{lock}, closer(3, filepath.Join(openTempDir(t), "closed"))...)
 			if !held(path) {
 				t.Error("the lock is free before the server lets go of it")
 			}

@@ -236,7 +236,8 @@ func (s *session) farewell() {
 	s.closeStdin()
 	wantExit(s.t, s.wait(), "exit 0")
 	s.gone()
-	s.endedWhole("stdin-closed", "server-exited")
+	// The server sees the end after the supervisor, which passes it on.
+	s.endedWhole("stdin-closed")
 }
 
 // whys are the reasons that the log gave for staying awake.

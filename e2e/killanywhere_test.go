@@ -51,6 +51,9 @@ func nest(t *testing.T) string {
 
 // clearNest expects no leaf, and removes the nest once the kernel has let go of the last dead process.
 func clearNest(t *testing.T, dir string) {
+	if t.Failed() {
+		endNest(dir)
+	}
 	below, _ := os.ReadDir(dir)
 	for _, e := range below {
 		if e.IsDir() {
@@ -59,6 +62,22 @@ func clearNest(t *testing.T, dir string) {
 		}
 	}
 	testkit.Until(t, dir+" is empty", func() bool { return os.Remove(dir) == nil })
+}
+
+// endNest kills what a failed test has left: it may be a fork bomb. Where no file of the cgroup's does that, it is each
+// process by itself, again and again.
+func endNest(dir string) {
+	for range 100 {
+		if os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
+			return
+		}
+		all, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for pid := range strings.FieldsSeq(string(all)) {
+			if n, err := strconv.Atoi(pid); err == nil && n > 1 {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 // early is a death soon after the gateway started its server.

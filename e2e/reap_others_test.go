@@ -90,7 +90,7 @@ func TestReapDirectorySwapped(t *testing.T) {
 		stubborn := startStubborn(t, mallory)
 		outgrow(t)
 		forge(t, mallory, malloryDir, nil, stubborn.pid)
-		cmd := c.who.command("reap", "--json", "--kill", "--term-grace=1s")
+		cmd := c.who.command("reap", "--json", "--kill", "--term-grace=20s")
 		ok(t, cmd.Start())
 		stubborn.awaitTerm()
 		read := malloryDir
@@ -99,6 +99,7 @@ func TestReapDirectorySwapped(t *testing.T) {
 			ok(t, os.Rename(malloryDir, read))
 			ok(t, os.Symlink(precious, malloryDir))
 		}
+		stubborn.end()
 		_ = cmd.Wait()
 		if left, _ := filepath.Glob(precious + "/" + anID + ".*"); len(left) != 2 {
 			t.Errorf("%+v: of the record and lock that the link leads to %v are left", c, left)
@@ -141,12 +142,13 @@ func TestReapCgroupSwapped(t *testing.T) {
 		ok(t, os.WriteFile(ours+leaf+"/cgroup.procs", fmt.Append(nil, kept.pid), 0))
 		outgrow(t)
 		forge(t, 0, "/run/mcp-tether", func(p *page) { p.Cgroup, p.Keep = at+leaf, []string{"cat"} }, stubborn.pid)
-		cmd := operator.command("reap", "--kill", "--term-grace=1s")
+		cmd := operator.command("reap", "--kill", "--term-grace=20s")
 		ok(t, cmd.Start())
 		stubborn.awaitTerm()
 		if how == "swapped" {
 			ok(t, unix.Mount(theirs, at, "", unix.MS_BIND, ""))
 		}
+		stubborn.end()
 		_ = cmd.Wait()
 		_, gone := os.Stat(ours + leaf)
 		_, left := os.Stat(theirs + leaf)
@@ -185,7 +187,8 @@ type stubborn struct {
 
 func startStubborn(t *testing.T, user int) stubborn {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", `trap 'echo term' TERM; echo up; while :; do read -r x || exit 0; done`)
+	// Some shells give up what they read at a signal that they trap, as they do at the end of it.
+	cmd := exec.Command("/bin/sh", "-c", `trap 'echo term; more=1' TERM; echo up; while read -r x || [ -n "$more" ]; do more=; done`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 	in, err := cmd.StdinPipe()
 	ok(t, err)
@@ -199,6 +202,15 @@ func startStubborn(t *testing.T, user int) stubborn {
 }
 
 func (s stubborn) awaitTerm() { s.t.Helper(); s.await("term\n") }
+
+// end ends it within its grace, which must not be over.
+func (s stubborn) end() {
+	s.t.Helper()
+	if now := state(s.pid); now == "" || now == "Z" {
+		s.t.Error("the stubborn process was ended before its time")
+	}
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+}
 
 func (s stubborn) await(want string) {
 	s.t.Helper()

@@ -166,12 +166,15 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 			s.waitReady()
 			obeys := holders(s.flock)[0].pid
 			killPair(t, s.pid)
-			cmd := operator.command("reap", "--kill", "--term-grace=1s")
+			cmd := operator.command("reap", "--kill", "--term-grace=5s")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			awaitExit(t, obeys)
 			other := reuse(t, obeys)
+			if len(holders(s.life.path)) == 0 {
+				t.Error("the kill came before the pid was another's")
+			}
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("reap: %v", err)
 			}

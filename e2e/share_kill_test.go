@@ -129,8 +129,7 @@ func TestShareKilledAtStart(t *testing.T) {
 			}
 			c.write(initialized)
 			// The server of a session that has lost a process ends soon, perhaps after its first answers.
-			for !c.try() {
-			}
+			testkit.Until(t, "an answer of a server that lasts", c.try)
 		}
 		for _, c := range clients {
 			if c.cmd.Process.Pid != killed {

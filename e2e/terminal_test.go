@@ -97,21 +97,33 @@ func TestTerminalLeader(t *testing.T) {
 	s.endedWhole("server-exited")
 }
 
-// endedByAnother types the interrupt after the first one. On a busy machine the two may be too far apart to belong together;
-// the next one is close enough.
+// endedByAnother types the interrupt after the first one. On a busy machine the two may be too far apart to belong together:
+// then others are typed, in pairs that are close enough, and each pair has time to show what it does.
 func (y *tty) endedByAnother() {
 	y.t.Helper()
-	y.typed(ctrlC)
-	if ended, _ := y.look(time.Second, "got 15\r"); !ended {
+	const near, enough = 200 * time.Millisecond, 5 * time.Second
+	wait := enough
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		y.typed(ctrlC)
-		y.expect("got 15\r")
+		if ended, _ := y.look(wait, "got 15\r"); ended {
+			return
+		}
+		if wait == enough {
+			wait = near
+		} else {
+			wait = enough
+		}
 	}
+	y.t.Fatalf("no interrupt ends it; the screen shows %q", y.unread)
 }
+
+// timeToSay is the grace of a server that gives nothing on signals, but must get to say that it had one.
+const timeToSay = "--term-grace=3s"
 
 // A server that gives nothing on signals: the first Ctrl-C is its own business, the next one ends it.
 func TestTerminalInterruptedTwice(t *testing.T) {
 	t.Parallel()
-	y, s := newShell(t)
+	y, s := newShell(t, timeToSay)
 	y.typed("$TETHER $FIXTURE signals 9>$LIFE\n")
 	y.ready()
 	y.resize(40, 100)
@@ -133,7 +145,7 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 // second one within a short time is for us.
 func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()
-	y, s := newShell(t)
+	y, s := newShell(t, timeToSay)
 	y.typed("$TETHER $FIXTURE signals </dev/null 9>$LIFE\n")
 	y.ready()
 	y.resize(40, 100)
@@ -170,7 +182,7 @@ func TestTerminalStopped(t *testing.T) {
 	y.typed(ctrlD)
 	y.code("0")
 	s.gone()
-	s.endedWhole("server-exited", "stdin-closed")
+	s.endedWhole("server-exited") // The key says nothing to those who do not read.
 }
 
 // The same with the end of the terminal.
@@ -199,6 +211,7 @@ func TestTerminalHangUp(t *testing.T) {
 			s.waitRecord()
 			y.hangUp()
 			s.gone()
+			// The kernel hangs up the streams and signals the leader and the foreground group, and all of it is seen in any order.
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
 		})
 		t.Run("job/cgroup="+cgroup, func(t *testing.T) {
@@ -209,6 +222,7 @@ func TestTerminalHangUp(t *testing.T) {
 			s.waitRecord()
 			y.hangUp()
 			s.gone()
+			// The shell dies of it as well.
 			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited", "gateway-gone")
 		})
 	}

@@ -113,7 +113,7 @@ func newJudge(c Claim, have []Info, images ImageLabels) *judge {
 	return j
 }
 
-// judge tells whether an object is the session's. Why stays empty if nothing connects it with the session.
+// judge says whether an object is the session's. Why stays empty if nothing connects it with the session.
 func (j *judge) judge(x Info) (t Target, sure bool) {
 	t = Target{Info: x}
 	ours := x.Labels[LabelSession] == j.Session && j.Session != ""
@@ -194,7 +194,7 @@ func (j *judge) judgeLabel(x Info) (sure bool, why string) {
 	return true, "carries the session's label, and was created when the label says"
 }
 
-// copied tells why a container may have its labels from its image; "" if it does not.
+// copied says why a container may have its labels from its image; "" if it does not.
 func (j *judge) copied(x Info) string {
 	if x.Kind != Container {
 		return ""

@@ -190,8 +190,8 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not
 // remove named volumes, which may hold data, unless CreatedAt says which one is meant. A container that SharesVolumes
-// keeps all: for an engine, a volume that came from another container is anonymous, and goes if that container has
-// gone. Podman gives running processes ten seconds to end, unless Kill came first.
+// keeps all. To an engine, a volume of another container is anonymous, and it removes that volume if the other
+// container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
 func (c Client) Remove(ctx context.Context, x Info) error {
 	switch kind, id := x.Kind, x.ID; kind {
 	case Container:
@@ -237,8 +237,9 @@ func (c Client) Disconnect(ctx context.Context, network, id string) error {
 	return err
 }
 
-// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its image: so
-// it is asked for a container of an image that cannot exist. The error says that it cannot be told. Podman does not tell.
+// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its
+// image: so it is asked for a container of an image that cannot exist. The error says that it is unknown. Podman does
+// not report it.
 func (c Client) Sees(ctx context.Context, path string) (bool, error) {
 	sees, err := c.mayMount(ctx, path)
 	if sees {

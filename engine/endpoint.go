@@ -18,8 +18,7 @@ type Endpoint struct {
 	Named bool
 	// Podman is true for an engine that was found where podman's is.
 	Podman bool
-	// From tells people what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or
-	// "default socket".
+	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
 	From string
 	// Context is the docker context to dial through, which holds its TLS files; "" to dial by URL.
 	Context string

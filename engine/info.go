@@ -138,8 +138,8 @@ func (x inspected) anonymous() (names []string) {
 	return names
 }
 
-// sharesVolumes tells whether a removal of the container with its anonymous volumes may remove another's. Docker spares those
-// that it was given by name, podman does not.
+// sharesVolumes reports whether a removal of the container with its anonymous volumes may remove another's. Docker
+// spares those that it was given by name, podman does not.
 func (x inspected) sharesVolumes() bool {
 	label := x.Config.Labels[LabelVolumes]
 	return len(x.HostConfig.VolumesFrom) > 0 && label != OwnVolumes || label == OthersVolumes && x.anonymous() == nil

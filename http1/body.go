@@ -62,7 +62,7 @@ func (b *Body) opaque() int64 {
 	case b.untilEOF:
 		return math.MaxInt64
 	case b.chunked:
-		return 0 // where its data ends is told by lines among them
+		return 0 // lines among them say where its data ends
 	}
 	return b.left
 }

@@ -128,8 +128,8 @@ func ParseResponse(head []byte) (Response, error) {
 	return r, err
 }
 
-// setLength takes a field that tells the length of the body. Several Content-Lengths must be the same, and chunked is the
-// only Transfer-Encoding that is understood.
+// setLength takes a field that gives the length of the body. Several Content-Lengths must be the same, and chunked is
+// the only Transfer-Encoding that is understood.
 func (f *framing) setLength(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Transfer-Encoding"):

@@ -14,7 +14,7 @@ type member struct {
 	start, nameEnd, value, end int
 }
 
-// checkObject tells what is wrong with a text that should be one JSON object and white space around it.
+// checkObject says what is wrong with a text that should be one JSON object and white space around it.
 func checkObject(text []byte) error {
 	if !json.Valid(text) {
 		return json.Unmarshal(text, &struct{}{}) // for the error

@@ -54,7 +54,7 @@ var (
 )
 
 // Parse reads JSON, JSON with comments and trailing commas, or JSON5 (spec.json5.org), which is a superset of both, and
-// says where each value stands. An error tells the line and wraps ErrSyntax or ErrTooMuch.
+// says where each value stands. An error names the line and wraps ErrSyntax or ErrTooMuch.
 func Parse(text []byte) (Node, error) {
 	p := parser{text: text}
 	p.at = len(text) - len(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
@@ -258,7 +258,7 @@ func (p *parser) bare() string {
 	return string(p.text[start:p.at])
 }
 
-// bareKind tells numbers from words.
+// bareKind separates numbers from words.
 func (p *parser) bareKind(word string) (Kind, error) {
 	switch word {
 	case "true", "false", "null":

@@ -22,7 +22,7 @@ type inventory struct {
 	known bool
 }
 
-// AddContainers fills in the containers of living sessions. What the engine does not tell in time is shown as the
+// AddContainers fills in the containers of living sessions. What the engine does not answer in time is shown as the
 // session noted it. Sessions that never touched their engine cost one look for a file.
 func AddContainers(all []Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), engineDeadline)

@@ -11,7 +11,7 @@ import (
 )
 
 // List reads the living sessions that have a record in one of the directories, eldest first. The directories must stay open:
-// Stop and AddContainers look there again.
+// StopAs and AddContainers look there again.
 func List(dirs []*session.Directory) ([]Session, error) {
 	var r proc.Reader
 	host, err := r.ReadHost()

@@ -9,7 +9,7 @@ import (
 	"mcp-tether/session"
 )
 
-// List needs Linux: without start times and pidfds no process could be told for certain.
+// List needs Linux: without start times and pidfds no process could be identified for certain.
 func List([]*session.Directory) ([]Session, error) { return nil, proc.ErrUnsupported }
 
 // Others needs Linux as well.

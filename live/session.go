@@ -26,7 +26,7 @@ type Session struct {
 	// Containers are those that the session made or started and that are there, filled in by AddContainers.
 	Containers []describe.Container `json:"containers,omitempty"`
 	Tree       []Process            `json:"tree,omitempty"`
-	// Sharing is what the host of a shared server tells; nil for any other.
+	// Sharing is what the host of a shared server reports; nil for any other.
 	Sharing *session.Sharing `json:"sharing,omitempty"`
 	// Unknown says why the processes were not looked at; "" when they were.
 	Unknown string `json:"unknown,omitempty"`

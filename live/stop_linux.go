@@ -13,9 +13,9 @@ import (
 // stopPause is how often to look whether a session has ended.
 const stopPause = 20 * time.Millisecond
 
-// Stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases
+// stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases
 // are free.
-func Stop(sessions []Session, timeout time.Duration) []Stopped {
+func stop(sessions []Session, timeout time.Duration) []Stopped {
 	var r proc.Reader
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {

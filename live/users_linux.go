@@ -13,8 +13,8 @@ import (
 // othersDeadline is how long root waits for the answers of children that look at other users' sessions.
 const othersDeadline = 5 * time.Second
 
-// Others reads the living sessions of all other users, for root. Root reads no other user's files: a child that is that
-// user does, and its answer is that user's word. incomplete says whose sessions could not be read.
+// Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
+// user reads them, and its answer is that user's word. incomplete says whose sessions could not be read.
 func Others() (all []Session, incomplete []string) {
 	users, left := delegate.Users(session.Users())
 	for _, u := range left {
@@ -52,7 +52,7 @@ func listAs(ctx context.Context, u delegate.User) ([]Session, error) {
 	return slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) }), nil
 }
 
-// StopAs is Stop, for sessions of several users: each is asked by a child that is its user. So a record that names
+// StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
 // another user's process for a supervisor has no more power than the user that wrote it.
 func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	byUser := map[int][]Session{}
@@ -69,7 +69,7 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	users, left := delegate.Users(uids)
 	stopped := make([][]Stopped, len(users))
 	done := make(chan []Stopped, 1)
-	go func() { done <- Stop(byUser[uid], timeout) }()
+	go func() { done <- stop(byUser[uid], timeout) }()
 	delegate.Each(users, timeout+othersDeadline, func(ctx context.Context, i int, u delegate.User) {
 		stopped[i] = stopAs(ctx, u, byUser[u.UID], timeout)
 	})

@@ -168,9 +168,9 @@ func read(m Message) request {
 	switch {
 	case remembers(m.Method):
 		r.params, r.known = withoutMeta(m.Raw)
-		r.target = TextAt(r.params, "uri")
+		r.target = textAt(r.params, "uri")
 	case aboutTasks(m.Method):
-		r.target = TextAt(m.Raw, "params", "taskId")
+		r.target = textAt(m.Raw, "params", "taskId")
 	default:
 		if m.Method == MethodListen {
 			r.line = bytes.Clone(m.Raw)
@@ -185,7 +185,7 @@ func read(m Message) request {
 // saysVersion reports whether a request names the protocol's version, as every request of 2026-07-28 and later does. The
 // slash of the key may be written with an escape.
 func saysVersion(raw []byte) bool {
-	return mentions(raw, "protocolVersion") && TextAt(raw, "params", "_meta", MetaVersion) != ""
+	return mentions(raw, "protocolVersion") && textAt(raw, "params", "_meta", MetaVersion) != ""
 }
 
 // mayTask reports whether a request may be answered with a task. In 2025-11-25 the member task of its params asks for one.

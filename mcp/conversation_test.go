@@ -489,7 +489,7 @@ func TestReplayReadsPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			told += tell
-			cursor = fmt.Sprintf(`"cursor":%q`, TextAt([]byte(answer), "nextCursor"))
+			cursor = fmt.Sprintf(`"cursor":%q`, textAt([]byte(answer), "nextCursor"))
 			steps = steps[0].More()
 		}
 		if len(steps) > 0 || told != strings.Repeat(changed, btoi(tt.told)) {

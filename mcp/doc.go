@@ -20,9 +20,9 @@
 //   - News of a resource may be about "a sub-resource of the one that the client actually subscribed to" (2025-11-25,
 //     schema, ResourceUpdatedNotificationParams). From 2026-07-28 on a log level is one request's, and a log message does
 //     not say which request it is about (server/utilities/logging).
-//   - 2025-11-25 has tasks, which outlive the request that made them (basic/utilities/tasks); later they are an
-//     extension that a server may use whenever a request says that the client knows it (SEP-2663).
-//   - From 2026-07-28 on a server must not rely on earlier requests (basic/index, "Statelessness"), every request says
+//   - 2025-11-25 has tasks, which outlive the request that made them (basic/utilities/tasks). Later they are an
+//     extension. A server may use it whenever a request says that the client knows it (SEP-2663).
+//   - From 2026-07-28 on a server must not rely on earlier requests (basic/index, "Statelessness"). Every request says
 //     its version in _meta, and there is no handshake (basic/versioning). A subscription lasts as long as its
 //     subscriptions/listen is unanswered (basic/patterns/subscriptions), so it counts as the request that it is.
 //

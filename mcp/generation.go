@@ -57,8 +57,8 @@ func (g *generations) next() {
 // each line must go through ToClient and ToServer.
 func (c *Conversation) Mixed() bool { return len(c.past.owed)+len(c.past.own) > 0 }
 
-// ToClient gives a message of the server as the client is to see it. It must be told by FromServer, as the server wrote it,
-// as well.
+// ToClient gives a message of the server as the client is to see it. The message must go through FromServer as well, as
+// the server wrote it.
 func (c *Conversation) ToClient(m Message) []byte {
 	switch {
 	case m.asks() && (c.past.owed[m.ID] > 0 || c.past.shown[m.ID] != ""):
@@ -66,7 +66,7 @@ func (c *Conversation) ToClient(m Message) []byte {
 		c.past.shown[m.ID], c.past.own[id] = id, m.ID
 		return m.withID(id)
 	case m.Method == MethodCancelled && c.past.shown[cancelledID(m)] != "":
-		return Cancelled(c.past.shown[cancelledID(m)], TextAt(m.Raw, "params", "reason"))
+		return Cancelled(c.past.shown[cancelledID(m)], textAt(m.Raw, "params", "reason"))
 	}
 	return m.Raw
 }

@@ -41,7 +41,7 @@ func (c *Conversation) listenAgain() []Step {
 	return steps
 }
 
-// news tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
+// news notifies the client to look again at all that it has subscribed to: no server watched it meanwhile.
 func (r request) news() (tell []byte) {
 	var agreed struct {
 		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool

@@ -9,8 +9,8 @@ import (
 )
 
 // lists has sums of the lists that the client has read of the server: tools, prompts, resources. A new server may have
-// others, and the client is told to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The zero value
-// knows none.
+// others, and the client is notified to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The
+// zero value knows none.
 type lists struct {
 	seed maphash.Seed
 	read map[string]*pages
@@ -33,7 +33,7 @@ func listKind(m Message) (kind, cursor string) {
 		return "", ""
 	}
 	if mentions(m.Raw, "cursor") {
-		cursor = TextAt(m.Raw, "params", "cursor")
+		cursor = textAt(m.Raw, "params", "cursor")
 	}
 	return kind, cursor
 }
@@ -65,7 +65,7 @@ func (l *lists) take(p *pages, m Message) bool {
 	if m.IsError || json.Unmarshal(ValueAt(m.Raw, "result"), &page) != nil || page == nil {
 		return false
 	}
-	next := TextAt(m.Raw, "result", "nextCursor")
+	next := textAt(m.Raw, "result", "nextCursor")
 	delete(page, "nextCursor") // Another server may name the same page otherwise.
 	page["more"] = fmt.Append(nil, next != "")
 	text, err := json.Marshal(page)
@@ -79,7 +79,7 @@ func (l *lists) take(p *pages, m Message) bool {
 	return true
 }
 
-// readLists reads again each list that the client was told may change, as far as the client has read it.
+// readLists reads again each list that the client knows may change, as far as the client has read it.
 func (c *Conversation) readLists() []Step {
 	var steps []Step
 	for _, kind := range kinds() {

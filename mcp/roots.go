@@ -1,8 +1,9 @@
 package mcp
 
-// roots is what is known of the server's use of the client's roots: the directories that bound what it may touch (client/
-// roots). A server asks for them and judges later calls by the answer, so a new server must have them before the first
-// call. Nothing in the protocol tells when a server asks, but one that asked before it had any work does so at its start.
+// roots is what is known of the server's use of the client's roots: the directories that bound what it may touch
+// (client/roots). A server asks for them and judges later calls by the answer, so a new server must have them before
+// the first call. The protocol does not say when a server asks, but one that asked before it had any work does so at
+// its start.
 type roots struct {
 	// asked says that this server has asked, refused that the client's last answer to it was an error.
 	asked, refused bool

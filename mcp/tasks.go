@@ -33,12 +33,12 @@ type tasks map[string]task
 func (t *tasks) created(result json.RawMessage, now time.Time) {
 	raw, extension := ValueAt(result, "task"), false
 	if !isObject(raw) {
-		raw, extension = result, TextAt(result, "resultType") == "task"
+		raw, extension = result, textAt(result, "resultType") == "task"
 		if !extension {
 			return
 		}
 	}
-	id := TextAt(raw, "taskId")
+	id := textAt(raw, "taskId")
 	if id == "" {
 		return
 	}
@@ -51,13 +51,13 @@ func (t *tasks) created(result json.RawMessage, now time.Time) {
 
 // status takes what is said of a task in an answer, a list or a notification.
 func (t *tasks) status(raw json.RawMessage) {
-	id := TextAt(raw, "taskId")
+	id := textAt(raw, "taskId")
 	known, ok := (*t)[id]
 	if !ok {
 		return
 	}
 	known.updateTTL(raw)
-	switch TextAt(raw, "status") {
+	switch textAt(raw, "status") {
 	case "cancelled":
 		// The server may delete it at once, and clients should not rely on it ("Task Cancellation").
 		delete(*t, id)
@@ -124,7 +124,7 @@ func (t *tasks) refused(r request, m Message) {
 // notified takes a notification about a task.
 func (t *tasks) notified(params json.RawMessage) {
 	t.status(params)
-	t.delivered(TextAt(params, "taskId"))
+	t.delivered(textAt(params, "taskId"))
 }
 
 // delivered drops a task of the extension that has ended: its result came with the news and need not be fetched.

@@ -17,8 +17,8 @@ func ValueAt(raw []byte, path ...string) json.RawMessage {
 	return raw
 }
 
-// TextAt gives the string at a path, or "" if there is none.
-func TextAt(raw []byte, path ...string) string {
+// textAt gives the string at a path, or "" if there is none.
+func textAt(raw []byte, path ...string) string {
 	var s string
 	if found := ValueAt(raw, path...); found == nil || json.Unmarshal(found, &s) != nil {
 		return ""

@@ -26,7 +26,8 @@ func ReadAtExec() AtExec {
 }
 
 // Environ is the environment byte for byte as it was given, duplicates, empty entries and order included. Package os
-// passes over what it does not understand; that is what is left where the linker was not told to enter at atExec.
+// passes over what it does not understand. Nothing better is known where the linker did not make the program enter at
+// atExec.
 func Environ() []string {
 	if env, ok := recordedEnviron(); ok {
 		return env

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// births tells which processes have started since a look at the whole process table, without another such look. The kernel
-// gives pids in turn and says which it gave last (fifth field of /proc/loadavg, proc_loadavg(5)). What has started since
-// has one of the few pids in between.
+// births shows which processes have started since a look at the whole process table, without another such look. The
+// kernel gives pids in turn and says which it gave last (fifth field of /proc/loadavg, proc_loadavg(5)). What has
+// started since has one of the few pids in between.
 type births struct {
 	// newest is the pid that was given last; 0 when that is unknown.
 	newest int

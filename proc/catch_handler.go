@@ -32,7 +32,7 @@ func catchInto(fd int, set uint64) error {
 	signalPipe = uint64(fd)
 	a := sigaction{flags: saSiginfo | saRestorer | saOnStack | saRestart, mask: ^uint64(0)}
 	a.handler, a.restorer = handlers()
-	for n := syscall.Signal(1); n <= LastSignal; n++ {
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
 		if set&SignalBit(n) == 0 {
 			continue
 		}

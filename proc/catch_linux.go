@@ -13,30 +13,30 @@ import (
 // handshake between them for every signal: a millisecond at each start. A signalfd(2) misses SIGTERM, SIGINT, SIGHUP,
 // SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
 
-// Catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
+// catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
 // SIGBUS, SIGFPE, SIGSEGV, SIGSYS) belong to this process. The runtime preempts its threads with SIGURG, and 32 to 34
 // belong to C libraries.
-func Catchable(n syscall.Signal) bool {
+func catchable(n syscall.Signal) bool {
 	switch n {
 	case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,
 		syscall.SIGSYS, syscall.SIGURG, 32, 33, 34:
 		return false
 	}
-	return n >= 1 && n <= LastSignal
+	return n >= 1 && n <= lastSignal
 }
 
-// LastSignal is the highest real-time signal.
-const LastSignal = 64
+// lastSignal is the highest real-time signal.
+const lastSignal = 64
 
 // Catch directs the signals of the set (bit n-1 for signal n) to a pipe and returns its read end. Those that are not
-// Catchable are left out. Call it once: there is one pipe for the process.
+// catchable are left out. Call it once: there is one pipe for the process.
 func Catch(set uint64) (int, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return -1, fmt.Errorf("make the signal pipe: %w", err)
 	}
-	for n := syscall.Signal(1); n <= LastSignal; n++ {
-		if set&SignalBit(n) == 0 || !Catchable(n) {
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		if set&SignalBit(n) == 0 || !catchable(n) {
 			set &^= SignalBit(n)
 		}
 	}

@@ -74,8 +74,8 @@ func TestCatch(t *testing.T) {
 	if got := k.Line(); got != fmt.Sprintf("kernel=true %d\n", syscall.SIGIO) {
 		t.Errorf("first %q, want SIGIO from the kernel", got)
 	}
-	for n := syscall.Signal(1); n <= LastSignal; n++ {
-		if !Catchable(n) || n == syscall.SIGTERM || n == syscall.SIGCHLD {
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		if !catchable(n) || n == syscall.SIGTERM || n == syscall.SIGCHLD {
 			continue
 		}
 		for range 2 {
@@ -114,9 +114,9 @@ func TestCatchable(t *testing.T) {
 		syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGURG, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
 		syscall.SIGTRAP, syscall.SIGSYS, 32, 33, 34,
 	}
-	for n := syscall.Signal(-1); n <= LastSignal+1; n++ {
+	for n := syscall.Signal(-1); n <= lastSignal+1; n++ {
 		want := n >= 1 && n <= 64 && !slices.Contains(never, n)
-		if got := Catchable(n); got != want {
+		if got := catchable(n); got != want {
 			t.Errorf("signal %d: %v", n, got)
 		}
 	}

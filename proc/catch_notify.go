@@ -12,8 +12,8 @@ import (
 
 // catchInto goes through package os/signal where there is no handler in assembly. Who sent a signal is not known then.
 func catchInto(fd int, set uint64) error {
-	ch := make(chan os.Signal, LastSignal)
-	for n := syscall.Signal(1); n <= LastSignal; n++ {
+	ch := make(chan os.Signal, lastSignal)
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
 		if set&SignalBit(n) != 0 {
 			signal.Notify(ch, n)
 		}

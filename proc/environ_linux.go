@@ -15,8 +15,8 @@ const (
 	maxEnviron = 8 << 20
 	// maxArgs bounds what is read of a command line: enough to recognise it. It is kept for every process.
 	maxArgs = 64 << 10
-	// window is how much of an environment is in memory at a time. Of a longer variable, its beginning is seen.
-	window = 64 << 10
+	// environWindow is how much of an environment is in memory at a time. Of a longer variable, its beginning is seen.
+	environWindow = 64 << 10
 	// firstArgs is the room that most command lines fit in.
 	firstArgs = 4 << 10
 )
@@ -29,13 +29,13 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	if cap(r.buf) < window {
-		r.buf = make([]byte, 0, window)
+	if cap(r.buf) < environWindow {
+		r.buf = make([]byte, 0, environWindow)
 	}
 	buf := r.buf[:0]
 	for total := 0; total < maxEnviron; {
-		room := window - len(buf)
-		n, err := unix.Read(fd, buf[len(buf):window])
+		room := environWindow - len(buf)
+		n, err := unix.Read(fd, buf[len(buf):environWindow])
 		if err == unix.EINTR {
 			continue
 		}
@@ -57,7 +57,8 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 }
 
 // eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills
-// the window is visited as far as it goes. The remainder is taken for another entry, which begins with no name of ours.
+// environWindow is visited as far as it goes. The remainder is taken for another entry, which begins with no name of
+// ours.
 func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
 	left := buf
 	for {
@@ -68,7 +69,7 @@ func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
 		visit(entry)
 		left = after
 	}
-	if len(left) == window {
+	if len(left) == environWindow {
 		visit(left)
 		// One byte stays, so that what follows is no beginning of a variable.
 		left = left[len(left)-1:]

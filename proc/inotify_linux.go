@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchReaders tells, on the descriptor that it returns, of each process that closes the read end of a pipe. fd is any
+// WatchReaders reports, on the descriptor that it returns, each process that closes the read end of a pipe. fd is any
 // descriptor of the pipe. inotify(7) watches the pipe itself, so its watcher need not hold an end of it. A user has 128
 // instances by default (fs.inotify.max_user_instances); the error is EMFILE when they are used up.
 func WatchReaders(fd int) (int, error) {
@@ -36,7 +36,7 @@ func CloseWatch(watch int) {
 	_, _ = unix.Close(pair[0]), unix.Close(pair[1])
 }
 
-// DrainWatch forgets what a watch has told so far.
+// DrainWatch forgets what a watch has reported so far.
 func DrainWatch(watch int) {
 	var buf [512]byte
 	for {

@@ -10,12 +10,12 @@ import (
 // pollPause is how long Poll waits between two looks where it cannot wait for all descriptors at once.
 const pollPause = 20 * time.Millisecond
 
-// Poll waits until something has happened to one of the descriptors or the time is up; a negative timeout waits for ever.
-// It returns how many have something to tell. A signal ends the wait with 0.
+// Poll waits until something has happened to one of the descriptors or the time is up; a negative timeout waits for
+// ever. It returns how many are ready. A signal ends the wait with 0.
 //
-// poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll then
-// looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in between. At a limit of 0
-// there is no epoll either; what select(2) tells is left (ready).
+// poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll
+// then looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in between. At a
+// limit of 0 there is no epoll either; what select(2) reports is left (ready).
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -44,7 +44,7 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	}
 }
 
-// look looks at one descriptor without waiting, and reports whether it has something to tell.
+// look looks at one descriptor without waiting, and reports whether it is ready.
 func look(fd *unix.PollFd) bool {
 	one := []unix.PollFd{*fd}
 	n, err := ppoll(one, 0)
@@ -73,8 +73,8 @@ func look(fd *unix.PollFd) bool {
 	return true
 }
 
-// ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without a
-// byte to be read. That the other side of an output has gone cannot be told.
+// ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without
+// a byte to be read. That the other side of an output has gone cannot be seen.
 func ready(p *unix.PollFd) bool {
 	fd := int(p.Fd)
 	if fd < 0 || fd >= unix.FD_SETSIZE || p.Events&(unix.POLLIN|unix.POLLRDHUP) == 0 {

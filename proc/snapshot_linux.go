@@ -177,7 +177,7 @@ func (s *snapshot) addUnread() {
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads what the kernel tells without a look at the memory of a process.
+// entry reads what the kernel gives without a look at the memory of a process.
 func (r *tableReader) entry(pid int) (Process, bool) {
 	s, err := r.Stat(pid)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {

@@ -35,18 +35,18 @@ type Child struct {
 	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
 	// Until are what the caller waits for as well. A child may be held up before it executes, by a signal that stops it
-	// or by a file system that does not answer. Where one of Until is ready, Start waits no longer than execPatience
+	// or by a file system that does not answer. Where one of Until is ready, Start waits no longer than execTimeout
 	// for such a child. The child is then as good as started. If it fails later its exit code is 253.
 	Until []unix.PollFd
 	// Limit is how long the exec may take, 0 for any time. A child that takes longer is killed.
 	Limit time.Duration
 }
 
-// ErrHeldUp says that a child was killed because it had not executed anything by then.
-var ErrHeldUp = errors.New("it is held up before the exec")
+// errHeldUp says that a child was killed because it had not executed anything by then.
+var errHeldUp = errors.New("it is held up before the exec")
 
-// execPatience is longer than an exec takes that nothing holds up.
-const execPatience = time.Second
+// execTimeout is longer than an exec takes that nothing holds up.
+const execTimeout = time.Second
 
 // Start starts the child and returns its pid. The error is the errno of fork or exec, or of the move to the cgroup.
 func Start(c Child) (int, error) {
@@ -82,7 +82,7 @@ func start(c Child) (int, error) {
 	case awaitExec(p[0], c):
 	case c.Limit > 0 && time.Since(began) >= c.Limit:
 		killStuck(int(pid))
-		return 0, fmt.Errorf("%w for %v", ErrHeldUp, c.Limit)
+		return 0, fmt.Errorf("%w for %v", errHeldUp, c.Limit)
 	default:
 		return int(pid), nil
 	}
@@ -104,7 +104,7 @@ func awaitExec(pipe int, c Child) bool {
 	poll(fds, c.Limit)
 	if fds[0].Revents == 0 {
 		// Also where the time is up: we may have been stopped with the child.
-		poll(fds[:1], execPatience)
+		poll(fds[:1], execTimeout)
 	}
 	return fds[0].Revents != 0
 }
@@ -125,7 +125,7 @@ func poll(fds []unix.PollFd, limit time.Duration) {
 // killStuck kills a child, and waits for it unless it is in a system call that no signal ends.
 func killStuck(pid int) {
 	_ = SignalChild(pid, unix.SIGKILL)
-	for deadline := time.Now().Add(execPatience); time.Now().Before(deadline); Sleep(pollPause) {
+	for deadline := time.Now().Add(execTimeout); time.Now().Before(deadline); Sleep(pollPause) {
 		if ended, err := HasExited(pid); ended || err != nil {
 			_, _ = Wait(pid)
 			return

@@ -170,7 +170,7 @@ func TestStartGroupAndSession(t *testing.T) {
 	for name, c := range map[string]Child{"none": {}, "group": {NewGroup: true}, "session": {NewSession: true}, "both": {NewGroup: true, NewSession: true}} {
 		run := shell(`cat /proc/$$/stat >"$0"`, filepath.Join(t.TempDir(), "f"))
 		run.NewGroup, run.NewSession = c.NewGroup, c.NewSession
-		s, err := ParseStat([]byte(result(t, run)))
+		s, err := parseStat([]byte(result(t, run)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +400,7 @@ func TestStartHasALimit(t *testing.T) {
 	r, _ := closedPipe(t)
 	c.Until, c.Limit = []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}, 50*time.Millisecond
 	pid, err := Start(c)
-	if !errors.Is(err, ErrHeldUp) {
+	if !errors.Is(err, errHeldUp) {
 		t.Errorf("pid %d, error %v", pid, err)
 	}
 	if HasChildren() {

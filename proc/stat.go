@@ -36,9 +36,9 @@ const (
 	fieldStart   = 19
 )
 
-// ParseStat reads one line of /proc/PID/stat. The command name is bounded by the first '(' and the last ')': a process
+// parseStat reads one line of /proc/PID/stat. The command name is bounded by the first '(' and the last ')': a process
 // may name itself ") R 1 (". A short or odd line is an error, never a guess.
-func ParseStat(line []byte) (Stat, error) {
+func parseStat(line []byte) (Stat, error) {
 	var s Stat
 	open, end := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if open < 2 || end < open {

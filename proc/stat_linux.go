@@ -40,7 +40,7 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 	if err != nil {
 		return Stat{}, vanished(err)
 	}
-	s, err := ParseStat(b)
+	s, err := parseStat(b)
 	if err == nil && s.PID != pid {
 		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
 	}
@@ -77,7 +77,7 @@ func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		t, err := ParseStat(b)
+		t, err := parseStat(b)
 		if err != nil || !such(t.State) {
 			return false, err
 		}

@@ -15,7 +15,7 @@ func TestParseStatNames(t *testing.T) {
 		"cat", "", " ", ")", "(", "()", ") R 1 (", ") Z 1 1 1 (x", "a b", "tab\there", "new\nline", "\n", "nul\x00l", "\xff\xfe",
 		strings.Repeat("(", 15), strings.Repeat(")", 15), ")))) R 1 2 3 4", "1 (x) S 2", "%s%d", "((sd-pam))",
 	} {
-		s, err := ParseStat([]byte("1234 (" + comm + ") S " + statFields + "\n"))
+		s, err := parseStat([]byte("1234 (" + comm + ") S " + statFields + "\n"))
 		want := Stat{ID: ID{1234, 777}, PPID: 2, PGRP: 3, Session: 4, Threads: 1, State: 'S', Comm: comm}
 		if err != nil || s != want {
 			t.Errorf("comm %q: %+v, %v; want %+v", comm, s, err, want)
@@ -55,7 +55,7 @@ func TestParseStatRefuses(t *testing.T) {
 		"line cut in the name":   "1 (cat",
 		"newline between fields": "1 (cat) S 2\n3 4",
 	} {
-		if s, err := ParseStat([]byte(line)); err == nil {
+		if s, err := parseStat([]byte(line)); err == nil {
 			t.Errorf("%s: %q was taken for %+v", what, line, s)
 		}
 	}
@@ -63,7 +63,7 @@ func TestParseStatRefuses(t *testing.T) {
 
 func TestParseStatLimits(t *testing.T) {
 	line := "4194304 (x) Z 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 0 0 18446744073709551615"
-	s, err := ParseStat([]byte(line))
+	s, err := parseStat([]byte(line))
 	if err != nil || s.PID != 4194304 || s.Start != 1<<64-1 || !s.Dead() {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -75,7 +75,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 () R 1 () S " + statFields))
 	f.Add([]byte("7 (new\nline) Z 0 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 0 0 5"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		s, err := ParseStat(line)
+		s, err := parseStat(line)
 		if err != nil {
 			return
 		}
@@ -87,7 +87,7 @@ func FuzzParseStat(f *testing.F) {
 		}
 		again := fmt.Appendf(nil, "%d (%s) %s %d %d %d 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 %d",
 			s.PID, s.Comm, []byte{s.State}, s.PPID, s.PGRP, s.Session, s.Threads, s.Start)
-		if s2, err := ParseStat(again); err != nil || s2 != s {
+		if s2, err := parseStat(again); err != nil || s2 != s {
 			t.Fatalf("%q: %+v, then %+v, %v", line, s, s2, err)
 		}
 	})
@@ -99,7 +99,7 @@ func FuzzParseStatName(f *testing.F) {
 	f.Add("\n) S 1 1 1", uint64(1<<63))
 	f.Fuzz(func(t *testing.T, comm string, ticks uint64) {
 		line := fmt.Appendf(nil, "55 (%s) D 6 7 8 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 %d 0 0\n", comm, ticks)
-		s, err := ParseStat(line)
+		s, err := parseStat(line)
 		want := Stat{ID: ID{55, ticks}, PPID: 6, PGRP: 7, Session: 8, Threads: 3, State: 'D', Comm: comm}
 		if err != nil || s != want {
 			t.Fatalf("%q: %+v, %v", line, s, err)

@@ -142,7 +142,7 @@ func (r *Reader) holds(pid int, want string, writing bool) bool {
 			continue
 		}
 		var st unix.Stat_t
-		// The link's mode tells how it is open (proc_pid_fd(5)).
+		// The link's mode shows how it is open (proc_pid_fd(5)).
 		if !writing || unix.Lstat(path(pid, "fd/"+n), &st) == nil && st.Mode&0o200 != 0 {
 			return true
 		}

@@ -2,7 +2,7 @@ package proc
 
 import "strings"
 
-// Stdout tells where the standard output of a process goes. elsewhere says that it is a terminal or a file, which any
+// Stdout says where the standard output of a process goes. elsewhere says that it is a terminal or a file, which any
 // process may read at any time; /dev/null is not. holders are the processes among pids that have the same pipe open, at
 // either end. For a socket there are none. Its other end is the one of a socket pair, as gateways make them for both
 // directions at once. Descriptor tables that cannot be read are skipped.

@@ -24,7 +24,7 @@ func (r *Reader) Usage(pid int) (memory, ticks uint64) {
 	return number(fieldPages) * uint64(os.Getpagesize()), number(fieldUser) + number(fieldSystem)
 }
 
-// More indices like those of ParseStat.
+// More indices like those of parseStat.
 const (
 	fieldUser   = 11
 	fieldSystem = 12

@@ -226,8 +226,8 @@ func (x *index) newborn(labels map[string]string) bool {
 	return err != nil || !at.Before(x.h.Began)
 }
 
-// life tells whether the session that a container's labels name lives, and why it is thought so. Only identities of this
-// boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
+// life reports whether the session that a container's labels name lives, and why it is thought so. Only identities of
+// this boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
 func (x *index) life(labels map[string]string) (proc.Life, string) {
 	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])
 	switch {

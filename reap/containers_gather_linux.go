@@ -254,7 +254,7 @@ func (l *engineLook) finish() {
 	}
 }
 
-// inspectStarted adds what no list tells: when the containers were started that a session did not create.
+// inspectStarted adds what no list has: when the containers were started that a session did not create.
 func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
 	if len(started) == 0 {
 		return
@@ -273,7 +273,7 @@ func (e *knownEngine) inspectStarted(parent context.Context, started []engine.St
 	}
 }
 
-// readLedger reads what a session noted. Notes that cannot be read may tell of containers.
+// readLedger reads what a session noted. Notes that cannot be read may name containers.
 func (s *storedSession) readLedger() {
 	notes, err := s.Dir.Notes(s.ID)
 	for _, n := range notes {

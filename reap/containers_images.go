@@ -9,8 +9,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// lookAlikes: containers without our label, of an image that a configured server is started from, that are more than
-// the clients that run it. Which of them no client uses cannot be known, so they are only reported.
+// lookAlikes finds containers without our label of an image from which a configured server is started. They are those
+// beyond the number of clients that run the image. Which of them no client uses cannot be known, so they are only
+// reported.
 func (x *index) lookAlikes(r Rules) []Finding {
 	if r.Image == nil {
 		return nil

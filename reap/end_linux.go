@@ -3,7 +3,6 @@ package reap
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
@@ -84,7 +83,7 @@ func (f *Finding) conclude(g *teardown.Group) {
 		return
 	}
 	if f.boxed != "" && (f.Class == classSevered || f.Class == classDropped) {
-		// The client is gone, and nothing tells which container it ran.
+		// The client is gone, and nothing says which container it ran.
 		f.Result = resultSurvived
 		f.Survivors = append(f.Survivors, fmt.Sprintf("its client of image %s has ended, the container may be there: look for it with docker ps", f.boxed))
 		return
@@ -112,12 +111,8 @@ func stillAlive(members []proc.ID) []string {
 	return out
 }
 
-// The kernel takes a moment to let go of a leaf whose last process has just ended. These say how often to try, and how
-// long to wait in between.
-const (
-	removeLeafTries = 100
-	removeLeafPause = 10 * time.Millisecond
-)
+// removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
+const removeTries = 1000
 
 // tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
@@ -127,12 +122,7 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}
-		err := g.Leaf.Remove()
-		for n := 0; err != nil && n < removeLeafTries; n++ {
-			time.Sleep(removeLeafPause)
-			err = g.Leaf.Remove()
-		}
-		errs = append(errs, err)
+		errs = append(errs, g.Leaf.RemoveSoon(removeTries))
 	}
 	if f.unseen != "" {
 		// The record stays, for the next pass to look again.

@@ -9,8 +9,8 @@ import (
 	"mcp-tether/session"
 )
 
-// ErrNoRecord says that the user has no record of a session.
-var ErrNoRecord = errors.New("no such record")
+// errNoRecord says that the user has no record of a session.
+var errNoRecord = errors.New("no such record")
 
 // Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
 // supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.
@@ -28,5 +28,5 @@ func Forget(runtime, id string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
+	return fmt.Errorf("forget session %s: %w", id, errNoRecord)
 }

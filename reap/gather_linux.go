@@ -18,8 +18,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// gather reads the host, and meanwhile what its container engines have. It tells warn what had to be left out. The error
-// says that nothing can be known.
+// gather reads the host, and meanwhile what its container engines have. It calls warn for what had to be left out. The
+// error says that nothing can be known.
 func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	var r proc.Reader
 	since, err := proc.Now()

@@ -182,7 +182,7 @@ type scope struct {
 	newborns bool
 	// keep are patterns of processes to leave alone, with all below them.
 	keep []string
-	// stuck is told of the processes in it that could not be looked at; nil for none.
+	// stuck gets the processes in it that could not be looked at; nil for none.
 	stuck func(*process)
 }
 

@@ -67,7 +67,7 @@ func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []
 	return x.followCare(orphans, cared)
 }
 
-// followCare moves the orphans that are below a process that is looked after to that side.
+// followCare moves the orphans below a process of cared to cared.
 func (x *index) followCare(orphans, cared []*process) (free, kept []*process) {
 	looked := map[int]bool{}
 	for _, p := range cared {
@@ -126,7 +126,7 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 	return f, len(f.Members) > 0
 }
 
-// keepOf are the patterns of the processes that a session keeps, as far as records tell.
+// keepOf are the patterns of the processes that a session keeps, as far as records say.
 func (x *index) keepOf(id string) []string {
 	var out []string
 	for i := range x.h.Sessions {

@@ -97,7 +97,7 @@ func (r Report) Text(w io.Writer) error {
 	return r.hint(w)
 }
 
-// hint says what to do next: after a kill, about what it was not meant for.
+// hint says what to do next. After a kill that concerns the findings that the kill left out.
 func (r Report) hint(w io.Writer) (err error) {
 	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {

@@ -86,7 +86,7 @@ func others(h *host) []int {
 // ForgetAsRoot is Forget, for root: what the users have of the session is removed by children that are these users.
 func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 	err := Forget(runtime, id)
-	if !errors.Is(err, ErrNoRecord) {
+	if !errors.Is(err, errNoRecord) {
 		return err
 	}
 	users, _ := delegate.Users(session.Users())

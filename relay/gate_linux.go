@@ -15,10 +15,10 @@ func (r *Relay) judges() bool {
 
 // serverLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
 func (r *Relay) serverLines(b []byte) (out []byte) {
-	for r.judges() || r.told.skipping || len(r.told.begun) > 0 {
-		line, rest := r.told.next(b)
+	for r.judges() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
+		line, rest := r.nextOfServer.next(b)
 		if line == nil {
-			if int64(len(r.told.begun)) > r.max {
+			if int64(len(r.nextOfServer.begun)) > r.max {
 				r.tooLongToJudge()
 			}
 			if !r.judges() {
@@ -36,14 +36,14 @@ func (r *Relay) serverLines(b []byte) (out []byte) {
 
 // unjudged gives up what has come of a line that need not be judged any more.
 func (r *Relay) unjudged() []byte {
-	b := r.told.take()
+	b := r.nextOfServer.take()
 	r.note(b)
 	return b
 }
 
 // tooLongToJudge drops a line of the server. Its second half would be no message.
 func (r *Relay) tooLongToJudge() {
-	r.told.skip()
+	r.nextOfServer.skip()
 	if r.mode == modePassing {
 		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
 		return

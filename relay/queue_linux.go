@@ -12,8 +12,8 @@ func (r *Relay) queues() bool { return r.mode == modeServerless || r.mode == mod
 
 // clientLines returns what of the client's lines reaches the server. An unfinished line waits for its end.
 func (r *Relay) clientLines(b []byte) (out []byte) {
-	for r.queues() || len(r.asked.begun) > 0 || r.talk.Mixed() {
-		line, rest := r.asked.next(b)
+	for r.queues() || len(r.nextOfClient.begun) > 0 || r.talk.Mixed() {
+		line, rest := r.nextOfClient.next(b)
 		if line == nil {
 			break
 		}
@@ -23,8 +23,8 @@ func (r *Relay) clientLines(b []byte) (out []byte) {
 	switch {
 	case r.queues() || r.talk.Mixed():
 		r.boundQueue()
-	case len(r.asked.begun) > 0:
-		b = r.asked.take()
+	case len(r.nextOfClient.begun) > 0:
+		b = r.nextOfClient.take()
 		fallthrough
 	default:
 		r.hear(b)
@@ -35,7 +35,7 @@ func (r *Relay) clientLines(b []byte) (out []byte) {
 
 // boundQueue reads no more than may wait, and one message.
 func (r *Relay) boundQueue() {
-	if int64(len(r.asked.begun)) > r.max {
+	if int64(len(r.nextOfClient.begun)) > r.max {
 		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
 	}
 	r.up.held = int64(len(r.waiting)) > r.max
@@ -107,7 +107,7 @@ func (r *Relay) queue(line []byte) {
 
 // release gives the server what has waited for it.
 func (r *Relay) release() {
-	b := join(r.waiting, r.asked.take())
+	b := join(r.waiting, r.nextOfClient.take())
 	r.waiting, r.up.held = nil, false
 	if len(b) > 0 {
 		r.up.put(r.tapClient(b))

@@ -257,7 +257,7 @@ func TestQueueIsBounded(t *testing.T) {
 		sent += many[:max(n, 0)]
 		s.settle()
 	}
-	if held := len(s.relay.waiting) + len(s.relay.asked.begun); held > maxMessage+bufferSize {
+	if held := len(s.relay.waiting) + len(s.relay.nextOfClient.begun); held > maxMessage+bufferSize {
 		t.Errorf("%d bytes are kept", held)
 	}
 	s.connect()

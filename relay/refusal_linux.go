@@ -8,8 +8,8 @@ import (
 	"mcp-tether/mcp"
 )
 
-// Refuse answers each request that waits for a server that cannot be woken with an error, also those that were passed on
-// already. Of a message that is still on its way the rest is answered when it comes.
+// Refuse is for a server that cannot be woken: each request that waits for it gets an error. So do the requests that
+// were passed on already. A message that is still on its way is answered when its end comes.
 func (r *Relay) Refuse(why string) []Event {
 	r.refusal = why
 	for _, id := range r.talk.Pending(true) {

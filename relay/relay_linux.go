@@ -21,11 +21,12 @@ type Relay struct {
 	max int64
 	// used is when a message last passed that matters, and bulk when much has passed at once.
 	used, bulk time.Time
-	// asked and told are what has come of the client's and of the server's next line, while lines are judged.
-	asked, told lines
+	// nextOfClient and nextOfServer are what has come of the client's and of the server's next line, while lines are judged.
+	nextOfClient, nextOfServer lines
 	// waiting are whole lines of the client that wait for a server.
 	waiting []byte
-	// steps are what is left of the replay to a new server. settling says that the caller was told of the step Settle.
+	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
+	// caller.
 	steps    []mcp.Step
 	settling bool
 	// unproven says that a new server has not written anything yet.
@@ -36,7 +37,7 @@ type Relay struct {
 	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
 	// has written.
 	owed string
-	// closed says that the end of the client's stream was told of.
+	// closed says that the end of the client's stream was reported.
 	closed bool
 	// happened are the events since the last call.
 	happened []Event
@@ -159,7 +160,7 @@ func (r *Relay) Shrink() {
 // tellOfClient says what a client wants while there is no server. It is said again each time until it is acted upon.
 func (r *Relay) tellOfClient() {
 	if r.up.ended {
-		if last := r.asked.take(); len(last) > 0 {
+		if last := r.nextOfClient.take(); len(last) > 0 {
 			r.waiting = append(r.waiting, last...)
 		}
 	}
@@ -187,7 +188,7 @@ func (r *Relay) Used() time.Time { return r.used }
 
 // Waiting reports whether the client has written something that no server has.
 func (r *Relay) Waiting() bool {
-	return len(r.waiting)+len(r.asked.begun) > 0 || readable(r.up.from.fd) > 0
+	return len(r.waiting)+len(r.nextOfClient.begun) > 0 || readable(r.up.from.fd) > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
@@ -207,8 +208,8 @@ func (r *Relay) EndServer() {
 	r.up.to.Close()
 }
 
-// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is told that what it was
-// asked needs no answer.
+// Disconnect forgets a server that is gone. What it has written is still passed on, and the client is notified that the
+// server's requests need no answer.
 func (r *Relay) Disconnect() {
 	r.mode = modeServerless
 	r.up.to.Close()
@@ -231,7 +232,7 @@ func (r *Relay) forgetServer() {
 		*r.tail = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.told, r.steps = lines{}, nil
+	r.nextOfServer, r.steps = lines{}, nil
 	r.up.free()
 	if len(r.down.pending) == 0 {
 		r.down.free()
@@ -264,14 +265,14 @@ func (r *Relay) tapClient(b []byte) []byte {
 	if r.tail != nil {
 		b = r.answerRest(b)
 	}
-	if r.queues() || len(r.asked.begun) > 0 || r.mode == modePassing && r.talk.Mixed() {
+	if r.queues() || len(r.nextOfClient.begun) > 0 || r.mode == modePassing && r.talk.Mixed() {
 		return r.clientLines(b)
 	}
 	r.hear(b)
 	return b
 }
 
-// hear tells the conversation what the server is sent.
+// hear reports to the conversation what the server is sent.
 func (r *Relay) hear(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromClient.Feed(b, func(m mcp.Message) { r.use(r.talk.FromClient(m, now), now) }))
@@ -283,14 +284,14 @@ func (r *Relay) tapServer(b []byte) []byte {
 		r.unproven = false
 		r.emit(Answered, "")
 	}
-	if r.judges() || r.told.skipping || len(r.told.begun) > 0 {
+	if r.judges() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
 		return r.serverLines(b)
 	}
 	r.note(b)
 	return b
 }
 
-// note tells the conversation what the server has sent.
+// note reports to the conversation what the server has sent.
 func (r *Relay) note(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))

@@ -95,7 +95,7 @@ func Users() []int {
 	for _, e := range users {
 		out = appendUID(out, e.Name())
 	}
-	fallbacks, _ := os.ReadDir(temporary)
+	fallbacks, _ := os.ReadDir(temporaryDir)
 	for _, e := range fallbacks {
 		if number, ok := strings.CutPrefix(e.Name(), fallbackPrefix); ok {
 			out = appendUID(out, number)

@@ -12,7 +12,7 @@ import (
 const (
 	systemRuntime = "/run"
 	usersRuntime  = "/run/user"
-	temporary     = "/tmp"
+	temporaryDir  = "/tmp"
 )
 
 // dirName is the session directory's name in a runtime directory. In /tmp, which all users share, "-UID" follows.
@@ -25,11 +25,11 @@ func dirIn(runtime string) string { return runtime + "/" + dirName }
 func userRuntime(uid int) string { return usersRuntime + "/" + strconv.Itoa(uid) }
 
 // fallbackDir is the session directory where there is no runtime directory.
-func fallbackDir(uid int) string { return temporary + "/" + fallbackPrefix + strconv.Itoa(uid) }
+func fallbackDir(uid int) string { return temporaryDir + "/" + fallbackPrefix + strconv.Itoa(uid) }
 
 const fallbackPrefix = dirName + "-"
 
-// suffix tells the files of one session apart; they begin with its id.
+// suffix distinguishes the files of one session; they begin with its id.
 type suffix string
 
 const (

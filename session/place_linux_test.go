@@ -92,7 +92,7 @@ func TestDeadPlaces(t *testing.T) {
 	if !d.HasDeadPlaces() {
 		t.Error("a dead place is not seen")
 	}
-	if err := d.RemoveDeadPlaces(); err != nil {
+	if err := d.removeDeadPlaces(); err != nil {
 		t.Fatal(err)
 	}
 	left, _ := filepath.Glob(dir + "/share-*.sock")

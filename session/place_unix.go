@@ -41,7 +41,7 @@ func (l *Lease) FD() int { return l.fd }
 // Withdraw removes the socket: no session finds the host any more.
 func (p Place) Withdraw() error { return p.dir.unlinkSocket(p.name) }
 
-// Sharing is what ps is told of a shared server.
+// Sharing is what ps shows of a shared server.
 type Sharing struct {
 	// Host is the process that the server belongs to, Gateway the one with whose end it ends; zero with --share-scope=user.
 	Host    proc.ID `json:"host"`
@@ -59,7 +59,7 @@ type Attached struct {
 	Gateway proc.ID `json:"gateway"`
 }
 
-// Tell replaces what ps is told.
+// Tell replaces what ps shows.
 func (p Place) Tell(s Sharing) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p Place) Tell(s Sharing) error {
 	return p.dir.at.Rename(next, file(p.name, recordSuffix))
 }
 
-// Sharing is what was told. The host's user may have written anything.
+// Sharing is what Tell has written. The host's user may have written anything.
 func (p Place) Sharing() (s Sharing, err error) {
 	b, err := p.dir.at.ReadRegular(file(p.name, recordSuffix), maxSharing)
 	if err == nil {
@@ -85,8 +85,8 @@ func (p Place) Sharing() (s Sharing, err error) {
 // maxSharing bounds what is read of it, in bytes.
 const maxSharing = 4 << 20
 
-// RemoveDeadPlaces removes what hosts have left that were killed.
-func (d *Directory) RemoveDeadPlaces() error {
+// removeDeadPlaces removes what hosts have left that were killed.
+func (d *Directory) removeDeadPlaces() error {
 	keys, err := d.settledPlaces()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *Directory) RemoveDeadPlaces() error {
 	return errors.Join(errs...)
 }
 
-// HasDeadPlaces reports whether RemoveDeadPlaces would find anything.
+// HasDeadPlaces reports whether removeDeadPlaces would find anything.
 func (d *Directory) HasDeadPlaces() bool {
 	keys, _ := d.settledPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {

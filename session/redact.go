@@ -2,8 +2,8 @@ package session
 
 import "strings"
 
-// Redacted stands in the record for what looked like a secret.
-const Redacted = "[redacted]"
+// redactedWord stands in the record for what looked like a secret.
+const redactedWord = "[redacted]"
 
 // secretWords are parts of the names of options, variables and headers whose values are not written down.
 var secretWords = [...]string{"token", "secret", "passw", "key", "auth", "credential", "bearer", "cookie", "session"}
@@ -19,7 +19,7 @@ func Redact(args []string) []string {
 	hideNext := false
 	for i, a := range args {
 		if hideNext {
-			out[i], hideNext = Redacted, false
+			out[i], hideNext = redactedWord, false
 			continue
 		}
 		if len(a) > maxArg {
@@ -51,13 +51,13 @@ func redactWords(a string, command bool) (shown string, hideNext bool) {
 	words := strings.Split(a, " ")
 	for i, w := range words {
 		if hideNext && w != "" {
-			words[i], hideNext = Redacted, false
+			words[i], hideNext = redactedWord, false
 			continue
 		}
 		if name, value, ok := header(w); ok {
 			// The value of a header goes on to the end, with or without a space after the colon.
 			if value != "" || i+1 < len(words) {
-				return strings.Join(append(words[:i], name+":", Redacted), " "), false
+				return strings.Join(append(words[:i], name+":", redactedWord), " "), false
 			}
 		}
 		words[i], hideNext = redactWord(w, command && i == 0)
@@ -77,7 +77,7 @@ func redactWord(w string, command bool) (shown string, hideNext bool) {
 		return w, true
 	}
 	if w = redactAssignments(w); !command && looksRandom(w) {
-		return Redacted, false
+		return redactedWord, false
 	}
 	return w, false
 }
@@ -94,7 +94,7 @@ func redactUser(w string) string {
 		end = start + slash
 	}
 	if at := strings.LastIndexByte(w[start:end], '@'); at >= 0 {
-		return w[:start] + Redacted + w[start+at:]
+		return w[:start] + redactedWord + w[start+at:]
 	}
 	return w
 }
@@ -114,7 +114,7 @@ func redactAssignments(w string) string {
 		if rest == "" || !namesSecret(lastName(name)) {
 			continue
 		}
-		b.WriteString(Redacted)
+		b.WriteString(redactedWord)
 		end := strings.IndexAny(rest, "&,;")
 		if end < 0 {
 			return b.String()

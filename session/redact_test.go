@@ -40,7 +40,7 @@ func TestRedactHidesRandomWords(t *testing.T) {
 		"ghp_16C7e42F292c6912E7710c838347Ae178B4a", "sk-proj-4f3A9c0Zk27Lm81Qx", "AKIA2E0A8F3B244C9986", "xoxb-2345678901-abcdEFGH1234",
 		"0123456789abcdef0123456789abcdef01234567", "d41d8cd9-8f00-4b20-a980-0998ecf8427e",
 	} {
-		if got := Redact([]string{"srv", word, "x"}); !slices.Equal(got, []string{"srv", Redacted, "x"}) {
+		if got := Redact([]string{"srv", word, "x"}); !slices.Equal(got, []string{"srv", redactedWord, "x"}) {
 			t.Errorf("%q gives %q", word, got)
 		}
 	}
@@ -71,7 +71,7 @@ func TestRedactKeepsNames(t *testing.T) {
 	if !slices.Equal(args, before) {
 		t.Errorf("the caller's arguments became %q", args)
 	}
-	for i, want := range []string{"srv", "--token", Redacted, "--key=" + Redacted, "K_SECRET=" + Redacted, "Authorization: " + Redacted, "https://" + Redacted + "@h/x"} {
+	for i, want := range []string{"srv", "--token", redactedWord, "--key=" + redactedWord, "K_SECRET=" + redactedWord, "Authorization: " + redactedWord, "https://" + redactedWord + "@h/x"} {
 		if got[i] != want {
 			t.Errorf("%q became %q, want %q", args[i], got[i], want)
 		}

@@ -31,7 +31,7 @@ func Listen(dir *Directory, id string, uid int) (fd int, path string, err error)
 	return fd, path, nil
 }
 
-// listenIn binds by the path that clients are told: bind(2) makes a new file or fails, and follows no link there.
+// listenIn binds by the path that clients get: bind(2) makes a new file or fails, and follows no link there.
 func listenIn(dir *Directory, id string) (int, string, error) {
 	path := dir.Name + "/" + file(id, socketSuffix)
 	if len(path) > maxSocket {

@@ -73,7 +73,7 @@ func (d *Directory) RemoveDeadSockets() error {
 	if err != nil {
 		return err
 	}
-	errs := []error{d.RemoveDeadPlaces()}
+	errs := []error{d.removeDeadPlaces()}
 	for _, name := range names {
 		id, ok := SocketID(name)
 		if !ok {

@@ -71,7 +71,7 @@ type attachment struct {
 	inherited   proc.AtExec
 	reader      proc.Reader
 	signals     int
-	// owners are the pidfds of the parent and of the gateway behind it; -1 once told.
+	// owners are the pidfds of the parent and of the gateway behind it; -1 once it has reported.
 	owners        []int
 	parent        int
 	self, gateway proc.ID
@@ -110,8 +110,8 @@ func (a *attachment) ended(err error) (int, error) {
 	return exitFailure, err
 }
 
-// wakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel closes a
-// dying gateway's pipes before its pidfd tells of the death, so it is done for every end.
+// wakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel
+// closes a dying gateway's pipes before its pidfd reports the death, so it is done for every end.
 func (a *attachment) wakeHost() {
 	// Whether it is stopped is not asked: a signal that stops it may be on its way.
 	if s, err := a.place().Sharing(); err == nil {
@@ -432,8 +432,8 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	}
 	owners := fds[2:]
 	fds = append(fds, more...)
-	if a.checksParent && (timeout < 0 || timeout > 250*time.Millisecond) {
-		timeout = 250 * time.Millisecond
+	if a.checksParent && (timeout < 0 || timeout > proc.LookPause) {
+		timeout = proc.LookPause
 	}
 	proc.Poll(fds, timeout)
 	a.caught = proc.ReadCaught(a.signals, a.caught[:0])
@@ -547,7 +547,7 @@ func (a *attachment) write(b []byte) error {
 	return nil
 }
 
-// tellsWaiting reports whether a descriptor tells how much can be read.
+// tellsWaiting reports whether a descriptor shows how much can be read.
 func tellsWaiting(fd int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {

@@ -21,12 +21,13 @@ type client struct {
 	greeted bool
 	hello   hello
 	// fds are the descriptors of the hello, and mem the mapped notes.
-	fds   [streams]int
+	fds   [streamCount]int
 	mem   []byte
 	notes *notes
 
 	in, err relay.Stream
-	// reads says that input is read now; eager, that it cannot be waited for; ended, that there is no more.
+	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
+	// input.
 	reads, eager, ended bool
 	// endBy is when a session that has closed its input does not wait for its answers any more; zero if it has not.
 	endBy time.Time
@@ -78,7 +79,7 @@ func (h *host) greet(c *client) {
 	case err != nil:
 		h.drop(c)
 		return
-	case len(fds) != streams:
+	case len(fds) != streamCount:
 		closeAll(fds)
 		h.drop(c)
 		return
@@ -110,7 +111,7 @@ func (h *host) greet(c *client) {
 	h.touch(c)
 }
 
-// admit tells the mux of a client. why says that it does not fit.
+// admit reports a client to the mux. why says that it does not fit.
 func (h *host) admit(c *client) (why string) {
 	var s mux.State
 	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {

@@ -17,7 +17,7 @@ import (
 
 // Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
 func Launch(o Options) error {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return fmt.Errorf("open /dev/null: %w", err)
 	}
@@ -69,7 +69,8 @@ type host struct {
 	server server
 	// squeezeBy is how long the server is held back because too much waits for clients; zero if it is not.
 	squeezeBy time.Time
-	// lingerAt is when the server has been without a client for long enough, tellAt when ps is to be told; zero for never.
+	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
+	// written. Zero means never.
 	lingerAt, tellAt time.Time
 	// ending says that the host ends; endBy is when it does not wait for its server any more.
 	ending bool
@@ -80,16 +81,14 @@ type host struct {
 const (
 	// firstWait is how long the first client may take to come.
 	firstWait = 30 * time.Second
-	// tellPause bounds how often ps is told.
+	// tellPause bounds how often the list for ps is written.
 	tellPause = 50 * time.Millisecond
-	// lifePause is how often to look for the gateway's end without a pidfd.
-	lifePause = 250 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
 	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
 	// perClient is how many descriptors a client takes.
-	perClient = streams + 2
+	perClient = streamCount + 2
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
 	reserveThreads = 3
 )
@@ -199,8 +198,8 @@ func sourceOf(e *unix.EpollEvent) source {
 	return source{mux.Client(n >> kindBits), kind(n & (1<<kindBits - 1))}
 }
 
-// watch waits for events of fd; errors and hang-ups are always told. It reports false for what cannot be waited for: it is
-// always ready.
+// watch waits for events of fd; errors and hang-ups are always reported. It reports false for what cannot be waited
+// for: it is always ready.
 func (h *host) watch(fd int, s source, events uint32) bool {
 	return unix.EpollCtl(h.polled, unix.EPOLL_CTL_ADD, fd, s.event(events)) == nil
 }
@@ -209,7 +208,7 @@ func (h *host) change(fd int, s source, events uint32) {
 	_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_MOD, fd, s.event(events))
 }
 
-// unwatch must come before close: other processes have the same streams open, and the kernel goes on to tell of them.
+// unwatch must come before close: other processes have the same streams open, and the kernel goes on to report them.
 func (h *host) unwatch(fd int) {
 	if fd >= 0 {
 		_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_DEL, fd, nil)
@@ -260,8 +259,8 @@ func (h *host) timeout() int {
 	if !due.IsZero() {
 		wait = int(max(time.Until(due), 0)/time.Millisecond) + 1
 	}
-	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(lifePause/time.Millisecond)) {
-		wait = int(lifePause / time.Millisecond)
+	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
+		wait = int(proc.LookPause / time.Millisecond)
 	}
 	return wait
 }
@@ -337,7 +336,7 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// settle does what follows from what has happened, until nothing more does.
+// settle carries out the consequences of the last events, and those of these, until there are no more.
 func (h *host) settle() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
@@ -473,8 +472,8 @@ func (h *host) touch(c *client) {
 	}
 }
 
-// finish ends the host: no session finds it any more, those that it has are told, and the server is ended. Politely, it is
-// closed its standard input first; the session of the server does the rest.
+// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended.
+// Politely, it is closed its standard input first; the session of the server does the rest.
 func (h *host) finish(v verdict, polite bool) {
 	if h.ending {
 		return

@@ -12,11 +12,11 @@ import (
 // bytes, made last.
 //
 // Input is read straight into the memory, behind what was read before. JSON has no zero byte, and what lies behind is
-// zero, so the input itself tells how far it goes. A line is acted upon when consumed has passed it.
+// zero, so the input itself shows how far it goes. A line is acted upon when consumed has passed it.
 //
-// Output passes a pipe that the attached process holds as well (outlet). What is in the pipe will be delivered, what is not
-// will not, and the kernel knows which. The host says what it is about to put into the empty pipe (intend), and that it has
-// (commit). After a kill in between, the pipe tells.
+// Output passes a pipe that the attached process holds as well (outlet). The bytes in the pipe will be delivered, and
+// no others; the kernel knows which they are. The host says what it is about to put into the empty pipe (intend), and
+// that it has (commit). After a kill in between, the pipe shows it.
 type notes struct {
 	mem []byte
 	// header is what the memory begins with, as this process knows it: another one may have written there meanwhile.
@@ -305,7 +305,7 @@ func (n *notes) settle(inPipe int) (broken bool, err error) {
 	return n.get(atMiddle) == 1, n.readLog()
 }
 
-// answered says that all that were open have had an answer, and that no line is begun.
+// answered says that all open requests have had an answer, and that no line is begun.
 func (n *notes) answered() {
 	clear(n.open)
 	n.logged = 0

@@ -7,7 +7,7 @@ import (
 	"mcp-tether/argv"
 )
 
-// Options are what a host is told.
+// Options are those of a host.
 type Options struct {
 	argv.Host
 	// Program and Words are the command line of run: the name of the program, and what follows run.

@@ -102,7 +102,7 @@ func (h *host) startServer() error {
 	return nil
 }
 
-// serverEnv is the environment of the first client, and what tells the session that it is a shared server's.
+// serverEnv is the environment of the first client, and what marks the session as a shared server's.
 func (h *host) serverEnv() []string {
 	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
 }

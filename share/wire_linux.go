@@ -10,7 +10,7 @@ import (
 	"mcp-tether/proc"
 )
 
-// hello is what an attached process says first, with its streams (streams). It says nothing else.
+// hello is what an attached process says first, with its streams. It says nothing else.
 type hello struct {
 	// Session is the attached process, as it knows itself, and Gateway the one that started it.
 	Session proc.ID `json:"session"`
@@ -45,7 +45,7 @@ const (
 	streamNotes
 	outletRead
 	outletWrite
-	streams
+	streamCount
 )
 
 // maxMessage bounds a message between attached process and host, in bytes.
@@ -81,7 +81,7 @@ func send(fd int, message any, fds ...int) error {
 // there is none yet, and errEnd when the peer is gone.
 func receive(fd int, into any) (fds []int, err error) {
 	buf := make([]byte, maxMessage)
-	oob := make([]byte, unix.CmsgSpace(4*2*streams))
+	oob := make([]byte, unix.CmsgSpace(4*2*streamCount))
 	n, oobn, flags, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	if err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ func isAnonymousName(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// anonymousOfSession returns a volume that the engine made for a container of the session, and ErrNotFound for any other.
-// Podman does not tell; there, a volume that no create of the session has named was made for the container.
+// anonymousOfSession returns a volume that the engine made for a container of the session, and ErrNotFound for any
+// other. Podman does not report it; there, a volume that no create of the session has named was made for the container.
 func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

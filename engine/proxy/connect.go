@@ -10,8 +10,8 @@ import (
 	"mcp-tether/http1"
 )
 
-// connectNetwork notes that a container which is not the session's will be connected to a network which is. The network
-// can be removed only when the container is disconnected.
+// connectNetwork notes that another's container will be connected to a network of the session. The network can be
+// removed only when the container is disconnected.
 func (l *link) connectNetwork(x *exchange, head []byte, to route) bool {
 	body := x.request.Body()
 	object, raw, refused := l.readAhead(x.request, body)

@@ -187,7 +187,7 @@ func (p *Proxy) created(to route, request string, o outcome) {
 		err = errNoID
 	}
 	if err != nil {
-		// The object may exist. The request stays pending, and its label will tell.
+		// The object may exist. The request stays pending, and its label will show it.
 		p.Warn(fmt.Errorf("create of a %s: %w", to.kind, err))
 		return
 	}

@@ -5,5 +5,5 @@
 // would make a container that no later look could find.
 //
 // A reverse proxy of net/http could not hand over a hijacked connection with a half-close. So a link copies bytes, and
-// package http1 tells where heads and bodies end.
+// package http1 finds where heads and bodies end.
 package proxy

@@ -255,7 +255,7 @@ func (f *framed) reset(frame http2.Frame) error {
 	return nil
 }
 
-// grant handles what the client takes beyond what it has taken.
+// grant handles an enlarged window of the client.
 func (f *framed) grant(frame http2.Frame) error {
 	n := int64(frame.Number() & http2.MaxWindow)
 	if frame.Stream == 0 {

@@ -61,7 +61,7 @@ func (f *framed) download(s *stream, frame http2.Frame) {
 	f.responseEnded(s, frame)
 }
 
-// allow passes on what the engine takes beyond what it has taken.
+// allow passes on an enlarged window of the engine.
 func (f *framed) allow(s *stream, frame http2.Frame) {
 	switch {
 	case frame.Stream == 0:

@@ -94,8 +94,8 @@ func (l *link) passOn() {
 	_, _ = io.Copy(io.Discard, l.fromClient)
 }
 
-// unreachable tells the client that there is no engine. It answers the first request, because a client that is told earlier
-// may not say why it failed.
+// unreachable tells the client that there is no engine. It answers the first request, because a client that gets an
+// error earlier may not say why it failed.
 func (f *framed) unreachable(err error) {
 	f.l.p.Warn(err)
 	f.client.Settings()

@@ -249,7 +249,7 @@ func (l *link) clientGone(x *exchange, cut bool) {
 		case <-l.ended:
 		}
 	}
-	_ = engine.CloseWrite(l.engine) // if the engine has hung up, it need not be told
+	_ = engine.CloseWrite(l.engine) // an engine that has hung up need not know
 	select {
 	case <-x.done:
 	case <-l.ended:

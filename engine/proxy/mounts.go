@@ -62,7 +62,7 @@ func (p *Proxy) remount(object []byte, old func(source string) bool, path string
 	return replaceSources(object, old, path)
 }
 
-// sees reports whether the engine sees a path as we do. An error says that it cannot be told.
+// sees reports whether the engine sees a path as we do. An error says that this is unknown.
 func (p *Proxy) sees(path string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

@@ -78,9 +78,9 @@ const (
 	maxAcceptPause = time.Second
 )
 
-// Shut refuses further creates, and starts of containers that are not the session's: the client is told that the session
-// is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other requests still
-// pass, for a server that cleans up by itself.
+// Shut refuses further creates, and starts of containers that are not the session's: the client gets the error that the
+// session is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other
+// requests still pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
 
 // Forget takes back that the session created an object, which is gone.

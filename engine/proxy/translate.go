@@ -42,7 +42,7 @@ type stream struct {
 	f         *framed
 	id        uint32
 	requested bool // the client has said all
-	responded bool // the client has been told all
+	responded bool // the client has the whole response
 	gone      bool // nothing more is heard of it
 
 	// Of a translated one:
@@ -63,7 +63,7 @@ type stream struct {
 
 func (s *stream) isTranslated() bool { return s.answer != nil }
 
-// grantStep is how much is read of a body before the client is told to send more, in bytes.
+// grantStep is how much is read of a body before the client may send more, in bytes.
 const grantStep = http2.InitialWindow / 4
 
 // translate opens a connection in HTTP/1.1 for a request. f.mu must be held.
@@ -214,8 +214,8 @@ func (s *stream) Close() error {
 	return s.answer.Close()
 }
 
-// SetReadDeadline is for a client that may still be sending when it is told that it is refused. This one may be told at any
-// time, so nothing is waited for.
+// SetReadDeadline is for a client that may still be sending when it gets the refusal. This one may get it at any time,
+// so nothing is waited for.
 func (s *stream) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // LocalAddr completes net.Conn and is not used.

@@ -1,6 +1,6 @@
-// Package mux lets many clients talk to one MCP server that knows of one client only. It is told of every line that comes
-// from a client or from the server, and says which lines go where. It does no input or output, keeps no clock and starts
-// nothing.
+// Package mux lets many clients talk to one MCP server that knows of one client only. It gets every line that comes
+// from a client or from the server, and says which lines go where. It does no input or output, keeps no clock and
+// starts nothing.
 //
 // Requests of clients get ids and progress tokens of the mux's own, so those of two clients never meet. What comes back
 // under such an id goes to the client that asked, and to no other. What a server keeps for its one client is kept here

@@ -211,7 +211,7 @@ func (m *Mux) nextHandshake() {
 	m.send(k, line)
 }
 
-// confirm takes the client's word that it is ready, which some say early. The server hears of it once.
+// confirm takes the client's word that it is ready, which some say early. The server is notified once.
 func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
 	m.note(c)
@@ -251,7 +251,7 @@ func (m *Mux) breakWith(reason string) {
 	m.failAll(reason)
 }
 
-// listsChanged tells clients to look again at each list that they were told may change.
+// listsChanged tells clients to look again at each list that they know may change.
 func (m *Mux) listsChanged() {
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if string(mcp.ValueAt(m.handshake.result, "capabilities", kind, "listChanged")) == "true" {

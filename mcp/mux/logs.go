@@ -13,20 +13,20 @@ func levels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// standard is the level of a client that has asked for none, once another one has.
-const standard = 2
+// standardLevel is the level of a client that has asked for none, once another one has.
+const standardLevel = 2
 
 func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 
 // logs is what the server knows of log levels: the most verbose one that a client asked for.
 type logs struct {
-	// sent is the level that the server was told last; 0: none.
+	// sent is the level that was sent to the server last; 0: none.
 	sent int
 	// works says that a server has accepted one.
 	works bool
 }
 
-// setLevel takes a client's wish. The server hears of it if it must send more or less than it does.
+// setLevel takes a client's wish. The server is asked for another level if it must send more or less than it does.
 func (m *Mux) setLevel(c *client, r request, k *call) {
 	level := levelNumber(k.target)
 	if level == 0 { // The server will say what it thinks of it.
@@ -91,7 +91,7 @@ func (m *Mux) wanted() int {
 	for _, c := range m.order {
 		level := c.lowest()
 		if level == 0 && c.met && asked {
-			level = standard
+			level = standardLevel
 		}
 		if level > 0 && (want == 0 || level < want) {
 			want = level
@@ -108,7 +108,7 @@ func (m *Mux) adjustLevel() {
 	}
 	want := m.wanted()
 	if want == 0 && m.logs.sent > 0 {
-		want = standard
+		want = standardLevel
 	}
 	if want == m.logs.sent {
 		return
@@ -140,7 +140,7 @@ func (m *Mux) wants(c *client, level int) bool {
 	case level == 0 || m.logs.sent == 0 && c.lowest() == 0:
 		return true
 	case c.lowest() == 0:
-		return level >= standard
+		return level >= standardLevel
 	}
 	return level >= c.lowest()
 }

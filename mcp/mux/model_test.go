@@ -932,7 +932,7 @@ func (w *world) settle() {
 			asked++
 			levels = append(levels, c.level)
 		} else if c.met {
-			levels = append(levels, standard)
+			levels = append(levels, standardLevel)
 		}
 		if m := w.m.clients[c.id]; m.open != 0 || m.held != 0 || m.sent != 0 || len(m.calls) != 0 {
 			w.fail("client %d: %d open, %d bytes held, %d sent, %d calls", c.id, m.open, m.held, m.sent, len(m.calls))

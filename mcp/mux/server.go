@@ -78,7 +78,7 @@ func (m *Mux) failAll(why string) {
 	m.held, m.dropped = nil, 0
 }
 
-// restore tells a new server what the last one was told to remember.
+// restore sends a new server what the last one was asked to remember.
 func (m *Mux) restore() {
 	for _, c := range m.order {
 		if c.met && c.ready {

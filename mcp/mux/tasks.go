@@ -13,7 +13,7 @@ import (
 // io.modelcontextprotocol/tasks, SEP-2663). A task is its client's alone.
 type tasks struct {
 	known map[string]*task
-	// tokens has tasks that tell their progress, by the token that the server knows.
+	// tokens has tasks that report their progress, by the token that the server knows.
 	tokens map[int64]*task
 	// ofClients are the clients that keep tasks for the server, by the task's id; nil if two clients use the same id.
 	ofClients map[string]*client
