@@ -115,6 +115,7 @@ type realEnding struct {
 }
 
 var realEndings = []realEnding{
+	// The client closes standard input, and sends SIGTERM to a server that has not ended 2 s later.
 	{"close", (*sdkClient).close, []string{"stdin-closed", "server-exited", "signal"}},
 	{"kill", func(c *sdkClient) { c.signal(syscall.SIGKILL) }, deathCauses},
 	{"term", func(c *sdkClient) { c.signal(syscall.SIGTERM) }, deathCauses},
