@@ -77,6 +77,18 @@ func (l *Leaf) Remove() error {
 	return errors.Join(fmt.Errorf("remove cgroup %s: %w", l.Dir, err), below)
 }
 
+// RemoveSoon is Remove, tried again each millisecond: the kernel takes a moment to let go of a leaf whose last process has just
+// ended. It waits on the calling thread, because package time would hand the work to another one, which cannot always be had.
+func (l *Leaf) RemoveSoon(tries int) (err error) {
+	for range tries {
+		if err = l.Remove(); err == nil {
+			return nil
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+	}
+	return err
+}
+
 // removeSelf removes the leaf from the cgroup above it. A cgroup there that has the leaf's name and is another one says that
 // ours is gone.
 func (l *Leaf) removeSelf() error {

@@ -39,21 +39,12 @@ func newLeaf(t *testing.T) *Leaf {
 	t.Cleanup(func() {
 		_ = l.Kill()
 		l.awaitEmpty(t)
-		if err := l.removed(); err != nil {
+		if err := l.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)
 		}
 		l.Close()
 	})
 	return l
-}
-
-// removed tries again while the kernel lets go of a process that was reaped a moment ago.
-func (l *Leaf) removed() error {
-	err := l.Remove()
-	for deadline := time.Now().Add(testkit.Patience); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); {
-		err = l.Remove()
-	}
-	return err
 }
 
 // awaitEmpty waits on cgroup.events, which polls POLLPRI when "populated" changes.
@@ -160,7 +151,7 @@ func TestLeaf(t *testing.T) {
 	}
 	l.awaitEmpty(t)
 	populated(t, l, false)
-	if err := l.removed(); err != nil {
+	if err := l.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 		t.Error(err)
 	}
 	populated(t, l, false) // gone is empty
@@ -201,7 +192,7 @@ func TestLeafNested(t *testing.T) {
 		t.Error(got)
 	}
 	l.awaitEmpty(t)
-	if err := l.removed(); err != nil {
+	if err := l.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
@@ -218,7 +209,7 @@ func TestLeafHasOnlyItsOwn(t *testing.T) {
 	t.Cleanup(func() {
 		_ = longer.Kill()
 		longer.awaitEmpty(t)
-		if err := longer.removed(); err != nil {
+		if err := longer.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)
 		}
 		longer.Close()

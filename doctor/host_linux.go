@@ -25,7 +25,7 @@ func kernel() Check {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
 		return poor(Warn, "kernel", "Linux 5.3 or newer, and a seccomp filter that allows pidfd_open(2)",
-			"%s: no pidfds (%v); the end of a gateway is noticed by its streams and by asking ten times a second", release, err)
+			"%s: no pidfds (%v); the end of a gateway is noticed by its streams and by asking every %v", release, err, proc.LookPause)
 	}
 	_ = unix.Close(fd)
 	var major, minor int

@@ -118,6 +118,21 @@ func TestCrashIsNoEnd(t *testing.T) {
 	}
 }
 
+// A client that closes its stream while what a crashed server has left is being ended still gets its answer. Seen to fail where
+// the end of the stream ends the session at once.
+func TestCrashThenClosed(t *testing.T) {
+	t.Parallel()
+	s := nap(t, setup{flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
+	s.write(toolCall(7, "die", "3") + "\n")
+	s.awaitState(t, "falling-asleep")
+	s.closeStdin()
+	s.killTree()
+	s.wantError(strings.TrimSpace(s.readToEnd()), 7, "exit code 3")
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+	s.endedWhole("stdin-closed")
+}
+
 // A server whose state cannot be given to another ends the session when it dies, as without the flag.
 // Seen to fail where nothing stands in the way of another server: the session goes on.
 func TestCrashThatCannotBeMended(t *testing.T) {

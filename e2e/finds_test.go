@@ -297,7 +297,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 	t.Run("no inotify instance left", func(t *testing.T) {
 		testkit.Need(t, os.Geteuid() == 0, "root")
 		t.Parallel()
-		w := way{name: "hoarded", uid: ownUser()}
+		w := way{name: "hoarded", uid: ownUser(t)}
 		hoarder := exec.Command(fixture, "hoard")
 		hoarder.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
 		in, err := hoarder.StdinPipe()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,10 +20,23 @@ import (
 
 // Limits that are reached while a session lives, or before it does.
 
-// nextUser gives each test a user of its own: RLIMIT_NPROC counts all that a user has.
-var nextUser atomic.Int32
+// firstUser and lastUser are the users that neither Debian nor systemd gives to anything (systemd.io/UIDS-GIDS), and that a
+// user namespace of the usual 65536 users has.
+const firstUser, lastUser = 60578, 61183
 
-func ownUser() int { return 61000 + os.Getpid()%1000*4 + int(nextUser.Add(1))%4000*1 }
+// ownUser gives a test a user of its own: RLIMIT_NPROC counts all that a user has, in every pid namespace. A socket without
+// a file tells all other runs of the tests that the user is taken; the kernel removes it with its process.
+func ownUser(t *testing.T) int {
+	t.Helper()
+	for uid := firstUser; uid <= lastUser; uid++ {
+		if l, err := net.Listen("unix", fmt.Sprintf("@mcp-tether-e2e-user-%d", uid)); err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+			return uid
+		}
+	}
+	t.Fatal("no user is free")
+	return 0
+}
 
 // limitedFiles are the processes whose limit of open files is lowered from outside.
 var limitedFiles = map[string]func(s *session) []int{
@@ -140,7 +152,7 @@ func TestTooLittleToStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
 			t.Parallel()
-			s := startGatewayAs(t, ownUser()).newSession()
+			s := startGatewayAs(t, ownUser(t)).newSession()
 			argv := s.wrap(quick(), "/bin/sh", "-c", "echo started; cat")
 			s.spawn(setup{bare: true}, append(append([]string{fixture, "under"}, append(limit, "--")...), argv...)...)
 			s.closeStdin()
@@ -162,7 +174,7 @@ func TestTooLittleToStart(t *testing.T) {
 // squeeze takes away from a living session what new threads and processes take. undo gives it back.
 type squeeze struct {
 	name string
-	uid  func() int
+	uid  func(t *testing.T) int
 	do   func(s *session) (undo func())
 }
 
@@ -184,7 +196,7 @@ var squeezes = []squeeze{
 		set(1)
 		return func() { set(1 << 40) }
 	}},
-	{"pids.max", func() int { return 0 }, func(s *session) func() {
+	{"pids.max", func(*testing.T) int { return 0 }, func(s *session) func() {
 		dir := pidsCgroup(s.t)
 		for _, k := range append(findKin(s.t, []int{s.pid}, noMark), kin{pid: s.pid}) {
 			_ = os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(k.pid)), 0)
@@ -262,7 +274,7 @@ func TestSqueezedSession(t *testing.T) {
 				t.Run(q.name+"/"+c.name+"/cgroup="+cgroup, func(t *testing.T) {
 					testkit.Need(t, os.Geteuid() == 0, "root")
 					t.Parallel()
-					g := startGatewayAs(t, q.uid())
+					g := startGatewayAs(t, q.uid(t))
 					flags := append(quick("--cgroup="+cgroup), c.flags...)
 					var s *session
 					if c.begin != nil {
@@ -321,7 +333,7 @@ func TestSqueezedSleep(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
 			t.Parallel()
-			g := startGatewayAs(t, q.uid())
+			g := startGatewayAs(t, q.uid(t))
 			s := g.napper(setup{flags: sleepy()}, "serve", "daemon")
 			s.greet()
 			undo := q.do(s)
@@ -357,7 +369,7 @@ func TestSqueezedEngine(t *testing.T) {
 			sock := strings.TrimPrefix(f.host, "unix://")
 			noError(t, os.Chmod(sock, 0o777))
 			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
-			g := startGatewayAs(t, q.uid())
+			g := startGatewayAs(t, q.uid(t))
 			s := g.tree(setup{flags: quick("--log-level=debug"), env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
 			s.waitReady()
 			host := s.environment("DOCKER_HOST")
@@ -449,7 +461,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 				sock := strings.TrimPrefix(f.host, "unix://")
 				noError(t, os.Chmod(sock, 0o777))
 				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
-				g := startGatewayAs(t, q.uid())
+				g := startGatewayAs(t, q.uid(t))
 				s := g.tree(setup{flags: quick("--cgroup=" + cgroup), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
 				s.waitReady()
 				answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))

@@ -44,8 +44,12 @@ func TestShareRacingStarts(t *testing.T) {
 	s.wantGone()
 }
 
+// kill signals a process. What reads a pid from a record that has none gets 0, which would be the group of the tests.
 func kill(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
+	if pid <= 1 {
+		t.Fatalf("signal %v: there is no process %d", sig, pid)
+	}
 	if err := unix.Kill(pid, sig); err != nil {
 		t.Fatal(err)
 	}

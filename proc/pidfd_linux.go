@@ -2,9 +2,13 @@ package proc
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// LookPause is how often to look whether a process lives of which no pidfd can be had.
+const LookPause = 250 * time.Millisecond
 
 // OpenPidfd opens a close-on-exec pidfd (Linux 5.3). The error is ErrGone, or ENOSYS on older kernels and under some
 // seccomp filters. EPERM is reported as ENOSYS as well: a filter that does not know the call answers it.

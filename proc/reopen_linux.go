@@ -17,3 +17,6 @@ func Reopen(fd, mode int) (int, error) {
 	}
 	return again, nil
 }
+
+// OpenNull opens /dev/null for reading and writing, close-on-exec.
+func OpenNull() (int, error) { return unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0) }

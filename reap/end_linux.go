@@ -3,7 +3,6 @@ package reap
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
@@ -112,12 +111,8 @@ func stillAlive(members []proc.ID) []string {
 	return out
 }
 
-// The kernel takes a moment to let go of a leaf whose last process has just ended. These say how often to try, and how
-// long to wait in between.
-const (
-	removeLeafTries = 100
-	removeLeafPause = 10 * time.Millisecond
-)
+// removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
+const removeTries = 1000
 
 // tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
@@ -127,12 +122,7 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}
-		err := g.Leaf.Remove()
-		for n := 0; err != nil && n < removeLeafTries; n++ {
-			time.Sleep(removeLeafPause)
-			err = g.Leaf.Remove()
-		}
-		errs = append(errs, err)
+		errs = append(errs, g.Leaf.RemoveSoon(removeTries))
 	}
 	if f.unseen != "" {
 		// The record stays, for the next pass to look again.

@@ -432,8 +432,8 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	}
 	owners := fds[2:]
 	fds = append(fds, more...)
-	if a.checksParent && (timeout < 0 || timeout > 250*time.Millisecond) {
-		timeout = 250 * time.Millisecond
+	if a.checksParent && (timeout < 0 || timeout > proc.LookPause) {
+		timeout = proc.LookPause
 	}
 	proc.Poll(fds, timeout)
 	a.caught = proc.ReadCaught(a.signals, a.caught[:0])

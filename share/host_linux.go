@@ -17,7 +17,7 @@ import (
 
 // Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
 func Launch(o Options) error {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return fmt.Errorf("open /dev/null: %w", err)
 	}
@@ -83,12 +83,13 @@ const (
 	firstWait = 30 * time.Second
 	// tellPause bounds how often the list for ps is written.
 	tellPause = 50 * time.Millisecond
-	// lifePause is how often to look for the gateway's end without a pidfd.
-	lifePause = 250 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
-	// squeezeTime bounds how long one slow client may hold up the others, each time outputBudget is exceeded.
+	// squeezeTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
+	// leastMoved is how many bytes a client takes in that time that reads at all. On a busy machine it may be no more; a
+	// server of its own would wait for it as well.
+	leastMoved = 1 << 20
 	// perClient is how many descriptors a client takes.
 	perClient = streamCount + 2
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
@@ -261,8 +262,8 @@ func (h *host) timeout() int {
 	if !due.IsZero() {
 		wait = int(max(time.Until(due), 0)/time.Millisecond) + 1
 	}
-	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(lifePause/time.Millisecond)) {
-		wait = int(lifePause / time.Millisecond)
+	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
+		wait = int(proc.LookPause / time.Millisecond)
 	}
 	return wait
 }
@@ -443,8 +444,7 @@ func (h *host) squeeze(now time.Time) {
 	h.server.listen(h, false)
 }
 
-// relax lets the server go on once there is room. After squeezeTime the client goes that was slowest, of those with more
-// than their share of what waits.
+// relax lets the server go on once there is room. After squeezeTime a client goes that does not read.
 func (h *host) relax(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
@@ -454,16 +454,21 @@ func (h *host) relax(now time.Time) {
 	case now.Before(h.squeezeBy):
 		return
 	}
-	var slowest *client
+	if c := h.unread(); c != nil {
+		h.refuse(c, fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.queued))
+	}
+	h.squeeze(now)
+}
+
+// unread is the client that took least since the server is held back, of those that do not read and have more than their
+// share of what waits.
+func (h *host) unread() (slowest *client) {
 	for _, c := range h.clients {
-		if c.queued*int64(len(h.clients)) >= h.queued && (slowest == nil || c.moved < slowest.moved) {
+		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
 			slowest = c
 		}
 	}
-	if slowest != nil {
-		h.refuse(slowest, fmt.Sprintf("this session does not read: %d bytes were waiting for it", slowest.queued))
-	}
-	h.squeeze(now)
+	return slowest
 }
 
 // touch has a client served in this step.

@@ -214,7 +214,7 @@ func CloseInherited() { proc.CloseInherited() }
 
 // dropStreams puts /dev/null in place of standard input and output.
 func dropStreams() {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return
 	}
@@ -303,10 +303,7 @@ func (g *guard) timeout() time.Duration {
 		wait = childPoll
 	}
 	if !g.escalateAt.IsZero() {
-		left := max(time.Until(g.escalateAt), 0)
-		if wait < 0 || left < wait {
-			wait = left
-		}
+		wait = shorter(wait, max(time.Until(g.escalateAt), 0))
 	}
 	return wait
 }
@@ -365,7 +362,6 @@ func (g *guard) askedToEnd() {
 // stuck in a system call. One that is dying needs no signal, only the time to die.
 func (g *guard) escalate(dying bool) {
 	switch {
-	case dying && g.patience >= killed:
 	case g.patience == short && !dying:
 		g.escalateAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
 		g.patience = full
@@ -375,7 +371,7 @@ func (g *guard) escalate(dying bool) {
 		}
 		g.escalateAt = time.Now().Add(killPatience)
 		g.patience = killed
-	default:
+	case !dying:
 		g.patience = spent
 	}
 }

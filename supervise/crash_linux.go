@@ -27,16 +27,16 @@ func (s *Session) lookForCrash() {
 // a pause if this one has not lived long.
 func (s *Session) mourn() {
 	h, now := s.hib, time.Now()
-	pause := time.Duration(0)
+	h.restarts = true
 	if now.Sub(h.began) < restartCalm {
-		pause = min(max(2*h.crashPause, firstPause), lastPause)
-		h.retryAt = now.Add(pause)
+		h.retryAt = backOff(&h.crashPause, now)
+	} else {
+		h.crashPause = 0
 	}
-	h.crashPause, h.restarts = pause, true
 	code, answer := s.tree.code, s.tree.lastWord()
 	h.relay.Crashed(answer)
 	s.forgetTree()
-	s.log.Error().Int("exit", code).Dur("next_try_in", pause).Msg("server ended by itself")
+	s.log.Error().Int("exit", code).Dur("next_try_in", h.crashPause).Msg("server ended by itself")
 	s.onRelay(h.relay.Move([2]unix.PollFd{}))
 	s.endIfClosed()
 }

@@ -5,6 +5,7 @@
 // teardown. Either may be killed at any moment. The supervisor watches anchor and gateway through pidfds. What a killed
 // supervisor leaves falls to the anchor, which ends it in its place; a supervisor that hangs is killed by the anchor.
 //
-// A Session lives from start to exit; a tree, from one start of the server to the end of all that it started. The loop
-// (session_linux.go) waits in one poll(2), without a timeout while nothing is due: an idle session costs no wake-up.
+// A Session lives from start to exit; a tree, from one start of the server to the end of all that it started. A tree knows
+// what both have in common, and not its session. The loop (session_linux.go) waits in one poll(2), without a timeout while
+// nothing is due: an idle session costs no wake-up.
 package supervise

@@ -35,8 +35,8 @@ type engine struct {
 	// dir is the directory of the session, and journal is in it; both nil without one.
 	dir     *session.Directory
 	journal *session.Journal
-	// recallAgain reads what an earlier engine of the session has noted; nil where there was none, or it was read.
-	recallAgain func() error
+	// unread says that what an earlier engine of the session has noted is to be read.
+	unread bool
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
 
@@ -68,61 +68,61 @@ const dialTimeout = 5 * time.Second
 
 // openEngine puts the proxy between the server and its container engine, if one is in sight. If that fails, a warning says
 // so, and the session runs without the promise about containers.
-func (s *Session) openEngine() {
-	if s.opts.Containers == ContainersOff {
+func (t *tree) openEngine(recall bool) {
+	if t.opts.Containers == ContainersOff {
 		return
 	}
-	at, found, err := container.Resolve(s.opts.Engine, os.Getenv)
+	at, found, err := container.Resolve(t.opts.Engine, os.Getenv)
 	switch {
 	case err != nil:
-		s.log.Warn().Err(err).Msg("containers will not end with this session")
+		t.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
-	case !found && s.opts.Containers == ContainersAll:
-		s.log.Warn().Msg("no container engine is in sight: containers will not end with this session")
+	case !found && t.opts.Containers == ContainersAll:
+		t.log.Warn().Msg("no container engine is in sight: containers will not end with this session")
 	}
 	if !found {
 		return
 	}
 	if helper := at.Helper(); helper != "" {
 		if _, err := proc.LookPath(helper, searchPath()); err != nil {
-			s.log.Warn().Err(err).Str("engine", at.URL).Msg("containers will not end with this session: the engine has no socket here")
+			t.log.Warn().Err(err).Str("engine", at.URL).Msg("containers will not end with this session: the engine has no socket here")
 			return
 		}
 	}
-	e := s.newEngine(at)
+	e := t.newEngine(at)
 	e.claim.Complete = true
-	if s.lease != nil {
-		e.dir = s.lease.Dir()
-		e.journal = e.dir.Journal(s.hand.ID)
-		if s.containersLeft {
-			e.claim.Complete = e.recall(s.hand.ID) == nil
+	if t.lease != nil {
+		e.dir = t.lease.Dir()
+		e.journal = e.dir.Journal(t.hand.ID)
+		if recall {
+			e.claim.Complete = e.recall() == nil
 		}
 	}
-	if e.listener, e.socket, err = session.Listen(e.dir, s.hand.ID, os.Getuid()); err != nil {
-		s.log.Warn().Err(err).Msg("containers will not end with this session")
+	if e.listener, e.socket, err = session.Listen(e.dir, t.hand.ID, os.Getuid()); err != nil {
+		t.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, At: at, Socket: e.socket, Attached: s.opts.Containers == ContainersAttached}
-	s.tree.engine = e
-	s.polled.add(clients, e.listener, unix.POLLIN)
-	s.record.Engine, s.record.EngineContext, s.record.Socket = at.URL, at.Context, e.socket
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, At: at, Socket: e.socket, Attached: t.opts.Containers == ContainersAttached}
+	t.engine = e
+	t.polled.add(clients, e.listener, unix.POLLIN)
+	t.record.Engine, t.record.EngineContext, t.record.Socket = at.URL, at.Context, e.socket
 }
 
-func (s *Session) newEngine(at container.Endpoint) *engine {
+func (c *common) newEngine(at container.Endpoint) *engine {
 	return &engine{
-		endpoint: at, forgetAt: forgetEvery, log: s.log, grace: s.opts.ContainerGrace, limit: s.opts.KillTimeout, listener: -1,
-		claim: container.Claim{Session: s.hand.ID, TrustIDs: true},
+		endpoint: at, forgetAt: forgetEvery, log: c.log, grace: c.opts.ContainerGrace, limit: c.opts.KillTimeout, listener: -1,
+		claim: container.Claim{Session: c.hand.ID, TrustIDs: true},
 	}
 }
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
-func (s *Session) serveEngine() {
-	if s.tree == nil || s.tree.engine == nil || s.tree.engine.listener < 0 {
+func (t *tree) serveEngine() {
+	if t == nil || t.engine == nil || t.engine.listener < 0 {
 		return
 	}
-	e := s.tree.engine
+	e := t.engine
 	resumeGC()
-	base := s.labels()
+	base := t.labels()
 	e.proxy.Labels = func() map[string]string {
 		out := maps.Clone(base)
 		out[container.LabelRequest] = container.NewRequest()
@@ -142,15 +142,15 @@ func (s *Session) serveEngine() {
 }
 
 // labels are what all creates of the session have in common.
-func (s *Session) labels() map[string]string {
-	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: s.record.Host}.String() }
+func (c *common) labels() map[string]string {
+	mark := func(id proc.ID) string { return proc.GlobalID{ID: id, Host: c.record.Host}.String() }
 	out := map[string]string{
-		container.LabelSession:    s.hand.ID,
-		container.LabelGateway:    mark(s.record.Gateway),
-		container.LabelSupervisor: mark(s.identity(os.Getpid())),
+		container.LabelSession:    c.hand.ID,
+		container.LabelGateway:    mark(c.record.Gateway),
+		container.LabelSupervisor: mark(c.identity(os.Getpid())),
 	}
 	// That of an anchor which is dead already says nothing.
-	if id := s.identity(s.hand.Anchor); !id.Zero() {
+	if id := c.identity(c.hand.Anchor); !id.Zero() {
 		out[container.LabelAnchor] = mark(id)
 	}
 	if id := container.MachineID(); id != "" {
@@ -161,24 +161,24 @@ func (s *Session) labels() map[string]string {
 
 // findEngine is the engine of an earlier tree of the session, known only by what was written down. It is nil when there is
 // nothing to look for.
-func (s *Session) findEngine(dir *session.Directory) *engine {
-	if s.opts.Containers == ContainersOff {
+func (c *common) findEngine(dir *session.Directory) *engine {
+	if c.opts.Containers == ContainersOff {
 		return nil
 	}
-	at, found, err := container.Resolve(s.opts.Engine, os.Getenv)
+	at, found, err := container.Resolve(c.opts.Engine, os.Getenv)
 	if err != nil || !found {
 		return nil
 	}
-	e := s.newEngine(at)
-	if e.socket = s.record.Socket; e.socket == "" {
+	e := c.newEngine(at)
+	if e.socket = c.record.Socket; e.socket == "" {
 		// The record could not be written, probably for the reason that puts the socket there.
-		e.socket = session.FallbackSocket(s.hand.ID, os.Getuid())
+		e.socket = session.FallbackSocket(c.hand.ID, os.Getuid())
 	}
 	if e.dir = dir; dir == nil {
 		// Nothing could be written down: the labels must do.
 		return e
 	}
-	e.recallAgain = func() error { return e.recall(s.hand.ID) }
+	e.unread = true
 	return e
 }
 
@@ -187,21 +187,21 @@ func (s *Session) findEngine(dir *session.Directory) *engine {
 func (e *engine) recallOnce() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.recallAgain == nil {
+	if !e.unread {
 		return nil
 	}
-	err := e.recallAgain()
+	err := e.recall()
 	e.claim.Complete = err == nil
 	if err != nil && !errors.Is(err, session.ErrTorn) {
 		return fmt.Errorf("read what the session has made: %w", err)
 	}
-	e.recallAgain = nil
+	e.unread = false
 	return nil
 }
 
 // recall reads what was noted before.
-func (e *engine) recall(id string) error {
-	notes, err := e.dir.Notes(id)
+func (e *engine) recall() error {
+	notes, err := e.dir.Notes(e.claim.Session)
 	for _, n := range notes {
 		e.ledger.Add(n)
 	}
@@ -328,20 +328,18 @@ func (e *engine) tellUnsaid() {
 
 // shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
 // make something that is not looked for any more.
-func (s *Session) shutEngine() {
-	e := s.tree.engine
-	if e == nil {
-		return
+func (t *tree) shutEngine() {
+	if t.engine != nil {
+		t.polled.remove(clients)
+		t.engine.shut()
 	}
-	if e.listener >= 0 {
-		s.polled.remove(clients)
-		_ = unix.Close(e.listener)
-		e.listener = -1
-	}
-	e.shut()
 }
 
 func (e *engine) shut() {
+	if e.listener >= 0 {
+		_ = unix.Close(e.listener)
+		e.listener = -1
+	}
 	if e.outcome != nil {
 		return
 	}
@@ -422,48 +420,51 @@ func (e *engine) endHelpers() {
 	}
 }
 
-// closeEngine waits for the removal, which is bounded, and removes the engine from the tree.
-func (s *Session) closeEngine() removal {
-	e := s.tree.engine
+// closeEngine waits for the removal, which is bounded, and logs what it has ended. e may be nil.
+func (c *common) closeEngine(e *engine) removal {
 	if e == nil {
 		return removal{}
 	}
-	s.polled.remove(clients)
-	r := e.close(s.hand.ID)
-	s.reportRemoval(r)
+	c.polled.remove(clients)
+	r := e.close()
+	for _, x := range r.ended {
+		c.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
+			AnErr("error", x.Err).Msg("container ended")
+	}
+	c.reportLeft(r)
 	return r
+}
+
+func (c *common) reportLeft(r removal) {
+	if r.err != nil {
+		c.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
+	}
 }
 
 // removeAgain looks once more for what earlier trees of the session have left, unless the last one has just done that.
-func (s *Session) removeAgain(last removal) removal {
-	if last.done || s.lease == nil {
+func (c *common) removeAgain(last removal) removal {
+	if last.done || c.lease == nil {
 		return last
 	}
-	e := s.findEngine(s.lease.Dir())
-	if e == nil {
-		return last
+	if e := c.findEngine(c.lease.Dir()); e != nil {
+		return c.closeEngine(e)
 	}
-	r := e.close(s.hand.ID)
-	s.reportRemoval(r)
-	return r
+	return last
 }
 
 // close ends what the session made, and releases all that the engine holds.
-func (e *engine) close(id string) removal {
+func (e *engine) close() removal {
 	e.shut()
 	r := <-e.outcome
 	r.done, r.count = true, len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
-	if e.listener >= 0 {
-		_ = unix.Close(e.listener)
-	}
 	e.mu.Lock()
 	e.tellUnsaid()
 	e.mu.Unlock()
 	e.endHelpers()
-	if err := e.dir.RemoveSocket(e.socket, id); err != nil {
+	if err := e.dir.RemoveSocket(e.socket, e.claim.Session); err != nil {
 		r.err = errors.Join(r.err, err)
 	}
 	e.closeJournal(r.err == nil)
@@ -482,14 +483,4 @@ func (e *engine) closeJournal(empty bool) {
 	}
 	e.journal.Close()
 	e.journal = nil
-}
-
-func (s *Session) reportRemoval(r removal) {
-	for _, x := range r.ended {
-		s.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
-			AnErr("error", x.Err).Msg("container ended")
-	}
-	if r.err != nil {
-		s.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
-	}
 }

@@ -5,18 +5,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
-	"mcp-tether/proc"
 	"mcp-tether/session"
 )
 
 // listening is a session whose tree has an engine that no client has connected to yet, and the listener's number.
 func listening(t *testing.T) (s *Session, listener int) {
 	t.Helper()
-	s = &Session{log: zerolog.Nop()}
+	s = &Session{}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
@@ -27,9 +25,9 @@ func listening(t *testing.T) (s *Session, listener int) {
 		t.Fatal(err)
 	}
 	e := &engine{log: s.log, listener: fd, socket: socket, dir: dir}
-	e.claim.Complete = true
-	s.tree = &tree{engine: e, clear: true}
-	s.tree.scope.Helpers = func() []proc.ID { return nil }
+	e.claim.Session, e.claim.Complete = s.hand.ID, true
+	s.newTree().engine = e
+	s.tree.clear = true
 	s.polled.add(clients, fd, unix.POLLIN)
 	return s, fd
 }
@@ -83,11 +81,11 @@ func TestListenerFires(t *testing.T) {
 
 // A client that comes too late finds no engine to be served by, and ends no session.
 func TestServeEngineWithoutOne(t *testing.T) {
-	s := &Session{log: zerolog.Nop()}
-	s.serveEngine()
-	s.tree = &tree{}
-	s.serveEngine()
-	if s.tree.engine != nil {
+	var none *tree
+	none.serveEngine()
+	fresh := &tree{}
+	fresh.serveEngine()
+	if fresh.engine != nil {
 		t.Error("an engine was made up")
 	}
 }
@@ -95,12 +93,12 @@ func TestServeEngineWithoutOne(t *testing.T) {
 // A tree that is ending does not begin to serve clients: what they made would not be looked for any more.
 func TestEndingTreeServesNoClient(t *testing.T) {
 	s, listener := listening(t)
-	s.shutEngine()
+	s.tree.shutEngine()
 	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
 		t.Error("clients can still connect")
 	}
 	// It had fired in the same turn.
-	s.serveEngine()
+	s.tree.serveEngine()
 	if e := s.tree.engine; e.served {
 		t.Error("a client is served")
 	}

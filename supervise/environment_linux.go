@@ -11,9 +11,9 @@ import (
 )
 
 // ownEnviron is the environment that the gateway gave. The anchor has put a setting of the Go runtime in front of it.
-func (s *Session) ownEnviron() []string {
+func (c *common) ownEnviron() []string {
 	env := proc.Environ()
-	if s.hand.Anchor > 0 {
+	if c.hand.Anchor > 0 {
 		return proc.WithoutOneProcessor(env)
 	}
 	return env
@@ -37,8 +37,8 @@ const memoryLimit = 32 << 20
 
 // environ is the server's environment: ours byte for byte, and the two variables of the mark. MCP_TETHER_KEEP=1 in our own
 // environment was meant for us, not for everything below, so it is left out.
-func (s *Session) environ() []string {
-	own := s.ownEnviron()
+func (t *tree) environ() []string {
+	own := t.ownEnviron()
 	out := make([]string, 0, len(own)+2)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
@@ -47,13 +47,13 @@ func (s *Session) environ() []string {
 		}
 		out = append(out, e)
 	}
-	if e := s.tree.engine; e != nil {
+	if e := t.engine; e != nil {
 		out = e.endpoint.Environ(out, e.socket)
 	}
-	host, err := s.reader.ReadHost()
+	host, err := t.reader.ReadHost()
 	if err != nil {
-		s.degrade(err)
+		t.degrade(err)
 	}
-	s.record.Host = host
-	return append(out, session.EnvID+"="+s.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: s.record.Gateway, Host: host}.String())
+	t.record.Host = host
+	return append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: host}.String())
 }

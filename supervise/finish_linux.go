@@ -11,7 +11,7 @@ import (
 // finish cleans up after the last tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
 	s.flushRelay()
-	s.dropStdout()
+	s.stdout.close(&s.polled)
 	var r remains
 	switch {
 	case s.tree != nil:
@@ -19,18 +19,17 @@ func (s *Session) finish() int {
 	case s.bySignal != 0:
 		s.code = 128 + int(s.bySignal)
 	}
-	if s.leaf != nil {
-		s.leaf.Close()
+	if s.left.leaf != nil {
+		s.left.leaf.Close()
 		s.leafLeft = true
 	}
 	if s.remover != nil {
-		r.removed = s.removeElsewhere()
-		r.leaked = r.leaked || r.removed.err != nil
+		r.removed = s.removeElsewhere(s.remover)
 	}
-	if s.containersLeft {
+	if s.left.containers {
 		r.removed = s.removeAgain(r.removed)
-		r.leaked = r.leaked || r.removed.err != nil
 	}
+	r.leaked = r.leaked || r.removed.err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked || s.leafLeft)
 	if !r.leaked {
@@ -46,12 +45,12 @@ func (s *Session) finish() int {
 
 // continueAnchor wakes an anchor that was stopped: it has nothing more to do than to pass on the exit code. On a terminal
 // that is for the shell to do.
-func (s *Session) continueAnchor() {
-	if s.hand.Anchor == 0 || s.hand.SharesGroup() {
+func (c *common) continueAnchor() {
+	if c.hand.Anchor == 0 || c.hand.SharesGroup() {
 		return
 	}
-	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == s.hand.Anchor {
-		_ = s.reader.Signal(st.ID, unix.SIGCONT)
+	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.Anchor {
+		_ = c.reader.Signal(st.ID, unix.SIGCONT)
 	}
 }
 

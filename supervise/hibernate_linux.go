@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 type hibernation struct {
 	phase phase
 	relay *relay.Relay
+	// limit is how long a server must be idle before it is put to sleep; 0 never.
+	limit time.Duration
 	// lookAt is when to check next whether the server is idle.
 	lookAt time.Time
-	// woken is when the last wake began, and wakeBy when its handshake must be finished.
-	woken, wakeBy time.Time
+	// began is when the last server was started, and wakeBy when the handshake with one that is woken must be finished.
+	began, wakeBy time.Time
 	// restAt is when to look again whether a woken server has made use of the client's roots; zero unless it has just got
 	// them. restSince is since when it has been at rest, and restBy when that is not waited for any more.
 	restAt, restSince, restBy time.Time
@@ -28,11 +31,9 @@ type hibernation struct {
 	retryAt time.Time
 	why     string
 	// restarts says that the next server takes the place of one that has crashed, so it counts as a restart and not as a wake.
-	// crashPause is how long it has to wait, which grows with each that does not live long; began is when the last server was
-	// started.
+	// crashPause is how long it has to wait, which grows with each that does not live long.
 	restarts   bool
 	crashPause time.Duration
-	began      time.Time
 	// closing says that the client has closed its end.
 	closing bool
 }
@@ -48,17 +49,18 @@ func (s *Session) openRelay() {
 	}
 	now := time.Now()
 	s.hib = &hibernation{
-		phase: awake, lookAt: s.idleAfter(now), began: now,
+		phase: awake, limit: s.opts.Hibernate, began: now,
 		relay: relay.New(relay.ReadEnd(0), relay.WriteEnd(1), s.opts.MaxMessage, now),
 	}
+	s.hib.lookAt = s.hib.idleAfter(now)
 }
 
 // idleAfter is when a server that is used now may be idle for long enough; zero where it never is put to sleep.
-func (s *Session) idleAfter(now time.Time) time.Time {
-	if s.opts.Hibernate <= 0 {
+func (h *hibernation) idleAfter(now time.Time) time.Time {
+	if h.limit <= 0 {
 		return time.Time{}
 	}
-	return now.Add(s.opts.Hibernate)
+	return now.Add(h.limit)
 }
 
 // endsWithTree reports whether the session ends when its tree does. Without a relay it always does.
@@ -95,7 +97,11 @@ func (s *Session) onHibernateTime(now time.Time) {
 	case awake, trying:
 		s.mayFall(now)
 	case waking:
-		s.onWakeTime(now)
+		if !isDue(h.restAt, now) || !now.Before(h.wakeBy) {
+			s.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", h.relay.Lacks(), s.opts.WakeTimeout))
+		} else if h.hasRested(now, s.tree.resting()) {
+			s.onRelay(h.relay.Settled())
+		}
 	case asleep:
 		h.retryAt = time.Time{}
 		s.onRelay(h.relay.Move([2]unix.PollFd{}))
@@ -110,7 +116,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 	switch s.hib.phase.step(ev) {
 	case letSleep:
 		s.hib.relay.EndServer()
-		s.step(teardown.StdinClosed, causeIdle)
+		s.tree.step(teardown.StdinClosed, causeIdle)
 	case hold:
 		s.hib.relay.EndServer()
 	case sleep:
@@ -123,7 +129,7 @@ func (s *Session) changePhase(ev phaseEvent) {
 		s.resume()
 	case abandon:
 		s.hib.relay.EndServer()
-		s.step(teardown.MustEnd, causeWake)
+		s.tree.step(teardown.MustEnd, causeWake)
 	case refuseWaiting:
 		s.refuseWaiting()
 	case end:
@@ -141,9 +147,9 @@ func (s *Session) onRelay(events []relay.Event) {
 				s.changePhase(onMessage)
 			}
 		case relay.Settling:
-			s.awaitRest()
+			s.hib.awaitRest(time.Now())
 		case relay.ClientClosed:
-			s.onClientClosed()
+			s.onStdinClosed()
 		case relay.Answered:
 			s.changePhase(onAnswered)
 		case relay.Restored:
@@ -168,17 +174,6 @@ func (s *Session) onRelay(events []relay.Event) {
 	}
 }
 
-// onClientClosed: the client will send nothing more. What it sent before is still answered.
-func (s *Session) onClientClosed() {
-	s.hib.closing = true
-	switch s.hib.phase {
-	case awake, trying, over:
-		s.request(teardown.StdinClosed, causeStdin)
-	case asleep:
-		s.endIfClosed()
-	}
-}
-
 // endIfClosed ends a session without a server when the client has closed its end and no message waits.
 func (s *Session) endIfClosed() {
 	if s.hib.closing && !s.hib.relay.Waiting() {
@@ -189,11 +184,11 @@ func (s *Session) endIfClosed() {
 // mayFall lets the server fall asleep if it is idle and nothing is pending.
 func (s *Session) mayFall(now time.Time) {
 	h := s.hib
-	h.lookAt = s.idleAfter(h.relay.Used())
+	h.lookAt = h.idleAfter(h.relay.Used())
 	if now.Before(h.lookAt) {
 		return
 	}
-	h.lookAt = s.idleAfter(now)
+	h.lookAt = h.idleAfter(now)
 	if s.tree.server == 0 || s.tree.machine.State != teardown.Running {
 		return
 	}
@@ -217,9 +212,9 @@ func (s *Session) sleep() {
 // forgetTree closes the tree. What its server has written is still passed on.
 func (s *Session) forgetTree() {
 	r := s.closeTree()
-	s.containersLeft = r.removed.err != nil || s.containersLeft
+	s.left.containers = r.removed.err != nil || s.left.containers
 	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
-		s.strays = true
+		s.left.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
 	}
 	s.code = 0

@@ -11,17 +11,15 @@ import (
 	"mcp-tether/proc"
 )
 
-// startTree prepares the containment and starts the server. When that fails there is a tree without any process.
-func (s *Session) startTree(path string) error {
-	t := &tree{scope: s.scope, code: ExitFailure}
-	t.scope.Helpers = s.helpers
-	t.machine.Grace = s.opts.grace()
-	s.tree = t
-	err := s.contain()
+// start prepares the containment and starts the server. When that fails there is a tree without any process. recall says that
+// the engine has containers of an earlier tree.
+func (t *tree) start(path string, recall bool) error {
+	t.code = ExitFailure
+	err := t.contain()
 	if err == nil {
-		s.openEngine()
-		s.reserve()
-		err = s.launch(path)
+		t.openEngine(recall)
+		t.reserve()
+		err = t.launch(path)
 	}
 	if err != nil {
 		t.clear, t.code = true, startCode(err)
@@ -30,20 +28,19 @@ func (s *Session) startTree(path string) error {
 }
 
 // launch starts the server.
-func (s *Session) launch(path string) error {
-	t := s.tree
+func (t *tree) launch(path string) error {
 	child := proc.Child{
 		Path:           path,
-		Argv:           s.opts.Command,
-		Env:            s.environ(),
-		Group:          s.hand.Group,
+		Argv:           t.opts.Command,
+		Env:            t.environ(),
+		Group:          t.hand.Group,
 		DiesWithThread: true,
 		CgroupFD:       t.scope.Leaf.FD(),
 		CgroupProcs:    -1,
-		Inherited:      s.inherited,
-		Until:          s.polled.fds,
+		Inherited:      t.inherited,
+		Until:          t.polled.fds,
 	}
-	if !s.hand.SharesGroup() {
+	if !t.hand.SharesGroup() {
 		// In our group, a signal to the group would hit the server too. As leader of one it could not call setsid(2).
 		group, release, err := proc.EmptyGroup()
 		if child.Group, child.NewGroup = group, err != nil; err == nil {
@@ -51,46 +48,42 @@ func (s *Session) launch(path string) error {
 			t.scope.Group = group
 		}
 	}
-	if s.hib != nil {
-		done, err := s.hib.relay.Connect(&child)
+	if t.relay != nil {
+		done, err := t.relay.Connect(&child)
 		if err != nil {
 			return fmt.Errorf("make the server's pipes: %w", err)
 		}
 		defer done()
 	}
-	pid, err := s.spawn(child)
+	pid, err := t.spawn(child)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	t.server, t.scope.Server = pid, pid
-	s.postLetter(letter{server: s.identity(pid), leaf: t.scope.Leaf})
-	s.writeRecord(s.state())
+	t.record.Server = t.identity(pid)
+	t.postLetter(letter{server: t.record.Server, leaf: t.scope.Leaf})
 	return nil
 }
 
 // contain makes the cgroup leaf.
-func (s *Session) contain() error {
-	if s.opts.Cgroup == CgroupOff {
-		return nil
-	}
-	if s.leaf != nil {
-		s.tree.scope.Leaf, s.leaf = s.leaf, nil
+func (t *tree) contain() error {
+	if t.opts.Cgroup == CgroupOff || t.scope.Leaf != nil {
 		return nil
 	}
 	dir, err := cgroup.Current()
 	if err == nil {
-		s.tree.scope.Leaf, err = cgroup.Create(dir, leafName(s.hand.ID))
+		t.scope.Leaf, err = cgroup.Create(dir, leafName(t.hand.ID))
 	}
 	if err == nil {
 		// Its end must not depend on what can be opened by then.
-		s.tree.scope.Leaf.Hold()
-		s.record.Cgroup = s.tree.scope.Leaf.Dir
+		t.scope.Leaf.Hold()
+		t.record.Cgroup = t.scope.Leaf.Dir
 		return nil
 	}
-	if s.opts.Cgroup == CgroupRequire {
+	if t.opts.Cgroup == CgroupRequire {
 		return fmt.Errorf("%w: %w", errRequired, err)
 	}
-	s.degrade(err)
+	t.degrade(err)
 	return nil
 }
 
@@ -98,12 +91,12 @@ func (s *Session) contain() error {
 var errRequired = errors.New("--cgroup=require")
 
 // degrade reports once that the containment is weaker than it could be.
-func (s *Session) degrade(why error) {
-	if s.degraded {
+func (c *common) degrade(why error) {
+	if c.degraded {
 		return
 	}
-	s.degraded = true
-	s.log.Debug().Str("why", why.Error()).Msg("containment degraded")
+	c.degraded = true
+	c.log.Debug().Str("why", why.Error()).Msg("containment degraded")
 }
 
 // leafName is the name of a session's cgroup.
@@ -111,8 +104,8 @@ func leafName(id string) string { return cgroup.Prefix + id }
 
 // spawn starts the server in its leaf. It is born there by clone3. Where that is refused (kernels before 5.7, seccomp
 // filters of container engines) or would be fatal (cgroup.Leaf.FD), it moves itself there before it executes anything.
-func (s *Session) spawn(c proc.Child) (int, error) {
-	leaf := s.tree.scope.Leaf
+func (t *tree) spawn(c proc.Child) (int, error) {
+	leaf := t.scope.Leaf
 	if c.CgroupFD >= 0 || leaf == nil {
 		pid, err := proc.Start(c)
 		if err == nil || leaf == nil {
@@ -131,28 +124,28 @@ func (s *Session) spawn(c proc.Child) (int, error) {
 		return pid, nil
 	}
 	// Refused as well, or the command itself cannot be executed: the last attempt tells which.
-	s.dropLeaf()
-	if s.opts.Cgroup == CgroupRequire {
+	t.dropLeaf()
+	if t.opts.Cgroup == CgroupRequire {
 		return 0, fmt.Errorf("%w: %w", errRequired, err)
 	}
 	c.CgroupProcs = -1
 	pid, lastErr := proc.Start(c)
 	if lastErr == nil {
-		s.degrade(err)
+		t.degrade(err)
 	}
 	return pid, lastErr
 }
 
-func (s *Session) dropLeaf() {
-	leaf := s.tree.scope.Leaf
-	s.tree.scope.Leaf = nil
+func (t *tree) dropLeaf() {
+	leaf := t.scope.Leaf
+	t.scope.Leaf = nil
 	defer leaf.Close()
 	if err := leaf.Remove(); err != nil {
-		s.leafLeft = true
-		s.log.Warn().Err(err).Msg("cgroup not removed")
+		t.leafLeft = true
+		t.log.Warn().Err(err).Msg("cgroup not removed")
 		return
 	}
-	s.record.Cgroup = ""
+	t.record.Cgroup = ""
 }
 
 func searchPath() string {

@@ -9,20 +9,20 @@ import (
 )
 
 // openLog makes the logger. The error says which file could not be opened.
-func (s *Session) openLog(o LogOptions) error {
+func (c *common) openLog(o LogOptions) error {
 	out, err := openSink(o.File)
-	s.sink = out
+	c.sink = out
 	if err != nil {
-		s.log = zerolog.Nop()
+		c.log = zerolog.Nop()
 		return fmt.Errorf("open log file %s: %w", o.File, err)
 	}
 	var w io.Writer = out
 	if !o.JSON {
 		w = zerolog.ConsoleWriter{Out: out, NoColor: true, TimeFormat: time.DateTime}
 	}
-	s.log = zerolog.New(w).Level(o.Level).With().Timestamp().Str("session", s.hand.ID).Logger()
-	if s.opts.Name != "" {
-		s.log = s.log.With().Str("name", s.opts.Name).Logger()
+	c.log = zerolog.New(w).Level(o.Level).With().Timestamp().Str("session", c.hand.ID).Logger()
+	if c.opts.Name != "" {
+		c.log = c.log.With().Str("name", c.opts.Name).Logger()
 	}
 	return nil
 }

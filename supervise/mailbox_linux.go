@@ -28,8 +28,8 @@ type letter struct {
 
 // postLetter writes to the anchor. A session without an anchor has no mailbox. If the mailbox is full the letter is lost,
 // and the anchor finds what it needs by the session's id.
-func (s *Session) postLetter(l letter) {
-	if s.hand.Mailbox < 0 {
+func (c *common) postLetter(l letter) {
+	if c.hand.Mailbox < 0 {
 		return
 	}
 	text := fmt.Sprintf("%t %d %s ", l.closed, l.code, l.server)
@@ -38,8 +38,8 @@ func (s *Session) postLetter(l letter) {
 		text += l.leaf.Dir
 		rights = unix.UnixRights(l.leaf.Descriptors()...)
 	}
-	if err := unix.Sendmsg(s.hand.Mailbox, []byte(text), rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil && rights != nil {
-		_ = unix.Sendmsg(s.hand.Mailbox, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	if err := unix.Sendmsg(c.hand.Mailbox, []byte(text), rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil && rights != nil {
+		_ = unix.Sendmsg(c.hand.Mailbox, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	}
 }
 

@@ -10,15 +10,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// owners are the processes whose end ends the session: the anchor, the process that spawned us, and the gateway if that is
-// another one. Where the kernel has pidfds, those are in the poll set.
-type owners struct {
-	// checkAt is when to check them next where there are no pidfds; zero otherwise.
-	checkAt time.Time
-}
-
-// ownersPoll is how often to check the owners where the kernel has no pidfd to wait on (before Linux 5.3).
-const ownersPoll = 250 * time.Millisecond
+// The owners are the processes whose end ends the session: the anchor, the process that spawned us, and the gateway if that
+// is another one. Where the kernel has pidfds, those are in the poll set.
 
 // watchOwners watches for the end of the owners, and notes their identities in the record.
 func (s *Session) watchOwners() {
@@ -28,7 +21,7 @@ func (s *Session) watchOwners() {
 	if s.hand.ParentFD >= 0 {
 		s.polled.add(parent, s.hand.ParentFD, unix.POLLIN)
 	} else if s.hand.Parent > 0 {
-		s.owners.checkAt = time.Now()
+		s.ownersAt = time.Now()
 	}
 	s.record.Parent.PID = s.hand.Parent
 	if st, err := s.reader.Stat(s.hand.Parent); err == nil {
@@ -53,37 +46,37 @@ func (s *Session) watchProcess(as source, pid int) {
 	case errors.Is(err, proc.ErrGone):
 		s.end(causeOf(as))
 	default:
-		s.owners.checkAt = time.Now()
+		s.ownersAt = time.Now()
 	}
 }
 
 // checkOwners checks whether the owners are still the same processes.
 func (s *Session) checkOwners(now time.Time) {
-	s.owners.checkAt = now.Add(ownersPoll)
+	s.ownersAt = now.Add(proc.LookPause)
 	if lost := s.lostOwner(); lost != noCause {
-		s.owners.checkAt = time.Time{}
+		s.ownersAt = time.Time{}
 		s.end(lost)
 	}
 }
 
 // lostOwner is the cause for an owner that is gone, noCause while all live.
-func (s *Session) lostOwner() cause {
+func (c *common) lostOwner() cause {
 	ours := os.Getppid()
-	if s.hand.Anchor == 0 {
-		if ours != s.hand.Parent {
+	if c.hand.Anchor == 0 {
+		if ours != c.hand.Parent {
 			return causeGateway
 		}
 		return noCause
 	}
-	if ours != s.hand.Anchor {
+	if ours != c.hand.Anchor {
 		return causeAnchor
 	}
-	if st, err := s.reader.Stat(s.hand.Anchor); err == nil && st.PPID != s.hand.Parent {
+	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.PPID != c.hand.Parent {
 		return causeGateway
 	}
 	// A gateway behind a launcher.
-	g := s.record.Gateway
-	if st, err := s.reader.Stat(g.PID); g != s.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
+	g := c.record.Gateway
+	if st, err := c.reader.Stat(g.PID); g != c.record.Parent && (errors.Is(err, proc.ErrGone) || err == nil && st.ID != g) {
 		return causeGateway
 	}
 	return noCause

@@ -55,21 +55,21 @@ func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 
 // predecessor finds an ending session of our key and gateway. owner is the process that ends it: its supervisor, or its
 // anchor where the supervisor was killed.
-func (s *Session) predecessor() (owner proc.ID, found bool) {
-	dir := s.lease.Dir()
+func (c *common) predecessor() (owner proc.ID, found bool) {
+	dir := c.lease.Dir()
 	ids, err := dir.IDs()
 	if err != nil {
 		return proc.ID{}, false
 	}
 	for _, id := range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == s.hand.ID || r.UID != os.Getuid() || !s.follows(r) {
+		if err != nil || id == c.hand.ID || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
 		if held, err := dir.Held(id); err != nil || !held {
 			continue
 		}
-		if st, err := s.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor {
+		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor {
 			return r.Supervisor, true
 		}
 		return r.Anchor, true
@@ -79,9 +79,9 @@ func (s *Session) predecessor() (owner proc.ID, found bool) {
 
 // follows reports whether a session is to be waited for, once it has ended. That of a shared server has lost its host, so it
 // ends in any case.
-func (s *Session) follows(r session.Record) bool {
-	if s.opts.Share != "" && r.Share == s.opts.Share {
+func (c *common) follows(r session.Record) bool {
+	if c.opts.Share != "" && r.Share == c.opts.Share {
 		return true
 	}
-	return s.opts.Key != "" && r.Key == s.opts.Key && r.Gateway == s.record.Gateway && r.State == session.StateEnding
+	return c.opts.Key != "" && r.Key == c.opts.Key && r.Gateway == c.record.Gateway && r.State == session.StateEnding
 }

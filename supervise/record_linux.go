@@ -11,14 +11,14 @@ import (
 
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
 // `ps` cannot see it.
-func (s *Session) openRecord() {
+func (c *common) openRecord() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
 		// It stays open for as long as the session lasts.
-		s.lease, err = dir.Take(s.hand.ID)
+		c.lease, err = dir.Take(c.hand.ID)
 	}
 	if err != nil {
-		s.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
+		c.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
 	}
 }
 
@@ -52,18 +52,14 @@ func (s *Session) writeRecord(state string) {
 		// The supervisor was killed before it had written the record.
 		r.Host, _ = s.reader.ReadHost()
 	}
-	if t := s.tree; t != nil && t.server > 0 && r.Server.PID != t.server {
-		// The first server, or one that was woken.
-		r.Server = s.identity(t.server)
-	}
 	if err := s.lease.Write(*r); err != nil {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
 }
 
 // identity is zero for a process that cannot be read, because a pid alone proves nothing.
-func (s *Session) identity(pid int) proc.ID {
-	st, err := s.reader.Stat(pid)
+func (c *common) identity(pid int) proc.ID {
+	st, err := c.reader.Stat(pid)
 	if err != nil {
 		return proc.ID{}
 	}

@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -62,7 +60,7 @@ func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
 			if err != nil || r.State != c.want || r.Cause != c.session.String() {
 				t.Errorf("the record says %q (%s), %v; want %q (%s)", r.State, r.Cause, err, c.want, c.session)
 			}
-			next := &Session{opts: s.opts}
+			next := &common{opts: s.opts}
 			if got := next.follows(r); got != c.waitedFor {
 				t.Errorf("waited for: %v, want %v", got, c.waitedFor)
 			}
@@ -73,7 +71,7 @@ func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
 // recorded is a session that has a lease, in a directory of its own.
 func recorded(t *testing.T) *Session {
 	t.Helper()
-	s := &Session{log: zerolog.Nop()}
+	s := &Session{}
 	s.hand.ID = session.NewID()
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {

@@ -34,13 +34,12 @@ func Recover(opts Options, o Orphan) (int, error) {
 	defer s.sink.flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	s.scope.Since = o.began
-	t := &tree{scope: s.scope, code: o.status}
-	t.machine.Grace = opts.grace()
-	s.tree = t
+	s.left.scope.Since = o.began
+	t := s.newTree()
+	t.code = o.status
 	dir, recorded := s.findRecord()
-	s.findServer(o.letter)
-	s.findLeaf(o.letter)
+	t.findServer(o.letter)
+	t.findLeaf(o.letter)
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { t.noteServer(pid, ws) })
 	if dir != nil && !recorded && t.scope.Leaf == nil && (!left || t.onlyOthers()) {
 		// The supervisor had closed the session, or had not begun it.
@@ -50,7 +49,6 @@ func Recover(opts Options, o Orphan) (int, error) {
 	if s.findEngine(dir) != nil {
 		s.remover = o.args
 	}
-	t.scope.Helpers = s.helpers
 	s.end(causeSupervisor)
 	// It asks once more: a server that has ended meanwhile is no member, but its exit code has yet to be read.
 	s.onChildren()
@@ -73,7 +71,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 // makeRoom closes what is not needed any more where nothing more can be opened: a look at a process takes a descriptor.
 // Off a terminal standard input and output are /dev/null by now.
 func makeRoom(hand argv.Handover) {
-	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err == nil {
 		_ = unix.Close(null)
 		return
@@ -92,81 +90,69 @@ func (o Orphan) verdict() (int, error) {
 }
 
 // openLogAnyway opens the log, or else logs to standard error.
-func (s *Session) openLogAnyway() {
-	err := s.openLog(s.opts.Log)
+func (c *common) openLogAnyway() {
+	err := c.openLog(c.opts.Log)
 	if err == nil {
 		return
 	}
-	without := s.opts.Log
-	without.File = ""
-	_ = s.openLog(without)
-	s.log.Warn().Err(err).Msg("log goes to standard error")
-}
-
-// noteServer keeps the exit code of the server, which is a child of ours now.
-func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
-	if pid == t.server {
-		t.server, t.code = 0, proc.ExitCode(ws)
-	}
+	_ = c.openLog(LogOptions{Level: c.opts.Log.Level, JSON: c.opts.Log.JSON})
+	c.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
 // findServer takes the server from the supervisor's last letter, else from the record. It must be a child of ours: the
 // pid of a child cannot be reused before we wait for it.
-func (s *Session) findServer(l *letter) {
-	id := s.record.Server
+func (t *tree) findServer(l *letter) {
+	id := t.record.Server
 	if l != nil && l.server.PID > 0 {
 		id = l.server
 	}
-	if st, err := s.reader.Stat(id.PID); err == nil && st.ID == id && st.PPID == os.Getpid() {
-		s.tree.server, s.tree.scope.Server = id.PID, id.PID
+	if st, err := t.reader.Stat(id.PID); err == nil && st.ID == id && st.PPID == os.Getpid() {
+		t.server, t.scope.Server, t.record.Server = id.PID, id.PID, id
 	}
 }
 
 // findLeaf takes the leaf from the supervisor's last letter, else from the record; without one, it looks below the cgroup
 // that we are in.
-func (s *Session) findLeaf(l *letter) {
+func (t *tree) findLeaf(l *letter) {
 	if l != nil && l.leaf != nil {
-		s.tree.scope.Leaf, s.record.Cgroup = l.leaf, l.leaf.Dir
+		t.scope.Leaf, t.record.Cgroup = l.leaf, l.leaf.Dir
 		return
 	}
-	// A passing fault must not cost the leaf.
-	for range 2 {
-		if s.openLeaf() == nil {
-			return
-		}
+	if t.openLeaf() != nil {
+		_ = t.openLeaf() // A passing fault must not cost the leaf.
 	}
 }
 
 // openLeaf opens the leaf that the record names, or the one of this session below our own cgroup.
-func (s *Session) openLeaf() error {
-	dir := s.record.Cgroup
-	if path.Base(dir) != leafName(s.hand.ID) {
+func (t *tree) openLeaf() error {
+	dir := t.record.Cgroup
+	if path.Base(dir) != leafName(t.hand.ID) {
 		own, err := cgroup.Current()
 		if err != nil {
 			return err
 		}
-		dir = own + "/" + leafName(s.hand.ID)
+		dir = own + "/" + leafName(t.hand.ID)
 	}
 	leaf, err := cgroup.Open(dir)
 	if err == nil {
-		s.tree.scope.Leaf, s.record.Cgroup = leaf, dir
+		t.scope.Leaf, t.record.Cgroup = leaf, dir
 	}
 	return err
 }
 
 // findRecord reads what the supervisor had written down. dir is nil when no record can be looked for.
-func (s *Session) findRecord() (dir *session.Directory, recorded bool) {
+func (c *common) findRecord() (dir *session.Directory, recorded bool) {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
 		return nil, false
 	}
-	r, err := dir.Read(s.hand.ID)
+	r, err := dir.Read(c.hand.ID)
 	if err != nil {
 		// The lock is made first and removed last.
-		_, lockErr := dir.Held(s.hand.ID)
+		_, lockErr := dir.Held(c.hand.ID)
 		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
 	}
-	s.record = r
+	c.record = r
 	return dir, true
 }
 
@@ -174,13 +160,13 @@ func (s *Session) findRecord() (dir *session.Directory, recorded bool) {
 const takeTries = 20
 
 // takeRecord takes over the lease, so that the record goes with the session.
-func (s *Session) takeRecord(dir *session.Directory, tries int) error {
+func (c *common) takeRecord(dir *session.Directory, tries int) error {
 	if dir == nil {
 		return nil
 	}
 	err := session.ErrHeld
 	for n := 0; n < tries && errors.Is(err, session.ErrHeld); n++ {
-		s.lease, err = dir.Take(s.hand.ID)
+		c.lease, err = dir.Take(c.hand.ID)
 	}
 	return err
 }

@@ -22,11 +22,7 @@ func Remove(opts Options, hand argv.Handover) int {
 	s.openLogAnyway()
 	defer s.sink.flush()
 	dir, _ := s.findRecord()
-	var r removal
-	if e := s.findEngine(dir); e != nil {
-		r = e.close(hand.ID)
-		s.reportRemoval(r)
-	}
+	r := s.closeEngine(s.findEngine(dir))
 	if r.err != nil {
 		return ExitFailure
 	}
@@ -41,24 +37,24 @@ var errNotRemoved = errors.New("the process that removes containers has failed")
 const noTraceback = "GOTRACEBACK=none"
 
 // removeElsewhere starts a process that removes the containers, and waits for it.
-func (s *Session) removeElsewhere() removal {
+func (c *common) removeElsewhere(args []string) removal {
 	ours, theirs := openMailbox()
 	if ours < 0 {
-		return s.notRemoved(errNotRemoved)
+		return c.notRemoved(errNotRemoved)
 	}
 	defer unix.Close(ours)
 	keepOpen(theirs)
 	pid, err := proc.Start(proc.Child{
 		Path:       proc.SelfExe,
-		Argv:       argv.SupervisorArgs(s.remover, argv.Handover{ID: s.hand.ID, ParentFD: -1, Mailbox: theirs, Removes: true}),
+		Argv:       argv.SupervisorArgs(args, argv.Handover{ID: c.hand.ID, ParentFD: -1, Mailbox: theirs, Removes: true}),
 		Env:        proc.WithOneProcessor(append([]string{noTraceback}, proc.Environ()...)),
-		NewSession: true, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited, Until: s.polled.fds,
+		NewSession: true, CgroupFD: -1, CgroupProcs: -1, Inherited: c.inherited, Until: c.polled.fds,
 	})
 	_ = unix.Close(theirs)
 	if err != nil {
-		return s.notRemoved(fmt.Errorf("%w: %w", errNotRemoved, err))
+		return c.notRemoved(fmt.Errorf("%w: %w", errNotRemoved, err))
 	}
-	limit := s.opts.ContainerGrace + maxRounds*(s.opts.KillTimeout+answerTime) + margin
+	limit := c.opts.ContainerGrace + maxRounds*(c.opts.KillTimeout+answerTime) + margin
 	last := awaitHangUp(ours, limit)
 	if last == nil {
 		// Dead, late or without success: where it has ended this does nothing.
@@ -69,14 +65,14 @@ func (s *Session) removeElsewhere() removal {
 		_, _ = proc.Wait(pid)
 	}
 	if last == nil || !last.closed {
-		return s.notRemoved(errNotRemoved)
+		return c.notRemoved(errNotRemoved)
 	}
 	return removal{done: true, count: last.code}
 }
 
-func (s *Session) notRemoved(why error) removal {
+func (c *common) notRemoved(why error) removal {
 	r := removal{done: true, err: why}
-	s.reportRemoval(r)
+	c.reportLeft(r)
 	return r
 }
 

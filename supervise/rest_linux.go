@@ -16,31 +16,29 @@ const (
 )
 
 // awaitRest begins to wait for the server to come to rest.
-func (s *Session) awaitRest() {
-	now := time.Now()
-	s.hib.restAt, s.hib.restSince, s.hib.restBy = now, now, now.Add(restMost)
+func (h *hibernation) awaitRest(now time.Time) {
+	h.restAt, h.restSince, h.restBy = now, now, now.Add(restMost)
 }
 
-// lookForRest looks whether the server is at rest, and has been for long enough.
-func (s *Session) lookForRest(now time.Time) {
-	h := s.hib
-	if !s.resting() {
+// hasRested reports whether the server, which rests now or does not, has rested for long enough.
+func (h *hibernation) hasRested(now time.Time, resting bool) bool {
+	if !resting {
 		h.restSince = now.Add(restLook)
 	}
 	if now.Sub(h.restSince) < restTime && now.Before(h.restBy) {
 		h.restAt = now.Add(restLook)
-		return
+		return false
 	}
 	h.restAt = time.Time{}
-	s.onRelay(h.relay.Settled())
+	return true
 }
 
 // resting reports whether no thread of the tree is seen to work. What cannot be read does not count: then the time alone
 // does.
-func (s *Session) resting() bool {
-	members, _, _ := s.tree.scope.Members()
+func (t *tree) resting() bool {
+	members, _, _ := t.scope.Members()
 	for _, m := range members {
-		if resting, err := s.reader.Resting(m.PID); err == nil && !resting {
+		if resting, err := t.reader.Resting(m.PID); err == nil && !resting {
 			return false
 		}
 	}

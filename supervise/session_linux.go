@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/argv"
-	"mcp-tether/cgroup"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -20,35 +19,20 @@ import (
 // Session is one session from its start to its exit. The server and all that it starts are its tree. A session has one
 // tree, or none while its server is asleep.
 type Session struct {
-	opts Options
-	hand argv.Handover
-	log  zerolog.Logger
-	sink *sink
-	// polled is what the session waits for.
-	polled  pollSet
-	owners  owners
-	reader  proc.Reader
-	lease   *session.Lease // nil where no record can be kept
-	record  session.Record
+	common
 	started time.Time
+	// ownersAt is when to check the owners next where there are no pidfds; zero otherwise.
+	ownersAt time.Time
 
-	inherited proc.AtExec
-	sigfd     int
-	arrived   []proc.Caught
-	stdout    stdoutWatch
+	sigfd   int
+	arrived []proc.Caught
+	stdout  stdoutWatch
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
 	tree *tree        // nil while there is none
 	hib  *hibernation // nil without --hibernate
-	// scope is the scope of the next tree.
-	scope teardown.Scope
-	// leaf is the cgroup of an earlier tree that could not be removed; the next tree has it.
-	leaf *cgroup.Leaf
-	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
-	leafLeft bool
-	// containersLeft says that an earlier tree left some, and strays that it left processes.
-	containersLeft, strays bool
+	left leftovers
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
@@ -61,13 +45,8 @@ type Session struct {
 	code int
 	// done says that there is nothing more to wait for.
 	done bool
-	// reserved is how many threads were started in advance.
-	reserved int
-	// degraded says that a weaker containment was logged.
-	degraded bool
-	// sweepAt is when to look for dead sessions of the same user; zero when that is done. sweeper ends them.
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
-	sweeper proc.ID
 	// lookAt ends a wait for the predecessor; zero when there is none.
 	lookAt time.Time
 }
@@ -110,17 +89,18 @@ func newSession(opts Options, hand argv.Handover) *Session {
 		}
 	}
 	proc.SetComm("mcp-tether")
-	s := &Session{opts: opts, hand: hand, started: time.Now(), inherited: proc.ReadAtExec()}
-	s.scope.Root, s.scope.Keep = os.Getpid(), opts.Keep
+	s := &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
+	scope := &s.left.scope
+	scope.Root, scope.Keep = os.Getpid(), opts.Keep
 	if hand.Anchor == 0 {
-		s.scope.Foreign, s.scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
-		s.scope.Since = sinceIfForeign(hand)
+		scope.Foreign, scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
+		scope.Since = sinceIfForeign(hand)
 	}
 	return s
 }
 
 // takeRoles catches signals and becomes a subreaper, which must come before the server's start.
-func (s *Session) takeRoles() error {
+func (s *Session) takeRoles() (err error) {
 	role := noJob
 	switch {
 	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
@@ -128,11 +108,9 @@ func (s *Session) takeRoles() error {
 	case s.hand.SharesGroup():
 		role = backgroundJob
 	}
-	fd, err := listen(s.inherited, role)
-	if err != nil {
+	if s.sigfd, err = listen(s.inherited, role); err != nil {
 		return err
 	}
-	s.sigfd = fd
 	s.polled.add(signals, s.sigfd, unix.POLLIN)
 	return proc.BecomeSubreaper()
 }
@@ -184,7 +162,9 @@ func (s *Session) loop() {
 			s.writeRecord(state)
 		}
 		if s.tree != nil && s.tree.machine.State == teardown.Done {
-			s.onTreeGone()
+			// The session ends with its tree, unless the server is asleep now.
+			s.changePhase(onTreeGone)
+			s.done = s.hib == nil || s.hib.phase == over
 		}
 		if s.done {
 			return
@@ -204,7 +184,7 @@ func (s *Session) turn() {
 		case stdoutReader:
 			s.onStdoutClosed()
 		case clients:
-			s.serveEngine()
+			s.tree.serveEngine()
 		case predecessor:
 			// awaitPredecessor looks again.
 		default:
@@ -241,7 +221,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.owners.checkAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -265,9 +245,12 @@ func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 // onTime acts on what is due.
 func (s *Session) onTime(now time.Time) {
 	if isDue(s.sweepAt, now) {
-		s.sweep()
+		s.sweepAt = time.Time{}
+		if s.cause == noCause {
+			s.sweep()
+		}
 	}
-	if isDue(s.owners.checkAt, now) {
+	if isDue(s.ownersAt, now) {
 		s.checkOwners(now)
 	}
 	if isDue(s.stdout.lookAt, now) {
@@ -276,16 +259,23 @@ func (s *Session) onTime(now time.Time) {
 	if isDue(s.hib.due(), now) {
 		s.onHibernateTime(now)
 	}
-	if s.tree != nil {
-		s.onTreeTime(now)
+	if s.tree != nil && s.tree.onTime(now) {
+		s.onChildren()
+		s.tree.repeat()
 	}
 }
 
-// onStdinClosed: the gateway has closed standard input.
+// onStdinClosed: the gateway has closed standard input. With a relay, what it sent before is still answered.
 func (s *Session) onStdinClosed() {
-	if s.hib != nil {
-		s.onClientClosed()
-		return
+	if h := s.hib; h != nil {
+		h.closing = true
+		switch h.phase {
+		case falling, crashing, waking, failing:
+			return
+		case asleep:
+			s.endIfClosed()
+			return
+		}
 	}
 	s.request(teardown.StdinClosed, causeStdin)
 }
@@ -298,20 +288,84 @@ func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
 func (s *Session) request(ev teardown.Event, why cause) {
 	s.cause = s.cause.unless(why, s.tree.mayGoOn())
 	s.changePhase(onEnd)
-	if s.tree == nil && s.strays {
-		s.adoptStrays()
+	if s.tree == nil && s.left.strays {
+		s.left.strays = false
+		s.newTree()
 	}
 	if s.tree == nil {
 		s.done = true
 		return
 	}
-	s.step(ev, why)
+	s.tree.step(ev, why)
 }
 
-// onTreeGone: nothing of the tree is left, or its time is up. The session ends with it, unless the server is asleep now.
-func (s *Session) onTreeGone() {
-	s.changePhase(onTreeGone)
-	s.done = s.hib == nil || s.hib.phase == over
+// newTree makes the tree of the next server, or of what earlier ones have left.
+func (s *Session) newTree() *tree {
+	t := &tree{common: &s.common, scope: s.left.scope}
+	t.scope.Leaf, s.left.leaf = s.left.leaf, nil
+	t.scope.Helpers = t.helpers
+	t.machine.Grace = s.opts.grace()
+	if s.hib != nil {
+		t.relay = s.hib.relay
+	}
+	s.tree = t
+	return t
+}
+
+// startTree starts the server.
+func (s *Session) startTree(path string) error {
+	err := s.newTree().start(path, s.left.containers)
+	if err == nil {
+		s.writeRecord(s.state())
+	}
+	return err
+}
+
+// closeTree closes the tree. What it could not remove is for the next one.
+func (s *Session) closeTree() remains {
+	r := s.tree.close()
+	s.code, s.left.scope, s.left.leaf = r.code, s.tree.scope.Next(), r.leaf
+	s.tree = nil
+	return r
+}
+
+// onChildren waits for ended children, and tells the tree.
+func (s *Session) onChildren() {
+	t := s.tree
+	served := t != nil && t.server > 0
+	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
+		if pid == s.sweeper.PID {
+			s.sweeper = proc.ID{}
+		}
+		t.noteServer(pid, ws)
+	})
+	if err != nil {
+		s.log.Warn().Err(err).Msg("children cannot be waited for")
+	}
+	if t == nil {
+		return
+	}
+	exited := served && t.server == 0
+	if exited {
+		s.onServerExit()
+	}
+	t.onChildren(exited, left)
+}
+
+// onServerExit: the server has ended, and other members may be left.
+func (s *Session) onServerExit() {
+	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
+		// The gateway must see end of file when the last other holder of the streams ends.
+		s.polled.remove(stdin)
+		s.stdout.close(&s.polled)
+		dropStreams()
+	}
+	if s.tree.mayGoOn() {
+		s.lookForCrash()
+		if s.hib.endsWithTree() {
+			s.cause = s.cause.unless(causeServer, true)
+		}
+	}
 }
 
 // onSignals acts on the signals that have arrived.

@@ -14,14 +14,15 @@ import (
 
 // watchStdout watches for the end of the last reader of standard output.
 func (s *Session) watchStdout() {
-	if s.hib == nil && !s.hand.Terminal && proc.IsPipe(1) && s.watchStdoutPipe() {
+	if s.hib == nil && !s.hand.Terminal && proc.IsPipe(1) && s.stdout.open() {
+		s.onStdoutClosed()
 		return
 	}
 	s.polled.add(stdout, 1, 0)
 }
 
-// watchStdoutPipe reports whether the pipe can be watched.
-func (s *Session) watchStdoutPipe() bool {
+// open reports whether the pipe can be watched.
+func (w *stdoutWatch) open() bool {
 	again, err := proc.Reopen(1, unix.O_WRONLY)
 	if err != nil {
 		// Another user's pipe: what cannot be opened anew must be held, or nothing tells of its reader.
@@ -36,8 +37,7 @@ func (s *Session) watchStdoutPipe() bool {
 		unix.Close(watch)
 		return false
 	}
-	s.stdout.watch = watch
-	s.onStdoutClosed()
+	w.watch = watch
 	return true
 }
 
@@ -69,7 +69,7 @@ func (s *Session) onStdoutClosed() {
 func (s *Session) lookAtStdout() {
 	s.stdout.lookAt = time.Time{}
 	if !proc.HasReader(1) {
-		s.dropStdout()
+		s.stdout.close(&s.polled)
 		s.end(causeStdout)
 		return
 	}
@@ -79,12 +79,12 @@ func (s *Session) lookAtStdout() {
 	}
 }
 
-// dropStdout stops waiting for the reader of standard output.
-func (s *Session) dropStdout() {
-	s.polled.remove(stdout)
-	s.polled.remove(stdoutReader)
-	if s.stdout.watch > 0 {
-		proc.CloseWatch(s.stdout.watch)
+// close stops waiting for the reader of standard output.
+func (w *stdoutWatch) close(p *pollSet) {
+	p.remove(stdout)
+	p.remove(stdoutReader)
+	if w.watch > 0 {
+		proc.CloseWatch(w.watch)
 	}
-	s.stdout = stdoutWatch{}
+	*w = stdoutWatch{}
 }

@@ -16,46 +16,45 @@ const sweepDelay = time.Second
 
 // sweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
 // example where no more processes can be started. Neither affects this session.
-func (s *Session) sweep() {
-	s.sweepAt = time.Time{}
-	if s.cause != noCause || !s.opts.HasDead() {
+func (c *common) sweep() {
+	if !c.opts.HasDead() {
 		return
 	}
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := proc.OpenNull()
 	if err != nil {
 		return
 	}
 	defer unix.Close(null)
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(s.ownEnviron()), NewSession: true,
-		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: s.inherited, Until: s.polled.fds,
+		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(c.ownEnviron()), NewSession: true,
+		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: c.inherited, Until: c.polled.fds,
 	})
 	if err != nil {
-		s.log.Debug().Err(err).Msg("dead sessions not swept")
+		c.log.Debug().Err(err).Msg("dead sessions not swept")
 		return
 	}
-	s.sweeper = s.identity(pid)
+	c.sweeper = c.identity(pid)
 }
 
 // helpers are the processes that we have started for ourselves, which are no members of the session.
-func (s *Session) helpers() []proc.ID {
+func (t *tree) helpers() []proc.ID {
 	var out []proc.ID
-	if s.tree != nil && s.tree.engine != nil {
-		out = s.tree.engine.running()
+	if t.engine != nil {
+		out = t.engine.running()
 	}
-	if !s.sweeper.Zero() {
-		out = append(slices.Clip(out), s.sweeper)
+	if !t.sweeper.Zero() {
+		out = append(slices.Clip(out), t.sweeper)
 	}
 	return out
 }
 
 // endSweep ends the sweep when the session is over.
-func (s *Session) endSweep() {
-	if s.sweeper.Zero() {
+func (c *common) endSweep() {
+	if c.sweeper.Zero() {
 		return
 	}
-	if err := s.reader.Signal(s.sweeper, unix.SIGKILL); err == nil {
-		_, _ = proc.Wait(s.sweeper.PID)
+	if err := c.reader.Signal(c.sweeper, unix.SIGKILL); err == nil {
+		_, _ = proc.Wait(c.sweeper.PID)
 	}
-	s.sweeper = proc.ID{}
+	c.sweeper = proc.ID{}
 }

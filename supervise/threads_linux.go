@@ -14,16 +14,16 @@ const (
 )
 
 // reserve prepares for the work that this session may have. It is called before the server is started, and acts once.
-func (s *Session) reserve() {
+func (t *tree) reserve() {
 	n := reserveForWaiting
-	if s.hib != nil {
+	if t.relay != nil {
 		n += reserveForSleep
 	}
-	if s.tree.engine != nil {
+	if t.engine != nil {
 		n += reserveForEngine
 	}
-	if n > s.reserved {
-		proc.StartThreads(n - s.reserved)
-		s.reserved = n
+	if n > t.reserved {
+		proc.StartThreads(n - t.reserved)
+		t.reserved = n
 	}
 }

@@ -5,12 +5,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/proc"
+	"mcp-tether/relay"
 	"mcp-tether/teardown"
 )
 
 // tree is one start of the server, to the end of all that it started.
 type tree struct {
+	*common
+	relay   *relay.Relay // nil where the server has the gateway's streams itself
 	machine teardown.Machine
 	scope   teardown.Scope
 	engine  *engine // nil where containers are not looked after
@@ -28,15 +32,6 @@ type tree struct {
 	lookTook time.Duration
 }
 
-// adoptStrays makes a tree of what earlier servers have left, for the session to end.
-func (s *Session) adoptStrays() {
-	s.strays = false
-	s.tree = &tree{scope: s.scope}
-	s.tree.scope.Leaf, s.leaf = s.leaf, nil
-	s.tree.scope.Helpers = s.helpers
-	s.tree.machine.Grace = s.opts.grace()
-}
-
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
 func (t *tree) mayGoOn() bool { return t == nil || t.machine.State <= teardown.Draining }
 
@@ -49,8 +44,7 @@ func (t *tree) due() time.Time {
 }
 
 // step gives an event to the policy, and carries out the action.
-func (s *Session) step(ev teardown.Event, why cause) {
-	t := s.tree
+func (t *tree) step(ev teardown.Event, why cause) {
 	if why != noCause {
 		t.cause = t.cause.unless(why, t.mayGoOn())
 	}
@@ -58,67 +52,41 @@ func (s *Session) step(ev teardown.Event, why cause) {
 	action := t.machine.Step(time.Now(), ev)
 	changed := t.machine.State != before
 	if changed && t.machine.State >= teardown.Ending {
-		s.shutEngine()
+		t.shutEngine()
 	}
 	switch action {
 	case teardown.Terminate:
-		s.terminate()
+		t.terminate()
 	case teardown.Kill:
 		t.retry = 0
-		s.kill()
+		t.kill()
 	case teardown.Nothing:
 	}
 	if changed && t.machine.State != teardown.Done {
-		s.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
+		t.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
 	}
 }
 
-// onChildren waits for ended children, and notices the end of the server and of the whole tree.
-func (s *Session) onChildren() {
-	t, exited := s.tree, false
-	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
-		if pid == s.sweeper.PID {
-			s.sweeper = proc.ID{}
-		}
-		if t != nil && pid == t.server {
-			t.server, t.code, exited = 0, proc.ExitCode(ws), true
-		}
-	})
-	if err != nil {
-		s.log.Warn().Err(err).Msg("children cannot be waited for")
+// noteServer keeps the exit code of the server, when that has been waited for. There may be no tree.
+func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
+	if t != nil && pid == t.server {
+		t.server, t.code = 0, proc.ExitCode(ws)
 	}
-	if t == nil {
-		return
-	}
+}
+
+// onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, and left
+// that there are more children.
+func (t *tree) onChildren(exited, left bool) {
+	why := noCause
 	if exited {
-		s.onServerExit()
+		why = causeServer
 	}
-	if t.server == 0 && t.empty(left) {
+	switch {
+	case t.server == 0 && t.empty(left):
 		t.clear = !left
-		s.step(teardown.TreeEmpty, noCause)
-		return
-	}
-	if exited {
-		s.step(teardown.ServerExited, causeServer)
-	}
-}
-
-// onServerExit: the server has ended, and other members may be left.
-func (s *Session) onServerExit() {
-	t := s.tree
-	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
-		// The gateway must see end of file when the last other holder of the streams ends.
-		s.polled.remove(stdin)
-		s.dropStdout()
-		dropStreams()
-	}
-	if !t.mayGoOn() {
-		return
-	}
-	s.lookForCrash()
-	t.cause = t.cause.unless(causeServer, true)
-	if s.hib.endsWithTree() {
-		s.cause = s.cause.unless(causeServer, true)
+		t.step(teardown.TreeEmpty, why)
+	case exited:
+		t.step(teardown.ServerExited, why)
 	}
 }
 
@@ -166,41 +134,44 @@ func (t *tree) lookAgain() {
 	t.retryAt = time.Now().Add(t.retry)
 }
 
-// onTreeTime acts on what is due in a teardown.
-func (s *Session) onTreeTime(now time.Time) {
-	t := s.tree
+// onTime acts on what is due. look says that it is time to look again at what is left: for ended children, and then repeat.
+func (t *tree) onTime(now time.Time) (look bool) {
 	if t.machine.Due(now) {
-		s.step(teardown.TimeUp, noCause)
+		t.step(teardown.TimeUp, noCause)
 	}
 	if t.machine.State == teardown.Done || !isDue(t.retryAt, now) {
-		return
+		return false
 	}
 	t.retryAt = time.Time{}
-	s.onChildren()
+	return true
+}
+
+// repeat signals what has turned up since the last time.
+func (t *tree) repeat() {
 	switch t.machine.State {
 	case teardown.Killing:
-		s.kill()
+		t.kill()
 	case teardown.Ending:
-		s.terminate()
+		t.terminate()
 	}
 }
 
 // terminate asks those members to end that were not asked yet.
-func (s *Session) terminate() {
-	s.report(s.tree.scope.Terminate(s.tree.server))
-	s.tree.lookAgain()
+func (t *tree) terminate() {
+	t.report(t.scope.Terminate(t.server))
+	t.lookAgain()
 }
 
 // kill is one round of SIGKILL.
-func (s *Session) kill() {
-	s.report(s.tree.scope.Kill(s.tree.server))
-	s.tree.lookAgain()
+func (t *tree) kill() {
+	t.report(t.scope.Kill(t.server))
+	t.lookAgain()
 }
 
 // report logs at debug level which process was signalled, and why.
-func (s *Session) report(sent []teardown.Sent) {
+func (t *tree) report(sent []teardown.Sent) {
 	for _, x := range sent {
-		s.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", s.tree.cause).
+		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", t.cause).
 			AnErr("error", x.Err).Msg("signalled")
 	}
 }
@@ -211,14 +182,15 @@ type remains struct {
 	kept      []proc.Stat
 	removed   removal
 	leaked    bool
+	leaf      *cgroup.Leaf // nil once it is removed
+	code      int          // the server's
 	// began is when the teardown began; zero if there was none.
 	began time.Time
 }
 
-// closeTree releases all that belongs to the tree. The session has no tree afterwards.
-func (s *Session) closeTree() remains {
-	t := s.tree
-	r := remains{began: t.machine.Began}
+// close releases all that belongs to the tree.
+func (t *tree) close() remains {
+	r := remains{began: t.machine.Began, code: t.code}
 	if !t.clear {
 		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
 			members, r.kept, _ = t.scope.Members()
@@ -226,15 +198,14 @@ func (s *Session) closeTree() remains {
 		})
 		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
-	r.removed = s.closeEngine()
+	r.removed = t.closeEngine(t.engine)
 	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil
-	s.removeLeaf(r.kept)
-	if s.code = t.code; t.server > 0 {
+	r.leaf = t.removeLeaf(r.kept)
+	if t.server > 0 {
 		// The server itself did not die, so its code is not known.
-		s.code = ExitFailure
+		r.code = ExitFailure
 	}
-	s.scope, s.tree = t.scope.Next(), nil
-	s.postLetter(letter{})
+	t.postLetter(letter{})
 	return r
 }
 
@@ -247,31 +218,23 @@ func (t *tree) unseen(kept []proc.Stat) bool {
 	return left && !t.scope.OnlyHeldZombies()
 }
 
-// removeTries bounds the wait until the kernel allows the removal of a leaf whose last process has just been reaped.
-const (
-	removeTries = 50
-	removePause = time.Millisecond
-)
+// removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
+const removeTries = 50
 
-// removeLeaf removes the tree's cgroup; kept processes move to the parent first. If it cannot be removed, the next tree
-// uses it.
-func (s *Session) removeLeaf(kept []proc.Stat) {
-	leaf := s.tree.scope.Leaf
+// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
+func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
+	leaf := t.scope.Leaf
 	if leaf == nil {
-		return
+		return nil
 	}
 	for _, k := range kept {
 		_ = leaf.Expel(k.PID)
 	}
-	var err error
-	for range removeTries {
-		if err = leaf.Remove(); err == nil {
-			leaf.Close()
-			s.leaf, s.record.Cgroup = nil, ""
-			return
-		}
-		proc.Sleep(removePause)
+	if err := leaf.RemoveSoon(removeTries); err != nil {
+		t.log.Warn().Err(err).Msg("cgroup not removed")
+		return leaf
 	}
-	s.leaf = leaf
-	s.log.Warn().Err(err).Msg("cgroup not removed")
+	leaf.Close()
+	t.record.Cgroup = ""
+	return nil
 }

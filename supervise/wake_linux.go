@@ -9,19 +9,24 @@ import (
 	"mcp-tether/teardown"
 )
 
-// The pause between two failed wakes.
+// The first and the longest pause before a server is started again.
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
 )
 
+// backOff doubles a pause, and returns its end.
+func backOff(pause *time.Duration, now time.Time) time.Time {
+	*pause = min(max(2**pause, firstPause), lastPause)
+	return now.Add(*pause)
+}
+
 // wake starts the server again. The client's requests wait until the new server has answered the handshake as the first
 // one did.
 func (s *Session) wake() {
 	h := s.hib
-	h.woken, h.why = time.Now(), ""
-	h.began = h.woken
-	h.wakeBy, h.restAt = h.woken.Add(s.opts.WakeTimeout), time.Time{}
+	h.began, h.why = time.Now(), ""
+	h.wakeBy, h.restAt = h.began.Add(s.opts.WakeTimeout), time.Time{}
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err == nil {
 		err = s.startTree(path)
@@ -34,22 +39,12 @@ func (s *Session) wake() {
 	s.onRelay(h.relay.Restore())
 }
 
-// onWakeTime acts on what is due while the server is being woken.
-func (s *Session) onWakeTime(now time.Time) {
-	h := s.hib
-	if isDue(h.restAt, now) && now.Before(h.wakeBy) {
-		s.lookForRest(now)
-		return
-	}
-	s.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", h.relay.Lacks(), s.opts.WakeTimeout))
-}
-
 // resume: messages pass again.
 func (s *Session) resume() {
 	h, now := s.hib, time.Now()
 	h.pause, h.retryAt = 0, time.Time{}
-	h.lookAt = s.idleAfter(now)
-	if took := milliseconds(now.Sub(h.woken)); h.restarts {
+	h.lookAt = h.idleAfter(now)
+	if took := milliseconds(now.Sub(h.began)); h.restarts {
 		s.record.Restarts++
 		s.log.Info().Int("restarts", s.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
 	} else {
@@ -81,8 +76,7 @@ func (s *Session) refuseWaiting() {
 	if s.tree != nil {
 		s.forgetTree()
 	}
-	h.pause = min(max(2*h.pause, firstPause), lastPause)
-	h.retryAt = time.Now().Add(h.pause)
+	h.retryAt = backOff(&h.pause, time.Now())
 	s.log.Error().Str("why", h.why).Dur("next_try_in", h.pause).Msg("server could not be woken")
 	s.onRelay(h.relay.Refuse("mcp-tether: the server could not be woken: " + h.why))
 	s.endIfClosed()

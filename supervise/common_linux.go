@@ -1,0 +1,44 @@
+package supervise
+
+import (
+	"github.com/rs/zerolog"
+
+	"mcp-tether/argv"
+	"mcp-tether/cgroup"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
+)
+
+// common is what a session has in common with its trees: what was asked for, where to log, what is waited for, and the
+// record, which both fill in.
+type common struct {
+	opts      Options
+	hand      argv.Handover
+	inherited proc.AtExec
+	log       zerolog.Logger
+	sink      *sink
+	reader    proc.Reader
+	// polled is what the session waits for.
+	polled pollSet
+	lease  *session.Lease // nil where no record can be kept
+	record session.Record
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
+	// sweeper ends dead sessions of the same user; zero when there is none.
+	sweeper proc.ID
+	// reserved is how many threads were started in advance.
+	reserved int
+	// degraded says that a weaker containment was logged.
+	degraded bool
+}
+
+// leftovers are what earlier trees have left, for the next one or for the end of the session.
+type leftovers struct {
+	// scope is the scope of the next tree.
+	scope teardown.Scope
+	// leaf is a cgroup that could not be removed.
+	leaf *cgroup.Leaf
+	// containers says that some may be left, and strays that processes are.
+	containers, strays bool
+}
