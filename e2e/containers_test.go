@@ -291,6 +291,7 @@ func TestRealClientOfServerInContainerLeaksAlone(t *testing.T) {
 			t.Parallel()
 			mark, dir := e.mark(t), realDir(t)
 			client := startSDKClient(t, dir, boxedServer(t, e, mark, dir, nil))
+			e.awaitRunning(t, mark, 1) // It may have answered before the engine says so.
 			end.end(client)
 			client.endAll()
 			if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
