@@ -123,11 +123,16 @@ func TestShareKeys(t *testing.T) {
 // end stops all hosts.
 func (s *sharing) end() {
 	s.t.Helper()
+	s.endHosts()
+	s.wantGone()
+}
+
+// endHosts asks all hosts to end.
+func (s *sharing) endHosts() {
 	for _, p := range s.with("\x00__host\x00") {
 		// One that is for a single session may be about to end.
 		_ = unix.Kill(p.pid, unix.SIGTERM)
 	}
-	s.wantGone()
 }
 
 // A full server sends the next session to another one.

@@ -52,7 +52,7 @@ func share(t *testing.T, flags ...string) *sharing {
 	return s
 }
 
-// clear ends what a failed test has left.
+// clear ends what is left: by SIGKILL after a test that has failed, which leaves a cgroup.
 func (s *sharing) clear() {
 	if s.t.Failed() {
 		for _, p := range s.processes() {
@@ -63,6 +63,9 @@ func (s *sharing) clear() {
 				s.t.Logf("%s: %s", file, b)
 			}
 		}
+	} else {
+		s.endHosts()
+		testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
 	}
 	for _, p := range s.processes() {
 		_ = unix.Kill(p.pid, unix.SIGKILL)
