@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mcp-tether/argv"
 )
@@ -72,6 +73,10 @@ type Hunk struct {
 // Rewrite wraps or unwraps the servers that want chooses. Every byte stays that has nothing to do with how these servers
 // are started.
 func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
+	if !utf8.Valid(text) {
+		// Names would be compared that are read in two ways.
+		return Rewritten{}, errNotUTF8
+	}
 	found, remote, err := entries(text, format)
 	if err != nil {
 		return Rewritten{}, err
@@ -289,6 +294,9 @@ func quoteAll(words []string) string {
 	}
 	return b.String()
 }
+
+// errNotUTF8 says that the text is none that JSON or TOML may be (RFC 8259, section 8.1).
+var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try again")
 
 // errNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
 // package.

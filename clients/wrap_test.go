@@ -156,6 +156,18 @@ func TestWrapLeavesAlone(t *testing.T) {
 	}
 }
 
+// A name of which two readers make two different ones is not guessed at.
+func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
+	in := []byte("{\"projects\":{\"\xff\":{\"mcpServers\":{\"a\":{\"command\":\"server\"}}}}}")
+	if r, err := Rewrite(in, JSON, Wrapping{}, every); !errors.Is(err, errNotUTF8) || r.Text != nil {
+		t.Errorf("%q, %v", r.Text, err)
+	}
+	in = bytes.ReplaceAll(in, []byte("\xff"), []byte("\u00ff"))
+	if r, err := Rewrite(in, JSON, Wrapping{}, every); err != nil || bytes.Equal(r.Text, in) {
+		t.Errorf("the same in UTF-8: %q, %v", r.Text, err)
+	}
+}
+
 // Whatever is read can be wrapped and unwrapped again without a difference, and says what it said.
 func FuzzWrap(f *testing.F) {
 	for _, c := range wrapCases {

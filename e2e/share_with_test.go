@@ -37,8 +37,9 @@ func TestShareKeeps(t *testing.T) {
 			a, b := s.client(), s.client()
 			a.echo()
 			b.echo()
-			kept := s.one("^sh\x00-c\x00read x\x00kept\x00")
-			s.one("^sh\x00-c\x00read x\x00ended\x00")
+			const helper = "^sh\x00-c\x00read x\x00"
+			testkit.Until(t, "both helpers are there", func() bool { return len(s.with(helper)) == 2 })
+			kept := s.one(helper + "kept\x00")
 			host := s.host()
 			a.in.Close()
 			b.in.Close()
