@@ -26,7 +26,7 @@ func pumpEnds(t *testing.T) (p *pump, in, out int) {
 func (p *pump) turn(t *testing.T) bool {
 	t.Helper()
 	fds := []unix.PollFd{p.interest()}
-	if _, err := unix.Poll(fds, 0); err != nil {
+	if _, err := poll(fds); err != nil {
 		t.Fatal(err)
 	}
 	p.move(fds[0].Revents)

@@ -110,7 +110,7 @@ func (s *stage) settle() []Event {
 	var events []Event
 	for range 10000 {
 		fds := s.relay.Polls()
-		n, err := unix.Poll(fds[:], 0)
+		n, err := poll(fds[:])
 		s.must(err)
 		events = append(events, s.relay.Move(fds)...)
 		if n == 0 || slices.Contains(events, Event{Kind: ClientWrote}) {
@@ -119,6 +119,15 @@ func (s *stage) settle() []Event {
 	}
 	s.t.Fatal("the relay never waits")
 	return nil
+}
+
+// poll looks which streams are ready. The runtime's signals interrupt it now and then (signal(7)).
+func poll(fds []unix.PollFd) (int, error) {
+	for {
+		if n, err := unix.Poll(fds, 0); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }
 
 // write writes to a stream and has the relay pass it on.
@@ -146,7 +155,7 @@ func (s *stage) read(fd int) string {
 	buf := make([]byte, 1<<20)
 	for {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(ready, 0); n == 0 || err != nil {
+		if n, err := poll(ready); n == 0 || err != nil {
 			s.must(err)
 			return all.String()
 		}
