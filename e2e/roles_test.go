@@ -108,20 +108,27 @@ func literal(t *testing.T, lit *ast.BasicLit) string {
 func textOf(t *testing.T, patterns ...string) string {
 	t.Helper()
 	var text strings.Builder
+	for _, name := range matching(t, patterns) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(b)
+	}
+	return text.String()
+}
+
+// matching lists the files; each pattern must match one.
+func matching(t *testing.T, patterns []string) (all []string) {
+	t.Helper()
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no files, %v", pattern, err)
 		}
-		for _, name := range files {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text.Write(b)
-		}
+		all = append(all, files...)
 	}
-	return text.String()
+	return all
 }
 
 // wordsOf are the strings in Go code that may ask for a role: no comment, no message of a test, and no sentence, but a word
@@ -129,30 +136,24 @@ func textOf(t *testing.T, patterns ...string) string {
 func wordsOf(t *testing.T, patterns ...string) string {
 	t.Helper()
 	var text strings.Builder
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no files, %v", pattern, err)
+	for _, name := range matching(t, patterns) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, name := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.CallExpr:
-					return !isMessage(n)
-				case *ast.BasicLit:
-					if n.Kind == token.STRING {
-						if s := literal(t, n); !strings.Contains(s, " ") || strings.Contains(strings.ToLower(s), "fixture") {
-							text.WriteString("\n" + s + "\n")
-						}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				return !isMessage(n)
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					if s := literal(t, n); !strings.Contains(s, " ") || strings.Contains(strings.ToLower(s), "fixture") {
+						text.WriteString("\n" + s + "\n")
 					}
 				}
-				return true
-			})
-		}
+			}
+			return true
+		})
 	}
 	return text.String()
 }

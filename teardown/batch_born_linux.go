@@ -1,8 +1,6 @@
 package teardown
 
 import (
-	"time"
-
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/proc"
@@ -33,12 +31,8 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 		born = append(born, p)
 		return true
 	}
-	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
-		if met, err := b.reader.SignalBorn(fresh, unix.SIGSTOP); err != nil || met == 0 {
-			return born, err == nil
-		}
-	}
-	return born, false
+	none, _ = hunt(&b.reader, fresh, unix.SIGSTOP)
+	return born, none
 }
 
 // groupOf is the group to which a process belongs that has started since the last look, or nil: that of its parent, else
@@ -76,8 +70,8 @@ func (b *Batch) startOf(pid int) uint64 {
 }
 
 // unlessKept is the group, unless the process or its parent is to be kept.
-func (gr *Group) unlessKept(p proc.Stat, parent bool) *Group {
-	if !parent && !gr.keeps(p) {
+func (gr *Group) unlessKept(p proc.Stat, parentKept bool) *Group {
+	if !parentKept && !gr.keeps(p) {
 		return gr
 	}
 	gr.known[p.PID] = kin{start: p.Start, kept: true}

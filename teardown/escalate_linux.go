@@ -158,13 +158,22 @@ func (s *Scope) killBorn() ([]Sent, error) {
 		born = append(born, Sent{To: p, Sig: syscall.SIGKILL})
 		return true
 	}
+	none, err := hunt(&s.reader, fresh, syscall.SIGKILL)
+	if none || err != nil {
+		s.hunts = 0
+	}
+	return born, err
+}
+
+// hunt signals what was born, as far as judge says so (SignalBorn), until nothing is met or its time is up. none says the
+// former.
+func hunt(r *proc.Reader, judge func(proc.Stat) bool, sig syscall.Signal) (none bool, err error) {
 	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
-		if met, err := s.reader.SignalBorn(fresh, syscall.SIGKILL); err != nil || met == 0 {
-			s.hunts = 0
-			return born, err
+		if met, err := r.SignalBorn(judge, sig); err != nil || met == 0 {
+			return err == nil, err
 		}
 	}
-	return born, nil
+	return false, nil
 }
 
 // signalAll sends the signals to each of the processes.
