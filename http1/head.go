@@ -91,7 +91,7 @@ func ParseRequest(head []byte) (Request, error) {
 	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || !IsToken(method) || !IsText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
+	if !ok || !ok2 || !IsToken(method) || target == "" || !IsText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
 	r.Method, r.Target = method, target

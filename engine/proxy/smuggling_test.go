@@ -174,6 +174,7 @@ func smuggles() []string {
 		"GET /x HTTP/1.1\r\nHost: x\r\nA: b\rContent-Length: 90\r\n\r\n" + hidden, "\r\n\r\n" + hidden, "GET /x HTTP/1.1\nHost: x\n\n" + hidden,
 		"GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + hidden, "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
 		strings.Replace(hidden, "/containers/create", "http://x//v1.41/./containers/%63reate/", 1),
+		"T  HTTP/1.1\n\n" + hidden, // too short for a server that looks for HTTP/2 first
 	}
 	for _, path := range []string{"/x", "/build", "/x/kill", "/containers/create", "/libpod/play/kube", "/containers/x/attach"} {
 		for _, body := range []string{
