@@ -30,9 +30,9 @@ type Orphan struct {
 }
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
-// on, sees to it that the supervisor does its work, and returns its exit code. When the supervisor was killed instead,
-// the orphan for Recover is not nil. options gives what the command line says; it is asked only when the supervisor is
-// late. Call it on the locked main thread.
+// on, and returns the supervisor's exit code. It also sees to it that the supervisor does its work. When the supervisor
+// was killed instead, the orphan for Recover is not nil. options gives what the command line says; it is asked only
+// when the supervisor is late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
 	if os.Getenv(session.EnvShared) != "" {
@@ -71,7 +71,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 }
 
 // Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
-// more: if it has changed, the gateway died before it could be watched.
+// more. If that has changed, the gateway died before it could be watched.
 func Direct() (argv.Handover, error) {
 	h := argv.Handover{ParentFD: -1, Mailbox: -1, Parent: os.Getppid()}
 	if h.Parent > 0 {
@@ -160,8 +160,8 @@ const (
 	childPoll = 100 * time.Millisecond
 )
 
-// start starts the supervisor, and closes the descriptors that only the supervisor needs: the gateway must see end of file
-// as soon as no other process holds its pipes.
+// start starts the supervisor, and closes the descriptors that only the supervisor needs. The gateway must see end of
+// file as soon as no other process holds its pipes.
 func (g *guard) start(inherited proc.AtExec) (err error) {
 	h := g.hand
 	keepOpen(h.ParentFD)
@@ -208,7 +208,7 @@ func keepOpen(fd int) {
 	}
 }
 
-// CloseInherited closes the descriptors from 3 on that this process inherited and does not need: the gateway or another
+// CloseInherited closes the descriptors from 3 on that this process inherited and does not need. The gateway or another
 // process may wait for end of file on them.
 func CloseInherited() { proc.CloseInherited() }
 
@@ -273,8 +273,8 @@ func (g *guard) turn() {
 	}
 }
 
-// onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. Where it cannot be waited for
-// all the same, it is dying, or a process that traces it keeps it (ptrace(2)): that takes killPatience at most.
+// onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. If it cannot be waited for
+// all the same, it is dying, or a process that traces it keeps it (ptrace(2)). That takes killPatience at most.
 func (g *guard) onSupervisorEnd() {
 	if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// common is what a session has in common with its trees: what was asked for, where to log, what is waited for, and the
-// record, which both fill in.
+// common is what a session has in common with its trees: the options, the log, the poll set, and the record, which both
+// fill in.
 type common struct {
 	opts      Options
 	hand      argv.Handover

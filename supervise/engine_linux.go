@@ -358,8 +358,8 @@ func (e *engine) idle() bool {
 	return !e.served && e.ledger.Empty() && e.claim.Complete
 }
 
-// An engine that is busy and answers gets up to maxRounds times the limit; one that does not answer within answerTime is
-// not waited for any longer.
+// An engine that is busy and answers gets up to maxRounds times the limit. One that does not answer within answerTime
+// is not waited for any longer.
 const (
 	maxRounds  = 6
 	answerTime = time.Second

@@ -12,8 +12,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// hibernation is the state of a session with --hibernate or --on-crash=restart that outlasts its trees: the relay
-// between client and server, and the phase of the server.
+// hibernation is what outlasts the trees of a session with --hibernate or --on-crash=restart: the relay between client
+// and server, and the phase of the server.
 type hibernation struct {
 	phase phase
 	relay *relay.Relay

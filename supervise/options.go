@@ -50,8 +50,8 @@ type Options struct {
 	// Keep are shell patterns of descendants to leave alone.
 	Keep   []string
 	Cgroup Cgroup
-	// Containers says which containers end with the session, Engine is the engine's URL instead of the one that the docker
-	// CLI would use, and ContainerGrace how long a container has from its stop signal to its removal, 0 or more.
+	// Containers says which containers end with the session. Engine is the engine's URL instead of the one that the
+	// docker CLI would use. ContainerGrace is the time from a container's stop signal to its removal, 0 or more.
 	Containers     Containers
 	Engine         string
 	ContainerGrace time.Duration

@@ -14,9 +14,9 @@ import (
 	"mcp-tether/relay"
 )
 
-// The phase table and the relay together, without processes: the test plays a client and one server after another, each of
-// which asks for the client's roots and asks the client a question with the same id. Over all orders of what they may do, up
-// to a depth, these hold:
+// The phase table and the relay together, without processes. The test plays a client and one server after another. Each
+// server asks for the client's roots, and asks the client a question with the same id. Over all orders of what they may
+// do, up to a depth, these hold:
 //
 //   - no server gets a call before it has the client's roots;
 //   - no server gets an answer to what another one has asked;
@@ -24,8 +24,9 @@ import (
 //   - a server gets the answer to what it has asked, in whatever order the client answers;
 //   - if all go on with what they have to do, each call is answered, by a server or with an error.
 //
-// It was seen to fail without the wait for roots (Conversation.AwaitRoots), without ids by generation (Conversation.ToClient),
-// with late answers passed on (Conversation.ToServer) and without the answer to calls of a crashed server (Relay.Crashed).
+// It was seen to fail without the wait for roots (Conversation.AwaitRoots) and without ids by generation
+// (Conversation.ToClient). It also failed with late answers passed on (Conversation.ToServer), and without the answer
+// to calls of a crashed server (Relay.Crashed).
 func TestPhaseModelWithRelay(t *testing.T) {
 	depth := 11
 	if testing.Short() {

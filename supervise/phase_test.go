@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// world is what the table's actions do to a session: whether there is a tree, whether messages pass, and whether a client
-// waits for a server that cannot be had.
+// world is what the table's actions do to a session. It says whether there is a tree, whether messages pass, and
+// whether a client waits for a server that cannot be had.
 type world struct {
 	state       phase
 	tree, pass  bool

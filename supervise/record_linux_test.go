@@ -9,8 +9,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// A recovering anchor may find no record, because its supervisor was killed before it had written one. The record that it
-// then leaves says on which boot it was made: reap takes one that does not for a record of another boot, with nothing alive.
+// A recovering anchor may find no record, because its supervisor was killed before it had written one. The record that
+// it then leaves says on which boot it was made. If it did not, reap would take it for a record of another boot, with
+// nothing alive.
 func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	here, err := new(proc.Reader).ReadHost()
 	if err != nil {

@@ -23,7 +23,7 @@ var errNoSupervisor = errors.New("the supervisor could not start: nothing was st
 // No step may be fatal. Recover works without the log file, the record or the engine, and the control files of the leaf
 // are open already.
 func Recover(opts Options, o Orphan) (int, error) {
-	// With several processors the scheduler's monitor hands each of them to another thread while we wait, and on a busy
+	// With several processors the scheduler's monitor hands each of them to another thread while we wait. On a busy
 	// machine none may be at rest. In the anchor's life before, one processor would cost 0.2 MB.
 	runtime.GOMAXPROCS(1)
 	hand := o.hand
@@ -54,8 +54,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 	s.onChildren()
 	s.loop()
 	if held != nil {
-		// What held the lock was a child of the supervisor's between fork and exec, which is gone with the tree, or a
-		// process that looked whether the session lives.
+		// What held the lock was a child of the supervisor's between fork and exec, or a process that looked whether
+		// the session lives. The child is gone with the tree.
 		held = s.takeRecord(dir, takeTries)
 	}
 	if held != nil {

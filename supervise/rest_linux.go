@@ -2,10 +2,10 @@ package supervise
 
 import "time"
 
-// A woken server that has read the client's roots may not have made use of them yet. Servers look at each directory first,
-// in threads of their own, and answer pings meanwhile: with nothing but a ping, server-filesystem judged a call without
-// the roots once in 60 wakes of a busy machine. Nothing in the protocol tells when that is done. What is done on this
-// machine shows in the threads of the server: one runs, or waits for a disk.
+// A woken server that has read the client's roots may not have made use of them yet. Servers look at each directory
+// first, in threads of their own, and answer pings meanwhile. With nothing but a ping, server-filesystem judged a call
+// without the roots once in 60 wakes of a busy machine. Nothing in the protocol tells when that is done. What is done
+// on this machine shows in the threads of the server: one runs, or waits for a disk.
 const (
 	// restTime is how long no thread of the server may be seen to work.
 	restTime = 100 * time.Millisecond

@@ -146,8 +146,8 @@ func (s *Session) start() (int, error) {
 	return 0, nil
 }
 
-// watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed pipe,
-// a shut-down socket and a closed peer, POLLERR on standard output that it has no reader any more.
+// watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
+// pipe, a shut-down socket and a closed peer. POLLERR on standard output tells that it has no reader any more.
 func (s *Session) watchStreams() {
 	s.holdsStreams = true
 	s.polled.add(stdin, 0, unix.POLLRDHUP)

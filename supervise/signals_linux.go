@@ -6,9 +6,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// Four of the signals that reach one of our processes end the session. SIGCHLD and SIGPIPE concern ourselves. All others
-// are passed on to the server. On a terminal the job control signals keep their default action, so that Ctrl-Z stops us
-// together with the server, which is in the same process group.
+// Four of the signals that reach one of our processes end the session. SIGCHLD and SIGPIPE concern ourselves. All
+// others are passed on to the server. On a terminal the job control signals keep their default action. So Ctrl-Z stops
+// us together with the server, which is in the same process group.
 
 const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
 

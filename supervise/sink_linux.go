@@ -157,9 +157,9 @@ func (s *sink) flush() {
 // sinkPause is how often to try again to write what waits.
 const sinkPause = 10 * time.Millisecond
 
-// releaseStderr keeps no standard error open that is a pipe: an O_PATH descriptor holds the place, through which the pipe
-// can be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of
-// another user. A terminal or a file stays as well: no process waits for its end.
+// releaseStderr keeps no standard error open that is a pipe. An O_PATH descriptor holds its place; through it the pipe
+// can be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of another
+// user. A terminal or a file stays as well: no process waits for its end.
 func releaseStderr() {
 	if !proc.IsPipe(2) {
 		return

@@ -13,10 +13,10 @@ type kin struct {
 	kept  bool
 }
 
-// stopBorn stops the members that have started since the last look, until none turns up: while the whole process table is
-// read again, a tree that forks has moved on. They are killed later, because a child is known by its parent as long as that
-// lives. none says that there can be no other, if all members of that look have been stopped. It is false when the births
-// could not be followed.
+// stopBorn stops the members that have started since the last look, until none turns up. While the whole process table
+// is read again, a tree that forks moves on. They are killed later, because a child is known by its parent as long as
+// that lives. none says that there can be no other, if all members of that look have been stopped. It is false when the
+// births could not be followed.
 func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 	fresh := func(p proc.Stat) bool {
 		// It may be asked twice (SignalIf).
@@ -35,8 +35,8 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 	return born, none
 }
 
-// groupOf is the group to which a process belongs that has started since the last look, or nil: that of its parent, else
-// that of its mark or leaf. A process to keep has none, nor has what that one starts.
+// groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
+// else that of its mark or leaf. A process to keep has none, nor has what that one starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
 	if p.Dead() {
 		return nil

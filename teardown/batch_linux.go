@@ -15,8 +15,8 @@ import (
 
 // Group is a set of processes without a living supervisor, to be ended together.
 type Group struct {
-	// Seeds are the members found so far. Whatever is below one of them, joins the leaf, or is born with the mark of the
-	// session while the group is ended, belongs to it too.
+	// Seeds are the members found so far. A process below one of them belongs to the group too. So does one that joins
+	// the leaf, or is born with the mark, while the group is ended.
 	Seeds []proc.ID
 	// Leaf is their cgroup, or nil.
 	Leaf *cgroup.Leaf
@@ -60,9 +60,9 @@ type Batch struct {
 // roundPause is the time between two looks at the process table.
 const roundPause = 20 * time.Millisecond
 
-// End asks every member of every group to end, waits up to the term grace, then kills until all are gone or the kill
-// timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn). It fills in
-// the groups' outcomes. The error says that the process table cannot be read.
+// End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
+// kill timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn).
+// It fills in the groups' outcomes. The error says that the process table cannot be read.
 func (b *Batch) End(g Grace) error {
 	if err := b.start(); err != nil {
 		return err
@@ -176,8 +176,8 @@ func (b *Batch) ask() (left int, none bool, err error) {
 	return left, false, err
 }
 
-// freeze freezes the leaves that have members, until thaw is called, so that no member forks between the look and the kill; a
-// frozen process can be killed. A leaf that holds the caller itself stays as it is.
+// freeze freezes the leaves that have members, until thaw is called. So no member forks between the look and the kill;
+// a frozen process can be killed. A leaf that holds the caller itself stays as it is.
 func (b *Batch) freeze() (thaw func()) {
 	var frozen []*cgroup.Leaf
 	for _, gr := range b.Groups {

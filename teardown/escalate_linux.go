@@ -20,8 +20,8 @@ type Sent struct {
 
 // Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
 //
-// The first call looks until no new member turns up, and then asks all of them: a process whose parent ends while the tree
-// is read falls to the root and may be missed once. A process that starts later is not asked, because it may be a
+// The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
+// tree is read falls to the root, and may be missed once. A process that starts later is not asked, because it may be a
 // member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
 //
 // server is the child that the caller has not waited for yet, or 0. It is asked even when /proc cannot be read.
@@ -72,9 +72,9 @@ const (
 	sweepTime = 500 * time.Millisecond
 )
 
-// Kill sends SIGKILL to every member once: to the cgroup as a whole, then to all processes below the root, which are
-// stopped first so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is not
-// killed as a whole, because the kernel makes no exception.
+// Kill sends SIGKILL to every member once: to the cgroup as a whole, then to all processes below the root. Those are
+// stopped first, so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is
+// not killed as a whole, because the kernel makes no exception.
 func (s *Scope) Kill(server int) []Sent {
 	if s.hunts > 0 {
 		s.hunts--
@@ -142,9 +142,9 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 	return members, nil
 }
 
-// killBorn kills the members that have started since the last look, until none turns up, where that was a look at the whole
-// process table: while that is read again, a tree that forks has moved on. Without such a look it fails. When it could not
-// keep up, the next rounds go on with it.
+// killBorn kills the members that have started since the last look, until none turns up. While the whole process table
+// is read again, a tree that forks moves on. It fails if the last look was not at that table. When it could not keep
+// up, the next rounds go on with it.
 func (s *Scope) killBorn() ([]Sent, error) {
 	var born []Sent
 	fresh := func(p proc.Stat) bool {

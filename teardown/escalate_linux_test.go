@@ -97,8 +97,8 @@ func TestKillLeaf(t *testing.T) {
 // generations is how many families are on the run at once.
 const generations = 3
 
-// Against a family that never stands still: after the sweep no process moves any more, so the list of members is complete
-// and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes another.
+// Against a family that never stands still. After the sweep no process moves any more, so the list of members is
+// complete and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes another.
 func TestStopAllReachesFixedPoint(t *testing.T) {
 	s := own(t)
 	var runs []*testkit.Kin

@@ -26,8 +26,8 @@ func graces() []Grace {
 	}
 }
 
-// deep is enough: the longest way through the states has 4 moves, and after 8 events every place repeats an earlier one
-// but for its clock, which TestSearchIsExhaustive makes sure of.
+// deep is enough: the longest way through the states has 4 moves. After 8 events every place repeats an earlier one but
+// for its clock; TestSearchIsExhaustive makes sure of that.
 const deep = 8
 
 // search visits breadth-first whatever can be reached by events at moments before, at and after the deadline.
@@ -193,8 +193,8 @@ func TestSearchIsExhaustive(t *testing.T) {
 	}
 }
 
-// A forgotten entry of the table would be {Running, Nothing}: a way back in every row but the first, where it would be
-// an event that is dropped. In that row only a timer may be, since none is set.
+// A forgotten entry of the table would be {Running, Nothing}. That is a way back in every row but the first, where it
+// is an event that is dropped. In that row only a timer may be, since none is set.
 func TestTableHasNoGap(t *testing.T) {
 	for s := range states {
 		for ev := range events {

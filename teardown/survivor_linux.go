@@ -40,8 +40,8 @@ func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
 	}
 }
 
-// Unclear names the processes of the last look that were left alone, and may be the session's all the same: they were
-// started after it began, have fallen to Root, and cannot be told from what a foreign child has started.
+// Unclear names the processes of the last look that were left alone, and may be the session's all the same. They were
+// started after it began, and have fallen to Root. They cannot be told from what a foreign child has started.
 func (s *Scope) Unclear() []Survivor {
 	out := make([]Survivor, 0, len(s.last.strays))
 	for _, p := range s.last.strays {
