@@ -128,23 +128,23 @@ type guard struct {
 	letter                         *letter
 	got                            []proc.Caught
 	// escalateAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
-	// end. asked is when something first did. patience says which step it is.
+	// end. asked is when something first did. stage says which step that is.
 	escalateAt time.Time
 	asked      time.Time
-	patience   patience
+	stage      stage
 	// interrupted is when the last interrupt came from the keyboard.
 	interrupted time.Time
 	began       uint64
 }
 
-// patience is how long a guard has waited for a supervisor that should have ended.
-type patience uint8
+// stage says how long a guard has waited for a supervisor that should have ended.
+type stage uint8
 
 const (
-	short  patience = iota // most sessions end within this
-	full                   // all grace periods and a margin
-	killed                 // the supervisor was sent SIGKILL, or is dying
-	spent                  // not even that has ended it
+	usualWait   stage = iota // most sessions end within this
+	longestWait              // all grace periods and a margin
+	killed                   // the supervisor was sent SIGKILL, or is dying
+	unkillable               // not even that has ended it
 )
 
 const (
@@ -237,8 +237,8 @@ func (g *guard) watchGateway() {
 
 // watch returns when the supervisor has ended, or cannot be ended. It does not wait for it with wait(2).
 func (g *guard) watch() {
-	for g.patience != spent {
-		g.turn()
+	for g.stage != unkillable {
+		g.pollOnce()
 		if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 			return
 		}
@@ -248,8 +248,8 @@ func (g *guard) watch() {
 	}
 }
 
-// turn waits once, and acts on what has happened.
-func (g *guard) turn() {
+// pollOnce waits once, and acts on what has happened.
+func (g *guard) pollOnce() {
 	fds := g.polled()
 	proc.Poll(fds, g.timeout())
 	g.onSignals()
@@ -362,17 +362,17 @@ func (g *guard) askedToEnd() {
 // stuck in a system call. One that is dying needs no signal, only the time to die.
 func (g *guard) escalate(dying bool) {
 	switch {
-	case g.patience == short && !dying:
+	case g.stage == usualWait && !dying:
 		g.escalateAt = g.asked.Add(longestEnd(g.options(), g.hand.ID) + margin)
-		g.patience = full
-	case g.patience < killed:
+		g.stage = longestWait
+	case g.stage < killed:
 		if !dying {
 			_ = proc.SignalChild(g.supervisor, unix.SIGKILL)
 		}
 		g.escalateAt = time.Now().Add(killPatience)
-		g.patience = killed
+		g.stage = killed
 	case !dying:
-		g.patience = spent
+		g.stage = unkillable
 	}
 }
 
@@ -394,9 +394,9 @@ func (g *guard) conclude() (int, *Orphan, error) {
 	g.letter = readLetters(g.mailbox, g.letter)
 	o := &Orphan{hand: g.hand, args: g.args, signals: g.signals, letter: g.letter, status: 128 + int(unix.SIGKILL), began: g.began}
 	switch {
-	case g.patience == spent && g.letter != nil && g.letter.closed:
+	case g.stage == unkillable && g.letter != nil && g.letter.closed:
 		return g.letter.code, nil, nil
-	case g.patience == spent:
+	case g.stage == unkillable:
 		return 0, o, nil
 	}
 	signaled := true

@@ -177,11 +177,11 @@ func (s *scene) close() {
 func (s *scene) say(fd int, line string) {
 	_, err := unix.Write(fd, []byte(line+"\n"))
 	s.must(err)
-	s.turn()
+	s.settle()
 }
 
-// turn has the relay work, and both sides read.
-func (s *scene) turn() {
+// settle has the relay work, and both sides read.
+func (s *scene) settle() {
 	for range 1000 {
 		fds := s.relay.Polls()
 		n := proc.Poll(fds[:], 0)
@@ -266,7 +266,7 @@ func (s *scene) do(move string) bool {
 			return false
 		}
 		s.change(onIdle)
-		s.turn()
+		s.settle()
 	case "gone":
 		return s.gone()
 	case "settle":
@@ -275,7 +275,7 @@ func (s *scene) do(move string) bool {
 		}
 		s.settling = false
 		s.on(s.relay.Settled())
-		s.turn()
+		s.settle()
 	case "give roots":
 		if len(s.wanted) == 0 {
 			return false
@@ -342,8 +342,8 @@ func (s *scene) gone() bool {
 	switch {
 	case s.phase == crashing:
 		s.change(onTreeGone)
-		s.turn() // The client is listened to again once the open calls are answered.
-		s.turn()
+		s.settle() // The client is listened to again once the open calls are answered.
+		s.settle()
 		return true
 	case !s.server.alive, s.phase == awake && s.relay.Unrestorable() != "":
 		return false
@@ -353,9 +353,9 @@ func (s *scene) gone() bool {
 		ev = onCrash
 	}
 	s.letGo()
-	s.turn()
+	s.settle()
 	s.change(ev)
-	s.turn()
+	s.settle()
 	return true
 }
 

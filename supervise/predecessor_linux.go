@@ -49,7 +49,7 @@ func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 	} else {
 		s.lookAt = time.Now().Add(predecessorPoll)
 	}
-	s.turn()
+	s.pollOnce()
 	s.lookAt = time.Time{}
 }
 

@@ -169,12 +169,12 @@ func (s *Session) loop() {
 		if s.done {
 			return
 		}
-		s.turn()
+		s.pollOnce()
 	}
 }
 
-// turn waits once, and acts on what has happened.
-func (s *Session) turn() {
+// pollOnce waits once, and acts on what has happened.
+func (s *Session) pollOnce() {
 	for _, src := range s.wait() {
 		switch src {
 		case signals:
