@@ -18,8 +18,8 @@ import (
 // A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down
 // what it receives, see fixture/mcp.go; the client is the test.
 
-// limit is the idle time of the sessions here: short, so that they sleep soon, but not so short that a busy machine takes
-// it between two messages. What must find a server awake keeps it so by a call.
+// limit is the idle time of the sessions here. It is short, so that they sleep soon, but not so short that a busy
+// machine takes it between two messages. What must find a server awake keeps it so by a call.
 const limit = 500 * time.Millisecond
 
 // sleepy are the flags of a session that sleeps soon.
@@ -68,8 +68,8 @@ func (s *session) greet() {
 	s.write(initialized + "\n")
 }
 
-// greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go: what a test
-// asks meanwhile is all said to the first server, however busy the machine is.
+// greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go. So what a
+// test asks meanwhile is all said to the first server, however busy the machine is.
 func (s *session) greetHeld(id int) {
 	s.t.Helper()
 	s.wantAnswer(s.ask(initialize(version)), 0)

@@ -203,7 +203,7 @@ func (s *session) neverTwice() {
 	}
 }
 
-// The end of standard input is not lost on a server that cannot be had: what was sent before is answered, and then the
+// The end of standard input is not lost when the server cannot be woken. What was sent before is answered, and then the
 // session is over.
 func TestHibernateEndAfterFailure(t *testing.T) {
 	t.Parallel()
@@ -268,8 +268,8 @@ func TestHibernateStatelessWakeFails(t *testing.T) {
 	s.farewell()
 }
 
-// A server that has become another one and lacks what the client relies on ends the session, so that the gateway starts a
-// fresh one; the call that woke it is answered.
+// The session ends when its server has become another one and lacks what the client relies on. So the gateway starts a
+// fresh session. The call that woke the server is answered.
 // Seen to fail where the error is none of mcp.ErrChanged: the session goes on, and its client waits.
 func TestHibernateServerChanged(t *testing.T) {
 	t.Parallel()
@@ -289,10 +289,11 @@ func TestHibernateServerChanged(t *testing.T) {
 	}
 }
 
-// One that offers more, has other tools or is another version serves, and the client is told to look again, if it was told
-// that this may be.
-// Seen to fail where no list is read again (tools), where the program's name and version are not compared (newer), and where
-// each difference is a loss (more). In the last case nothing has changed, and nothing is told.
+// A server that offers more, has other tools or is another version serves. The client is told to look again, if it was
+// told that this may be.
+// Seen to fail where no list is read again (tools), and where the program's name and version are not compared (newer).
+// It was also seen to fail where each difference is a loss (more). With "told" alone nothing has changed, and nothing
+// is told.
 func TestHibernateServerGrew(t *testing.T) {
 	t.Parallel()
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
