@@ -2,8 +2,8 @@
 
 // Command bench measures what mcp-tether costs, against a run without it.
 //
-// Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine, so
-// that whatever else slows the machine slows both. The gateway's part is played by this program; the servers are the
+// Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine. So
+// whatever else slows the machine slows both. The gateway's part is played by this program. The servers are the
 // system's own sh, cat, dd, echo and sleep, so that a server's own start hides as little as possible of ours.
 //
 // Peers (tini, bubblewrap) are measured the same way when they are installed, to show where the figures stand.
