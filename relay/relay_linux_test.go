@@ -67,7 +67,7 @@ func TestUsed(t *testing.T) {
 }
 
 // A server with a handshake is ended and another one takes its place. The message that wakes it is not read before the
-// new server has answered as the first one did, and the client sees nothing of that.
+// new server has answered as the first one did. The client sees nothing of that.
 func TestNapWithHandshake(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
