@@ -173,7 +173,7 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			key := []string{"--exclusive=k", "--term-grace=1h", "--log-level=debug"}
-			first := nap(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
+			first := greeted(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
 			c.end(first)
 			first.awaitState(t, "falling-asleep")
 			if r := first.rawRecord(first.ids[0]); strings.Contains(r, `"cause"`) {

@@ -138,8 +138,8 @@ func (p *patientClient) bye() {
 	checkNoRecords(p.t, p.dir)
 }
 
-// A napCase is a real server, and a call that has the same answer whenever it is made.
-type napCase struct {
+// A sleepCase is a real server, and a call that has the same answer whenever it is made.
+type sleepCase struct {
 	name string
 	argv func(dir string) []string
 	env  func(dir string) map[string]string
@@ -149,8 +149,8 @@ type napCase struct {
 	want  string
 }
 
-func napCases() []napCase {
-	return []napCase{
+func sleepCases() []sleepCase {
+	return []sleepCase{
 		{
 			name: "everything", argv: func(string) []string { return []string{"node", everythingJS} }, want: "hello",
 			again: func(p *patientClient) string { return p.call("echo", map[string]string{"message": "hello"}).Text },
@@ -178,7 +178,7 @@ func napCases() []napCase {
 }
 
 func TestHibernateRealServers(t *testing.T) {
-	for _, n := range napCases() {
+	for _, n := range sleepCases() {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
 			n.test(t)
@@ -186,7 +186,7 @@ func TestHibernateRealServers(t *testing.T) {
 	}
 }
 
-func (n napCase) test(t *testing.T) {
+func (n sleepCase) test(t *testing.T) {
 	dir := realDir(t)
 	server := toldServer{Roots: []string{"file://" + dir}}
 	if n.env != nil {

@@ -66,7 +66,7 @@ func TestHibernateServerDies(t *testing.T) {
 }
 
 func (d deadly) test(t *testing.T, woken bool) {
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	if woken {
 		s.asleep(1)
 		s.echo(1)
@@ -207,7 +207,7 @@ func (s *session) neverTwice() {
 // session is over.
 func TestHibernateEndAfterFailure(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
 	s.mode("crash=9")
 	s.write(toolCall(7, "echo", "") + "\n")
@@ -221,7 +221,7 @@ func TestHibernateEndAfterFailure(t *testing.T) {
 // The same with one that can: the last request is answered.
 func TestHibernateLastWords(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
 	s.write(toolCall(7, "echo", "") + "\n")
 	s.closeStdin()
@@ -257,7 +257,7 @@ func TestHibernateStateless(t *testing.T) {
 // Such a server that crashes at its start: its caller is told so, and the next one tries again.
 func TestHibernateStatelessWakeFails(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 	s.wantAnswer(s.ask(statelessCall(1)), 1)
 	s.ids = s.records()
 	s.asleep(1)
@@ -276,7 +276,7 @@ func TestHibernateServerChanged(t *testing.T) {
 	for words, why := range map[string]string{"caps": "capabilities.logging was {} and is missing", "version": "protocolVersion was"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
-			s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+			s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 			s.asleep(1)
 			s.mode(words)
 			s.write(toolCall(7, "echo", "") + "\n")
@@ -371,11 +371,11 @@ func TestHibernateServerGrewInPages(t *testing.T) {
 	}
 }
 
-// A subscription that is refused after a nap is dropped, and the client hears of the resource once.
+// A subscription that is refused after a sleep is dropped, and the client hears of the resource once.
 // Seen to fail where a refused subscription is kept: the client hears of it with each wake.
 func TestHibernateSubscriptionRefused(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 	s.greetHeld(50)
 	s.ids = s.records()
 	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:1"}}`), 1)
@@ -391,7 +391,7 @@ func TestHibernateSubscriptionRefused(t *testing.T) {
 	s.farewell()
 }
 
-// A subscription of 2026-07-28 outlives naps: each server has it again, and the client is told once to look again.
+// A subscription of 2026-07-28 outlives sleep: each server has it again, and the client is told once to look again.
 // Seen to fail where a subscription cannot be restored: the server never sleeps.
 func TestHibernateListens(t *testing.T) {
 	t.Parallel()

@@ -334,7 +334,7 @@ func TestSqueezedSleep(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
 			t.Parallel()
 			g := startGatewayAs(t, q.uid(t))
-			s := g.napper(setup{flags: sleepy()}, "serve", "daemon")
+			s := g.mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 			s.greet()
 			undo := q.do(s)
 			supervisor := s.supervisor()
