@@ -378,7 +378,8 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
-// shownFile is a block of a page that begins with the name of a file of scripts/packaging/: the name, and what the block says it holds.
+// shownFile is a block of a page that begins with the name of a file of scripts/packaging/. Its groups are the name,
+// and what the block says the file holds.
 var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(.*?)```\n")
 
 // Such a block shows that file as it is, and each example is shown.

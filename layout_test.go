@@ -148,8 +148,8 @@ func TestEveryPackageHasItsFloor(t *testing.T) {
 	})
 }
 
-// docs/design.md is where newcomers look for the way: the files and rooms that it names are there, and its list of rooms
-// has them all, floor by floor from the top.
+// docs/design.md is where newcomers look for the way. The files and rooms that it names are there, and its list of
+// rooms has them all, floor by floor from the top.
 func TestDesignNamesWhatIsThere(t *testing.T) {
 	b, err := os.ReadFile("docs/design.md")
 	if err != nil {
@@ -258,9 +258,9 @@ func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	}
 }
 
-// byPath are the calls that reach a file by a path, each with the reason why it may in a room that reads what users control.
-// Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf): a path may lead
-// elsewhere from one call to the next.
+// byPath are the calls that reach a file by a path in a room that reads what users control. Each has the reason why it
+// may. Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf). A
+// path may lead elsewhere from one call to the next.
 func byPath() map[string]string {
 	const (
 		opens  = "opens the directory itself, without a link for its last part, and checks its owner and mode"

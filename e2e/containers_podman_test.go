@@ -84,8 +84,8 @@ func TestBarePodmanContainersOutliveTheirClients(t *testing.T) {
 	}
 }
 
-// Podman gives a network that is made anew the id of the one of that name before, and a removal by name is no removal of a
-// known id. The session's own network ends with it; the one that another made since is not touched.
+// When a network is made anew, podman gives it the id of the last network of that name. A removal by name is no removal
+// of a known id. The session's own network ends with it; the one that another made since is not touched.
 func TestPodmanNetworkOfAnother(t *testing.T) {
 	e := podmanFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})

@@ -314,8 +314,8 @@ func boxedServer(t *testing.T, e *engine, mark, dir string, wrapper []string) re
 	return realServer{Command: argv[0], Args: argv[1:], Env: env, Tool: "echo", Arguments: map[string]string{"message": "hello"}}
 }
 
-// An anonymous volume of somebody else's container, which a container of the session used, outlives both; those of the
-// session's own containers go with them, also where one had them from another.
+// An anonymous volume of another's container, which a container of the session used, outlives both containers. Those of
+// the session's own containers go with them, also where one container got them from another.
 func TestVolumesOfAnothersContainer(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})

@@ -18,7 +18,7 @@ import (
 // restarting starts such a session, which has met its client.
 func restarting(t *testing.T, flags ...string) *session {
 	t.Helper()
-	return nap(t, setup{flags: quick(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
+	return greeted(t, setup{flags: quick(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
 }
 
 // dies has the server end in some way, with the call 7 open.
@@ -122,7 +122,7 @@ func TestCrashIsNoEnd(t *testing.T) {
 // the end of the stream ends the session at once.
 func TestCrashThenClosed(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
+	s := greeted(t, setup{flags: []string{"--on-crash=restart", "--term-grace=1h"}}, "serve", "daemon,ignore-term")
 	s.write(toolCall(7, "die", "3") + "\n")
 	s.awaitState(t, "falling-asleep")
 	s.closeStdin()

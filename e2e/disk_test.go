@@ -161,7 +161,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 	}
 }
 
-// fifo is as small as it can be, and has a reader that does not read, or will be gone before there is much to read.
+// fifo is as small as it can be. Its reader does not read, or will be gone before there is much to read.
 func (s *session) fifo(leaves bool) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "fifo")

@@ -36,7 +36,7 @@ type finale struct {
 }
 
 // deathCauses are those of a dying gateway. The kernel closes its pipes, then ends its last threads, and tells of its
-// death after that: in between, the supervisor may see the ends of the streams, and all of the tree may end by them.
+// death after that. In between, the supervisor may see the ends of the streams, and all of the tree may end by them.
 var deathCauses = []string{"gateway-gone", "stdin-closed", "stdout-closed", "server-exited"}
 
 // groupDeathCauses are those of a signal to the gateway's process group. The anchor is in it.
@@ -150,12 +150,13 @@ func intTermKill(s *session) {
 	s.signal(syscall.SIGKILL)
 }
 
-// pause lets time pass where the moment itself is what is tested (a random one, or one that a client was seen to choose),
-// where a clock is what is waited for, or between two looks. Nothing is expected to have happened meanwhile.
+// pause lets time pass where the moment itself is tested: a random one, or one that a client was seen to choose. It
+// also does so where a clock is waited for, or between two looks. Nothing is expected to have happened meanwhile.
 func pause(d time.Duration) { <-time.After(d) }
 
-// quiet lets time pass in which something must not happen, and no event tells of that: the test looks afterwards whether all
-// is as it was. On a busy machine it may look too early, which makes the test miss something, but never fail.
+// quiet lets time pass in which something must not happen, where no event would tell of it. The test looks afterwards
+// whether all is as it was. On a busy machine it may look too early, which makes the test miss something, but never
+// fail.
 func quiet(d time.Duration) { <-time.After(d) }
 
 // seed is the source of a test's random choices.

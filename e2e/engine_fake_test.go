@@ -25,8 +25,8 @@ import (
 	"time"
 )
 
-// fakeEngine answers as an engine does, as far as a client, the proxy and a teardown of containers can tell, unless a
-// test has other plans with it.
+// fakeEngine answers as an engine does, as far as a client, the proxy and a teardown of containers can tell. A test may
+// have other plans with it.
 type fakeEngine struct {
 	t      *testing.T
 	host   string

@@ -723,8 +723,8 @@ func TestEngineTLSVariables(t *testing.T) {
 	s.end()
 }
 
-// An engine behind tcp, TLS or ssh is as good as one behind a socket: scenes that use all of a connection are the same,
-// what they leave is removed, and no helper stays.
+// An engine behind tcp, TLS or ssh is as good as one behind a socket. Scenes that use all of a connection have the same
+// result, what they leave is removed, and no helper stays.
 func TestEngineElsewhere(t *testing.T) {
 	e := engineFor(t)
 	for i, cli := range dockers(t) {

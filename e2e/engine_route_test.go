@@ -187,7 +187,7 @@ var plainRules = []struct {
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
 	{regexp.MustCompile(`(?m)^Date: .*$`), "Date: TIME"},
 	{regexp.MustCompile(`checksum of ref [0-9a-z]+::[0-9a-z]+`), "checksum of ref REF"},
-	// The docker command says this or not when a container does not start: it cancels its wait for the container's end,
+	// The docker command says this or not when a container does not start. It cancels its wait for the container's end,
 	// and tells of that if it gets to it before it exits.
 	{regexp.MustCompile(`(?m)^time="TIME" level=error msg="error waiting for container: context canceled"\n`), ""},
 }

@@ -554,7 +554,8 @@ func TestEngineTransparencyCanFail(t *testing.T) {
 	}
 }
 
-// As much as nobody can hold in memory, both ways at once, is the same on the other side; and the proxy does not hold it.
+// Streams that are too large to hold in memory arrive unchanged, in both directions at once. The proxy does not hold
+// them either.
 func TestEngineLargeStreams(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})

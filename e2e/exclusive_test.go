@@ -152,9 +152,9 @@ func TestExclusiveEndsWhileWaiting(t *testing.T) {
 	}
 }
 
-// A session whose server alone is ending lives on, so it is not waited for either: not after a crash that left a process, nor
-// after a wake that failed. Seen to fail where a record says "ending" of such a session: the second waits until the process of
-// the first is gone, which the test ends only later.
+// A session whose server alone is ending lives on, so it is not waited for either. That holds after a crash that left a
+// process, and after a wake that failed. Seen to fail where a record says "ending" of such a session. Then the second
+// session waits until the process of the first is gone, which the test ends only later.
 func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -173,7 +173,7 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			key := []string{"--exclusive=k", "--term-grace=1h", "--log-level=debug"}
-			first := nap(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
+			first := greeted(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
 			c.end(first)
 			first.awaitState(t, "falling-asleep")
 			if r := first.rawRecord(first.ids[0]); strings.Contains(r, `"cause"`) {

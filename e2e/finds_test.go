@@ -22,7 +22,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A server finds what it would find without us, and so does the gateway at the other end of its streams: one program is
+// A server finds what it would find without us, and so does the gateway at the other end of its streams. One program is
 // run bare and wrapped, and what it reports is compared. What is inherited besides is in inherit_test.go.
 
 // way is how the wrapper is run; bare when it is not.

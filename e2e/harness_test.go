@@ -36,8 +36,8 @@ func storm(t *testing.T, tree ...string) {
 	t.Cleanup(storms.Unlock)
 }
 
-// sample leaves a case of a long list out of a short run, unless it is one of those that stand for the others: every
-// nth, with the place of the case in each of the lists that it is made of.
+// sample leaves a case of a long list out of a short run, unless it is one of those that stand for the others. Every
+// nth case does. places are the places of the case in each of the lists that it is made of; their sum is what counts.
 func sample(t *testing.T, n int, places ...int) {
 	t.Helper()
 	sum := 0
@@ -322,8 +322,9 @@ func (s *session) waitUnlocked() error {
 	return nil
 }
 
-// wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline too,
-// but nothing else has the session's log in its command line, unless it is the fixture that is to start it.
+// wrappers are the living processes of the wrapper's own. They give up what only the server should hold, the lifeline
+// too. But they have the session's log in their command lines. Nothing else has, apart from the fixture that is to
+// start the wrapper.
 func (s *session) wrappers() []proc {
 	var found []proc
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -70,8 +70,8 @@ func (s *session) wakeMute() {
 	s.until("waking", func() bool { got := s.got(); return s.starts() == 2 && got[len(got)-1] == initialize(version) })
 }
 
-// A napEnd is an ending; want gives how the wrapper ends, nil when nobody is there to see it.
-type napEnd struct {
+// A phaseEnd is an ending; want gives how the wrapper ends, nil when the gateway is not there to see it.
+type phaseEnd struct {
 	name   string
 	end    func(s *session)
 	want   func(p phase) []string
@@ -100,8 +100,8 @@ func (p phase) unsupervised() []string {
 	return []string{"exit 137", "exit 0"}
 }
 
-func napEnds() []napEnd {
-	return []napEnd{
+func phaseEnds() []phaseEnd {
+	return []phaseEnd{
 		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), deathCauses},
 		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), deathCauses},
 		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), groupDeathCauses[syscall.SIGKILL]},
@@ -133,7 +133,7 @@ func (s *session) stop() {
 func TestHibernateEndings(t *testing.T) {
 	t.Parallel()
 	for i, p := range phases() {
-		for j, e := range napEnds() {
+		for j, e := range phaseEnds() {
 			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
 				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
 					sample(t, 12, i, j, 6*k)
@@ -145,9 +145,9 @@ func TestHibernateEndings(t *testing.T) {
 	}
 }
 
-func (p phase) test(t *testing.T, e napEnd, stdio, cgroup string) {
+func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 	flags := append(sleepy("--cgroup="+cgroup), p.flags...)
-	s := nap(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
+	s := greeted(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
 	p.reach(s)
 	s.waitRecord()
 	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 2) {
@@ -168,10 +168,10 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
 			from := newSeed(t)
-			ends := slices.DeleteFunc(napEnds(), func(e napEnd) bool { return e.name == "stop" })
+			ends := slices.DeleteFunc(phaseEnds(), func(e phaseEnd) bool { return e.name == "stop" })
 			for range rounds(40) {
 				e := ends[from.IntN(len(ends))]
-				s := nap(t, setup{flags: sleepy("--cgroup="+cgroup, "--hibernate=10ms")}, "serve", "daemon", "setsid,closefds,clearenv")
+				s := greeted(t, setup{flags: sleepy("--cgroup="+cgroup, "--hibernate=10ms")}, "serve", "daemon", "setsid,closefds,clearenv")
 				if from.IntN(2) == 0 {
 					s.asleep(1)
 					s.write(toolCall(1, "echo", "") + "\n")
@@ -223,16 +223,16 @@ func TestHibernatePsAndReap(t *testing.T) {
 	}
 }
 
-// napping is a session as ps shows it.
-type napping struct {
+// shownSession is a session as ps shows it.
+type shownSession struct {
 	sleeper
 	Procs int
 }
 
-func (c caller) naps(t *testing.T) []napping {
+func (c caller) shown(t *testing.T) []shownSession {
 	t.Helper()
 	o := c.run(t, "ps", "--json")
-	var list struct{ Sessions []napping }
+	var list struct{ Sessions []shownSession }
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatalf("ps: %v\n%s%s", err, o.stdout, o.stderr)
 	}
@@ -242,7 +242,7 @@ func (c caller) naps(t *testing.T) []napping {
 // wantShown compares what ps says with what is so.
 func (s *session) wantShown(t *testing.T, want sleeper) {
 	t.Helper()
-	list := operator.naps(t)
+	list := operator.shown(t)
 	if len(list) != 1 || list[0].State != want.State || list[0].Sleeps != want.Sleeps || list[0].Wakes != want.Wakes {
 		t.Fatalf("ps shows %+v, want %+v", list, want)
 	}

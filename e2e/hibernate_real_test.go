@@ -34,8 +34,8 @@ type toldServer struct {
 	Env      map[string]string `json:"env"`
 	Protocol string            `json:"protocol,omitempty"`
 	Roots    []string          `json:"roots,omitempty"`
-	// Idle is the time of --hibernate, if not 1 s: server-everything asks for roots 350 ms after its start, and one that was
-	// put to sleep before is not known to ask.
+	// Idle is the time of --hibernate, if not 1 s. server-everything asks for roots 350 ms after its start. One that
+	// was put to sleep before that is not known to ask.
 	Idle string `json:"-"`
 	// Client is the script of the client, if not patient.mjs.
 	Client string `json:"-"`
@@ -138,8 +138,8 @@ func (p *patientClient) bye() {
 	checkNoRecords(p.t, p.dir)
 }
 
-// A napCase is a real server, and a call that has the same answer whenever it is made.
-type napCase struct {
+// A sleepCase is a real server, and a call that has the same answer whenever it is made.
+type sleepCase struct {
 	name string
 	argv func(dir string) []string
 	env  func(dir string) map[string]string
@@ -149,8 +149,8 @@ type napCase struct {
 	want  string
 }
 
-func napCases() []napCase {
-	return []napCase{
+func sleepCases() []sleepCase {
+	return []sleepCase{
 		{
 			name: "everything", argv: func(string) []string { return []string{"node", everythingJS} }, want: "hello",
 			again: func(p *patientClient) string { return p.call("echo", map[string]string{"message": "hello"}).Text },
@@ -178,7 +178,7 @@ func napCases() []napCase {
 }
 
 func TestHibernateRealServers(t *testing.T) {
-	for _, n := range napCases() {
+	for _, n := range sleepCases() {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
 			n.test(t)
@@ -186,7 +186,7 @@ func TestHibernateRealServers(t *testing.T) {
 	}
 }
 
-func (n napCase) test(t *testing.T) {
+func (n sleepCase) test(t *testing.T) {
 	dir := realDir(t)
 	server := toldServer{Roots: []string{"file://" + dir}}
 	if n.env != nil {
@@ -281,8 +281,9 @@ func (p *patientClient) wantVersions(version string, calls int) {
 	}
 }
 
-// The server says at level info that it was asked for a subscription, also when a relay asks again; the client hears that
-// only if it has not asked for errors alone. That the subscription is there shows when the server tells of updates.
+// The server says at level info that it was asked for a subscription, also when a relay asks again. The client hears
+// that only if it has not asked for errors alone. That the subscription is there shows when the server tells of
+// updates.
 func TestHibernateRealRestores(t *testing.T) {
 	for _, level := range []string{"", "error"} {
 		t.Run("level="+level, func(t *testing.T) {
@@ -312,8 +313,9 @@ func TestHibernateRealRestores(t *testing.T) {
 	}
 }
 
-// The official SDK 2.x, at both ends and at the client's alone, with the handshake and without. Without, its client has a
-// subscription open all the time: it outlives the naps, and tells the client to look at the list of tools again.
+// The official SDK 2.x, at both ends and at the client's alone, with the handshake and without. Without the handshake,
+// its client has a subscription open all the time. The subscription outlives each sleep of the server, and tells the
+// client to look at the list of tools again.
 func TestHibernateRealModern(t *testing.T) {
 	modern := []string{"node", "modern-server.mjs"}
 	for name, c := range map[string]struct {

@@ -121,7 +121,7 @@ func TestHibernateLateConsent(t *testing.T) {
 // Seen to fail where a ping counts as use, where it wakes a server (10 starts), and where a stray does.
 func TestHibernatePings(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	id := 100
 	for late := time.Now().Add(testkit.Patience); s.sleeper().State != "asleep"; {
 		if time.Now().After(late) {
@@ -145,7 +145,8 @@ func TestHibernatePings(t *testing.T) {
 	s.farewell()
 }
 
-// The official server for files: with roots it serves those and not what is on its command line, after a nap as before.
+// The official server for files: with roots it serves those and not what is on its command line, after a sleep as
+// before.
 func TestHibernateRealRoots(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)

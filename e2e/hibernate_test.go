@@ -18,8 +18,8 @@ import (
 // A server with nothing to do sleeps, and nobody notices. The server is the fixture's that speaks MCP and writes down
 // what it receives, see fixture/mcp.go; the client is the test.
 
-// limit is the idle time of the sessions here: short, so that they sleep soon, but not so short that a busy machine takes
-// it between two messages. What must find a server awake keeps it so by a call.
+// limit is the idle time of the sessions here. It is short, so that they sleep soon, but not so short that a busy
+// machine takes it between two messages. What must find a server awake keeps it so by a call.
 const limit = 500 * time.Millisecond
 
 // sleepy are the flags of a session that sleeps soon.
@@ -27,18 +27,18 @@ func sleepy(flags ...string) []string {
 	return append(quick("--hibernate="+limit.String(), "--log-level=debug"), flags...)
 }
 
-// napper starts the MCP server as a further server of the gateway.
-func (g *gateway) napper(with setup, root string, children ...string) *session {
+// mcpSession starts the fixture as an MCP server, as a further server of the gateway.
+func (g *gateway) mcpSession(with setup, root string, children ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
 	s.spawn(with, append([]string{fixture, "mcp", s.dir, "-", "0", root}, children...)...)
 	return s
 }
 
-// nap starts a gateway with one server that has met its client.
-func nap(t *testing.T, with setup, root string, children ...string) *session {
+// greeted starts a gateway with one server that has met its client.
+func greeted(t *testing.T, with setup, root string, children ...string) *session {
 	t.Helper()
-	s := startGateway(t).napper(with, root, children...)
+	s := startGateway(t).mcpSession(with, root, children...)
 	s.greet()
 	s.ids = s.records()
 	return s
@@ -68,8 +68,8 @@ func (s *session) greet() {
 	s.write(initialized + "\n")
 }
 
-// greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go: what a test
-// asks meanwhile is all said to the first server, however busy the machine is.
+// greetHeld is the handshake with a call right behind it, which keeps the server awake until it is let go. So what a
+// test asks meanwhile is all said to the first server, however busy the machine is.
 func (s *session) greetHeld(id int) {
 	s.t.Helper()
 	s.wantAnswer(s.ask(initialize(version)), 0)
@@ -422,7 +422,7 @@ func (p pending) test(t *testing.T) {
 // outlastNeighbour returns when another session, with a server that came up later, has slept: so long this one has had.
 func (s *session) outlastNeighbour() {
 	s.t.Helper()
-	n := s.gw.napper(setup{flags: sleepy()}, "serve")
+	n := s.gw.mcpSession(setup{flags: sleepy()}, "serve")
 	n.greet()
 	n.ids = n.records()
 	n.asleep(1)
@@ -432,7 +432,7 @@ func (s *session) outlastNeighbour() {
 // What the first server was told to remember the next ones are told as well, and the client's requests nobody again.
 func TestHibernateRestores(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 	s.greetHeld(50)
 	s.ids = s.records()
 	const level = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`
@@ -489,7 +489,7 @@ func TestHibernateRaces(t *testing.T) {
 				// So short that many rounds meet the moment. A round that misses it is one less; check wants one at least.
 				r := race{seed: newSeed(t), idle: 15 * time.Millisecond}
 				with := setup{stdio: stdio, flags: []string{"--hibernate=" + r.idle.String(), "--eof-grace=5ms", "--term-grace=20s"}}
-				r.s = nap(t, with, root)
+				r.s = greeted(t, with, root)
 				r.sent = []string{initialize(version), initialized}
 				for range rounds(100) {
 					r.round()

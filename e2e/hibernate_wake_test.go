@@ -66,7 +66,7 @@ func TestHibernateServerDies(t *testing.T) {
 }
 
 func (d deadly) test(t *testing.T, woken bool) {
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	if woken {
 		s.asleep(1)
 		s.echo(1)
@@ -203,11 +203,11 @@ func (s *session) neverTwice() {
 	}
 }
 
-// The end of standard input is not lost on a server that cannot be had: what was sent before is answered, and then the
+// The end of standard input is not lost when the server cannot be woken. What was sent before is answered, and then the
 // session is over.
 func TestHibernateEndAfterFailure(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
 	s.mode("crash=9")
 	s.write(toolCall(7, "echo", "") + "\n")
@@ -221,7 +221,7 @@ func TestHibernateEndAfterFailure(t *testing.T) {
 // The same with one that can: the last request is answered.
 func TestHibernateLastWords(t *testing.T) {
 	t.Parallel()
-	s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	s.asleep(1)
 	s.write(toolCall(7, "echo", "") + "\n")
 	s.closeStdin()
@@ -257,7 +257,7 @@ func TestHibernateStateless(t *testing.T) {
 // Such a server that crashes at its start: its caller is told so, and the next one tries again.
 func TestHibernateStatelessWakeFails(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 	s.wantAnswer(s.ask(statelessCall(1)), 1)
 	s.ids = s.records()
 	s.asleep(1)
@@ -268,15 +268,15 @@ func TestHibernateStatelessWakeFails(t *testing.T) {
 	s.farewell()
 }
 
-// A server that has become another one and lacks what the client relies on ends the session, so that the gateway starts a
-// fresh one; the call that woke it is answered.
+// The session ends when its server has become another one and lacks what the client relies on. So the gateway starts a
+// fresh session. The call that woke the server is answered.
 // Seen to fail where the error is none of mcp.ErrChanged: the session goes on, and its client waits.
 func TestHibernateServerChanged(t *testing.T) {
 	t.Parallel()
 	for words, why := range map[string]string{"caps": "capabilities.logging was {} and is missing", "version": "protocolVersion was"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
-			s := nap(t, setup{flags: sleepy()}, "serve", "daemon")
+			s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 			s.asleep(1)
 			s.mode(words)
 			s.write(toolCall(7, "echo", "") + "\n")
@@ -289,10 +289,11 @@ func TestHibernateServerChanged(t *testing.T) {
 	}
 }
 
-// One that offers more, has other tools or is another version serves, and the client is told to look again, if it was told
-// that this may be.
-// Seen to fail where no list is read again (tools), where the program's name and version are not compared (newer), and where
-// each difference is a loss (more). In the last case nothing has changed, and nothing is told.
+// A server that offers more, has other tools or is another version serves. The client is told to look again, if it was
+// told that this may be.
+// Seen to fail where no list is read again (tools), and where the program's name and version are not compared (newer).
+// It was also seen to fail where each difference is a loss (more). With "told" alone nothing has changed, and nothing
+// is told.
 func TestHibernateServerGrew(t *testing.T) {
 	t.Parallel()
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
@@ -370,11 +371,11 @@ func TestHibernateServerGrewInPages(t *testing.T) {
 	}
 }
 
-// A subscription that is refused after a nap is dropped, and the client hears of the resource once.
+// A subscription that is refused after a sleep is dropped, and the client hears of the resource once.
 // Seen to fail where a refused subscription is kept: the client hears of it with each wake.
 func TestHibernateSubscriptionRefused(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).napper(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 	s.greetHeld(50)
 	s.ids = s.records()
 	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:1"}}`), 1)
@@ -390,7 +391,7 @@ func TestHibernateSubscriptionRefused(t *testing.T) {
 	s.farewell()
 }
 
-// A subscription of 2026-07-28 outlives naps: each server has it again, and the client is told once to look again.
+// A subscription of 2026-07-28 outlives sleep: each server has it again, and the client is told once to look again.
 // Seen to fail where a subscription cannot be restored: the server never sleeps.
 func TestHibernateListens(t *testing.T) {
 	t.Parallel()

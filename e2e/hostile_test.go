@@ -174,8 +174,8 @@ func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	s := startGateway(t).newSession()
 	inner := *s
 	inner.log = filepath.Join(s.dir, "inner")
-	// The outer one leaves the inner one the time to finish, however busy the machine: an inner supervisor that is killed
-	// leaves its record for reap.
+	// The outer one leaves the inner one the time to finish, however busy the machine. An inner supervisor that is
+	// killed leaves its record for reap.
 	outerFlags := []string{"--cgroup=" + cgroup, "--eof-grace=25s", "--term-grace=25s"}
 	s.spawn(setup{flags: outerFlags}, inner.wrap(quick("--cgroup="+cgroup),
 		node(s.dir, "serve", "daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term")...)...)

@@ -50,7 +50,7 @@ func mountHung(t *testing.T, at string, dead bool) (end func()) {
 	return end
 }
 
-// serveHung answers until the file has been opened twice, the second time for direct access, and falls silent then: no
+// serveHung answers until the file has been opened twice, the second time for direct access. Then it falls silent: no
 // request to read is even taken (fixture/stuck.go).
 func serveHung(fd int) {
 	opened := 0
@@ -177,8 +177,8 @@ func (r *cmdlineReader) state(t *testing.T) string {
 // mostReap is the --timeout of a reap that meets something that does not answer. A reap that waits for it uses all of that up.
 const mostReap = testkit.Patience
 
-// A process whose command line cannot be read is unknown: it is named, the exit code says so, and what is left of the same
-// user's other sessions is ended all the same. A finding that it is a part of stays.
+// A process whose command line cannot be read is unknown. It is named, and the exit code says so. What is left of the
+// same user's other sessions is ended all the same. A finding that the unknown process is part of stays.
 func TestReapAndStuckProcess(t *testing.T) {
 	testkit.Long(t)
 	if !onOwnHostAlone(t) {

@@ -53,7 +53,7 @@ func TestManifestsAreUnderstood(t *testing.T) {
 	}
 }
 
-// The pod is played by podman as its page shows it: as a user that is in no file, with a root that cannot be written.
+// Podman plays the pod as the page shows it. The pod's user is in no file, and its root cannot be written.
 func TestPodIsPlayed(t *testing.T) {
 	e := podmanFor(t)
 	e.importInfra(t)
@@ -104,8 +104,8 @@ func (e *engine) post(t *testing.T, path, text string) int {
 	return resp.StatusCode
 }
 
-// containerOf runs a shell's script as a container of a DaemonSet has it: with the processes of the node, and mounts, cgroups
-// and a root directory of its own, in which there are the system's programs and mcp-tether.
+// containerOf runs a shell's script as a container of a DaemonSet has it, with the processes of the node. Mounts,
+// cgroups and root directory are its own. The root directory has the system's programs and mcp-tether.
 const containerOf = `set -e
 root=$(mktemp -d)
 mount -t tmpfs container "$root"

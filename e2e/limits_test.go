@@ -20,8 +20,8 @@ import (
 
 // Limits that are reached while a session lives, or before it does.
 
-// firstUser and lastUser are the users that neither Debian nor systemd gives to anything (systemd.io/UIDS-GIDS), and that a
-// user namespace of the usual 65536 users has.
+// firstUser and lastUser are the first and the last of the users that neither Debian nor systemd gives to anything
+// (systemd.io/UIDS-GIDS). A user namespace of the usual 65536 users has them.
 const firstUser, lastUser = 60578, 61183
 
 // ownUser gives a test a user of its own: RLIMIT_NPROC counts all that a user has, in every pid namespace. A socket without
@@ -311,8 +311,8 @@ func threadsOf(t *testing.T, pid int) int {
 	return len(tids)
 }
 
-// noCrash expects that the runtime of ours has not aborted. The fixture is a Go program, too, and has no thread in reserve:
-// on a busy machine its runtime does abort, with a trace that names it.
+// noCrash expects that the runtime of ours has not aborted. The fixture is a Go program, too, and has no thread in
+// reserve. On a busy machine its runtime does abort, with a trace that names it.
 func (s *session) noCrash() {
 	s.t.Helper()
 	b, err := os.ReadFile(s.stderr)
@@ -334,7 +334,7 @@ func TestSqueezedSleep(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
 			t.Parallel()
 			g := startGatewayAs(t, q.uid(t))
-			s := g.napper(setup{flags: sleepy()}, "serve", "daemon")
+			s := g.mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 			s.greet()
 			undo := q.do(s)
 			supervisor := s.supervisor()

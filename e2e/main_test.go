@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package e2e runs the built binary in front of real process trees. It has one test double, the fixture: a gateway or
-// a server, as badly behaved as a test asks for. A test waits for a lifeline (a FIFO that every descendant holds open for
-// writing; its end of file means that all are dead), for a lock that processes without fds hold in its place, or for an
-// answer of the gateway. It lets time pass only where the moment is what is tested (pause), or where something must not
-// happen (quiet).
+// Package e2e runs the built binary in front of real process trees. It has one test double, the fixture: a gateway or a
+// server, as badly behaved as a test asks for. A test waits for a lifeline, for a lock that processes without fds hold
+// in its place, or for an answer of the gateway. The lifeline is a FIFO that every descendant holds open for writing.
+// Its end of file means that all are dead. A test lets time pass only where the moment is what is tested (pause), or
+// where something must not happen (quiet).
 package e2e
 
 import (

@@ -26,8 +26,8 @@ func TestNoProc(t *testing.T) {
 	}
 }
 
-// A single process is not stopped by that. The process group of the server can still be reached, and when somebody left
-// it, or the server is gone and with it the group's name, the log must not say that all is well.
+// A single process is not stopped by that. The process group of the server can still be reached. If a process left the
+// group, or the group's name is gone with the server, the log must not say that all is well.
 func TestNoProcNoAnchor(t *testing.T) {
 	t.Parallel()
 	trees := map[string][]string{

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// writeProgram makes a file that is executed next. A process that another test forks meanwhile would hold the descriptor that
-// it is written through until it executes something, and for so long the kernel refuses to execute the file (ETXTBSY,
-// golang.org/issue/22315). So no fork falls within.
+// writeProgram makes a file that is executed next. A process that another test forks meanwhile would hold the
+// descriptor that the file is written through, until it executes something. Until then the kernel refuses to execute
+// the file (ETXTBSY, golang.org/issue/22315). So no fork falls within the write.
 func writeProgram(t *testing.T, path string, b []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()

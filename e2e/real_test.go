@@ -19,8 +19,8 @@ import (
 )
 
 // Real software: servers from npm behind the official TypeScript client, and Chromium behind one of them. Chromium is
-// the worst case in the wild. Its server starts it in a session of its own, its crash handlers detach themselves to
-// two more, most of its processes overwrite their environment, and its server does not care about EOF.
+// the worst case in the wild. Its server starts it in a terminal session of its own, and its crash handlers detach
+// themselves to two more. Most of its processes overwrite their environment, and its server does not care about EOF.
 
 const (
 	// For a Chromium that starts for the first time, on a machine that is busy.

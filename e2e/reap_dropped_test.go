@@ -91,8 +91,8 @@ func orphan(t *testing.T, argv ...string) (pid int) {
 	return pid
 }
 
-// A process that is not dumpable shows root as the owner of its files in /proc, and is its user's all the same: it is ended,
-// and nothing that lives is reported as ended.
+// A process that is not dumpable shows root as the owner of its files in /proc, and is its user's all the same. It is
+// ended, and nothing that lives is reported as ended.
 func TestReapNotDumpable(t *testing.T) {
 	if !onOwnHost(t) {
 		return

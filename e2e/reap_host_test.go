@@ -23,9 +23,9 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own: in
-// private pid, mount and cgroup namespaces, with its own /proc, /tmp and /run. With the end of the test the kernel ends
-// everybody there.
+// A sweep looks at the whole host. So that it meets nothing but its own test, that test runs on a host of its own. The
+// host has private pid, mount and cgroup namespaces, and its own /proc, /tmp and /run. When the test ends, the kernel
+// ends every process there.
 
 const inHost = "MCP_TETHER_E2E_HOST"
 
@@ -44,8 +44,8 @@ func onOwnHost(t *testing.T, tree ...string) bool {
 	return runOnOwnHost(t, tree...)
 }
 
-// onOwnHostAlone is onOwnHost for a test beside which no other one may run: its processes can be seen from the outside, and
-// keep whoever reads their command lines waiting.
+// onOwnHostAlone is onOwnHost for a test beside which no other one may run. Its processes can be seen from the outside,
+// and a process that reads their command lines is kept waiting.
 func onOwnHostAlone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inHost) != "" {

@@ -70,8 +70,8 @@ func TestStopForgedSupervisor(t *testing.T) {
 	}
 }
 
-// While a pass waits for a process that ignores SIGTERM, mallory puts a link to another directory in the place of her own: to
-// root's, or to one of her own that the pass may write to. What is removed is what was read.
+// While a pass waits for a process that ignores SIGTERM, mallory puts a link in the place of her own directory. The
+// link leads to root's directory, or to one of her own that the pass may write to. What is removed is what was read.
 func TestReapDirectorySwapped(t *testing.T) {
 	if !onOwnHost(t) {
 		return
@@ -307,7 +307,7 @@ func TestReapEngineOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Links in a home, where configurations are looked for, lead to what root must not open; and what a user's own file says
+// Where configurations are looked for in a home, links lead to what root must not open. What a user's own file says
 // counts for that user's processes.
 func TestReapOpensNothingOfOthers(t *testing.T) {
 	if !onOwnHost(t) {
@@ -468,7 +468,7 @@ func staysSmall(t *testing.T, code int, fill func(t *testing.T, homes map[int]st
 	peak(t, ps, finish(t, ps))
 }
 
-// fillFile writes a file of mallory that begins with head and repeats line, without holding it in memory: what the test
+// fillFile writes a file of mallory that begins with head and repeats line, without holding it in memory. What the test
 // has would count as the memory of the commands that it starts.
 func fillFile(t *testing.T, file, head, line string, size int, tail string) {
 	t.Helper()
@@ -589,8 +589,8 @@ func peak(t *testing.T, cmd *exec.Cmd, o outcome) {
 	t.Logf("%v: %d KiB, exit code %d, %.300s", cmd.Args[1], use.Maxrss, o.code, o.stderr)
 }
 
-// Two pid namespaces may share a file system of cgroups. From within the one, a session of the other has a leaf that is empty
-// while it sleeps, and members without a number while it is awake. Neither is touched.
+// Two pid namespaces may share a file system of cgroups. From within the one, a session of the other has an empty leaf
+// while it sleeps. While it is awake, the leaf has members without a number. Neither is touched.
 func TestReapSparesLeavesOfAnotherNamespace(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -79,8 +79,8 @@ func (i innocent) end() {
 	_ = i.cmd.Wait()
 }
 
-// reuse starts innocents until one has the pid. Its last owner must have been waited for, and have started in an earlier
-// clock tick: two within one cannot be told apart, and no host goes through all its pids so fast.
+// reuse starts innocents until one has the pid. Its last owner must have been waited for, and have started in an
+// earlier clock tick. Two within one tick cannot be told apart, and no host goes through all its pids so fast.
 func reuse(t *testing.T, pid int) innocent {
 	t.Helper()
 	outgrow(t)

@@ -14,9 +14,9 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A supervisor that is killed between fork and exec leaves its lock in the child for a moment, and whoever looks whether a
-// session lives holds its lock for a moment. On a busy machine a moment is long. The record goes with the session all
-// the same.
+// A supervisor that is killed between fork and exec leaves its lock in the child for a moment. A process that looks
+// whether a session lives holds the session's lock for a moment, too. On a busy machine a moment is long. The record
+// goes with the session all the same.
 func TestRecoveryOutlastsAForeignLock(t *testing.T) {
 	t.Parallel()
 	s := begin(t, setup{flags: quick("--term-grace=6s", "--log-level=debug")}, "serve", "daemon,ignore-term")

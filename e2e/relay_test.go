@@ -36,8 +36,8 @@ type sums struct{ server, client string }
 
 func sumOf(b []byte) string { return fmt.Sprintf("%x, %d bytes", sha256.Sum256(b), len(b)) }
 
-// roundTrip sends the text in pieces of random sizes to a server that keeps what it gets, sends it back through the filter,
-// and ends at the end of its input.
+// roundTrip sends the text in pieces of random sizes to a server, which keeps what it gets and sends it back through
+// the filter. The server ends at the end of its input.
 func roundTrip(t *testing.T, seed seed, stdio string, flags []string, filter string, text []byte) sums {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "kept")

@@ -16,10 +16,11 @@ import (
 	"testing"
 )
 
-// What the fixture can do, and no test has it do, is dead: nobody would see it break. Its verbs, traits and requests are
-// the strings of its case clauses, and the list of traits. Whether a test asks for one is told by the strings of the tests
-// and not by what was played: roles are played where nothing can be written down, in containers, with no descriptor left,
-// or with files limited to nothing. So a string that looks like a request for a role hides that it is idle.
+// What the fixture can do, and no test has it do, is dead: nobody would see it break. Its verbs, traits and requests
+// are the strings of its case clauses, and the list of traits. Whether a test asks for a role is told by the strings of
+// the tests and not by what was played. Roles are played where nothing can be written down: in containers, with no
+// descriptor left, or with files limited to nothing. So a string that looks like a request for a role hides that it is
+// idle.
 func TestFixtureHasNoIdleRoles(t *testing.T) {
 	roles, own := fixtureRoles(t)
 	tests := wordsOf(t, "[^r]*_test.go", "r[^o]*_test.go", "../scripts/bench/*.go") + textOf(t, "npm/*.mjs", "testdata/*.py", "testdata/script/*")
@@ -131,8 +132,9 @@ func matching(t *testing.T, patterns []string) (all []string) {
 	return all
 }
 
-// wordsOf are the strings in Go code that may ask for a role: no comment, no message of a test, and no sentence, but a word
-// or several without a space between them, or the command line of a shell that has the fixture in it.
+// wordsOf are the strings in Go code that may ask for a role. Such a string is a word, or several without a space
+// between them, or a shell's command line that has the fixture in it. Comments, messages of a test and sentences are
+// left out.
 func wordsOf(t *testing.T, patterns ...string) string {
 	t.Helper()
 	var text strings.Builder

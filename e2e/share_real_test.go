@@ -116,8 +116,9 @@ func (c *crowd) wantGone(t *testing.T) {
 	})
 }
 
-// Fifty clients make their calls at once, and every answer reaches its caller, and only that one: of tools, prompts and
-// resources, progress, cancelled calls, subscriptions, log levels, sampling, and results of more than 10 MiB.
+// Fifty clients make their calls at once, and every answer reaches its caller, and only its caller. The clients use
+// tools, prompts and resources, progress, cancelled calls, subscriptions, log levels and sampling, and get results of
+// more than 10 MiB.
 func TestShareCrowd(t *testing.T) {
 	for _, s := range crowdServers {
 		t.Run(s.kind, func(t *testing.T) {

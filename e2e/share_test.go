@@ -104,8 +104,8 @@ func TestShareLinger(t *testing.T) {
 	s.wantGone()
 }
 
-// Whichever process of the server's session is killed, or the host itself, open calls get errors, the sessions go on with
-// another server without a new handshake, and nothing is left of the first.
+// A process of the server's session is killed, or the host itself. Open calls get errors, and the sessions go on with
+// another server without a new handshake. Nothing is left of the first.
 func TestShareServerKilled(t *testing.T) {
 	for name, which := range map[string]func(*sharing) int{
 		"server": (*sharing).server, "supervisor": (*sharing).supervisor, "anchor": (*sharing).anchor, "host": (*sharing).host,

@@ -97,8 +97,8 @@ func TestTerminalLeader(t *testing.T) {
 	s.endedWhole("server-exited")
 }
 
-// endedByAnother types the interrupt after the first one. On a busy machine the two may be too far apart to belong together:
-// then others are typed, in pairs that are close enough, and each pair has time to show what it does.
+// endedByAnother types the interrupt after the first one. On a busy machine the two may be too far apart to belong
+// together. Then others are typed, in pairs that are close enough, and each pair has time to show what it does.
 func (y *tty) endedByAnother() {
 	y.t.Helper()
 	const near, enough = 200 * time.Millisecond, 5 * time.Second

@@ -232,8 +232,8 @@ func (e *reached) leaveTestcontainers(t *testing.T) {
 	}
 }
 
-// The client for Node uses a Ryuk that it finds, whoever has started it. One that is not the session's stays, with what else
-// it looks after; of two sessions that share one, each keeps its own container until it ends.
+// The client for Node uses a Ryuk that it finds, whoever has started it. One that is not the session's stays, with what
+// else it looks after. Of two sessions that share one, each keeps its own container until it ends.
 func (e *reached) shareRyuk(t *testing.T) {
 	for _, bare := range []bool{true, false} {
 		t.Run(fmt.Sprintf("bare %v", bare), func(t *testing.T) {

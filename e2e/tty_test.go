@@ -77,9 +77,9 @@ func openPair(t *testing.T) (master, slave *os.File) {
 	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
 }
 
-// newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the command
-// line of the wrapper, FIXTURE the fixture, LIFE the session's lifeline, to be opened at fd 9 by the command, and DIR
-// the session's directory.
+// newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the
+// command line of the wrapper, and FIXTURE the fixture. LIFE is the session's lifeline, which the command is to open at
+// fd 9, and DIR is the session's directory.
 func newShell(t *testing.T, flags ...string) (*tty, *session) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")

@@ -106,8 +106,8 @@ func TestLedgerOfCarriedVolumes(t *testing.T) {
 	}
 }
 
-// A container is removed without its volumes if one may be another's: by --volumes-from, or by name where the engine does not
-// tell which volumes were given by name.
+// A container is removed without its volumes if one of them may be another container's. It may be that by
+// --volumes-from, or by name where the engine does not tell which volumes were given by name.
 func TestSharedVolumes(t *testing.T) {
 	for object, want := range map[string]bool{
 		`{"Mounts":[{"Type":"volume","Name":"v"}]}`:                                                                                  false,

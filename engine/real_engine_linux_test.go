@@ -24,7 +24,7 @@ type engine struct {
 }
 
 // body is what runs in the containers. As the first process of a container, it does not die of a signal that it does
-// not handle; with an argument it ends on SIGTERM.
+// not handle. With an argument it ends on SIGTERM.
 const body = `package main
 
 import (

@@ -144,8 +144,8 @@ func referenceChunks(in []byte) (data []byte, end int, err error) {
 // errOld is any error of oldChunks.
 var errOld = errors.New("malformed")
 
-// oldChunks reads a chunked body as net/http did up to Go 1.20 (net/http/internal/chunked.go, transfer.go), with which
-// engines in use are built: with blanks and carriage returns after a size, and with bare line feeds.
+// oldChunks reads a chunked body as net/http did up to Go 1.20 (net/http/internal/chunked.go, transfer.go). It takes
+// blanks and carriage returns after a size, and bare line feeds. Engines in use are built with such versions of Go.
 func oldChunks(in []byte) (data []byte, end int, err error) {
 	br := bufio.NewReader(bytes.NewReader(in))
 	from := func() int { return len(in) - end }

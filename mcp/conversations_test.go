@@ -90,7 +90,7 @@ func ambiguous(history []event) bool {
 	return false
 }
 
-// Breadth-first over all histories of up to four events, from the beginning and after a handshake: the books say the
+// Breadth-first over all histories of up to four events, from the beginning and after a handshake. The books say the
 // same as looking back at everything.
 func TestConversationsAgreeWithTheOracle(t *testing.T) {
 	const depth = 4

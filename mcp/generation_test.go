@@ -37,8 +37,8 @@ func passed(t *testing.T, c *Conversation, text string) string {
 	return out
 }
 
-// A request of the second server has the id of one of the first that was never answered: the client sees another, and the
-// answer to the first reaches nobody.
+// A request of the second server has the id of one of the first that was never answered. The client sees another id,
+// and the answer to the first reaches no server.
 func TestAnswersReachTheServerThatAsked(t *testing.T) {
 	const (
 		consent  = `{"jsonrpc":"2.0", "id":0, "method":"elicitation/create","params":{"n":NaN,"id":0}}`
@@ -127,8 +127,8 @@ func TestOwedAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Over all orders of what two servers and a client may do with one id, no answer reaches a server that has not asked for
-// it, and each that was given to a server that waits reaches it.
+// Two servers and a client do what they may do with one id, in all orders. No answer reaches a server that has not
+// asked for it. Each answer that was given to a server that waits reaches it.
 func TestGenerationsModel(t *testing.T) {
 	const depth = 7
 	events := []string{"ask", "cancel", "answer", "next"}

@@ -9,7 +9,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// The kernel takes a watch back that was closed without waiting: a user has 128 of them as a rule, and many more can be
+// The kernel takes back a watch that was closed without waiting. A user has 128 of them as a rule, and many more can be
 // had one after the other.
 func TestCloseWatchGivesTheInstanceBack(t *testing.T) {
 	var p [2]int

@@ -41,7 +41,7 @@ func family() {
 	testkit.Await()
 }
 
-// spawnFromThread starts a role from a thread that is not the main one and lives on: the kernel lists children by the
+// spawnFromThread starts a role from a thread that is not the main one and lives on. The kernel lists children by the
 // thread that forked them.
 func spawnFromThread(name string) {
 	done := make(chan bool)

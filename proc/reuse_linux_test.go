@@ -14,8 +14,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A pid that changed hands must reach nobody. In a pid namespace of its own the test can choose the next pid through
-// ns_last_pid, so the reuse is made to happen and not waited for.
+// A signal to a pid that changed hands must reach no process. In a pid namespace of its own the test can choose the
+// next pid through ns_last_pid. So the reuse is made to happen and not waited for.
 func TestSignalSparesReusedPID(t *testing.T) {
 	testkit.Need(t, os.Getuid() == 0, "root, for a pid namespace")
 	cmd := testkit.Command(t, "reuse")

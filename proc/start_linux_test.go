@@ -373,8 +373,8 @@ func heldUp(t *testing.T) (c Child, r *os.File) {
 	return c, r
 }
 
-// A child that does not get to its exec, for example because its file system does not answer, holds up nothing else that the
-// caller waits for.
+// A child may not get to its exec, for example because its file system does not answer. Such a child holds up nothing
+// else that the caller waits for.
 func TestStartIsNotHeldUp(t *testing.T) {
 	c, _ := heldUp(t)
 	r, w := closedPipe(t)

@@ -132,8 +132,7 @@ func TestStdinPipeHeldByItself(t *testing.T) {
 	wantFar(t, pid, FarHeld)
 }
 
-// The look must not keep the far end's writer from its SIGPIPE, nor the near end from its end of file, for longer than
-// it takes.
+// The look may keep the far end's writer from its SIGPIPE, and the near end from its end of file, only while it lasts.
 func TestStdinLeavesNothingOpen(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)

@@ -20,8 +20,8 @@ func pidsOf(list []Stat) []int {
 	return out
 }
 
-// familySize is how many report in the role "family": itself, two children (one by another thread), one that rests
-// below a third, that third, and the daemon's child.
+// familySize is how many report in the role "family". They are itself, two children (one by another thread), a third
+// with one that rests below it, and the daemon's child.
 const familySize = 6
 
 func TestDescendantsAgree(t *testing.T) {

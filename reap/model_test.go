@@ -134,8 +134,8 @@ func (v *verdicts) note(w *world, round uint64, kind, format string, args ...any
 	}
 }
 
-// struck lists whom package teardown would signal: the members, who is in the leaf, and who is below them, of the one
-// user, and without those to keep.
+// struck lists the processes that package teardown would signal. They are the members, those in the leaf, and those
+// below them, but only of the one user, and without those to keep.
 func struck(h *host, f Finding) []proc.ID {
 	byPID, children := map[int]*process{}, map[int][]int{}
 	for i := range h.Procs {

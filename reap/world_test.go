@@ -12,9 +12,9 @@ import (
 	"mcp-tether/session"
 )
 
-// A world is a made-up host of which the truth is known. It is built by telling its history: processes start others,
+// A world is a made-up host of which the truth is known. It is built by telling its history. Processes start others,
 // and when one ends, its children fall to the nearest subreaper, as the kernel has it. What a pass would read of it is
-// the Host; who deserves what, the pass does not know.
+// the Host; which process deserves what, the pass does not know.
 type world struct {
 	*rand.Rand
 	h    *host

@@ -23,8 +23,8 @@ func subscribed(t *testing.T) *stage {
 	return s
 }
 
-// A subscription outlives a nap: the next server has it before anything else, and the client is told to look again.
-func TestNapWithSubscription(t *testing.T) {
+// A subscription outlives a sleep: the next server has it before anything else, and the client is told to look again.
+func TestWakeWithSubscription(t *testing.T) {
 	s := subscribed(t)
 	s.fallAsleep()
 	for range 2 {

@@ -33,8 +33,8 @@ func (p *pump) turn(t *testing.T) bool {
 	return fds[0].Revents != 0
 }
 
-// Bytes come out as they went in, in order, whatever the sizes and however slow the reader, with a shortcut and without,
-// and when the tap passes on something of its own.
+// Bytes come out as they went in, in order, whatever the sizes and however slow the reader. They do so with a shortcut
+// and without, and when the tap passes on something of its own.
 func TestPumpPassesBytesUnchanged(t *testing.T) {
 	for name, change := range map[string]func(*pump){
 		"shortcut":     func(*pump) {},

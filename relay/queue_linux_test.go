@@ -50,8 +50,8 @@ func (s *stage) wakes(message string) {
 	s.reads(s.serverIn, initialize+initialized)
 }
 
-// The first call does not reach a new server before it has the client's roots, though the answer stands behind the call in
-// the client's stream.
+// The first call does not reach a new server before it has the client's roots. That holds although the answer stands
+// behind the call in the client's stream.
 func TestWakeWaitsForRoots(t *testing.T) {
 	s := rooted(t)
 	s.wakes(call)
@@ -108,7 +108,7 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A client that does not give the roots to a new server, though it gave them to the last: the new one is not to be used.
+// A client does not give the roots to a new server, though it gave them to the last. The new one is not to be used.
 func TestWakeFailsWithoutRoots(t *testing.T) {
 	s := rooted(t)
 	s.wakes(call)
@@ -288,8 +288,8 @@ func TestBatchLosesItsRequests(t *testing.T) {
 	s.reads(s.fromRelay, "")
 }
 
-// A line that comes in many pieces is looked at once: with a limit that allows 64 MiB, eight times the pieces must not take
-// much more than eight times as long. The time is that of this thread on a processor, which others do not add to.
+// A line that comes in many pieces is looked at once. With a limit that allows 64 MiB, eight times the pieces must not
+// take much more than eight times as long. The time is that of this thread on a processor, which others do not add to.
 func TestLongLinesAreLinear(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

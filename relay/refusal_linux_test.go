@@ -192,8 +192,8 @@ func TestFlushPassesOnAKeptLine(t *testing.T) {
 	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
 }
 
-// A client that reads slowly gets all in time, one that does not read is waited for to the limit, and one that is gone not
-// at all.
+// A client that reads slowly gets all in time. One that does not read is waited for to the limit, and one that is gone
+// not at all.
 func TestFlushIsBounded(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()

@@ -67,8 +67,8 @@ func TestUsed(t *testing.T) {
 }
 
 // A server with a handshake is ended and another one takes its place. The message that wakes it is not read before the
-// new server has answered as the first one did, and the client sees nothing of that.
-func TestNapWithHandshake(t *testing.T) {
+// new server has answered as the first one did. The client sees nothing of that.
+func TestWakeWithHandshake(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
 		s.fallAsleep()
@@ -93,7 +93,7 @@ func TestNapWithHandshake(t *testing.T) {
 }
 
 // Without a handshake there is nothing to ask a new server, and the first thing that it writes is an event.
-func TestNapWithoutHandshake(t *testing.T) {
+func TestWakeWithoutHandshake(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.askModern()
 		s.fallAsleep()

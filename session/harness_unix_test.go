@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 var _ = testkit.Role("hold", hold)
 
-// hold is the other process: it takes the lease of a session, says so, and holds it until its standard input ends, or it
-// is killed.
+// hold is the other process. It takes the lease of a session, says so, and holds it until its standard input ends, or
+// it is killed.
 func hold() {
 	dir, id := testkit.RoleArgs()[0], testkit.RoleArgs()[1]
 	at, err := kernel.OpenDir(dir)

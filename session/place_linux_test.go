@@ -13,7 +13,7 @@ import (
 	"mcp-tether/proc"
 )
 
-// The lock of a place is held by one process at a time, the socket leads to a listener, and nothing is left in the end.
+// The lock of a place is held by one process at a time, and the socket leads to a listener. Nothing is left in the end.
 func TestPlace(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, dir).Place("k")

@@ -460,8 +460,8 @@ func (h *host) relax(now time.Time) {
 	h.squeeze(now)
 }
 
-// unread is the client that took least since the server is held back, of those that do not read and have more than their
-// share of what waits.
+// unread is one of the clients that do not read and have more than their share of what waits. Of them it is the one
+// that took least since the server was held back.
 func (h *host) unread() (slowest *client) {
 	for _, c := range h.clients {
 		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {

@@ -1,5 +1,5 @@
-// Command buildkit is a client of BuildKit in HTTP/2, as docker's own are: it asks the engine at the given address what it is, builds
-// something of two files, and prints what came of it.
+// Command buildkit is a client of BuildKit in HTTP/2, as docker's own are. It asks the engine at the given address what
+// it is, builds something of two files, and prints the result.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command gosdk plays an agent gateway with many clients of the official Go SDK, each with a stdio server of its own as far
-// as it knows. Its argument is a JSON object, see config. It prints one line of JSON when each client has made its calls, and
-// idles until its input ends. The module is apart from mcp-tether's, which needs no SDK.
+// Command gosdk plays an agent gateway with many clients of the official Go SDK. Each has a stdio server of its own, as
+// far as it knows. Its argument is a JSON object, see config. It prints one line of JSON when each client has made its
+// calls, and idles until its input ends. The module is apart from mcp-tether's, which needs no SDK.
 package main
 
 import (

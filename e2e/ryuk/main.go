@@ -2,8 +2,8 @@
 // client hands it filters ("label=NAME=VALUE", a line each, acknowledged by "ACK"). Once no client has been connected for
 // RYUK_RECONNECTION_TIMEOUT it removes what the filters find in the engine at /var/run/docker.sock, and ends.
 //
-// What clients see is as in github.com/testcontainers/moby-ryuk v0.14: the port, the word "Started", the reply, the time, and
-// that SIGTERM makes it remove at once if no client is connected.
+// What clients see is as in github.com/testcontainers/moby-ryuk v0.14: the port, the word "Started", the reply and the
+// time. As there, SIGTERM makes it remove at once if no client is connected.
 package main
 
 import (

@@ -138,8 +138,8 @@ func TestClientThatWaitsForContinue(t *testing.T) {
 	c.hearEnd()
 }
 
-// What a client says early, behind a request that turns the connection into a stream, is part of the stream; both ways end
-// on their own.
+// A request may turn the connection into a stream. What a client says early, behind that request, is part of the
+// stream. Both ways end on their own.
 func TestStreams(t *testing.T) {
 	for name, c := range map[string]struct{ request, answer string }{
 		"upgrade":       {"POST /v1.41/containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"},

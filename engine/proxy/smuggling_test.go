@@ -59,7 +59,7 @@ func (e *goEngine) dial() (net.Conn, error) {
 	return c, err
 }
 
-// ServeHTTP behaves as the handlers of the engines do: some read the body first, some answer first, some read nothing,
+// ServeHTTP behaves as the handlers of the engines do. Some read the body first, some answer first, some read nothing,
 // and some take the connection over.
 func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {

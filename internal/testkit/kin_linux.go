@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kin is a family of processes in roles. Each of them holds two pipes: standard input, at whose end of file it ends, and
-// the lifeline, on which it says "role pid" once it is up and whose end of file says that all of them are dead.
+// Kin is a family of processes in roles. Each of them holds two pipes. It ends at the end of file of its standard
+// input. On the lifeline it says "role pid" once it is up, and the lifeline's end of file says that all are dead.
 type Kin struct {
 	// PID is that of the first, a child of the test; PIDs are those of all that have reported.
 	PID  int

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// The model: clients, a server and a host that act at random, each with its own account of what it has said and heard. The
-// accounts are checked against each other at every line, and once more when all has been answered. What a message is about
-// is written into it by the one that began it, so nothing here rests on how the mux finds it out.
+// The model: clients, a server and a host that act at random, each with its own account of what it has said and heard.
+// The accounts are checked against each other at every line, and once more when all has been answered. The side that
+// begins an exchange writes into its messages what they are about. So nothing here rests on how the mux finds that out.
 
 // wire is any message, as JSON reads it.
 type wire struct {

@@ -160,8 +160,8 @@ func startEngine(dir string) (*testEngine, error) {
 	return e, nil
 }
 
-// startApart runs a command whose orphans do not fall to us, as the engine would: to wait for all of ours is to wait for
-// what a round has left.
+// startApart runs a command whose orphans do not fall to us, as the engine would. So to wait for all of ours is to wait
+// for what a round has left.
 func startApart(cmd *exec.Cmd) ([]byte, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("stop being a subreaper: %w", err)

@@ -21,8 +21,8 @@ import (
 // engineArg makes this program play an engine that does nothing: what is measured is the way to it.
 const engineArg = "__engine"
 
-// measureEngine compares a client's way to its engine through a session's proxy with the direct one, and the start of a
-// session that has an engine in sight with one of a session that does not look for any.
+// measureEngine compares a client's way to its engine through a session's proxy with the direct one. It also compares
+// the start of a session that has an engine in sight with that of a session that looks for none.
 func measureEngine(b *bench) (table, error) {
 	t := table{
 		Section: "engine",
@@ -74,8 +74,8 @@ func (b *bench) wayTo(host string, do func(c int) (float64, error)) func(subject
 	return func(s subject) (float64, error) { return b.throughProxy(s, host, do) }
 }
 
-// engineRows adds, for each way, rows for the direct one against itself, for a relay that does nothing but splice, for the
-// proxy, and for the proxy against that relay.
+// engineRows adds four rows for each way. They are for the direct one against itself, for a relay that only splices,
+// for the proxy, and for the proxy against that relay.
 func (b *bench) engineRows(t *table, ways []engineWay, where string) error {
 	relay, err := spliceSubject()
 	if err != nil {
@@ -233,8 +233,8 @@ func (b *bench) streamOut(c int) (float64, error) {
 	return b.rate(took), err
 }
 
-// engineBody is a way to send many bytes in a body: the field of the head that announces it, for so many blocks, a block of
-// it as it goes over the wire, and what comes after the last.
+// engineBody is a way to send many bytes in a body. field is the field of the head that announces so many blocks. block
+// is one of them as it goes over the wire, and end comes after the last.
 type engineBody struct {
 	name, block, end string
 	field            func(blocks int) string

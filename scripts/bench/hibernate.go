@@ -15,15 +15,15 @@ import (
 func measureHibernate(b *bench) (table, error) {
 	t := table{
 		Section: "hibernate",
-		Title:   fmt.Sprintf("Asleep: %d sessions below one gateway, watched for %s", b.naps, b.idle),
+		Title:   fmt.Sprintf("Asleep: %d sessions below one gateway, watched for %s", b.hibernated, b.idle),
 		Columns: []string{"sessions", "median", "mean", "max"},
 	}
-	n, err := b.startNappers()
+	n, err := b.startHibernated()
 	if err != nil {
 		return t, err
 	}
 	defer n.close()
-	for _, step := range []func(*nappers, *table) error{b.atRest, b.wakeSome, b.killNappers} {
+	for _, step := range []func(*hibernated, *table) error{b.atRest, b.wakeSome, b.killHibernated} {
 		if err := n.settle(); err != nil {
 			return t, err
 		}
@@ -38,26 +38,26 @@ func (t *table) each(kase string, xs []float64) {
 	t.add("asleep", kase, float64(len(xs)), median(xs), mean(xs), quantile(xs, 1))
 }
 
-// nappers are sessions with --hibernate below a gateway of their own, see naps.go.
-type nappers struct {
+// hibernated are sessions with --hibernate below a gateway of their own, see hibernated.go.
+type hibernated struct {
 	*live
 	lifeline int // EOF when the last process that the gateway started is dead
 	sessions map[int][]process
 }
 
-func (b *bench) startNappers() (*nappers, error) {
+func (b *bench) startHibernated() (*hibernated, error) {
 	lifeline, err := newPair(pipes)
 	if err != nil {
 		return nil, err
 	}
-	words := append([]string{napsArg, strconv.Itoa(b.naps)}, b.hibernating("--hibernate=200ms").command("/bin/sh", "-c", napServer)...)
+	words := append([]string{hibernatedArg, strconv.Itoa(b.hibernated)}, b.hibernating("--hibernate=200ms").command("/bin/sh", "-c", hibernatedServer)...)
 	gateway, err := b.startSelf(lifeline[1], words...)
 	closeAll(lifeline[1])
 	if err != nil {
 		closeAll(lifeline[0])
 		return nil, err
 	}
-	n := &nappers{live: gateway, lifeline: lifeline[0]}
+	n := &hibernated{live: gateway, lifeline: lifeline[0]}
 	if err := n.greeted(); err != nil {
 		n.close()
 		return nil, err
@@ -66,16 +66,16 @@ func (b *bench) startNappers() (*nappers, error) {
 }
 
 // greeted waits for all the handshakes.
-func (n *nappers) greeted() error {
+func (n *hibernated) greeted() error {
 	n.spawned = time.Now()
 	_, err := n.firstByte()
 	return err
 }
 
-func (n *nappers) close() { closeAll(n.in, n.out, n.lifeline) }
+func (n *hibernated) close() { closeAll(n.in, n.out, n.lifeline) }
 
 // settle waits until no server is left, and notes who is there, by session.
-func (n *nappers) settle() error {
+func (n *hibernated) settle() error {
 	servers := 0
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		procs, err := below(n.pid)
@@ -102,7 +102,7 @@ func (n *nappers) settle() error {
 }
 
 // sum adds up a figure of the processes of each session.
-func (n *nappers) sum(of func(process) (float64, error)) (map[int]float64, error) {
+func (n *hibernated) sum(of func(process) (float64, error)) (map[int]float64, error) {
 	sums := map[int]float64{}
 	for anchor, procs := range n.sessions {
 		for _, p := range procs {
@@ -117,7 +117,7 @@ func (n *nappers) sum(of func(process) (float64, error)) (map[int]float64, error
 }
 
 // atRest weighs the sessions and counts what they do.
-func (b *bench) atRest(n *nappers, t *table) error {
+func (b *bench) atRest(n *hibernated, t *table) error {
 	pss, err := n.sum(func(p process) (float64, error) {
 		m, err := p.memory()
 		return m.pss * 1024 / 1e6, err
@@ -148,13 +148,13 @@ func (b *bench) atRest(n *nappers, t *table) error {
 }
 
 // wakeSome has the gateway send a message to some sessions, one after the other, and takes the time to the answer.
-func (b *bench) wakeSome(n *nappers, t *table) error {
+func (b *bench) wakeSome(n *hibernated, t *table) error {
 	var took []float64
-	for i := range min(b.naps, 50) {
+	for i := range min(b.hibernated, 50) {
 		if err := writeAll(n.in, []byte(strconv.Itoa(i)+"\n")); err != nil {
 			return err
 		}
-		answer := make([]byte, 13) // see naps.go
+		answer := make([]byte, 13) // see hibernated.go
 		if err := readFull(n.out, answer); err != nil {
 			return err
 		}
@@ -168,8 +168,8 @@ func (b *bench) wakeSome(n *nappers, t *table) error {
 	return nil
 }
 
-// killNappers kills the gateway and waits for the last death.
-func (b *bench) killNappers(n *nappers, t *table) error {
+// killHibernated kills the gateway and waits for the last death.
+func (b *bench) killHibernated(n *hibernated, t *table) error {
 	from := time.Now()
 	if err := unix.Kill(n.pid, unix.SIGKILL); err != nil {
 		return fmt.Errorf("kill the gateway: %w", err)

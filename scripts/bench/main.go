@@ -2,8 +2,8 @@
 
 // Command bench measures what mcp-tether costs, against a run without it.
 //
-// Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine, so
-// that whatever else slows the machine slows both. The gateway's part is played by this program; the servers are the
+// Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine. So
+// whatever else slows the machine slows both. The gateway's part is played by this program. The servers are the
 // system's own sh, cat, dd, echo and sleep, so that a server's own start hides as little as possible of ours.
 //
 // Peers (tini, bubblewrap) are measured the same way when they are installed, to show where the figures stand.
@@ -25,16 +25,16 @@ import (
 
 // options are the command line of bench.
 type options struct {
-	bin      string
-	argv     string
-	only     string
-	rounds   int
-	sessions int
-	bulkMiB  int
-	procs    int
-	naps     int
-	idle     time.Duration
-	json     bool
+	bin        string
+	argv       string
+	only       string
+	rounds     int
+	sessions   int
+	bulkMiB    int
+	procs      int
+	hibernated int
+	idle       time.Duration
+	json       bool
 }
 
 // bench is one run: what is compared, how often, and where its files are.
@@ -73,8 +73,8 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == bulkArg {
 		os.Exit(playBulk(os.Args[2:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == napsArg {
-		os.Exit(naps(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == hibernatedArg {
+		os.Exit(playHibernated(os.Args[2:]))
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -125,7 +125,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.sessions, "sessions", 100, "concurrent sessions for memory")
 	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
 	f.IntVar(&o.procs, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
-	f.IntVar(&o.naps, "naps", 500, "sessions that sleep at once in hibernate")
+	f.IntVar(&o.hibernated, "hibernated", 500, "sessions that sleep at once in hibernate")
 	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle and hibernate watch; the Go runtime looks around once a minute")
 	f.BoolVar(&o.json, "json", false, "print JSON, not Markdown")
 	if err := f.Parse(args); err != nil {
@@ -134,8 +134,8 @@ func parse(args []string) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.procs < 1 || o.naps < 1 || o.idle <= 0 {
-		return o, errors.New("-n, -sessions, -bulk, -procs, -naps and -idle must be above zero")
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.procs < 1 || o.hibernated < 1 || o.idle <= 0 {
+		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated and -idle must be above zero")
 	}
 	return o, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// measureMemory adds up what the wrapper's processes hold while many sessions run at once: pages of the binary are
+// measureMemory adds up what the wrapper's processes hold while many sessions run at once. Pages of the binary are
 // shared between them, and PSS counts each sharer's part.
 func measureMemory(b *bench) (table, error) {
 	t := table{

@@ -28,8 +28,8 @@ func pairsWith(base subject, n, warm int, f func(subject) (float64, error), s su
 }
 
 // compare adds a row for each subject: both figures and the median ratio of its pairs.
-// The kernel's own price of a session of its own is shown beside, where util-linux is installed: the scheduler weighs
-// sessions against each other (autogroup), so a switch between two costs a little more than one within.
+// Where util-linux is installed, the kernel's own price of a terminal session is shown beside. The scheduler weighs
+// terminal sessions against each other (autogroup), so a switch between two costs a little more than one within.
 func (b *bench) compare(t *table, kase string, n int, f func(subject) (float64, error)) error {
 	own := peer(subject{name: "setsid only", wrap: []string{"setsid", "-w"}})
 	for _, s := range append(b.againAnd(), own) {

@@ -71,8 +71,8 @@ func (p process) alive() bool {
 	return ok && now.start == p.start && now.state != "Z"
 }
 
-// kill ends exactly this process: the pidfd is opened first and the start time read after, so a pid that was given
-// away in between is noticed.
+// kill ends exactly this process. The pidfd is opened first and the start time read after, so a pid that was given away
+// in between is noticed.
 func (p process) kill() {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {

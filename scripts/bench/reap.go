@@ -142,8 +142,8 @@ func fillAndMeasure(bin, config string, procs, rounds int) ([]pass, error) {
 	return got, nil
 }
 
-// aloneWith hides what others have left in the directories in which reap looks for users, and gives the files where they are
-// now: each user who has something there costs a child process.
+// aloneWith hides what others have left in the directories in which reap looks for users. Each user who has something
+// there costs a child process. aloneWith returns where the files are now.
 func aloneWith(files ...string) (bin, config string, err error) {
 	const hold = "/run/hold"
 	err = errors.Join(unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"), os.Mkdir(hold, 0o755))

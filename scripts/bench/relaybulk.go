@@ -213,8 +213,8 @@ func (d descriptor) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// playBulk is a server: a receiver's name has it read to the end and say so, the number of a payload and how often have it
-// write. It says first that it is there.
+// playBulk is a server. With the name of a receiver it reads to the end and says so. With the number of a payload and a
+// count it writes the payload that many times. It says first that it is there.
 func playBulk(args []string) int {
 	err := writeAll(1, []byte(".\n"))
 	switch {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spliceArg makes this program run a command behind a relay to its engine that does nothing but splice(2): no relay between
-// three processes can be much faster.
+// spliceArg makes this program run a command behind a relay to its engine that does nothing but splice(2). No relay
+// between three processes can be much faster.
 const spliceArg = "__splice"
 
 // spliceSubject is that relay.

@@ -33,7 +33,7 @@ func (s subject) killCommand(server ...string) []string {
 func bare() subject { return subject{name: "bare"} }
 
 // findSubjects returns the tethered subject and the peers. A peer that is not installed stays in the list, so that the
-// table can say so; a missing binary of our own is an error.
+// table can say so. A missing binary of our own is an error.
 func findSubjects(o options) ([]subject, error) {
 	words := strings.Fields(o.argv)
 	if len(words) == 0 {

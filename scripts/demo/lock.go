@@ -13,7 +13,7 @@ import (
 )
 
 // A lock file per process is the demo's witness. The kernel drops a lock when its holder dies and at no other time, so
-// a free lock proves a death, and a held one proves that the pid in the file is still that process and no other.
+// a free lock proves a death. A held one proves that the pid in the file is still that process and no other.
 
 // enrol takes the lock of a role for the rest of this process's life.
 func enrol(role, dir string) error {

@@ -8,8 +8,8 @@
 //
 //	go run ./scripts/demo bin/mcp-tether
 //
-// With -others it does so under tini, dumb-init, setpriv and bubblewrap as well, as far as they are installed, and kills the
-// wrapper in the place of the gateway, too.
+// With -others it does so under tini, dumb-init, setpriv and bubblewrap as well, as far as they are installed. Then the
+// wrapper is killed in the place of the gateway, too.
 //
 // It exits 0 only if the bare run left something and the tethered run left nothing.
 package main

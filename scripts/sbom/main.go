@@ -1,5 +1,5 @@
-// Command sbom prints the software bill of materials of a Go binary as CycloneDX 1.5 JSON (cyclonedx.org): what the binary
-// itself says of the modules in it.
+// Command sbom prints the software bill of materials of a Go binary as CycloneDX 1.5 JSON (cyclonedx.org). It lists
+// what the binary itself says of the modules in it.
 package main
 
 import (

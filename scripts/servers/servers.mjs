@@ -1,5 +1,5 @@
-// The servers that naps.mjs runs, all of them without a network. steps are calls, each after a hibernation, and some fail as they
-// must; loses says in words what a difference means. how is what the table says of the start.
+// The servers that hibernate.mjs runs, all of them without a network. steps are calls, each after a hibernation, and some
+// fail as they must; loses says in words what a difference means. how is what the table says of the start.
 
 const key = (name) => ({ how: `\`${name}\` set to anything`, env: () => ({ [name]: "none" }) });
 // Numbers that differ from run to run, such as those of processes.

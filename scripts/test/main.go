@@ -2,10 +2,11 @@
 //
 //	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
 //
-// It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests that
-// were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on the list
-// for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run again by itself, with the
-// seed that it told and a few times with others; if it passes each time, it is told as unsteady and does not fail the run.
+// It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests
+// that were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on
+// the list for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run
+// again by itself, with the seed that it told and a few times with others. If it passes each time, it is told as
+// unsteady and does not fail the run.
 package main
 
 import (

@@ -129,8 +129,9 @@ func TestNewTestsAreNotListed(t *testing.T) {
 	}
 }
 
-// A failure is taken back if the test passes by itself, with the tests that it is part of; one that fails again is not, with
-// its own seed or with another, nor is anything where a package did not run to its end or a role is idle.
+// A failure is taken back if the test passes by itself, and so are those of the tests that it is part of. The failure
+// of a test that fails again, with its own seed or with another, stays. Nothing is taken back where a package did not
+// run to its end or a role is idle.
 func TestAgain(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/go.mod", "module mcp-tether/x\n\ngo 1.24\n")

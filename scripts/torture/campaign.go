@@ -306,8 +306,8 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 // brokenTries is how often a case is run that could not be run.
 const brokenTries = 3
 
-// confirmed runs a case. One that failed is run again, and counts if it fails once more: a failure that does not come back may
-// be due to the machine, or is a race to look for by hand. It is told at the end (told).
+// confirmed runs a case. One that failed is run again, and counts if it fails once more. A failure that does not come
+// back may be due to the machine, or is a race to look for by hand. It is told at the end (told).
 func (c *campaign) confirmed(ctx context.Context, k Case) Result {
 	r := c.one(ctx, k)
 	for try := 1; try < brokenTries && r.Verdict == verdictBroken && ctx.Err() == nil; try++ {

@@ -19,7 +19,7 @@ type plan struct {
 }
 
 // plans lists the sessions whose calls are counted first. The graceful endings get a share of the cases, because their
-// sessions differ from the others' in few calls; so do second faults in modes whose recovery is that of leaf.
+// sessions differ from the others' in few calls. So do second faults in modes whose recovery is that of leaf.
 func plans() []plan {
 	var out []plan
 	for _, m := range modeNames() {
@@ -61,8 +61,8 @@ func (p plan) cases(counts map[string]map[string]int) []Case {
 	return slices.DeleteFunc(out, func(c Case) bool { return hash(c.String())%p.share != 0 })
 }
 
-// Of a long row of calls with one name, which a scan of the process table makes, the first are all hit, and of the others
-// as many at equal distances.
+// A scan of the process table makes a long row of calls with one name. Of such a row the first are all hit, and of the
+// others as many at equal distances.
 const rowStart = 16
 
 // occurrences lists which of the calls are hit.
@@ -82,8 +82,8 @@ func occurrences(call string, count int) []int {
 // pairsOfMode is how many cases of a mode kill one process at any of its calls and then fail a call of the other.
 const pairsOfMode = 400
 
-// pairs makes cases whose first fault strikes at some call of a role, as single counted them, and whose second is one of
-// those of another plan, in which the same role is killed when the session is up. They are the same in each campaign.
+// pairs makes cases of two faults. The first strikes at some call of a role, as single counted them. The second is one
+// of another plan, in which the same role is killed when the session is up. The cases are the same in each campaign.
 func pairs(second []Case, single map[string]map[string]int) []Case {
 	if len(second) == 0 {
 		return nil

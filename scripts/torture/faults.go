@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plausible lists the errnos with which a call can fail through no fault of its caller: scarce memory, descriptors or
-// disk, interruption, seccomp filters and older kernels. Left out are errors that would be lies about the arguments (EBADF,
-// EFAULT) or about the world (ESRCH of a living process, ECHILD with children).
+// plausible lists the errnos with which a call can fail through no fault of its caller. The causes are scarce memory,
+// descriptors or disk, interruption, seccomp filters and older kernels. Left out are errors that would be lies about
+// the arguments (EBADF, EFAULT) or about the world (ESRCH of a living process, ECHILD with children).
 func plausible(call string) []string {
 	const (
 		noFiles  = "EMFILE"
@@ -84,8 +84,8 @@ func plausible(call string) []string {
 	return []string{"EPERM", "ENOSYS"}
 }
 
-// believable reports whether a read or write of this descriptor can fail so: no disk is behind a pipe, and the few bytes
-// that go through ours are neither interrupted nor in need of memory.
+// believable reports whether a read or write of this descriptor can fail so. No disk is behind a pipe, and the few
+// bytes that go through ours are neither interrupted nor in need of memory.
 func believable(fault, call, link string) bool {
 	if call != "read" && call != "write" || strings.HasPrefix(link, "/") {
 		return true

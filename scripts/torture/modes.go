@@ -8,8 +8,8 @@ type mode struct {
 	env   []string
 	// deaf: the server ignores SIGTERM and the end of its input.
 	deaf bool
-	// naps: the server is put to sleep and woken once before the session ends.
-	naps bool
+	// sleeps: the server is put to sleep and woken once before the session ends.
+	sleeps bool
 	// engine: a container engine is in sight, and the server creates a container.
 	engine bool
 	// bare: without mcp-tether. The session must leak, or the campaign could not see a leak.
@@ -28,7 +28,7 @@ func modes() map[string]mode {
 		"leaf":      {},
 		"noleaf":    {flags: []string{"--cgroup=off"}},
 		"deaf":      {deaf: true},
-		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, naps: true},
+		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, sleeps: true},
 		"engine":    {env: []string{"DOCKER_HOST=unix://" + engineSocket}, engine: true},
 		"noanchor":  {flags: []string{"--no-anchor"}, alone: true},
 		"logfile":   {flags: []string{"--log-level=debug", "--log-file=" + logFile}, unlogged: true},

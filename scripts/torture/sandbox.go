@@ -34,7 +34,7 @@ const (
 )
 
 const (
-	// startBound is how long a session may take to come up, to nap or to wake before it is ended all the same.
+	// startBound is how long a session may take to come up, to fall asleep or to wake before it is ended all the same.
 	startBound = 3000 * time.Millisecond
 	// faultyDelay is how long a delayed call waits: longer than the graces.
 	faultyDelay = 200 * time.Millisecond
@@ -300,8 +300,8 @@ func (s *sandbox) up() bool {
 func (s *sandbox) drive() {
 	s.startBy = time.Now().Add(startBound)
 	s.result.Ready = s.up()
-	if s.result.Ready && s.m.naps {
-		s.result.Ready = s.nap()
+	if s.result.Ready && s.m.sleeps {
+		s.result.Ready = s.sleepAndWake()
 	}
 	if s.result.Ready {
 		s.atReady()
@@ -325,8 +325,8 @@ func (s *sandbox) atReady() {
 	}
 }
 
-// nap waits until the server sleeps, wakes it, and waits until it is up again.
-func (s *sandbox) nap() bool {
+// sleepAndWake waits until the server sleeps, wakes it, and waits until it is up again.
+func (s *sandbox) sleepAndWake() bool {
 	s.startBy = time.Now().Add(startBound)
 	for s.tell("handshake"); s.awake(); time.Sleep(scanPause) {
 		if time.Now().After(s.startBy) {

@@ -74,9 +74,9 @@ func (t *table) failed() (n int) {
 	return n
 }
 
-// print writes the table. missed cases are those whose session made fewer such calls than when they were counted; reaped
-// ones left what reap --kill cleared, named ones processes that the closing event names; late ones were ended by the
-// watchdog, and known ones are those of known.txt. The slowest is in milliseconds.
+// print writes the table. missed cases are those whose session made fewer such calls than when they were counted.
+// reaped ones left what reap --kill cleared, and named ones left processes that the closing event names. late ones were
+// ended by the watchdog, and known ones are those of known.txt. The slowest is in milliseconds.
 func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "mode\tfault\tcases\tmissed\tok\treaped\tnamed\tlate\tknown\tleaks\thangs\tlitter\tharm\tinvalid\tslowest\t")

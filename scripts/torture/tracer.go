@@ -14,7 +14,7 @@ import (
 )
 
 // tracer follows the processes of mcp-tether in one session. All of its ptrace requests come from one thread, the one
-// that calls loop; the fields below mu are shared with the goroutine that drives the session.
+// that calls loop. The fields below mu are shared with the goroutine that drives the session.
 type tracer struct {
 	c Case
 	// dev and ino are those of the program under test: what executes another file is not traced.

@@ -1,6 +1,6 @@
 // Compares servers that sleep between the calls of a client with the same servers that do not, see run.
 //
-//   node naps.mjs MCP_TETHER [NAME...]
+//   node hibernate.mjs MCP_TETHER [NAME...]
 
 import { mkdtempSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { execFileSync } from "node:child_process";
@@ -43,7 +43,7 @@ const lists = async (client) => {
 
 // play runs a server in a directory of its own. before is called before each step; each step's answer is kept as text.
 const play = async (server, flags, before, sleepy) => {
-  const dir = mkdtempSync(path.join(tmpdir(), "nap-"));
+  const dir = mkdtempSync(path.join(tmpdir(), "hibernate-"));
   const work = path.join(dir, "work");
   mkdirSync(work);
   const { file } = command(server.name);
@@ -55,7 +55,7 @@ const play = async (server, flags, before, sleepy) => {
   });
   let log = "";
   transport.stderr.on("data", (b) => (log += b));
-  const client = new Client({ name: "naps", version: "0" }, { capabilities: { roots: {} } });
+  const client = new Client({ name: "hibernate", version: "0" }, { capabilities: { roots: {} } });
   client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: "file://" + work }] }));
   const state = () => JSON.parse(execFileSync(tether, ["ps", "--json"], { env })).sessions[0] ?? {};
   const seen = [];
@@ -67,7 +67,7 @@ const play = async (server, flags, before, sleepy) => {
       await before(state, () => log);
       const answer = await client.callTool({ name: tool, arguments: args }, undefined, { timeout: 60_000 }).catch((e) => ({ content: [], thrown: String(e) }));
       const text = answer.thrown ?? JSON.stringify(answer.content);
-      if (!sleepy && !fails === Boolean(answer.thrown || answer.isError)) throw new Error(`without a nap ${tool} gives ${text}`);
+      if (!sleepy && !fails === Boolean(answer.thrown || answer.isError)) throw new Error(`without hibernation ${tool} gives ${text}`);
       seen.push([tool, (server.plain ?? ((t) => t))(plain(text))]);
     }
     await before(state, () => log);
@@ -106,16 +106,16 @@ const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const row = async (server) => {
   const { version } = command(server.name);
   const usual = await play(server, ["--hibernate=1h"], async () => {}, false);
-  const naps = await play(server, ["--hibernate=1s"], asleep, true);
-  if (naps.awake) naps.seen.push(["", ""]); // Its lists were not read again.
-  const first = JSON.parse(naps.seen[0][1]);
+  const slept = await play(server, ["--hibernate=1s"], asleep, true);
+  if (slept.awake) slept.seen.push(["", ""]); // Its lists were not read again.
+  const first = JSON.parse(slept.seen[0][1]);
   const compared = [first.tools && plural(first.tools.length, "tool"), first.prompts && plural(first.prompts.length, "prompt")].filter(Boolean);
-  const steps = naps.seen.slice(1, -1).map(([tool]) => tool);
-  const other = naps.seen.slice(0, naps.awake ? -1 : undefined).filter(([, text], i) => text !== usual.seen[i][1]).map(([tool]) => tool);
-  if (process.env.SHOW) naps.seen.forEach(([tool, text], i) => console.error(server.name, tool, "\n  naps:  ", ...differ(text, usual.seen[i][1])));
+  const steps = slept.seen.slice(1, -1).map(([tool]) => tool);
+  const other = slept.seen.slice(0, slept.awake ? -1 : undefined).filter(([, text], i) => text !== usual.seen[i][1]).map(([tool]) => tool);
+  if (process.env.SHOW) slept.seen.forEach(([tool, text], i) => console.error(server.name, tool, "\n  slept: ", ...differ(text, usual.seen[i][1])));
   const loses = other.length === 0 ? "nothing seen" : `${server.loses ?? "?"} (${[...new Set(other)].join(", ")})`;
-  const all = naps.awake ? `never hibernates: ${naps.awake}` : loses;
-  return `| ${server.name} ${version} | ${server.how ?? ""} | ${compared.join(", ")} | ${[...new Set(steps)].join(", ") || "none"} | ${naps.wakes ?? 0} | ${all} |`;
+  const all = slept.awake ? `never hibernates: ${slept.awake}` : loses;
+  return `| ${server.name} ${version} | ${server.how ?? ""} | ${compared.join(", ")} | ${[...new Set(steps)].join(", ") || "none"} | ${slept.wakes ?? 0} | ${all} |`;
 };
 
 console.log("| server | run with | lists compared | calls compared | hibernations | what it loses |\n|---|---|---|---|---:|---|");
