@@ -23,27 +23,29 @@ var creates = regexp.MustCompile(`^(/v[0-9.]+)?(/libpod)?/(containers|networks|v
 // goEngine is a server of net/http, as the engines are, that counts what is created in it without labels.
 type goEngine struct {
 	socket string
-	open   sync.WaitGroup // connections
 
 	hanging sync.WaitGroup // requests that never end by themselves
 	before  func()         // nil, or called before each create
 
 	mu      sync.Mutex
-	now     int // creates that are under way
-	peak    int // most of them at once
+	open    int        // connections
+	closed  *sync.Cond // the last of them
+	now     int        // creates that are under way
+	peak    int        // most of them at once
 	created int
 	hidden  []string // creates without the session's label
 }
 
 func newGoEngine(tb testing.TB) *goEngine {
 	e := &goEngine{socket: filepath.Join(tb.TempDir(), "engine")}
+	e.closed = sync.NewCond(&e.mu)
 	l, err := net.Listen("unix", e.socket)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	server := &http.Server{Handler: e, Protocols: protocols(true, true), ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed || s == http.StateHijacked {
-			e.open.Done()
+			e.count(-1)
 		}
 	}}
 	go func() { _ = server.Serve(l) }()
@@ -54,9 +56,18 @@ func newGoEngine(tb testing.TB) *goEngine {
 func (e *goEngine) dial() (net.Conn, error) {
 	c, err := net.Dial("unix", e.socket)
 	if err == nil {
-		e.open.Add(1)
+		e.count(1)
 	}
 	return c, err
+}
+
+// count counts a connection that begins (1) or has ended (-1). A proxy may begin one while take waits for the end of all.
+func (e *goEngine) count(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open += n; e.open == 0 {
+		e.closed.Broadcast()
+	}
 }
 
 // ServeHTTP behaves as the handlers of the engines do. Some read the body first, some answer first, some read nothing,
@@ -137,9 +148,11 @@ func (e *goEngine) most() int {
 
 // take returns what was created since the last call, and what of it without labels.
 func (e *goEngine) take() (created int, hidden []string) {
-	e.open.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for e.open > 0 {
+		e.closed.Wait()
+	}
 	created, hidden = e.created, e.hidden
 	e.created, e.hidden = 0, nil
 	return created, hidden

@@ -49,6 +49,10 @@ func (r *report) add(e event, out io.Writer) {
 		r.endPackage(t, e, out)
 	case e.Action == "pass":
 		r.passed[t] = true
+		// A goroutine that outlives its test has its race reported while another test runs, which fails in its place or not.
+		if slices.Contains(r.said[t], raceFound) {
+			show(out, r.said[t])
+		}
 		delete(r.said, t)
 	case e.Action == "fail":
 		r.failed[t] = true
@@ -64,6 +68,9 @@ func (r *report) add(e event, out io.Writer) {
 		}
 	}
 }
+
+// raceFound is the first line of a report of the race detector.
+const raceFound = "WARNING: DATA RACE\n"
 
 // onlyFailures is what a test binary says that has run to its end; after a panic it does not.
 const onlyFailures = "FAIL\n"

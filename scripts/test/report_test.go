@@ -46,6 +46,20 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// The race detector may speak while a test runs that has nothing to do with it, and passes.
+func TestReportShowsRaces(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport()
+	for _, line := range []string{
+		event1("run", "TestA", ""), event1("output", "TestA", raceFound), event1("output", "TestA", "Read at 0x1\n"), event1("pass", "TestA", ""),
+	} {
+		r.take(line, &out)
+	}
+	if got := out.String(); got != raceFound+"Read at 0x1\n" {
+		t.Errorf("shown: %q", got)
+	}
+}
+
 // The line points to a heading that there is.
 func TestLeftOutPointsToTheDocs(t *testing.T) {
 	var out bytes.Buffer
