@@ -146,6 +146,16 @@ func (r route) fed(stdin io.Reader, args ...string) string {
 	return r.finish(cmd)
 }
 
+// awaitLogs waits until a container has said something since it was made. It returns nothing, for a list of what is seen.
+func (r route) awaitLogs(container, said string) string {
+	r.t.Helper()
+	testkit.Until(r.t, container+" says "+said, func() bool {
+		out, err := r.command("logs", container).Output()
+		return err == nil && string(out) == said
+	})
+	return ""
+}
+
 // finish runs a command of the client's. One that does not end is a difference like any other.
 func (r route) finish(cmd *exec.Cmd) string {
 	r.t.Helper()

@@ -133,6 +133,7 @@ func TestEngineTransparencyIsThroughTheProxy(t *testing.T) {
 }
 
 func playRun(r route) string {
+	const ready = "ready\n"
 	kept := r.container("kept")
 	return strings.Join([]string{
 		r.docker(r.run([]string{"--rm"}, "say", "out\n", "err\n", "0")...),
@@ -141,11 +142,11 @@ func playRun(r route) string {
 		r.docker("run", "--rm", "--network=none", "--entrypoint=/proc", r.image),
 		r.docker("run", "--no-such-flag"),
 		r.docker("run", "--rm", "--network=none", "--memory=1", r.image),
-		r.docker(r.run([]string{"-d", "--name", kept}, "rest")...),
+		r.docker(r.run([]string{"-d", "--name", kept}, "rest", ready)...),
 		r.docker(r.run([]string{"--name", kept}, "rest")...),
 		r.docker("ps", "-a", "--filter", "name="+kept, "--format", "{{.Names}} {{.State}} {{.Image}}"),
-		r.docker("kill", kept), r.docker("wait", kept),
-		r.docker("start", kept), r.docker("stop", kept), r.docker("wait", kept),
+		r.awaitLogs(kept, ready), r.docker("kill", kept), r.docker("wait", kept),
+		r.docker("start", kept), r.awaitLogs(kept, ready+ready), r.docker("stop", kept), r.docker("wait", kept),
 		r.docker("rename", kept, kept+"x"), r.docker("rename", kept+"x", kept),
 		r.docker("rm", kept), r.docker("rm", kept), r.docker("start", kept), r.docker("inspect", kept),
 	}, "\n")
@@ -263,7 +264,8 @@ func playStatsStream(r route) string {
 
 func playTop(r route) string {
 	c := r.container("c")
-	seen := r.docker(r.run([]string{"-d", "--name", c}, "rest")...)
+	seen := r.docker(r.run([]string{"-d", "--name", c}, "rest", "ready\n")...)
+	r.awaitLogs(c, "ready\n") // before that, it may still be what starts the container
 	seen += r.docker("top", c, "-o", "pid,args") + r.docker("top", c, "--nonsense") + r.docker("top", r.named("no"))
 	return regexp.MustCompile(`(?m)^\d+ +`).ReplaceAllString(seen, "PID ")
 }
