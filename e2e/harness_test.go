@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -401,12 +402,19 @@ func (s *session) cleanup() {
 	}
 	s.ids = append(s.ids, s.records()...)
 	s.endAll()
-	for _, id := range s.ids {
-		if leaf := cgroupLeaf(id); leaf != "" {
-			_ = os.Remove(leaf)
-		}
+	for _, id := range append(s.ids, s.records()...) {
+		removeLeaf(s.t, id)
 	}
 	_ = s.life.r.Close()
+}
+
+// removeLeaf removes the leaf of a session that was killed. The kernel closes the files of a process before it takes the
+// process out of its cgroup.
+func removeLeaf(t *testing.T, id string) {
+	t.Helper()
+	if leaf := cgroupLeaf(id); leaf != "" {
+		testkit.Until(t, leaf+" is removed", func() bool { return !errors.Is(os.Remove(leaf), unix.EBUSY) })
+	}
 }
 
 // endAll kills the holders of the lifeline and the lock, by pid, until there are none. A forking family is told to
@@ -419,6 +427,9 @@ func (s *session) endAll() {
 		}
 		left := append(s.members(), holders(s.flock)...)
 		for _, p := range left {
+			if id := p.leafID(); id != "" {
+				s.ids = append(s.ids, id) // it may have no record yet
+			}
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 		_ = s.life.wait(200 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,6 +181,17 @@ func describe(pid int) proc {
 		_, _ = fmt.Sscan(string(stat[i+1:]), &p.state, &p.ppid)
 	}
 	return p
+}
+
+var leafName = regexp.MustCompile(`/mcp-tether-([0-9a-f]{16})\b`)
+
+// leafID is the session in whose leaf the process is, or "".
+func (p proc) leafID() string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	if found := leafName.FindSubmatch(b); found != nil {
+		return string(found[1])
+	}
+	return ""
 }
 
 // cgroupLeaf is the session's directory below our own cgroup, or "".
