@@ -36,6 +36,7 @@ const (
 func openTTY(t *testing.T, env []string, lifeline *os.File, argv ...string) *tty {
 	t.Helper()
 	master, slave := openPair(t)
+	keepOutput(t, slave)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.Env = append(os.Environ(), env...)
@@ -75,6 +76,16 @@ func openPair(t *testing.T) (master, slave *os.File) {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
+}
+
+// keepOutput has an interrupt throw nothing away. Else the kernel empties the queues of the terminal after it has sent the
+// signal (n_tty.c, isig), and on a busy machine what a program writes upon a later event may still fall into that.
+func keepOutput(t *testing.T, slave *os.File) {
+	t.Helper()
+	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	noError(t, err)
+	mode.Lflag |= unix.NOFLSH
+	noError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode))
 }
 
 // newShell is a terminal with an interactive shell, whose prompt is "$? outer$ ". In its environment TETHER is the
