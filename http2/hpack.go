@@ -37,8 +37,10 @@ func newDecoder() *decoder { return &decoder{most: tableSize} }
 
 // decode returns the fields of a block, which may have limit bytes together.
 func (d *decoder) decode(b []byte, limit int) (fields []Field, err error) {
-	for len(b) > 0 {
-		if b[0]&0xe0 == 0x20 && len(fields) == 0 {
+	for first := true; len(b) > 0; first = false {
+		// One new size of the table may stand in front, and more while it is empty. RFC 7541, section 4.2, allows two; Go's
+		// library, with which the engines read, does not (golang.org/x/net/http2/hpack).
+		if b[0]&0xe0 == 0x20 && len(fields) == 0 && (first || d.held == 0) {
 			var n int
 			if n, b, err = integer(b, 5); err != nil || n > tableSize {
 				return nil, errFields

@@ -255,6 +255,8 @@ func FuzzReader(f *testing.F) {
 		frame(TypeSettings, 0, 0, "\x00\x03\x00\x00\x00\x01") + frame(TypeHeaders, flagEndHeaders, 1, request) + frame(TypeData, flagEndStream, 1, "{}"),
 		frame(TypeHeaders, flagPadded|flagPriority, 1, "\x03\x00\x00\x00\x00\x10"+request[:20]+"pad") + frame(TypeContinuation, flagEndHeaders, 1, request[20:]),
 		frame(TypeHeaders, flagEndHeaders, 1, request) + frame(TypeHeaders, flagEndHeaders|flagEndStream, 3, "\xbe\xbf\xc0\x20"),
+		frame(TypeHeaders, flagEndHeaders, 1, request) + frame(TypeHeaders, flagEndHeaders|flagEndStream, 3, "\x3f\xe1\x01\x3f\xe1\x01\xbe"),
+		frame(TypeHeaders, flagEndHeaders, 1, request) + frame(TypeHeaders, flagEndHeaders|flagEndStream, 3, "\x20\x3f\xe1\x01\x82"),
 		frame(TypeData, flagPadded, 1, "\x02xyzab") + frame(TypeWindowUpdate, 0, 0, "\x80\x00\x00\x01") + frame(TypeReset, 0, 1, "1234") + frame(TypeGoAway, 0, 0, "12345678why"),
 		frame(TypePing, flagAck, 0, "12345678") + frame(99, 1, 0x80000001, "x") + frame(TypePriority, 0, 1, "12345"),
 	} {
