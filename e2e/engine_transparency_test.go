@@ -132,8 +132,10 @@ func TestEngineTransparencyIsThroughTheProxy(t *testing.T) {
 	s.gone()
 }
 
+// ready is what a container's program says once SIGTERM ends it (fixture/tool.go, rest).
+const ready = "ready\n"
+
 func playRun(r route) string {
-	const ready = "ready\n"
 	kept := r.container("kept")
 	return strings.Join([]string{
 		r.docker(r.run([]string{"--rm"}, "say", "out\n", "err\n", "0")...),
@@ -264,8 +266,8 @@ func playStatsStream(r route) string {
 
 func playTop(r route) string {
 	c := r.container("c")
-	seen := r.docker(r.run([]string{"-d", "--name", c}, "rest", "ready\n")...)
-	r.awaitLogs(c, "ready\n") // before that, it may still be what starts the container
+	seen := r.docker(r.run([]string{"-d", "--name", c}, "rest", ready)...)
+	r.awaitLogs(c, ready) // before that, it may still be what starts the container
 	seen += r.docker("top", c, "-o", "pid,args") + r.docker("top", c, "--nonsense") + r.docker("top", r.named("no"))
 	return regexp.MustCompile(`(?m)^\d+ +`).ReplaceAllString(seen, "PID ")
 }
