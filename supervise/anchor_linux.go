@@ -16,8 +16,8 @@ import (
 // crashed is the exit code of a Go program that panicked.
 const crashed = 2
 
-// Orphan is a session whose supervisor was killed. All processes that the supervisor had started have fallen to the
-// anchor.
+// Orphan is a session whose supervisor was killed. All processes that the supervisor had started have been reparented
+// to the anchor.
 type Orphan struct {
 	hand    argv.Handover
 	args    []string // the anchor's command line
@@ -30,13 +30,13 @@ type Orphan struct {
 }
 
 // Anchor is the process that the gateway spawned. It starts the supervisor with the same command line, passes signals
-// on, and returns the supervisor's exit code. It also sees to it that the supervisor does its work. When the supervisor
-// was killed instead, the orphan for Recover is not nil. options gives what the command line says; it is asked only
-// when the supervisor is late. Call it on the locked main thread.
+// on, and returns the supervisor's exit code. It also sees to it that the supervisor does its work. If the supervisor
+// was killed instead, the orphan for Recover is not nil. options reads the command line; it is called only when the
+// supervisor is late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
 	if os.Getenv(session.EnvShared) != "" {
-		// A host has executed SelfExe.
+		// A host has executed SelfExe, so the command name is "exe".
 		proc.SetComm("mcp-tether")
 	}
 	h, err := Direct()
@@ -58,7 +58,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	g.mailbox, h.Mailbox = openMailbox()
 	g.hand = h
 	if runtime.GOMAXPROCS(0) == 1 {
-		// As for the supervisor.
+		// The anchor keeps a thread in reserve, as the supervisor does.
 		proc.StartThreads(reserveForWaiting)
 	}
 	if err := g.start(inherited); err != nil {
@@ -70,8 +70,8 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	return g.conclude()
 }
 
-// Direct is the handover to a process without an anchor. It opens the pidfd of the parent and asks for the parent once
-// more. If that has changed, the gateway died before it could be watched.
+// Direct is the handover to a process without an anchor. It opens a pidfd of the parent and then asks for the parent's
+// pid once more. If that has changed, the gateway died before it could be watched.
 func Direct() (argv.Handover, error) {
 	h := argv.Handover{ParentFD: -1, Mailbox: -1, Parent: os.Getppid()}
 	if h.Parent > 0 {
@@ -106,7 +106,7 @@ func foreignChildren() []proc.ID {
 	return out
 }
 
-// sinceIfForeign is now, in clock ticks, where there are foreign children; else it is not asked for.
+// sinceIfForeign is the current time in clock ticks if there are foreign children, else 0.
 func sinceIfForeign(h argv.Handover) uint64 {
 	if len(h.Foreign) == 0 {
 		return 0
@@ -127,8 +127,8 @@ type guard struct {
 	gateways                       []int
 	letter                         *letter
 	got                            []proc.Caught
-	// escalateAt is when the next step against a supervisor that should have ended is due; zero while nothing asks for the
-	// end. asked is when something first did. stage says which step that is.
+	// escalateAt is when the next step is due against a supervisor that should have ended; zero until it is asked to end.
+	// asked is when that happened first. stage says which step is next.
 	escalateAt time.Time
 	asked      time.Time
 	stage      stage
@@ -144,7 +144,7 @@ const (
 	usualWait   stage = iota // most sessions end within this
 	longestWait              // all grace periods and a margin
 	killed                   // the supervisor was sent SIGKILL, or is dying
-	unkillable               // not even that has ended it
+	unkillable               // SIGKILL has not ended it either
 )
 
 const (
@@ -235,7 +235,7 @@ func (g *guard) watchGateway() {
 	}
 }
 
-// watch returns when the supervisor has ended, or cannot be ended. It does not wait for it with wait(2).
+// watch returns when the supervisor has ended, or cannot be ended. It does not reap the supervisor: conclude does.
 func (g *guard) watch() {
 	for g.stage != unkillable {
 		g.pollOnce()
@@ -273,8 +273,8 @@ func (g *guard) pollOnce() {
 	}
 }
 
-// onSupervisorEnd: the supervisor has let go of the mailbox, or its pidfd tells of its end. If it cannot be waited for
-// all the same, it is dying, or a process that traces it keeps it (ptrace(2)). That takes killPatience at most.
+// onSupervisorEnd: the supervisor has closed the mailbox, or its pidfd reports its end. If it cannot be waited for yet,
+// it is still dying, or a tracer holds it (ptrace(2)). It gets killPatience for that.
 func (g *guard) onSupervisorEnd() {
 	if ended, err := proc.HasExited(g.supervisor); ended || err != nil {
 		return
@@ -308,8 +308,8 @@ func (g *guard) timeout() time.Duration {
 	return wait
 }
 
-// onSignals passes signals on to the supervisor. A supervisor that was stopped off a terminal is continued, because a
-// stopped one does nothing for its session.
+// onSignals passes signals on to the supervisor. Unless the session is on a terminal, a stopped supervisor is
+// continued, because it would do nothing for its session.
 func (g *guard) onSignals() {
 	g.got = proc.ReadCaught(g.signals, g.got[:0])
 	for _, c := range g.got {
@@ -329,8 +329,8 @@ func (g *guard) onSignals() {
 	}
 }
 
-// onKeyboard takes a signal that the server has had as well. Where the supervisor is not in the terminal's foreground
-// group, the second of two interrupts is passed on to it.
+// onKeyboard handles a signal that has reached the server as well. Where the supervisor is not in the terminal's
+// foreground group, the second of two interrupts is passed on to it.
 func (g *guard) onKeyboard(c proc.Caught) {
 	if g.hand.Terminal || c.Signal != unix.SIGINT {
 		return
@@ -343,7 +343,8 @@ func (g *guard) onKeyboard(c proc.Caught) {
 	}
 }
 
-// pass passes a signal on to the supervisor. A passing fault must not cost it; past that there is the watchdog.
+// pass passes a signal on to the supervisor. It tries twice, so that a transient error does not lose the signal; after
+// that there is the watchdog.
 func (g *guard) pass(sig unix.Signal) {
 	if proc.SignalChild(g.supervisor, sig) != nil {
 		_ = proc.SignalChild(g.supervisor, sig)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The watchdog's steps, but for the one that sends SIGKILL: TestWatchdog of the end-to-end tests has that.
+// The watchdog's steps, except the one that sends SIGKILL: TestWatchdog of the end-to-end tests covers that.
 func TestEscalate(t *testing.T) {
 	for _, c := range []struct {
 		from  stage
@@ -16,7 +16,7 @@ func TestEscalate(t *testing.T) {
 		{usualWait, false, longestWait, true},
 		{usualWait, true, killed, true},
 		{longestWait, true, killed, true},
-		{killed, true, killed, false}, // or one that is traced would be waited for again and again
+		{killed, true, killed, false}, // otherwise a traced supervisor would be waited for again and again
 		{killed, false, unkillable, false},
 	} {
 		asked := time.Now()

@@ -39,6 +39,6 @@ type leftovers struct {
 	scope teardown.Scope
 	// leaf is a cgroup that could not be removed.
 	leaf *cgroup.Leaf
-	// containers says that some may be left, and strays that processes are.
+	// containers says that containers may be left, and strays that processes are left.
 	containers, strays bool
 }

@@ -41,7 +41,7 @@ func (s *Session) mourn() {
 	s.endIfClosed()
 }
 
-// lastWord is the answer to calls of a server that has ended.
+// lastWord is the answer to the calls that were open when the server ended.
 func (t *tree) lastWord() string {
 	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", t.code)
 }

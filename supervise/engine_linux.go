@@ -35,7 +35,7 @@ type engine struct {
 	// dir is the directory of the session, and journal is in it; both nil without one.
 	dir     *session.Directory
 	journal *session.Journal
-	// unread says that what an earlier engine of the session has noted is to be read.
+	// unread says that the notes of an earlier engine of the session must still be read.
 	unread bool
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
@@ -149,7 +149,7 @@ func (c *common) labels() map[string]string {
 		container.LabelGateway:    mark(c.record.Gateway),
 		container.LabelSupervisor: mark(c.identity(os.Getpid())),
 	}
-	// That of an anchor which is dead already says nothing.
+	// The identity of a dead anchor would say nothing.
 	if id := c.identity(c.hand.Anchor); !id.Zero() {
 		out[container.LabelAnchor] = mark(id)
 	}
@@ -182,8 +182,9 @@ func (c *common) findEngine(dir *session.Directory) *engine {
 	return e
 }
 
-// recallOnce reads the journal of an earlier engine of the session, until that has succeeded. The error says that there
-// may be more objects than we know of. A damaged journal is no error, because reading it again does not help.
+// recallOnce reads the journal of an earlier engine of the session, unless an earlier call has succeeded. The error
+// says that there may be more objects than we know of. A damaged journal is no error, because reading it again does not
+// help.
 func (e *engine) recallOnce() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -259,10 +260,10 @@ func (e *engine) note(n container.Note) {
 	}
 }
 
-// forgetEvery is after how many notes the ledger is rid of containers that are gone.
+// forgetEvery is the number of notes after which containers that are gone are taken out of the ledger.
 const forgetEvery = 256
 
-// forget takes out of ledger and journal what the engine has removed by itself (--rm), and what others have.
+// forget takes those containers out of ledger and journal that the engine has removed by itself (--rm), or others have.
 func (e *engine) forget() {
 	e.mu.Lock()
 	known := e.ledger.Objects()
@@ -299,7 +300,8 @@ const (
 	warnPeriod  = time.Minute
 )
 
-// warn logs an error, but not the same one twice in a row, and not too many. How many were left out is said later.
+// warn logs an error, but not the same one twice in a row, and not too many. tellUnsaid logs later how many were left
+// out.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -326,8 +328,8 @@ func (e *engine) tellUnsaid() {
 	e.unsaid = 0
 }
 
-// shutEngine begins to remove what the session made, beside the end of its processes. A client that connects only now would
-// make something that is not looked for any more.
+// shutEngine begins to remove what the session made, while its processes end. No client can connect any more: what it
+// made would not be looked for.
 func (t *tree) shutEngine() {
 	if t.engine != nil {
 		t.polled.remove(clients)
@@ -471,7 +473,7 @@ func (e *engine) close() removal {
 	return r
 }
 
-// closeJournal ends the notes, and empties the journal if nothing is left. What is noted later is noted nowhere.
+// closeJournal closes the journal, and empties it if nothing is left. Later notes are not written down.
 func (e *engine) closeJournal(empty bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

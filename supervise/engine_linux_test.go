@@ -97,7 +97,7 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
 		t.Error("clients can still connect")
 	}
-	// It had fired in the same turn.
+	// The listener had fired in the same turn of the loop.
 	s.tree.serveEngine()
 	if e := s.tree.engine; e.served {
 		t.Error("a client is served")

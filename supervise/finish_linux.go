@@ -43,8 +43,8 @@ func (s *Session) finish() int {
 	return s.code
 }
 
-// continueAnchor wakes an anchor that was stopped: it has nothing more to do than to pass on the exit code. On a terminal
-// that is for the shell to do.
+// continueAnchor continues a stopped anchor, which only has to pass on the exit code. On a terminal the shell does
+// that.
 func (c *common) continueAnchor() {
 	if c.hand.Anchor == 0 || c.hand.SharesGroup() {
 		return

@@ -24,14 +24,14 @@ type hibernation struct {
 	// began is when the last server was started, and wakeBy when the handshake with one that is woken must be finished.
 	began, wakeBy time.Time
 	// restAt is when to look again whether a woken server has made use of the client's roots; zero unless it has just got
-	// them. restSince is since when it has been at rest, and restBy when that is not waited for any more.
+	// them. restSince is when its rest began, and restBy when the wait for that rest ends.
 	restAt, restSince, restBy time.Time
 	// pause grows with each failed wake; retryAt ends it, zero when there is none. why says what failed.
 	pause   time.Duration
 	retryAt time.Time
 	why     string
 	// restarts says that the next server takes the place of one that has crashed, so it counts as a restart and not as a wake.
-	// crashPause is how long it has to wait, which grows with each that does not live long.
+	// crashPause is how long it has to wait, and grows with each server that does not live long.
 	restarts   bool
 	crashPause time.Duration
 	// closing says that the client has closed its end.
@@ -55,7 +55,8 @@ func (s *Session) openRelay() {
 	s.hib.lookAt = s.hib.idleAfter(now)
 }
 
-// idleAfter is when a server that is used now may be idle for long enough; zero where it never is put to sleep.
+// idleAfter is when a server that is last used now has been idle for long enough. It is zero if the server is never put
+// to sleep.
 func (h *hibernation) idleAfter(now time.Time) time.Time {
 	if h.limit <= 0 {
 		return time.Time{}

@@ -11,8 +11,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// start prepares the containment and starts the server. When that fails there is a tree without any process. recall says that
-// the engine has containers of an earlier tree.
+// start prepares the containment and starts the server. If that fails, the tree has no process. recall says that the
+// engine may have containers of an earlier tree.
 func (t *tree) start(path string, recall bool) error {
 	t.code = ExitFailure
 	err := t.contain()
@@ -41,7 +41,8 @@ func (t *tree) launch(path string) error {
 		Until:          t.polled.fds,
 	}
 	if !t.hand.SharesGroup() {
-		// In our group, a signal to the group would hit the server too. As leader of one it could not call setsid(2).
+		// In our process group, the server would get each signal to the group. As the leader of a group it could not call
+		// setsid(2).
 		group, release, err := proc.EmptyGroup()
 		if child.Group, child.NewGroup = group, err != nil; err == nil {
 			defer release()
@@ -75,7 +76,7 @@ func (t *tree) contain() error {
 		t.scope.Leaf, err = cgroup.Create(dir, leafName(t.hand.ID))
 	}
 	if err == nil {
-		// Its end must not depend on what can be opened by then.
+		// The end of the leaf must not depend on what can be opened by then.
 		t.scope.Leaf.Hold()
 		t.record.Cgroup = t.scope.Leaf.Dir
 		return nil
@@ -123,7 +124,7 @@ func (t *tree) spawn(c proc.Child) (int, error) {
 	if err == nil {
 		return pid, nil
 	}
-	// Refused as well, or the command itself cannot be executed: the last attempt tells which.
+	// The move was refused as well, or the command itself cannot be executed: the last attempt tells which.
 	t.dropLeaf()
 	if t.opts.Cgroup == CgroupRequire {
 		return 0, fmt.Errorf("%w: %w", errRequired, err)

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// The supervisor tells its anchor what a recovery takes: the server, and the leaf with its control files open. So the
-// anchor needs neither a record nor a file that can still be opened. The letters go through a socket pair. The anchor
-// reads each as it comes and keeps the last.
+// The supervisor tells its anchor what a recovery needs: the server, and the leaf with its control files open. So the
+// anchor needs no record and has to open no file. The letters go through a socket pair. The anchor reads each as it
+// comes and keeps the last.
 
 // letter is what the supervisor has written last.
 type letter struct {

@@ -61,12 +61,13 @@ type Options struct {
 	MaxMessage             int64
 	// OnCrash says what becomes of a session whose server ends by itself.
 	OnCrash OnCrash
-	// Key makes the session wait for an ending one of the same gateway with the same key; "" does not.
+	// Key makes the session wait for an ending session of the same gateway with the same key; with "" it does not wait.
 	Key string
-	// Share is the place of the host of a shared server, "" for any other: the session waits for an earlier one of that place.
+	// Share is the place of the shared server whose host this is, else "". The session waits for an earlier one of that
+	// place.
 	Share string
 	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
-	// and may be nil. A process of its own then ends them, so that a host without cron is cleaned at the next start.
+	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool
 	Log     LogOptions
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The owners are the processes whose end ends the session: the anchor, the process that spawned us, and the gateway if that
-// is another one. Where the kernel has pidfds, those are in the poll set.
+// is another one. Where the kernel has pidfds, the poll set holds one for each owner.
 
 // watchOwners watches for the end of the owners, and notes their identities in the record.
 func (s *Session) watchOwners() {

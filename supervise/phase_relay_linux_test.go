@@ -15,13 +15,13 @@ import (
 )
 
 // The phase table and the relay together, without processes. The test plays a client and one server after another. Each
-// server asks for the client's roots, and asks the client a question with the same id. Over all orders of what they may
-// do, up to a depth, these hold:
+// server asks for the client's roots, and asks the client a question; all servers use the same ids. Over all orders of
+// what they may do, up to a depth, these hold:
 //
-//   - no server gets a call before it has the client's roots;
-//   - no server gets an answer to what another one has asked;
-//   - no call reaches two servers, and none is answered twice;
-//   - a server gets the answer to what it has asked, in whatever order the client answers;
+//   - no server gets a call before it has the client's roots.
+//   - no server gets an answer to what another one has asked.
+//   - no call reaches two servers, and none is answered twice.
+//   - a server gets the answer to what it has asked, in whatever order the client answers.
 //   - if all go on with what they have to do, each call is answered, by a server or with an error.
 //
 // It was seen to fail without the wait for roots (Conversation.AwaitRoots) and without ids by generation
@@ -79,7 +79,8 @@ type scene struct {
 	fds                         []int
 	settling                    bool
 	server                      actor
-	// calls are the client's, questions what it was asked and has not answered, wanted the same for its roots.
+	// calls are the client's calls, questions those that it has not answered yet, and wanted the open requests for its
+	// roots.
 	calls             []played
 	questions, wanted []asked
 }
@@ -173,14 +174,14 @@ func (s *scene) close() {
 	}
 }
 
-// say writes a line and has all of them read.
+// say writes a line and settles.
 func (s *scene) say(fd int, line string) {
 	_, err := unix.Write(fd, []byte(line+"\n"))
 	s.must(err)
 	s.settle()
 }
 
-// settle has the relay work, and both sides read.
+// settle lets the relay work and both sides read, until nothing is left to do.
 func (s *scene) settle() {
 	for range 1000 {
 		fds := s.relay.Polls()
@@ -304,7 +305,7 @@ func (s *scene) answer(i int) bool {
 	return true
 }
 
-// serverDoes does what a server can do.
+// serverDoes does one move of the server, and reports whether it is possible.
 func (s *scene) serverDoes(move string) bool {
 	a := &s.server
 	switch {
@@ -359,7 +360,7 @@ func (s *scene) gone() bool {
 	return true
 }
 
-// message is what is looked at of any message.
+// message has those parts of a message that the test looks at.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -433,7 +434,7 @@ func (s *scene) clientReads() {
 		case m.Method == "roots/list":
 			s.wanted = append(s.wanted, asked{m.ID, m.Params.Generation})
 		case m.Method == "notifications/cancelled":
-			// A client may have answered already: what is taken back is answered all the same.
+			// A client may have answered already, so it answers a cancelled question all the same.
 		case m.Method == "" && string(m.ID) == `"i"` && s.server.generation == 1:
 		case m.Method == "" && len(m.ID) == 1 && int(m.ID[0]-'0') <= len(s.calls):
 			c := &s.calls[m.ID[0]-'1']
@@ -446,7 +447,7 @@ func (s *scene) clientReads() {
 	}
 }
 
-// finish lets all go on with what they have to do, and looks whether each call has its answer.
+// finish lets client and server do all that they still have to do, and checks that each call has its answer.
 func (s *scene) finish() {
 	for range 60 {
 		if s.phase == falling || s.phase == crashing || s.phase == failing {
@@ -470,7 +471,7 @@ func (s *scene) finish() {
 	}
 }
 
-// key is what tells one state from another. Which generation it is does not matter, but for what is older.
+// key is what tells one state from another. Which generation it is hardly matters, only what belongs to an older one.
 func (s *scene) key() string {
 	a := s.server
 	old := func(all []asked) (out []string) {

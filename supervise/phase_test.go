@@ -14,8 +14,8 @@ type world struct {
 	owed, ended bool
 }
 
-// after is the world after an event. Events that cannot happen there are reported as such: a tree is gone once, a
-// handshake is answered by a server that is there.
+// after is the world after an event. Events that cannot happen there are reported as such: a tree is gone only once,
+// and only a server that is there answers a handshake.
 func (w world) after(ev phaseEvent) (next world, possible bool) {
 	switch ev {
 	case onIdle:
@@ -107,7 +107,7 @@ func checkPhase(t *testing.T, before, w world, path []phaseEvent) {
 	}
 }
 
-// Whatever has happened, an end of the session ends it.
+// In every phase, the event that ends the session leads to its end.
 func TestEveryPhaseEnds(t *testing.T) {
 	for p := awake; p < phases; p++ {
 		state := p

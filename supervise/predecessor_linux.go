@@ -37,7 +37,7 @@ func (s *Session) awaitPredecessor() error {
 	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key+s.opts.Share)
 }
 
-// awaitEnd is one turn of the loop, at most until the limit, in which the end of a process counts as well.
+// awaitEnd is one turn of the loop that also waits for the end of a process. It takes until the limit at most.
 func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 	s.lookAt = limit
 	if fd, err := proc.OpenPidfd(id.PID); err == nil {
@@ -77,8 +77,8 @@ func (c *common) predecessor() (owner proc.ID, found bool) {
 	return proc.ID{}, false
 }
 
-// follows reports whether a session is to be waited for, once it has ended. That of a shared server has lost its host, so it
-// ends in any case.
+// follows reports whether our session has to wait for the end of another one. An earlier session of the same shared
+// server has lost its host, so it ends in any case.
 func (c *common) follows(r session.Record) bool {
 	if c.opts.Share != "" && r.Share == c.opts.Share {
 		return true

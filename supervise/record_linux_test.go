@@ -29,8 +29,8 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 }
 
 // The record says that a session is ending only when it is, because the next one with its key waits for that end
-// (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail where the
-// state is that of the tree, and the cause the tree's.
+// (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail when
+// the record had the state and the cause of the tree.
 func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -17,14 +17,14 @@ import (
 // errNoSupervisor says that a supervisor ended before it had started anything.
 var errNoSupervisor = errors.New("the supervisor could not start: nothing was started")
 
-// Recover ends what a killed supervisor left. It runs in the anchor's process, to which every orphan of the session has
-// fallen. It returns the server's exit code if the server could be waited for, else the supervisor's.
+// Recover ends what a killed supervisor left. It runs in the anchor's process, to which every orphan of the session was
+// reparented. It returns the server's exit code if the server could be waited for, else the supervisor's.
 //
 // No step may be fatal. Recover works without the log file, the record or the engine, and the control files of the leaf
 // are open already.
 func Recover(opts Options, o Orphan) (int, error) {
 	// With several processors the scheduler's monitor hands each of them to another thread while we wait. On a busy
-	// machine none may be at rest. In the anchor's life before, one processor would cost 0.2 MB.
+	// machine no thread may be idle. Setting this earlier, while the anchor watches, would cost 0.2 MB.
 	runtime.GOMAXPROCS(1)
 	hand := o.hand
 	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
@@ -50,12 +50,13 @@ func Recover(opts Options, o Orphan) (int, error) {
 		s.remover = o.args
 	}
 	s.end(causeSupervisor)
-	// It asks once more: a server that has ended meanwhile is no member, but its exit code has yet to be read.
+	// Children are waited for once more: a server that has ended meanwhile is no member, but its exit code has yet to be
+	// read.
 	s.onChildren()
 	s.loop()
 	if held != nil {
-		// What held the lock was a child of the supervisor's between fork and exec, or a process that looked whether
-		// the session lives. The child is gone with the tree.
+		// The lock was held by a child of the supervisor between fork and exec, or by a process that checked whether the
+		// session lives. The child is gone with the tree.
 		held = s.takeRecord(dir, takeTries)
 	}
 	if held != nil {
@@ -68,8 +69,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 	return code, nil
 }
 
-// makeRoom closes what is not needed any more where nothing more can be opened: a look at a process takes a descriptor.
-// Off a terminal standard input and output are /dev/null by now.
+// makeRoom closes descriptors that are not needed any more if no other can be opened: a look at a process takes one.
+// Unless the session is on a terminal, standard input and output are /dev/null by now.
 func makeRoom(hand argv.Handover) {
 	null, err := proc.OpenNull()
 	if err == nil {
@@ -119,7 +120,7 @@ func (t *tree) findLeaf(l *letter) {
 		return
 	}
 	if t.openLeaf() != nil {
-		_ = t.openLeaf() // A passing fault must not cost the leaf.
+		_ = t.openLeaf() // A transient error must not lose the leaf.
 	}
 }
 
@@ -156,7 +157,7 @@ func (c *common) findRecord() (dir *session.Directory, recorded bool) {
 	return dir, true
 }
 
-// takeTries bounds the second attempt at the lease, in attempts that each wait a moment (session.Take): a second in all.
+// takeTries is how often the lease is tried at the end. Each attempt waits a moment (session.Take): a second in all.
 const takeTries = 20
 
 // takeRecord takes over the lease, so that the record goes with the session.

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/proc"
 )
 
-// To remove containers takes threads. Where none can be had the Go runtime aborts, and an abort of a recovering anchor would
-// leave all that it was about to end. So the anchor first ends the processes, for which it needs no thread. Then a process
-// of its own removes the containers. If that dies, reap has the record.
+// Removing containers takes threads. Where none can be had, the Go runtime aborts. An abort of a recovering anchor
+// would leave all that it was about to end. So the anchor first ends the processes, for which it needs no thread. Then
+// a separate process removes the containers. If that dies, reap has the record.
 
 // Remove removes what a session has made in a container engine. It runs in the process that a recovering anchor has started
 // for that, and tells the anchor through the mailbox when all is removed. It returns the exit code.
@@ -33,7 +33,7 @@ func Remove(opts Options, hand argv.Handover) int {
 // errNotRemoved says that the process that removes containers has ended, or was killed, before it was done.
 var errNotRemoved = errors.New("the process that removes containers has failed")
 
-// noTraceback has the runtime say in one line that no thread can be had.
+// noTraceback makes the runtime say in one line that no thread can be had.
 const noTraceback = "GOTRACEBACK=none"
 
 // removeElsewhere starts a process that removes the containers, and waits for it.
@@ -57,7 +57,7 @@ func (c *common) removeElsewhere(args []string) removal {
 	limit := c.opts.ContainerGrace + maxRounds*(c.opts.KillTimeout+answerTime) + margin
 	last := awaitHangUp(ours, limit)
 	if last == nil {
-		// Dead, late or without success: where it has ended this does nothing.
+		// The process is dead or late, or it has failed. If it has ended, the signal does nothing.
 		_ = proc.SignalChild(pid, unix.SIGKILL)
 		awaitHangUp(ours, killPatience)
 	}

@@ -4,10 +4,10 @@ import "time"
 
 // A woken server that has read the client's roots may not have made use of them yet. Servers look at each directory
 // first, in threads of their own, and answer pings meanwhile. With nothing but a ping, server-filesystem judged a call
-// without the roots once in 60 wakes of a busy machine. Nothing in the protocol tells when that is done. What is done
-// on this machine shows in the threads of the server: one runs, or waits for a disk.
+// without the roots once in 60 wakes of a busy machine. Nothing in the protocol tells when that is done. But work on
+// this machine shows in the threads of the server: one runs, or waits for a disk.
 const (
-	// restTime is how long no thread of the server may be seen to work.
+	// restTime is for how long no look may find a thread of the server at work.
 	restTime = 100 * time.Millisecond
 	// restLook is the time between two looks.
 	restLook = 20 * time.Millisecond
@@ -20,7 +20,7 @@ func (h *hibernation) awaitRest(now time.Time) {
 	h.restAt, h.restSince, h.restBy = now, now, now.Add(restMost)
 }
 
-// hasRested reports whether the server, which rests now or does not, has rested for long enough.
+// hasRested reports whether the server has rested for long enough. resting says whether it rests now.
 func (h *hibernation) hasRested(now time.Time, resting bool) bool {
 	if !resting {
 		h.restSince = now.Add(restLook)
@@ -33,8 +33,8 @@ func (h *hibernation) hasRested(now time.Time, resting bool) bool {
 	return true
 }
 
-// resting reports whether no thread of the tree is seen to work. What cannot be read does not count: then the time alone
-// does.
+// resting reports whether no thread of the tree is seen to work. A process that cannot be read does not count: then
+// only the time does.
 func (t *tree) resting() bool {
 	members, _, _ := t.scope.Members()
 	for _, m := range members {

@@ -121,13 +121,14 @@ func (s *Session) closeServersOwn() {
 		return
 	}
 	CloseInherited()
-	// A log that the user asked for has its last word after the server's end, when the gateway would not read any more.
+	// A log that the user asked for has its last event after the server's end. A gateway that had seen end of file would
+	// not read it.
 	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
 		releaseStderr()
 	}
 }
 
-// start takes the lease and starts the server. code is mcp-tether's exit code when that fails.
+// start takes the lease and starts the server. If that fails, it returns mcp-tether's exit code.
 func (s *Session) start() (int, error) {
 	path, err := proc.LookPath(s.opts.Command[0], searchPath())
 	if err != nil {
@@ -375,7 +376,7 @@ func (s *Session) onSignals() {
 	for _, c := range s.arrived {
 		switch {
 		case c.Signal == syscall.SIGCHLD && waited:
-			// All whose signals were read together have been waited for.
+			// One Reap has waited for every child whose SIGCHLD was read in this batch.
 		case c.Signal == syscall.SIGCHLD:
 			waited = true
 			s.onChildren()
@@ -387,7 +388,7 @@ func (s *Session) onSignals() {
 	}
 }
 
-// secondInterrupt is how close together two interrupts from a terminal mean "end it".
+// secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".
 const secondInterrupt = 2 * time.Second
 
 // onEnding acts on a signal that ends the session. An interrupt from the keyboard has reached the server as well, and the

@@ -32,7 +32,8 @@ func listen(inherited proc.AtExec, role terminalRole) (int, error) {
 	// (setrlimit(2), RLIMIT_FSIZE). The kernel sends both as if we did, so they cannot be told from what others send us.
 	ignored := []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 	if role == backgroundJob {
-		// Ours as well: a log line to the terminal (termios(3), TOSTOP). A handler would have the write tried for ever.
+		// Our writes raise this one as well: a log line to the terminal (termios(3), TOSTOP). With a handler, the write would
+		// be tried for ever.
 		ignored = append(ignored, syscall.SIGTTOU)
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {

@@ -108,7 +108,7 @@ func (s *sink) out() (fd int, closeOut func()) {
 // writeSize bounds one write to a descriptor that may block, in bytes: poll(2) promises room for PIPE_BUF (pipe(7)).
 const writeSize = 4096
 
-// writeNow writes without blocking, to sockets and to descriptors that are shared as well.
+// writeNow writes without blocking, also to sockets and to descriptors that are shared.
 func writeNow(fd int, p []byte) (int, error) {
 	n, err := unix.SendmsgN(fd, p, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	if !errors.Is(err, unix.ENOTSOCK) {
@@ -157,8 +157,8 @@ func (s *sink) flush() {
 // sinkPause is how often to try again to write what waits.
 const sinkPause = 10 * time.Millisecond
 
-// releaseStderr keeps no standard error open that is a pipe. An O_PATH descriptor holds its place; through it the pipe
-// can be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of another
+// releaseStderr closes standard error if it is a pipe. An O_PATH descriptor takes its place; through that the pipe can
+// be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of another
 // user. A terminal or a file stays as well: no process waits for its end.
 func releaseStderr() {
 	if !proc.IsPipe(2) {

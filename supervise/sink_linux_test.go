@@ -43,8 +43,8 @@ func inTime(t *testing.T, what string, f func()) {
 	}
 }
 
-// Nobody reads: events are dropped and nothing waits. Then somebody does: what was kept arrives whole, in order, and the
-// number of the lost ones with it.
+// While no process reads, events are dropped and no write blocks. Once one reads, the kept events arrive whole and in
+// order, with the number of the lost ones.
 func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 	r, w := rawPipe(t)
 	s := &sink{file: w}
@@ -99,7 +99,7 @@ func number(t *testing.T, b []byte) int {
 	return n
 }
 
-// The reader has gone: neither an error nor a signal comes of it.
+// A reader that has gone causes neither an error nor a signal.
 func TestSinkSurvivesAClosedPipe(t *testing.T) {
 	r, w := rawPipe(t)
 	unix.Close(r)

@@ -21,7 +21,7 @@ func (s *Session) watchStdout() {
 	s.polled.add(stdout, 1, 0)
 }
 
-// open reports whether the pipe can be watched.
+// open begins to watch the pipe, and reports whether that is possible.
 func (w *stdoutWatch) open() bool {
 	again, err := proc.Reopen(1, unix.O_WRONLY)
 	if err != nil {
@@ -43,15 +43,15 @@ func (w *stdoutWatch) open() bool {
 
 // stdoutWatch is the watch over the pipe of standard output.
 type stdoutWatch struct {
-	// watch is an inotify(7) descriptor that tells of readers that go; 0 where poll(2) on standard output does.
+	// watch is an inotify(7) descriptor that reports readers that go; 0 where poll(2) on standard output does that.
 	watch int
 	// lookAt is when to look again whether there is a reader, and pause the time since the last look.
 	lookAt time.Time
 	pause  time.Duration
 }
 
-// First and last wait before looking again. The kernel tells of a close before it counts the reader out (Linux 6.18,
-// __fput), and does nothing more then that could be waited for.
+// First and last wait before looking again. The kernel reports a close before it counts the reader out (Linux 6.18,
+// __fput). After that it reports nothing that could be waited for.
 const (
 	firstStdoutPause = time.Millisecond
 	lastStdoutPause  = time.Second

@@ -11,7 +11,7 @@ import (
 	"mcp-tether/proc"
 )
 
-// sweepDelay is how long after the server's start to look for dead sessions: off its path.
+// sweepDelay is how long after the server's start to look for dead sessions, so that the start is not delayed.
 const sweepDelay = time.Second
 
 // sweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for

@@ -3,10 +3,10 @@ package supervise
 import "mcp-tether/proc"
 
 // How many threads are kept in reserve, beside those of every Go program. With one processor of the scheduler one
-// thread runs at a time. Others are in system calls, wait for the network, or are about to rest. The first is for a
-// session that only waits. The scheduler hands its processor to an idle thread when a system call takes its time. On a
-// busy machine the last one may not have come to rest. The others are for what works beside the loop: the collector
-// when a server was put to sleep, and the connections of an engine.
+// thread runs at a time. Others are in system calls, wait for the network, or are about to rest. The first number is
+// for a session that only waits. The scheduler hands its processor to an idle thread when a system call takes long. On
+// a busy machine the previous thread may not be idle yet. The other numbers are for what works beside the loop: the
+// collector when a server was put to sleep, and the connections of an engine.
 const (
 	reserveForWaiting = 1
 	reserveForSleep   = 2

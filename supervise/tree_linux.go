@@ -27,7 +27,7 @@ type tree struct {
 	// retryAt is when to look again during a teardown; zero when only events count.
 	retryAt time.Time
 	retry   time.Duration
-	// lookedAt is when onlyOthers was over, and lookTook how long it took.
+	// lookedAt is when onlyOthers last ended, and lookTook how long it took.
 	lookedAt time.Time
 	lookTook time.Duration
 }
@@ -103,11 +103,11 @@ func (t *tree) empty(childrenLeft bool) bool {
 	if t.mayGoOn() && t.server > 0 {
 		return false
 	}
-	// The ends of a forking tree must not have us look all the time. There is another look at retryAt.
+	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
 	return (t.lookTook < dearLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
 }
 
-// dearLook is how long a look at the process table may take that each end of a child may ask for.
+// dearLook is how long a look at the process table may take and still be repeated at each end of a child.
 const dearLook = 5 * time.Millisecond
 
 // onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
@@ -134,7 +134,8 @@ func (t *tree) lookAgain() {
 	t.retryAt = time.Now().Add(t.retry)
 }
 
-// onTime acts on what is due. look says that it is time to look again at what is left: for ended children, and then repeat.
+// onTime acts on what is due. look says that it is time to look again at what is left: wait for ended children, and
+// then call repeat.
 func (t *tree) onTime(now time.Time) (look bool) {
 	if t.machine.Due(now) {
 		t.step(teardown.TimeUp, noCause)
@@ -156,7 +157,7 @@ func (t *tree) repeat() {
 	}
 }
 
-// terminate asks those members to end that were not asked yet.
+// terminate asks all members that were not asked yet to end.
 func (t *tree) terminate() {
 	t.report(t.scope.Terminate(t.server))
 	t.lookAgain()
