@@ -10,7 +10,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Each rung of the ladder, with the directories that are there and the user's.
+// Each choice of dirFor, by the directories that exist and are the user's.
 func TestDirName(t *testing.T) {
 	for _, c := range []struct {
 		uid       int
@@ -94,7 +94,7 @@ func TestDirRefuses(t *testing.T) {
 	}
 }
 
-// In a directory of somebody else nothing is kept: they could put records there.
+// Nothing is kept in a directory of another user, who could put records there.
 func TestDirOfAnotherUser(t *testing.T) {
 	testkit.Need(t, os.Getuid() == 0, "root")
 	const nobody = 65534

@@ -78,7 +78,7 @@ func notOpened(name string, uid int, err error) error {
 	return fmt.Errorf("open session directory: %w", err)
 }
 
-// dirFor chooses among the places of Open by which of them are the user's.
+// dirFor chooses the first of Open's places that is the user's.
 func dirFor(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	switch {
 	case strings.HasPrefix(xdgRuntime, "/") && ours(xdgRuntime):

@@ -22,5 +22,5 @@ func random(b []byte) {
 	copy(b, h.Sum(nil))
 }
 
-// randomTries bounds the attempts, of which a signal may interrupt one.
+// randomTries bounds the attempts: a signal may interrupt one.
 const randomTries = 8

@@ -99,7 +99,7 @@ func TestAJournalIsReplaced(t *testing.T) {
 	if got, err := open(t, dir).Notes(journalled); err != nil || !reflect.DeepEqual(got, []engine.Note{n[1], n[0]}) {
 		t.Fatalf("read %v, %v", got, err)
 	}
-	// What cannot be replaced stays, and goes on.
+	// A journal that cannot be replaced stays, and takes more notes.
 	if err := os.Mkdir(filepath.Join(dir, j.next), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 	}
 }
 
-// A path that does not fit into a socket address, or a directory that cannot be written to, leads below /tmp.
+// If a path does not fit into a socket address, or a directory cannot be written to, the socket is made below /tmp.
 func TestTheSocketFallsBackBelowTmp(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	if err := os.Mkdir(long, 0o700); err != nil {

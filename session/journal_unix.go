@@ -87,7 +87,7 @@ func (j *Journal) Replace(notes []engine.Note) error {
 	return j.open()
 }
 
-// Reset empties the journal: nothing of what it said is left.
+// Reset empties the journal: nothing that it lists is left.
 func (j *Journal) Reset() {
 	if j.fd >= 0 && unix.Ftruncate(j.fd, 0) == nil {
 		j.torn = false

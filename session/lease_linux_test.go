@@ -104,7 +104,7 @@ func TestLeaseFreedByEnd(t *testing.T) {
 	files(t, dir)
 }
 
-// No server inherits the lock: it would look alive after its supervisor.
+// No server inherits the lock: the session would look alive after the death of its supervisor.
 func TestLeaseIsCloseOnExec(t *testing.T) {
 	l, err := open(t, t.TempDir()).Take(NewID())
 	if err != nil {
@@ -116,7 +116,7 @@ func TestLeaseIsCloseOnExec(t *testing.T) {
 	}
 }
 
-// Nobody can make us lock or write a file elsewhere.
+// No link can make us lock or write a file elsewhere.
 func TestLeaseFollowsNoLink(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
 	elsewhere := filepath.Join(t.TempDir(), "precious")
@@ -149,7 +149,7 @@ func TestLeaseFollowsNoLink(t *testing.T) {
 	}
 }
 
-// When the new record cannot be written the old one stays, and no half of a file.
+// When the new record cannot be written, the old one stays whole.
 func TestWriteFailsWhole(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
 	l, err := open(t, dir).Take(id)
@@ -187,7 +187,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-// Whoever looks while a lease is taken sees no lock or a held one, never a free one: that would be a dead supervisor's.
+// While a lease is taken, no process sees its lock free: a free lock would be a dead supervisor's.
 func TestALockIsNeverSeenFree(t *testing.T) {
 	dir := open(t, t.TempDir())
 	stop, looked := make(chan struct{}), make(chan int)
@@ -223,7 +223,7 @@ func TestALockIsNeverSeenFree(t *testing.T) {
 	}
 }
 
-// What a supervisor left that was killed in the middle of making its lock is no obstacle.
+// What a supervisor left when it was killed while making its lock is no obstacle.
 func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/"+journalled+".lock.new", nil, 0o600); err != nil {

@@ -22,7 +22,8 @@ type Lease struct {
 var ErrHeld = errors.New("session is held by a living supervisor")
 
 // Take creates the lock file of a session (or opens the one left by a dead supervisor) and locks it. The lock is never
-// seen free before its session has ended: that would look like a dead supervisor's. The directory must stay open.
+// seen free before its session has ended: a free lock would look like a dead supervisor's. The directory must stay
+// open.
 func (d *Directory) Take(id string) (*Lease, error) {
 	name := file(id, lockSuffix)
 	for n := 0; ; n++ {
@@ -49,7 +50,7 @@ func (d *Directory) Take(id string) (*Lease, error) {
 }
 
 // createUnnamed makes a lock file that gets its name once it is locked: a process that is killed before leaves nothing.
-// EEXIST says that another process has made the lock meanwhile; any other error, that it takes another way.
+// EEXIST says that another process has made the lock meanwhile; after any other error, Take uses createNamed.
 func (d *Directory) createUnnamed(name string) (int, error) {
 	fd, err := d.at.Unnamed(0o600)
 	if err != nil {
@@ -104,7 +105,7 @@ func lockOrClose(fd int) error {
 	return err
 }
 
-// How often and how long to wait for a lock: a process that looks whether it is held holds it for a moment (Held).
+// How often and how long to wait for a lock: a process that checks whether it is held takes it for a moment (Held).
 const (
 	lockTries = 25
 	lockPause = 2 * time.Millisecond
@@ -162,8 +163,8 @@ func (d *Directory) writeNew(name string, b []byte) error {
 // Dir is the directory of the record.
 func (l *Lease) Dir() *Directory { return l.dir }
 
-// Remove removes all that the session has on disk, and lets go: the session is over. The lock goes last, and only if
-// everything else went: a record without a lock is never looked at again.
+// Remove removes all that the session has on disk, and gives up the lock: the session is over. The lock goes last, and
+// only if everything else went: a record without a lock is never looked at again.
 func (l *Lease) Remove() error {
 	defer unix.Close(l.fd)
 	var errs []error
@@ -176,5 +177,5 @@ func (l *Lease) Remove() error {
 	return l.dir.at.Unlink(file(l.id, lockSuffix))
 }
 
-// Release lets go and leaves the record for a reaper.
+// Release gives up the lock and leaves the record for a reaper.
 func (l *Lease) Release() { unix.Close(l.fd) }

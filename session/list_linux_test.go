@@ -11,7 +11,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Each file system begins to number its files anew.
+// Each file system numbers its files on its own.
 func TestOwnOnSeveralFileSystems(t *testing.T) {
 	testkit.Need(t, os.Getuid() == 0, "root, to mount")
 	dir := t.TempDir()

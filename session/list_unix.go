@@ -74,8 +74,8 @@ func (d *Directory) IDs() ([]string, error) {
 	return out, nil
 }
 
-// OpenAll opens the session directories of a user that exist, closed to the writing of others. No user opens those of
-// another one, and root does not either: a user that may write there may have put anything in the way.
+// OpenAll opens those session directories of a user that exist, and that others cannot write to. No user opens those of
+// another one, not even root: a user that may write there may have put anything in the way.
 func OpenAll(uid int, xdgRuntime string) []*Directory {
 	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {

@@ -54,7 +54,7 @@ func TestHeldByAnother(t *testing.T) {
 	}
 }
 
-// What cannot be looked at is taken for held.
+// A lock that cannot be examined counts as held.
 func TestHeldOddLocks(t *testing.T) {
 	for name, make := range map[string]func(lock string) error{
 		"a FIFO":            func(lock string) error { return unix.Mkfifo(lock, 0o600) },
@@ -144,7 +144,7 @@ func TestOwn(t *testing.T) {
 	if names := namesOf(got); len(names) != 1 || names[0] != good {
 		t.Errorf("%v", names)
 	}
-	// Another user's directory is nobody's business, and not root's either.
+	// Another user's directory is not opened, not even by root.
 	if got := own([]string{good}, uid+1); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
@@ -215,7 +215,7 @@ func TestRemoveSession(t *testing.T) {
 	}
 }
 
-// A record in the way of a removal is no file to follow.
+// Remove follows no link that has the name of a record or a lock.
 func TestRemoveFollowsNoLinks(t *testing.T) {
 	dir, id := t.TempDir(), NewID()
 	precious := filepath.Join(t.TempDir(), "precious")

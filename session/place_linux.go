@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen makes the socket in the place of one that was left. Only the holder of the lock may.
+// Listen makes the socket, and replaces one that was left. Only the holder of the lock may call it.
 func (p Place) Listen() (fd int, err error) {
 	if err := p.Withdraw(); err != nil {
 		return -1, err

@@ -60,7 +60,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What a killed host has left goes, but not what a living one has, nor what is young.
+// What a killed host has left is removed, but not what a living host has, nor what is young.
 func TestDeadPlaces(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
@@ -101,7 +101,7 @@ func TestDeadPlaces(t *testing.T) {
 	}
 }
 
-// All processes of a user have one secret, whoever makes it; one that is damaged is no secret.
+// All processes of a user have one secret, whichever of them makes it; a damaged file is no secret.
 func TestSecret(t *testing.T) {
 	dir := t.TempDir()
 	first, err := open(t, dir).Secret()

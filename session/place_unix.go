@@ -32,7 +32,7 @@ func (d *Directory) Place(key string) Place { return Place{d, placePrefix + key}
 // Lock takes the lock, or makes it. The error is ErrHeld while another process has it.
 func (p Place) Lock() (*Lease, error) { return p.dir.Take(p.name) }
 
-// Adopt is the lock of a place that the process was started with, as a descriptor.
+// Adopt is the lock of a place whose descriptor the process was started with.
 func (p Place) Adopt(fd int) *Lease { return &Lease{p.dir, p.name, fd} }
 
 // FD is the descriptor of the lock.
@@ -43,7 +43,7 @@ func (p Place) Withdraw() error { return p.dir.unlinkSocket(p.name) }
 
 // Sharing is what ps shows of a shared server.
 type Sharing struct {
-	// Host is the process that the server belongs to, Gateway the one with whose end it ends; zero with --share-scope=user.
+	// Host is the process that the server belongs to, Gateway the gateway that it ends with; zero with --share-scope=user.
 	Host    proc.ID `json:"host"`
 	Gateway proc.ID `json:"gateway"`
 	// Alone says why the server is for one session only; "" if it is not.
@@ -82,10 +82,10 @@ func (p Place) Sharing() (s Sharing, err error) {
 	return s, err
 }
 
-// maxSharing bounds what is read of it, in bytes.
+// maxSharing bounds what Sharing reads, in bytes.
 const maxSharing = 4 << 20
 
-// removeDeadPlaces removes what hosts have left that were killed.
+// removeDeadPlaces removes what killed hosts have left.
 func (d *Directory) removeDeadPlaces() error {
 	keys, err := d.settledPlaces()
 	if err != nil {

@@ -60,7 +60,7 @@ const (
 const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
-	StateFalling  = "falling-asleep" // its server and what that has started is being ended, and the session goes on
+	StateFalling  = "falling-asleep" // its tree is being ended, and the session goes on
 	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
 	StateSurvived = "survived"       // over, but a process would not die
 )

@@ -63,7 +63,7 @@ func TestRedactShowsTheOrdinary(t *testing.T) {
 	}
 }
 
-// The names of what was hidden stay, the caller's arguments too.
+// The names of hidden values stay, and the caller's arguments do not change.
 func TestRedactKeepsNames(t *testing.T) {
 	args := []string{"srv", "--token", "a", "--key=b", "K_SECRET=c", "Authorization: d", "https://u:p@h/x", "--token", "--flag"}
 	before := slices.Clone(args)

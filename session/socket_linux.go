@@ -41,7 +41,7 @@ func listenIn(dir *Directory, id string) (int, string, error) {
 	if err != nil {
 		return -1, "", fmt.Errorf("make socket: %w", err)
 	}
-	// The directory is closed to other users already; the mode says so in a listing. The file takes that of the socket
+	// The directory is closed to other users already; the mode says so in a listing. The file takes the mode of the socket
 	// (unix_bind in the kernel).
 	if err = unix.Fchmod(fd, 0o600); err == nil {
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
