@@ -13,13 +13,13 @@ type kin struct {
 	kept  bool
 }
 
-// stopBorn stops the members that have started since the last look, until none turns up. While the whole process table
-// is read again, a tree that forks moves on. They are killed later, because a child is known by its parent as long as
-// that lives. none says that there can be no other, if all members of that look have been stopped. It is false when the
-// births could not be followed.
+// stopBorn stops the members that have started since the last look, until none turns up. It does not read the whole
+// process table again, because a tree that forks would move on meanwhile. The members are killed later: as long as a
+// parent lives, its children are known by it. If all members of the last look were stopped, none says that there can be
+// no other. It is false if the births could not be followed.
 func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 	fresh := func(p proc.Stat) bool {
-		// It may be asked twice (SignalIf).
+		// fresh may be called twice for one process (SignalIf).
 		if n := len(born); n > 0 && born[n-1].ID == p.ID {
 			return true
 		}
@@ -36,7 +36,7 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 }
 
 // groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
-// else that of its mark or leaf. A process to keep has none, nor has what that one starts.
+// else that of its mark or leaf. A kept process has none, nor has what it starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
 	if p.Dead() {
 		return nil
@@ -60,7 +60,7 @@ func (b *Batch) groupOf(p proc.Stat) *Group {
 	return nil
 }
 
-// startOf is when the process that has a pid now has started, in clock ticks; 0 if there is none.
+// startOf is the start time of the process that has the pid now, in clock ticks; 0 if there is none.
 func (b *Batch) startOf(pid int) uint64 {
 	s, err := b.reader.Stat(pid)
 	if err != nil {

@@ -97,8 +97,8 @@ func (b *Batch) start() error {
 const lookTicks = 1000
 
 // How many looks in a row must find no member, where the births in between cannot be followed. One proves nothing about a
-// tree that forks: the processes that were there have ended, and those that are there now started after the look. Of a tree
-// that was seen to fork even two prove little, because the table is read name by name.
+// tree that forks: the processes that were there have ended, and those that are there now started after the look. About
+// a tree that was seen to fork, even two prove little, because the table is read name by name.
 const (
 	emptyLooks       = 2
 	emptyLooksOfFork = 8
@@ -254,7 +254,7 @@ func (b *Batch) markOf(s proc.Stat) string {
 	if id, ok := b.marks[s.ID]; ok {
 		return id
 	}
-	// An environment is read out of the memory of its process, which another user may keep from being read for ever.
+	// An environment is read from the memory of its process. Another user may make such a read wait for ever.
 	if uid, err := proc.UID(s.PID); err != nil || uid != os.Getuid() {
 		return ""
 	}
@@ -266,7 +266,7 @@ func (b *Batch) markOf(s proc.Stat) string {
 		var r proc.Reader
 		v, ok = r.Env(s.PID, b.Groups[0].Mark)
 	}) {
-		// It keeps its readers waiting (proc.Snapshot), and is not asked again. There may be many like it.
+		// The process keeps its readers waiting (proc.Snapshot), and is not asked again. There may be many like it.
 		b.marks[s.ID] = ""
 		b.patience = max(b.patience/2, leastPatience)
 		return ""
@@ -278,7 +278,7 @@ func (b *Batch) markOf(s proc.Stat) string {
 	return v[0]
 }
 
-// How long a process may keep the batch waiting, and how long the later ones of many may.
+// How long a process may keep the batch waiting, and how long each later one may if there are many.
 const (
 	patience      = time.Second
 	leastPatience = 50 * time.Millisecond
@@ -349,7 +349,7 @@ func (gr *Group) roots(t snapshot) []int {
 	return append(queue, pids...)
 }
 
-// maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may hold a circle.
+// maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may contain a cycle.
 const maxClimb = 256
 
 // keptAbove reports whether a process, or an ancestor of it within the group, is to be kept.

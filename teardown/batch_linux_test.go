@@ -56,7 +56,7 @@ func TestBatchEnds(t *testing.T) {
 	}
 }
 
-// Who is below a seed belongs to the group, whatever its own environment and session.
+// A process below a seed belongs to the group, whatever its own environment and session.
 func TestBatchFollowsChildren(t *testing.T) {
 	k := start(t, "nest", 2)
 	end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
@@ -73,7 +73,7 @@ func TestBatchSeveralGroups(t *testing.T) {
 	}
 }
 
-// Two passes that end the same at once do not disturb each other.
+// Two passes that end the same processes at once do not disturb each other.
 func TestBatchTwice(t *testing.T) {
 	k := start(t, "nest", 2)
 	seeds := ids(t, k.PIDs...)
@@ -113,7 +113,7 @@ func TestBatchSpares(t *testing.T) {
 	}
 }
 
-// What a kept process has started stays with it, though it may be named itself.
+// What a kept process has started is kept too, even if it is a seed itself.
 func TestBatchSparesBelowTheKept(t *testing.T) {
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
 	end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
@@ -161,7 +161,7 @@ func ownLeaf(t *testing.T) *cgroup.Leaf {
 	return leaf
 }
 
-// A family on the run, each in a session of its own, found by its leaf alone: there is no seed.
+// A family on the run, each process in a session of its own, found by its leaf alone: there is no seed.
 func TestBatchLeaf(t *testing.T) {
 	leaf := ownLeaf(t)
 	own(t)
@@ -170,7 +170,7 @@ func TestBatchLeaf(t *testing.T) {
 	k.Dead()
 }
 
-// A pass may be called from a shell that outlived its session and is in its leaf: both must live to tell.
+// A pass may be called from a shell that outlived its session and is in its leaf: both must survive the pass.
 func TestBatchFromWithin(t *testing.T) {
 	if name := os.Getenv("MCP_TETHER_TEST_LEAF"); name != "" {
 		sweepOwnLeaf(t, name)
@@ -203,7 +203,7 @@ func sweepOwnLeaf(t *testing.T, dir string) {
 	fmt.Fprintln(os.Stdout, "swept")
 }
 
-// What has started since the look is stopped, as far as its parent, its mark or its leaf makes it a member.
+// A process that has started since the look is stopped if its parent, its mark or its leaf makes it a member.
 func TestBatchStopsBorn(t *testing.T) {
 	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
 	seed, before := start(t, "rest", 1), start(t, "rest", 1, mark+"=other")
@@ -238,13 +238,13 @@ func TestBatchStopsBorn(t *testing.T) {
 	}
 }
 
-// A pid that a member had may be another process's by now, and that one's children are not ours.
+// Another process may have a member's pid by now, and the children of that process are not ours.
 func TestBatchStopsBornOfParent(t *testing.T) {
 	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
 		gr := &Group{UID: os.Getuid()}
 		b := startBatch(t, gr)
 		lookFor(t, b)
-		// The test itself stands for a member that was found, or for what has its pid now.
+		// The test itself stands for a member that was found, or for the process that has its pid now.
 		gr.known[os.Getpid()] = kin{start: ids(t, os.Getpid())[0].Start - age}
 		born := start(t, "rest", 1)
 		if got, _ := b.stopBorn(); (len(got) == 1) != (age == 0) {

@@ -21,8 +21,8 @@ type Sent struct {
 // Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
 //
 // The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
-// tree is read falls to the root, and may be missed once. A process that starts later is not asked, because it may be a
-// member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+// tree is read is reparented to the root, and may be missed once. A process that starts later is not asked, because it
+// may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
 //
 // server is the child that the caller has not waited for yet, or 0. It is asked even when /proc cannot be read.
 func (s *Scope) Terminate(server int) []Sent {
@@ -43,7 +43,7 @@ func (s *Scope) Terminate(server int) []Sent {
 				fresh = append(fresh, m)
 			}
 		}
-		// One look that finds nothing proves nothing: the only member may just have fallen to the root.
+		// One look that finds nothing proves nothing: the only member may just have been reparented to the root.
 		if !first || n > 0 && len(fresh) == news {
 			break
 		}
@@ -66,7 +66,7 @@ func (s *Scope) askBlindly(server int) []Sent {
 	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// How often, and how long, to look for a fixed point against a tree that forks meanwhile.
+// How often, and for how long, to look for a fixed point while the tree forks.
 const (
 	maxSweeps = 64
 	sweepTime = 500 * time.Millisecond
@@ -142,13 +142,13 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 	return members, nil
 }
 
-// killBorn kills the members that have started since the last look, until none turns up. While the whole process table
-// is read again, a tree that forks moves on. It fails if the last look was not at that table. When it could not keep
-// up, the next rounds go on with it.
+// killBorn kills the members that have started since the last look, until none turns up. It does not read the whole
+// process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
+// table. If it could not keep up, the next rounds of Kill go on with it.
 func (s *Scope) killBorn() ([]Sent, error) {
 	var born []Sent
 	fresh := func(p proc.Stat) bool {
-		// It may be asked twice (SignalIf).
+		// fresh may be called twice for one process (SignalIf).
 		if n := len(born); n > 0 && born[n-1].To.ID == p.ID {
 			return true
 		}
@@ -165,8 +165,8 @@ func (s *Scope) killBorn() ([]Sent, error) {
 	return born, err
 }
 
-// hunt signals what was born, as far as judge says so (SignalBorn), until nothing is met or its time is up. none says the
-// former.
+// hunt signals the new processes that judge accepts (SignalBorn), until it meets none or its time is up. none says that
+// it met none.
 func hunt(r *proc.Reader, judge func(proc.Stat) bool, sig syscall.Signal) (none bool, err error) {
 	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
 		if met, err := r.SignalBorn(judge, sig); err != nil || met == 0 {
@@ -189,8 +189,8 @@ func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// blind signals the server and its process group when nothing can be listed (no /proc). The number of the group stays taken
-// as long as the server, which is in it, is not waited for.
+// blind signals the server and its process group when nothing can be listed (no /proc). The number of the group cannot
+// be reused before the server, which is in it, is waited for.
 func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	var sent []Sent
 	for _, sig := range sigs {

@@ -53,7 +53,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// awaitStop waits until a child is stopped, which its parent is told of.
+// awaitStop waits until a child is stopped, which the kernel reports to its parent.
 func awaitStop(t *testing.T, pid int) {
 	t.Helper()
 	var ws unix.WaitStatus
@@ -97,8 +97,9 @@ func TestKillLeaf(t *testing.T) {
 // generations is how many families are on the run at once.
 const generations = 3
 
-// Against a family that never stands still. After the sweep no process moves any more, so the list of members is
-// complete and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes another.
+// stopAll against a family that never stands still. After the sweep no process moves any more, so the list of members
+// is complete and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes
+// another.
 func TestStopAllReachesFixedPoint(t *testing.T) {
 	s := own(t)
 	var runs []*testkit.Kin
@@ -180,7 +181,8 @@ func TestKillEndsFamilyOnTheRun(t *testing.T) {
 	}
 }
 
-// With nothing to be listed, the server and its group are reached by what is certain: it is a child not yet waited for.
+// If no process can be listed, the server and its group are still reached: the server is a child that was not waited
+// for.
 func TestBlind(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2)
@@ -190,7 +192,7 @@ func TestBlind(t *testing.T) {
 		}
 	}
 	awaitExit(t, k.PID)
-	// It leads no group: its child is in that of the test, which nothing may reach.
+	// The server leads no group: its child is in the group of the test, which no signal may reach.
 	reapAll(t)
 	s.expect(t, "its child", without(k.PIDs, k.PID), nil)
 }
@@ -222,7 +224,7 @@ func TestSurvivors(t *testing.T) {
 	if got := of(members, nil); len(got) != 0 || looks != 2 {
 		t.Errorf("%+v after %d looks, of a process that has ended", got, looks)
 	}
-	// What it had started meanwhile is one.
+	// What it had started meanwhile is a survivor.
 	heir := start(t, "rest", 1)
 	st, err := s.reader.Stat(heir.PID)
 	if err != nil {
@@ -231,13 +233,13 @@ func TestSurvivors(t *testing.T) {
 	if got := of(members, []proc.Stat{st}); len(got) != 1 || got[0].PID != heir.PID {
 		t.Errorf("%+v, want the heir %d", got, heir.PID)
 	}
-	// And a tree of which each look finds another process, that has ended as well, goes on.
+	// And a tree goes on forking if each look finds another process that has ended as well.
 	if got := of(members); len(got) != 1 || looks != lastLooks {
 		t.Errorf("%+v after %d looks, of a tree that forks", got, looks)
 	}
 }
 
-// What has started since the table was read is killed, as far as it is a member's.
+// A process that has started since the table was read is killed if it is a member.
 func TestKillBorn(t *testing.T) {
 	s := own(t)
 	foreign, before := start(t, "nest", 2), start(t, "rest", 1)
@@ -269,13 +271,13 @@ func TestKillBorn(t *testing.T) {
 	}
 }
 
-// A pid that a member had may be another process's by now, and that one's children are not ours.
+// Another process may have a member's pid by now, and the children of that process are not ours.
 func TestKillBornSparesChildrenOfReusedPID(t *testing.T) {
 	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
 		k := start(t, "rest", 1)
 		s := &Scope{Root: k.PID}
 		follow(t, s)
-		// The test itself stands for a member that was found, or for what has its pid now.
+		// The test itself stands for a member that was found, or for the process that has its pid now.
 		s.last.known[os.Getpid()] = id(t, os.Getpid()).Start - age
 		born := start(t, "rest", 1)
 		if got, err := s.killBorn(); err != nil || (len(got) == 1) != (age == 0) {

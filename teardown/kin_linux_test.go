@@ -48,7 +48,8 @@ func stopped() {
 	testkit.Await()
 }
 
-// generation is a family on the run: each generation starts the next in a session of its own, and ends. Nobody reaps.
+// generation is a family on the run: each generation starts the next in a session of its own, and ends. None reaps
+// another.
 func generation() {
 	if !released() {
 		spawn("generation", &syscall.SysProcAttr{Setsid: true})
@@ -85,7 +86,7 @@ func own(t *testing.T) *Scope {
 	return &Scope{Root: os.Getpid()}
 }
 
-// reapAll reaps whatever has ended, and reports whether anybody is left.
+// reapAll reaps whatever has ended, and reports whether a child is left.
 func reapAll(t *testing.T) bool {
 	t.Helper()
 	left, err := proc.Reap(func(int, unix.WaitStatus) {})
@@ -100,7 +101,7 @@ func awaitExit(t *testing.T, pid int) {
 	t.Helper()
 	fd, err := proc.OpenPidfd(pid)
 	if errors.Is(err, proc.ErrGone) {
-		return // reaped by whoever had adopted it
+		return // reaped by the process that had adopted it
 	}
 	if err != nil {
 		t.Fatal(err)

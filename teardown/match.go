@@ -19,7 +19,7 @@ func KeptBy(patterns []string, comm string, args []string) bool {
 	return false
 }
 
-// Match reports whether name matches a shell pattern in which '*' stands for any text and '?' for one byte. Unlike
+// Match reports whether name matches a shell pattern in which '*' stands for any text and '?' for one byte. Unlike in
 // path.Match there are no classes and '*' crosses '/', so no pattern is malformed.
 func Match(pattern, name string) bool {
 	p, n := 0, 0

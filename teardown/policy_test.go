@@ -16,7 +16,7 @@ type node struct {
 	path       string
 }
 
-// graces under which the whole policy is searched, zero ones among them.
+// graces are the grace periods under which the whole policy is searched, zero among them.
 func graces() []Grace {
 	return []Grace{
 		{5 * time.Second, 1500 * time.Millisecond, 5 * time.Second},
@@ -137,7 +137,7 @@ func (n node) checkClock(from node, bad func(string)) {
 	}
 }
 
-// From wherever a teardown stands, timers alone end it, within the sum of the graces that are left.
+// From every state of a teardown, timers alone end it, within the sum of the graces that are left.
 func TestEveryPathEndsByTimers(t *testing.T) {
 	for _, grace := range graces() {
 		search(t, grace, func(_, to node, _ Event, _ Action) {
@@ -193,8 +193,8 @@ func TestSearchIsExhaustive(t *testing.T) {
 	}
 }
 
-// A forgotten entry of the table would be {Running, Nothing}. That is a way back in every row but the first, where it
-// is an event that is dropped. In that row only a timer may be, since none is set.
+// A forgotten entry of the table would be {Running, Nothing}. That is a way back in every row but the first. In the
+// first row it drops the event. Only a timer may be dropped there, since none is set.
 func TestTableHasNoGap(t *testing.T) {
 	for s := range states {
 		for ev := range events {
@@ -205,7 +205,7 @@ func TestTableHasNoGap(t *testing.T) {
 	}
 }
 
-// The orders that real gateways give, as named examples of what was searched above.
+// The orders of events that real gateways cause, as named examples of what was searched above.
 func TestPolicyExamples(t *testing.T) {
 	type step struct {
 		after time.Duration

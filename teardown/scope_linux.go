@@ -8,7 +8,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// KeepMark in the environment of a descendant says that it is meant to outlive the session; KeepName is its name.
+// KeepMark in the environment of a descendant says that it is meant to outlive the session; KeepName is the name of
+// that variable.
 const (
 	KeepName = "MCP_TETHER_KEEP"
 	KeepMark = KeepName + "=1"
@@ -16,23 +17,23 @@ const (
 
 // Scope says which processes belong to a session.
 type Scope struct {
-	// Root is the subreaper to which everything orphaned in the session falls: the supervisor, or the anchor that
+	// Root is the child subreaper to which the session's orphans are reparented: the supervisor, or the anchor that
 	// recovers in its place. It is not a member itself.
 	Root int
 	// Leaf is the session's cgroup, or nil.
 	Leaf *cgroup.Leaf
 	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
-	// place. Neither they nor their descendants are members. An orphan that falls to Root may then be one of theirs. So it
-	// is a member only if it is in the leaf or carries Mark, if that is set.
+	// place. Neither they nor their descendants are members. An orphan that is reparented to Root may then be one of
+	// theirs. So it is a member only if it is in the leaf or carries Mark, if that is set.
 	Foreign []proc.ID
 	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
 	Group int
-	// Server is the child that the session started, and Mark the assignment in its environment; both matter only beside
-	// foreign children.
+	// Server is the child that the session started, and Mark the assignment in its environment; both matter only if there
+	// are foreign children.
 	Server int
 	Mark   string
-	// Since is when the session began, in clock ticks since boot. It matters only beside foreign children, and 0 is before
-	// everything.
+	// Since is when the session began, in clock ticks since boot. It matters only if there are foreign children, and 0 is
+	// before everything.
 	Since uint64
 	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
 	// they nor other processes of those sessions are members. It may be nil.
@@ -43,9 +44,9 @@ type Scope struct {
 	reader proc.Reader
 	kept   map[proc.ID]bool
 	asked  map[proc.ID]bool
-	// askedAt is when they were asked first, in clock ticks.
+	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
-	// foreign are those seen below a foreign child.
+	// foreign are the processes seen below a foreign child.
 	foreign map[proc.ID]bool
 	// last is the last look, and hunts how many rounds do without another (killBorn).
 	last  look
@@ -56,7 +57,7 @@ type Scope struct {
 type look struct {
 	// known are all of them, the dead ones too, and Root: when each started, in clock ticks, by its pid.
 	known map[int]uint64
-	// below are the kept, foreign those that are not the session's, unclear those that may be either's.
+	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
 	below, foreign, unclear map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
@@ -95,7 +96,7 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	return members, kept, errors.Join(err, lerr)
 }
 
-// judge says what a process is that is below Root, or in the leaf. Its parent was judged before.
+// judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
 func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
 	l.known[p.PID] = p.Start
@@ -122,8 +123,8 @@ func (s *Scope) judge(p proc.Stat) role {
 	return other
 }
 
-// isBelow reports whether a process that has started since the last look is a child of Root or of one that was found. A pid
-// may have been reused since: the parent is the one that was found if it started when that one did.
+// isBelow reports whether a process that has started since the last look is a child of Root or of one that was found. A
+// pid may have been reused since: the parent is the process that was found only if it has the same start time.
 func (s *Scope) isBelow(p proc.Stat) bool {
 	start, ok := s.last.known[p.PPID]
 	if !ok || p.PPID == s.Root {
@@ -154,7 +155,7 @@ func (s *Scope) Next() Scope {
 }
 
 // OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
-// being waited for. What they leave behind has fallen to Root before they end, so a second look finds it.
+// being waited for. Their own children are reparented to Root before they end, so a second look finds those.
 func (s *Scope) OnlyHeldZombies() bool {
 	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.last.zombies) == 0 {
 		return false
@@ -169,8 +170,8 @@ func (s *Scope) OnlyHeldZombies() bool {
 	return err == nil && len(members) == 0 && len(s.last.zombies) == held
 }
 
-// addLeaf adds those that are in the cgroup but not below the root. A pid read from cgroup.procs is a number only:
-// membership is read again after the start time.
+// addLeaf adds the processes that are in the cgroup but not below the root. A pid read from cgroup.procs is a number
+// only: membership is read again after the start time.
 func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 	if s.Leaf == nil {
 		return found, nil
@@ -217,13 +218,13 @@ func (s *Scope) isForeign(p proc.Stat) bool {
 		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
 }
 
-// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is
-// left alone like those, but that it belongs to the session cannot be ruled out either.
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is left alone,
+// although it may belong to the session.
 func (s *Scope) isUnclear(p proc.Stat) bool {
 	return len(s.Foreign) > 0 && s.isStray(p)
 }
 
-// isStray reports whether a process has fallen to Root, and nothing ties it to the session.
+// isStray reports whether a process is a child of Root, and nothing ties it to the session.
 func (s *Scope) isStray(p proc.Stat) bool {
 	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
 		return false

@@ -22,7 +22,7 @@ func pids(list []proc.Stat) []int {
 	return out
 }
 
-// members asks once and compares.
+// expect asks for the members once, and compares.
 func (s *Scope) expect(t *testing.T, what string, members, kept []int) {
 	t.Helper()
 	m, k, err := s.Members()
@@ -47,7 +47,7 @@ func TestMembersFindsDaemons(t *testing.T) {
 	s.expect(t, "without the dead", a.PIDs, nil)
 }
 
-// The negative control: without a subreaper the daemon is nobody's.
+// The negative control: without a subreaper the daemon is not found.
 func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
 	k := start(t, "daemon", 1)
 	awaitExit(t, k.PID)
@@ -74,7 +74,7 @@ func TestKeepMark(t *testing.T) {
 	s.expect(t, "with a pattern that matches nothing", other.PIDs, marked.PIDs)
 }
 
-// A kept process may end; what it had started was meant to stay just as well.
+// A kept process may end; what it had started stays kept.
 func TestKeptChildStaysKeptAsOrphan(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2, KeepMark)
@@ -83,7 +83,7 @@ func TestKeptChildStaysKeptAsOrphan(t *testing.T) {
 	s.expect(t, "its parent has ended", nil, without(k.PIDs, k.PID))
 }
 
-// endOnly ends and reaps one child of the test; its children fall to the test.
+// endOnly ends and reaps one child of the test; its children are reparented to the test.
 func endOnly(t *testing.T, pid int) {
 	t.Helper()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
@@ -133,7 +133,7 @@ func TestForeignIsNeitherMemberNorKept(t *testing.T) {
 	s.expect(t, "another start time", slices.Concat(ours.PIDs, foreign.PIDs), nil)
 }
 
-// What a foreign process started falls to us when that one ends, and is no more ours than before.
+// What a foreign process started is reparented to us when that process ends, but stays foreign.
 func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
 	s := own(t)
 	k := start(t, "nest", 2)
@@ -175,7 +175,7 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 // enter moves a process to the leaf.
 func enter(t *testing.T, l *cgroup.Leaf, pid int) {
 	t.Helper()
-	// OpenProcs is for a process that moves itself; written to with a pid it moves that one.
+	// OpenProcs is for a process that moves itself. If a pid is written there, that process is moved instead.
 	fd, err := l.OpenProcs()
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func enter(t *testing.T, l *cgroup.Leaf, pid int) {
 	}
 }
 
-// Whoever is in the leaf is a member, also without a common ancestor.
+// A process in the leaf is a member, even without a common ancestor.
 func TestMembersOfLeaf(t *testing.T) {
 	l := leaf(t, "mcp-tether-test-members")
 	s := &Scope{Root: os.Getpid(), Leaf: l}
@@ -202,8 +202,8 @@ func TestMembersOfLeaf(t *testing.T) {
 	s.expect(t, "the root inside", nil, nil)
 }
 
-// A helper of ours is no member, nor is what it has started, also when the helper has ended before anybody looked. Its
-// number is worth nothing once another process has it.
+// A helper of ours is no member, nor is what it has started, even if the helper ended before the first look. Its pid
+// proves nothing once another process has it.
 func TestHelpersAreNoMembers(t *testing.T) {
 	s := own(t)
 	k := start(t, "daemon", 1)
@@ -221,8 +221,8 @@ func TestHelpersAreNoMembers(t *testing.T) {
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }
 
-// Beside foreign children, an orphan without the mark may be theirs or the session's. It is left alone; but if it was
-// started after the session began, that is said.
+// If there are foreign children, an orphan without the mark may be theirs or the session's. It is left alone. If it was
+// started after the session began, it is reported.
 func TestUnclearOrphansAreToldOf(t *testing.T) {
 	s := own(t)
 	foreign, orphan := start(t, "rest", 1), start(t, "daemon", 1)

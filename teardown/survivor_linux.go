@@ -17,7 +17,7 @@ type Survivor struct {
 }
 
 // lastLooks is how many looks in a row may find members that have ended before they can be signalled. Such members have not
-// survived, but may have started others in between. After that many the tree goes on forking.
+// survived, but may have started others in between. After that many looks, the tree counts as one that goes on forking.
 const lastLooks = 4
 
 // Survivors names the members that are left after the last SIGKILL, and sends them another. look lists the members.
@@ -41,7 +41,7 @@ func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
 }
 
 // Unclear names the processes of the last look that were left alone, and may be the session's all the same. They were
-// started after it began, and have fallen to Root. They cannot be told from what a foreign child has started.
+// started after it began, and were reparented to Root. They cannot be told from what a foreign child has started.
 func (s *Scope) Unclear() []Survivor {
 	out := make([]Survivor, 0, len(s.last.strays))
 	for _, p := range s.last.strays {
