@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBelow opens a name below a directory, without links and never above. Kernels before 5.6 have no openat2, and some
-// filters of system calls refuse it: then O_NOFOLLOW does the same for the name of one entry.
+// openBelow opens a name below a directory. It follows no link, and never leaves the directory. Kernels before 5.6 have
+// no openat2, and some filters of system calls refuse it: then O_NOFOLLOW does the same for the name of one entry.
 func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags: uint64(flags | unix.O_NOFOLLOW | unix.O_CLOEXEC), Mode: uint64(mode),
@@ -34,8 +34,8 @@ func openUnnamed(dir int, mode uint32) (int, error) {
 	return unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
 }
 
-// openRegular opens a regular file for reading, by way of a descriptor that only names it. Without /proc it is opened once
-// more by its name, and compared.
+// openRegular opens a regular file for reading, by way of an O_PATH descriptor. Without /proc the file is opened once
+// more by its name, and the two are compared.
 func openRegular(dir int, name string) (fd int, size int64, err error) {
 	at, err := openBelow(dir, name, unix.O_PATH, 0)
 	if err != nil {
@@ -70,7 +70,7 @@ func openRegular(dir int, name string) (fd int, size int64, err error) {
 	return fd, st.Size, nil
 }
 
-// OpenPath opens a directory with O_PATH, close-on-exec, by a path of which no part is a link.
+// OpenPath opens a directory with O_PATH, close-on-exec, by a path that contains no link.
 func OpenPath(name string) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -123,8 +123,8 @@ func (d *Dir) LinkUnnamed(fd int, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, selfFD(fd), d.fd, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// Connect connects a unix socket to that which is in the directory, and to no other one. The path leads to the file
-// that was looked at, however long the directory's own is.
+// Connect connects a unix socket to the one in the directory, and to no other. It connects by the path of a descriptor,
+// however long the directory's own path is.
 func (d *Dir) Connect(socket int, name string) error {
 	if err := single(name); err != nil {
 		return err
@@ -143,7 +143,8 @@ func selfFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 // Modified is when a file was written to.
 func Modified(st *unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }
 
-// Bind gives a unix socket its name in the directory, however long the directory's own is. It fails if the name is taken.
+// Bind gives a unix socket its name in the directory, however long the directory's own path is. It fails if the name is
+// taken.
 func (d *Dir) Bind(socket int, name string) error {
 	if err := single(name); err != nil {
 		return err

@@ -51,7 +51,7 @@ func TestReadRegular(t *testing.T) {
 	}
 }
 
-// What was opened stays what it is when its name leads elsewhere.
+// An open directory stays the same when its name leads elsewhere.
 func TestDirSwapped(t *testing.T) {
 	base := t.TempDir()
 	ours, moved, precious := base+"/ours", base+"/moved", base+"/precious"
@@ -80,7 +80,7 @@ func TestDirSwapped(t *testing.T) {
 	}
 }
 
-// The path of a socket may be too long for an address; what is connected to is what is in the directory.
+// The path of a socket may be too long for an address; Connect reaches the socket in the directory all the same.
 func TestConnect(t *testing.T) {
 	top := t.TempDir()
 	l, err := net.Listen("unix", top+"/a")

@@ -53,7 +53,7 @@ func (d *Dir) Names() ([]string, error) {
 // LinkUnnamed needs Linux.
 func (d *Dir) LinkUnnamed(int, string) error { return unix.ENOSYS }
 
-// Connect connects a unix socket to that which is in the directory.
+// Connect connects a unix socket to the one in the directory.
 func (d *Dir) Connect(socket int, name string) error {
 	return unix.Connect(socket, &unix.SockaddrUnix{Name: d.Name + "/" + name})
 }

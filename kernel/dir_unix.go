@@ -60,7 +60,7 @@ func (d *Dir) Open(name string, flags int, mode uint32) (int, error) {
 // Unnamed opens a new file without a name (O_TMPFILE) on the directory's file system.
 func (d *Dir) Unnamed(mode uint32) (int, error) { return openUnnamed(d.fd, mode) }
 
-// Look is the status of an entry, of a link itself.
+// Look is the status of an entry; of a link, that of the link itself.
 func (d *Dir) Look(name string, st *unix.Stat_t) error {
 	if err := single(name); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d *Dir) Unlink(name string) error {
 	return nil
 }
 
-// Rename gives an entry another name, and replaces what has that.
+// Rename gives an entry another name, and replaces what has that name.
 func (d *Dir) Rename(from, to string) error {
 	if err := errors.Join(single(from), single(to)); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (d *Dir) Link(from, to string) error {
 	return unix.Linkat(d.fd, from, d.fd, to, 0)
 }
 
-// ReadRegular reads an entry that must be a regular file of at most limit bytes. It is looked at before it is opened: to
-// open a FIFO or a device does something already.
+// ReadRegular reads an entry that must be a regular file of at most limit bytes. It is checked before it is opened,
+// because merely opening a FIFO or a device has an effect.
 func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {
 	if err := single(name); err != nil {
 		return nil, err

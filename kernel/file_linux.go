@@ -30,7 +30,7 @@ func ReadEntry(name string, buf []byte) ([]byte, error) {
 	return read(name, buf, true)
 }
 
-// firstRead is the room for a file whose caller brings none, in bytes; most files fit.
+// firstRead is the size of the buffer if the caller brings none, in bytes; most files fit.
 const firstRead = 4096
 
 // ReadAt is Read for a file in a directory that is open.

@@ -2,8 +2,8 @@ package kernel
 
 import "time"
 
-// InTime makes a look that may never end, such as one at a file system that does not answer. It reports whether the
-// look ended within the limit. One that did not goes on, and holds a thread: what it writes must not be read.
+// InTime calls look, which may never end, for example at a file system that does not answer. It reports whether look
+// ended within the limit. If not, look goes on and holds a thread: what it writes must not be read.
 func InTime(limit time.Duration, look func()) bool {
 	done := make(chan struct{})
 	go func() {
