@@ -92,9 +92,9 @@ func rewrite(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	places, err := placesOf(c.Args().Slice())
-	if err != nil {
-		return err
+	places, missing := placesOf(c.Args().Slice())
+	if missing != nil && !errors.Is(missing, clients.ErrNoConfiguration) {
+		return missing
 	}
 	var all []*rewriting
 	for _, p := range places {
@@ -118,7 +118,7 @@ func rewrite(c *cli.Context) error {
 			return fmt.Errorf("no file has a server %q that is started as a process", name)
 		}
 	}
-	return settle(c, w, all)
+	return settle(c, w, all, missing)
 }
 
 // named are the servers that the user named, and whether they were found. Without one, all are meant.
@@ -246,7 +246,8 @@ func splitWords(line string) ([]string, error) {
 	return words, nil
 }
 
-// placesOf are the files that the arguments name, or those of all known clients.
+// placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be
+// files of other clients.
 func placesOf(args []string) ([]clients.Place, error) {
 	var names []string
 	var places []clients.Place
@@ -265,20 +266,17 @@ func placesOf(args []string) ([]clients.Place, error) {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
 	found, err := clients.Here(home, names)
-	if err != nil {
-		return nil, err
-	}
-	return append(found, places...), nil
+	return append(found, places...), err
 }
 
-// settle shows what is to change, asks, and changes it.
-func settle(c *cli.Context, w clients.Wrapping, all []*rewriting) error {
+// settle shows what is to change, asks, and changes it. missing says which clients have no configuration.
+func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error) error {
 	asJSON := c.Bool("json")
 	if !asJSON {
 		for _, r := range all {
 			r.show(os.Stdout, c.Bool("check"))
 		}
-		if len(all) == 0 {
+		if len(all) == 0 && missing == nil {
 			fmt.Fprintln(os.Stderr, "no configuration of a known client is here; name a FILE")
 		}
 	}
@@ -300,14 +298,14 @@ func settle(c *cli.Context, w clients.Wrapping, all []*rewriting) error {
 			return err
 		}
 	}
-	var failed []error
+	failed := missing
 	for _, r := range all {
 		if r.err != nil {
-			failed = append(failed, fmt.Errorf("%s: %s", describe.Text(r.place.Path), describe.Error(r.err)))
+			failed = errors.Join(failed, fmt.Errorf("%s: %s", describe.Text(r.place.Path), describe.Error(r.err)))
 		}
 	}
-	if len(failed) > 0 {
-		return status{exitLook, errors.Join(failed...)}
+	if failed != nil {
+		return status{exitLook, failed}
 	}
 	return answer
 }

@@ -53,8 +53,12 @@ type Place struct {
 // errNoClient says that no known client has this name.
 var errNoClient = errors.New("no such client")
 
+// ErrNoConfiguration says that a client has no configuration file.
+var ErrNoConfiguration = errors.New("no configuration")
+
 // Here finds the configuration files of the clients with these names, or of all known ones, below a home directory. For
-// a name without a file the error says where it was looked for.
+// each name without a file, ErrNoConfiguration says where it was looked for; the files of the other names are returned
+// all the same.
 func Here(home string, names []string) ([]Place, error) {
 	var found []Place
 	var missing []error
@@ -65,7 +69,8 @@ func Here(home string, names []string) ([]Place, error) {
 		}
 		places := c.here(home)
 		if len(places) == 0 {
-			missing = append(missing, fmt.Errorf("%s: no configuration at %s", name, strings.Join(c.candidates(home), ", ")))
+			missing = append(missing, fmt.Errorf("%s: %w at %s: add a server with the client first, or name a FILE",
+				name, ErrNoConfiguration, strings.Join(c.candidates(home), ", ")))
 		}
 		found = append(found, places...)
 	}

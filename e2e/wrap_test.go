@@ -185,6 +185,23 @@ func TestWrapRefuses(t *testing.T) {
 	}
 }
 
+// A client without a configuration keeps no other from being wrapped.
+func TestWrapWithoutOne(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	codex := h.put(".codex/config.toml", codexText)
+	o := h.run("wrap", "--yes", "zed", "codex")
+	if want := "zed: no configuration at " + h.dir + "/.config/zed/settings.json"; o.code != 2 || !strings.Contains(o.stderr, want) {
+		t.Errorf("%+v", o)
+	}
+	if !strings.Contains(h.text(codex), "mcp-tether") {
+		t.Error("codex was not wrapped")
+	}
+	if o := h.run("wrap", "--check", "zed", "codex"); o.code != 2 || !strings.Contains(o.stderr, "zed: no configuration") {
+		t.Errorf("%+v", o)
+	}
+}
+
 // A full disk, or a directory that cannot be written to, costs nothing.
 func TestWrapCannotWrite(t *testing.T) {
 	t.Parallel()
