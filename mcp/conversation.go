@@ -9,8 +9,8 @@ import (
 )
 
 // Conversation keeps what a relay must know of both directions to hibernate a server and to wake it. Report every
-// message to it, each direction in order, before the receiver can act on it. Leave out what Replay makes a relay send
-// and swallow. The zero value has seen nothing. Not for concurrent use.
+// message to it, each direction in order, before the receiver can act on it. Do not report what a relay sends and
+// swallows because of Replay. The zero value has seen nothing. Not for concurrent use.
 type Conversation struct {
 	client, server party
 	handshake      handshake
@@ -21,12 +21,12 @@ type Conversation struct {
 	ids    relayIDs
 	roots  roots
 	past   generations
-	// unclear is when a message was last seen that cannot be read; zero when none was.
+	// unclear is when the last unreadable message was seen; zero if there was none.
 	unclear time.Time
 }
 
-// unclearFor is how long a message that cannot be read keeps a server from hibernation, as its end cannot be
-// recognised. A client's own time limit for a request is shorter as a rule. A line of noise must not keep the server
+// unclearFor is how long an unreadable message keeps a server from hibernation. If it was a request, its end cannot be
+// recognised. A client's own time limit for a request is usually shorter. A line of noise must not keep the server
 // running for ever.
 const unclearFor = time.Hour
 
@@ -36,8 +36,8 @@ type party struct {
 	tasks    tasks
 }
 
-// FromClient takes a message of the client, and reports whether it uses the server. A ping does not, nor does what has
-// no effect, such as an answer to no question.
+// FromClient takes a message of the client, and reports whether it uses the server. A ping does not, nor does a message
+// without effect, such as an answer to no question.
 func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 	c.roots.heard(m)
 	switch {
@@ -75,8 +75,9 @@ func (c *Conversation) noticeOfClient(m Message) (used bool) {
 	return true
 }
 
-// FromServer takes a message of the server, and reports whether that was use, as FromClient does. When a relay answers a
-// request of the client itself, it says so here, with a Message that has the ID, Kind Response and IsError.
+// FromServer takes a message of the server, and reports whether it counts as use, as FromClient does. When a relay
+// answers a request of the client itself, it reports that here, with a Message that has the ID, Kind Response and
+// IsError.
 func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 	switch {
 	case m.asks():
@@ -157,7 +158,8 @@ func (p *party) answered(m Message, now time.Time) (request, bool) {
 	return r, ok
 }
 
-// read keeps of a request what its answer will need. A request that was too large to keep may be anything.
+// read keeps those parts of a request that are needed to understand its answer. A request that was too large to keep
+// may ask for anything.
 func read(m Message) request {
 	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == MethodDiscover}
 	if m.Raw == nil {
@@ -182,8 +184,8 @@ func read(m Message) request {
 	return r
 }
 
-// saysVersion reports whether a request names the protocol's version, as every request of 2026-07-28 and later does. The
-// slash of the key may be written with an escape.
+// saysVersion reports whether a request names the protocol's version, as every request of 2026-07-28 and later does.
+// The key's slash may be written as \/, so the quick check looks for the part behind it.
 func saysVersion(raw []byte) bool {
 	return mentions(raw, "protocolVersion") && textAt(raw, "params", "_meta", MetaVersion) != ""
 }
@@ -197,7 +199,7 @@ func mayTask(raw []byte) bool {
 	}
 	params := ValueAt(raw, "params")
 	if params == nil && !json.Valid(raw) {
-		return true // What this parser does not take may be read by the server.
+		return true // The server may read what this parser rejects.
 	}
 	return isObject(ValueAt(params, "task")) || ValueAt(params, "_meta", MetaCapabilities, "extensions", TasksExtension) != nil
 }
@@ -209,7 +211,7 @@ func cancelledID(m Message) string {
 }
 
 // MaySleep is "" when nothing stands in the way of ending the server; otherwise it says for the log what does. It does
-// not know of a message that has come in part: ask Scanner.Partial, too.
+// not know of a message of which only a part has come: ask Scanner.Partial, too.
 func (c *Conversation) MaySleep(now time.Time) string {
 	if !c.handshake.done() && (!c.modern || c.handshake.answered) {
 		return "handshake unfinished"
@@ -234,7 +236,7 @@ func (c *Conversation) MaySleep(now time.Time) string {
 }
 
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed
-// twice. With calls, it leaves out the subscriptions that a next server can have.
+// twice. With calls, it leaves out the subscriptions that the next server can be sent again.
 func (c *Conversation) Pending(calls bool) []string {
 	var ids []string
 	for _, r := range c.client.requests.waiting() {
@@ -286,8 +288,8 @@ func (c *Conversation) ServerGone() (open []string) {
 
 // Step is one message that a new server must be sent.
 type Step struct {
-	// Roots says that there is no message: the server must have asked for the client's roots, and have the answer. Settle:
-	// there is none, and the server needs a moment for itself.
+	// Roots says that there is no message: wait until the server has asked for the client's roots and has the answer.
+	// Settle says that there is no message, and that the server needs a moment for itself.
 	Roots, Settle bool
 	// Listen says that Line opens a subscription of the client, so what to wait for is its acknowledgement.
 	Listen bool
@@ -295,17 +297,17 @@ type Step struct {
 	Line []byte
 	// AwaitID is the id of the answer to wait for and to swallow; "" for a message without an answer.
 	AwaitID string
-	// Check takes that answer. tell are lines, with their newlines, for the client. After an error the server cannot replace
-	// the earlier one, and no later one can if it is ErrChanged. nil with AwaitID "".
+	// Check takes that answer. tell are lines, with their newlines, for the client. After an error the server cannot
+	// replace the earlier one; after ErrChanged no later server can. Check is nil if AwaitID is "".
 	Check func(m Message) (tell []byte, err error)
-	// More lists what comes next because of that answer, after Check; nil where nothing can.
+	// More lists the steps that this answer makes necessary. It is called after Check, and nil if there can be none.
 	More func() []Step
 }
 
 // Replay lists what a new server must be sent, in order, before it can go on where the last one was. Each call uses new
-// ids of the relay, which no request of the client has had. No other request is repeated. The list is empty where there
-// was no handshake and nothing to restore. It leaves out what MaySleep calls lost; that happens when a server ended by
-// itself.
+// ids of the relay, which no request of the client has had. No other request is repeated. The list is empty if there
+// was no handshake and there is nothing to restore. It leaves out what MaySleep reports as lost, which can only be when
+// a server ended by itself.
 func (c *Conversation) Replay() []Step {
 	var steps []Step
 	if c.handshake.done() && c.handshake.lost() == "" {
@@ -334,7 +336,7 @@ func ping(id string) Step {
 }
 
 // ErrorReply is the line, with its newline, that answers a request with an error. id is JSON. The code is -32603,
-// "internal error" (JSON-RPC 2.0, section 5.1): those that MCP has are for other things (2026-07-28, basic/index, "Error
+// "internal error" (JSON-RPC 2.0, section 5.1): MCP's own codes are for other things (2026-07-28, basic/index, "Error
 // Codes").
 func ErrorReply(id, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`+"\n", id, Quote(message))

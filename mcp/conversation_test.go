@@ -397,7 +397,7 @@ func check(t *testing.T, s Step, answer string) (tell string, err error) {
 	return tell, err
 }
 
-// What a new server refuses is not asked of the next one; only the handshake is fatal.
+// If a new server refuses something, the next one is not asked for it. Only a refused handshake is fatal.
 func TestRefusedStateIsDropped(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"),
@@ -414,7 +414,8 @@ func TestRefusedStateIsDropped(t *testing.T) {
 	}
 }
 
-// A list that the client has read is read again, and the client is told if it is another one; if it wants to know.
+// A list that the client has read is read again, and the client is told if it has changed, provided that it wants to
+// know.
 func TestReplayReadsLists(t *testing.T) {
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
 	list := func(id int, params, result string) []string {

@@ -57,7 +57,7 @@ func open(history []event, side string) int {
 	return sum
 }
 
-// met: since the last initialize came a good answer, not to an earlier one, and the client's notification.
+// met: since the last initialize, a good answer that is not for an earlier one has come, and the client's notification.
 func met(history []event) bool {
 	last := -1
 	for i, e := range history {
@@ -68,7 +68,7 @@ func met(history []event) bool {
 	if last < 0 {
 		return false
 	}
-	// Two with one id at once are told apart by nobody; see TestConversationsAgreeWithTheOracle.
+	// Nothing tells two open requests with one id apart; see TestConversationsAgreeWithTheOracle.
 	answered := slices.ContainsFunc(history[last:], func(e event) bool { return e.line == welcome })
 	return answered && slices.ContainsFunc(history[last:], func(e event) bool { return e.line == initialized })
 }
@@ -90,8 +90,8 @@ func ambiguous(history []event) bool {
 	return false
 }
 
-// Breadth-first over all histories of up to four events, from the beginning and after a handshake. The books say the
-// same as looking back at everything.
+// Breadth-first over all histories of up to four events, from the beginning and after a handshake. Conversation says
+// the same as a look back at everything.
 func TestConversationsAgreeWithTheOracle(t *testing.T) {
 	const depth = 4
 	all := events()

@@ -9,7 +9,7 @@ import (
 )
 
 // Lost names the first thing that one JSON value promises and another does not; "" if the other promises as much or
-// more. An example is "capabilities.tools.listChanged was true and is missing". What was missing, null or false
+// more. An example is "capabilities.tools.listChanged was true and is missing". A value that was missing, null or false
 // promised nothing. The order of keys does not count. nil is a missing value.
 func Lost(path string, before, now json.RawMessage) string {
 	var a, b any

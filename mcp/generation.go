@@ -4,20 +4,20 @@ import "fmt"
 
 // generations keeps the requests of one server apart from those of the next. Servers count their requests from the
 // beginning. So an answer which the client still owes to an earlier server would reach the next one as the answer to
-// another question. An id that is still owed is therefore not shown to the client again: it sees one of the relay's.
-// The zero value has seen one server at most.
+// another question. An id that is still owed is therefore not shown to the client again: it sees an id of the relay's
+// instead. The zero value has seen one server at most.
 type generations struct {
-	// asked counts the unanswered requests of this server with each id, cancelled ones among them: they may be answered all
-	// the same. owed counts those of earlier servers.
+	// asked counts the unanswered requests of this server by id. Cancelled ones count, because they may be answered all
+	// the same. owed counts the unanswered requests of earlier servers.
 	asked, owed map[string]int
-	// shown has the id that the client sees by the server's own, own the other way; only for ids that differ.
+	// shown maps the server's own id to the id that the client sees, and own maps it back. Both have only ids that differ.
 	shown, own map[string]string
 }
 
 // maxOwed bounds how many unanswered requests of the server are remembered.
 const maxOwed = 4096
 
-// ask takes a request of the server. One that the client knows by another id is counted by that.
+// ask takes a request of the server. A request that the client knows by another id is counted in own.
 func (g *generations) ask(id string) {
 	if g.shown[id] != "" {
 		return
@@ -71,7 +71,8 @@ func (c *Conversation) ToClient(m Message) []byte {
 	return m.Raw
 }
 
-// ToServer gives an answer of the client as the server is to see it. ok is false if it is the answer to an earlier server.
+// ToServer gives an answer of the client as the server is to see it. ok is false if the answer is for an earlier
+// server.
 func (c *Conversation) ToServer(m Message) (out Message, ok bool) {
 	if own, found := c.past.own[m.ID]; found {
 		delete(c.past.own, m.ID)

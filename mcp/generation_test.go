@@ -112,7 +112,7 @@ func TestIDsStayWherePossible(t *testing.T) {
 	}
 }
 
-// So many requests without an answer are not remembered: the server stays awake.
+// More than maxOwed requests without an answer are not remembered: the server stays awake instead.
 func TestOwedAnswersAreBounded(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, initialize, welcome, initialized)
@@ -128,7 +128,7 @@ func TestOwedAnswersAreBounded(t *testing.T) {
 }
 
 // Two servers and a client do what they may do with one id, in all orders. No answer reaches a server that has not
-// asked for it. Each answer that was given to a server that waits reaches it.
+// asked for it. Each answer to a server that still waits reaches it.
 func TestGenerationsModel(t *testing.T) {
 	const depth = 7
 	events := []string{"ask", "cancel", "answer", "next"}
@@ -149,7 +149,7 @@ func pow(base, n int) int {
 	return out
 }
 
-// twoServers is a client that answers what it was asked, first things first, and servers of which each asks with the id 0.
+// twoServers is a client that answers in the order in which it was asked, and servers that each ask with the id 0.
 type twoServers struct {
 	c    *Conversation
 	path []string

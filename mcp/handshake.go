@@ -95,7 +95,7 @@ func (h *handshake) check(m Message) (tell []byte, err error) {
 	return tell, nil
 }
 
-// allChanged notifies the client to look again at each list that it knows may change.
+// allChanged tells the client to look again at each list that it knows may change.
 func (h *handshake) allChanged() (tell []byte) {
 	for _, kind := range kinds() {
 		tell = append(tell, h.changed(kind)...)
@@ -106,7 +106,7 @@ func (h *handshake) allChanged() (tell []byte) {
 // kinds are the capabilities that have a list each.
 func kinds() []string { return []string{"tools", "prompts", "resources"} }
 
-// changed notifies the client to look again at one list; nil if the client does not know that it may change.
+// changed tells the client to look again at one list; nil if the client does not know that it may change.
 func (h *handshake) changed(kind string) []byte {
 	if string(ValueAt(h.result, "capabilities", kind, "listChanged")) != "true" {
 		return nil

@@ -17,8 +17,8 @@ const (
 	memberError
 )
 
-// memberOf reads a key with its quotes. Keys are told apart by case, as the protocol does it and encoding/json, for
-// structs, does not.
+// memberOf reads a key with its quotes. The case of keys counts, as in the protocol. encoding/json ignores case when it
+// fills a struct.
 func memberOf(raw []byte) member {
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		raw = []byte(`"` + text(raw) + `"`)
@@ -36,15 +36,15 @@ func memberOf(raw []byte) member {
 	return memberOther
 }
 
-// head is what was found of the message that is being read. A member that comes twice counts as it came last, as
-// JavaScript, Python and Go read it.
+// head is what was found of the message that is being read. If a member comes twice, the last one counts, as in
+// JavaScript, Python and Go.
 type head struct {
 	id, method           []byte // as JSON
 	hasID, badID         bool   // bad: cannot be an id
 	hasMethod, badMethod bool
 	hasResult            bool
 	hasError, failed     bool // failed: the error is not null
-	// from and to are where in the message the id is; from is that of the value being read as well.
+	// idFrom and idTo are where in the message the id is. from is where the value that is being read begins.
 	from, idFrom, idTo int64
 }
 
@@ -70,7 +70,7 @@ func (h *head) set(m member, first byte, value *token, to int64) {
 	}
 }
 
-// message sorts what was found.
+// message makes a Message of what was found.
 func (h *head) message() Message {
 	m := Message{idFrom: h.idFrom, idTo: h.idTo}
 	if h.hasID {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// exactFloat is the first integer past which a float64, which is what JavaScript has for numbers, skips some.
+// exactFloat is the first integer past which a float64 skips integers. JavaScript's numbers are float64.
 const exactFloat = 1 << 53
 
-// NormalID gives the id that is written as raw in one spelling, so that an answer is found however its sender writes
+// NormalID gives the one spelling for every way to write an id, so that an answer is found however its sender writes
 // ids. JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like
 // any other, although MCP has none of these. ok is false if raw cannot be an id.
 func NormalID(raw []byte) (id string, ok bool) {
@@ -29,8 +29,8 @@ func NormalID(raw []byte) (id string, ok bool) {
 	return string(raw), true
 }
 
-// normalString keeps what cannot be decoded without loss (half of a surrogate pair, invalid UTF-8). Two such ids must
-// not become equal, and a reply must carry what was sent.
+// normalString leaves a string as it is if it cannot be decoded without loss (half of a surrogate pair, invalid UTF-8).
+// Two such ids must not become equal, and a reply must carry what was sent.
 func normalString(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw)
@@ -55,7 +55,7 @@ func normalNumber(raw []byte) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Quote writes text as JSON does it with the fewest escapes, so that a string without escapes stays as it is.
+// Quote writes text as JSON with the fewest escapes, so that a string without escapes stays as it is.
 func Quote(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -2,20 +2,20 @@ package mcp
 
 import "bytes"
 
-// maxBatch is how many elements of a batch are known; a line with more is Unclear. They are kept until the line has ended,
-// because only then it is known to be whole.
+// maxBatch is how many elements of a batch are kept; a line with more is Unclear. They are kept until the line ends,
+// because only then is it known to be whole.
 const maxBatch = 4096
 
 // line reads one line in pieces of any size and finds its messages. It knows the grammar of JSON (RFC 8259) down to the
-// members of a message. It passes over what is inside of a member by brackets and quotes alone. Parsers differ in what
-// they take there (Python writes and reads NaN), and a relay need not know whether they can read it.
+// members of a message. Inside a member it follows brackets and quotes alone. Parsers differ in what they take there
+// (Python writes and reads NaN), and a relay need not know whether they can read it.
 type line struct {
 	step step
 	// depth is how many brackets are open. level is the depth at which the members of a message are: 1, and 2 in a batch.
 	depth, level int
 	// base is the depth around the nested value that is being passed over.
 	base int
-	// first says that nothing but the opening bracket was before. escaped: the string's next byte follows a backslash.
+	// first says that only the opening bracket came before. escaped says that a backslash escapes the string's next byte.
 	first, escaped bool
 	// member is the member of the message whose value is being read, and opening the first byte of the value.
 	member  member
@@ -38,7 +38,7 @@ type element struct {
 	start int64
 }
 
-// step is where a line is.
+// step says how far a line has been read.
 type step uint8
 
 const (
@@ -275,8 +275,8 @@ func (l *line) endElement(end int) {
 // blank reports whether the line is white space only.
 func (l *line) blank() bool { return l.step == atStart }
 
-// unclear reports whether the line may be a message to some parser, though not to this one. A line that ends in the middle
-// of a value is one to none.
+// unclear reports whether the line may be a message to some parser, though not to this one. No parser takes a line that
+// ends in the middle of a value for a message.
 func (l *line) unclear() bool { return l.step == inOdd || l.step == atEnd && l.tooMany }
 
 // whole reports whether the line is one JSON value with messages in it.

@@ -41,7 +41,7 @@ func (c *Conversation) listenAgain() []Step {
 	return steps
 }
 
-// news notifies the client to look again at all that it has subscribed to: no server watched it meanwhile.
+// news tells the client to look again at all that it has subscribed to: no server watched it meanwhile.
 func (r request) news() (tell []byte) {
 	var agreed struct {
 		ToolsListChanged, PromptsListChanged, ResourcesListChanged bool
@@ -61,8 +61,8 @@ func (r request) news() (tell []byte) {
 	return tell
 }
 
-// EndsSubscription reports whether the server ends a subscription with the message that a new server could be sent again. A
-// server that is hibernated may do so as its last word.
+// EndsSubscription reports whether a message of the server ends a subscription that a new server could be sent again.
+// It may be the last word of a server that is hibernated.
 func (c *Conversation) EndsSubscription(m Message) bool {
 	id := m.ID
 	if m.Method == MethodCancelled {
@@ -73,7 +73,7 @@ func (c *Conversation) EndsSubscription(m Message) bool {
 }
 
 // Completes reports whether a message of a new server is what a step waits for: the answer, or the acknowledgement of a
-// subscription. ends says that the subscription has ended instead, which is for the client to know.
+// subscription. ends says that the subscription has ended instead, which the client must be told.
 func (s Step) Completes(m Message) (completes, ends bool) {
 	switch {
 	case s.AwaitID == "":

@@ -11,7 +11,7 @@ const (
 )
 
 // A subscription that was acknowledged does not keep a server awake: a new one is sent it again. Its client is told to look
-// again at what the server had agreed to tell of.
+// again at what the server had agreed to report.
 func TestSubscriptionsAreRestored(t *testing.T) {
 	const (
 		meta = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`

@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// lists has sums of the lists that the client has read of the server: tools, prompts, resources. A new server may have
-// others, and the client is notified to look again (up to 2025-11-25, server/tools, "List Changed Notification"). The
-// zero value knows none.
+// lists has a hash of each page that the client has read of the server's lists: tools, prompts, resources. If a new
+// server has other lists, the client is told to look again (up to 2025-11-25, server/tools, "List Changed
+// Notification"). The zero value knows none.
 type lists struct {
 	seed maphash.Seed
 	read map[string]*pages
 }
 
-// pages are those of a list that the client has read, from the first on (server/utilities/pagination).
+// pages are the pages of a list that the client has read, from the first on (server/utilities/pagination).
 type pages struct {
 	sums []uint64
-	// cursors are what to ask for each page with, "" for the first. There may be one more than pages were read.
+	// cursors has the cursor with which to ask for each page, "" for the first. There may be one more cursor than there
+	// are sums.
 	cursors []string
 }
 
@@ -38,8 +39,8 @@ func listKind(m Message) (kind, cursor string) {
 	return kind, cursor
 }
 
-// learn takes the answer to a request of the client for a page. What was known of the pages behind it is forgotten: they are
-// read anew, or are none any more.
+// learn takes the answer to a request of the client for a page. The pages behind it are forgotten: the client reads
+// them anew, or they no longer exist.
 func (l *lists) learn(kind, cursor string, m Message) {
 	if l.read == nil {
 		l.seed, l.read = maphash.MakeSeed(), map[string]*pages{}
@@ -66,7 +67,7 @@ func (l *lists) take(p *pages, m Message) bool {
 		return false
 	}
 	next := textAt(m.Raw, "result", "nextCursor")
-	delete(page, "nextCursor") // Another server may name the same page otherwise.
+	delete(page, "nextCursor") // Another server may have another cursor for the same page.
 	page["more"] = fmt.Append(nil, next != "")
 	text, err := json.Marshal(page)
 	if err != nil {
@@ -90,7 +91,8 @@ func (c *Conversation) readLists() []Step {
 	return steps
 }
 
-// readPage reads the next page of a list again. before is the list as the client has it, now what was read again of it.
+// readPage reads the next page of a list again. before is the list as the client has it, now the part that was read
+// again.
 func (c *Conversation) readPage(kind string, before, now *pages) Step {
 	id, at := c.ids.next(), len(now.sums)
 	params := ""

@@ -6,9 +6,9 @@ import (
 )
 
 // An array or object that is a member of a message is passed over in blocks of 64 bytes. A block is read as eight
-// words. What matters in it becomes a mask with one bit a byte. The method is from Langdale and Lemire, "Parsing
-// Gigabytes of JSON per Second", 2019, section 3.1; here it works without vector instructions. A long string in the
-// value is passed over by bytes.IndexByte.
+// words. Its quotes, brackets and backslashes become masks with one bit per byte. The method is from Langdale and
+// Lemire, "Parsing Gigabytes of JSON per Second", 2019, section 3.1; here it works without vector instructions. A long
+// string in the value is passed over by bytes.IndexByte.
 
 const blockSize = 64
 
@@ -18,8 +18,8 @@ type block [blockSize]byte
 const (
 	lows  = 0x0101010101010101
 	highs = 0x8080808080808080
-	// foldBrackets are the bits in which the four brackets differ; with all of them set each is bracketBits. So is what
-	// else has the other bits of them: the letters y and Y, the underscore and the byte 0x7f.
+	// foldBrackets are the bits in which the four brackets differ. With all of these bits set, each bracket is
+	// bracketBits. So are the letters y and Y, the underscore and the byte 0x7f.
 	foldBrackets = 0x26
 	bracketBits  = 0x7f
 )
@@ -27,7 +27,7 @@ const (
 // word is the word at a place.
 func (b *block) word(i int) uint64 { return binary.LittleEndian.Uint64(b[i&(blockSize-8):]) }
 
-// has reports whether the block may have a quote, and a bracket.
+// has reports whether the block may have a quote, and whether it may have a bracket.
 func (b *block) has() (quote, bracket bool) {
 	var quotes, brackets uint64
 	for i := 0; i < blockSize; i += 16 {
@@ -67,7 +67,7 @@ func zeros(w uint64) uint64 {
 	return w >> 7 * 0x0102040810204080 >> 56
 }
 
-// escapes gives the bytes behind an odd number of backslashes. first says that the byte before the block is the last of
+// escapes has a bit for each byte that follows an odd number of backslashes. first says that the block itself follows
 // such a number. next says that the block's first n bytes end with one.
 func escapes(backslashes uint64, first bool, n int) (escaped uint64, next bool) {
 	const even = 0x5555555555555555
@@ -81,7 +81,7 @@ func escapes(backslashes uint64, first bool, n int) (escaped uint64, next bool) 
 	return (even ^ ends<<1) & follows, bits.LeadingZeros64(^(backslashes<<(blockSize-n)))%2 == 1
 }
 
-// inside gives the bytes of strings, with the quote that begins each and without the one that ends it. text says that the
+// inside has a bit for each byte of a string, including the opening quote but not the closing one. text says that the
 // block begins in a string.
 func inside(quotes uint64, text bool) uint64 {
 	for n := 1; n < blockSize; n *= 2 {
@@ -142,8 +142,8 @@ func (l *line) inNested(p []byte, i int) int {
 	return i
 }
 
-// inBytes goes on byte by byte in an array or object that has a backslash outside of strings, where none can be. It
-// goes on to the end of the value, or to a string in it. The backslash means nothing there.
+// inBytes goes on byte by byte in an array or object that has a backslash outside of strings, where JSON allows none.
+// It goes on to the end of the value, or to a string in it. The backslash means nothing there.
 func (l *line) inBytes(p []byte, i int) int {
 	if l.step == inNestedText {
 		return l.inString(p, i)
@@ -161,7 +161,8 @@ func (l *line) inBytes(p []byte, i int) int {
 	return i
 }
 
-// count counts the brackets at some places of p, and returns where the one that ends the value is passed; 0 if there is none.
+// count follows the brackets at these places of p. It returns the index behind the one that ends the value, 0 if none
+// does.
 func (l *line) count(p []byte, places uint64) (end int) {
 	for ; places != 0; places &= places - 1 {
 		i := bits.TrailingZeros64(places)

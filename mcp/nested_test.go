@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// endByBytes is where a nested value that begins with p[0] is passed, read byte by byte; 0 if it does not end.
+// endByBytes is the index behind the nested value that begins with p[0], found byte by byte; 0 if it does not end.
 func endByBytes(p []byte) int {
 	depth, text, escaped := 0, false, false
 	for i, c := range p {

@@ -58,7 +58,8 @@ func (s *restorable) subscribe(r request) {
 	s.subscribed[r.target] = subscription{r.params, s.added}
 }
 
-// replay gives the requests that restore it in a new server, with ids of the relay. What the new server refuses is dropped.
+// replay gives the requests that restore this state in a new server, with ids of the relay. What the new server refuses
+// is dropped.
 func (s *restorable) replay(nextID func() string) []Step {
 	var steps []Step
 	if s.hasLevel && s.lostLevel == "" {

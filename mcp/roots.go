@@ -9,7 +9,7 @@ type roots struct {
 	asked, refused bool
 	// usual says that a server has asked at its start, late that one asked for the first time in the middle of its work.
 	usual, late bool
-	// wasRefused is refused of the last server that has asked.
+	// wasRefused is the value of refused for the last server before this one that has asked.
 	wasRefused bool
 	// working says that this server was given work that it might judge by the roots.
 	working bool
@@ -25,7 +25,7 @@ func isWork(method string) bool {
 	return true
 }
 
-// heard takes a message of the client. One that says that the roots have changed may be why a server asks.
+// heard takes a message of the client. The news that the roots have changed may be why a server asks.
 func (r *roots) heard(m Message) {
 	r.working = r.working || m.Method == MethodRootsChanged || m.Kind == Request && isWork(m.Method)
 }
@@ -47,7 +47,7 @@ func (r *roots) next() roots {
 	return roots{usual: r.usual, late: r.late, wasRefused: was}
 }
 
-// unknown says why a new server could not be known to have the roots; "" if it can.
+// unknown says why it could not be known whether a new server has the roots; "" if it could.
 func (r *roots) unknown() string {
 	if r.late && !r.usual {
 		return "the server asked for the client's roots in the middle of its work"
@@ -55,8 +55,8 @@ func (r *roots) unknown() string {
 	return ""
 }
 
-// HasRoots reports whether this server has the client's roots, if it is one that asks for them. denied says that the client
-// refuses to a new server what it gave to the last one.
+// HasRoots reports whether this server has the client's roots, if it is one that asks for them. denied says that the
+// client refuses a new server what it gave the last one.
 func (c *Conversation) HasRoots() (has, denied bool) {
 	if !c.roots.usual {
 		return true, false

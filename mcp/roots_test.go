@@ -72,7 +72,7 @@ func TestReplayWaitsForRoots(t *testing.T) {
 	}
 }
 
-// What is no use does not keep a server awake: it is said of each message whether it counts.
+// A message that does not use the server does not keep it awake: each is reported as use or not.
 func TestUse(t *testing.T) {
 	c := &Conversation{}
 	for _, tt := range []struct {

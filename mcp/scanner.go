@@ -11,7 +11,7 @@ const (
 	DefaultMax = 64 << 20
 	// DefaultKeep is Scanner.Keep where it is 0, in bytes.
 	DefaultKeep = 256 << 10
-	// heldMax is the largest buffer that is kept when a line comes that does not need it.
+	// heldMax is the largest buffer that is kept after a line that did not need it.
 	heldMax = 16 << 10
 )
 

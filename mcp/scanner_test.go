@@ -317,7 +317,7 @@ func TestScannerLetsGoOfLargeLines(t *testing.T) {
 	if cap(s.held) > heldMax {
 		t.Errorf("%d bytes held", cap(s.held))
 	}
-	// One that is the last for a while is let go of when it is asked to, but not in the middle of a line.
+	// Shrink lets go of a large line that is the last for a while, but not in the middle of a line.
 	for end, want := range map[string]bool{"\n": true, "": false} {
 		s := &Scanner{}
 		_ = s.Feed(bytes.Repeat([]byte("a"), DefaultKeep), func(Message) {})
