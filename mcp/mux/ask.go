@@ -104,7 +104,7 @@ func (m *Mux) served() (c *client, why string) {
 	if c != nil {
 		return c, ""
 	}
-	// No call is open. Only if the server has never served another client it must be for this one.
+	// No call is open. The request is surely for this client only if the server has never served another one.
 	if c = m.clients[m.sole]; c != nil {
 		return c, ""
 	}

@@ -40,7 +40,7 @@ func saysVersion(msg mcp.Message) bool {
 	return at(msg.Raw, "params", "_meta", mcp.MetaVersion).to > 0
 }
 
-// addTo takes an answer. Where too much has come the client gets what there is.
+// addTo takes an answer. If there is too much to keep, the client gets what there is.
 func (m *Mux) addTo(b *batch, ids []string, line []byte) {
 	b.parts = append(b.parts, bytes.TrimSuffix(line, []byte("\n")))
 	b.ids = append(b.ids, ids...)
@@ -52,7 +52,7 @@ func (m *Mux) addTo(b *batch, ids []string, line []byte) {
 	m.flush(b)
 }
 
-// flush writes the answers when they are whole.
+// flush writes the answers when all have come.
 func (m *Mux) flush(b *batch) {
 	if b.waiting == 0 {
 		m.write(b)

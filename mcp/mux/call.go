@@ -27,11 +27,11 @@ type call struct {
 	level, want int
 	// line waits for the server, or for another call.
 	line []byte
-	// own: the mux asks. sent: the server has it. cancelled: no answer is expected, and it may still run. mute: the client uses
-	// its id for another one. modern: it names its protocol version. mayTask: the answer may be a task.
+	// own: the mux asks. sent: the server has it. cancelled: no answer is expected, and it may still run. mute: the client
+	// uses its id for another call. modern: it names its protocol version. mayTask: the answer may be a task.
 	own, sent, cancelled, mute, modern, mayTask bool
 	batch                                       *batch
-	// next has the same id at the client.
+	// next is another call with the same id at the client.
 	next *call
 }
 
@@ -63,7 +63,8 @@ func target(method string) string {
 	return "task"
 }
 
-// parse finds what the mux must know or change. An error says what a reader might see otherwise.
+// parse finds what the mux must know or change. An error names the member that another reader might read in another
+// way.
 func parse(msg mcp.Message) (request, error) {
 	r := request{msg: msg}
 	var top [5]span
@@ -116,7 +117,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	return nil
 }
 
-// lets reports whether a request only makes less of what is kept.
+// lets reports whether a request can only reduce what is kept.
 func (c *client) lets(r request) bool {
 	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
 }
@@ -179,7 +180,7 @@ func (m *Mux) open(k *call) {
 	}
 }
 
-// words is what a call counts for Limits.Words.
+// words is what a call counts towards Limits.Words.
 func (k *call) words() int { return len(k.ids[0]) + len(k.method) + len(k.token) + len(k.target) }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
@@ -271,7 +272,7 @@ func (m *Mux) unhold(k *call) {
 	}
 }
 
-// without removes one, cheaply the first.
+// without removes the call at i; removing the first is cheap.
 func without(calls []*call, i int) []*call {
 	if i == 0 {
 		return calls[1:]
@@ -311,8 +312,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	}
 }
 
-// serverComplains takes an error without an id: the server could not read a request. It is for a client only if one client
-// alone has asked.
+// serverComplains takes an error without an id: the server could not read a request. A client gets it only if that
+// client alone has asked.
 func (m *Mux) serverComplains(msg mcp.Message) {
 	if c, _ := m.served(); c != nil {
 		m.toClient(c, splice(msg.Raw))
@@ -416,7 +417,7 @@ func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
 	m.reply(c, id, errorLine(id, code, message), b)
 }
 
-// cancel takes a client's word that it does not want an answer any more. What keeps an account at the server is not
+// cancel takes a client's notice that it no longer wants an answer. Requests that change what the server keeps are not
 // cancelled there (subscriptions, the log level), nor is initialize, which must not be.
 func (m *Mux) cancel(c *client, r request) {
 	k := c.calls[idOf(r.msg.Raw, r.target)]
@@ -450,8 +451,8 @@ func (m *Mux) cancel(c *client, r request) {
 	}
 }
 
-// weight is what an open call counts where it matters whose the server's requests are. A subscription is not being served
-// (2026-07-28 has no requests of the server at all).
+// weight is what an open call counts in the search for the client that a request of the server is for. A subscription
+// does not count (2026-07-28 has no requests of the server at all).
 func (k *call) weight() int {
 	if k.method == mcp.MethodListen {
 		return 0

@@ -18,7 +18,7 @@ func twoClients(t *testing.T) *fixture {
 	return f
 }
 
-// checkLines checks that what was said are lines, and that JSON became JSON.
+// checkLines checks that each Out is one line, and that JSON became JSON.
 func checkLines(t *testing.T, in []byte, outs []Out) {
 	t.Helper()
 	for _, o := range outs {
@@ -31,7 +31,7 @@ func checkLines(t *testing.T, in []byte, outs []Out) {
 	}
 }
 
-// Whatever a client sends, the other one goes on, and nothing is said to it but what its own call brings.
+// Whatever a client sends, the other one goes on, and it gets only what its own call brings.
 func FuzzFromClient(f *testing.F) {
 	for _, seed := range []string{
 		hello, ready, toolCall, sampling, `{"id":3,"result":{}}`, `{"id":4,"id":1,"method":"x","params":{"_meta":{"progressToken":4}}}`,

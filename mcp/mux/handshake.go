@@ -23,14 +23,14 @@ const (
 	phaseDone
 )
 
-// handshake is that of the first client, which is every client's (up to 2025-11-25, basic/lifecycle).
+// handshake is the first client's handshake, which counts for every client (up to 2025-11-25, basic/lifecycle).
 type handshake struct {
 	phase phase
-	// params are those of the first initialize, result is what the server answered; nil: no client has begun.
+	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
 	params, result []byte
 	// latest is the answer of the last server, which may offer more.
 	latest []byte
-	// waiting are the requests of others while the first is open.
+	// waiting are the initialize requests of other clients while the first is open.
 	waiting []*call
 	// roots says that the server has asked a client for its roots, which it may use for all. It stays with the client when
 	// another server takes the place of this one.
@@ -76,7 +76,7 @@ func (m *Mux) unlike(params []byte) string {
 // longestShown is for an error that a client reads.
 const longestShown = 200
 
-// initialize takes that request of a client which fits.
+// initialize takes the initialize request of a client that is no misfit.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
 	params := r.params.of(r.msg.Raw)
@@ -211,7 +211,7 @@ func (m *Mux) nextHandshake() {
 	m.send(k, line)
 }
 
-// confirm takes the client's word that it is ready, which some say early. The server is notified once.
+// confirm takes the client's notification that it is ready, which some send early. The server is notified once.
 func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
 	m.note(c)

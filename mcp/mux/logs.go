@@ -13,7 +13,7 @@ func levels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// standardLevel is the level of a client that has asked for none, once another one has.
+// standardLevel is the level of a client that has asked for none, once another client has asked for one.
 const standardLevel = 2
 
 func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
@@ -22,7 +22,7 @@ func levelNumber(name string) int { return slices.Index(levels(), name) + 1 }
 type logs struct {
 	// sent is the level that was sent to the server last; 0: none.
 	sent int
-	// works says that a server has accepted one.
+	// works says that a server has accepted a level.
 	works bool
 }
 
@@ -101,7 +101,7 @@ func (m *Mux) wanted() int {
 }
 
 // adjustLevel sets the server's level when it must send more or less than it does. When no client asks for a level any
-// more, the server sends what is usual.
+// more, the server goes back to standardLevel.
 func (m *Mux) adjustLevel() {
 	if !m.logs.works || !m.takes() || m.broken != "" {
 		return
@@ -132,7 +132,7 @@ func (m *Mux) log(msg mcp.Message, name string) {
 	}
 }
 
-// wants reports whether a client is to get log messages of a level; 0 is one that is not known.
+// wants reports whether a client is to get log messages of a level; 0 is an unknown level.
 func (m *Mux) wants(c *client, level int) bool {
 	switch {
 	case !c.met:

@@ -374,7 +374,7 @@ func (w *world) mark(c *simClient) string {
 	return fmt.Sprintf("c%d-%d", c.id, w.marks)
 }
 
-// request makes one of a client's and puts it in its account.
+// request makes a request of a client and puts it in the client's account.
 func (w *world) request(c *simClient, method, params string, call simCall) string {
 	id := w.id(c)
 	call.mark, call.method = w.mark(c), method
@@ -423,7 +423,7 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	n := w.r.IntN(24)
-	if w.modern && n >= 11 { // The rest of it is of earlier versions.
+	if w.modern && n >= 11 { // The rest belongs to earlier versions.
 		n = 21 + n%3
 	}
 	switch {
@@ -765,7 +765,7 @@ func (w *world) serverUpdates() {
 	}
 }
 
-// serverAsks asks the client of an open call, which the message says and the mux cannot read.
+// serverAsks asks the client of an open call. The message names the call in a way that the mux cannot read.
 func (w *world) serverAsks() {
 	s := w.server
 	var able []*simRequest
@@ -790,7 +790,7 @@ func (w *world) serverAsks() {
 		heard = len(c.asks)
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
-	// If the server has one client's calls alone, and the mux none on the way, then it must have asked.
+	// If the server has the calls of one client alone and the mux has none on the way, that client must have been asked.
 	c := w.clients[r.client]
 	if c != nil && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && len(s.running) == 0 && !r.cancelled &&
 		w.m.orphans+w.m.ghosts == 0 && len(c.asks) != heard+1 {

@@ -16,14 +16,15 @@ const Server Client = 0
 type Out struct {
 	// To is the client that gets it, or Server.
 	To Client
-	// Line is the whole line with its newline. Several Outs may share it; it must not be changed, and stays as it is.
+	// Line is the whole line with its newline. Several Outs may share it, so it must not be changed; the mux does not
+	// change it either.
 	Line []byte
 	// Answers are the ids, as JSON, of To's requests that are answered by this line. They are open until it is written.
 	Answers []string
 }
 
-// MisfitError says why a client cannot share this server and needs one of its own. The line that it came for had no effect;
-// the client must be detached.
+// MisfitError says why a client cannot share this server and needs one of its own. The line that caused it had no
+// effect; the client must be detached.
 type MisfitError struct{ Reason string }
 
 func (e *MisfitError) Error() string { return "cannot share the server: " + e.Reason }
@@ -35,7 +36,7 @@ type Limits struct {
 	// Held is how many bytes may wait for the server. They are requests that came while there was none, and answers of
 	// a batch that is not whole yet. 0 means DefaultHeld.
 	Held int64
-	// Kept is how many subscriptions, tasks and cancelled calls of a client are remembered, each; 0 means DefaultKept.
+	// Kept is how many of each are remembered for a client: subscriptions, tasks, cancelled calls. 0 means DefaultKept.
 	Kept int
 	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
 	// DefaultWords.
@@ -58,8 +59,8 @@ type Mux struct {
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
-	// up says that there is a server. sole is the one client that it has known since it started, 0 if there were none or
-	// several; several says which.
+	// up says that there is a server. sole is the only client that it has known since it started, 0 if there was none or
+	// there were several. several says that there were several.
 	up      bool
 	sole    Client
 	several bool
@@ -67,7 +68,7 @@ type Mux struct {
 	lastID, lastAsk int64
 	calls           map[int64]*call
 	asks            map[int64]*ask
-	// asked has the number in asks by the id that the server gave.
+	// asked maps the server's id of a request to its number in asks.
 	asked map[string]int64
 	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
 	held      []*call
@@ -76,13 +77,13 @@ type Mux struct {
 	logs      logs
 	watched   map[string]*watch
 	tasks     tasks
-	// ghosts counts calls that were cancelled, may still run, and are not remembered any more or have no client any more.
+	// ghosts counts calls that may still run and are no longer remembered: they were cancelled, or their client has left.
 	ghosts int
 	// orphans counts calls of clients that have left, which may still run.
 	orphans int
 	broken  string
 	out     []Out
-	// changed are clients whose State is not what it was.
+	// changed are clients whose State has changed since the last call of Changed.
 	changed []Client
 
 	scanner  mcp.Scanner
@@ -114,21 +115,21 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts them; cancelled those that may still run; held the bytes that are kept for it, and words those of
-	// Limits.Words.
+	// open counts those that were not cancelled, cancelled those that were and may still run. held counts the bytes that
+	// are kept for the client, words those of Limits.Words.
 	open, cancelled int
-	// sent counts those that the server has and has not answered.
+	// sent counts the calls that the server has and has not answered.
 	sent  int
 	held  int64
 	words int
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
-	// wish is the level of its last request that is open, wishes counts those; levelOf is the number of the request that level
-	// comes from.
+	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
+	// the request that level comes from.
 	wish, wishes int
 	levelOf      int64
 	uris         map[string]bool
-	// tasks counts those that are remembered, running those that have not ended.
+	// tasks counts its tasks that are remembered, running those of them that have not ended.
 	tasks, running int
 	// opened and closed are drained by Changes.
 	opened, closed []string
@@ -235,7 +236,7 @@ func (m *Mux) Changes(id Client) (opened, closed []string) {
 	return opened, closed
 }
 
-// knows says that the server knows a client.
+// knows records that the server knows a client.
 func (m *Mux) knows(c *client) {
 	switch {
 	case m.several || m.sole == c.id:

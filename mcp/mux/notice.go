@@ -139,7 +139,7 @@ func (m *Mux) serverProgress(msg mcp.Message, token span) {
 	}
 }
 
-// note says that a client's State has changed.
+// note records that a client's State has changed.
 func (m *Mux) note(c *client) {
 	if !slices.Contains(m.changed, c.id) {
 		m.changed = append(m.changed, c.id)

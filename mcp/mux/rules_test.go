@@ -195,7 +195,7 @@ func TestProgress(t *testing.T) {
 	progress := `{"method":"notifications/progress","params":{"progressToken":%s,"progress":5}}`
 	f.want(f.server(fmt.Sprintf(progress, "4")), "b "+fmt.Sprintf(progress, `"1"`))
 	f.want(f.server(fmt.Sprintf(progress, "3")), "a "+fmt.Sprintf(progress, "1"))
-	for _, token := range []string{"5", "6", `"3"`, "null", "{}"} { // No token was given, or it is of nobody.
+	for _, token := range []string{"5", "6", `"3"`, "null", "{}"} { // No token was given, or no call has it.
 		f.want(f.server(fmt.Sprintf(progress, token)), "")
 	}
 	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
@@ -211,7 +211,7 @@ func TestCancel(t *testing.T) {
 	cancelled := `{"method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
 	f.want(f.from(1, fmt.Sprintf(cancelled, "1.0")), "s "+fmt.Sprintf(cancelled, "3"))
 	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
-	f.want(f.from(2, fmt.Sprintf(cancelled, "4")), "") // That is another spelling of the server's.
+	f.want(f.from(2, fmt.Sprintf(cancelled, "4")), "") // 4 is the id at the server, not the client's.
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
 	// A late answer is passed on while the id is free.
 	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":1,"result":{}}`)
@@ -228,7 +228,7 @@ func TestCancel(t *testing.T) {
 
 func TestServerAsksTheOneThatIsServed(t *testing.T) {
 	f := met(t, 1, 2)
-	// Nobody is served, and the server has known one client only by what it said: the first.
+	// No client is served, and the server has had messages of one client only: the first.
 	f.want(f.server(sampling), "a "+sampling)
 	f.from(1, `{"id":1,"result":{}}`)
 	f.from(2, toolCall)
@@ -268,7 +268,7 @@ func TestRequestsOfTheServerAreMapped(t *testing.T) {
 	f.want(f.from(1, `{"id":1,"result":{}}`), "")
 	f.server(withToken)
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client has left"}}`)
-	// A next server counts from the beginning; the answer to the last one's is not taken for its.
+	// A next server counts from the beginning; an answer to the last one's request is not taken for an answer to its own.
 	f = met(t, 1)
 	f.server(sampling)
 	f.want(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"it ended"}}`)
@@ -309,7 +309,7 @@ func TestRootsAreOneClients(t *testing.T) {
 	f.want(f.from(1, changed), "")
 }
 
-// A server that has the roots of its client is not given a call before a next one has them, too.
+// If a server has had its client's roots, the next one gets no call before it has them, too.
 func TestRootsAreSettledFirst(t *testing.T) {
 	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
 	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
@@ -465,14 +465,14 @@ func TestSubscriptionsAreCounted(t *testing.T) {
 	f.want(f.server(news("file:///a")), "b "+news("file:///a"))
 	f.want(said(f.Detach(2)), `s {"jsonrpc":"2.0","id":8,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`)
 	f.want(f.server(news("file:///a")), "")
-	// One that comes while the server is asked to end it waits.
+	// A request that comes while the server is asked to end the subscription waits.
 	f.want(f.from(1, subscribe("subscribe", "file:///a")), "")
 	f.want(f.server(`{"id":8,"result":{}}`), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":9`, 1))
-	// The second is asked for itself if the first is refused.
+	// If the first client is refused, the server is asked for the second one.
 	f.want(f.from(3, subscribe("subscribe", "file:///a")), "")
 	f.lines(f.server(`{"id":9,"error":{}}`), `a {"id":1,"error":{}}`, "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":10`, 1))
 	f.server(`{"id":10,"result":{}}`)
-	// A next server is told, and its clients to look again.
+	// A next server is sent the subscription, and its clients are told to look again.
 	f.ServerGone("it ended")
 	f.from(1, toolCall)
 	f.ServerStarted()
@@ -499,7 +499,8 @@ func TestTasksAreTheirClients(t *testing.T) {
 	listed := `{"id":%s,"result":{"tasks":[%s{"taskId":"t","status":"working"}],"nextCursor":"c"}}`
 	f.want(f.server(fmt.Sprintf(listed, "5", `{"taskId":"u"}, `)), "a "+fmt.Sprintf(listed, "1", ""))
 	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
-	// It tells its progress, asks its client, and nobody else's request of the server is certain while it runs.
+	// The task reports its progress and asks its client. While it runs, no other request of the server has a certain
+	// client.
 	f.want(f.server(`{"method":"notifications/progress","params":{"progressToken":3}}`), `a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
 	asks := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
 	f.from(2, toolCall)
@@ -509,7 +510,7 @@ func TestTasksAreTheirClients(t *testing.T) {
 	f.want(f.server(status), "a "+status)
 	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
 	f.want(f.server(strings.Replace(status, `"t"`, `"u"`, 1)), "")
-	// One whose client leaves is cancelled, and nobody sees it any more.
+	// A task whose client leaves is cancelled, and no other client sees it.
 	f.server(`{"id":7,"result":{}}`)
 	f.from(1, begin)
 	f.server(`{"id":8,"result":{"task":{"taskId":"v","status":"working"}}}`)
@@ -550,7 +551,7 @@ func TestBatches(t *testing.T) {
 	f.lines(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`), `a [{"id":1,"result":{}}]`, `s {"method":"notifications/cancelled","params":{"requestId":7}}`)
 	f.want(f.server(`{"id":7,"result":{}}`), "")
 	f.want(f.from(1, `[{"method":"notifications/y"}]`), `s {"method":"notifications/y"}`)
-	// Too much for one is given in parts.
+	// If the answers are too much for one line, they are given in parts.
 	f.Mux.limits.Held = 100
 	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
 	big := strings.Repeat("x", 100)
@@ -729,7 +730,7 @@ func TestAnotherServerBreaksIt(t *testing.T) {
 	if f.Broken() == "" || !strings.Contains(f.from(1, toolCall), f.Broken()[:20]) {
 		t.Error("it goes on")
 	}
-	// One that offers more has its clients look again.
+	// If a new server offers more, its clients are told to look again.
 	f = met(t, 1)
 	f.ServerGone("it ended")
 	f.from(1, toolCall)

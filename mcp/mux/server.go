@@ -25,15 +25,15 @@ func (m *Mux) forgetServer() {
 	}
 }
 
-// forgetRoots forgets that a server has the roots of a client if there is neither.
+// forgetRoots forgets that a server has a client's roots, if there is no server and no client with a handshake.
 func (m *Mux) forgetRoots() {
 	if !m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
 		m.handshake.roots = false
 	}
 }
 
-// ServerStarted takes the news that there is a server, which has been sent nothing. What must be sent to it first is
-// returned; nothing else may be before it.
+// ServerStarted takes the news that there is a server, which has been sent nothing. It returns what must be sent to the
+// server before anything else.
 func (m *Mux) ServerStarted() []Out {
 	m.begin()
 	if m.up {

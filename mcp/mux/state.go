@@ -8,8 +8,8 @@ import (
 	"mcp-tether/mcp"
 )
 
-// State is what the mux of the next host must know of a client to go on with it. The client's open requests are apart
-// from it: Changes and Out.Answers report these.
+// State is what the mux of the next host must know of a client to go on with it. It leaves out the client's open
+// requests, which Changes and Out.Answers report.
 type State struct {
 	// Modern says that the client uses requests without a handshake. Ready: it has confirmed its handshake.
 	// Roots: a server has asked for its roots.
@@ -47,8 +47,8 @@ func (m *Mux) State(id Client) State {
 	return s
 }
 
-// Resume takes a client of an earlier mux, whose requests have all been answered. A *MisfitError says that it cannot go on
-// here, nor with any other server than one that does what the first did.
+// Resume takes a client of an earlier mux, whose requests have all been answered. A *MisfitError says that it cannot go
+// on here. It needs a server that does what its first one did.
 func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	m.begin()
 	h := &m.handshake

@@ -9,8 +9,8 @@ import (
 	"mcp-tether/mcp"
 )
 
-// tasks are what outlives the call that began it (2025-11-25, basic/utilities/tasks; later the extension
-// io.modelcontextprotocol/tasks, SEP-2663). A task is its client's alone.
+// tasks are the work that outlives the call that began it (2025-11-25, basic/utilities/tasks; later the extension
+// io.modelcontextprotocol/tasks, SEP-2663). A task belongs to its client alone.
 type tasks struct {
 	known map[string]*task
 	// tokens has tasks that report their progress, by the token that the server knows.
@@ -120,7 +120,7 @@ func (t *tasks) status(id, status string) {
 	delete(t.known, id)
 }
 
-// abandonTasks cancels the tasks of a client that has left. Nobody else can see them.
+// abandonTasks cancels the tasks of a client that has left. No other client can see them.
 func (m *Mux) abandonTasks(c *client) {
 	for _, id := range slices.Sorted(maps.Keys(m.tasks.known)) {
 		t := m.tasks.known[id]
@@ -158,7 +158,7 @@ func (t *tasks) ofClient(c *client, id string) {
 	t.ofClients[id] = c
 }
 
-// ownTasks leaves in a list of tasks those of the client that asked.
+// ownTasks reduces a list of tasks to those of the client that asked.
 func (m *Mux) ownTasks(k *call, msg mcp.Message) edit {
 	list := at(msg.Raw, "result", "tasks")
 	if list.to == 0 || msg.Raw[list.from] != '[' {

@@ -24,15 +24,15 @@ func (s span) size() int { return s.to - s.from }
 
 func (s span) of(text []byte) []byte { return text[s.from:s.to] }
 
-// members goes through the members of an object in a message whose brackets and quotes match. What is inside of values is
-// passed over by these alone.
+// members goes through the members of an object in a message whose brackets and quotes match. Inside values it follows
+// brackets and quotes alone.
 type members struct {
 	text       []byte
 	at         int
 	key, value span
 }
 
-// membersOf begins with the object at a place; a value that is none has no members.
+// membersOf begins with the object at a place; a value that is no object has no members.
 func membersOf(text []byte, object span) members {
 	if object.to == 0 || text[object.from] != '{' {
 		return members{}
@@ -97,7 +97,7 @@ func (o *members) endOfString(i int) int {
 	}
 }
 
-// escaped reports whether what follows the text has a backslash before it that counts.
+// escaped reports whether a backslash at the end of the text escapes what follows.
 func escaped(text []byte) bool {
 	n := len(text)
 	for n > 0 && text[n-1] == '\\' {

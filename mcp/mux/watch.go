@@ -9,18 +9,18 @@ import (
 	"mcp-tether/mcp"
 )
 
-// watch is the subscription to a resource (up to 2025-11-25, server/resources, "Subscriptions"). The server has one for all
-// clients that have one.
+// watch is the subscription to a resource (up to 2025-11-25, server/resources, "Subscriptions"). The server has one
+// subscription for all clients that have one.
 type watch struct {
 	clients []*client
 	// on: the server has it. busy: a request about it is open, and those of clients wait in queue.
 	on, busy bool
-	// asking is the request of a client that is open.
+	// asking is the open request, if it is a client's.
 	asking *call
 	queue  []*call
 }
 
-// subscribe takes that request, or the opposite.
+// subscribe takes a request to subscribe or to unsubscribe.
 func (m *Mux) subscribe(c *client, r request, k *call) {
 	if k.method == mcp.MethodSubscribe && len(c.uris) >= m.limits.Kept && !c.uris[k.target] {
 		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)), k.batch)
@@ -111,7 +111,7 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 	m.watchNext(k.target, w)
 }
 
-// watchNext does what waits. Then the server is to have a subscription if a client has one.
+// watchNext does what waits. Then it gives the server a subscription if a client has one, and ends it otherwise.
 func (m *Mux) watchNext(uri string, w *watch) {
 	for len(w.queue) > 0 && !w.busy {
 		next := w.queue[0]
@@ -135,7 +135,7 @@ func (m *Mux) tidy(uri string, w *watch) {
 	}
 }
 
-// watchDropped goes on after a call that the server does not have was given up.
+// watchDropped goes on after a call was given up before the server had it.
 func (m *Mux) watchDropped(k *call) {
 	w := m.watched[k.target]
 	if w == nil {
@@ -157,8 +157,8 @@ func (m *Mux) unwatchAll(c *client) {
 }
 
 // updated passes the news of a resource to its subscribers. The resource "might be a sub-resource of the one that the
-// client actually subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams). The server may also spell it
-// otherwise. Then the subscribers that may be meant get it.
+// client actually subscribed to" (2025-11-25, schema, ResourceUpdatedNotificationParams). The server may also spell the
+// uri in another way. Then all subscribers that may be meant get the news.
 func (m *Mux) updated(msg mcp.Message, uri string) {
 	line := splice(msg.Raw)
 	if w := m.watched[uri]; w != nil {
