@@ -10,10 +10,10 @@ import (
 	"mcp-tether/proc"
 )
 
-// Engine is a container engine, and what it has.
+// knownEngine is a container engine, and what it has.
 type knownEngine struct {
 	engine.Endpoint
-	// Client is for asking it more; the rules never do.
+	// Client is for further questions, which the rules never ask.
 	Client engine.Client
 	// Have are its containers, pods and networks. Err says why they are not known.
 	Have []engine.Info
@@ -29,8 +29,8 @@ func found(e *knownEngine, i *engine.Info, why string) describe.Container {
 // ending is what a finding has to end in an engine.
 type ending struct {
 	engine *knownEngine
-	// claim is that of our own record. The engine is asked again until nothing of it is left. What the session had
-	// asked for when it was killed is waited for. nil to end the targets and nothing else.
+	// claim is that of our own record. Its End asks the engine again until nothing is left, and waits for what the session
+	// had asked for when it was killed. nil to end the targets and nothing else.
 	claim   *engine.Claim
 	targets []engine.Target
 }
@@ -54,7 +54,7 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	f.ending = &ending{engine: e}
 	for _, t := range mine {
 		if x.looked[t.ID] || !x.endable(&t, &c) {
-			// Off the ledger, by either of its proofs.
+			// Take it off the ledger, whichever of the two proofs it rests on.
 			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
 			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
 			continue
@@ -91,10 +91,10 @@ func count(all []describe.Container) string {
 	return strings.Join(out, ", ")
 }
 
-// endable reports whether a target of a record may be ended. What a wrapper further down has labelled is that one's as
-// long as it lives: it has lost its gateway, and ends its own. Another user's record says nothing about whose a
-// container is, so there the label itself must prove that its session is dead. A directory of records may be shared with
-// another machine.
+// endable reports whether a target of a record may be ended. What a wrapper further down has labelled belongs to that
+// wrapper as long as it lives. It has lost its gateway, and ends its own containers. Another user's record does not say
+// whose a container is, so there the label itself must prove that its session is dead. A directory of records may be
+// shared with another machine.
 func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
 	labelled := t.Labels[engine.LabelSession] != ""
 	if !labelled {
@@ -116,8 +116,8 @@ func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 	f.ending.targets = append(f.ending.targets, t)
 }
 
-// doubtful reports what looks like a dead session's without being proven to be. Mostly these are containers of an image
-// that was committed from one of its containers, and so carries the labels.
+// doubtful reports objects that look like a dead session's but are not proven to be. Most are containers of an image
+// that was committed from one of the session's containers, and so carries its labels.
 func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if no session needs it"
@@ -226,7 +226,7 @@ func (x *index) newborn(labels map[string]string) bool {
 	return err != nil || !at.Before(x.h.Began)
 }
 
-// life reports whether the session that a container's labels name lives, and why it is thought so. Only identities of
+// life reports whether the session that a container's labels name lives, and why that is thought. Only identities of
 // this boot and pid namespace can be asked about; those of an earlier boot of this machine are dead.
 func (x *index) life(labels map[string]string) (proc.Life, string) {
 	sup, err := proc.ParseGlobalID(labels[engine.LabelSupervisor])

@@ -13,7 +13,8 @@ import (
 // maxEndings bounds how many findings end their containers at once.
 const maxEndings = 16
 
-// endContainers begins to end the containers of the findings, all within one time limit, and gives what waits for it.
+// endContainers begins to end the containers of the findings, all within one time limit. It returns a function that
+// waits for the end.
 func endContainers(findings []*Finding, grace teardown.Grace) (wait func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace.Term+grace.Kill)
 	var all sync.WaitGroup
@@ -63,7 +64,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.outcome(c, &engine.Result{Err: errNotTried})
 		}
 	}
-	// What was being created while we looked.
+	// These were being created while we looked.
 	for i := range results {
 		if r := &results[i]; outcome[r.ID] != nil {
 			c := found(e.engine, &r.Info, r.Why)

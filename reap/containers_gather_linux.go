@@ -254,7 +254,7 @@ func (l *engineLook) finish() {
 	}
 }
 
-// inspectStarted adds what no list has: when the containers were started that a session did not create.
+// inspectStarted adds what no list has: the start times of containers that a session started but did not create.
 func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
 	if len(started) == 0 {
 		return

@@ -9,9 +9,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// lookAlikes finds containers without our label of an image from which a configured server is started. They are those
-// beyond the number of clients that run the image. Which of them no client uses cannot be known, so they are only
-// reported.
+// lookAlikes finds containers without our label that run the image of a configured server. It reports them if they are
+// more than the clients that run the image. Which of them no client uses cannot be known, so they are only reported.
 func (x *index) lookAlikes(r Rules) []Finding {
 	if r.Image == nil {
 		return nil
@@ -103,7 +102,7 @@ func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r
 }
 
 // settleContainer is how old a container must be: a younger one may have a client that the look at the processes did not
-// see. Engines cut the time to seconds in a list.
+// see. In a list, engines cut the time of creation to seconds.
 const settleContainer = time.Second
 
 func (x *index) lookAlike(e *knownEngine, image string, c *crowd, running *imageClients) (Finding, bool) {

@@ -90,7 +90,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deadSession writes a session with its record and journal, whose lease nobody holds.
+// deadSession writes a session with its record and journal, whose lease no process holds.
 func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	t.Helper()
 	dir, err := session.Open(os.Getuid(), t.TempDir())
@@ -226,7 +226,7 @@ func TestEndWithoutEngine(t *testing.T) {
 	}
 }
 
-// An engine that goes between the look and the end.
+// An engine goes away between the look and the end.
 func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")
 	s := deadSession(t, e.url, "a")
@@ -243,7 +243,7 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	}
 }
 
-// The way to an engine by another name, or through the proxies of sessions, is the same engine.
+// An engine that is reached by another name, or through the proxies of sessions, is the same engine.
 func TestEnginesAreAskedOnce(t *testing.T) {
 	e := startFake(t, "a")
 	socket := strings.TrimPrefix(e.url, "unix://")
@@ -296,7 +296,7 @@ func TestProxiesInACircle(t *testing.T) {
 	}
 }
 
-// Root follows the records of others to sockets only: the rest would run a command with what they say.
+// Root follows the records of others to sockets only: for the rest it would run a command with what they say.
 func TestEnginesOfOthers(t *testing.T) {
 	s := deadSession(t, "tcp://127.0.0.1:1", "a")
 	s.Owner = os.Getuid() + 1
@@ -322,7 +322,7 @@ func TestEnginesOfOthers(t *testing.T) {
 	}
 }
 
-// Nobody is asked in vain, and nothing is warned of that nobody named.
+// No engine is asked in vain, and there is no warning about an engine that was not named.
 func TestEnginesNotAsked(t *testing.T) {
 	e := startFake(t, "a")
 	living := deadSession(t, e.url, "a")

@@ -119,10 +119,10 @@ func (w *world) create(s *wrapped) {
 		s.notes = append(s.notes, engine.Note{Op: engine.OpCreated, Kind: kind, Request: request, ID: c.ID})
 	} // else killed before the answer
 	c.gone = w.chance(20)
-	if c.gone && w.chance(50) { // by a client of the session, else by somebody else
+	if c.gone && w.chance(50) { // by a client of the session, else by another client
 		s.notes = append(s.notes, engine.Note{Op: engine.OpRemoved, Kind: kind, ID: c.ID})
 	}
-	// A clone of what was never noted, while the original is gone, could not be told from it.
+	// If the original was never noted and is gone, a clone could not be told from it.
 	if kind == engine.Container && (noted || !c.gone) && w.chance(20) {
 		w.copies(c)
 	}
@@ -159,8 +159,8 @@ func (w *world) startForeign(s *wrapped) {
 	}
 }
 
-// judgeCrates says what a dead session's containers deserve. The labels prove it to everybody, the record of what it
-// merely started only to its owner.
+// judgeCrates says what a dead session's containers deserve. The labels prove it to every user. The record of what it
+// only started proves it to the record's owner alone.
 func (w *world) judgeCrates(s *wrapped) {
 	for _, c := range s.crates {
 		switch {
@@ -179,8 +179,8 @@ func (w *world) judgeCrates(s *wrapped) {
 	}
 }
 
-// crossedContainers: from another machine, a clone of this one, or another pid namespace, behind a shared engine. The
-// pids that they name are, by chance, those of nobody here.
+// crossedContainers: from another machine, a clone of this one, or another pid namespace, behind a shared engine. By
+// chance, no process here has the pids that they name.
 func (w *world) crossedContainers() {
 	nobody := proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: here}
 	for range 1 + w.IntN(3) {
@@ -246,7 +246,7 @@ func (w *world) plainContainers() {
 	}
 }
 
-// forgedNotes: a user notes as created what is not his.
+// forgedNotes: a user notes as created what belongs to others.
 func (w *world) forgedNotes() {
 	living := w.wrap(w.gatewayUnder(w.init))
 	if w.chance(30) {
@@ -332,7 +332,7 @@ func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
 
 func kindOf(role string) string { return (&actor{role: role}).kind() }
 
-// The rules for containers that suggest themselves, each of which the model must see through.
+// Rules for containers that suggest themselves. The model must see through each of them.
 func TestModelCatchesContainers(t *testing.T) {
 	for name, broken := range map[string]finder{
 		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
@@ -421,7 +421,7 @@ func withMachine(change func(labels map[string]string, h *host)) finder {
 	}
 }
 
-// removingStarted ends what a session only started, and does not look since when it runs.
+// removingStarted ends what a session only started, and does not check since when it has been running.
 func removingStarted(h *host, r Rules) []Finding {
 	out := find(h, r)
 	for i := range h.Sessions {

@@ -199,7 +199,8 @@ func heldInner(h *host, s *storedSession) {
 	h.Sessions = append(h.Sessions, inner)
 }
 
-// What was there before is stopped, never removed, and only while it runs since then.
+// A container that was there before is stopped, never removed, and only if it has been running since the session
+// started it.
 func TestStartedContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		since time.Time
@@ -228,7 +229,7 @@ func TestStartedContainers(t *testing.T) {
 	}
 }
 
-// The record of a session stays as long as nobody could look for its containers.
+// The record of a session stays as long as its containers could not be looked for.
 func TestEngineThatDoesNotAnswer(t *testing.T) {
 	down := &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
 	for name, c := range map[string]struct {
@@ -249,7 +250,7 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Two of the same: once by its record, and never again by its label, in whatever engine it is seen.
+// A container is named once, by its record, and never again by its label, in whatever engine it is seen.
 func TestContainersAreNamedOnce(t *testing.T) {
 	h, _ := noted(t, "a", box("a", deadID), box("b", otherID))
 	h.Engines = append(h.Engines, &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///too"}, Have: h.Engines[0].Have, ImageLabels: h.Engines[0].ImageLabels})
@@ -298,7 +299,7 @@ func TestLookAlikes(t *testing.T) {
 	}
 }
 
-// What is not running, young, or in an engine elsewhere says nothing.
+// A container that is not running, is young, or is in an engine elsewhere says nothing.
 func TestLookAlikesLeftOut(t *testing.T) {
 	config := clients.NewMatcher([]clients.File{{
 		AnyUser: true, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}}},

@@ -8,7 +8,7 @@ import (
 )
 
 // drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, and to whose
-// standard input no process can write any more. It may be about to end it, so it is given time (settleDropped).
+// standard input no process can write any more. It may be about to end the server, so it is given time (settleDropped).
 func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)
@@ -29,8 +29,9 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	return f, len(f.Members) > 0
 }
 
-// answers reports whether a server may be at work for a process that is not its gateway. Its output goes to a terminal
-// or a file, or its reader is neither its ancestor nor below it. An example is "echo request | server | reader".
+// answers reports whether a server may be at work for a process that is not its gateway. It may be if its output goes
+// to a terminal or a file. It may also be if a reader of its output is neither an ancestor nor below it. An example is
+// "echo request | server | reader".
 func (x *index) answers(top *process) bool {
 	elsewhere, holders := x.h.Stdout(top.PID)
 	below := map[int]bool{top.PID: true}

@@ -10,8 +10,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// endFindings ends the findings that are proven, all at once, their containers beside their processes, and notes what
-// became of each. The error says that it could not even be tried.
+// endFindings ends all proven findings at once, their containers beside their processes, and notes what became of each.
+// The error says that it could not even try.
 func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error {
 	var (
 		batch  teardown.Batch
@@ -98,8 +98,8 @@ func (f *Finding) conclude(g *teardown.Group) {
 	}
 }
 
-// stillAlive looks at the members once more, whatever package teardown has made of them: nothing that lives is reported as
-// ended.
+// stillAlive looks at the members once more, whatever package teardown has said of them: nothing that lives is reported
+// as ended.
 func stillAlive(members []proc.ID) []string {
 	var r proc.Reader
 	var out []string
@@ -118,7 +118,7 @@ const removeTries = 1000
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
-		// Processes that are kept move out of the way, as at the end of a session.
+		// Kept processes are moved out of the leaf, as at the end of a session.
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}

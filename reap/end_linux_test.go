@@ -8,8 +8,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Nothing that lives is reported as ended, whoever has forgotten it; and of a client of a container engine, its container may
-// be left.
+// Nothing that lives is reported as ended, even if package teardown has forgotten it. A client of a container engine
+// may leave its container behind.
 func TestConcludeIsNoGuess(t *testing.T) {
 	var r proc.Reader
 	self, err := r.Stat(os.Getpid())

@@ -71,7 +71,7 @@ type Finding struct {
 	born time.Time
 	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
 	boxed string
-	// stuck names a process of the tree that could not be looked at: then nothing of it is ended.
+	// stuck names a process of the tree that could not be looked at: then nothing of the tree is ended.
 	stuck string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
@@ -117,7 +117,7 @@ func (f Finding) proven(unwrapped bool) bool {
 // describe fills in what is shown to people, and decides nothing.
 func (f *Finding) describe(h *host) {
 	if f.Top.Zero() && !f.born.IsZero() {
-		// An engine does not say whose its containers are.
+		// An engine does not say which user its containers belong to.
 		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
 		return
 	}

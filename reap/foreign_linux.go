@@ -9,8 +9,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// What the pass of another user reports is that user's word. It is bounded, it may speak of the user's own processes only,
-// and none of its texts is shown as it is. That a process has ended is not believed either.
+// The report of another user's pass is only that user's word. It is bounded, it may speak of the user's own processes
+// only, and none of its texts is shown as it is. Nor is it believed that a process has ended.
 
 // maxForeign bounds how many warnings of one user are shown.
 const maxForeign = 20
@@ -42,7 +42,8 @@ var errNoReport = errors.New("its pass did not report")
 // errNotTheirs says that a user's pass has named what is not the user's.
 var errNotTheirs = errors.New("its pass names a process of another user")
 
-// foreign makes a finding of another user's pass fit to be shown. The error says that it names what is none of the user's.
+// foreign makes a finding of another user's pass fit to be shown. The error says that it is no finding, or that it
+// names a process of another user.
 func (f *Finding) foreign(r *proc.Reader, u delegate.User) error {
 	if !slices.Contains(classes(), f.Class) || !slices.Contains(results(), f.Result) {
 		return errNoReport

@@ -106,10 +106,10 @@ func (h *host) ask(r *proc.Reader) {
 	}
 }
 
-// maxNamed bounds how many processes are named of those that keep their readers waiting.
+// maxNamed bounds how many of the processes that keep their readers waiting are named.
 const maxNamed = 20
 
-// noteStuck says of which processes of the user nothing is known.
+// noteStuck reports the user's processes of which nothing is known.
 func (h *host) noteStuck() {
 	more := 0
 	for i := range h.Procs {
@@ -189,13 +189,13 @@ func readSession(h *host, dir *session.Directory, id string) (*storedSession, er
 	case lockErr != nil:
 		return nil, lockErr
 	}
-	// There is a lock alone. Its supervisor is about to write the record, or died before it could.
+	// There is only a lock. Its supervisor is about to write the record, or died before it could.
 	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	return s, nil
 }
 
-// withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age takes the older
-// of the two. Its supervisor is asked for by its identity instead, and one that cannot be asked for is unknown.
+// withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age removes the
+// older of the two. It looks for the supervisor by its identity instead. Where that is not possible, nothing is known.
 func (h *host) withoutLock(rec *session.Record) (held, known bool) {
 	if rec.Host.Boot != h.Boot {
 		return false, true
@@ -213,8 +213,8 @@ func (h *host) withoutLock(rec *session.Record) (held, known bool) {
 	return true, false
 }
 
-// leaves finds our cgroups that are older than the pass, and the younger ones of sessions whose lease is free: that is
-// proof enough.
+// leaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
+// that is proof enough.
 func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
@@ -225,7 +225,7 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		warn(err)
 	}
 	var out []cgroupLeaf
-	// Whose the others are is all that is looked at.
+	// Of other users' leaves only the owner is read.
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
 		young := !f.Made.Before(began.Add(-leafSettles))

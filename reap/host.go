@@ -60,7 +60,7 @@ type process struct {
 	Gateway string
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
-	// Script is the script of a package manager that the process is a part of, and Project the directory of its project.
+	// Script is the package manager's script that the process is a part of, and Project the directory of its project.
 	Script, Project string
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
@@ -79,7 +79,7 @@ type storedSession struct {
 	Owner int
 	// Held says that a supervisor holds the lease; Lease is false when that could not be found out.
 	Held, Lease bool
-	// Ledger is what a dead session did to its engine, and At that engine, nil for none. Torn says why a part of the ledger
+	// Ledger is what a dead session did in its engine. At is that engine, nil for none. Torn says why a part of the ledger
 	// cannot be read.
 	Ledger engine.Ledger
 	At     *knownEngine

@@ -83,9 +83,9 @@ func (x *index) parent(p *process) *process {
 	return up
 }
 
-// noteAdoption notes a child subreaper by what it did. A process is born into the session of the one that forked it,
-// and leaves it only for a session of its own. One in a third session, whose leader is dead, was forked by another
-// process.
+// noteAdoption notes a child subreaper by what it did. A process is born into the terminal session of the process that
+// forked it, and leaves it only for one of its own. A child in a third terminal session, whose leader is dead, was
+// forked by another process.
 func (x *index) noteAdoption(up, p *process) {
 	sid := p.Stat.Session
 	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
@@ -93,7 +93,7 @@ func (x *index) noteAdoption(up, p *process) {
 	}
 }
 
-// adopts reports whether being the child of a process says nothing: it adopts orphans by its task, or has done so.
+// adopts reports whether a process adopts orphans by its task, or has done so: then being its child says nothing.
 func (x *index) adopts(p *process) bool { return adoptsOrphans(p) || x.adopters[p.PID] }
 
 // maxClimb bounds the way up to the ancestors: pids that changed hands may lead round in a circle.
@@ -124,13 +124,13 @@ func (x *index) isSupervised(uid int, id string) bool {
 	return x.supervised[owned{uid, id}] || x.supervised[owned{0, id}]
 }
 
-// isTether reports whether a process is a living wrapper of ours: anchor, supervisor, attached to a shared server or its host.
+// isTether reports whether a process is a living wrapper of ours: anchor, supervisor, attached process or host.
 func isTether(p *process) bool {
 	switch {
 	case p.Dead():
 		return false
 	case p.Args == nil:
-		// It is another user's, whose word is not asked for.
+		// It is another user's, whose command line is not read.
 		return p.Comm == "mcp-tether" || p.Comm == "mcp-tether-host"
 	case len(p.Args) < 2:
 		return false
@@ -148,7 +148,8 @@ func (x *index) tethered(p *process) bool {
 	return false
 }
 
-// rooted reports whether all ancestors of p can be seen, up to init. One that cannot be seen may be a supervisor.
+// rooted reports whether all ancestors of p can be seen, up to init. An ancestor that cannot be seen may be a
+// supervisor.
 func (x *index) rooted(p *process) bool {
 	for a := range x.line(p) {
 		if a.PPID == 1 || a.PID == 1 {
@@ -158,8 +159,8 @@ func (x *index) rooted(p *process) bool {
 	return false
 }
 
-// mine reports whether the pass looks after the processes of a user: its own and no others', for root as well. Root
-// has the pass made once more, as each of the other users (users_linux.go).
+// mine reports whether the pass looks after the processes of a user. It does so for its own user only, even as root.
+// Root has the pass made once more as each of the other users (users_linux.go).
 func (x *index) mine(uid int) bool { return x.h.UID == uid }
 
 // spared reports whether a process is never touched: it is untouchable or a newborn.
@@ -176,7 +177,7 @@ func (x *index) untouchable(p *process) bool {
 type scope struct {
 	// uid is the only user whose processes belong to it; -1 for every user.
 	uid int
-	// sessions adds the process sessions that members lead.
+	// sessions adds the terminal sessions that members lead.
 	sessions bool
 	// newborns adds processes that started after the pass began.
 	newborns bool
@@ -228,7 +229,7 @@ func (x *index) tree(tops []*process, sc scope) []*process {
 	return out
 }
 
-// inSession lists the processes of the session that a process leads.
+// inSession lists the processes of the terminal session that a process leads.
 func (x *index) inSession(leader *process) []*process {
 	var out []*process
 	for i := range x.h.Procs {
@@ -296,14 +297,15 @@ func (x *index) recorded(id string) bool {
 	return slices.ContainsFunc(x.h.Sessions, func(s storedSession) bool { return s.ID == id })
 }
 
-// The hidden flags of a pass that root makes as another user: the one gives Rules.Spare, the other Options.RecordsOnly.
+// The hidden flags of a pass that root makes as another user: SpareFlag sets Rules.Spare, RecordsFlag
+// Options.RecordsOnly.
 const (
 	SpareFlag   = "spare"
 	RecordsFlag = "records-only"
 )
 
-// spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have given
-// up its privileges, and what it then started is its user's.
+// spare are the ids of root's sessions whose marks other users' passes must leave alone. A server of root may have
+// given up its privileges. What it started after that belongs to another user.
 func spare(own []storedSession) []string {
 	var out []string
 	for i := range own {

@@ -16,7 +16,7 @@ func (x *index) leaves(r Rules) []Finding {
 			continue
 		}
 		if l.Foreign || len(l.PIDs) == 0 {
-			// Somebody of another pid namespace is in it, or a session of another one sleeps.
+			// A process of another pid namespace is in it, or it belongs to a sleeping session of another one.
 			continue
 		}
 		tops := x.inLeaf(l)
@@ -41,8 +41,9 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
 	return f
 }
 
-// doubt says why a supervisor whose record we do not see may look after a leaf all the same; "" if it cannot. A member or
-// an ancestor is hidden, or a member has a living parent that is neither a member nor an adopter of orphans.
+// doubt says why a supervisor whose record we do not see may look after a leaf all the same; "" if it cannot. It may if
+// a member or an ancestor is hidden. It also may if a member has a living parent that is neither a member nor an
+// adopter of orphans.
 func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	if len(tops) < len(l.PIDs) {
 		return "a member of it cannot be seen"

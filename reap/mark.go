@@ -44,8 +44,8 @@ func (x *index) marks(r Rules) []Finding {
 
 // byCare separates the processes whose parent lives, is no part of the session and does not adopt orphans. That parent
 // has started them itself, with an environment that it got from elsewhere. Terminal servers, editors and programs that
-// import variables do so. What is in the session's leaf is a part of it also when its environment cannot be read, as
-// that of a dying process.
+// import variables do so. A process in the session's leaf is a part of the session even if its environment cannot be
+// read, as with a dying process.
 func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []*process) {
 	members := map[int]bool{}
 	for _, p := range marked {

@@ -21,7 +21,7 @@ var (
 // modelRounds takes about 16 seconds.
 const modelRounds = 100_000
 
-// finder is what is put to the test: Find, or something worse.
+// finder is what is put to the test: find, or something worse.
 type finder func(*host, Rules) []Finding
 
 // verdicts counts what a finder did over many hosts.
@@ -31,7 +31,7 @@ type verdicts struct {
 	classes                   map[class]int
 	kinds                     map[string]int
 	first                     string
-	// The same of containers, which are not in the counts above.
+	// The same for containers, which are not in the counts above.
 	falseRemovals, left, crates, removed int
 }
 
@@ -59,7 +59,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The rules of home-made sweepers, each of which the model must see through.
+// The rules of home-made sweepers. The model must see through each of them.
 func TestModelCatches(t *testing.T) {
 	for name, broken := range map[string]finder{
 		"ppid 1":          byParent,
@@ -247,7 +247,7 @@ func byMark(h *host, _ Rules) (out []Finding) {
 	return out
 }
 
-// A pass of each user that believes the records of all: what a hostile user claims hides what is left of others then.
+// Each user's pass believes the records of all users. Then a hostile user's claims hide what is left of others.
 func TestModelCatchesBelief(t *testing.T) {
 	var all []storedSession
 	believing := asEachUser(func(h *host, r Rules) []Finding {

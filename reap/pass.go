@@ -14,7 +14,7 @@ import (
 
 // Options are what the user may choose for a pass.
 type Options struct {
-	// Kill ends what is proven, Unwrapped with it the severed as well.
+	// Kill ends what is proven. With Unwrapped it ends the severed and the dropped as well.
 	Kill, Unwrapped bool
 	Rules           Rules
 	Grace           teardown.Grace
@@ -25,16 +25,16 @@ type Options struct {
 	Reach   Reach
 	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not look at.
 	Warnings, Incomplete []string
-	// Servers are how many servers the clients of the user are configured with.
+	// Servers is how many servers the user's clients are configured with.
 	Servers int
-	// Delegated says that root has started the pass for this user: it makes nothing where there is nothing.
+	// Delegated says that root has started the pass for this user: it makes no directory where there is none.
 	Delegated bool
 	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
 	RecordsOnly bool
 	// ForUsers are the words with which root starts the same pass as each other user that has something here. A pass of
 	// one user has none.
 	ForUsers []string
-	// Timeout is how long the pass may take. Those of other users have a part of it.
+	// Timeout is how long the pass may take. The passes of other users have a part of it.
 	Timeout time.Duration
 }
 
@@ -53,7 +53,7 @@ const lookFiles = 2 * time.Second
 // errBusy says that another pass of this user is under way.
 var errBusy = errors.New("another reap is under way")
 
-// errMayOverlap says that it cannot be known whether one is.
+// errMayOverlap says that it cannot be known whether another pass is under way.
 var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")
 
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
@@ -98,8 +98,8 @@ func Pass(o Options) (Report, error) {
 	return r, err
 }
 
-// settleDropped waits, once for all, until the dwell since the look is over, and spares the dropped servers that are
-// not so any more.
+// settleDropped waits, one time for all dropped servers, until the dwell since the look is over. It spares those that
+// are no longer dropped.
 func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
 	var dropped []*Finding
 	for i := range findings {
@@ -160,7 +160,7 @@ func takePassLock(runtime string) (*session.Lease, error) {
 	return dir.Take(passLock)
 }
 
-// passLock is the name of a pass's lease. It is no session id, so it never meets one.
+// passLock is the name of a pass's lease. It is no session id, so the two never clash.
 const passLock = "reap"
 
 // hasDirectory reports whether the user has a directory for sessions.

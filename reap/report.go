@@ -13,7 +13,7 @@ import (
 	"mcp-tether/kernel"
 )
 
-// Looked is how much a pass has looked at: what it finds among nothing is no news.
+// Looked is how much a pass has looked at: it is no news that nothing was found where there was nothing.
 type Looked struct {
 	Processes int `json:"processes"`
 	Records   int `json:"records"`
@@ -97,7 +97,7 @@ func (r Report) Text(w io.Writer) error {
 	return r.hint(w)
 }
 
-// hint says what to do next. After a kill that concerns the findings that the kill left out.
+// hint says what to do next. After a kill it speaks only of the findings that the kill left out.
 func (r Report) hint(w io.Writer) (err error) {
 	proven, severed, dropped := 0, 0, 0
 	for _, f := range r.Findings {

@@ -57,7 +57,7 @@ func (h *host) dead(server int) *storedSession {
 	return s
 }
 
-// ended lists whom a pass with --kill --unwrapped would end, by pid.
+// ended lists the pids of the processes that a pass with --kill --unwrapped would end.
 func ended(h *host, r Rules) []int {
 	out := []int{}
 	for _, f := range asEachUser(find)(h, r) {
@@ -226,7 +226,8 @@ func TestFindLeavesOfOthers(t *testing.T) {
 	}
 }
 
-// Who has adopted an orphan is known by that, whatever its name. A parent that has not looks after its children.
+// A process that has adopted an orphan is recognised by that, whatever its name. A parent that has adopted none looks
+// after its children.
 func TestFindMarkedUnderParents(t *testing.T) {
 	rows := []string{"9 1 4 tmux tmux", "10 9 5 bash -bash"}
 	for name, c := range map[string]struct {
@@ -263,7 +264,7 @@ func TestFindSession(t *testing.T) {
 	}
 }
 
-// Who reads the JSON iterates over the lists.
+// Readers of the JSON iterate over the lists.
 func TestFindListsAreNotNil(t *testing.T) {
 	h := table(t, "10 1 5 node s")
 	h.dead(0).Host.Boot = "another"

@@ -7,7 +7,7 @@ import (
 	"mcp-tether/session"
 )
 
-// A scene adds a part of a host's history, and says what everybody in it deserves.
+// A scene adds a part of a host's history, and says what every process in it deserves.
 
 var scenes = []struct {
 	name string
@@ -92,7 +92,7 @@ func (w *world) kill(s *wrapped) {
 	}
 }
 
-// judge says who of a dead session is proven to belong to it.
+// judge says which processes are proven to belong to a dead session.
 func (w *world) judge(s *wrapped) {
 	for _, m := range s.members {
 		m.verdict = either
@@ -137,7 +137,7 @@ func (a *actor) underAnotherUser() bool {
 	return false
 }
 
-// isKept: meant to stay, as far as anybody can know: the mark, a pattern of the record, or a living parent with either.
+// isKept: meant to stay, as far as can be known: the mark, a pattern of the record, or a living parent with either.
 func (w *world) isKept(s *wrapped, m *actor) bool {
 	for p := m; p != nil && !p.gone; p = p.parent {
 		if p.Keep && p.UID == m.UID && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
@@ -169,7 +169,7 @@ func (w *world) underWrapper(m *actor) bool {
 	return false
 }
 
-// wrapperIn reports whether somebody of the leaf is below a living wrapper: then the leaf is left to that one.
+// wrapperIn reports whether a member of the leaf is below a living wrapper: then the leaf is left to that wrapper.
 func (w *world) wrapperIn(s *wrapped) bool {
 	for _, m := range s.members {
 		if !m.gone && w.underWrapper(m) {
@@ -203,7 +203,7 @@ func (w *world) nestedSessions() {
 		for _, c := range inner.crates {
 			c.verdict = innocent
 			if c.stop {
-				c.verdict = either // nobody can see which of the two started it
+				c.verdict = either // nothing shows which of the two started it
 			}
 		}
 		for _, m := range append(inner.members, inner.sup, inner.anchor, inner.launcher) {
@@ -267,7 +267,7 @@ func (w *world) anyStdin(holder *actor) (proc.Stdin, *actor) {
 	return proc.Stdin{Why: "unknown"}, nil
 }
 
-// livingGateway: its servers have the same command lines as everybody's, and a stdin that is not let go of.
+// livingGateway: its servers have the same command lines as all others, and a stdin that is not let go of.
 func (w *world) livingGateway() {
 	g := w.anyGateway()
 	for range 1 + w.IntN(4) {
@@ -283,8 +283,8 @@ func (w *world) livingGateway() {
 	}
 }
 
-// droppedServers: the gateway lives and has let go of some of its servers. Of these, those are in use that can be reached by
-// a socket, or whose answers somebody else gets.
+// droppedServers: the gateway lives and has let go of some of its servers. Those that can be reached by a socket, or
+// whose answers another process gets, are in use.
 func (w *world) droppedServers() {
 	g := w.anyGateway()
 	reader := w.add(w.login, g.UID, "jq", "jq", ".")
@@ -321,8 +321,8 @@ func (w *world) droppedServers() {
 	}
 }
 
-// hiddenByOthers: a user claims somebody else's dead session, by a command line, a lock, and a record that keeps everything
-// from process 1 on. What is left of the session deserves what it deserved without that.
+// hiddenByOthers: a user claims another user's dead session, by a command line, a lock, and a record that keeps
+// everything from process 1 on. What is left of the session deserves what it deserved without that.
 func (w *world) hiddenByOthers() {
 	s := w.wrap(w.anyGateway())
 	w.kill(s)
@@ -363,7 +363,7 @@ func (w *world) inheritedMarks() {
 	}
 }
 
-// orphanedServers: the gateway is dead. Only a severed stdin proves that nobody uses the server.
+// orphanedServers: the gateway is dead. Only a severed stdin proves that no process uses the server.
 func (w *world) orphanedServers() {
 	g := w.anyGateway()
 	sibling := w.gatewayUnder(w.login)
@@ -426,7 +426,7 @@ func (w *world) initGateway() {
 	}
 }
 
-// reusedPIDs: what a dead session's record and marks name belongs to somebody else by now.
+// reusedPIDs: by now, other processes have the pids that a dead session's record and marks name.
 func (w *world) reusedPIDs() {
 	s := w.wrap(w.anyGateway())
 	w.kill(s)
@@ -440,7 +440,7 @@ func (w *world) reusedPIDs() {
 			continue
 		}
 		dead.zombie = false
-		w.tick++ // within one tick nobody could tell them apart
+		w.tick++ // within one tick they could not be told apart
 		now := w.add(pick(w, w.init, w.login), s.uid, "postgres", "postgres")
 		now.PID, now.role = dead.PID, "took the pid of "+dead.role
 		now.setsid()
@@ -448,7 +448,7 @@ func (w *world) reusedPIDs() {
 	}
 }
 
-// forgedRecords: a user writes down what is not his. Nobody of another user may be touched.
+// forgedRecords: a user writes down what belongs to others. No process of another user may be touched.
 func (w *world) forgedRecords() {
 	victim := w.add(w.init, pick(w, 0, 1001), "sshd", "sshd")
 	child := w.add(victim, victim.UID, "bash", "-bash")
@@ -460,7 +460,7 @@ func (w *world) forgedRecords() {
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
 	}
 	switch w.IntN(3) {
-	case 0: // the id of somebody's living session
+	case 0: // the id of another user's living session
 		s.ID = living.id
 	case 1: // a mark as well
 		forger := w.add(w.init, 65534, "forger", "forger")
@@ -470,7 +470,7 @@ func (w *world) forgedRecords() {
 	w.h.Sessions = append(w.h.Sessions, s)
 }
 
-// otherHosts: a record of another boot or pid namespace that names, by chance, exactly somebody of ours.
+// otherHosts: a record of another boot or pid namespace that names, by chance, exactly a process of ours.
 func (w *world) otherHosts() {
 	a := w.add(w.init, w.h.UID, "daemon", "daemon")
 	w.add(a, w.h.UID, "worker", "worker")
@@ -518,7 +518,7 @@ func (w *world) newborns() {
 	}
 }
 
-// bystanders: orphans, daemons, shells and who looks at a server.
+// bystanders: orphans, daemons, shells and processes that look at a server.
 func (w *world) bystanders() {
 	severed := proc.Stdin{Far: proc.Severed, Why: "severed"}
 	for _, args := range [][]string{

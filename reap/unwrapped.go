@@ -89,7 +89,8 @@ func adoptsOrphans(p *process) bool {
 }
 
 // liveGateway is the nearest ancestor that neither launches nor adopts. known is false when the way up leads to a
-// process that is not in the table. It is hidden, outside of the pid namespace, or was gone while the table was read.
+// process that is not in the table. Such a process is hidden, outside of the pid namespace, or ended while the table
+// was read.
 func (x *index) liveGateway(top *process) (g *process, known bool) {
 	for a := range x.line(top) {
 		if a != top && !adoptsOrphans(a) && !proc.IsLauncher(a.Comm) {
@@ -132,8 +133,8 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by whose sockets a server can be reached: the server's own and its launchers', not those of a
-// browser below it. whole is the tree that they are in.
+// doors are the processes by whose sockets a server can be reached: the server and its launchers, not a browser below
+// it. whole is the tree that they are in.
 type doors struct {
 	h     *host
 	pids  []int

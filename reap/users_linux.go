@@ -12,9 +12,9 @@ import (
 )
 
 // Root looks after all users, and trusts none of them. So it makes the pass once more for each user that has something
-// here, in a child that is that user. What the user has forged, hung or filled harms the user's own pass. The child
-// ends processes with the user's rights, and reads what the user may read. Root takes its report for the user's word
-// (foreign.go).
+// here, in a child that is that user. What the user has forged, hung or filled harms only the user's own pass. The
+// child ends processes with the user's rights, and reads what the user may read. Root takes its report for the user's
+// word (foreign_linux.go).
 
 // othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
 const othersShare = 70
@@ -65,7 +65,7 @@ func ask(ctx context.Context, u delegate.User, words []string) answer {
 	return answer{report, err}
 }
 
-// incomplete notes that a user's pass did not do all.
+// incomplete notes that a user's pass did not do everything.
 func (r *Report) incomplete(u delegate.User, err error) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf("user %s: %v", u.Name, err))
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // A world is a made-up host of which the truth is known. It is built by telling its history. Processes start others,
-// and when one ends, its children fall to the nearest subreaper, as the kernel has it. What a pass would read of it is
-// the Host; which process deserves what, the pass does not know.
+// and when one ends, its children fall to the nearest subreaper, as in the kernel. What a pass would read of it is the
+// host. The pass does not know which process deserves what.
 type world struct {
 	*rand.Rand
 	h    *host
@@ -207,7 +207,7 @@ func (w *world) host() *host {
 	return h
 }
 
-// everybody makes the pass of every user, if the pass is root's: each reads what it may read.
+// asEachUser makes the pass of every user, if the pass is root's: each reads what it may read.
 func asEachUser(find finder) finder {
 	return func(h *host, r Rules) []Finding {
 		uids := []int{h.UID}
