@@ -16,7 +16,7 @@ import (
 // engineDeadline is how long ps waits for the engines.
 const engineDeadline = 500 * time.Millisecond
 
-// inventory is what an engine has; known is false when it did not say so.
+// inventory is what an engine has; known is false when the engine did not tell.
 type inventory struct {
 	have  map[string]engine.Info
 	known bool
@@ -88,7 +88,7 @@ func waitLater(pid int) {
 	}
 }
 
-// containers are those of one session: the ones it made, and of the ones it started those that still run.
+// containers are those that a session made, and those that it only started and that still run.
 func (e *inventory) containers(url string, l *engine.Ledger) []describe.Container {
 	var out []describe.Container
 	add := func(id, name string, mustRun bool) {

@@ -43,8 +43,8 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	return out, nil
 }
 
-// How long the processes of a session may keep ps waiting, and how long those of later ones may. Reading a command line
-// may take for ever (proc.Snapshot).
+// How long the processes of a session may keep ps waiting. Each session that does so halves the time for later ones,
+// down to the minimum. Reading a command line may take for ever (proc.Snapshot).
 const (
 	sessionTimeout    = 3 * time.Second
 	minSessionTimeout = 50 * time.Millisecond
@@ -66,14 +66,14 @@ func measureInTime(rec session.Record, dir *session.Directory, now uint64, wait 
 	return Session{Record: rec, dir: dir, Sharing: sharing, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
 }
 
-// sharingOf is what is known of a shared server, nil for any other. Its gateway is that of the host.
+// sharingOf is what is known of a shared server, nil for any other. It makes the host's gateway that of the record.
 func sharingOf(rec *session.Record, dir *session.Directory) *session.Sharing {
 	if rec.Share == "" {
 		return nil
 	}
 	s, err := dir.Place(rec.Share).Sharing()
 	if err != nil || s.Host != rec.Gateway {
-		// The host is gone, and the session about to be.
+		// The host is gone, and the session soon will be.
 		return nil
 	}
 	if !s.Gateway.Zero() {

@@ -13,8 +13,8 @@ import (
 // Session is one living session as ps shows it.
 type Session struct {
 	session.Record
-	// Procs counts the processes below the supervisor. MemoryBytes and CPUPercent are their sums; the share of a
-	// processor is that over each process's life.
+	// Procs counts the processes below the supervisor. MemoryBytes and CPUPercent are sums over them. Each process's share
+	// of a processor is taken over its whole life.
 	Procs       int     `json:"procs"`
 	MemoryBytes uint64  `json:"memory_bytes"`
 	CPUPercent  float64 `json:"cpu_percent"`
@@ -86,8 +86,8 @@ func (s Selector) Select(all []Session) ([]Session, error) {
 	return out, nil
 }
 
-// byID is the session whose id begins so. A user may have written down another's id: then it is the sessions of both, each
-// of which is asked as its own user.
+// byID gives the session whose id begins with id. A user may have written down another user's id. Then both sessions
+// are meant, and each is asked as its own user.
 func byID(all []Session, id string) ([]Session, error) {
 	if id == "" {
 		return nil, errors.New("an empty session id means none: give an id that mcp-tether ps lists")

@@ -41,7 +41,7 @@ func TestSelect(t *testing.T) {
 		{Selector{Gateway: 23}, "cccc"}, // the direct parent, when the gateway is further up
 		{Selector{Gateway: 99}, ""},
 		{Selector{}, ""},
-		// Once each: a second signal would cut the grace short.
+		// Once each: a second signal would cut the grace period short.
 		{Selector{IDs: []string{"aaaa", "aaaa"}}, "aaaa"},
 		{Selector{IDs: []string{"aaaa"}, Name: "n0"}, "aaaa aaab"},
 		{Selector{Name: "n0", Gateway: 10}, "aaaa aaab bbbb"},

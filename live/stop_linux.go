@@ -20,10 +20,10 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 	out := make([]Stopped, len(sessions))
 	for i, l := range sessions {
 		out[i] = Stopped{ID: l.ID, Name: l.Name}
-		// A stopped one takes no signal before it is continued; a stopped anchor would hold back the exit code.
+		// A stopped supervisor takes no signal before it is continued; a stopped anchor would hold back the exit code.
 		supervisor := l.Supervisor
 		if l.Sharing != nil {
-			// It would start another server with the next message.
+			// A host that lived on would start another server with the next message.
 			supervisor = l.Sharing.Host
 		}
 		err := r.Signal(supervisor, syscall.SIGTERM, syscall.SIGCONT)

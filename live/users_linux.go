@@ -83,7 +83,7 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	return out
 }
 
-// stopAs stops sessions of another user. What their user says of others is not taken.
+// stopAs stops sessions of another user. What that user says of other sessions is ignored.
 func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout time.Duration) []Stopped {
 	words := []string{"stop", "--json", "--timeout=" + timeout.String()}
 	for _, l := range sessions {
