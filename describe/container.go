@@ -15,7 +15,7 @@ type Container struct {
 	ID     string      `json:"id"`
 	Name   string      `json:"name,omitempty"`
 	Image  string      `json:"image,omitempty"`
-	// State is the engine's word for it, which networks have none of; UnknownState when the engine did not answer.
+	// State is the engine's word for its state, "" for a network. UnknownState when the engine did not answer.
 	State string `json:"state,omitempty"`
 	// Why is the proof that it belongs to the session, or what is missing from it.
 	Why string `json:"why,omitempty"`

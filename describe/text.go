@@ -62,7 +62,7 @@ func Text(s string) string {
 	}, s)
 }
 
-// Error is an error as text for a terminal, with a line for each of those that errors.Join made it of.
+// Error is an error as text for a terminal, with a line for each error that errors.Join made it of.
 func Error(err error) string {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -56,7 +56,7 @@ func steers(c rune) bool {
 		unicode.Is(unicode.Cf, c) || c == utf8.RuneError
 }
 
-// A line that somebody's name has brought along is no line of ours.
+// A line break in a name does not begin a line of ours.
 func TestError(t *testing.T) {
 	evil := errors.New("a\nmcp-tether: \x1b[2Jall is well")
 	for _, c := range []struct {
