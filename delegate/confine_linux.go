@@ -10,7 +10,7 @@ import (
 )
 
 // Limits of a child. The first two are of memory, in bytes: what the collector aims at, and what the kernel grants. The
-// kernel counts what may be written, touched or not. A Go program with cgo has 100 MiB of that when it starts, mostly
+// kernel counts all writable memory, touched or not. A Go program with cgo has 100 MiB of that when it starts, mostly
 // stacks, and 5 MiB in memory. What is read is bounded where it is read.
 const (
 	aimMemory = 32 << 20
@@ -23,7 +23,7 @@ const (
 // errRoot says that root typed the hidden word: such a child would give up nothing.
 var errRoot = errors.New("a child for a user must not be root: use 'mcp-tether reap', 'ps' or 'stop'")
 
-// Confine gives up for good what the work for a user does not take. It comes first in a child.
+// Confine gives up for good what the work for a user does not need. A child calls it first.
 func Confine() error {
 	if os.Getuid() == 0 || os.Geteuid() == 0 {
 		return errRoot

@@ -30,8 +30,8 @@ var (
 	ErrTooMany = errors.New("not looked after: too many users")
 )
 
-// Users looks up the users with these numbers, each once and without root. It gives as many as are looked after, first
-// those that the machine's list of users has. The others are in left.
+// Users looks up the users with these numbers, each once and without root. It gives as many as are looked after, those
+// in the machine's list of users first. The others are in left.
 func Users(uids []int) (all, left []User) {
 	uids = slices.Clone(uids)
 	slices.Sort(uids)

@@ -30,8 +30,9 @@ const killTimeout = time.Second
 // the child writes to its standard output, at most limit bytes, and its exit code. When the context ends the child is
 // killed. A child that cannot be started, was killed or says too much is an error; an exit code is none.
 //
-// The child has the user's groups, no capabilities and no way to get some, and a session and an environment of its own.
-// It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the one pipe.
+// The child has the user's groups, no capabilities and no way to get any, and a terminal session and an environment of
+// its own. It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the
+// one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
 	// Root's descriptors may give access to files that only root may read.
 	proc.CloseInherited()
@@ -44,7 +45,7 @@ func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, 
 	exit := make(chan error, 1)
 	started := make(chan error, 1)
 	go func() {
-		// The death signal comes when the thread ends that started the child.
+		// The death signal comes when the thread that started the child ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

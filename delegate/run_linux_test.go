@@ -120,7 +120,7 @@ func TestChildIsBounded(t *testing.T) {
 	}
 }
 
-// A short text that decodes to much is not decoded.
+// A short text that would decode to much memory is not decoded.
 func TestDecode(t *testing.T) {
 	var v any
 	if err := Decode([]byte("["+strings.Repeat("{},", maxObjects)+"{}]"), &v); !errors.Is(err, errObjects) {
@@ -134,7 +134,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Whom the host knows comes first, so that many others crowd nobody out.
+// Users that the host knows come first, so that many others do not crowd them out.
 func TestUsers(t *testing.T) {
 	uids := []int{0, 65534, 65534}
 	for n := range 2 * maxUsers {
