@@ -9,8 +9,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// roleSupervise is the hidden first argument by which the anchor tells the process that it starts its role. The handover
-// follows as the second.
+// roleSupervise is the hidden first argument with which the anchor starts the supervisor. The handover follows as the
+// second argument.
 const roleSupervise = "__supervise"
 
 // roleRemove is the same for the process that removes a session's containers for a recovering anchor.
@@ -34,7 +34,8 @@ func DelegatedArgs(program string, words []string) []string {
 	return append([]string{program, roleDelegated}, words...)
 }
 
-// SplitDelegatedArgs undoes DelegatedArgs: the command line without the hidden word. ok is false where it is none.
+// SplitDelegatedArgs undoes DelegatedArgs: the command line without the hidden word. ok is false where the command line
+// is not one of DelegatedArgs.
 func SplitDelegatedArgs(args []string) (own []string, ok bool) {
 	if len(args) < 3 || args[1] != roleDelegated {
 		return nil, false

@@ -18,7 +18,7 @@ const (
 	EnvScope = "MCP_TETHER_SHARE_SCOPE"
 )
 
-// The values of --share-scope: sessions of one gateway share, or of all gateways of a user.
+// The values of --share-scope: the sessions of one gateway share a server, or those of all gateways of a user do.
 const (
 	ScopeGateway = "gateway"
 	ScopeUser    = "user"
@@ -50,8 +50,8 @@ func ShareScope(args []string, env string) string {
 	return scope
 }
 
-// SessionArgs is the command line of the session that a host starts for its server: that of run, words, without what is
-// about sharing.
+// SessionArgs is the command line of the session that a host starts for its server: run with these words, but without
+// the flags about sharing.
 func SessionArgs(program string, words []string) []string {
 	out := []string{program, "run", "--" + shareFlag + "=false"}
 	command := eachFlag(words, func(f flag) {
@@ -63,14 +63,14 @@ func SessionArgs(program string, words []string) []string {
 }
 
 // roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
-// process that starts the host, so that the host is no child of a client's process. A Host follows as the second, and
-// the words of run.
+// process that starts the host, so that the host is no child of a client's process. A Host follows as the second
+// argument, then the words of run.
 const (
 	roleHost     = "__host"
 	roleLauncher = "__launch"
 )
 
-// Host is what a new host gets to know from the process that starts it, as one word of the command line.
+// Host is what a new host is told by the process that starts it, as one word of the command line.
 type Host struct {
 	// Key names the shared server among the files of its user.
 	Key string
@@ -81,7 +81,7 @@ type Host struct {
 	GatewayFD int
 	// Alone says why the server is for one session only; "" if it is not.
 	Alone string
-	// Launches says that the process starts the host. It is no part of the word.
+	// Launches says that the process is the launcher of the host. It is no part of the word.
 	Launches bool
 }
 

@@ -36,7 +36,7 @@ func TestShareScope(t *testing.T) {
 	}
 }
 
-// The session of a shared server has the command line of its sessions, without what is about sharing.
+// The session of a shared server has the command line of its sessions, without the flags about sharing.
 func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"--share -- x y": "-- x y",
