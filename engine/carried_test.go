@@ -17,7 +17,7 @@ func carrying() Claim {
 	return c
 }
 
-// volumes makes an engine have the volume v, made at a time, which another's container may use.
+// volumes gives an engine the volume v, made at the given time. With used, another's container uses it.
 func (f *fake) volumes(made string, used bool) (removed *[]string) {
 	removed = new([]string)
 	gone := false
@@ -41,7 +41,7 @@ func (f *fake) volumes(made string, used bool) (removed *[]string) {
 	return removed
 }
 
-// A carried volume goes after its containers. One that another's container has got, or that was made anew, stays.
+// A carried volume goes after its containers. One that another's container uses, or that was made anew, stays.
 func TestEndOfCarriedVolumes(t *testing.T) {
 	for name, x := range map[string]struct {
 		made    string
@@ -71,7 +71,7 @@ func TestEndOfCarriedVolumes(t *testing.T) {
 	}
 }
 
-// While a container of the session is still there, it may be what uses the volume.
+// A container of the session that is still there may be the one that uses the volume.
 func TestCarriedVolumeWaitsForItsContainers(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{})
 	f.volumes(carriedAt, false)
@@ -106,8 +106,8 @@ func TestLedgerOfCarriedVolumes(t *testing.T) {
 	}
 }
 
-// A container is removed without its volumes if one of them may be another container's. It may be that by
-// --volumes-from, or by name where the engine does not tell which volumes were given by name.
+// A container is removed without its volumes if one of them may be another container's. It may come by --volumes-from,
+// or by name if the engine does not tell which volumes were given by name.
 func TestSharedVolumes(t *testing.T) {
 	for object, want := range map[string]bool{
 		`{"Mounts":[{"Type":"volume","Name":"v"}]}`:                                                                                  false,
@@ -126,7 +126,7 @@ func TestSharedVolumes(t *testing.T) {
 	}
 }
 
-// An engine's word on a container tells which of its volumes were made for it alone.
+// What an engine says of a container tells which of its volumes were made for it alone.
 func TestAnonymousVolumes(t *testing.T) {
 	const mounts = `"Mounts":[{"Type":"volume","Name":"v"},{"Type":"bind","Name":""}]`
 	for object, want := range map[string][]string{

@@ -9,15 +9,15 @@ import (
 // Claim tells which of an engine's objects belong to a session.
 //
 // A label alone is no proof: `docker commit` copies labels into images, and so into every container that is made from
-// the image later. What the engine assigns cannot be copied. That is the id, which was noted at the creation, and the
-// time of creation, which must be that of our request.
+// the image later. What the engine assigns cannot be copied: the id, which was noted at the creation, and the time of
+// creation, which must match our request.
 type Claim struct {
 	Session string
 	Ledger  Ledger
 	// Complete says that the ledger lacks nothing: the session's own process kept it. Otherwise our labels count too.
 	Complete bool
-	// TrustIDs says that a recorded id and request are proof even without the session's label: a session inside of this one
-	// has its own. For another user's record it must be false.
+	// TrustIDs says that a recorded id and request are proof even without the session's label. A session inside of this
+	// one puts its own label on objects. TrustIDs must be false for another user's record.
 	TrustIDs bool
 }
 
@@ -28,7 +28,7 @@ type Target struct {
 	Stop bool
 	// Why is the proof, or what is missing from it.
 	Why string
-	// connected are the ids of containers that the session connected to a network of its own.
+	// connected are the ids of other containers, which the session connected to this network of its own.
 	connected []string
 	// start is the session's start of a container that is to be stopped.
 	start Started
@@ -38,10 +38,10 @@ type Target struct {
 const (
 	// listPrecision is the precision of the times in a list.
 	listPrecision = time.Second
-	// maxLabelDelay is how long after its label was written a busy engine may create an object.
+	// maxLabelDelay is the longest that a busy engine may take to create an object after its label was written.
 	maxLabelDelay = 5 * time.Second
-	// maxRequestDelay is how long after a request without a known outcome a busy engine may create the object. What was
-	// created later with its labels is a copy.
+	// maxRequestDelay is the longest that a busy engine may take to create an object after a request whose outcome is
+	// unknown. An object with the request's labels that was created later is a copy.
 	maxRequestDelay = time.Minute
 )
 
@@ -49,8 +49,8 @@ const (
 type ImageLabels func(imageID string) (map[string]string, error)
 
 // Targets sorts the objects of an engine, oldest first. mine belong to the claim. doubtful ones carry the session's
-// label or are on record, without the proof. Of volumes only carried ones are judged. images is called only for
-// containers that have a label for them, and no recorded id.
+// label or are on record, but the proof is missing. The only volumes that are judged are carried ones. images is called
+// only for containers that have our labels but no recorded id.
 //
 // StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
 func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target) {
@@ -86,7 +86,7 @@ type reply struct {
 type judge struct {
 	Claim
 	images  ImageLabels
-	ids     map[key]Object // the last one of that id
+	ids     map[key]Object // the last object recorded with that id
 	replies map[reply]bool
 	pending map[key]Object
 	started map[string]Started
@@ -194,7 +194,7 @@ func (j *judge) judgeLabel(x Info) (sure bool, why string) {
 	return true, "carries the session's label, and was created when the label says"
 }
 
-// copied says why a container may have its labels from its image; "" if it does not.
+// copied says why a container's labels may come from its image; "" if they do not.
 func (j *judge) copied(x Info) string {
 	if x.Kind != Container {
 		return ""
@@ -228,13 +228,13 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	return t, true
 }
 
-// startedBySession reports whether a container has been running since the session started it, and no later start.
+// startedBySession reports whether a container still runs from the session's start, and not from a later one.
 func (t Target) startedBySession(now Info) bool {
 	switch {
 	case !now.Running && !now.Initialized || now.ID != t.start.ID:
 		return false
 	case t.start.Known:
-		// What its restart policy started again is still the session's. A start by another client sets the count to 0.
+		// If its restart policy started it again, it is still the session's. A start by another client sets the count to 0.
 		return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
 	}
 	return !now.StartedAt.Before(t.start.At.Add(-listPrecision))

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// asked is when the session of these tests asked for whatever it asked for.
+// asked is the time at which the session of these tests made its requests.
 func asked() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 900e6, time.UTC) }
 
-// labels are ours on what was created by request.
+// labels returns our labels on an object that a request created.
 func labels(session, request string) map[string]string {
 	return map[string]string{
 		LabelSession: session, LabelRequest: request,
@@ -36,7 +36,7 @@ func createdNote(kind Kind, request, id string) Note {
 	return Note{Op: OpCreated, Kind: kind, Request: request, ID: id}
 }
 
-// plain and copied are images: the latter was committed from what request r1 of session s made.
+// images knows the images plain and copied. The latter was committed from the container of request r1 of session s.
 func images(id string) (map[string]string, error) {
 	switch id {
 	case "plain":
@@ -53,14 +53,14 @@ func box(id, image string, created time.Time, l map[string]string) Info {
 
 func TestTargets(t *testing.T) {
 	const c = Container
-	inList := asked().Truncate(time.Second) // as a list tells the time of creation
+	inList := asked().Truncate(time.Second) // the time of creation as a list gives it
 	recorded := ledger(createNote(c, "r1"), createdNote(c, "r1", "a"))
 	pending := ledger(createNote(c, "r1"))
 	own := labels("s", "r1")
 	for name, x := range map[string]struct {
 		ledger   Ledger
 		have     []Info
-		complete string // claims of a session's own process: ids of mine, then of doubtful
+		complete string // claims of a session's own process: the ids of mine, then those of doubtful
 		reaped   string // the same user's reaper
 		other    string // a reaper of another user's record
 	}{
@@ -134,7 +134,7 @@ func idsOf(targets []Target) string {
 	return strings.Join(out, ",")
 }
 
-// A claim without a session's id, from a record that is torn, claims nothing by a label that is missing.
+// A claim from a damaged record, without a session's id, claims no object that lacks the session's label.
 func TestNoSessionClaimsNothing(t *testing.T) {
 	mine, doubtful := Claim{TrustIDs: true}.Targets([]Info{box("a", "plain", asked(), nil)}, images)
 	if len(mine)+len(doubtful) > 0 {
@@ -142,8 +142,7 @@ func TestNoSessionClaimsNothing(t *testing.T) {
 	}
 }
 
-// Networks and pods have no image that they might have their labels from; volumes stay, and what holds a pod together
-// goes with the pod.
+// Networks and pods cannot have their labels from an image. Volumes stay, and a pod's infra container goes with it.
 func TestTargetsOfOtherKinds(t *testing.T) {
 	own := labels("s", "r1")
 	have := []Info{
@@ -175,7 +174,7 @@ func TestTargetsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// What the session started is stopped, and only while it runs from that start.
+// A container that the session started is stopped, but only while it runs from that start.
 func TestTargetsThatWereStarted(t *testing.T) {
 	at := asked().Add(123 * time.Nanosecond)
 	start := Note{Op: OpStart, ID: "f", At: asked()}
@@ -186,7 +185,7 @@ func TestTargetsThatWereStarted(t *testing.T) {
 		running bool
 		started time.Time
 		want    bool
-		// restarts are those by its policy: counted when the session started it, and now.
+		// restarts counts those by its restart policy: when the session started it, and now.
 		restarts [2]int
 	}{
 		"runs since":                             {known, true, at, true, [2]int{}},

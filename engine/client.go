@@ -16,7 +16,7 @@ import (
 	"mcp-tether/http1"
 )
 
-// The errors of an engine that callers decide by.
+// The errors that callers tell apart.
 var (
 	// ErrNotFound says that the engine has no such object.
 	ErrNotFound = errors.New("no such object")
@@ -28,8 +28,8 @@ var (
 	ErrBadResponse = errors.New("container engine's response cannot be understood")
 )
 
-// Bounds of a response: maxResponse of its body in bytes, maxParts of the objects in it. Nobody has 4,000 containers with
-// 2 KiB each, and an engine that means harm can make a short text decode to much memory.
+// Bounds of a response: maxResponse for its body, in bytes, and maxParts for the objects in it. No user has 4,000
+// containers with 2 KiB each. A malicious engine could make a short text decode to much memory.
 const (
 	maxResponse = 8 << 20
 	maxParts    = 32 << 10
@@ -189,8 +189,8 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 }
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not
-// remove named volumes, which may hold data, unless CreatedAt says which one is meant. A container that SharesVolumes
-// keeps all. To an engine, a volume of another container is anonymous, and it removes that volume if the other
+// remove named volumes, which may hold data, unless CreatedAt says which one is meant. If the container SharesVolumes,
+// all volumes stay. The engine takes another container's volume for an anonymous one, and would remove it if that
 // container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
 func (c Client) Remove(ctx context.Context, x Info) error {
 	switch kind, id := x.Kind, x.ID; kind {
@@ -237,9 +237,9 @@ func (c Client) Disconnect(ctx context.Context, network, id string) error {
 	return err
 }
 
-// Sees reports whether the engine has a path in its file system. Docker looks for the mounts of a create before its
-// image: so it is asked for a container of an image that cannot exist. The error says that it is unknown. Podman does
-// not report it.
+// Sees reports whether the engine has a path in its file system. Docker checks the mounts of a create before its image.
+// So Sees asks for a container of an image that cannot exist. An error says that the answer is unknown. Podman does not
+// give it.
 func (c Client) Sees(ctx context.Context, path string) (bool, error) {
 	sees, err := c.mayMount(ctx, path)
 	if sees {
@@ -253,7 +253,7 @@ func (c Client) Sees(ctx context.Context, path string) (bool, error) {
 
 var errNotTold = errors.New("the engine does not tell what it can mount")
 
-// mayMount reports whether the engine has nothing against a mount.
+// mayMount reports whether the engine does not object to a mount.
 func (c Client) mayMount(ctx context.Context, path string) (bool, error) {
 	type mount struct{ Type, Source, Target string }
 	var create struct {
@@ -311,11 +311,11 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// request sends a request, of POST with a JSON body perhaps, on a connection of its own, and returns the body of the response.
+// request sends a request, perhaps with a JSON body, on a connection of its own, and returns the response's body.
 func (c Client) request(ctx context.Context, method, path string, send ...byte) ([]byte, error) {
 	body, err := c.roundTrip(ctx, method, path, string(send))
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // which closed the connection
+		err = context.Cause(ctx) // the context closed the connection
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)

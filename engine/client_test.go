@@ -19,8 +19,8 @@ import (
 	"mcp-tether/http1"
 )
 
-// answering is an engine that gives one answer to every request, and the requests that it saw. An answer of "" is none:
-// it keeps the connection open until the client goes.
+// answering returns a client of an engine that gives every request the same answer, and the requests that the engine
+// saw. With the answer "" it never responds, and keeps the connection open until the client hangs up.
 func answering(t *testing.T, answer string) (c Client, requests func() []string) {
 	t.Helper()
 	heads := make(chan string, 16)
@@ -53,7 +53,7 @@ func answered(status, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 }
 
-// What the engines' lists say, as they were seen from docker 20.10 and podman 4.3.
+// The lists are as docker 20.10 and podman 4.3 sent them.
 func TestLists(t *testing.T) {
 	at := time.Unix(1795242890, 0)
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Another engine than podman has no pods.
+// An engine other than podman has no pods.
 func TestNoPods(t *testing.T) {
 	c, _ := answering(t, answered("404 Not Found", `{"message":"page not found"}`))
 	if pods, err := c.Pods(t.Context()); len(pods) != 0 || err != nil {
@@ -178,7 +178,7 @@ func TestVolumesAreNotRemoved(t *testing.T) {
 	}
 }
 
-// An id comes from a record, which may be another user's: it names no other path.
+// An id comes from a record, which may be another user's. It must not lead to another path.
 func TestOddIDsAreNotAskedFor(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
@@ -231,7 +231,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// People see what the engine says, and not more than a line of it.
+// An error quotes what the engine says, but no more than one line of it.
 func TestErrorsQuoteTheEngine(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"message":"no space left"}`:   "GET /networks: the engine says 500: no space left",
@@ -255,7 +255,7 @@ func TestJSONOfAnotherShape(t *testing.T) {
 	}
 }
 
-// An engine that takes the request, and never answers, holds nobody up.
+// An engine that takes a request and never answers does not hold up its client.
 func TestContextEndsTheWait(t *testing.T) {
 	c, _ := answering(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -290,7 +290,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// FuzzAnswer holds what is read against what net/http reads.
+// FuzzAnswer compares what we read with what net/http reads.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		answered("200 OK", "abc"), "HTTP/1.1 200 OK\r\n\r\nto the end", "HTTP/1.1 204 No Content\r\n\r\n",
@@ -311,7 +311,7 @@ func FuzzAnswer(f *testing.F) {
 			want, err = http.ReadResponse(theirs, nil)
 		}
 		if err != nil || want.ProtoMinor == 0 {
-			return // stricter than we are, or of a time before chunks
+			return // net/http is stricter than we are, or the answer is HTTP/1.0, which has no chunks
 		}
 		defer want.Body.Close()
 		body, err := io.ReadAll(want.Body)
@@ -321,13 +321,13 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// leadingBlank is what blank lines stand in front of the next head.
+// leadingBlank returns the blank lines in front of the next head.
 func leadingBlank(br *bufio.Reader) []byte {
 	b, _ := br.Peek(br.Buffered())
 	return b[:len(b)-len(bytes.TrimLeft(b, "\r\n"))]
 }
 
-// A server of net/http, which is what the engines are made of, is understood in all the ways that it frames bodies.
+// We understand a server of net/http, on which the engines are built, in all the ways that it frames bodies.
 func TestAgainstNetHTTP(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"short": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") },

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outside Linux a new descriptor becomes close-on-exec in a second step. The lock keeps the program from forking before.
+// Outside Linux a new descriptor becomes close-on-exec in a second step. The lock prevents a fork in between.
 
 func newSocket() (int, error) {
 	syscall.ForkLock.RLock()

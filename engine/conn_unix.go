@@ -17,8 +17,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// conn is a connected unix socket. Only the interfaces of package net are used: its own socket would bring a resolver and
-// all other protocols, a fifteenth of the program.
+// conn is a connected unix socket. Only the interfaces of package net are used: its own sockets would bring in a
+// resolver and all other protocols, a fifteenth of the program.
 type conn struct{ *socket }
 
 // SyscallConn returns the socket itself.

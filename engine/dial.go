@@ -8,12 +8,12 @@ import (
 )
 
 // Dial connects to the engine. A connection to a unix socket is made within timeout (0: no limit). For any other engine
-// Dial runs the docker (or podman) command of env's PATH with dial-stdio, which knows TLS and ssh. The command gets env
-// (nil: this process's), no terminal, and a session of its own, so that no signal to our process group reaches it. It
-// ends when the connection is closed. It is a child of this process, which has to reap it: started, unless nil, is called
-// with its pid.
+// Dial runs the docker (or podman) command from env's PATH with dial-stdio, which knows TLS and ssh. The command gets
+// env (nil: this process's). It has no terminal, and a terminal session of its own, so that no signal to our process
+// group reaches it. It ends when the connection is closed. It is a child of this process, which has to reap it. So
+// started, unless nil, is called with its pid.
 //
-// The connection has CloseWrite. Where a command is between, only a read shows that the engine does not respond.
+// The connection has CloseWrite. If it leads through a command, only a read shows that the engine does not respond.
 func (e Endpoint) Dial(timeout time.Duration, env []string, started func(pid int)) (net.Conn, error) {
 	if e.Socket != "" {
 		return dialSocket(e.Socket, timeout)

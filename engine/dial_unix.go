@@ -28,7 +28,7 @@ func chgrp(path string, like fs.FileInfo) error {
 	return errors.ErrUnsupported
 }
 
-// startOverSocket runs a command of env's PATH with one end of a socket pair as its stdin and stdout, and returns the
+// startOverSocket runs a command from env's PATH with one end of a socket pair as its stdin and stdout, and returns the
 // other end. Pipes would not do: each way of the connection has to end by itself.
 func startOverSocket(args, env []string) (net.Conn, int, error) {
 	path, err := lookPath(args[0], env)
@@ -68,7 +68,7 @@ const (
 	stderrLimit = time.Second
 )
 
-// Stderr returns what a command that has ended without a connection wrote to its standard error.
+// Stderr returns what the command wrote to its standard error before it ended without a connection.
 func (c helperConn) Stderr() string {
 	_ = c.stderr.SetReadDeadline(time.Now().Add(stderrLimit))
 	text, _ := io.ReadAll(io.LimitReader(c.stderr, maxStderr)) // a part says more than nothing
@@ -89,8 +89,8 @@ func (c helperConn) SyscallConn() (syscall.RawConn, error) {
 // Close makes the command end.
 func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
 
-// startDetached starts a command in a session of its own, and does not wait for it. The command does not get our stderr,
-// which it would hold open.
+// startDetached starts a command in a terminal session of its own, and does not wait for it. The command does not get
+// our stderr, which it would hold open.
 func startDetached(path string, args, env []string, stdio, stderr *os.File) (int, error) {
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env:   env,

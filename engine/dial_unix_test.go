@@ -35,7 +35,7 @@ func TestDialSocket(t *testing.T) {
 	}
 }
 
-// docker writes a command of that name, which says how it was called and then repeats its stdin, to its end.
+// docker writes a command of that name. The command prints how it was called, and then copies its stdin to its stdout.
 func docker(t *testing.T, name string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func docker(t *testing.T, name string) (env []string) {
 	return []string{"PATH=relative:" + dir + ":" + os.Getenv("PATH"), "DOCKER_CERT_PATH=/certs", "DIR=" + dir}
 }
 
-// What the command writes arrives, and what is written to it, and each side sees the end of the other one alone.
+// Data passes both ways between us and the command. The end of one direction does not end the other.
 func TestDialStdio(t *testing.T) {
 	for want, e := range map[string]Endpoint{
 		"docker --host ssh://far system dial-stdio":  {URL: "ssh://far"},

@@ -52,9 +52,9 @@ type contextMeta struct {
 	Endpoints map[string]struct{ Host string }
 }
 
-// readContext finds a context by its name. The directory of a context is named by the SHA-256 of that name. That hash
-// is a tenth of the program, would be loaded at every start, and has no other use here. So all contexts are read: there
-// are few.
+// readContext finds a context by its name. The directory of a context is named by the SHA-256 of that name. The code
+// for that hash would be a tenth of the program, would be loaded at every start, and has no other use here. So
+// readContext reads all contexts: there are few.
 func readContext(config, name string) (contextMeta, error) {
 	dir := filepath.Join(config, "contexts", "meta")
 	entries, err := os.ReadDir(dir)

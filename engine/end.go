@@ -10,8 +10,8 @@ import (
 
 // End ends everything that belongs to the claim. It looks, ends what it finds, and looks again until nothing is left.
 // It also waits until the engine cannot carry out a create or start of the session any more. It gives up when the
-// context is done, and returns at once if no engine is there. The results are the last one of each target. The error
-// says what may be left, nil for nothing.
+// context is done, and returns at once if no engine is there. It returns the last result of each target. The error says
+// what may be left; it is nil if nothing is.
 func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended []Result, err error) {
 	if c.Complete && c.Ledger.Empty() {
 		return nil, nil
@@ -34,7 +34,7 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 	}
 }
 
-// openTime is how long after a create or start was asked for the engine may still carry it out, though no client waits.
+// openTime is how long after a request the engine may still carry out a create or start, though no client waits for it.
 const openTime = 10 * time.Second
 
 // open names the creates and starts that the engine may still carry out; nil if there are none.
@@ -105,7 +105,7 @@ func (a *lastResults) withoutShared(mine []Target) []Target {
 	})
 }
 
-// settleVanished marks failed targets as done that are not there any more: something else has removed them.
+// settleVanished marks failed targets that no longer exist as done: something else has removed them.
 func (a *lastResults) settleVanished(mine []Target) {
 	for i, r := range a.results {
 		there := func(t Target) bool { return t.Kind == r.Kind && t.ID == r.ID }

@@ -16,7 +16,7 @@ type Endpoint struct {
 	Socket string
 	// Named is true if the flag, the environment or a context names the engine; false for a default socket that exists.
 	Named bool
-	// Podman is true for an engine that was found where podman's is.
+	// Podman is true for an engine that was found through CONTAINER_HOST or at a default socket of podman.
 	Podman bool
 	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
 	From string
@@ -73,8 +73,8 @@ func Resolve(flag string, getenv func(string) string) (e Endpoint, ok bool, err 
 	return Endpoint{}, false, nil
 }
 
-// IsSocket reports whether a path is that of the engine's socket. For a local engine that is known. For an engine
-// elsewhere it is docker's default path.
+// IsSocket reports whether a path is that of the engine's socket. For a local engine it compares the files. For an
+// engine elsewhere, docker's default path counts.
 func (e Endpoint) IsSocket(path string) bool {
 	if e.Socket == "" {
 		clean := filepath.Clean(path)
@@ -88,8 +88,8 @@ func (e Endpoint) IsSocket(path string) bool {
 	return err == nil && os.SameFile(there, socket)
 }
 
-// Lend opens a socket of ours to the users that may open the engine's, by its group and mode. Containers that get it in
-// place of the engine's may run as another user. Our directory stays closed.
+// Lend lets the users that may open the engine's socket open a socket of ours, by giving it the same group and mode. A
+// container that gets our socket in place of the engine's may run as another user. Our directory stays closed.
 func (e Endpoint) Lend(socket string) error {
 	theirs, err := os.Stat(e.Socket)
 	if err != nil {

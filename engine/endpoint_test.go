@@ -101,7 +101,7 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// Of the default sockets only podman's for the user can be put elsewhere.
+// A test can move only one of the default sockets: that of the user's podman.
 func TestResolveDefaultSockets(t *testing.T) {
 	if usable(dockerSocket) || usable(podmanSocket) {
 		t.Log("an engine listens here: the rest is in its shadow")

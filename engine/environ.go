@@ -10,8 +10,8 @@ import (
 // the same engine is changed too. One that names another engine stays, with the variables that belong to it. Relative
 // addresses are taken from this process's working directory.
 //
-// Testcontainers derives from DOCKER_HOST where ports of containers are, and which socket it mounts into its own one. For
-// an engine elsewhere both would be wrong, so they are named, unless env does.
+// From DOCKER_HOST, Testcontainers derives the host of containers' ports, and the socket that it mounts into its own
+// container. For an engine elsewhere both would be wrong, so Environ sets them, unless env does.
 func (e Endpoint) Environ(env []string, socket string) []string {
 	removed := map[string]bool{
 		"DOCKER_HOST": true, "DOCKER_CONTEXT": true,
@@ -38,7 +38,7 @@ func (e Endpoint) Environ(env []string, socket string) []string {
 	return out
 }
 
-// host is the name or address of the machine on which the engine is; "" for one that has a socket here.
+// host is the name or address of the machine on which the engine is; "" for an engine with a socket here.
 func (e Endpoint) host() string {
 	if e.Socket != "" {
 		return ""

@@ -17,7 +17,7 @@ const (
 	Volume    Kind = "volume" // labelled, but never removed: it may hold data
 )
 
-// Info is what an engine says about an object. Fields marked (inspect) are zero when it comes from a list.
+// Info is what an engine says about an object. Fields marked (inspect) are zero when the Info comes from a list.
 type Info struct {
 	Kind    Kind
 	ID      string
@@ -117,8 +117,8 @@ type inspected struct {
 	Mounts []struct{ Type, Name string }
 }
 
-// anonymous returns the volumes that the container has, and that its create request did not name. (Podman lists all of them
-// as if it had. It keeps in mind itself which are anonymous.)
+// anonymous returns the container's volumes that its create request did not name. (Podman lists all volumes as if the
+// request had named them. Only podman itself knows which are anonymous.)
 func (x inspected) anonymous() (names []string) {
 	if len(x.HostConfig.VolumesFrom) > 0 {
 		return nil // they may be another container's
@@ -138,8 +138,8 @@ func (x inspected) anonymous() (names []string) {
 	return names
 }
 
-// sharesVolumes reports whether a removal of the container with its anonymous volumes may remove another's. Docker
-// spares those that it was given by name, podman does not.
+// sharesVolumes reports whether removing the container with its anonymous volumes may remove another container's.
+// Docker spares volumes that the container was given by name, podman does not.
 func (x inspected) sharesVolumes() bool {
 	label := x.Config.Labels[LabelVolumes]
 	return len(x.HostConfig.VolumesFrom) > 0 && label != OwnVolumes || label == OthersVolumes && x.anonymous() == nil

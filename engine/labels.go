@@ -23,7 +23,7 @@ const (
 // The values of LabelVolumes.
 const (
 	OwnVolumes    = "own"    // --volumes-from names containers of the session only
-	OthersVolumes = "others" // it has, by name, what may be an anonymous volume of another's container
+	OthersVolumes = "others" // it was given, by name, what may be an anonymous volume of another's container
 )
 
 // NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.

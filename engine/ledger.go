@@ -15,7 +15,7 @@ type Object struct {
 	Request string
 	// At is when it was asked for.
 	At time.Time
-	// Names are those in a manifest, for a request that takes no labels.
+	// Names are the names in a manifest, for a request that takes no labels.
 	Names []string
 }
 
@@ -32,7 +32,7 @@ type Started struct {
 }
 
 // Carried is an anonymous volume of a container of the session that another container was given by name. Compose does
-// this with a service that it makes anew. For an engine it is a named volume from then on.
+// this when it recreates a service. To the engine it is a named volume from then on.
 type Carried struct {
 	Name    string
 	Created string // CreatedAt, as the engine prints it
@@ -48,8 +48,8 @@ type Ledger struct {
 	connected map[string][]string
 }
 
-// Add applies the next note. A damaged journal may lack notes, so each is believed by itself: an object that was created
-// without having been asked for exists.
+// Add applies the next note. A damaged journal may lack notes, so Add believes each note by itself. An object that is
+// noted as created exists, even if no note says that it was asked for.
 func (l *Ledger) Add(n Note) {
 	switch n.Op {
 	case OpCreate:
@@ -88,8 +88,8 @@ func (l *Ledger) connect(network, id string) {
 	}
 }
 
-// created turns a request into an object. Nested proxies may note the same one twice, and several requests may be answered
-// with one id.
+// created turns a request into an object. Nested proxies may note the same object twice, and several requests may be
+// answered with one id.
 func (l *Ledger) created(n Note) {
 	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
 	if asked, ok := l.settle(n.Request); ok {
@@ -144,7 +144,8 @@ func (l *Ledger) forgetCarried(name string) {
 // Carried lists, in order, the anonymous volumes that are the session's although an engine takes them for named ones.
 func (l *Ledger) Carried() []Carried { return slices.Clone(l.carried) }
 
-// Objects lists, in order, what was created and not removed by the session's own clients. An object may be gone since.
+// Objects lists, in order, the objects that were created, and that no client of the session has removed. An object may
+// be gone since.
 func (l *Ledger) Objects() []Object { return slices.Clone(l.objects) }
 
 // Pending lists, in order, the creates whose outcome is unknown. Each has Kind, Request and At, and no ID.
@@ -169,7 +170,7 @@ func (l *Ledger) Clone() Ledger {
 	return c
 }
 
-// Notes returns notes that add up to the ledger, as few as there can be.
+// Notes returns the fewest notes that add up to the ledger.
 func (l *Ledger) Notes() (notes []Note) {
 	for _, o := range l.objects {
 		notes = append(notes, Note{Op: OpCreated, Kind: o.Kind, Request: o.Request, ID: o.ID, Name: o.Name, At: o.At})

@@ -95,7 +95,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// What is added later does not show in a clone, nor in what was listed.
+// A note that is added later changes neither a clone nor an earlier list.
 func TestLedgerCloneStandsAlone(t *testing.T) {
 	var l Ledger
 	for _, r := range []string{"1", "2", "3"} {

@@ -14,8 +14,8 @@ const (
 	OpStarted Op = "started" // it is running: ID, Started; Paused, if it was paused and the session resumed it
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
-	OpCarry   Op = "carry"   // an anonymous volume of its container will be another's by name: ID, Started
-	OpConnect Op = "connect" // a container that is not the session's will be connected to its network: ID, Container
+	OpCarry   Op = "carry"   // a container's anonymous volume will be given to another container by name: ID, Started
+	OpConnect Op = "connect" // another's container will be connected to a network of the session: ID, Container
 )
 
 // Note is one thing that a session did to its engine. A session's journal consists of notes.
@@ -27,7 +27,7 @@ type Note struct {
 	Name      string `json:"name,omitempty"`
 	Started   string `json:"started,omitempty"`   // State.StartedAt, or CreatedAt of a volume, as the engine prints it
 	Container string `json:"container,omitempty"` // an id
-	// Names are those in a manifest, some of which are those of pods.
+	// Names are the names in a manifest. Some of them are names of pods.
 	Names []string `json:"names,omitempty"`
 	// Restarts is how often the container's restart policy had started it by then.
 	Restarts int       `json:"restarts,omitempty"`

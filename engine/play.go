@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// KubeNetwork is the network that podman makes for the pods of a manifest, unless there is one.
+// KubeNetwork is the network that podman makes for the pods of a manifest, unless it exists.
 const KubeNetwork = "podman-default-kube-network"
 
-// played reports whether podman made an object from a manifest that the session asked it to play, with an unknown outcome.
+// played reports whether podman made an object from a manifest that the session asked it to play, and whose outcome is
+// unknown.
 func (j *judge) played(x Info) bool {
 	return slices.ContainsFunc(j.Ledger.pending, func(o Object) bool { return o.Names != nil && o.Plays(x) })
 }
 
-// Plays reports whether podman made an object because of a request to play a manifest. Such objects have no labels of ours:
-// their names are in the manifest, and they were not there before.
+// Plays reports whether podman made an object because of a request to play a manifest. Such objects have no labels of
+// ours. What identifies them is that their names are in the manifest, and that they were not there before.
 func (o Object) Plays(x Info) bool {
 	if x.Created.Before(o.At) || x.Created.After(o.At.Add(maxRequestDelay)) {
 		return false
@@ -27,7 +28,7 @@ func (o Object) Plays(x Info) bool {
 const maxNames = 1000
 
 // ManifestNames returns the values of all members called name in a Kubernetes manifest, in any of the forms that YAML
-// allows on one line. More than there are do no harm: most are not those of pods.
+// allows on one line. Too many do no harm: most are not names of pods anyway.
 func ManifestNames(text string) []string {
 	names := []string{}
 	for len(names) < maxNames {

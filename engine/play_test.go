@@ -8,7 +8,7 @@ import (
 
 func TestManifestNames(t *testing.T) {
 	const text = "metadata:\n  name: web # x\n  labels: {name: 'a', \"name\" : \"b\"}\nspec:\n- name:c\n  username: d\n  name:\n  - e\n{\"metadata\":{\"name\":\"f.g-1\"}}\nname: "
-	// A name that is none of a member's is one too many, and does no harm.
+	// The name d is the value of username, not of name. Such a name does no harm.
 	if got, want := ManifestNames(text), []string{"web", "a", "b", "c", "d", "f.g-1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -17,7 +17,7 @@ func TestManifestNames(t *testing.T) {
 	}
 }
 
-// What podman made from a manifest is told by name and time, while nobody knows the outcome.
+// While the outcome is unknown, name and time tell what podman made from a manifest.
 func TestPlayedManifests(t *testing.T) {
 	pod := func(name string, after time.Duration) Info {
 		return Info{Kind: Pod, ID: name, Name: name, Created: asked().Add(after)}

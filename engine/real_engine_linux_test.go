@@ -17,7 +17,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// engine is a real one, named by MCP_TETHER_TEST_ENGINE.
+// engine is a real container engine, named by MCP_TETHER_TEST_ENGINE.
 type engine struct {
 	Client
 	host, image string
@@ -107,7 +107,7 @@ func (e *engine) run(t *testing.T, stdin []byte, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// create makes a container, started or not, and sees to it that none is left of it.
+// create makes a container, started or not, and removes it when the test ends.
 func (e *engine) create(t *testing.T, args ...string) string {
 	t.Helper()
 	id := e.run(t, nil, args...)
@@ -115,7 +115,7 @@ func (e *engine) create(t *testing.T, args ...string) string {
 	return id
 }
 
-// gone tells whether the engine does not know any of some containers.
+// gone checks that the engine knows none of the given containers.
 func (e *engine) gone(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -132,7 +132,7 @@ func onLabels(session, request string, at time.Time) []string {
 	}
 }
 
-// Containers in every state that one can be in are gone, and another one is not touched.
+// End removes containers in every possible state, and does not touch another one.
 func TestEngineEndsEveryState(t *testing.T) {
 	e := realEngine(t)
 	start := func(options ...string) string {
@@ -162,7 +162,7 @@ func TestEngineEndsEveryState(t *testing.T) {
 	}
 }
 
-// Whoever else removes the same containers at the same time, all are gone in the end, and nothing is an error.
+// If others remove the same containers at the same time, all are gone in the end, without an error.
 func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	e := realEngine(t)
 	var all []string
@@ -182,7 +182,7 @@ func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	e.gone(t, all...)
 }
 
-// docker commit copies our labels; whoever uses the image later keeps what is made from it.
+// docker commit copies our labels. A container that is later made from that image stays.
 func TestEngineSparesCopies(t *testing.T) {
 	e := realEngine(t)
 	at := time.Now()
@@ -211,7 +211,8 @@ func TestEngineSparesCopies(t *testing.T) {
 	}
 }
 
-// What was there before, and was started, is stopped for good, whatever its restart policy, and stays.
+// A container that was there before, and that the session started, is stopped for good, whatever its restart policy. It
+// is not removed.
 func TestEngineStopsWhatWasStarted(t *testing.T) {
 	e := realEngine(t)
 	for _, grace := range []time.Duration{0, 100 * time.Millisecond} {

@@ -18,7 +18,7 @@ type Result struct {
 	Err  error // why it is not done
 
 	now     Info // its state before the stop signal
-	stopped bool // it ended within its grace
+	stopped bool // it ended within its grace period
 }
 
 // The pace of requests to an engine.
@@ -30,15 +30,15 @@ const (
 	sharedTries = 4
 )
 
-// errStillThere says that an object was removed, but is still known.
+// errStillThere says that an object was removed, but that the engine still knows it.
 var errStillThere = errors.New("removed, but still there")
 
-// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in, and if
-// all of them are gone their volumes. It inspects each
-// container once more. A running one gets its stop signal and up to grace to end, unless grace is 0. Then it is removed
-// by force, with its anonymous volumes, until the engine does not know it any more. A container that existed before the
-// session is killed and stays. There is one result for each target, in their order. EndTargets returns when all targets
-// are done, when the context is, or when no engine is there.
+// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. Their volumes
+// are last, if all containers and pods are gone. It inspects each container once more. A running one gets its stop
+// signal and up to grace to end, unless grace is 0. Then EndTargets removes it by force, with its anonymous volumes,
+// until the engine no longer knows it. A container that existed before the session is killed and stays. There is one
+// result for each target, in their order. EndTargets returns when all targets are done, when the context is, or when no
+// engine is there.
 func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Duration) []Result {
 	e := ender{cl: cl, grace: grace, slots: make(chan struct{}, maxParallel)}
 	results := make([]Result, len(targets))
@@ -67,7 +67,7 @@ type ender struct {
 	slots chan struct{}
 }
 
-// endTarget ends one target. It waits without a slot, so that all graces run in parallel.
+// endTarget ends one target. It waits without a slot, so that all grace periods run in parallel.
 func (e *ender) endTarget(ctx context.Context, r *Result) {
 	if r.Kind == Container {
 		e.inSlot(func() { e.askToStop(ctx, r) })
@@ -105,7 +105,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 	if !r.now.Running || e.grace <= 0 || r.start.Paused {
 		return
 	}
-	// An error here comes back from force, and is reported then.
+	// An error here would recur in force, which reports it.
 	if r.now.Paused {
 		_ = e.cl.Unpause(ctx, r.ID)
 	}
@@ -158,8 +158,8 @@ func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
 	return e.cl.Pause(ctx, r.ID)
 }
 
-// persist repeats a request until it succeeds, and sets Err if the context is done before. An object that the engine does
-// not know is Done.
+// persist repeats a request until it succeeds, and sets Err if the context is done first. An object that the engine
+// does not know is Done.
 func (r *Result) persist(ctx context.Context, request func() error) {
 	var last error
 	for pause, tries := firstPause, 1; ; pause, tries = min(2*pause, maxPause), tries+1 {
@@ -172,11 +172,11 @@ func (r *Result) persist(ctx context.Context, request func() error) {
 			return
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // an earlier error of the engine says more than that the time is up
+			last = err // an earlier error of the engine says more than a timeout
 		}
 		isLast := tries == sharedTries && (r.Kind == Network || r.Kind == Volume)
 		if isLast && (r.Name == KubeNetwork || r.Kind == Volume && errors.Is(err, ErrConflict)) {
-			r.Done = true // other pods use it, which would have made it as well; or another's container has got the volume
+			r.Done = true // other pods use the network, and would have made it too; or another's container uses the volume
 			return
 		}
 		if isAbsent(err) || isLast || !sleep(ctx, pause) {
@@ -191,7 +191,7 @@ func isAbsent(err error) bool {
 	return errors.Is(err, ErrUnreachable) && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT))
 }
 
-// sleep waits for d, and reports false if the context is done before.
+// sleep waits for d, and reports false if the context is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

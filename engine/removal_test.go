@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// fake is an engine that has containers and networks by id, and does as it is told otherwise.
+// fake is an engine that has containers and networks by id. A test may replace its answers.
 type fake struct {
 	Client
 	mu   sync.Mutex
 	have map[string]*fakeObject
-	did  []string // METHOD path, but for lists and looks
+	did  []string // METHOD path, without lists and inspections
 	// odd answers in place of the engine, if it returns true.
 	odd   func(w http.ResponseWriter, r *http.Request) bool
 	count func(path string) // of each DELETE
@@ -45,7 +45,8 @@ func newFake(t *testing.T, have map[string]*fakeObject) *fake {
 	return f
 }
 
-// secondDelete is closed when each of some containers was asked to go for the second time: the first answer has arrived.
+// secondDelete returns a channel that is closed when each of some containers has got its second DELETE. By then the
+// answer to the first one has arrived.
 func (f *fake) secondDelete(ids ...string) <-chan struct{} {
 	done, count := make(chan struct{}), map[string]int{}
 	f.count = func(path string) {
@@ -72,7 +73,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/wait") {
-		<-r.Context().Done() // those that end by their signal are never waited for
+		<-r.Context().Done() // a container that ends by its signal is never waited for
 		return
 	}
 	f.mu.Lock()
@@ -159,17 +160,17 @@ func recorded(ids ...string) Claim {
 	return c
 }
 
-// soon bounds what must not need it.
+// soon returns a context with a timeout that the test must not need.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// enough is how many requests an engine is asked after which it has answered a first look.
+// enough is the number of requests after which an engine has answered a first look.
 const enough = 5
 
-// asked is a context that is done once the engine is asked for the nth time from now on.
+// asked returns a context that is done at the nth request to the engine, counted from now.
 func (f *fake) asked(t *testing.T, n int) context.Context {
 	ctx, cancel := context.WithCancel(soon(t))
 	f.mu.Lock()
@@ -205,7 +206,7 @@ func TestEndAsksThenForces(t *testing.T) {
 	}
 }
 
-// Without a grace there is nothing but force.
+// Without a grace period End uses force at once.
 func TestEndWithoutGrace(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}})
 	if _, err := recorded("a").End(soon(t), f.Client, 0); err != nil {
@@ -216,7 +217,8 @@ func TestEndWithoutGrace(t *testing.T) {
 	}
 }
 
-// What was there before the session is stopped, and stays; what somebody else has started again since is let be.
+// A container from before the session is stopped, and stays. One that another client has started again since is left
+// alone.
 func TestEndStopsWhatWasStarted(t *testing.T) {
 	at := asked()
 	f := newFake(t, map[string]*fakeObject{
@@ -262,7 +264,7 @@ func TestEndPausesWhatWasResumed(t *testing.T) {
 	}
 }
 
-// Between the look and the deed somebody else may have started it again: then it is not touched.
+// Another client may start a container again between the look and the stop. Then it is not touched.
 func TestEndLooksOnceMore(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: asked().Add(time.Second)}})
 	c := Claim{Session: "s", TrustIDs: true}
@@ -274,7 +276,7 @@ func TestEndLooksOnceMore(t *testing.T) {
 	}
 }
 
-// An engine that says no a few times is asked again; --rm removes at the same time as we do.
+// An engine that refuses a few times is asked again: --rm may remove a container at the same time as we do.
 func TestEndAsksAgain(t *testing.T) {
 	for _, code := range []int{http.StatusConflict, http.StatusInternalServerError} {
 		f := newFake(t, map[string]*fakeObject{"a": {running: true}})
@@ -294,7 +296,8 @@ func TestEndAsksAgain(t *testing.T) {
 	}
 }
 
-// An engine that goes on failing is named with what it says, in one line, and when the time is up that is all.
+// If an engine keeps failing until the time is up, the error names each container and what the engine says, in one
+// line.
 func TestEndNamesWhatIsLeft(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
@@ -356,7 +359,7 @@ func TestEndOfABrokenEngine(t *testing.T) {
 	}
 }
 
-// The time is not waited for where nobody listens, nor is an engine asked about nothing.
+// End does not wait if no process listens, and does not ask an engine if there is nothing to end.
 func TestEndWithoutAnEngine(t *testing.T) {
 	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ENOENT} {
 		cl := Client{Dial: func() (net.Conn, error) { return nil, cause }}
@@ -374,7 +377,7 @@ func TestEndWithoutAnEngine(t *testing.T) {
 	}
 }
 
-// An engine that cannot say what an image is like leaves the verdict open: that is no "nothing left".
+// If the engine cannot return an image's labels, the verdict stays open. End must not report that nothing is left.
 func TestEndWithoutTheImage(t *testing.T) {
 	created := time.Now()
 	l := labels("s", "r1")
@@ -397,7 +400,7 @@ func TestEndWithoutTheImage(t *testing.T) {
 	}
 }
 
-// A create whose answer nobody saw is waited for, and ended when it shows.
+// End waits for a create that has no known outcome, and ends the container when it appears.
 func TestEndWaitsForPendingCreates(t *testing.T) {
 	now := time.Now()
 	f := newFake(t, map[string]*fakeObject{})
@@ -465,7 +468,7 @@ func TestEndOfNetworks(t *testing.T) {
 	}
 }
 
-// A container that the engine hangs over, as it may over one, holds up no other: here it does until the others are gone.
+// An engine may hang on one container. That holds up no other: here it hangs until the others are gone.
 func TestEndPastOneThatHangs(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
 	others := f.secondDelete("a", "c")

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a connected, non-blocking unix socket, and as a syscall.RawConn waits until it is ready.
+// socket is a connected, non-blocking unix socket. As a syscall.RawConn it waits until the socket is ready.
 //
 // Go's own poller asks for both directions of a descriptor at once, and a unix socket becomes writable whenever its
 // peer has read. So each message would wake us once more for nothing. Here each direction that is waited for has an
-// epoll descriptor of its own, and Go's poller watches that. For a small request that halves our wakings, and saves a
+// epoll descriptor of its own, and Go's poller watches that. For a small request that halves our wakeups, and saves a
 // third of their cost.
 type socket struct {
 	file *os.File
 	raw  syscall.RawConn // of file, which Go's poller does not watch
-	in   *readiness      // nil where no descriptor was left: then it does
+	in   *readiness      // nil if no descriptor was left: then Go's poller watches file
 
 	mu     sync.Mutex
 	out    *readiness // nil until a write had to wait
@@ -42,7 +42,7 @@ func openSocket(fd int) (*socket, error) {
 }
 
 func newSocketWith(fd int, in *readiness) (*socket, error) {
-	// What is blocking when it becomes a File stays out of Go's poller.
+	// A descriptor that is blocking when it becomes a File stays out of Go's poller.
 	if err := unix.SetNonblock(fd, in == nil); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("prepare socket: %w", err)
@@ -111,7 +111,7 @@ func (s *socket) Write(f func(fd uintptr) bool) error {
 	return nil
 }
 
-// await tries before it waits: what happens behind an attempt makes r readable.
+// await tries before it waits. It misses nothing: what happens after an attempt makes r readable.
 func (s *socket) await(r *readiness, f func(fd uintptr) bool) error {
 	var inner error
 	err := r.raw.Read(func(uintptr) (done bool) {

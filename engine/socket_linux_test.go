@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connected returns both ends of a connection as conns, and the descriptor of the first. Without a watch the first waits by
-// Go's poller.
+// connected returns both ends of a connection as conns, and the descriptor of the first. Unless watched, the first one
+// waits by Go's poller.
 func connected(t *testing.T, watched bool) (near, far conn, fd int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -106,7 +106,8 @@ func TestSocketDeadline(t *testing.T) {
 	})
 }
 
-// A peer that reads wakes nobody up who waits for what it writes. The control: it wakes Go's poller, which asks for both.
+// A peer's read does not wake a goroutine that waits for the peer's writes. The control: it wakes Go's poller, which
+// asks for both.
 func TestSocketIsNotWokenByReaders(t *testing.T) {
 	near, far, fd := connected(t, true)
 	var ours int
