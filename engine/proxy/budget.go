@@ -43,7 +43,7 @@ func (b *budget) takeBulk(n int64) bool {
 	return false
 }
 
-// giveBulk gives n bytes back that takeBulk has charged.
+// giveBulk gives back n bytes that takeBulk has charged.
 func (b *budget) giveBulk(n int64) {
 	b.bulk.Add(-n)
 	b.give(n)
@@ -66,7 +66,7 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// charge reports whether n bytes more are within the budget. They are given back with all others.
+// charge charges n more bytes, and reports whether they are within the budget. release gives them back in any case.
 func (m *meter) charge(n int64) bool {
 	m.held += n
 	return m.all.held.Add(n) <= maxHeld
@@ -75,14 +75,14 @@ func (m *meter) charge(n int64) bool {
 // count begins to charge what is read.
 func (m *meter) count() { m.on = true }
 
-// reserve charges n bytes that are to come, in place of charging them one by one, so that what is admitted gets
-// through.
+// reserve charges n bytes that are still to come, instead of charging them as they are read. So a create that is
+// admitted gets through.
 func (m *meter) reserve(n int64) bool {
 	m.on = false
 	return m.charge(n)
 }
 
-// release ends that, and gives back all that was charged.
+// release ends the charging, and gives back all that was charged.
 func (m *meter) release() {
 	m.all.give(m.held)
 	m.held, m.on = 0, false

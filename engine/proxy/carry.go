@@ -10,8 +10,9 @@ import (
 	"mcp-tether/engine"
 )
 
-// carry notes the anonymous volumes of the session's containers that a new one gets by name. Compose does so when it makes a
-// service anew. For docker they are named ones from then on, and would stay. It reports whether one may be another's.
+// carry notes the anonymous volumes of the session's containers that a new container gets by name. Compose does this
+// when it recreates a service. To docker they are named volumes from then on, and would stay. carry reports whether any
+// volume may be another's.
 func (p *Proxy) carry(b borrowed) (others bool) {
 	for _, name := range b.sources() {
 		if !isAnonymousName(name) || p.objects.has(engine.Volume, name) {
@@ -38,7 +39,8 @@ func isAnonymousName(s string) bool {
 }
 
 // anonymousOfSession returns a volume that the engine made for a container of the session, and ErrNotFound for any
-// other. Podman does not report it; there, a volume that no create of the session has named was made for the container.
+// other. Podman does not report this. There, a volume that no create of the session has named was made for the
+// container.
 func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A container gets volumes by name. Those that the engine made for another one of the session are noted.
+// A new container gets volumes by name. Those that the engine made for another container of the session are noted.
 func TestVolumesThatAreCarriedOver(t *testing.T) {
 	name := func(digit string) string { return strings.Repeat(digit, 64) }
 	const made = "2026-01-02T03:04:05Z"
@@ -36,8 +36,8 @@ func TestVolumesThatAreCarriedOver(t *testing.T) {
 		"; create container r2; created container r2 c1; create container r3; created container r3 c1")
 }
 
-// Podman does not tell which volumes of a container it made for that one. What a create of the session has named is another's,
-// and is labelled so: podman would remove it with the container.
+// Podman does not tell which volumes it made for a container. A volume that a create of the session has named is
+// another's. The container is labelled so, because podman would remove the volume with it.
 func TestVolumesOfOthersAreLabelled(t *testing.T) {
 	name := func(digit string) string { return strings.Repeat(digit, 64) }
 	answers := map[string]string{"POST /libpod/containers/create": reply(201, `{"Id":"c1"}`)}

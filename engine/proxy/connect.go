@@ -25,7 +25,7 @@ func (l *link) connectNetwork(x *exchange, head []byte, to route) bool {
 	return l.forwardRest(x, append(head, raw...), body)
 }
 
-// connect notes a connection, if it is one of another's container to a network of the session.
+// connect makes a note if another's container will be connected to a network of the session.
 func (p *Proxy) connect(network, ref string) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
@@ -44,8 +44,8 @@ func (p *Proxy) connect(network, ref string) {
 	}
 }
 
-// readAhead reads a request's body, and returns what it carries and the bytes as they came. Of a body that is too long, or
-// whose client waits for the engine, it may return a part.
+// readAhead reads a request's body, and returns what it carries and the bytes as they came. It may return only a part
+// of a body that is too long, or whose client waits for the engine.
 func (l *link) readAhead(r http1.Request, body *http1.Body) (data, raw []byte, refused *refusal) {
 	if r.Continue {
 		return nil, nil, nil

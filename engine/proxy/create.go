@@ -108,7 +108,7 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 	return out, request, nil
 }
 
-// borrowed is what a container is to have from outside of it, in the body of a create of either API.
+// borrowed is what a container is to get from outside, as the body of a create names it in either API.
 type borrowed struct {
 	HostConfig struct {
 		VolumesFrom []string // containers, each with a mode perhaps: NAME:ro
@@ -151,7 +151,7 @@ func (b borrowed) sources() (paths []string) {
 	return paths
 }
 
-// judgeBorrowed labels a container by whose volumes it has from elsewhere.
+// judgeBorrowed adds the label that says whose volumes a container gets from elsewhere.
 func (p *Proxy) judgeBorrowed(b borrowed, labels map[string]string) {
 	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
 		labels[engine.LabelVolumes] = engine.OwnVolumes

@@ -38,7 +38,7 @@ func (o outcome) decode(into any) error {
 	return json.Unmarshal(o.data, into)
 }
 
-// newExchange returns an exchange that nothing is noted of.
+// newExchange returns an exchange that makes no notes.
 func newExchange(r http1.Request) *exchange {
 	return &exchange{request: r, hijacked: make(chan struct{}), done: make(chan struct{}), leave: func() {}}
 }

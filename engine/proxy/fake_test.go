@@ -183,7 +183,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// hearRequest reads a request with its body; ok is false when there is none any more.
+// hearRequest reads a request with its body; ok is false when there are no more.
 func (p *peer) hearRequest() (line, object string, ok bool) {
 	head, err := http1.ReadHead(p.br)
 	if err != nil {
@@ -208,7 +208,7 @@ func post(target, object string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: docker\r\nContent-Length: %d\r\nX-Kept: yes\r\n\r\n%s", target, len(object), object)
 }
 
-// table is an engine that knows some answers by request line, and 404 for all others.
+// table returns an engine that knows some answers, by request line, and gives 404 to all other requests.
 func table(answers map[string]string) func(*peer) {
 	return func(c *peer) {
 		for {

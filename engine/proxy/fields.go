@@ -17,8 +17,8 @@ type fields struct {
 	regular                 []http2.Field
 }
 
-// parseFields understands the fields of a request. It takes less than the engines do: what is not understood in one way only
-// is an error that wraps http2.ErrMalformed.
+// parseFields parses the fields of a request. It accepts less than the engines do: if fields can be understood in more
+// than one way, the error wraps http2.ErrMalformed.
 func parseFields(all []http2.Field) (fields, error) {
 	r := fields{length: -1}
 	seen := map[string]bool{}
@@ -41,7 +41,7 @@ func parseFields(all []http2.Field) (fields, error) {
 	return r, nil
 }
 
-// setPseudo reports whether a pseudo field is one of a request.
+// setPseudo takes a pseudo field, and reports whether a request may have it.
 func (r *fields) setPseudo(field http2.Field) bool {
 	switch field.Name {
 	case ":method":
@@ -83,10 +83,10 @@ func isRegular(field http2.Field) bool {
 	return http1.IsToken(field.Name) && strings.ToLower(field.Name) == field.Name && http1.IsText(field.Value) && strings.Trim(field.Value, " \t") == field.Value
 }
 
-// isCall reports whether a request is one of gRPC, which creates nothing that has labels. The engine sends a request to
-// its gRPC server if it is in HTTP/2 and has a content type that begins so. All others go to the router of its API
-// (daemon/command/httphandler.go of moby/moby). This takes less: an engine that looks at the path alone must not find
-// anything of its API there either.
+// isCall reports whether a request is a call of gRPC. A call creates nothing that has labels. The engine sends a
+// request to its gRPC server if it is in HTTP/2 and its content type begins with application/grpc. All others go to the
+// router of its API (daemon/command/httphandler.go of moby/moby). isCall accepts less: an engine that looks only at the
+// path must not find anything of its API there either.
 func (r fields) isCall() bool {
 	kind, _, _ := strings.Cut(r.contentType, ";")
 	kind, _, _ = strings.Cut(kind, "+")
@@ -95,14 +95,14 @@ func (r fields) isCall() bool {
 		ok && isServiceName(service) && isName(method)
 }
 
-// isServiceName reports whether a segment of a path names a service in its package: moby.buildkit.v1.Control, and never a version
-// of the API.
+// isServiceName reports whether a segment of a path names a service in its package, such as moby.buildkit.v1.Control,
+// and is no version of the API.
 func isServiceName(s string) bool {
 	pack, service, ok := strings.Cut(s, ".")
 	return ok && isName(pack) && isName(strings.ReplaceAll(service, ".", "")) && !isVersion(s)
 }
 
-// isName reports whether s is made of letters, digits and underscores only, and begins with no digit.
+// isName reports whether s is made of letters, digits and underscores only, and does not begin with a digit.
 func isName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

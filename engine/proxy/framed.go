@@ -12,8 +12,8 @@ import (
 // framed is a connection in HTTP/2 on both sides.
 //
 // Streams of gRPC pass frame by frame under their own numbers. Every other stream becomes a connection in HTTP/1.1 to
-// this proxy, so that one place decides about creates. The windows of what passes are those of client and engine. The
-// client's connection as a whole has a window that both kinds share, in both directions.
+// this proxy, so that one place decides about creates. For streams that pass, client and engine grant each other the
+// windows. The client's connection as a whole has a window that both kinds share, in both directions.
 type framed struct {
 	l                  *link
 	clientIn, engineIn *http2.Reader
@@ -27,7 +27,7 @@ type framed struct {
 	lastTurned uint32 // the highest of those that became connections in HTTP/1.1
 
 	window  int64 // what the client takes on the whole connection, in bytes
-	lent    int64 // how much of that the engine does not know to be used
+	lent    int64 // how much of that was used without the engine's knowledge
 	initial int64 // what the client takes on a new stream
 	granted int64 // what the client may still send on the whole connection
 	open    int64 // what the client may send on a new stream
@@ -76,7 +76,8 @@ func (f *framed) end() {
 	}
 }
 
-// await waits as long as a condition holds, and for what was collected for the client to be on its way. f.mu must be held.
+// await waits as long as full returns true. Before it waits, it has what was collected for the client written. f.mu
+// must be held.
 func (f *framed) await(full func() bool) {
 	for waiting := false; full(); waiting = true {
 		if waiting {
@@ -89,7 +90,7 @@ func (f *framed) await(full func() bool) {
 	}
 }
 
-// drop ends a stream that nothing more is heard of. f.mu must be held.
+// drop ends a stream. Later frames on it are ignored. f.mu must be held.
 func (f *framed) drop(s *stream) {
 	if f.streams[s.id] != nil && !s.isTranslated() {
 		f.calls--
@@ -99,9 +100,10 @@ func (f *framed) drop(s *stream) {
 	f.room.Broadcast()
 }
 
-// pass reads frames and handles each, until a side hangs up or a frame cannot be understood. What follows from them is
-// written before it waits for more, or when it is much. It goes to the other side, which may make this one wait, and to
-// this side. A client that reads nothing before it has said all must not keep us from reading.
+// pass reads frames and handles each, until a side hangs up or a frame cannot be understood. It writes the resulting
+// frames before it waits for more, or when many are collected. For those to the other side pass may have to wait. For
+// those back to this side it does not. A client that reads nothing before it has sent everything must not keep us from
+// reading.
 func (f *framed) pass(from *http2.Reader, to, back *http2.Writer, handle func(http2.Frame) error) error {
 	for {
 		if !from.Ready() || to.Full() || back.Full() {
@@ -140,7 +142,7 @@ func (f *framed) fromClient(frame http2.Frame) error {
 	case http2.TypePing:
 		f.engine.Pass(frame)
 	}
-	// GOAWAY: the client will hang up. The engine, which may have no stream of its, would do so at once.
+	// GOAWAY is not passed on, as the client will hang up. An engine that has no stream of the client would do so at once.
 	return nil
 }
 
@@ -152,7 +154,7 @@ func (f *framed) known(frame http2.Frame) (*stream, error) {
 	return f.streams[frame.Stream], nil
 }
 
-// request handles the fields of a request, or those behind its body.
+// request handles the fields of a request, or its trailers.
 func (f *framed) request(frame http2.Frame) error {
 	if s := f.streams[frame.Stream]; s != nil {
 		return f.trailers(s, frame)
@@ -197,7 +199,7 @@ func (f *framed) trailers(s *stream, frame http2.Frame) error {
 	return s.receive(nil, 0, true) // in HTTP/1.1 no engine reads them
 }
 
-// requestEnded notes that a client has said all on a stream.
+// requestEnded notes that the client has sent everything on a stream.
 func (f *framed) requestEnded(s *stream) error {
 	s.requested = true
 	if s.responded {
@@ -242,7 +244,7 @@ func (f *framed) giveBack(n int64) {
 	f.client.WindowUpdate(0, n)
 }
 
-// reset handles the end of a stream by the client.
+// reset handles a client's reset of a stream.
 func (f *framed) reset(frame http2.Frame) error {
 	s, err := f.known(frame)
 	if s == nil {
@@ -262,7 +264,7 @@ func (f *framed) grant(frame http2.Frame) error {
 		if f.window += n; f.window > http2.MaxWindow {
 			return errWindow(0)
 		}
-		// What answers of ours have used is not the engine's.
+		// The engine is not granted what our own responses have used.
 		kept := min(n, f.lent)
 		f.lent -= kept
 		f.engine.WindowUpdate(0, n-kept)
@@ -284,8 +286,8 @@ func (f *framed) grant(frame http2.Frame) error {
 	return nil
 }
 
-// adopt takes the client's settings over and returns those that the engine is to know. Sizes of frames and tables are between
-// each side and us.
+// adopt takes over the client's settings, and returns those that the engine must know. The sizes of frames and tables
+// are settled between each side and us.
 func (f *framed) adopt(frame http2.Frame) (pass []http2.Setting) {
 	for _, set := range frame.Settings() {
 		switch set.ID {
@@ -304,7 +306,7 @@ func (f *framed) adopt(frame http2.Frame) (pass []http2.Setting) {
 	return pass
 }
 
-// answer takes the engine's settings over, and tells the client what it may do.
+// answer takes over the engine's settings, and tells the client what it may do.
 func (f *framed) answer(hello http2.Frame) {
 	initial := int64(http2.InitialWindow)
 	for _, set := range hello.Settings() {

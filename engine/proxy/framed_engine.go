@@ -37,7 +37,7 @@ func (f *framed) fromEngine(frame http2.Frame) error {
 	return nil
 }
 
-// responseEnded notes that an engine has said all on a stream, if it has.
+// responseEnded notes that the engine has sent everything on a stream, if the frame is its last one.
 func (f *framed) responseEnded(s *stream, frame http2.Frame) {
 	if !frame.EndStream() {
 		return
@@ -47,13 +47,13 @@ func (f *framed) responseEnded(s *stream, frame http2.Frame) {
 	}
 }
 
-// download passes on DATA of the engine. It waits until the client takes it: answers of ours may have used what the engine
-// believes to have.
+// download passes on DATA of the engine. It waits until the client takes it: our own responses may have used what the
+// engine still counts on.
 func (f *framed) download(s *stream, frame http2.Frame) {
 	n := int64(len(frame.Payload))
 	f.await(func() bool { return s != nil && n > f.window && !s.gone })
 	if s == nil || s.gone {
-		f.engine.WindowUpdate(0, n) // what the client has not got
+		f.engine.WindowUpdate(0, n) // the client does not get these bytes
 		return
 	}
 	f.window -= n
@@ -87,7 +87,8 @@ func (f *framed) changed(frame http2.Frame) error {
 	return nil
 }
 
-// leave passes on that the engine takes no more streams. Those that it does not know of are served to their end.
+// leave tells the client that the engine takes no more streams. Streams that the engine does not know of are served to
+// their end.
 func (f *framed) leave(frame http2.Frame) {
 	last := frame.Number() & http2.MaxWindow
 	for _, s := range f.streams {

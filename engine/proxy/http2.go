@@ -10,7 +10,8 @@ import (
 	"mcp-tether/http2"
 )
 
-// helloTime is how long an engine has to say the first word of a connection in HTTP/2. It has nothing to do before.
+// helloTime is how long an engine may take to send the first frame of a connection in HTTP/2. It has nothing else to do
+// before that.
 const helloTime = 30 * time.Second
 
 // http2 serves a client that speaks HTTP/2 from the start.
@@ -50,8 +51,8 @@ func (l *link) http2() {
 // errHTTP1 says that an engine speaks HTTP/1.1 only.
 var errHTTP1 = errors.New("the engine does not speak HTTP/2")
 
-// greet begins HTTP/2 with the engine, and lets the client know what both may do. The engine gets nothing more of the client
-// before it has answered in HTTP/2.
+// greet begins HTTP/2 with the engine, and lets the client know what both may do. The engine gets nothing more from the
+// client before it has answered in HTTP/2.
 func (f *framed) greet(hello http2.Frame) error {
 	f.engine.Preface()
 	settings := f.adopt(hello)
@@ -82,7 +83,7 @@ func (f *framed) greet(hello http2.Frame) error {
 	return f.client.Flush()
 }
 
-// passOn passes an engine's refusal of HTTP/2 on to the client, as without us. What the client says is not passed on.
+// passOn passes an engine's refusal of HTTP/2 on to the client, unchanged. It passes nothing on from the client.
 func (l *link) passOn() {
 	l.ended = make(chan struct{})
 	go func() {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// speaksHTTP2 tells connections to the engine apart: there is one more for each stream that is no call.
+// speaksHTTP2 reports whether a connection to the engine is in HTTP/2. Each stream that is no call has another in
+// HTTP/1.1.
 func speaksHTTP2(c *peer) bool {
 	b, err := c.br.Peek(4)
 	return err == nil && string(b) == "PRI "
@@ -88,7 +89,7 @@ func TestHTTP2WhatAnEngineSays(t *testing.T) {
 	}
 }
 
-// An engine that cannot be understood ends the connection with a word to the client.
+// If the engine cannot be understood, the connection ends, and the client is told so.
 func TestHTTP2EngineThatTalksRubbish(t *testing.T) {
 	for name, say := range map[string]func(f *framer){
 		"a stream of its own": func(f *framer) { f.respond(2, true, ":status", "200") },
@@ -121,7 +122,7 @@ func TestHTTP2EngineThatTalksRubbish(t *testing.T) {
 	}
 }
 
-// A client that says all that it may before it reads anything is not held up by what it does not read.
+// A client that sends all that it may before it reads anything is not held up by what it has not read.
 func TestHTTP2ClientThatReadsLate(t *testing.T) {
 	const all = 8 << 20 // more than sockets hold
 	s := newScene(t, func(c *peer) {

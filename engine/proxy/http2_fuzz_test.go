@@ -22,7 +22,7 @@ func frames(say func(f *framer)) []byte {
 	return out.Bytes()
 }
 
-// hides are requests that a reader may take for gRPC, and the engine for a create, or the other way round.
+// hides returns requests that one reader may take for gRPC and the engine for a create, or the other way round.
 func hides() (all [][]byte) {
 	const path = "/containers/create"
 	grpc := []string{"content-type", "application/grpc"}
@@ -66,7 +66,8 @@ func hides() (all [][]byte) {
 	return all
 }
 
-// Whatever a client says in HTTP/2, nothing of the engine's API is asked for in HTTP/2, and nothing is created without our label.
+// Whatever a client says in HTTP/2, no request for the engine's API reaches it in HTTP/2, and nothing is created
+// without our label.
 func FuzzHTTP2(f *testing.F) {
 	for _, seed := range hides() {
 		f.Add(seed)
@@ -109,7 +110,7 @@ func speak(c net.Conn, said []byte) {
 	<-written
 }
 
-// missing is what the last frame lacks. What is said next would be taken for it.
+// missing returns what the last frame lacks. Without it, the next frame would be taken for it.
 func missing(said []byte) []byte {
 	const head = 9
 	all := append(bytes.Clone(said), make([]byte, head)...)

@@ -88,7 +88,7 @@ func ask(t *testing.T, client *http.Client, method, target, contentType, body st
 	return *response, string(b)
 }
 
-// What is no gRPC is handled as in HTTP/1.1, creates above all; gRPC passes.
+// Requests other than gRPC are handled as in HTTP/1.1, above all creates. gRPC passes.
 func TestHTTP2(t *testing.T) {
 	s, e := withGoEngine(t)
 	client := s.http2Client()
@@ -127,7 +127,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// Both ways of a call go on at once, and so do many calls and requests on one connection.
+// Both directions of a call go on at once, and so do many calls and requests on one connection.
 func TestHTTP2Streams(t *testing.T) {
 	s, _ := withGoEngine(t)
 	client := s.http2Client()
@@ -177,7 +177,7 @@ func converse(t *testing.T, client *http.Client, target, kind string) {
 	}
 }
 
-// A head without a body is passed on at once, and a client that hangs up is told of.
+// A head without a body is passed on at once, and the engine learns that a client has hung up.
 func TestHTTP2ResponseThatWaits(t *testing.T) {
 	s, e := withGoEngine(t)
 	client := s.http2Client()
@@ -338,7 +338,8 @@ func (f *framer) fields(all ...string) {
 	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.block(all...), EndHeaders: true, EndStream: true})
 }
 
-// An engine that speaks HTTP/1.1 only answers for itself, and hears nothing of the client. An engine that is not there is told of.
+// An engine that speaks only HTTP/1.1 answers for itself, and hears nothing from the client. If there is no engine, the
+// client is told so.
 func TestHTTP2WithoutAnEngineForIt(t *testing.T) {
 	const answer = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
 	s := newScene(t, func(c *peer) {
@@ -361,7 +362,7 @@ func TestHTTP2WithoutAnEngineForIt(t *testing.T) {
 	}
 }
 
-// HTTP/2 begins at the beginning, as it does for the engine, or it is a malformed request.
+// HTTP/2 must begin with the connection, as it must for the engine. Later it is a malformed request.
 func TestHTTP2LaterOn(t *testing.T) {
 	s, _ := withGoEngine(t)
 	for _, before := range []string{"GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n", "\r\n"} {
@@ -374,7 +375,7 @@ func TestHTTP2LaterOn(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a create leaves it noted, as in HTTP/1.1.
+// If a client goes away in the middle of a create, the create is still noted, as in HTTP/1.1.
 func TestHTTP2CreateThatIsReset(t *testing.T) {
 	asked, created := make(chan struct{}), make(chan struct{})
 	e := newGoEngine(t)
@@ -393,7 +394,8 @@ func TestHTTP2CreateThatIsReset(t *testing.T) {
 	testkit.Until(t, "the note of a create", func() bool { return s.noted() == "create container r1; created container r1 c1" })
 }
 
-// However many streams a client opens and resets, only so many are served at once: a create goes on without its client.
+// However many streams a client opens and resets, only maxStreams are served at once: a create goes on without its
+// client.
 func TestHTTP2ResetFlood(t *testing.T) {
 	release := make(chan struct{})
 	e := newGoEngine(t)
@@ -404,7 +406,7 @@ func TestHTTP2ResetFlood(t *testing.T) {
 	go func() {
 		defer close(refused)
 		for n := 0; ; {
-			frame, err := f.ReadFrame() // and nothing is written here
+			frame, err := f.ReadFrame() // unlike next, this writes nothing
 			if r, ok := frame.(*http2.RSTStreamFrame); ok && r.ErrCode == http2.ErrCodeRefusedStream {
 				n++
 			}
@@ -444,7 +446,7 @@ func TestHTTP2ResetFlood(t *testing.T) {
 	}
 }
 
-// The windows of a client that grants little are kept, and shared by what the engine sends and what we answer.
+// The proxy keeps to a client's small windows. What the engine sends and what we answer share them.
 func TestHTTP2SmallWindows(t *testing.T) {
 	s, _ := withGoEngine(t)
 	f := s.framer()

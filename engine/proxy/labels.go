@@ -16,7 +16,8 @@ import (
 // ones. So they all become one, with the labels of add on top, and all other members stay as they are. A text that is not
 // one JSON object is an error: another reader might see labels in it that this one does not.
 //
-// A body with the labels of a session comes from another mcp-tether, whose session is inside of this one. It keeps them.
+// A body with the labels of a session comes from another mcp-tether, whose session is inside of this one. It keeps
+// those labels.
 func relabel(object []byte, key string, add map[string]string) (out []byte, request string, err error) {
 	values, err := jsonedit.Values(object, strings.EqualFold, key)
 	if err != nil {

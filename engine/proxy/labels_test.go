@@ -73,7 +73,7 @@ func TestWhoIsAttached(t *testing.T) {
 	}
 }
 
-// What the engine decodes from a rewritten body is what it would have decoded from the original, and our labels.
+// What the engine decodes from a rewritten body is what it would have decoded from the original, plus our labels.
 func FuzzLabels(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"Labels":{"a":"b"},"Image":"x","n":1e99}`, `{"labels":{"a":"b"},"LABELS":{"c":"d"},"Labels":null}`,
@@ -114,7 +114,7 @@ func FuzzLabels(f *testing.F) {
 	})
 }
 
-// others are all members but the labels, by name, with their values as written.
+// others returns all members except the labels, by name, with their values as written.
 func others(t *testing.T, object []byte) map[string]json.RawMessage {
 	t.Helper()
 	all := map[string]json.RawMessage{}

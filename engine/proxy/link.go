@@ -17,7 +17,7 @@ import (
 // Two goroutines share it: requests reads from the client, and responses from the engine. There is one exchange at a
 // time. What the client sends after a request stays unread until the response has been passed on. Only the response
 // shows whether it is another request or part of a stream. The engines, which are built on net/http, take one request
-// after the other as well, so no client waits longer for that.
+// after the other as well, so no client waits longer because of us.
 type link struct {
 	p          *Proxy
 	client     net.Conn

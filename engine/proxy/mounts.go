@@ -20,12 +20,12 @@ var (
 	errTwice     = errors.New("the create names its mounts twice")
 )
 
-// mountSocket returns a create whose mount of an engine's socket leads where its client means to get.
+// mountSocket returns a create whose mount of an engine's socket leads where the client means it to lead.
 //
 // A container that is to get the engine's own socket gets the session's: what is created through it is the session's
-// too. That needs an engine that sees our files. An engine does not see them where the session is in a container, and
-// cannot mount the session's socket there either. The container then gets the engine's own socket in place of the one
-// that DOCKER_HOST names.
+// too. That needs an engine that sees our files. If the session is in a container, the engine does not see them, and
+// cannot mount the session's socket. The new container then gets the engine's own socket in place of the one that
+// DOCKER_HOST names.
 func (p *Proxy) mountSocket(object []byte, sources []string, to route) []byte {
 	from, path, toOurs := p.At.IsSocket, p.Socket, true
 	if !slices.ContainsFunc(sources, from) {
@@ -44,7 +44,8 @@ func (p *Proxy) mountSocket(object []byte, sources []string, to route) []byte {
 	return out
 }
 
-// remount mounts a path in place of others if the engine sees the session's socket, or if it does not.
+// remount mounts path in place of the old sources, on condition that the engine sees the session's socket. If ifSeen is
+// false, the condition is that it does not.
 func (p *Proxy) remount(object []byte, old func(source string) bool, path string, ifSeen bool) ([]byte, error) {
 	if p.At.Socket == "" {
 		return nil, errElsewhere
@@ -101,7 +102,7 @@ func replaceSources(object []byte, old func(source string) bool, path string) ([
 	return object, nil
 }
 
-// replaceSource does so in one mount: a text SOURCE:TARGET, or an object.
+// replaceSource does the same in one mount: a text SOURCE:TARGET, or an object.
 func replaceSource(text json.RawMessage, old func(string) bool, path string) (json.RawMessage, error) {
 	var bind string
 	var m mount

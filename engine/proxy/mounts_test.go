@@ -10,8 +10,9 @@ import (
 	"mcp-tether/engine"
 )
 
-// An engine that sees our files mounts the session's socket where a client names the engine's. One that does not sees its own
-// where a client names the session's. One that does not tell what it sees gets what the client said, and so does one elsewhere.
+// An engine that sees our files mounts the session's socket where a client names the engine's. An engine that does not
+// see them mounts its own where a client names the session's. An engine that does not tell, or that is elsewhere, gets
+// what the client said.
 func TestMountsOfSockets(t *testing.T) {
 	const (
 		asIs = "" // as the client says, with a warning if it is the engine's

@@ -50,11 +50,11 @@ func (p *pipes) take(all *budget) (pipe, bool) {
 		all.giveBulk(pipeSize)
 		return pipe{}, false
 	}
-	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize) // a smaller one does as well
+	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize) // a smaller pipe will do
 	return pipe{fds[0], fds[1]}, true
 }
 
-// give takes a pipe back, which is closed unless it is empty.
+// give takes a pipe back. It closes a pipe that is not empty, or that is one too many.
 func (p *pipes) give(x pipe, empty bool, all *budget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *pipes) move(to, from net.Conn, limit int64, all *budget) (moved int64, 
 	return moved, nil
 }
 
-// moveOnce waits for bytes and moves what fits into a pipe. It takes none while it waits.
+// moveOnce waits for bytes and moves what fits into a pipe. It holds no pipe while it waits.
 func (p *pipes) moveOnce(out, in syscall.RawConn, limit int64, all *budget) (moved int64, err error) {
 	var (
 		between pipe

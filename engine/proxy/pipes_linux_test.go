@@ -15,7 +15,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// much is more than any buffer, pipe and socket between two ends hold, and no multiple of any.
+// much returns more than all buffers, pipes and sockets between two ends hold, and no multiple of any of their sizes.
 func much() []byte {
 	b := make([]byte, 9*pipeSize+12345)
 	source := rand.NewChaCha8([32]byte{})
@@ -44,7 +44,7 @@ func (p *peer) hearSum(n int) (sum [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// spent is what of the budget is spent on bodies on their way, and on all, in bytes.
+// spent returns how much of the budget bodies on their way use, and how much is used in all, in bytes.
 func (s *scene) spent() (bulk, held int64) { return s.budget.bulk.Load(), s.budget.held.Load() }
 
 // What follows a long body belongs to the next message, however the body was moved.
@@ -123,7 +123,8 @@ func TestLongStreams(t *testing.T) {
 	})
 }
 
-// Clients that do not read what they asked for hold pipes and wide buffers up to a bound, and keep no other from a create.
+// Clients that do not read what they asked for hold pipes and wide buffers up to a bound. They keep no other client
+// from a create.
 func TestClientsThatDoNotRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		head, piece string
@@ -144,7 +145,7 @@ func testStuckClients(t *testing.T, head, piece string, size int64) {
 			e.say(reply(201, `{"Id":"c1"}`))
 			return
 		}
-		// The client of the last ones may be gone before its response begins.
+		// The last clients may be gone before their responses begin.
 		_, err := io.WriteString(e, head)
 		for err == nil {
 			_, err = io.WriteString(e, piece)
@@ -175,7 +176,7 @@ func testStuckClients(t *testing.T, head, piece string, size int64) {
 	})
 }
 
-// What the budget, or the number of descriptors, does not allow is copied.
+// If the budget or the number of descriptors allows no pipe, the bytes are copied.
 func TestMoveWithoutAPipe(t *testing.T) {
 	a, b := pair(t)
 	c, d := pair(t)

@@ -4,7 +4,7 @@ package proxy
 
 import "net"
 
-// pipes are none where there is no splice(2): every byte is copied.
+// pipes holds nothing where there is no splice(2): every byte is copied.
 type pipes struct{}
 
 func (*pipes) close() {}

@@ -16,7 +16,7 @@ func (l *link) playKube(x *exchange, head []byte) bool {
 		return l.forward(x, head)
 	}
 	body := x.request.Body()
-	manifest, raw, refused := l.readAhead(x.request, body) // a part of one with the files to build images from
+	manifest, raw, refused := l.readAhead(x.request, body) // only a part, if the files to build images from come with it
 	if refused != nil {
 		return l.refuse(x.request, refused.status, refused.err)
 	}
@@ -31,7 +31,8 @@ func (l *link) playKube(x *exchange, head []byte) bool {
 	return l.forwardRest(x, append(head, raw...), body)
 }
 
-// playedKube notes what podman made: the pods that it reports, or if it failed those that are there since, and its network.
+// playedKube notes what podman made: the pods that it reports, or if it failed those that exist since then, and its
+// network.
 func (p *Proxy) playedKube(play engine.Note, o outcome) {
 	var report struct{ Pods []struct{ ID string } }
 	asked := engine.Object{Names: play.Names, At: play.At}

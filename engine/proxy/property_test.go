@@ -19,7 +19,7 @@ type conversation struct {
 	answers [][]byte
 }
 
-// newConversation makes one up. Nothing in it is a create, so nothing in it may change.
+// newConversation makes up a conversation. Nothing in it is a create, so nothing in it may change.
 func newConversation(seed uint64) *conversation {
 	c := &conversation{rng: rand.New(rand.NewPCG(seed, 4))}
 	for n := 1 + c.rng.IntN(8); n > 0; n-- {
@@ -41,7 +41,7 @@ func (c *conversation) fields() string {
 	return out.String()
 }
 
-// payload is anything, sometimes more than a buffer holds, and sometimes what looks like HTTP.
+// payload returns random bytes, sometimes more than a buffer holds, and sometimes with an end that looks like HTTP.
 func (c *conversation) payload() []byte {
 	var b []byte
 	for range c.rng.IntN(1 + c.rng.IntN(3)*40000) {
@@ -100,8 +100,8 @@ func write(w io.Writer, rng *rand.Rand, b []byte) error {
 	return nil
 }
 
-// What the engine receives is what was sent, and the other way round, byte for byte and request by request. The engine here
-// reads requests with net/http, so it is another reader that finds where they end.
+// What the engine receives is what was sent, and the other way round, byte for byte and request by request. The engine
+// here reads requests with net/http, so another reader than ours finds where they end.
 func TestConversationsPassUnchanged(t *testing.T) {
 	seeds := make(chan uint64, 1)
 	received := make(chan []byte, 1)

@@ -36,7 +36,8 @@ type Proxy struct {
 	objects objects
 	budget  budget
 	pipes   pipes
-	// rewriting is held while a create is labelled: a short text may decode to much memory, and so it does only once.
+	// rewriting is held while a create is labelled: a short text may decode to much memory, so only one is decoded at a
+	// time.
 	rewriting sync.Mutex
 	serving   sync.WaitGroup
 
@@ -64,7 +65,8 @@ func (p *Proxy) Serve(l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("listen for clients of the engine: %w", err)
 		default:
-			// There are no files or no memory left, mostly. That passes; a session that has lost its engine stays without.
+			// Mostly there are no files or no memory left. That passes, but a session that has lost its engine would stay
+			// without one.
 			p.Warn(fmt.Errorf("a client of the engine cannot be accepted: %w", err))
 			pause = min(2*pause+acceptPause, maxAcceptPause)
 			time.Sleep(pause)
@@ -83,7 +85,7 @@ const (
 // requests still pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
 
-// Forget takes back that the session created an object, which is gone.
+// Forget takes an object that no longer exists off the list of those that the session created.
 func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
 
 // Close closes the listener and all connections. Requests that the engine has not responded to stay without an outcome.

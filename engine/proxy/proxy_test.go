@@ -93,8 +93,8 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":     400,
 		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":  400,
 		"POST /%zz HTTP/1.1\r\n\r\n":                                                                400,
-		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This one
-		// has 13: it would wait for the next request, and the proxy for its response.
+		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
+		// request has 13: the server would wait for the next one, and the proxy for the response.
 		"T  HTTP/1.1\n\n" + post("/x", ""):                                        400,
 		"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", http1.MaxHead) + "\r\n\r\n": 431,
 	} {
@@ -139,7 +139,7 @@ func TestClientThatWaitsForContinue(t *testing.T) {
 }
 
 // A request may turn the connection into a stream. What a client says early, behind that request, is part of the
-// stream. Both ways end on their own.
+// stream. Each direction ends on its own.
 func TestStreams(t *testing.T) {
 	for name, c := range map[string]struct{ request, answer string }{
 		"upgrade":       {"POST /v1.41/containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"},
@@ -190,7 +190,7 @@ func TestStreamInsideOfARequestBody(t *testing.T) {
 	c.hearEnd()
 }
 
-// A build is asked to remove its containers even if it fails. Everything else of it is as it was.
+// A build is asked to remove its containers even if it fails. The rest of the request is unchanged.
 func TestBuildRemovesItsContainers(t *testing.T) {
 	s := newScene(t, func(e *peer) {
 		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
@@ -239,7 +239,7 @@ func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
 	c.hearEnd()
 }
 
-// What the engine says and we cannot read ends the connection: behind it, nobody could tell what answers what.
+// A response that we cannot read ends the connection: after it, no response could be matched to its request.
 func TestEngineThatTalksRubbish(t *testing.T) {
 	const bad = "HTTP/1.1 502 Bad Gateway\r\n"
 	for rubbish, want := range map[string]string{
@@ -265,7 +265,7 @@ func TestEngineThatTalksRubbish(t *testing.T) {
 				t.Errorf("%.80q: %q, %v", rubbish, text, err)
 			}
 			if request[0] == 'P' {
-				s.expectNotes("create container r1") // nobody knows
+				s.expectNotes("create container r1") // the outcome is unknown
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func TestNothingIsDialledBeforeARequest(t *testing.T) {
 	s.mu.Unlock()
 }
 
-// A client that hangs up is gone for the engine as well, which may be serving a stream that never ends.
+// When a client hangs up, the engine learns of it, because it may be serving a stream that never ends.
 func TestClientThatHangsUp(t *testing.T) {
 	s := newScene(t, func(e *peer) {
 		e.hear("GET /events HTTP/1.1\r\n\r\n")
@@ -339,7 +339,7 @@ func TestClientThatHangsUp(t *testing.T) {
 	c.hearEnd()
 }
 
-// Unless it has asked for a create: the engine might give up, or not, and nobody would know.
+// During a create the engine does not learn of it: it might give up or not, and the outcome would be unknown.
 func TestClientThatHangsUpDuringACreate(t *testing.T) {
 	noted := make(chan struct{})
 	s := newScene(t, func(e *peer) {
@@ -385,7 +385,7 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.Proxy.Shut(ctx) // returns, for its time is up
+	s.Proxy.Shut(ctx) // returns, because ctx is done
 	shut := make(chan struct{})
 	go func() {
 		s.Proxy.Shut(context.Background())
@@ -398,7 +398,7 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	close(release)
 	<-shut
 	c.hear(reply(201, `{"Id":"c1"}`))
-	// Its own containers may be started, and all else be asked.
+	// The session's own containers may still be started, and all other requests still pass.
 	for _, request := range []string{"POST /containers/c1/start HTTP/1.1\r\n\r\n", "DELETE /containers/c1?force=1 HTTP/1.1\r\n\r\n"} {
 		c.say(request)
 		c.hear(reply(201, `{"Id":"c1"}`))

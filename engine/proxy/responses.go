@@ -14,7 +14,7 @@ func (l *link) responses() {
 	for more := true; more; {
 		x, more = l.response(x)
 	}
-	if !l.hijacked { // otherwise the client's way may go on
+	if !l.hijacked { // otherwise the client's direction may go on
 		l.close()
 	}
 }
@@ -52,7 +52,7 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 	}
 	body := r.Body(x.request.Method)
 	head = append(head, l.settle(x, r, body)...)
-	early, _ := body.Buffered(l.fromEngine) // Copy has the same error
+	early, _ := body.Buffered(l.fromEngine) // Copy returns the same error
 	if _, err := l.client.Write(append(head, early...)); err != nil {
 		return x, false
 	}
@@ -76,8 +76,8 @@ func (l *link) awaited() *exchange {
 // errSwitch says that the engine speaks another protocol from here on, in which nothing could be labelled.
 var errSwitch = errors.New("it switches protocols where none of its streams begins")
 
-// reportHelper tells a client whose first request got no response what the command that should lead to the engine wrote
-// to its standard error. Where there is no command, the engine has hung up, and so does the proxy.
+// reportHelper tells a client why its first request got no response: it quotes the standard error of the command that
+// should lead to the engine. Where there is no command, the engine has hung up, and so does the proxy.
 func (l *link) reportHelper(x *exchange) {
 	if helper, ok := l.engine.(interface{ Stderr() string }); ok && !l.responded && x != nil {
 		l.endWith(x, fmt.Errorf("cannot reach the container engine: %s", helper.Stderr()))
@@ -92,7 +92,7 @@ func (l *link) endWith(x *exchange, err error) {
 	l.refuse(x.request, badGateway, err)
 }
 
-// hijack passes on the head that turns the connection into a stream, and then the engine's way of the stream.
+// hijack passes on the head that turns the connection into a stream, and then the engine's direction of the stream.
 func (l *link) hijack(x *exchange, head []byte) {
 	x.leave()
 	l.hijacked = true

@@ -17,7 +17,7 @@ import (
 	"mcp-tether/engine"
 )
 
-// creates are the paths of creates.
+// creates matches the paths of creates.
 var creates = regexp.MustCompile(`^(/v[0-9.]+)?(/libpod)?/(containers|networks|volumes)/create$`)
 
 // goEngine is a server of net/http, as the engines are, that counts what is created in it without labels.
@@ -146,7 +146,7 @@ func (e *goEngine) most() int {
 	return e.peak
 }
 
-// take returns what was created since the last call, and what of it without labels.
+// take returns how many objects were created since the last call, and which of them without labels.
 func (e *goEngine) take() (created int, hidden []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -171,7 +171,7 @@ func exchangeAll(c net.Conn, said []byte) {
 	<-done
 }
 
-// smuggles are requests that hide a create from one reader or another.
+// smuggles returns requests that hide a create from one reader or another.
 func smuggles() []string {
 	const (
 		hidden  = "POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"

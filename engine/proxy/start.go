@@ -12,8 +12,8 @@ import (
 // inspectTimeout bounds an inspection by the proxy itself. A busy container can make it wait.
 const inspectTimeout = 30 * time.Second
 
-// start notes the start of containers that existed before the session and are not running: of one, or of those in a
-// pod. They are stopped when the session ends. A start of any other container is passed on without a note.
+// start notes the start of containers that existed before the session and are not running: of one container, or of
+// those in a pod. They are stopped when the session ends. A start of any other container is passed on without a note.
 func (l *link) start(x *exchange, head []byte, to route) bool {
 	if l.p.objects.has(to.kind, to.ref) {
 		return l.forward(x, head)
@@ -89,7 +89,8 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 	return engine.Client{Dial: p.Dial}.Inspect(ctx, ref)
 }
 
-// starting notes a start that will be asked for. What is resumed was started before, and its outcome is known unless it fails.
+// starting notes a start before the engine is asked. A container that is resumed was started before, so its start is
+// known, unless the request fails.
 func (p *Proxy) starting(c engine.Info, to route) {
 	n := engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()}
 	if to.resume {
@@ -98,8 +99,8 @@ func (p *Proxy) starting(c engine.Info, to route) {
 	p.Note(n)
 }
 
-// started notes the outcome of a start, unless it cannot be known. After a restart that failed the container may be
-// running, and after the start of a pod that failed some of its containers.
+// started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
+// After a failed start of a pod some of its containers may be.
 func (p *Proxy) started(before engine.Info, to route, o outcome) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
 	if to.resume {

@@ -48,7 +48,7 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 	c.hear("HTTP/1.1 503 ")
 }
 
-// What the session resumes was started before: that it will be is noted at once, with the time of its start.
+// A container that the session resumes was started before. So the resume is noted at once, with the time of that start.
 func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 	const then = "2026-01-02T03:04:05Z"
 	paused := func(id string, is bool) string {
@@ -80,7 +80,8 @@ func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 	}
 }
 
-// When a container was started proves whose it is. So a restart of what the session started is noted anew, even if it fails.
+// The time of a container's start proves whose start it was. So a restart of what the session started is noted anew,
+// even if it fails.
 func TestRestartOfWhatTheSessionStarted(t *testing.T) {
 	const then, now = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
 	inspections := []string{

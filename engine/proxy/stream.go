@@ -20,8 +20,8 @@ func (l *link) stream(to, from net.Conn, buffered *bufio.Reader) error {
 // wideSize is the most that one read takes of a chunked body that comes faster than it is passed on, in bytes.
 const wideSize = 128 << 10
 
-// copy copies a body. If much of it comes at once, what needs no look is moved without one. Of chunks, more is read at
-// a time for as long as the body lasts.
+// copy copies a body. If much of it comes at once, bytes that need no look are moved in the kernel. Chunks need a look,
+// so each read takes more of them, as long as the body lasts.
 func (l *link) copy(body *http1.Body, to, from net.Conn, buffered *bufio.Reader) error {
 	var narrow *bufio.Reader
 	err := body.Copy(to, buffered, func(limit int64) (int64, error) {

@@ -21,8 +21,8 @@ import (
 // errSwitchless says that a request needs a connection of its own.
 var errSwitchless = errors.New("a stream of HTTP/2 cannot be taken over: use HTTP/1.1 for attach, exec, /session and /grpc")
 
-// withoutSwitch refuses what would take over a connection that is a stream of HTTP/2. The one request of that kind which does not
-// is an exec whose process is left alone.
+// withoutSwitch refuses a request that would take its connection over, because that is a stream of HTTP/2. It passes on
+// a detached exec, which takes nothing over.
 func (l *link) withoutSwitch(x *exchange, head []byte, to route) bool {
 	var asked struct{ Detach bool }
 	body := x.request.Body()
@@ -36,12 +36,12 @@ func (l *link) withoutSwitch(x *exchange, head []byte, to route) bool {
 	return l.forwardRest(x, append(head, raw...), body)
 }
 
-// stream is one stream of HTTP/2. If it is translated it is also the client's end of a connection in HTTP/1.1. What is not
-// constant is guarded by the framed's mutex.
+// stream is one stream of HTTP/2. If it is translated it is also the client's end of a connection in HTTP/1.1. The
+// framed's mutex guards what is not constant.
 type stream struct {
 	f         *framed
 	id        uint32
-	requested bool // the client has said all
+	requested bool // the client has sent everything
 	responded bool // the client has the whole response
 	gone      bool // nothing more is heard of it
 
@@ -150,7 +150,7 @@ func (s *stream) abandon() {
 	_ = s.answers.Close()
 }
 
-// Read reads the request in HTTP/1.1. After it nothing comes, until the client hangs up.
+// Read reads the request in HTTP/1.1. After the request it waits until the client hangs up.
 func (s *stream) Read(b []byte) (int, error) {
 	s.f.mu.Lock()
 	for !s.gone && len(s.front) == 0 && len(s.data) == 0 && (!s.requested || !s.chunked) {
@@ -206,7 +206,7 @@ func (s *stream) Write(b []byte) (int, error) { return s.answer.Write(b) }
 // CloseWrite says that the response is complete.
 func (s *stream) CloseWrite() error { return s.answer.Close() }
 
-// Close ends the connection. It waits for no lock, as others are held when it is called.
+// Close ends the connection. It takes no lock, because its callers hold some.
 func (s *stream) Close() error {
 	if !s.closed.Swap(true) {
 		s.f.translated.Add(-1)
@@ -214,8 +214,8 @@ func (s *stream) Close() error {
 	return s.answer.Close()
 }
 
-// SetReadDeadline is for a client that may still be sending when it gets the refusal. This one may get it at any time,
-// so nothing is waited for.
+// SetReadDeadline always fails. linger would use it to wait for a client that is still sending, but a stream's client
+// can get a refusal at any time.
 func (s *stream) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // LocalAddr completes net.Conn and is not used.
@@ -247,7 +247,7 @@ func (s *stream) respond() {
 	_ = f.client.Start() // if the client has hung up, its reader knows
 }
 
-// passResponse passes on heads until the final one, and the body behind it.
+// passResponse passes on heads up to the final one, and the body that follows it.
 func (s *stream) passResponse(br *bufio.Reader) error {
 	for {
 		head, err := http1.ReadHead(br)
