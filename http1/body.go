@@ -56,7 +56,7 @@ func (b *Body) Ended() bool {
 	return b.left <= 0
 }
 
-// opaque returns how many bytes are still to come that need no look, at most.
+// opaque returns how many bytes at most are still to come that need no look.
 func (b *Body) opaque() int64 {
 	switch {
 	case b.untilEOF:
@@ -96,12 +96,12 @@ func (b *Body) buffered(br *bufio.Reader, data *[]byte) []byte {
 }
 
 // Buffered returns what br already holds of the body, without waiting. The bytes are valid until br is read again. The
-// error wraps ErrMalformedChunk, if the body cannot be understood behind them.
+// error wraps ErrMalformedChunk if the body cannot be understood after them.
 func (b *Body) Buffered(br *bufio.Reader) ([]byte, error) { return b.buffered(br, nil), b.err }
 
 // more waits for at least one byte of the body and consumes what has come. io.EOF says that the body has ended with the
 // connection, as it may. io.ErrUnexpectedEOF says that the connection ended too early. ErrMalformedChunk says that the
-// body cannot be understood behind what was returned before.
+// body cannot be understood after what was returned before.
 func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -116,12 +116,12 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	return b.buffered(br, data), nil
 }
 
-// Copy copies the body unchanged, each piece as soon as it has come. Where a piece filled br, which is empty then, it
-// calls bulk, unless that is nil. bulk may move up to limit bytes of what br reads to w in its own way, and returns how
-// many. It may also exchange what br is. limit is 0 where all that comes needs a look. An error of br's source it
-// leaves for the next read. An error of w is a WriteError, and an error of br is returned as it is. io.ErrUnexpectedEOF
-// says that the body is cut off. An error that wraps ErrMalformedChunk says that the body cannot be understood. What
-// was copied then ends in front of the line in question, or within it.
+// Copy copies the body unchanged, each piece as soon as it has come. After a piece that filled br, which is then empty,
+// it calls bulk, unless that is nil. bulk may move up to limit bytes from br's source to w in its own way, and returns
+// how many. It may also replace *br. limit is 0 if all that comes needs a look. bulk leaves an error of br's source for
+// the next read. An error of w is a WriteError, and an error of br is returned as it is. io.ErrUnexpectedEOF says that
+// the body is cut off. An error that wraps ErrMalformedChunk says that the body cannot be understood. What was copied
+// then ends before the malformed line, or within it.
 func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64, error)) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)
@@ -153,7 +153,7 @@ func (b *Body) Next(br *bufio.Reader, data []byte) ([]byte, error) {
 }
 
 // ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that
-// is nil; after an error, Copy goes on behind them where that is possible. A body of more than limit bytes is
+// is nil; after an error, Copy goes on after them if that is possible. A body of more than limit bytes is
 // ErrBodyTooLong, one whose chunks cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.
 func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error) {
 	if !b.chunked && b.left > int64(limit) {

@@ -61,7 +61,7 @@ func TestBodyEndsWhereItEnds(t *testing.T) {
 	}
 }
 
-// Where a body cannot be understood nothing more of it is passed on, and nothing that follows: it might be a request.
+// Once a body cannot be understood, no more of it is passed on, and nothing that follows it, which might be a request.
 func TestNothingPassesBehindAMalformedChunk(t *testing.T) {
 	const hidden = "POST /containers/create HTTP/1.1\r\n\r\n"
 	for _, bad := range []string{
@@ -96,7 +96,7 @@ func TestErrorsOfSourceAndDestination(t *testing.T) {
 	}
 }
 
-// A chunked body that is understood ends where both today's net/http says and that of older engines, with the same data.
+// A chunked body that we understand ends where today's net/http and that of older engines end it, with the same data.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("4\r\nbody\r\n0\r\n\r\nnext"), 3)
 	f.Add([]byte("a;x=\"y\"\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n"), 1)

@@ -11,8 +11,8 @@ import (
 // ErrMalformedChunk says that a chunked body cannot be understood.
 var ErrMalformedChunk = errors.New("malformed chunked body")
 
-// maxChunkLine is the longest line between the data of a chunked body, in bytes. It is well below the buffer of a server
-// built on net/http (4,096 bytes), which would give up in the middle of a longer one.
+// maxChunkLine is the longest line between the data of a chunked body, in bytes. It is well below the buffer of a
+// server built on net/http (4,096 bytes), which would give up in the middle of a longer line.
 const maxChunkLine = 1 << 10
 
 // chunks finds the data and the end of a chunked body (RFC 9112, section 7.1). Extensions and trailers are passed over.

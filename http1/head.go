@@ -24,7 +24,7 @@ const (
 var (
 	// ErrHeadTooLong says that a head has more than MaxHead bytes.
 	ErrHeadTooLong = errors.New("head is too long")
-	// ErrMalformedHead says that a head cannot be understood, or not in one way only.
+	// ErrMalformedHead says that a head cannot be understood, or can be understood in more than one way.
 	ErrMalformedHead = errors.New("malformed head")
 	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). ErrMalformedHead comes with it.
 	ErrHTTP2 = errors.New("HTTP/2, where HTTP/1.1 is spoken")
@@ -35,7 +35,7 @@ var (
 // cut off. Blank lines in front are returned too: net/http allows them after a POST.
 func ReadHead(br *bufio.Reader) ([]byte, error) {
 	var head []byte
-	start, begun := 0, false // of the current line; by a line that was not blank
+	start, begun := 0, false // where the current line starts; whether a line has come that is not blank
 	for {
 		part, err := br.ReadSlice('\n')
 		head = append(head, part...)
@@ -82,7 +82,7 @@ func (r Response) Success() bool { return r.Status >= 200 && r.Status < 300 }
 // HasLength reports whether the head says where the body ends.
 func (f framing) HasLength() bool { return f.ContentLength >= 0 || f.Chunked }
 
-// ParseRequest understands the head of a request. Every error wraps ErrMalformedHead.
+// ParseRequest parses the head of a request. Every error wraps ErrMalformedHead.
 func ParseRequest(head []byte) (Request, error) {
 	r := Request{framing: framing{ContentLength: -1}}
 	if string(head) == "PRI * HTTP/2.0\r\n\r\n" {
@@ -107,13 +107,13 @@ func ParseRequest(head []byte) (Request, error) {
 		return r.setLength(name, value)
 	})
 	if err == nil && r.Chunked && r.ContentLength >= 0 {
-		// No client has a use for both (RFC 9112, section 6.3), and an attacker has.
+		// No client has a use for both (RFC 9112, section 6.3), but an attacker does.
 		err = fmt.Errorf("%w: a content length and a transfer encoding", ErrMalformedHead)
 	}
 	return r, err
 }
 
-// ParseResponse understands the head of a response. Every error wraps ErrMalformedHead.
+// ParseResponse parses the head of a response. Every error wraps ErrMalformedHead.
 func ParseResponse(head []byte) (Response, error) {
 	r := Response{framing: framing{ContentLength: -1}}
 	line, fields := firstLine(head)
@@ -223,7 +223,7 @@ func IsText(s string) bool {
 	return true
 }
 
-// hasToken reports whether a comma-separated list of tokens has one.
+// hasToken reports whether a comma-separated list of tokens contains token.
 func hasToken(list, token string) bool {
 	for item := range strings.SplitSeq(list, ",") {
 		if strings.EqualFold(strings.Trim(item, " \t"), token) {

@@ -19,12 +19,12 @@ func TestReadHead(t *testing.T) {
 		"whole":                  {"GET / HTTP/1.1\r\nA: b\r\n\r\nbody", "GET / HTTP/1.1\r\nA: b\r\n\r\n", nil},
 		"bare line feeds":        {"GET / HTTP/1.1\nA: b\n\nbody", "GET / HTTP/1.1\nA: b\n\n", nil},
 		"blank lines before":     {"\r\n\r\nGET / HTTP/1.1\r\n\r\n", "\r\n\r\nGET / HTTP/1.1\r\n\r\n", nil},
-		"blank lines alone":      {strings.Repeat("\n", MaxHead+1), "", ErrHeadTooLong}, // in no time
+		"blank lines alone":      {strings.Repeat("\n", MaxHead+1), "", ErrHeadTooLong}, // must not take long
 		"a carriage return":      {"\r\r\n\nA\n\r\r\n\r\n", "\r\r\n\nA\n\r\r\n\r\n", nil},
 		"nothing":                {"", "", io.EOF},
 		"cut off":                {"GET / HTTP/1.1\r\nA", "GET / HTTP/1.1\r\nA", io.ErrUnexpectedEOF},
 		"cut off before the end": {"GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", io.ErrUnexpectedEOF},
-		"a line as long as the buffer": { // what is left of the line, an end alone, is no blank line
+		"a line as long as the buffer": { // the rest of the line, only its end, is no blank line
 			"GET /567890123\r\nB: c\r\n\r\n", "GET /567890123\r\nB: c\r\n\r\n", nil,
 		},
 		"longer than the buffer": {long, long, nil},
@@ -56,7 +56,7 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// What an engine might read differently is no request.
+// A head that an engine might read differently is refused.
 func TestRequestsThatTwoMayReadDifferently(t *testing.T) {
 	for _, head := range []string{
 		"GET / HTTP/2.0\r\n\r\n",
@@ -117,7 +117,7 @@ func TestParseResponse(t *testing.T) {
 	}
 }
 
-// A request that is understood is understood as net/http does, which every engine is built on; nothing else may reach one.
+// We understand a request as net/http does, on which every engine is built. No other request may reach an engine.
 func FuzzHead(f *testing.F) {
 	for _, seed := range []string{
 		"GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n",
@@ -145,7 +145,7 @@ func FuzzHead(f *testing.F) {
 		}
 		theirs, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(in, "\r\n"))))
 		if err != nil {
-			return // more lenient than the engine is fine: it has the last word
+			return // we may be more lenient than the engine: it has the last word
 		}
 		length := max(ours.ContentLength, 0)
 		if ours.Chunked {
