@@ -10,7 +10,7 @@ import (
 const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 const (
-	// HeadLen is the length of what stands in front of each payload, in bytes.
+	// HeadLen is the length of a frame's head, which precedes the payload, in bytes.
 	HeadLen = 9
 	// MaxPayload is the longest payload that is read or written, in bytes. Every peer takes that much, and may send no
 	// more without permission (SETTINGS_MAX_FRAME_SIZE).
@@ -60,7 +60,8 @@ const (
 	CodeHTTP11        Code = 0xd
 )
 
-// ErrMalformed says that frames break the rules of HTTP/2 or are longer than announced, so that nothing behind them counts.
+// ErrMalformed says that frames break the rules of HTTP/2 or are longer than announced, so that nothing after them
+// counts.
 var ErrMalformed = errors.New("malformed HTTP/2")
 
 // Frame is one frame, or a block of header fields with all frames that carry it.
@@ -70,7 +71,7 @@ type Frame struct {
 	Stream uint32
 	// Payload is valid until the next frame is read. A block of fields has none.
 	Payload []byte
-	// Fields are those of TypeHeaders, decoded, the pseudo ones included.
+	// Fields are those of TypeHeaders, decoded, including the pseudo fields.
 	Fields []Field
 
 	whole []byte // with its head

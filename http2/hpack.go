@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Field is one header field. One that is sensitive is to stay out of every table.
+// Field is one header field. A sensitive field must stay out of every table.
 type Field struct {
 	Name, Value string
 	Sensitive   bool
@@ -23,10 +23,10 @@ const tableSize = 4 << 10
 // errFields says that a block of fields cannot be decoded.
 var errFields = errors.New("fields that cannot be decoded")
 
-// decoder decodes blocks of fields (RFC 7541), one after the other. Its table is what the other side has put there.
+// decoder decodes blocks of fields (RFC 7541), one after the other. Its table holds what the other side has put there.
 //
-// There is a library for that, but every session would pay for it when it starts. It fills maps to look up what an
-// encoder needs, 40 KiB in the two processes of a session. The tests compare the two.
+// There is a library for that, but every session would pay for it when it starts. It fills maps that only an encoder
+// needs, 40 KiB in the two processes of a session. The tests compare this decoder with the library's.
 type decoder struct {
 	table []Field // the newest is the last
 	held  int     // size of the table
@@ -35,11 +35,11 @@ type decoder struct {
 
 func newDecoder() *decoder { return &decoder{most: tableSize} }
 
-// decode returns the fields of a block, which may have limit bytes together.
+// decode returns the fields of a block, which together may have up to limit bytes.
 func (d *decoder) decode(b []byte, limit int) (fields []Field, err error) {
 	for first := true; len(b) > 0; first = false {
-		// One new size of the table may stand in front, and more while it is empty. RFC 7541, section 4.2, allows two; Go's
-		// library, with which the engines read, does not (golang.org/x/net/http2/hpack).
+		// A block may begin with one new size of the table, and with more of them while the table is empty. RFC 7541, section
+		// 4.2, allows two; Go's library, with which the engines read, does not (golang.org/x/net/http2/hpack).
 		if b[0]&0xe0 == 0x20 && len(fields) == 0 && (first || d.held == 0) {
 			var n int
 			if n, b, err = integer(b, 5); err != nil || n > tableSize {
@@ -102,7 +102,7 @@ func (d *decoder) field(b []byte) (f Field, rest []byte, err error) {
 	return f, rest, err
 }
 
-// at returns the field with an index: those of the static table are followed by the newest of the other one.
+// at returns the field with an index. The static table comes first, and then the other one, from its newest field on.
 func (d *decoder) at(i int) (Field, error) {
 	if i > 0 && i <= len(staticTable) {
 		return staticTable[i-1], nil
@@ -155,7 +155,7 @@ func text(b []byte) (s string, rest []byte, err error) {
 	return string(plain), rest[n:], err
 }
 
-// unhuffman decodes a string in the Huffman code. It is filled up with less than a byte of ones.
+// unhuffman decodes a string in the Huffman code. The string is padded with less than a byte of ones.
 func unhuffman(b []byte) (out []byte, err error) {
 	code, first, index, length := 0, 0, 0, 0 // of the bits since the last symbol; the first code of that length and its symbol
 	ones := true
@@ -170,7 +170,7 @@ func unhuffman(b []byte) (out []byte, err error) {
 			continue
 		}
 		if index += code - first; index >= len(huffmanSymbols) {
-			return nil, errFields // the end of a string
+			return nil, errFields // the symbol for the end of a string
 		}
 		out = append(out, huffmanSymbols[index])
 		code, first, index, length, ones = 0, 0, 0, 0, true

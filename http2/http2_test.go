@@ -16,7 +16,7 @@ import (
 
 func reader(b []byte) *Reader { return NewReader(bufio.NewReaderSize(bytes.NewReader(b), 32<<10)) }
 
-// theirs reads what we have written as the library does.
+// theirs returns the library's reader of what we have written.
 func theirs(b []byte) *http2.Framer {
 	fr := http2.NewFramer(io.Discard, bytes.NewReader(b))
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -27,7 +27,7 @@ func same(ours []Field, theirs []hpack.HeaderField) bool {
 	return slices.EqualFunc(ours, theirs, func(f Field, g hpack.HeaderField) bool { return hpack.HeaderField(f) == g })
 }
 
-// What the library encodes, with its table that changes, is decoded as it was.
+// What the library encodes, with its table that changes, is decoded without a change.
 func TestDecoder(t *testing.T) {
 	var all [256]byte
 	for i := range all {
@@ -37,7 +37,7 @@ func TestDecoder(t *testing.T) {
 	if err != nil || string(plain) != string(all[:]) {
 		t.Errorf("%q, %v", plain, err)
 	}
-	for n := range 1 << 16 { // each end of a string
+	for n := range 1 << 16 { // every possible end of a string
 		b := []byte{byte(n >> 8), byte(n)}
 		want, wantErr := hpack.HuffmanDecodeToString(b)
 		if got, err := unhuffman(b); (err == nil) != (wantErr == nil) || err == nil && string(got) != want {
@@ -112,7 +112,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// An error of the destination is told, and nothing is collected behind it.
+// An error of the destination is reported, and nothing is collected after it.
 func TestWriterThatFails(t *testing.T) {
 	pr, pw := io.Pipe()
 	_ = pr.Close()
@@ -130,7 +130,7 @@ func TestWriterThatFails(t *testing.T) {
 	}
 }
 
-// Whoever calls Start does not wait while another one writes, and Flush does.
+// Start does not wait while another goroutine writes, but Flush does.
 func TestStartDoesNotWait(t *testing.T) {
 	pr, pw := io.Pipe()
 	w := NewWriter(pw)
@@ -138,7 +138,7 @@ func TestStartDoesNotWait(t *testing.T) {
 	flushed := make(chan error)
 	go func() { flushed <- w.Flush() }()
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(pr, first); err != nil { // so it is being written
+	if _, err := io.ReadFull(pr, first); err != nil { // so Flush is writing
 		t.Fatal(err)
 	}
 	w.AckSettings()
@@ -154,7 +154,7 @@ func TestStartDoesNotWait(t *testing.T) {
 	}
 }
 
-// frame is one of any kind.
+// frame returns a frame of any kind.
 func frame(t Type, flags byte, stream uint32, payload string) string {
 	var b bytes.Buffer
 	_ = http2.NewFramer(&b, nil).WriteRawFrame(http2.FrameType(t), http2.Flags(flags), stream, []byte(payload))
@@ -212,7 +212,7 @@ func drain(r *Reader) error {
 	}
 }
 
-// What the RFC tells to ignore is ignored, and padding and priority are no part of the fields.
+// What the RFC tells a reader to ignore is ignored. Padding and priority are no part of the fields.
 func TestWhatIsIgnored(t *testing.T) {
 	r := reader([]byte(frame(TypePriority, 0, 1, "12345") + frame(99, 0xff, 7, "x") +
 		frame(TypeHeaders, flagPadded|flagPriority, 1, "\x03\x00\x00\x00\x00\x10\x82"+"pad") + frame(TypeContinuation, flagEndHeaders, 1, "\x84") +
@@ -240,7 +240,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Whatever we take the library takes as well, and in the same way: what it sees is what we have seen. It may take more.
+// The library accepts whatever we accept, and reads it in the same way. It may accept more.
 func FuzzReader(f *testing.F) {
 	fields := func(all ...string) string {
 		var b bytes.Buffer
@@ -275,7 +275,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// withoutExtensions gives frames that the RFC does not know a type that the library does not know, either.
+// withoutExtensions changes the type of each frame that the RFC does not know to one that the library does not know
+// either.
 func withoutExtensions(said []byte) []byte {
 	out := bytes.Clone(said)
 	for rest := out; len(rest) >= HeadLen; rest = rest[min(len(rest), HeadLen+lengthOf(rest)):] {

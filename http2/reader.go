@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// MaxFields is how long all fields of one block may be, in bytes as SETTINGS_MAX_HEADER_LIST_SIZE counts them: name, value
-// and 32. The longest that clients send are credentials for many registries.
+// MaxFields is how long all fields of one block may be together, in bytes as SETTINGS_MAX_HEADER_LIST_SIZE counts them:
+// name, value and 32. The longest fields that clients send are credentials for many registries.
 const MaxFields = 128 << 10
 
 // Reader reads frames.
@@ -19,12 +19,12 @@ type Reader struct {
 	dec  *decoder
 }
 
-// NewReader returns a reader of what follows the preface. br must hold a frame of MaxPayload.
+// NewReader returns a reader of what follows the preface. br's buffer must have room for a frame of MaxPayload.
 func NewReader(br *bufio.Reader) *Reader { return &Reader{br: br, dec: newDecoder()} }
 
 // Next waits for the next frame, or the next block of fields. What the RFC requires a reader to ignore is skipped.
 // io.EOF says that the connection has ended between two frames. An error that wraps ErrMalformed says that no byte
-// behind what was read before can be understood.
+// after what was read before can be understood.
 func (r *Reader) Next() (Frame, error) {
 	for {
 		f, err := r.next()
@@ -43,7 +43,7 @@ func (r *Reader) Next() (Frame, error) {
 	}
 }
 
-// Ready reports whether the next frame has come already. Fields may still have to be waited for.
+// Ready reports whether the next frame has come already. For a block of fields, Next may still have to wait.
 func (r *Reader) Ready() bool {
 	b, _ := r.br.Peek(r.br.Buffered()) // these bytes are there, so there is no error
 	b = b[r.used:]

@@ -65,14 +65,14 @@ var staticTable = [...]Field{
 	{Name: "www-authenticate"},
 }
 
-// The Huffman code (RFC 7541, appendix B) is canonical: the lengths of codes and the order of symbols say all.
+// The Huffman code (RFC 7541, appendix B) is canonical: the lengths of codes and the order of symbols define it.
 const (
 	// huffmanCounts says how many symbols have a code of each length, from no bit up. The last symbol of the longest ones is the
 	// end of the string, which is never sent.
 	huffmanCounts = "" +
 		"\x00\x00\x00\x00\x00\x0a\x1a \x06\x00\x05\x03\x02\x06\x02\x03" +
 		"\x00\x00\x00\x03\x08\x0d\x1a\x1d\x0c\x04\x0f\x13\x1d\x00\x04"
-	// huffmanSymbols are the others, in the order of their codes.
+	// huffmanSymbols are all other symbols, in the order of their codes.
 	huffmanSymbols = "" +
 		"012aceiost %-./3456789=A_bdfghlm" +
 		"npru:BCDEFGHIJKLMNOPQRSTUVWYjkqv" +

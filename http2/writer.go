@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// maxPending is how much may wait to be written before the methods that can wait do so, in bytes.
+// maxPending is how much may be pending before the methods that may wait for the other side do so, in bytes.
 const maxPending = 32 << 10
 
-// Writer collects frames and writes them. Its methods may be called concurrently. None but Flush and Data waits for the
+// Writer collects frames and writes them. Its methods may be called concurrently. Only Flush and Data wait for the
 // other side, so that the others may be called where nothing may wait. The first error ends it.
 type Writer struct {
 	w io.Writer
@@ -114,9 +114,9 @@ func (w *Writer) Headers(stream uint32, fields []Field, end bool) {
 func encode(fields []Field) []byte {
 	block := []byte{0x20} // the table has no room
 	for _, f := range fields {
-		kind := byte(0) // a literal that no table is to have
+		kind := byte(0) // a literal that goes into no table
 		if f.Sensitive {
-			kind = 0x10 // and that none after us may have, either
+			kind = 0x10 // and that no later proxy may put into one, either
 		}
 		block = append(block, kind)
 		block = appendText(block, f.Name)
@@ -125,7 +125,7 @@ func encode(fields []Field) []byte {
 	return block
 }
 
-// appendText appends a string behind its length (RFC 7541, sections 5.1 and 5.2).
+// appendText appends a string, preceded by its length (RFC 7541, sections 5.1 and 5.2).
 func appendText(b []byte, s string) []byte {
 	const most = 1<<7 - 1
 	if len(s) < most {
@@ -170,7 +170,7 @@ func (w *Writer) Settings(all ...Setting) {
 // AckSettings acknowledges SETTINGS.
 func (w *Writer) AckSettings() { w.control(TypeSettings, flagAck, 0, nil) }
 
-// WindowUpdate grants n bytes more, on a stream or (0) on the connection. It writes nothing for none.
+// WindowUpdate grants n bytes more, on a stream or (0) on the connection. If n is 0, it writes nothing.
 func (w *Writer) WindowUpdate(stream uint32, n int64) {
 	if n > 0 {
 		w.control(TypeWindowUpdate, 0, stream, binary.BigEndian.AppendUint32(nil, uint32(n)))
