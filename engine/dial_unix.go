@@ -40,20 +40,23 @@ func startOverSocket(args, env []string) (net.Conn, int, error) {
 		return nil, 0, err
 	}
 	defer theirs.Close()
+	conn, err := newConn(ours)
+	if err != nil {
+		return nil, 0, err
+	}
 	output, stderr, err := os.Pipe()
 	if err != nil {
-		unix.Close(ours)
+		_ = conn.Close()
 		return nil, 0, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer stderr.Close()
 	pid, err := startDetached(path, args, env, theirs, stderr)
 	if err != nil {
-		unix.Close(ours)
+		_ = conn.Close()
 		_ = output.Close()
 		return nil, 0, err
 	}
-	conn, err := newConn(ours)
-	return helperConn{conn, output}, pid, err
+	return helperConn{conn, output}, pid, nil
 }
 
 // helperConn is a connection through a command, which may fail to reach the engine and say why.

@@ -51,7 +51,11 @@ func (f *Finding) foreign(r *proc.Reader, u delegate.User) error {
 	f.UID, f.User = u.UID, u.Name
 	f.AgeSeconds = max(0, f.AgeSeconds)
 	alive := 0
-	for _, id := range append(slices.Clone(f.Members), f.Top) {
+	named := f.Members
+	if !slices.Contains(named, f.Top) {
+		named = append(slices.Clone(named), f.Top)
+	}
+	for _, id := range named {
 		if r.Life(id) != proc.Alive {
 			continue
 		}

@@ -103,9 +103,11 @@ func received(rights []byte) []int {
 	return fds
 }
 
+// parseLetter reads a letter. Descriptors that are not its leaf's are closed.
 func parseLetter(text string, fds []int) (*letter, bool) {
 	part := strings.SplitN(text, " ", 4)
 	if len(part) != 4 {
+		closeAll(fds)
 		return nil, false
 	}
 	l := &letter{closed: part[0] == "true"}
@@ -113,6 +115,14 @@ func parseLetter(text string, fds []int) (*letter, bool) {
 	l.server, _ = proc.ParseID(part[2])
 	if part[3] != "" && len(fds) > 1 {
 		l.leaf = cgroup.Adopt(part[3], fds)
+	} else {
+		closeAll(fds)
 	}
 	return l, true
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 }

@@ -58,6 +58,9 @@ func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
 	}
 	for _, ref := range refs {
 		c, err := p.inspect(ref)
+		if errors.Is(err, engine.ErrNotFound) && to.kind == engine.Pod {
+			continue // it has left the pod since the pod was listed
+		}
 		if err != nil {
 			return nil, err
 		}

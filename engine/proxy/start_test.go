@@ -63,6 +63,9 @@ func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 		"POST /containers/runs/unpause":              reply(409, "no"),
 		"GET /v4.0.0/libpod/pods/p/json":             reply(200, `{"Id":"p","Containers":[{"Id":"a"},{"Id":"runs"}]}`),
 		"POST /v4.0.0/libpod/pods/p/unpause":         reply(200, ""),
+		"GET /containers/left/json":                  reply(404, "no"),
+		"GET /v4.0.0/libpod/pods/q/json":             reply(200, `{"Id":"q","Containers":[{"Id":"left"},{"Id":"a"}]}`),
+		"POST /v4.0.0/libpod/pods/q/unpause":         reply(200, ""),
 	}))
 	c := s.client()
 	for _, x := range []struct{ target, answer, notes string }{
@@ -70,6 +73,7 @@ func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 		{"/v4.0.0/libpod/containers/bad/unpause", reply(500, "no"), "started container bad bad " + then + "; kept container bad"},
 		{"/containers/runs/unpause", reply(409, "no"), ""},
 		{"/v4.0.0/libpod/pods/p/unpause", reply(200, ""), "started container a a " + then},
+		{"/v4.0.0/libpod/pods/q/unpause", reply(200, ""), "started container a a " + then},
 	} {
 		s.mu.Lock()
 		s.notes = nil
