@@ -2,7 +2,7 @@ package proc
 
 import "syscall"
 
-// The Go runtime changes before main runs some of what a process inherits. It installs handlers for signals that were
+// Before main runs, the Go runtime changes some of what a process inherits. It installs handlers for signals that were
 // ignored, opens /dev/null on closed standard streams and raises the limit of open files. A server must inherit all of
 // it unchanged. So the linked binary enters at atExec (the flag -E in the Makefile), which asks the kernel first and
 // then jumps to the runtime. A binary linked without the flag, or for another architecture, passes the changes on to
@@ -10,8 +10,8 @@ import "syscall"
 
 // AtExec is what the process inherited.
 type AtExec struct {
-	// Exact is false when the binary was not linked to enter at the recorder. Then Closed is 0 and Files unknown
-	// (zero). Ignored holds no more than SIGHUP and SIGINT, which the runtime leaves alone.
+	// Exact is false when the binary was not linked to enter at atExec. Then Closed is 0 and Files unknown (zero).
+	// Ignored holds no more than SIGHUP and SIGINT, which the runtime leaves alone.
 	Exact bool
 	// Mask is the signal mask, Ignored the set of signals that were SIG_IGN; bit n-1 stands for signal n.
 	Mask, Ignored uint64

@@ -26,8 +26,7 @@ func ReadAtExec() AtExec {
 }
 
 // Environ is the environment byte for byte as it was given, duplicates, empty entries and order included. Package os
-// passes over what it does not understand. Nothing better is known where the linker did not make the program enter at
-// atExec.
+// leaves out what it does not understand. A binary that was not linked to enter at atExec has nothing better.
 func Environ() []string {
 	if env, ok := recordedEnviron(); ok {
 		return env
@@ -35,10 +34,11 @@ func Environ() []string {
 	return os.Environ()
 }
 
-// RestoreTimerSlack gives the calling thread the timer slack that the process inherited (prctl(2), PR_SET_TIMERSLACK), and
-// with it the children that it will start. Before main, atExec makes it a millisecond. The monitor of the Go runtime wakes
-// every 20 µs at first, in a time when a session has two processes that start. Its thread is there before main and keeps the
-// millisecond: far fewer wake-ups, and none of them needs to be in time. Call it on the locked main thread.
+// RestoreTimerSlack gives the calling thread, and the children that it will start, the timer slack that the process
+// inherited (prctl(2), PR_SET_TIMERSLACK). Before main, atExec sets the slack to a millisecond. The Go runtime's
+// monitor thread wakes every 20 µs at first, while the two processes of a session are starting. It exists before main
+// and keeps the millisecond. So it wakes far less often, and none of its wake-ups needs to be precise. Call
+// RestoreTimerSlack on the locked main thread.
 func RestoreTimerSlack() {
 	if slack := recordedSlack(); slack > 0 {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)

@@ -6,7 +6,7 @@ GLOBL action<>(SB), NOPTR, $32
 // struct rlimit: soft, hard.
 GLOBL limit<>(SB), NOPTR, $16
 
-// What the runtime needs to start, in bytes of address space, and what to say where it cannot have them.
+// What to say where the limit of address space is below what the runtime needs to start.
 DATA tooSmall<>+0(SB)/8, $"mcp-teth"
 DATA tooSmall<>+8(SB)/8, $"er: the "
 DATA tooSmall<>+16(SB)/8, $"limit of"

@@ -27,7 +27,7 @@ func recorded() (AtExec, bool) {
 
 func recordedSlack() uint64 { return execSlack }
 
-// recordedEnviron reads the environment where the kernel has put it (execve(2)): on the initial stack stand argc, the
+// recordedEnviron reads the environment where the kernel put it (execve(2)): the initial stack holds argc, the
 // arguments, nil, the environment, nil.
 func recordedEnviron() ([]string, bool) {
 	if execRan == 0 {

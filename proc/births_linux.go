@@ -9,42 +9,43 @@ import (
 	"syscall"
 )
 
-// births shows which processes have started since a look at the whole process table, without another such look. The
-// kernel gives pids in turn and says which it gave last (fifth field of /proc/loadavg, proc_loadavg(5)). What has
-// started since has one of the few pids in between.
+// births shows which processes have started since the whole process table was read, without reading it again. The
+// kernel gives out pids in ascending order and names the newest (fifth field of /proc/loadavg, proc_loadavg(5)). A
+// process that has started since then has one of the few pids in between.
 type births struct {
 	// newest is the pid that was given last; 0 when that is unknown.
 	newest int
-	// open are the pids to ask for.
+	// open are the pids to look up.
 	open []birth
-	// table are the pids of that look. They are not asked for when the kernel begins anew with low pids. One that was given
-	// to another process since is missed until the next such look.
+	// table are the pids in the process table. They are not looked up when the pids have wrapped around. If the kernel
+	// has given one of them to another process since, that process is missed until the table is read again.
 	table map[int]bool
 }
 
-// birth is a pid that was given, and how often it was asked for. Most belong to threads, or to processes that have ended.
+// birth is a pid that the kernel gave out, and how often it was looked up. Most such pids belong to threads, or to
+// processes that have ended.
 type birth struct{ pid, asked int }
 
 const (
-	// maxOpen bounds the open pids. To ask for one that no process has takes less than a microsecond.
+	// maxOpen bounds the open pids. Looking up a pid that no process has takes less than a microsecond.
 	maxOpen = 32768
-	// maxAsked bounds how often one is asked for that no process has: a fork has its pid a moment before it can be seen.
+	// maxAsked bounds how often a pid without a process is looked up: a fork has its pid a moment before it can be seen.
 	maxAsked = 3
 )
 
-// errNotFollowed says that the pids that were given since the last look are unknown, or too many.
+// errNotFollowed says that the pids given out since the last look are unknown, or too many.
 var errNotFollowed = errors.New("cannot tell which processes have started since the process table was read")
 
-// errPassedOver is a judge's answer: it is none of those to signal.
+// errPassedOver is a judge's answer for a process that is not to be signalled.
 var errPassedOver = errors.New("not to be signalled")
 
 // SignalBorn signals each process born since the last full look (All) that judge accepts. It goes from oldest to
 // newest, so parents come before their children. A pid is tried again, in this call or a later one, until its process
 // was signalled or judged, or is gone. judge is called after the pidfd of the process was opened (SignalIf).
 //
-// It returns how many it has met: those that were reached, and those that have ended since and may have started others.
-// After SIGSTOP or SIGKILL to all other members as well, none met means that there is none. fork(2) fails while such a
-// signal waits.
+// It returns how many processes it has met: those that it reached, and those that have ended since and may have started
+// others. After SIGSTOP or SIGKILL to all other members as well, 0 means that there is no new process. fork(2) fails
+// while such a signal is pending.
 func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met int, err error) {
 	if err := r.countBirths(); err != nil {
 		return 0, err
@@ -74,13 +75,14 @@ func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met 
 	return met, nil
 }
 
-// follow begins before the process table is read.
+// follow starts over at the newest pid. Call it before the process table is read.
 func (r *Reader) follow() {
 	newest, _ := r.newestPID()
 	r.births = births{newest: newest}
 }
 
-// followTable takes what was read. What was read before its parent, when that had ended in between, has another parent now.
+// followTable takes the process table. All reads a child before its parent. If the parent has ended in between, the
+// child has another parent now and is looked up again.
 func (r *Reader) followTable(table []Stat) {
 	b := &r.births
 	b.table = make(map[int]bool, len(table))
@@ -94,7 +96,7 @@ func (r *Reader) followTable(table []Stat) {
 	}
 }
 
-// countBirths adds the pids that were given since it was asked last.
+// countBirths adds the pids that the kernel has given out since newest was read.
 func (r *Reader) countBirths() error {
 	b := &r.births
 	if b.newest == 0 {
@@ -106,7 +108,7 @@ func (r *Reader) countBirths() error {
 	}
 	last := newest
 	if newest < b.newest {
-		// The pids have begun anew, from 1 or 300.
+		// The pids have wrapped around, to 1 or 300.
 		if last, err = r.number("/proc/sys/kernel/pid_max"); err != nil {
 			return errors.Join(errNotFollowed, err)
 		}
@@ -148,7 +150,7 @@ func (r *Reader) newestPID() (int, error) {
 	return strconv.Atoi(string(fields[4]))
 }
 
-// number reads a file that holds one.
+// number reads a file that holds a single number.
 func (r *Reader) number(name string) (int, error) {
 	b, err := r.read(name)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestSignalBorn(t *testing.T) {
 	if _, err := signal(spared.PID); err != nil || slices.Contains(asked, spared.PID) {
 		t.Errorf("once more: %v; asked for %v, and %d was told already", err, asked, spared.PID)
 	}
-	// The negative control of the list of births: the children files follow nothing.
+	// The negative control: births are not followed after the children files were read.
 	if _, err := r.Descendants(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestSignalBorn(t *testing.T) {
 	}
 }
 
-// A child is not told before its parent: with the parent's pid still open, it is asked for again.
+// A child is not settled before its parent: while the parent's pid is open, the child is looked up again.
 func TestSignalBornWaitsForParent(t *testing.T) {
 	k := testkit.Start(t, "rest", 1, nil)
 	is := func(b birth) bool { return b.pid == k.PID }
 	r := Reader{births: births{newest: newest(t)}}
-	r.births.open = []birth{{pid: k.PID}, {pid: os.Getpid()}} // nobody may signal the test itself, so its pid stays open
+	r.births.open = []birth{{pid: k.PID}, {pid: os.Getpid()}} // SignalIf refuses the test itself, so its pid stays open
 	for range 3 {
 		if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || !slices.ContainsFunc(r.births.open, is) {
 			t.Errorf("%v; open %v", err, r.births.open)
@@ -78,7 +78,7 @@ func newest(t *testing.T) int {
 	return n
 }
 
-// What was read before its parent, which had ended by then, is looked at again.
+// A process whose parent ended before the parent could be read is looked up again.
 func TestSignalBornAsksForOrphans(t *testing.T) {
 	var r Reader
 	r.followTable([]Stat{{ID: ID{PID: 7}, PPID: 6}, {ID: ID{PID: 6}, PPID: 5}, {ID: ID{PID: 1}}})
@@ -87,7 +87,7 @@ func TestSignalBornAsksForOrphans(t *testing.T) {
 	}
 }
 
-// Pids begin anew when they have reached their maximum. That is tried in a pid namespace of its own.
+// Pids wrap around at their maximum. The test makes that happen in a pid namespace of its own.
 func TestSignalBornAcrossWrap(t *testing.T) {
 	testkit.Need(t, os.Getuid() == 0, "root, for a pid namespace")
 	cmd := testkit.Command(t, "wrap")
@@ -114,7 +114,7 @@ func acrossWrap() error {
 	if err != nil {
 		return err
 	}
-	// It has a low pid, which is among those that are given anew.
+	// This process has a low pid, which is among those that the kernel passes again.
 	if err := exec.Command("/bin/sleep", "1000").Start(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func acrossWrap() error {
 	if _, err := r.All(); err != nil {
 		return err
 	}
-	// The first of them before the maximum, and the last after it; a thread may take a pid in between.
+	// The first of them get pids below the maximum, the last get low ones; a thread may take a pid in between.
 	var pids []int
 	for range 12 {
 		cmd := exec.Command("/bin/sleep", "1000")

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// catchInto goes through package os/signal where there is no handler in assembly. Who sent a signal is not known then.
+// catchInto goes through package os/signal where there is no handler in assembly. The sender of a signal is then
+// unknown.
 func catchInto(fd int, set uint64) error {
 	ch := make(chan os.Signal, lastSignal)
 	for n := syscall.Signal(1); n <= lastSignal; n++ {

@@ -7,9 +7,9 @@ import (
 )
 
 // CloseInherited closes all descriptors from 3 on that the next execve(2) would pass on: those that this process was given
-// and has no use for. Its own are close-on-exec. Where /proc cannot be read they stay open.
+// and has no use for. Its own are close-on-exec. Where /proc cannot be read, nothing is closed.
 func CloseInherited() {
-	// They are few, and the stack of a process that waits should not have grown for them.
+	// Descriptors are few: a small buffer keeps the stack of a waiting process from growing.
 	fds, _ := listNumbers("/proc/self/fd", make([]byte, 1<<10))
 	for _, fd := range fds {
 		if fd < 3 {

@@ -9,15 +9,15 @@ import (
 	"mcp-tether/kernel"
 )
 
-// A process may point the kernel at any part of its memory for its command line and environment (PR_SET_MM_MAP in prctl(2)),
-// be it 64 GB. What execve(2) takes is far less: three quarters of 8 MiB for both.
+// A process may tell the kernel that any part of its memory, even 64 GB, is its command line or its environment
+// (PR_SET_MM_MAP in prctl(2)). execve(2) accepts far less: three quarters of 8 MiB for both together.
 const (
 	maxEnviron = 8 << 20
-	// maxArgs bounds what is read of a command line: enough to recognise it. It is kept for every process.
+	// maxArgs bounds what is read of a command line: enough to recognise it. What is read is kept for every process.
 	maxArgs = 64 << 10
-	// environWindow is how much of an environment is in memory at a time. Of a longer variable, its beginning is seen.
+	// environWindow is how much of an environment is in memory at a time. Only the beginning of a longer variable is seen.
 	environWindow = 64 << 10
-	// firstArgs is the room that most command lines fit in.
+	// firstArgs is the size of the first buffer. Most command lines fit in it.
 	firstArgs = 4 << 10
 )
 
@@ -45,7 +45,7 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 		n = max(n, 0)
 		total += n
 		buf = eachEntry(buf[:len(buf)+n], visit)
-		// What leaves room is the last (kernel.ReadEntry).
+		// A read that leaves room is the last one (kernel.ReadEntry).
 		if n < room {
 			if len(buf) > 0 {
 				visit(buf)
@@ -56,9 +56,9 @@ func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 	return fmt.Errorf("an environment of more than %d bytes", maxEnviron)
 }
 
-// eachEntry visits the complete entries, and gives what is left of the last, moved to the front. An entry that fills
-// environWindow is visited as far as it goes. The remainder is taken for another entry, which begins with no name of
-// ours.
+// eachEntry visits the complete entries. It moves an incomplete last one to the front and returns it. An entry that
+// fills environWindow is visited as far as it was read. The remainder is taken for another entry, which begins with no
+// name of ours.
 func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
 	left := buf
 	for {
@@ -85,8 +85,8 @@ func (r *Reader) HasEnv(pid int, assignment string) bool {
 	return err == nil && found
 }
 
-// Args reads the command line of a process, its first 64 KiB; nil when it has none (kernel threads, zombies) or it cannot
-// be read.
+// Args reads the first 64 KiB of a process's command line; nil when there is none (kernel threads, zombies) or it
+// cannot be read.
 func (r *Reader) Args(pid int) []string {
 	b, err := r.readStart(path(pid, "cmdline"), maxArgs)
 	if err != nil || len(b) == 0 {
@@ -131,7 +131,7 @@ func (r *Reader) readStart(name string, limit int) ([]byte, error) {
 		}
 		n = max(n, 0)
 		b = b[:len(b)+n]
-		// What leaves room is the last (kernel.ReadEntry).
+		// A read that leaves room is the last one (kernel.ReadEntry).
 		if n < room {
 			return b, nil
 		}

@@ -162,7 +162,7 @@ func (img *image) prepare() syscall.Errno {
 	return 0
 }
 
-// setSignals replaces the runtime's handlers, so that none of them can run in the copy once signals are let through.
+// setSignals replaces the runtime's handlers, so that none of them can run in the copy once signals are unblocked.
 //
 //go:norace
 //go:nocheckptr

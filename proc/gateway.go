@@ -15,7 +15,7 @@ var launchers = [...]string{
 }
 
 // shells are launchers only when they were started for one command ("sh -c COMMAND"). A shell that runs a script, or
-// that a person types into, is a gateway of its own. The script goes on under nohup when the terminal is gone.
+// that a person types into, is a gateway of its own. Under nohup, such a script goes on when the terminal is gone.
 var shells = [...]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish"}
 
 // IsLauncher reports whether a command name (Stat.Comm) is that of a launcher or a shell. npm sets its title to
@@ -35,7 +35,8 @@ const maxAncestors = 16
 
 // Gateway climbs from the parent to the first ancestor that is not a launcher. stat reads the entries and args the
 // command lines. program is our own name, which the command of a shell must contain. The result is the zero Stat when
-// there is none below init, or when an entry on the way cannot be read. Then only the direct parent can be watched.
+// there is no such ancestor below init, or when an entry on the way cannot be read. Then only the direct parent can be
+// watched.
 func Gateway(parent int, program string, stat func(pid int) (Stat, error), args func(pid int) []string) Stat {
 	for range maxAncestors {
 		if parent <= 1 {
@@ -54,8 +55,8 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 	return Stat{}
 }
 
-// speaksOf reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. What a
-// script is given as its arguments is the script's business.
+// speaksOf reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. The
+// arguments of a script do not count.
 func speaksOf(args []string, program string) bool {
 	command := shellCommand(args)
 	return strings.Contains(command, program) || strings.Contains(command, "mcp-tether")

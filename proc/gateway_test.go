@@ -59,7 +59,7 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// A chain of launchers is climbed as far as any real one is long, and no further.
+// Gateway climbs as far as any real chain of launchers is long, and no further.
 func TestGatewayIsBounded(t *testing.T) {
 	asked := 0
 	got := Gateway(1<<20, "", func(pid int) (Stat, error) {

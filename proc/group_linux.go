@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EmptyGroup makes a process group of the caller's session whose leader has ended. What joins it (Child.Group) leads
-// nothing, so that it may call setsid(2), and can be distinguished from the caller's own group all the same. The
-// group's number stays taken until release is called, and from then on as long as the group has a member.
+// EmptyGroup makes a process group of the caller's session whose leader has ended. A process that joins it
+// (Child.Group) leads no group, so it may call setsid(2). All the same, its group can be distinguished from the
+// caller's. The group's number stays taken until release is called, and after that as long as the group has a member.
 func EmptyGroup() (group int, release func(), err error) {
 	all, old := ^uint64(0), uint64(0)
 	sigprocmask(unix.SIG_SETMASK, &all, &old)

@@ -47,11 +47,11 @@ func DrainWatch(watch int) {
 }
 
 // HasReader reports whether any process can still read from a pipe: poll(2) calls a write end without a reader an error.
-// The pipe is opened anew for that. Where it cannot be, the answer is yes.
+// The pipe is opened anew for that. Where it cannot be opened, the answer is yes.
 func HasReader(fd int) bool {
 	again, err := Reopen(fd, unix.O_WRONLY)
 	if err != nil {
-		// fifo(7): a pipe with a name cannot even be opened.
+		// A named pipe without a reader cannot even be opened (fifo(7)).
 		return !errors.Is(err, unix.ENXIO)
 	}
 	defer unix.Close(again)
@@ -59,7 +59,7 @@ func HasReader(fd int) bool {
 	return !look(&end) || end.Revents&unix.POLLERR == 0
 }
 
-// HoldPath puts, in place of a descriptor of a pipe, one that names the pipe and holds no end of it (open(2), O_PATH).
+// HoldPath replaces a descriptor of a pipe by one that names the pipe and holds no end of it (open(2), O_PATH).
 func HoldPath(fd int) error {
 	path, err := Reopen(fd, unix.O_PATH)
 	if err != nil {

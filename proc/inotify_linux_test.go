@@ -9,8 +9,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// The kernel takes back a watch that was closed without waiting. A user has 128 of them as a rule, and many more can be
-// had one after the other.
+// The kernel takes back an inotify instance that was closed without waiting. A user has 128 as a rule, and can have
+// many more one after the other.
 func TestCloseWatchGivesTheInstanceBack(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -32,7 +32,7 @@ func TestCloseWatchGivesTheInstanceBack(t *testing.T) {
 	}
 }
 
-// The last reader's end is told of, and seen.
+// The watch reports the end of the last reader, and HasReader sees it.
 func TestWatchReaders(t *testing.T) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {

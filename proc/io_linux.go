@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadNow is read(2) on a descriptor that never blocks. The Go scheduler does not see the call. Under unix.Read it
-// hands all other goroutines to another thread as soon as the kernel lets another process run first. That happens where
-// that process is the one written to. A relay with one processor then changes threads with nearly every message.
+// ReadNow is read(2) on a descriptor that never blocks. The Go scheduler does not see the call. With unix.Read it
+// hands all other goroutines to another thread as soon as the kernel lets another process run first. The kernel does so
+// for the process that was written to. A relay with one processor then changes threads with nearly every message.
 func ReadNow(fd uintptr, b []byte) (int, error) { return now(unix.SYS_READ, fd, b) }
 
 // WriteNow is write(2) in the same way.

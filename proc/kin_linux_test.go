@@ -28,14 +28,14 @@ func nest() {
 	testkit.Await()
 }
 
-// daemon is the parent of one, and gone before that is up.
+// daemon starts a daemon, and is gone before that is up.
 func daemon() { testkit.Spawn("rest", &syscall.SysProcAttr{Setsid: true}) }
 
 func family() {
 	testkit.Spawn("rest", nil)
 	spawnFromThread("rest")
 	testkit.Spawn("nest", &syscall.SysProcAttr{Setpgid: true})
-	// The dead one between is left unreaped.
+	// The daemon's dead parent is left unreaped.
 	_ = unix.Waitid(unix.P_PID, testkit.Spawn("daemon", nil), nil, unix.WEXITED|unix.WNOWAIT, nil)
 	testkit.Report("family")
 	testkit.Await()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Life asks the kernel whether a process lives; of the zero identity nothing is known. A process that /proc hides
-// (hidepid) still answers kill(2), and is unknown.
+// Life asks the kernel whether a process lives. The zero identity is Unknown. A process that /proc hides (hidepid)
+// still answers kill(2), and is Unknown as well.
 func (r *Reader) Life(id ID) Life {
 	if id.Zero() {
 		return Unknown

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LookPause is how often to look whether a process lives of which no pidfd can be had.
+// LookPause is the pause between two looks whether a process lives, where no pidfd of it can be had.
 const LookPause = 250 * time.Millisecond
 
 // OpenPidfd opens a close-on-exec pidfd (Linux 5.3). The error is ErrGone, or ENOSYS on older kernels and under some
-// seccomp filters. EPERM is reported as ENOSYS as well: a filter that does not know the call answers it.
+// seccomp filters. EPERM is reported as ENOSYS as well: it is the answer of a filter that does not know the call.
 func OpenPidfd(pid int) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.EPERM {

@@ -13,9 +13,9 @@ const pollPause = 20 * time.Millisecond
 // Poll waits until something has happened to one of the descriptors or the time is up; a negative timeout waits for
 // ever. It returns how many are ready. A signal ends the wait with 0.
 //
-// poll(2) refuses more descriptors than RLIMIT_NOFILE, which prlimit(2) lowers from outside, and needs memory. Poll
-// then looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in between. At a
-// limit of 0 there is no epoll either; what select(2) reports is left (ready).
+// poll(2) needs memory, and refuses more descriptors than RLIMIT_NOFILE, which another process may lower by prlimit(2).
+// Where it fails, Poll looks at the descriptors one by one, with epoll(7) where poll(2) refuses even one, and sleeps in
+// between. At a limit of 0 there is no epoll either, only select(2) (ready).
 func Poll(fds []unix.PollFd, timeout time.Duration) int {
 	n, err := ppoll(fds, timeout)
 	if err == nil || errors.Is(err, unix.EINTR) {
@@ -38,7 +38,7 @@ func Poll(fds []unix.PollFd, timeout time.Duration) int {
 			pause = min(pause, left)
 		}
 		if Sleep(pause) {
-			// A signal: it waits in its pipe, which may be one of the descriptors that cannot be looked at.
+			// A signal ended the sleep. Its pipe may be one of the descriptors that cannot be looked at.
 			return 0
 		}
 	}
@@ -73,8 +73,8 @@ func look(fd *unix.PollFd) bool {
 	return true
 }
 
-// ready asks select(2), which knows no limit, whether one descriptor can be read. A hang-up is what can be read without
-// a byte to be read. That the other side of an output has gone cannot be seen.
+// ready asks select(2), which knows no limit, whether one descriptor can be read. If it can be read but holds no byte,
+// that is a hang-up. select(2) does not show that the other end of an output is gone.
 func ready(p *unix.PollFd) bool {
 	fd := int(p.Fd)
 	if fd < 0 || fd >= unix.FD_SETSIZE || p.Events&(unix.POLLIN|unix.POLLRDHUP) == 0 {

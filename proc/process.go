@@ -15,7 +15,7 @@ type Process struct {
 
 // Wanted says what a Snapshot reads of a process beside its stat and owner.
 type Wanted struct {
-	// Args and Env say by the effective user whose command lines and environments are read.
+	// Args and Env say, by a process's effective user, whether its command line and its environment are read.
 	Args, Env func(uid int) bool
 	// Names are the variables to look for.
 	Names []string

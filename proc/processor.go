@@ -1,7 +1,7 @@
 package proc
 
-// oneProcessor has the Go runtime run with one processor of its scheduler, which it reads before main. That saves two
-// threads and a tenth of the memory of a process that waits nearly all of its life.
+// oneProcessor limits the Go scheduler to one processor. The runtime reads it before main. That saves two threads and a
+// tenth of the memory of a process that waits nearly all of its life.
 const oneProcessor = "GOMAXPROCS=1"
 
 // WithOneProcessor is the environment for a process of ours that is to run with one processor. The runtime takes the first

@@ -11,8 +11,8 @@ import (
 )
 
 // Reached says by which socket of its own a process can be reached, whatever became of its standard input. That is a
-// socket on which it listens, or a TCP connection to a process outside of its own tree. It is "" if there is none. What
-// cannot be read is an answer as well: then the process may be reachable.
+// socket on which it listens, or a TCP connection to a process outside of its own tree. It is "" if there is none. If
+// the sockets cannot be read, the answer says so: the process may be reachable.
 func (r *Reader) Reached(pid int, tree []int) string {
 	sockets, err := socketsOf(pid)
 	switch {
@@ -51,8 +51,8 @@ const (
 	unixAccepts    = "00010000"
 )
 
-// tcpDoor looks for the sockets in a table of TCP. A connection with both ends in this network namespace has two lines
-// there. The addresses of the one are those of the other, crossed.
+// tcpDoor looks for the sockets in a TCP table. A connection with both ends in this network namespace has two lines
+// there, whose local and remote addresses are swapped.
 func tcpDoor(table string, sockets, family map[string]bool) (string, error) {
 	connected, within := map[string]bool{}, map[string]bool{}
 	listens := false
@@ -90,7 +90,7 @@ func unixDoor(table string, sockets map[string]bool) (why string, err error) {
 	return why, err
 }
 
-// eachLine visits the lines of a table, word by word. No table is an empty one.
+// eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.
 func eachLine(table string, visit func(field []string)) error {
 	f, err := os.Open(table)
 	if errors.Is(err, os.ErrNotExist) {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends the signals to exactly the process id, or to none. The error is ErrGone when the process has ended or
-// its pid was reused, and EPERM when it belongs to another user. Any other error means unknown, and nothing was sent.
+// Signal sends the signals to exactly the process that id names, or to none. The error is ErrGone when the process has
+// ended or its pid was reused, and EPERM when it belongs to another user. Any other error means unknown, and nothing
+// was sent.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
 	return r.SignalIf(id.PID, is(id), sigs...)
 }
@@ -26,8 +27,8 @@ func is(id ID) func(Stat) error {
 }
 
 // SignalIf sends the signals to the process that has the pid, unless judge returns an error, which SignalIf then
-// returns. It opens a pidfd, and shows judge what was read after that. Then it asks the pidfd once more whether its
-// process still runs: only then did the stat that was read belong to it. Other errors are those of Signal.
+// returns. It opens a pidfd, then reads the stat that judge is shown. Then it asks the pidfd whether its process still
+// runs: only then was that stat its own. Other errors are those of Signal.
 //
 // Kernels before 5.3 have no pidfd, and a process at its limit of open files gets none. There the judgement directly
 // before kill(2) is all there is.

@@ -29,7 +29,7 @@ func TestSignalReachesItsProcess(t *testing.T) {
 	if ended, err := HasExited(k.PID); !ended || err != nil {
 		t.Errorf("ended %v, %v", ended, err)
 	}
-	// A zombie keeps its pid and start time, but there is nobody to signal.
+	// A zombie keeps its pid and start time, but a signal can no longer reach it.
 	if err := r.Signal(s.ID, syscall.SIGKILL); !errors.Is(err, ErrGone) {
 		t.Errorf("signal to a zombie: %v, want ErrGone", err)
 	}
@@ -41,7 +41,7 @@ func TestSignalReachesItsProcess(t *testing.T) {
 	}
 }
 
-// An identity whose start time is not that of the process is somebody else's.
+// An identity with another start time belongs to another process.
 func TestSignalSparesAnotherStartTime(t *testing.T) {
 	k := testkit.Start(t, "echo", 1, nil)
 	var r Reader

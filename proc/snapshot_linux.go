@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command line and environment are read out of the memory of a process, and may keep the reader waiting for ever. The
-// process may hold the lock of its memory while it waits for a file system, for example. Only the end of the reading
-// process ends such a read. Not even that ends process_vm_readv(2), which would be faster. So other readers go on in
-// the place of one that waits, and what it waits for stays unknown.
+// The command line and environment are read from the memory of a process, and may keep the reader waiting for ever. The
+// process may hold the lock of its memory while it waits for a file system, for example. Such a read ends only with the
+// reading process. process_vm_readv(2) would be faster, but does not end even then. So another reader takes the place
+// of one that waits, and what the first one was to read stays unknown.
 const (
 	// lateAfter is how long a reader may wait before another one takes its place. stuckAfter is how long a process may
-	// keep it waiting in all.
+	// keep a reader waiting in all.
 	lateAfter  = 100 * time.Millisecond
 	stuckAfter = 3 * time.Second
 	// maxReaders bounds the readers, each of which is a thread while it waits.
@@ -67,7 +67,8 @@ type snapshot struct {
 // tableReader is one of the readers.
 type tableReader struct {
 	Reader
-	// now is what it reads, since when; late says that another one has taken its place.
+	// now is the process whose memory it has been reading since that time. late says that another reader has taken its
+	// place.
 	now   *Process
 	since time.Time
 	late  bool
@@ -83,8 +84,8 @@ func (s *snapshot) start() {
 	}()
 }
 
-// working reports whether there is anything to wait for. It starts a reader in the place of each that has waited for
-// long.
+// working reports whether there is anything to wait for. It starts another reader in the place of each that has waited
+// for lateAfter.
 func (s *snapshot) working() bool {
 	busy, late := false, 0
 	for _, r := range s.readers {
@@ -177,7 +178,7 @@ func (s *snapshot) addUnread() {
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads what the kernel gives without a look at the memory of a process.
+// entry reads what the kernel tells about a process without reading its memory.
 func (r *tableReader) entry(pid int) (Process, bool) {
 	s, err := r.Stat(pid)
 	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
@@ -207,7 +208,7 @@ func pick(entry []byte, names, values []string) {
 	}
 }
 
-// PIDNamespace reads the pid namespace of a process; the error is that of a process of another user.
+// PIDNamespace reads the pid namespace of a process. It may fail for a process of another user.
 func PIDNamespace(pid int) (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path(pid, "ns/pid"), &st); err != nil {

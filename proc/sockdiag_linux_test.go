@@ -95,7 +95,7 @@ func TestParsePeerError(t *testing.T) {
 	}
 }
 
-// No such socket: that is no closed peer.
+// A socket that does not exist is an error, not a closed peer.
 func TestUnixPeerUnknown(t *testing.T) {
 	if peer, err := unixPeer(1<<32 - 2); err == nil {
 		t.Errorf("peer %d of a socket that there is not", peer)

@@ -27,25 +27,25 @@ type Child struct {
 	// DiesWithThread has the kernel SIGKILL the child when the starting thread ends (PR_SET_PDEATHSIG). Set it only on
 	// a thread that lives as long as the process.
 	DiesWithThread bool
-	// CgroupFD is an open cgroup v2 directory to be born in (CLONE_INTO_CGROUP, Linux 5.7), or -1.
+	// CgroupFD is an open cgroup v2 directory in which the child is created (CLONE_INTO_CGROUP, Linux 5.7), or -1.
 	CgroupFD int
 	// CgroupProcs is that cgroup's cgroup.procs, open for writing, through which the child moves itself before it
 	// executes anything; or -1. It is for kernels and seccomp filters that refuse clone3.
 	CgroupProcs int
 	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
-	// Until are what the caller waits for as well. A child may be held up before it executes, by a signal that stops it
-	// or by a file system that does not answer. Where one of Until is ready, Start waits no longer than execTimeout
-	// for such a child. The child is then as good as started. If it fails later its exit code is 253.
+	// Until are descriptors that the caller waits for as well. A child may be held up before it executes, by a signal
+	// that stops it or by a file system that does not answer. Once one of Until is ready, Start waits no longer than
+	// execTimeout for such a child. The child then counts as started. If it fails later, its exit code is 253.
 	Until []unix.PollFd
 	// Limit is how long the exec may take, 0 for any time. A child that takes longer is killed.
 	Limit time.Duration
 }
 
-// errHeldUp says that a child was killed because it had not executed anything by then.
+// errHeldUp says that a child was killed because it had not executed anything within its limit.
 var errHeldUp = errors.New("it is held up before the exec")
 
-// execTimeout is longer than an exec takes that nothing holds up.
+// execTimeout is longer than any exec takes, unless something holds it up.
 const execTimeout = time.Second
 
 // Start starts the child and returns its pid. The error is the errno of fork or exec, or of the move to the cgroup.
@@ -103,7 +103,7 @@ func awaitExec(pipe int, c Child) bool {
 	fds := append([]unix.PollFd{{Fd: int32(pipe), Events: unix.POLLIN}}, c.Until...)
 	poll(fds, c.Limit)
 	if fds[0].Revents == 0 {
-		// Also where the time is up: we may have been stopped with the child.
+		// This is done even when the time is up: this process may have been stopped together with the child.
 		poll(fds[:1], execTimeout)
 	}
 	return fds[0].Revents != 0
@@ -133,7 +133,7 @@ func killStuck(pid int) {
 	}
 }
 
-// readErrno waits for the exec: it closes the pipe, a failure writes its errno first.
+// readErrno waits for the exec, which closes the pipe. A failed exec writes its errno first.
 func readErrno(fd int) syscall.Errno {
 	var b [1]byte
 	for {

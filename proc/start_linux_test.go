@@ -59,8 +59,8 @@ func statusMask(t *testing.T, status, field string) uint64 {
 // neverMasked are SIGKILL and SIGSTOP.
 const neverMasked = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1)
 
-// Signals: the child has exactly the mask and the ignored signals that it is to inherit. Everything that this process (a
-// Go program with a handler for nearly each) had of its own is gone.
+// Signals: the child has exactly the mask and the ignored signals that it is to inherit. Nothing is left of this
+// process's own, a Go program with a handler for nearly every signal.
 func TestStartSignals(t *testing.T) {
 	bits := func(sigs ...syscall.Signal) (m uint64) {
 		for _, s := range sigs {
@@ -76,7 +76,7 @@ func TestStartSignals(t *testing.T) {
 		{Mask: ^uint64(0) &^ neverMasked},
 	} {
 		c := shell("", "")
-		// Directly: a shell gives SIGCHLD its default back.
+		// cp runs directly: a shell gives SIGCHLD its default back.
 		c.Path, c.Argv = "/bin/cp", []string{"cp", "/proc/self/status", filepath.Join(t.TempDir(), "status")}
 		c.Inherited = want
 		status := result(t, c)
@@ -133,7 +133,7 @@ func TestStartClosedStreams(t *testing.T) {
 	}
 }
 
-// No descriptor of ours reaches the child, and what was passed on purpose does.
+// No descriptor of ours reaches the child, and each one that was passed on purpose does.
 func TestStartDescriptors(t *testing.T) {
 	passed, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
 	if err != nil {
@@ -358,7 +358,7 @@ func closedPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// heldUp is a child that cannot execute anything until the pipe is read, and the pipe.
+// heldUp gives a child that cannot execute anything until a pipe is read, and the pipe's read end.
 func heldUp(t *testing.T) (c Child, r *os.File) {
 	t.Helper()
 	r, w := closedPipe(t)

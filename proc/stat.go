@@ -12,7 +12,7 @@ type Stat struct {
 	PPID    int
 	PGRP    int
 	Session int
-	// Threads is num_threads; 1 or 0 for a zombie. Threads that have all ended, and are kept by a tracer, count as none.
+	// Threads is num_threads; 1 or 0 for a zombie. If all threads have ended and a tracer keeps them, they count as none.
 	Threads int
 	// State is the one-letter state: R, S, D, T, t, Z, X, I.
 	State byte

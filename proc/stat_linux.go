@@ -50,14 +50,14 @@ func (r *Reader) Stat(pid int) (Stat, error) {
 	return s, err
 }
 
-// threadsEnded reports whether every thread of a process has ended. One that is traced stays as a zombie until its tracer
-// waits for it (ptrace(2)), and is counted by num_threads. What cannot be read may live.
+// threadsEnded reports whether every thread of a process has ended. A traced thread stays as a zombie until its tracer
+// waits for it (ptrace(2)), and num_threads counts it. A thread that cannot be read may live.
 func (r *Reader) threadsEnded(pid int) bool {
 	ended, err := r.eachThread(pid, func(state byte) bool { return state == 'Z' || state == 'X' })
 	return ended && err == nil
 }
 
-// Resting reports whether no thread of a process is running, waits for a processor or for a disk (R and D in
+// Resting reports whether no thread of a process is running or waiting for a processor or a disk (R and D in
 // proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
 func (r *Reader) Resting(pid int) (bool, error) {
 	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reader starts a process with the given standard input that never reads it, and closes our copy.
+// reader starts a process that never reads its standard input, and closes our copy of that.
 func reader(t *testing.T, stdin *os.File, more ...*os.File) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60") // a fuse, should the test be killed
@@ -132,7 +132,7 @@ func TestStdinPipeHeldByItself(t *testing.T) {
 	wantFar(t, pid, FarHeld)
 }
 
-// The look may keep the far end's writer from its SIGPIPE, and the near end from its end of file, only while it lasts.
+// StdinOf may keep the writer from its SIGPIPE, and the reader from its end of file, only while it looks.
 func TestStdinLeavesNothingOpen(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)
@@ -274,7 +274,7 @@ func TestStdinSocketUnconnected(t *testing.T) {
 	}
 }
 
-// A named pipe can be opened by somebody else at any time.
+// A named pipe can be opened by another process at any time.
 func TestStdinFIFO(t *testing.T) {
 	name := t.TempDir() + "/fifo"
 	if err := unix.Mkfifo(name, 0o600); err != nil {

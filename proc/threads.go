@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// StartThreads has the Go runtime start n threads, and leaves them idle. At RLIMIT_NPROC or pids.max the runtime aborts when
-// it wants another thread and cannot have it. It keeps a thread that was once started, and takes it before it starts another.
-// So a process gets what it may want later before there is a server that could take the last one.
+// StartThreads has the Go runtime start n threads, and leaves them idle. At RLIMIT_NPROC or pids.max the runtime aborts
+// when it needs another thread and cannot start it. It keeps every thread that it has started, and uses an idle one
+// first. So a process starts the threads that it may need before there is a server that could use up the limit.
 func StartThreads(n int) {
 	var up, done sync.WaitGroup
 	release := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 )
 
 // Descendants lists every living or dead-but-unreaped descendant of the process root, parents before children. root
-// must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold what detached itself.
+// must be a child subreaper (PR_SET_CHILD_SUBREAPER, or pid 1) for the list to hold processes that detached themselves.
 //
 // The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a
 // snapshot. A caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all
@@ -118,8 +118,8 @@ func (r *Reader) All() ([]Stat, error) {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
 	out := make([]Stat, 0, len(list))
-	// The newest first: they are the ones that may be gone, or have children, in a moment. When the pids have begun anew,
-	// those beyond the newest are the older ones. The kernel lists them in order.
+	// The newest are read first: they are the ones that may be gone, or have children, in a moment. When the pids have
+	// wrapped around, those above the newest pid are the older ones. The kernel lists pids in order.
 	wrap, _ := slices.BinarySearch(list, r.births.newest+1)
 	for _, part := range [][]int{list[:wrap], list[wrap:]} {
 		for _, pid := range slices.Backward(part) {

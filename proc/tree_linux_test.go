@@ -20,8 +20,8 @@ func pidsOf(list []Stat) []int {
 	return out
 }
 
-// familySize is how many report in the role "family". They are itself, two children (one by another thread), a third
-// with one that rests below it, and the daemon's child.
+// familySize is how many processes report in the role "family". They are itself, two children (one started by another
+// thread), a third child with a child of its own, and the daemon.
 const familySize = 6
 
 func TestDescendantsAgree(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDescendantsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The daemon's parent is a zombie that nobody has reaped; both ways see it.
+	// The daemon's parent is an unreaped zombie; both ways see it.
 	list, scan := pidsOf(byList), pidsOf(byScan)
 	if !slices.Equal(list, scan) {
 		t.Errorf("children files give %v, the table gives %v", list, scan)
@@ -90,7 +90,7 @@ func TestDescendantsOfOne(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].PPID != a.PID || slices.Contains(b.PIDs, found[0].PID) {
 		t.Errorf("below %d (%v): %+v, %v", a.PID, a.PIDs, found, err)
 	}
-	// Never an error that could be taken for an empty tree that was really there: nobody of that pid has no children.
+	// A pid that no process has is an error, or has no descendants.
 	if found, err := r.Descendants(1 << 30); err == nil && len(found) != 0 {
 		t.Errorf("below nobody: %v", found)
 	}

@@ -77,12 +77,12 @@ func (r *Reader) HeldZombie(pid int) bool {
 	if err != nil || !s.Dead() || s.PPID != os.Getpid() {
 		return false
 	}
-	// It had ended before it was asked for. By now a child that no tracer holds can be waited for.
+	// The child had ended before this point. By now it can be waited for, unless a tracer holds it.
 	waitable, err := HasExited(pid)
 	return err == nil && !waitable
 }
 
-// HasStopped reports whether the child is stopped by a signal. That stays to be asked again.
+// HasStopped reports whether the child is stopped by a signal. The answer is not consumed: it can be asked again.
 func HasStopped(pid int) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
