@@ -10,16 +10,17 @@ import (
 	"mcp-tether/kernel"
 )
 
-// What is below a leaf is reached from directory to directory, by descriptor. A server may nest cgroups until no path
+// Cgroups below a leaf are reached from directory to directory, by descriptor. A server may nest them until no path
 // name is long enough for the deepest.
 
 // maxDepth bounds how deep below looks, and with it how many descriptors it has open at a time.
 const maxDepth = 256
 
-// errTooDeep says that there is more below a leaf than was looked at.
+// errTooDeep says that the cgroups below a leaf are nested deeper than maxDepth.
 var errTooDeep = errors.New("nested too deep")
 
-// below calls visit for the cgroups below the leaf, with a descriptor of each. What vanishes meanwhile is passed over.
+// below calls visit for the cgroups below the leaf, with a descriptor of each. Cgroups that vanish meanwhile are
+// skipped.
 func (l *Leaf) below(visit func(dir int) error) error {
 	if err := belowDir(l.fd, maxDepth, visit); err != nil {
 		return fmt.Errorf("look below cgroup %s: %w", l.Dir, err)
@@ -69,7 +70,7 @@ func (l *Leaf) Remove() error {
 			break
 		}
 	}
-	// What could not be listed may be nothing.
+	// If the cgroups below could not be listed, there may still be none.
 	err := l.removeSelf()
 	if err == nil || vanished(err) {
 		return nil
@@ -89,8 +90,7 @@ func (l *Leaf) RemoveSoon(tries int) (err error) {
 	return err
 }
 
-// removeSelf removes the leaf from the cgroup above it. A cgroup there that has the leaf's name and is another one says that
-// ours is gone.
+// removeSelf removes the leaf from the cgroup above it. If another cgroup there has the leaf's name, the leaf is gone.
 func (l *Leaf) removeSelf() error {
 	var own, named unix.Stat_t
 	name := path.Base(l.Dir)

@@ -9,7 +9,7 @@ import (
 	"mcp-tether/kernel"
 )
 
-// controls are the files of a leaf that ending it takes, with the mode to open each. They can be opened beforehand, for a
+// controls are the files that are needed to end a leaf, with the mode to open each. Hold opens them beforehand, for a
 // time when nothing can be opened any more.
 var controls = [...]struct {
 	name string
@@ -20,8 +20,8 @@ var controls = [...]struct {
 	{"cgroup.events", unix.O_RDONLY},
 }
 
-// Hold opens the control files, and keeps them open until Close. Where one cannot be had (cgroup.kill before Linux 5.14), it
-// and those that follow are left to be opened later.
+// Hold opens the control files, and keeps them open until Close. If one cannot be opened (cgroup.kill before Linux
+// 5.14), it and those that follow are opened when they are needed.
 func (l *Leaf) Hold() {
 	l.held = map[string]int{}
 	for _, c := range controls {
@@ -47,7 +47,8 @@ func (l *Leaf) Descriptors() []int {
 	return fds
 }
 
-// Adopt makes a leaf of what Descriptors gave another process, and owns it. There must be two descriptors at least.
+// Adopt makes a leaf of the descriptors that another process got from Descriptors. The leaf owns them. There must be
+// two at least.
 func Adopt(dir string, fds []int) *Leaf {
 	l := &Leaf{Dir: dir, fd: fds[0], up: fds[1], held: map[string]int{}}
 	for i, fd := range fds[2:] {

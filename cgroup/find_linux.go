@@ -13,7 +13,7 @@ import (
 // Found is a leaf that Find found.
 type Found struct {
 	Dir string
-	// Made is when it was created, and UID by whom.
+	// Made is when it was created, and UID the user that created it.
 	Made time.Time
 	UID  int
 }

@@ -17,11 +17,11 @@ import (
 type Leaf struct {
 	// Dir is its absolute path.
 	Dir string
-	// fd is the leaf, and up the cgroup above it, in which the leaf is removed.
+	// fd is the leaf, and up the cgroup above it, from which the leaf is removed.
 	fd, up int
 	// killed says that Kill was called (see FD).
 	killed bool
-	// held are its control files that were opened beforehand, by name; nil as a rule.
+	// held are the control files that Hold has opened, by name; nil as a rule.
 	held map[string]int
 }
 
@@ -63,14 +63,14 @@ func Create(parent, name string) (*Leaf, error) {
 	return l, nil
 }
 
-// usable reports whether processes can be put in: not in the "domain invalid" children of a threaded cgroup.
+// usable reports whether processes can be put into the leaf. "domain invalid" children of a threaded cgroup take none.
 func (l *Leaf) usable() bool {
 	b, err := kernel.ReadAt(l.fd, "cgroup.type", nil)
 	return err != nil || !bytes.Contains(b, []byte("invalid"))
 }
 
-// Open opens an existing leaf. No part of its path may be a link. From then on the leaf is what was opened, whatever gets
-// its name.
+// Open opens an existing leaf. No part of its path may be a link. From then on the leaf is the cgroup that was opened,
+// even if another one gets its name.
 func Open(dir string) (*Leaf, error) {
 	above, err := openCgroup(path.Dir(dir))
 	if err != nil {
@@ -87,7 +87,7 @@ func Open(dir string) (*Leaf, error) {
 // openCgroup opens a directory that must be one of cgroup v2: the error is ErrNone for others.
 func openCgroup(dir string) (int, error) { return onlyCgroup(kernel.OpenPath(dir)) }
 
-// onlyCgroup closes a directory that was opened and is none of cgroup v2.
+// onlyCgroup passes on an opened directory of cgroup v2, and closes any other.
 func onlyCgroup(fd int, err error) (int, error) {
 	if err != nil {
 		return -1, err
@@ -192,8 +192,8 @@ func (l *Leaf) Populated() (bool, error) {
 	return bytes.Contains(b, []byte("populated 1")), nil
 }
 
-// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. Where what is
-// below cannot be listed, the leaf's own are returned with the error.
+// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. If the
+// cgroups below cannot be listed, the leaf's own pids are returned with the error.
 func (l *Leaf) Procs() ([]int, error) {
 	own, err := l.read("cgroup.procs")
 	if err != nil {
@@ -211,8 +211,8 @@ func (l *Leaf) Procs() ([]int, error) {
 	return out, err
 }
 
-// Foreign reports whether a process of another pid namespace is in the leaf or below. It is listed there as 0, and
-// nothing else can be known about it. What cannot be read counts as such.
+// Foreign reports whether a process of another pid namespace is in the leaf or below. Such a process is listed as 0,
+// and nothing else can be known about it. A list that cannot be read may hold one, so the answer is true.
 func (l *Leaf) Foreign() bool {
 	own, err := l.read("cgroup.procs")
 	if err != nil || hasZero(own) {

@@ -220,7 +220,7 @@ func TestLeafHasOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// A process that moves itself, as where clone3 is refused; and out again.
+// A process moves itself into the leaf, as where clone3 is refused, and is moved out again.
 func TestLeafMove(t *testing.T) {
 	l := newLeaf(t)
 	fd, err := l.OpenProcs()
@@ -300,7 +300,7 @@ func TestCreateErrors(t *testing.T) {
 	}
 }
 
-// In the child of a threaded cgroup nothing can be put: such a leaf is refused at once and leaves no directory.
+// No process can be put into a child of a threaded cgroup: such a leaf is refused at once and leaves no directory.
 func TestCreateBelowThreaded(t *testing.T) {
 	l := newLeaf(t)
 	threaded := l.Dir + "/threaded"
@@ -317,7 +317,7 @@ func TestCreateBelowThreaded(t *testing.T) {
 	}
 }
 
-// The directory that was found is the one that the kernel lists us in.
+// Current finds the directory in which the kernel lists this process.
 func TestCurrent(t *testing.T) {
 	b, err := os.ReadFile(parent(t) + "/cgroup.procs")
 	if err != nil {
