@@ -32,8 +32,8 @@ func fillUp(t *testing.T, p *pump, in, buffers int) (sent []byte) {
 	return sent
 }
 
-// A stream that fills the buffer twice in a row gets larger pipes and a larger buffer. Given back, nothing of what was on its
-// way is lost.
+// A stream that fills the buffer twice in a row gets larger pipes and a larger buffer. When it gives them back, no byte
+// on its way is lost.
 func TestBusyPumpGrowsAndShrinks(t *testing.T) {
 	p, in, out := pumpEnds(t)
 	usual := capacity(t, in)
@@ -96,7 +96,7 @@ func TestPipeThatCannotGrow(t *testing.T) {
 	}
 }
 
-// The relay says when to give back what a busy stream took, and has nothing to give back after it.
+// The relay says when to give back what a busy stream took, and afterwards has nothing left to give back.
 func TestRelayShrinksAfterBulk(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.askModern()

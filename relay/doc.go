@@ -4,6 +4,6 @@
 // scanner cannot read passes all the same. While a server is being ended or restored the relay works line by line,
 // because not every line may pass then.
 //
-// The package starts no process and keeps no time limits. It waits for nothing but the slow client of Flush. Its caller
+// The package starts no process and keeps no time limits. It never waits, except for a slow client in Flush. Its caller
 // polls the descriptors that Polls names, calls Move, and acts on the events that Move returns.
 package relay

@@ -5,8 +5,8 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	// ClientWrote: the client has written something that a server must have, and there is none. It is said again with each
-	// Move until it is acted upon.
+	// ClientWrote: the client has written something that a server must have, and there is none. Each Move reports it again
+	// until it is acted upon.
 	ClientWrote Kind = iota
 	// ClientClosed: the client has closed its stream while there is no server.
 	ClientClosed

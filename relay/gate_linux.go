@@ -34,7 +34,7 @@ func (r *Relay) serverLines(b []byte) (out []byte) {
 	return join(out, b)
 }
 
-// unjudged gives up what has come of a line that need not be judged any more.
+// unjudged lets the begun part of a line pass, because the line need not be judged any more.
 func (r *Relay) unjudged() []byte {
 	b := r.nextOfServer.take()
 	r.note(b)
@@ -59,7 +59,7 @@ func join(out, more []byte) []byte {
 	return append(out[:len(out):len(out)], more...)
 }
 
-// serverLine returns what of one line reaches the client.
+// serverLine returns the part of one line that reaches the client.
 func (r *Relay) serverLine(line []byte) []byte {
 	if r.fromServer.Partial() { // Its beginning has passed.
 		r.note(line)
@@ -73,7 +73,7 @@ func (r *Relay) serverLine(line []byte) []byte {
 			r.emit(Withheld, m.Method)
 			return nil, false
 		case leaves && r.talk.EndsSubscription(m):
-			// The next server has it again.
+			// The next server gets the subscription again.
 			return nil, false
 		case r.mode == modeRestoring && len(r.steps) > 0:
 			completes, ends := r.steps[0].Completes(m)
@@ -92,8 +92,8 @@ func (r *Relay) serverLine(line []byte) []byte {
 	})
 }
 
-// filter gives a line without the messages that do not pass, and with those that pass otherwise. A line of which all passes
-// stays as it is.
+// filter removes from a line the messages that do not pass, and replaces those that pass in another form. A line that
+// passes whole stays as it is.
 func (r *Relay) filter(line []byte, pass func(mcp.Message) (out []byte, ok bool)) []byte {
 	var parts [][]byte
 	changed, batch := false, false

@@ -13,8 +13,8 @@ const (
 	serverSays = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"bye"}}` + "\n"
 )
 
-// Of a server that is being ended, answers and notifications pass. Its requests do not: their answers would reach another
-// server.
+// Answers and notifications of a server that is being ended pass. Its requests do not: their answers would reach
+// another server.
 func TestGateWithholdsRequests(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()

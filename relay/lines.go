@@ -2,11 +2,11 @@ package relay
 
 import "bytes"
 
-// lines cuts a stream into lines. What it holds is looked at once, however many pieces a line comes in.
+// lines cuts a stream into lines. It looks at each byte once, however many pieces a line comes in.
 type lines struct {
 	// begun is the line that has begun and not ended.
 	begun []byte
-	// skipping drops what is left of the line, see skip.
+	// skipping says that the rest of the line is dropped, see skip.
 	skipping bool
 }
 
@@ -34,12 +34,12 @@ func (l *lines) next(b []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// take gives up the line that has begun.
+// take returns the line that has begun, and forgets it.
 func (l *lines) take() []byte {
 	b := l.begun
 	l.begun = nil
 	return b
 }
 
-// skip drops the line that has begun, and what is left of it.
+// skip drops the line that has begun, and the rest of it when that comes.
 func (l *lines) skip() { l.begun, l.skipping = nil, true }

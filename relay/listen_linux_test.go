@@ -23,7 +23,7 @@ func subscribed(t *testing.T) *stage {
 	return s
 }
 
-// A subscription outlives a sleep: the next server has it before anything else, and the client is told to look again.
+// A subscription outlives a sleep: the next server gets it before anything else, and the client is told to look again.
 func TestWakeWithSubscription(t *testing.T) {
 	s := subscribed(t)
 	s.fallAsleep()
@@ -69,7 +69,7 @@ func TestSubscriptionIsRefused(t *testing.T) {
 	s.reads(s.serverIn, listen+modernList)
 }
 
-// A client that ends its subscription while there is no server wakes none, and none is sent it again.
+// A client that ends its subscription while there is no server wakes none, and no later server is sent it.
 func TestSubscriptionEndsAsleep(t *testing.T) {
 	s := subscribed(t)
 	s.fallAsleep()

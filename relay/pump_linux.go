@@ -20,9 +20,9 @@ type pump struct {
 	grown bool
 }
 
-// bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)). A stream that fills it again and again gets
-// a larger one, and larger pipes: fewer turns of three processes for the same bytes. More than a megabyte takes a privilege
-// as a rule (fs.pipe-max-size).
+// bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)). A stream that keeps filling its
+// buffer gets a larger one, and larger pipes: three processes then take fewer turns for the same bytes. As a rule, more
+// than a megabyte takes a privilege (fs.pipe-max-size).
 const (
 	bufferSize = 64 << 10
 	bulkBuffer = 256 << 10
@@ -114,12 +114,13 @@ func (p *pump) put(text []byte) {
 	}
 }
 
-// again copies once more where that needs no poll, and reports whether it did. Only a busy stream is worth asking for.
+// again copies once more where that needs no poll, and reports whether it did. Only a busy stream is worth the
+// question.
 func (p *pump) again() bool {
 	return p.large && len(p.pending) == 0 && !p.ended && !p.held && readable(p.from.fd) > 0 && p.move(unix.POLLIN)
 }
 
-// grow gets what a busy stream needs.
+// grow gets the buffer and the pipes that a busy stream needs.
 func (p *pump) grow() {
 	if p.grown {
 		return
@@ -130,7 +131,7 @@ func (p *pump) grow() {
 	p.to.grow(bulkPipe)
 }
 
-// shrink gives back what a busy stream needs. What is still to be written stays.
+// shrink gives back what grow got. Bytes that are still to be written stay.
 func (p *pump) shrink() {
 	p.short.close()
 	p.buf, p.grown, p.large = nil, false, false
@@ -138,7 +139,7 @@ func (p *pump) shrink() {
 	p.to.shrink()
 }
 
-// free releases the pump's buffers and drops what is still to be written.
+// free releases the pump's buffers and drops the bytes that are still to be written.
 func (p *pump) free() {
 	p.shrink()
 	p.pending = nil

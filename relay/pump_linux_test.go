@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ends of a pump under test: what is written to in comes out of out.
+// pumpEnds makes a pump and its far ends: what is written to in comes out of out.
 func pumpEnds(t *testing.T) (p *pump, in, out int) {
 	t.Helper()
 	var a, b [2]int
@@ -83,7 +83,7 @@ func testPump(t *testing.T, p *pump, in, out int) (shortcut bool) {
 	return shortcut
 }
 
-// What is put in while a shortcut is half through comes after it.
+// Text that is put in while a shortcut is half written comes after it.
 func TestPumpPutsTextBehindTheShortcut(t *testing.T) {
 	p, in, out := pumpEnds(t)
 	p.large, p.grown = true, true // Larger pipes would take all of it.

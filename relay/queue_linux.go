@@ -10,7 +10,7 @@ import (
 // queues reports whether the client's messages wait for a server that is not ready for them.
 func (r *Relay) queues() bool { return r.mode == modeServerless || r.mode == modeRestoring }
 
-// clientLines returns what of the client's lines reaches the server. An unfinished line waits for its end.
+// clientLines returns the part of the client's lines that reaches the server. An unfinished line waits for its end.
 func (r *Relay) clientLines(b []byte) (out []byte) {
 	for r.queues() || len(r.nextOfClient.begun) > 0 || r.talk.Mixed() {
 		line, rest := r.nextOfClient.next(b)
@@ -33,7 +33,7 @@ func (r *Relay) clientLines(b []byte) (out []byte) {
 	return out
 }
 
-// boundQueue reads no more than may wait, and one message.
+// boundQueue stops reading when more than max bytes wait. It reports an unfinished message that is longer than max.
 func (r *Relay) boundQueue() {
 	if int64(len(r.nextOfClient.begun)) > r.max {
 		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
@@ -41,7 +41,7 @@ func (r *Relay) boundQueue() {
 	r.up.held = int64(len(r.waiting)) > r.max
 }
 
-// clientLine returns what of one line reaches the server now.
+// clientLine returns the part of one line that reaches the server now.
 func (r *Relay) clientLine(line []byte) []byte {
 	if r.fromClient.Partial() { // Its beginning has passed.
 		r.hear(line)
@@ -77,14 +77,14 @@ func (r *Relay) onlyAnswers(line []byte) bool {
 	return answers > 0 && others == 0
 }
 
-// each reads one line.
+// each calls emit for each message of one line.
 func (r *Relay) each(line []byte, emit func(mcp.Message)) {
 	one := mcp.Scanner{Max: r.max, Keep: len(line)}
 	r.checkLength(one.Feed(line, emit))
 }
 
-// queue has a line wait for the server, if it is for a server at all. A ping is answered at once, and nothing is
-// started for what could not have an effect.
+// queue has a line wait for the server, if it is for a server at all. A ping is answered at once. A message that could
+// have no effect starts no server.
 func (r *Relay) queue(line []byte) {
 	need := len(r.waiting) > 0
 	r.each(line, func(m mcp.Message) {
@@ -95,7 +95,7 @@ func (r *Relay) queue(line []byte) {
 		case !r.talk.IsStray(m):
 			need = true
 		case !need:
-			// It may end a subscription, which the next server is not sent then.
+			// It may end a subscription, which the next server is then not sent.
 			r.hearOne(m)
 		}
 	})

@@ -50,8 +50,8 @@ func (s *stage) wakes(message string) {
 	s.reads(s.serverIn, initialize+initialized)
 }
 
-// The first call does not reach a new server before it has the client's roots. That holds although the answer stands
-// behind the call in the client's stream.
+// The first call does not reach a new server before it has the client's roots. That holds although the answer with the
+// roots comes after the call in the client's stream.
 func TestWakeWaitsForRoots(t *testing.T) {
 	s := rooted(t)
 	s.wakes(call)
@@ -108,7 +108,7 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A client does not give the roots to a new server, though it gave them to the last. The new one is not to be used.
+// A new server must not be used if the client refuses it the roots that it gave to the last one.
 func TestWakeFailsWithoutRoots(t *testing.T) {
 	s := rooted(t)
 	s.wakes(call)
@@ -125,7 +125,7 @@ func TestWakeFailsWithoutRoots(t *testing.T) {
 	s.reads(s.fromRelay, rootsAsked+refusal("7"))
 }
 
-// A server that has not asked for its roots yet lacks them: its caller is told what it waits for.
+// A server that has not asked for the roots yet lacks them: the relay's caller is told so.
 func TestWakeLacksRoots(t *testing.T) {
 	s := rooted(t)
 	s.wakes(call)
@@ -198,8 +198,8 @@ func TestLateAnswersReachNobody(t *testing.T) {
 	}
 }
 
-// A ping says nothing to a server and asks nothing of it: it is answered in its place, and starts none. Nor does what is
-// about requests that no server has.
+// A ping tells a server nothing and asks nothing of it: the relay answers in its place, and no server is started. Nor
+// is one started by messages about requests that no server has.
 // Seen to fail where pings are not answered here, and where strays count.
 func TestSleepIsNotDisturbed(t *testing.T) {
 	eachTransport(t, func(s *stage) {
@@ -245,7 +245,7 @@ func TestLastMessageWithoutNewline(t *testing.T) {
 	}
 }
 
-// No more is read for a server that is not there than may be kept: the rest stays with the client.
+// For a server that is not there, the relay reads no more than it may keep: the rest stays with the client.
 func TestQueueIsBounded(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
@@ -289,7 +289,7 @@ func TestBatchLosesItsRequests(t *testing.T) {
 }
 
 // A line that comes in many pieces is looked at once. With a limit that allows 64 MiB, eight times the pieces must not
-// take much more than eight times as long. The time is that of this thread on a processor, which others do not add to.
+// take much more than eight times as long. The time is this thread's processor time, to which others do not add.
 func TestLongLinesAreLinear(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

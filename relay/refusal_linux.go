@@ -47,8 +47,8 @@ type Unanswered struct {
 	Unread bool
 }
 
-// Flush passes on what the server has still written, and then the answers that are open. It waits for a slow client until
-// the limit, and reports whether the client has taken everything. A client that is gone gets nothing.
+// Flush passes on the server's last output, and then answers the open requests. It waits for a slow client until the
+// limit, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	for !r.down.broken {
 		if r.drained() {

@@ -41,7 +41,7 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// Of half a message the id may come with the other half, later. It wakes no server before, and is answered then.
+// The id of half a message may come only with the other half. The message wakes no server before, and is answered then.
 func TestRefuseHalfAMessage(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
@@ -221,7 +221,7 @@ func TestFlushIsBounded(t *testing.T) {
 		if !s.relay.Flush(Unanswered{}, time.Now().Add(testkit.Patience)) {
 			t.Error("the client has read everything")
 		}
-		<-done // or it would read what is the next test's
+		<-done // or it would read from the next test's descriptor
 	})
 	t.Run("gone", func(t *testing.T) {
 		s := newStage(t, false)

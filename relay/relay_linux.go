@@ -19,9 +19,9 @@ type Relay struct {
 	fromClient, fromServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// used is when a message last passed that matters, and bulk when much has passed at once.
+	// used is when a message that matters last passed, and bulk when much last passed at once.
 	used, bulk time.Time
-	// nextOfClient and nextOfServer are what has come of the client's and of the server's next line, while lines are judged.
+	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
 	// waiting are whole lines of the client that wait for a server.
 	waiting []byte
@@ -31,11 +31,12 @@ type Relay struct {
 	settling bool
 	// unproven says that a new server has not written anything yet.
 	unproven bool
-	// tail reads on to the end of a message whose beginning went to a server that is gone; it is answered with refusal.
+	// tail reads on to the end of a message whose beginning went to a server that is gone. The message is answered with
+	// refusal.
 	tail    *mcp.Scanner
 	refusal string
-	// owed is the answer to the calls of a server that has crashed, "" when they have it. It comes after all that the server
-	// has written.
+	// owed is the answer to the open calls of a server that has crashed, "" once they have it. It comes after everything
+	// that the server has written.
 	owed string
 	// closed says that the end of the client's stream was reported.
 	closed bool
@@ -120,7 +121,7 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	return r.events()
 }
 
-// bulkRounds bounds how often busy streams are copied before others than them are looked at.
+// bulkRounds bounds how often busy streams are copied before other streams are looked at.
 const bulkRounds = 8
 
 // moveBulk goes on with streams that are busy, as long as nothing has happened that the caller must know.
@@ -149,7 +150,8 @@ func (r *Relay) ShrinkAt() time.Time {
 	return r.bulk.Add(bulkKept)
 }
 
-// Shrink gives back the larger buffers and pipes of streams that were busy. They get them again when they need them.
+// Shrink gives back the larger buffers and pipes of streams that were busy. A stream gets them again when it needs
+// them.
 func (r *Relay) Shrink() {
 	r.up.shrink()
 	r.down.shrink()
@@ -157,7 +159,7 @@ func (r *Relay) Shrink() {
 	r.fromServer.Shrink()
 }
 
-// tellOfClient says what a client wants while there is no server. It is said again each time until it is acted upon.
+// tellOfClient reports what the client wants while there is no server. It repeats ClientWrote until that is acted upon.
 func (r *Relay) tellOfClient() {
 	if r.up.ended {
 		if last := r.nextOfClient.take(); len(last) > 0 {
@@ -183,7 +185,7 @@ func (r *Relay) events() []Event {
 
 func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, Event{kind, text}) }
 
-// Used is when a message last passed that matters, see mcp.Conversation.
+// Used is when a message that matters last passed, see mcp.Conversation.
 func (r *Relay) Used() time.Time { return r.used }
 
 // Waiting reports whether the client has written something that no server has.
@@ -227,7 +229,7 @@ func (r *Relay) forgetServer() {
 		r.down.put(append(mcp.Cancelled(id, "the server has ended"), '\n'))
 	}
 	if r.fromClient.Partial() {
-		// Half of a message went to a server that failed: the other half is read for its id, and answered.
+		// Half of a message went to a server that failed: the other half is read for the id, and the message answered.
 		r.tail = &mcp.Scanner{}
 		*r.tail = r.fromClient
 	}
@@ -246,7 +248,7 @@ func (r *Relay) Finish() {
 	r.mode = modeFinal
 }
 
-// drained reports whether the client has everything that the last server wrote. No other server is started before.
+// drained reports whether the client has everything that the last server wrote. No other server is started before that.
 func (r *Relay) drained() bool {
 	return r.down.done() || len(r.down.pending) == 0 && readable(r.down.from.fd) == 0
 }

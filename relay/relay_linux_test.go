@@ -108,7 +108,7 @@ func TestWakeWithoutHandshake(t *testing.T) {
 	})
 }
 
-// What stands in the way of ending the server is said, or is a matter of a moment.
+// MaySleep names what stands in the way of ending the server, unless that is a matter of a moment.
 func TestMaySleep(t *testing.T) {
 	const opened = `{"jsonrpc":"2.0","id":9,"method":"roots/list"}` + "\n"
 	for name, c := range map[string]struct {
@@ -141,7 +141,7 @@ func TestMaySleep(t *testing.T) {
 	}
 }
 
-// A client that closes its end while there is no server is told of once, and not waited for any more.
+// A client that closes its end while there is no server is reported once, and not waited for any more.
 func TestClientClosed(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
@@ -157,7 +157,7 @@ func TestClientClosed(t *testing.T) {
 	})
 }
 
-// No new server is started before the client has all that the last one wrote: it would come in between.
+// No new server is started before the client has all that the last one wrote: new output would come in between.
 func TestNoWakeBeforeTheClientHasAll(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
@@ -192,7 +192,7 @@ func TestConnectClosesTheLastServersOutput(t *testing.T) {
 	}
 }
 
-// A message that is longer than the limit is told of, from either side; one that is as long is not.
+// A message that is longer than the limit is reported, from either side; one of exactly that length is not.
 func TestTooLong(t *testing.T) {
 	for name, end := range map[string]func(*stage) int{
 		"client": func(s *stage) int { return s.toRelay },
@@ -211,8 +211,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Back-pressure: of a server whose client does not read, the relay takes no more than one buffer, and passes it all on
-// later.
+// Back-pressure: while the client does not read, the relay takes no more than one buffer from the server. It loses none
+// of it.
 func TestSlowClientHoldsTheServerUp(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.must(unix.SetNonblock(s.serverOut, true))

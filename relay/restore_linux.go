@@ -8,8 +8,9 @@ import (
 )
 
 // Restore makes a new server know what the last one knew: handshake, log level, subscriptions. The client's requests
-// wait until the new server has answered as the last one did. If it is one that asks for the client's roots, they also
-// wait until it has them. The client's answers pass. Without a handshake to repeat all messages pass at once.
+// wait until the new server has answered as the last one did. If the server is one that asks for the client's roots,
+// the requests also wait until it has them. The client's answers pass. Without a handshake to repeat, all messages pass
+// at once.
 func (r *Relay) Restore() []Event {
 	r.mode = modeRestoring
 	r.steps, r.settling, r.refusal = r.talk.Replay(), false, ""
@@ -64,7 +65,7 @@ func (r *Relay) answered(m mcp.Message) {
 func (r *Relay) next() {
 	r.steps = r.steps[1:]
 	if has, _ := r.talk.HasRoots(); !has && len(r.steps) == 0 {
-		// It has asked again meanwhile.
+		// The server has asked again meanwhile.
 		r.steps = r.talk.AwaitRoots()
 	}
 	r.replay()
@@ -93,8 +94,8 @@ func (r *Relay) lookForRoots() {
 	}
 }
 
-// Settled says that a server which has read the roots has had the time to make use of them. If it has asked again, it is
-// waited for again.
+// Settled says that a server which has read the roots has had the time to make use of them. If the server has asked
+// again, the relay waits for it again.
 func (r *Relay) Settled() []Event {
 	if r.settling && r.mode == modeRestoring {
 		r.settling = false
@@ -118,8 +119,8 @@ func (r *Relay) Lacks() string {
 // Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
 func (r *Relay) Unrestorable() string { return r.talk.Unrestorable() }
 
-// Crashed says that the server has ended by itself. Once the client has all that it wrote, its calls are answered with why.
-// Disconnect follows.
+// Crashed says that the server has ended by itself. Once the client has everything that the server wrote, the open
+// calls are answered with why. Disconnect follows.
 func (r *Relay) Crashed(why string) { r.owed = why }
 
 // answerForTheDead answers the calls of a server that has crashed.

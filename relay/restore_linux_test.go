@@ -40,8 +40,8 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 	s.reads(s.fromRelay, updated)
 }
 
-// A server that answers otherwise than the last one cannot take its place. The client sees nothing of it, and its message
-// stays.
+// A server that does not answer as the last one did cannot take its place. The client sees nothing of that answer, and
+// its own message stays.
 func TestRestoreFails(t *testing.T) {
 	for name, c := range map[string]struct{ answer, why string }{
 		"refuses":  {`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}` + "\n", "no licence"},
@@ -69,7 +69,7 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
-// A server that lacks what the client relies on is no failure to be tried again.
+// A server that lacks what the client relies on is no failure after which to try again.
 func TestRestoreFindsAnotherServer(t *testing.T) {
 	for answer, why := range map[string]string{
 		strings.Replace(welcome, "2025-11-25", "2025-06-18", 1): "protocolVersion",

@@ -186,7 +186,7 @@ func (s *stage) shakeHands() {
 	s.reads(s.fromRelay, welcome)
 }
 
-// ask has the client ask for something without a handshake, and the server answer.
+// askModern has the client ask for something without a handshake, and the server answer.
 func (s *stage) askModern() {
 	s.t.Helper()
 	s.tells(s.write(s.toRelay, modernList))

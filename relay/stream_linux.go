@@ -19,7 +19,7 @@ type Stream struct {
 	most   int
 	// pipe: tee(2) and splice(2) work, see shortcut.
 	pipe bool
-	// usual is the capacity of a pipe that has another one now, in bytes; 0 where it has its own.
+	// usual is the capacity that a pipe had before grow changed it, in bytes; 0 where it is unchanged.
 	usual int
 }
 
@@ -123,7 +123,7 @@ func (s *Stream) grow(capacity int) {
 	s.usual = growPipe(s.fd, capacity)
 }
 
-// shrink gives a pipe its own capacity back. The kernel refuses that where more is in it.
+// shrink gives a pipe its usual capacity back. The kernel refuses that while more bytes are in it.
 func (s *Stream) shrink() {
 	if s.usual > 0 {
 		_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETPIPE_SZ, s.usual)
@@ -131,7 +131,8 @@ func (s *Stream) shrink() {
 	}
 }
 
-// growPipe returns the capacity that a pipe had before; 0 if it has it still.
+// growPipe grows a pipe as far as the user may. It returns the capacity that the pipe had before; 0 if that is
+// unchanged.
 func growPipe(fd, capacity int) (usual int) {
 	usual, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
 	if err != nil {
