@@ -89,14 +89,14 @@ type attachment struct {
 	failures      int
 }
 
-// Why an attached process ends that no host has ended.
+// Why an attached process ends without a word from its host.
 var errOwnerGone = errors.New("the gateway is gone")
 
 type signalError syscall.Signal
 
 func (e signalError) Error() string { return "ended by " + unix.SignalName(syscall.Signal(e)) }
 
-// ended is the exit code for the reason of an end.
+// ended gives the exit code for the reason why the process ends.
 func (a *attachment) ended(err error) (int, error) {
 	var sig signalError
 	switch {
@@ -111,9 +111,9 @@ func (a *attachment) ended(err error) (int, error) {
 }
 
 // wakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel
-// closes a dying gateway's pipes before its pidfd reports the death, so it is done for every end.
+// closes a dying gateway's pipes before its pidfd reports the death, so every end wakes the host.
 func (a *attachment) wakeHost() {
-	// Whether it is stopped is not asked: a signal that stops it may be on its way.
+	// No check whether the host is stopped: a signal that stops it may be on its way.
 	if s, err := a.place().Sharing(); err == nil {
 		_ = a.reader.Signal(s.Host, unix.SIGCONT)
 	}
@@ -149,7 +149,7 @@ func (a *attachment) prepare() error {
 	return nil
 }
 
-// watch opens the pidfds of the owners: the processes with whose end the session ends.
+// watch opens the pidfds of the owners: the processes whose end is also the session's.
 func (a *attachment) watch() error {
 	a.parent = os.Getppid()
 	a.addOwner(a.parent)
@@ -237,8 +237,8 @@ func (a *attachment) place() session.Place {
 	return a.dir.Place(fmt.Sprintf("%s-%d", a.key, a.slot))
 }
 
-// find connects to the host of the key, which it starts where there is none, and hands the streams over. Where the start
-// fails conn is -1, and code the exit code.
+// find connects to the host of the key, which it starts where there is none, and hands the streams over. If the start
+// fails, conn is -1 and code is the exit code.
 func (a *attachment) find() error {
 	if a.slot > maxSlots {
 		return fmt.Errorf("%d servers of this kind are full", maxSlots)
@@ -249,7 +249,7 @@ func (a *attachment) find() error {
 		case err == nil:
 			a.conn = fd
 			return a.greet()
-		case errors.Is(err, unix.EAGAIN): // As many as may wait to be accepted do.
+		case errors.Is(err, unix.EAGAIN): // The listener's backlog is full.
 		case !errors.Is(err, session.ErrNoHost):
 			return err
 		default:
@@ -267,10 +267,10 @@ func (a *attachment) find() error {
 	}
 }
 
-// quickEnd is a short life of a host.
+// quickEnd is the longest life of a host that counts as a quick end.
 const quickEnd = 100 * time.Millisecond
 
-// slowDown waits before the session goes to one more host after several that ended quickly: something ends them.
+// slowDown waits before the session goes to one more host if several have ended quickly: something ends them.
 func (a *attachment) slowDown() error {
 	now := time.Now()
 	if now.Sub(a.lastTry) > quickEnd {
@@ -296,12 +296,12 @@ func (a *attachment) greet() error {
 		err = send(a.conn, hello{a.self, a.gateway}, 0, 1, a.stderr(), a.notes, a.outlet[0], a.outlet[1])
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) {
-		return nil // The host went just now: await will see that.
+		return nil // The host has just gone: await will see that.
 	}
 	return err
 }
 
-// stderr is a descriptor to hand over, also where standard error is closed.
+// stderr is the descriptor to hand over as standard error. Where that is closed, the notes take its place.
 func (a *attachment) stderr() int {
 	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err == nil {
 		return 2
@@ -327,7 +327,7 @@ func (a *attachment) tryStart() (started bool, err error) {
 	if err != nil || a.code != 0 {
 		return false, errors.Join(err, place.Withdraw(), lock.Remove())
 	}
-	// A launcher that was killed may have started the host before. If not, the lock is free now.
+	// If the launching process was killed, it may have started the host before. If not, the lock is free now.
 	lock.Release()
 	return true, nil
 }
@@ -381,8 +381,8 @@ func (a *attachment) placeKey() string {
 	return fmt.Sprintf("%s-%d", a.key, a.slot)
 }
 
-// await waits for what the host has to say. A host that ends without a word was killed. Then the client gets what it is
-// owed. When the client says something more, find looks for another host, from the same slot on.
+// await waits for the host's verdict. A host that ends without one was killed. Then the client gets what it is owed.
+// When the client says something more, find looks for another host, from the same slot on.
 func (a *attachment) await() (verdict, error) {
 	for {
 		var v verdict
@@ -457,8 +457,8 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	return nil
 }
 
-// recover gives the client what it is owed after its host was killed. That is the remainder of what was on its way, and
-// errors for the calls that are open. Then it waits for the client to say something more.
+// recover gives the client what it is owed after its host was killed. That is the rest of the output that was on its
+// way, and errors for the calls that are open. Then it waits for the client to say something more.
 func (a *attachment) recover() error {
 	whole, err := a.settle()
 	if err != nil || whole {
@@ -479,11 +479,11 @@ func (a *attachment) recover() error {
 	}
 }
 
-// settle is recover up to the wait. more says that the client has said something already.
+// settle is the part of recover before the wait. more says that the client has said something already.
 func (a *attachment) settle() (more bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(a.notes, &st); err != nil || st.Size == 0 {
-		return true, err // No host has had it.
+		return true, err // No host has used the notes.
 	}
 	mem, err := unix.Mmap(a.notes, 0, int(st.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

@@ -29,9 +29,9 @@ type client struct {
 	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
 	// input.
 	reads, eager, ended bool
-	// endBy is when a session that has closed its input does not wait for its answers any more; zero if it has not.
+	// endBy is when a session that has closed its input stops waiting for its answers; zero if it has not closed it.
 	endBy time.Time
-	// scanned is how much of the unread input has no end of line.
+	// scanned is how much of the unread input is known to have no end of line.
 	scanned int
 
 	// queue is what is to be written, and queued its length in bytes. sent is how much of the first line is in the outlet.
@@ -47,7 +47,7 @@ type client struct {
 	out                     relay.Stream
 	// rest is what came back from the outlet when output became direct.
 	rest []byte
-	// moved is how much it has taken since the server is held back, in bytes.
+	// moved is how much it has taken since the server was held back, in bytes.
 	moved int64
 	// touched says that it is to be served in this step.
 	touched bool
@@ -111,7 +111,7 @@ func (h *host) greet(c *client) {
 	h.touch(c)
 }
 
-// admit reports a client to the mux. why says that it does not fit.
+// admit reports a client to the mux. why says why it does not fit; "" if it does.
 func (h *host) admit(c *client) (why string) {
 	var s mux.State
 	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {
@@ -280,7 +280,7 @@ func (h *host) lines(c *client) {
 	}
 }
 
-// misfit sends a client away that needs a server of its own, or ends it.
+// misfit sends away a client that needs a server of its own, or ends it.
 func (h *host) misfit(c *client, err error) {
 	var misfit *mux.MisfitError
 	switch {
@@ -310,7 +310,7 @@ func (h *host) stopReading(c *client) {
 	}
 }
 
-// serve writes what waits for a client, reads from it or not, and lets it go when it is done.
+// serve writes what waits for a client, starts or stops reading from it, and lets it go when it is done.
 func (h *host) serve(c *client) {
 	if !h.write(c) {
 		return
@@ -383,7 +383,7 @@ func (h *host) write(c *client) bool {
 	}
 }
 
-// put puts bytes into the outlet, or writes them where there can be none.
+// put puts bytes into the outlet, or writes them to the client where the outlet cannot be used.
 func (c *client) put(b []byte) (n int, gone, full bool) {
 	if c.direct {
 		n, gone = c.out.Write(b)
@@ -417,8 +417,8 @@ func (h *host) move(c *client) (done, gone bool) {
 	return true, false
 }
 
-// moveSome moves once. To files that are appended to, and to some devices, nothing can be moved: they are written to, from
-// then on without the outlet.
+// moveSome moves once. Nothing can be moved to files that are opened for appending, nor to some devices. Once a move
+// was refused, output is written without the outlet.
 func (c *client) moveSome() (int, error) {
 	if !c.direct {
 		n, err := unix.Splice(c.fds[outletRead], nil, c.fds[streamOut], nil, min(c.inOutlet, c.most), unix.SPLICE_F_NONBLOCK)
@@ -448,7 +448,7 @@ func writable(fd int) bool {
 	return err == nil && n > 0
 }
 
-// block waits, or does not wait any more, for the client to read.
+// block starts or stops waiting for the client to read.
 func (h *host) block(c *client, blocked bool) {
 	if c.blocked == blocked {
 		return
@@ -468,7 +468,7 @@ func (h *host) detach(c *client, v *verdict) {
 	}
 	greeted := c.greeted
 	if v != nil && greeted {
-		// First, so that the client's side sees the end no later than the end of the attached process.
+		// The streams first, so that the client sees their end no later than the end of the attached process.
 		c.closeStreams(h)
 		h.send(c, *v)
 	}

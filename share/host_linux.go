@@ -34,7 +34,7 @@ func Launch(o Options) error {
 	return nil
 }
 
-// hostName is the command name of a host. It is none of those of launchers, so the host is the gateway of its server's
+// hostName is the command name of a host. No launcher has that name, so the host is the gateway of its server's
 // session.
 const hostName = "mcp-tether-host"
 
@@ -56,7 +56,7 @@ type host struct {
 	// special are the clients that must be looked at in every step: their input cannot be waited for, or has ended.
 	special map[*client]bool
 	last    mux.Client
-	// first is the eldest client, which gets what the server writes to standard error.
+	// first is the oldest client, which gets what the server writes to standard error.
 	first *client
 	// attached counts the clients that have said hello, most is how many there may be.
 	attached, most int
@@ -67,12 +67,12 @@ type host struct {
 	line    []byte
 
 	server server
-	// squeezeBy is how long the server is held back because too much waits for clients; zero if it is not.
+	// squeezeBy is until when the server is held back because too much waits for clients; zero if it is not.
 	squeezeBy time.Time
 	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
 	// written. Zero means never.
 	lingerAt, tellAt time.Time
-	// ending says that the host ends; endBy is when it does not wait for its server any more.
+	// ending says that the host ends; endBy is when it stops waiting for its server.
 	ending bool
 	endBy  time.Time
 	done   bool
@@ -87,7 +87,7 @@ const (
 	outputBudget = 64 << 20
 	// squeezeTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
 	squeezeTime = time.Second
-	// leastMoved is how many bytes a client takes in that time that reads at all. On a busy machine it may be no more; a
+	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
 	// server of its own would wait for it as well.
 	leastMoved = 1 << 20
 	// perClient is how many descriptors a client takes.
@@ -201,8 +201,8 @@ func sourceOf(e *unix.EpollEvent) source {
 	return source{mux.Client(n >> kindBits), kind(n & (1<<kindBits - 1))}
 }
 
-// watch waits for events of fd; errors and hang-ups are always reported. It reports false for what cannot be waited
-// for: it is always ready.
+// watch waits for events of fd; errors and hang-ups are always reported. It reports false if fd cannot be waited for,
+// because it is always ready.
 func (h *host) watch(fd int, s source, events uint32) bool {
 	return unix.EpollCtl(h.polled, unix.EPOLL_CTL_ADD, fd, s.event(events)) == nil
 }
@@ -211,7 +211,7 @@ func (h *host) change(fd int, s source, events uint32) {
 	_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_MOD, fd, s.event(events))
 }
 
-// unwatch must come before close: other processes have the same streams open, and the kernel goes on to report them.
+// unwatch must come before close: other processes have the same streams open, and the kernel would still report them.
 func (h *host) unwatch(fd int) {
 	if fd >= 0 {
 		_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_DEL, fd, nil)
@@ -288,7 +288,7 @@ func (h *host) on(s source, events uint32) {
 		case c == nil:
 		case s.kind == onConn && !c.greeted:
 			h.greet(c)
-		case s.kind == onConn: // It has nothing to say: the attached process is gone.
+		case s.kind == onConn: // It says nothing after its hello: the attached process is gone.
 			h.detach(c, nil)
 		case s.kind == onIn:
 			h.read(c)
@@ -339,7 +339,7 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// settle carries out the consequences of the last events, and those of these, until there are no more.
+// settle carries out the consequences of the last events, then the consequences of those, until there are no more.
 func (h *host) settle() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
@@ -405,7 +405,7 @@ func (h *host) accept() {
 	}
 }
 
-// dropSilent closes the connections on which no session has said hello: they take the descriptors of those that do.
+// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do.
 func (h *host) dropSilent() {
 	for _, c := range h.clients {
 		if !c.greeted {
@@ -435,7 +435,8 @@ func (h *host) deliver(outs []mux.Out) {
 	}
 }
 
-// squeeze holds the server back for a moment, because too much waits for clients. Those that read go on with what there is.
+// squeeze holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
+// queued for them.
 func (h *host) squeeze(now time.Time) {
 	h.squeezeBy = now.Add(squeezeTime)
 	for _, c := range h.clients {
@@ -444,7 +445,7 @@ func (h *host) squeeze(now time.Time) {
 	h.server.listen(h, false)
 }
 
-// relax lets the server go on once there is room. After squeezeTime a client goes that does not read.
+// relax lets the server go on once there is room. After squeezeTime it ends a client that does not read.
 func (h *host) relax(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
@@ -460,8 +461,8 @@ func (h *host) relax(now time.Time) {
 	h.squeeze(now)
 }
 
-// unread is one of the clients that do not read and have more than their share of what waits. Of them it is the one
-// that took least since the server was held back.
+// unread picks one of the clients that do not read and have more than their share of what waits. It picks the one that
+// took least since the server was held back.
 func (h *host) unread() (slowest *client) {
 	for _, c := range h.clients {
 		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
@@ -479,8 +480,8 @@ func (h *host) touch(c *client) {
 	}
 }
 
-// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended.
-// Politely, it is closed its standard input first; the session of the server does the rest.
+// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
+// polite, that only closes the server's standard input; the server's session does the rest.
 func (h *host) finish(v verdict, polite bool) {
 	if h.ending {
 		return

@@ -19,7 +19,7 @@ const wireVersion = 1
 type identity struct {
 	// words are those that followed run: flags, command and arguments.
 	words []string
-	// directory is the working directory, by path and by number: another one may have come under the same path.
+	// directory is the working directory, by path and by number: another one may have taken the same path.
 	directory string
 	device    uint64
 	inode     uint64
@@ -41,8 +41,8 @@ func isPassing(assignment string) bool {
 	return false
 }
 
-// key is the name of the shared server: a hash with the user's secret. It says nothing about the environment to others, and
-// two different identities have the same key with a probability of 2^-128.
+// key is the name of the shared server: a hash with the user's secret. It tells others nothing about the environment,
+// and two different identities have the same key with a probability of 2^-128.
 func (i identity) key(secret [16]byte) string {
 	var b []byte
 	add := func(kind byte, text string) {

@@ -11,15 +11,15 @@ import (
 // attached process keeps. A kill may come between any two stores, so each change becomes valid with one store of eight
 // bytes, made last.
 //
-// Input is read straight into the memory, behind what was read before. JSON has no zero byte, and what lies behind is
-// zero, so the input itself shows how far it goes. A line is acted upon when consumed has passed it.
+// Input is read straight into the memory, behind what was read before. JSON has no zero byte, and the memory behind the
+// input is zero, so the input itself shows how far it goes. A line is acted upon when consumed has passed it.
 //
 // Output passes a pipe that the attached process holds as well (outlet). The bytes in the pipe will be delivered, and
-// no others; the kernel knows which they are. The host says what it is about to put into the empty pipe (intend), and
-// that it has (commit). After a kill in between, the pipe shows it.
+// no others; the kernel knows which they are. The host notes what it is about to put into the empty pipe (intend), and
+// that it has done so (commit). After a kill in between, the pipe shows whether it had.
 type notes struct {
 	mem []byte
-	// header is what the memory begins with, as this process knows it: another one may have written there meanwhile.
+	// header is this process's copy of how the memory begins: another process may have written there meanwhile.
 	header [headerWords]uint64
 	// fill is how far input goes, from the beginning of its part; logged the length of the log in use.
 	fill, logged uint64
@@ -101,7 +101,7 @@ func (n *notes) set(at int, v uint64) {
 	binary.NativeEndian.PutUint64(n.mem[at:], v)
 }
 
-// at is where the first byte is that was not acted upon.
+// at is the offset of the first byte that was not acted upon.
 func (n *notes) at() uint64 { return n.get(atConsumed) - n.get(atBase) }
 
 func (n *notes) logLen() uint64 { return n.get(atLogged + 8*int(n.get(atLog))) }
@@ -111,8 +111,8 @@ func (n *notes) log(which uint64) []byte { return n.mem[headerSize+which*logSize
 // unread is what was read and not acted upon.
 func (n *notes) unread() []byte { return n.input()[n.at():n.fill] }
 
-// room is where the next input goes. It moves what is unread to the front when the end is near; both do not overlap, because
-// no line takes more than half. It is nil where a line does.
+// room is where the next input goes. When the end is near, it moves what is unread to the front. The old and the new
+// place do not overlap, because no line takes more than half. It is nil where a line does.
 func (n *notes) room() []byte {
 	half := uint64(len(n.input())) / 2
 	at := n.at()
@@ -145,7 +145,7 @@ func (n *notes) restart() {
 // took says how much was read into room.
 func (n *notes) took(count int) { n.fill += uint64(count) }
 
-// consume says that so many bytes of what is unread are acted upon, and that the requests opened are open now.
+// consume says that count bytes of what was unread are acted upon, and that the requests opened are open now.
 func (n *notes) consume(count int, opened []string) error {
 	from := n.get(atConsumed)
 	for _, id := range opened {
@@ -175,7 +175,7 @@ func (n *notes) intend(count int, answers []string, middle bool) error {
 	return nil
 }
 
-// commit says that they are in the pipe.
+// commit says that the intended bytes are in the pipe.
 func (n *notes) commit(answers []string) {
 	n.commitLog(n.get(atIntended))
 	n.set(atMiddle, n.get(atMiddleAft))
@@ -183,13 +183,13 @@ func (n *notes) commit(answers []string) {
 	n.drop(answers)
 }
 
-// unintend says that none of them is.
+// unintend says that none of the intended bytes is in the pipe.
 func (n *notes) unintend() {
 	n.logged = n.logLen()
 	n.set(atIntent, 0)
 }
 
-// partly says that some of them are, and none of the requests is answered.
+// partly says that some of the intended bytes are in the pipe, and that none of the requests is answered.
 func (n *notes) partly() {
 	n.logged = n.logLen()
 	n.set(atMiddle, 1)
@@ -220,7 +220,7 @@ func (n *notes) drop(ids []string) {
 
 func (n *notes) commitLog(length uint64) { n.set(atLogged+8*int(n.get(atLog)), length) }
 
-// write adds to the log what is not valid yet: a sign, where the input of the request began, and its id.
+// write adds a line to the log, which is not valid yet: a sign, where the input of the request began, and its id.
 func (n *notes) write(sign byte, from uint64, id string) error {
 	need := uint64(len(id)) + 24
 	if n.logged+need > logSize {
@@ -284,8 +284,8 @@ func (n *notes) readLog() error {
 	return nil
 }
 
-// settle decides what was not finished when the host was killed, by how much is in the pipe. broken says that the last line
-// that reaches the client is not whole.
+// settle decides, by how much is in the pipe, how far the host had come when it was killed. broken says that the last
+// line that reaches the client is not whole.
 func (n *notes) settle(inPipe int) (broken bool, err error) {
 	intent := n.get(atIntent)
 	switch {
@@ -305,7 +305,7 @@ func (n *notes) settle(inPipe int) (broken bool, err error) {
 	return n.get(atMiddle) == 1, n.readLog()
 }
 
-// answered says that all open requests have had an answer, and that no line is begun.
+// answered says that all open requests have had an answer, and that no line is unfinished.
 func (n *notes) answered() {
 	clear(n.open)
 	n.logged = 0

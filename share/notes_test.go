@@ -63,7 +63,7 @@ func TestNotesKeepUnreadInput(t *testing.T) {
 	if got := openIDs(next); !slices.Equal(got, []string{`"a"`}) {
 		t.Errorf("open %q", got)
 	}
-	// A read that the host was killed after, before it knew how much came.
+	// A read after which the host was killed, before it knew how much came.
 	copy(next.room(), "rd\n")
 	if got := string(mustOpen(t, mem).unread()); got != "second\nthird\n" {
 		t.Errorf("unread %q", got)
@@ -88,7 +88,7 @@ func TestNotesForgetRequestsThatComeAgain(t *testing.T) {
 	}
 }
 
-// settle knows by what is in the pipe whether a line was written.
+// settle knows from what is in the pipe whether a line was written.
 func TestNotesSettle(t *testing.T) {
 	for _, c := range []struct {
 		what        string
@@ -215,7 +215,7 @@ func FuzzNotes(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint16(0))
 	mem := blank()
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
-		// Megabytes are not made anew for each.
+		// The memory has megabytes, so it is not made anew for each input.
 		clear(mem[:headerSize+logSize/8])
 		clear(mem[inputAt:])
 		n := mustOpen(t, mem)

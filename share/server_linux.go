@@ -12,35 +12,36 @@ import (
 	"mcp-tether/session"
 )
 
-// server is the session of the shared server, which is our child: one after another, and none in between.
+// server is the session of the shared server, which is our child. One may follow another, with none for a time in
+// between.
 type server struct {
 	pid          int // 0 while there is none
 	in, out, err int
-	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was.
+	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was written.
 	queue [][]byte
 	size  int64
 	sent  int
 	// waits says that its side is full.
 	waits bool
-	// buf is what has come of its next line, of which scanned bytes have no end of line.
+	// buf is what it has written of its next line. The first scanned bytes are known to have no end of line.
 	buf     []byte
 	scanned int
-	// spoke says that it has written a line, and ever that one of its kind has.
+	// spoke says that it has written a line, and ever that it or an earlier one has.
 	spoke, ever bool
-	// failures counts those in a row that wrote nothing. Before notBefore no other is started; why says what came of the
-	// last.
+	// failures counts the servers in a row that wrote nothing. Before notBefore no other is started; why says what became
+	// of the last one.
 	failures  int
 	notBefore time.Time
 	why       string
 }
 
-// How long to wait before a server is started again that ended without a word: more each time.
+// How long to wait for the next start after a server that ended without a word: longer each time.
 const (
 	firstBackOff = 250 * time.Millisecond
 	lastBackOff  = 30 * time.Second
 )
 
-// forget is the state without a server.
+// forget sets the state without a server.
 func (s *server) forget() {
 	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
 	s.queue, s.size, s.sent, s.waits = nil, 0, 0, false
@@ -60,7 +61,7 @@ func (h *host) needServer() {
 	h.deliver(h.mux.ServerStarted())
 }
 
-// failed takes the end of a server that wrote nothing.
+// failed handles the end of a server that wrote nothing.
 func (h *host) failed(why string) {
 	s := &h.server
 	s.why = why
@@ -102,7 +103,7 @@ func (h *host) startServer() error {
 	return nil
 }
 
-// serverEnv is the environment of the first client, and what marks the session as a shared server's.
+// serverEnv is the environment of the first client, and the variable that marks the session as a shared server's.
 func (h *host) serverEnv() []string {
 	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
 }
@@ -158,7 +159,7 @@ func (s *server) next() [][]byte {
 	return batch
 }
 
-// took drops what was written from the queue.
+// took drops from the queue what was written.
 func (s *server) took(n int) {
 	s.size -= int64(n)
 	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0]); s.queue = s.queue[1:] {
@@ -186,7 +187,7 @@ func (h *host) readServer() bool {
 		return err == unix.EINTR
 	case err != nil, n == 0:
 		h.shut(&s.out)
-		// Whatever it does, no answer can come any more: it is to end.
+		// Whatever the server still does, no answer can come any more: it is to end.
 		h.shut(&s.in)
 		return false
 	}
@@ -221,8 +222,8 @@ func (h *host) serverLines() {
 	}
 }
 
-// readServerErr passes on what the server writes to standard error, to the session that is attached for the longest time.
-// What it does not take at once is lost.
+// readServerErr passes on what the server writes to standard error, to the session that has been attached longest. What
+// that session does not take at once is lost.
 func (h *host) readServerErr() {
 	var buf [4 << 10]byte
 	s := &h.server
@@ -239,7 +240,7 @@ func (h *host) readServerErr() {
 	}
 }
 
-// listen reads from the server, or does not for a while.
+// listen starts or stops reading from the server.
 func (s *server) listen(h *host, on bool) {
 	if s.out < 0 {
 		return
@@ -260,7 +261,7 @@ func (h *host) shut(fd *int) {
 	}
 }
 
-// onServerEnd takes the end of the server's session.
+// onServerEnd handles the end of the server's session.
 func (h *host) onServerEnd(code int) {
 	s := &h.server
 	for h.readServer() { // What it wrote before.

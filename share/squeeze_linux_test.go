@@ -6,8 +6,8 @@ import (
 	"mcp-tether/mcp/mux"
 )
 
-// While the server is held back, a client that reads is waited for, and only one that does not read goes. Seen to fail where
-// the slowest goes in any case: beside many busy processes that was one that read.
+// While the server is held back, the host waits for a client that reads, and only one that does not read goes. Seen to
+// fail where the slowest goes in any case: beside many busy processes, that was a client that read.
 func TestSqueezeSparesReaders(t *testing.T) {
 	const waiting = outputBudget * 3 / 4
 	for what, c := range map[string]struct {

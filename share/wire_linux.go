@@ -17,7 +17,7 @@ type hello struct {
 	Gateway proc.ID `json:"gateway"`
 }
 
-// verdict is what a host says. It says nothing to a session that it takes.
+// verdict is the only message of a host to a session: it is refused, or over.
 type verdict struct {
 	// Next says that the session must go to another host: Full, that of the next slot; Alone, one of its own. Why tells the
 	// user.
@@ -27,7 +27,7 @@ type verdict struct {
 	Code int `json:"code"`
 }
 
-// next is where a session goes that a host does not take.
+// next says where a session goes if a host does not take it.
 type next string
 
 const (
@@ -77,8 +77,8 @@ func send(fd int, message any, fds ...int) error {
 	return unix.Sendmsg(fd, b, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
-// receive reads one message. The descriptors that came with it are close-on-exec, and the caller's. The error is EAGAIN when
-// there is none yet, and errEnd when the peer is gone.
+// receive reads one message. The caller owns the descriptors that came with it; they are close-on-exec. The error is
+// EAGAIN when there is no message yet, and errEnd when the peer is gone.
 func receive(fd int, into any) (fds []int, err error) {
 	buf := make([]byte, maxMessage)
 	oob := make([]byte, unix.CmsgSpace(4*2*streamCount))
@@ -117,7 +117,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// makeNotes makes the memory that the attached process keeps. Sealed, it cannot be taken from under the host.
+// makeNotes makes the memory that the attached process keeps. The seal keeps others from shrinking it under the host.
 func makeNotes() (int, error) {
 	fd, err := unix.MemfdCreate("mcp-tether-notes", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -130,7 +130,7 @@ func makeNotes() (int, error) {
 	return fd, nil
 }
 
-// mapNotes maps the memory for messages of at most limit bytes, which makes it larger where need be.
+// mapNotes maps the memory for messages of at most limit bytes, and enlarges it where need be.
 func mapNotes(fd int, limit int64) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
