@@ -14,7 +14,7 @@ import (
 	"mcp-tether/supervise"
 )
 
-// Set by the linker: the version, and the commit that it was made from with its date.
+// The linker sets these: the version, and the commit that it was made from with its date.
 var version, commit, date = "dev", "", ""
 
 // fullVersion is what --version prints.
@@ -67,7 +67,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 	return a
 }
 
-// commands describes the commands. Every server's start waits for that, so run does without the others.
+// commands describes the commands. The start of every server waits for this, so run leaves out the other commands.
 func commands(args []string, as *role) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{runCommand(as)}

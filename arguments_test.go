@@ -12,7 +12,7 @@ import (
 	"mcp-tether/argv"
 )
 
-// The anchor reads the command line before there is a flag parser. What it finds must be what the parser would.
+// The anchor reads the command line before there is a flag parser. It must find what the parser would find.
 
 // parsed is the parser's answer; ok is false where it refuses the command line or only shows the help.
 func parsed(args []string) (noAnchor, ok bool) {
@@ -32,7 +32,7 @@ func parsed(args []string) (noAnchor, ok bool) {
 	return noAnchor, ok
 }
 
-// plainEnvironment is one without our variables.
+// plainEnvironment takes our variables out of the environment for one test.
 func plainEnvironment(t *testing.T) {
 	t.Helper()
 	for _, e := range os.Environ() {

@@ -58,7 +58,7 @@ func examine(c *cli.Context) error {
 	return nil
 }
 
-// leakTimeout bounds the look at what leaks, a part of which may be stuck.
+// leakTimeout bounds the pass that looks for leaks, because reading a stuck process or file may never return.
 const leakTimeout = 20 * time.Second
 
 // leaks makes a pass of reap that ends nothing.

@@ -17,8 +17,8 @@ import (
 	"mcp-tether/clients"
 )
 
-// What packages hold beside the binary, and the page of all commands, are generated from the flags. After a change of
-// these: make generate.
+// What packages hold besides the binary, and the page of all commands, are generated from the flags. After a change of
+// the flags: make generate.
 var update = flag.Bool("update", false, "write scripts/packaging/ and docs/commands.md anew")
 
 // generated are the files that follow from the flags, and what they must hold.

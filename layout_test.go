@@ -29,21 +29,21 @@ func floors() map[string]int {
 	}
 }
 
-// libraries says which packages alone may import a library. What stands below supervise, reap and live returns errors
-// and neither logs nor prints.
+// libraries says, for each library, which packages alone may import it. Packages below supervise, reap and live return
+// errors and neither log nor print.
 func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":             {"."},
 		"github.com/rs/zerolog":             {".", "supervise"},
 		"github.com/shirou/gopsutil/v3/mem": {"doctor"},
-		// These read /proc/stat when a program starts, also one that does not call them.
+		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
 		"github.com/shirou/gopsutil/v3/process": {},
 		"golang.org/x/net":                      {}, // see http2
 	}
 }
 
-// variables are the package-level ones that are no errors, each with its reason.
+// variables are the package-level variables that are not errors, each with its reason.
 func variables() map[string]string {
 	const table = "a table that nobody writes to"
 	return map[string]string{
@@ -148,8 +148,8 @@ func TestEveryPackageHasItsFloor(t *testing.T) {
 	})
 }
 
-// docs/design.md is where newcomers look for the way. The files and rooms that it names are there, and its list of
-// rooms has them all, floor by floor from the top.
+// Newcomers find their way with docs/design.md. The files and rooms that it names exist, and its list of rooms is
+// complete, floor by floor from the top.
 func TestDesignNamesWhatIsThere(t *testing.T) {
 	b, err := os.ReadFile("docs/design.md")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestDesignNamesWhatIsThere(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([\\w*./-]+(?:/|\\.go|\\.s))`").FindAllStringSubmatch(string(b), -1) {
 		found, err := filepath.Glob(m[1])
 		if len(found) == 0 && !strings.Contains(m[1], "/") {
-			// A file beside the one that was named before.
+			// A file name without a room: the file may be in any.
 			found, err = filepath.Glob("*/" + m[1])
 		}
 		if named++; err != nil || len(found) == 0 {
@@ -211,7 +211,7 @@ func checkRooms(t *testing.T, section string) {
 	}
 }
 
-// What tests have in common is in no program: nothing but tests, and the tool that runs them, imports it.
+// Shared test code is in no program: only tests, and the tool that runs them, import testkit.
 func TestOnlyTestsImportTheTestkit(t *testing.T) {
 	importers := 0
 	walk(t, func(name string) {
@@ -258,8 +258,8 @@ func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	}
 }
 
-// byPath are the calls that reach a file by a path in a room that reads what users control. Each has the reason why it
-// may. Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf). A
+// byPath lists the calls that may reach a file by its path in a room that reads what users control, each with its
+// reason. Everything below a directory of a user is reached by the directory's descriptor (kernel.Dir, cgroup.Leaf). A
 // path may lead elsewhere from one call to the next.
 func byPath() map[string]string {
 	const (
@@ -476,8 +476,8 @@ func walk(t *testing.T, visit func(name string)) {
 	}
 }
 
-// Whoever builds this chooses where packages come from: no text names a registry's host, nor the place where it was
-// written.
+// Whoever builds this chooses where packages come from: no text names a registry's host or the directory of this
+// checkout.
 func TestTextsNameNoRegistryNorMachine(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	// Parent death signal, signal mask and command name belong to a thread: it must be the main one. No system call may come
-	// before, or the runtime goes on with another.
+	// The parent death signal, signal mask and command name belong to a thread, which must be the main one. No system call
+	// may come before the lock, or the runtime goes on with another thread.
 	runtime.LockOSThread()
 	proc.RestoreTimerSlack()
 	os.Exit(run(os.Args))

@@ -95,8 +95,8 @@ func show(c *cli.Context, all []live.Session) error {
 	return live.Text(os.Stdout, all, c.Bool("tree"))
 }
 
-// livingSessions are those in the user's directories, to which more adds, and for root those of all users, eldest first.
-// incomplete says whose could not be read.
+// livingSessions lists the sessions in the user's directories, and as root those of all users, eldest first. more adds
+// to the user's own sessions. incomplete says whose sessions could not be read.
 func livingSessions(dirs []*session.Directory, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
 	if all, err = live.List(dirs); err != nil {
 		return nil, nil, err

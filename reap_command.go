@@ -183,7 +183,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 }
 
 // configured reads the named configuration files, or else the known gateways'. A pass that root makes as another user
-// may be unable to read what root has named. That is no reason to look for nothing else.
+// may be unable to read a file that root has named. It still looks for the rest.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
 		return clients.Known(clients.Homes(homes, warn), warn), nil

@@ -58,9 +58,9 @@ func runCommand(as *role) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
 		Flags:           runFlags(),
-		// All is done before the action, and with an error of its own. Ahead of an action the library asks for each
-		// flag once more whether it is set. It uses a regular expression for the name of each. That would be a tenth of
-		// a millisecond at each start.
+		// Everything is done in Before, which then ends the command with an error. Ahead of an action the library checks once
+		// more for each flag whether it is set, with a regular expression for each name. That would cost a tenth of a
+		// millisecond at each start.
 		Action: func(*cli.Context) error { return nil },
 		Before: func(c *cli.Context) error {
 			opts, err := options(c)

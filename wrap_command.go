@@ -76,7 +76,7 @@ func rewriteCommand(name, usage, help string) *cli.Command {
 	}
 }
 
-// rewriting is one file on its way.
+// rewriting is one configuration file while it is being changed.
 type rewriting struct {
 	place     clients.Place
 	doc       clients.Document
@@ -121,7 +121,7 @@ func rewrite(c *cli.Context) error {
 	return settle(c, w, all, missing)
 }
 
-// named are the servers that the user named, and whether they were found. Without one, all are meant.
+// named holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
 type named map[string]bool
 
 func only(names []string) named {
@@ -152,8 +152,8 @@ func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
 	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, only.want)
 }
 
-// offer asks whether the servers of clients that have a preset are to get it. Where no user can be asked, it says on a
-// terminal how to get it.
+// offer asks, for each client that has a preset, whether its servers are to get it. Where it may not ask, it says on a
+// terminal how to get the preset.
 func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 	if c.Bool("preset") || c.Bool("check") || c.Bool("json") {
 		return
@@ -348,7 +348,7 @@ func askable() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// confirm asks one question. Whatever is no yes is a no.
+// confirm asks one question. Any answer but yes is a no.
 func confirm(question string) bool {
 	fmt.Fprint(os.Stdout, question+" [y/N] ")
 	switch strings.ToLower(strings.TrimSpace(readLine(os.Stdin))) {
@@ -383,7 +383,7 @@ func counted(n int, what string) string {
 	return fmt.Sprint(n, " ", what, "s")
 }
 
-// change writes the files. One that cannot be written keeps no other from it.
+// change writes the files. If one cannot be written, the others still are.
 func change(all []*rewriting, quiet bool) {
 	for _, r := range all {
 		if r.err != nil || len(r.rewritten.Hunks) == 0 {
@@ -395,7 +395,7 @@ func change(all []*rewriting, quiet bool) {
 	}
 }
 
-// maxShown is how much of a changed line is shown, in bytes. Some clients write all in one.
+// maxShown is how many bytes of a changed line are shown. Some clients write the whole file as one line.
 const maxShown = 160
 
 // show prints what would change in a file, and what is left alone.
@@ -443,7 +443,7 @@ func (r *rewriting) show(w io.Writer, check bool) {
 	}
 }
 
-// excerpt cuts a long line down to where it begins to differ from a line of the other side.
+// excerpt cuts a long line down to the part where it begins to differ from the lines of the other side.
 func excerpt(line string, others []string) string {
 	if len(line) <= maxShown {
 		return describe.Text(line)
@@ -479,7 +479,7 @@ type wrapServer struct {
 	Name    string `json:"name"`
 	Wrapped bool   `json:"wrapped"` // before the change
 	Edited  bool   `json:"edited"`
-	Lost    string `json:"would_lose,omitempty"` // asleep, so the preset leaves it awake
+	Lost    string `json:"would_lose,omitempty"` // while asleep, so the preset leaves it awake
 	Remote  bool   `json:"remote,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
