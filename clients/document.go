@@ -48,7 +48,7 @@ func OpenDocument(name string, format Format) (Document, error) {
 	if err := ownParent(name); err != nil {
 		return d, err
 	}
-	// Opened for writing, though only read: what its owner has closed to writing stays.
+	// Opened for writing, though only read: a file that its owner has closed to writing is not replaced.
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return d, withoutName(err)
@@ -67,7 +67,7 @@ func OpenDocument(name string, format Format) (Document, error) {
 	return d, err
 }
 
-// withoutName is what the kernel said.
+// withoutName is the kernel's error without the name of the file.
 func withoutName(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -117,11 +117,11 @@ func (d Document) Replace(text []byte) (backup string, err error) {
 	return backup, d.put(d.Path, text, d.unchanged)
 }
 
-// put writes a file of the document's mode and owner, and gives it the name if ready finds nothing against it.
+// put writes a file with the document's mode and owner. The file gets its name only if ready returns no error.
 func (d Document) put(name string, text []byte, ready func() error) error {
 	return kernel.Replace(name, text, func(f *os.File) error {
 		if sys, ok := d.stat.Sys().(*syscall.Stat_t); ok {
-			// The group may be one that the user is in; where it is not, the file's own mode would give too much away.
+			// This fails where the user is not in the file's group. With another group the same mode would give too much away.
 			if err := f.Chown(int(sys.Uid), int(sys.Gid)); err != nil {
 				return err
 			}

@@ -12,13 +12,13 @@ import (
 // entry is where the entry of one server stands in a configuration's text.
 type entry struct {
 	keys []string
-	// command is the value of the command, and args are the words of args. list is where these stand, brackets
-	// included, if there is such a member.
+	// command is the value of the member command, and args are the words of the member args. list is where args stands,
+	// brackets included; nil if there is no such member.
 	command word
 	args    []word
 	list    *span
-	// argsStart is where the name of args stands. A missing member is put in front of the name of command, which stands at
-	// commandStart: head comes before the value and tail after it.
+	// argsStart is where the name of args stands. Missing args are put in front of the name of command, which stands at
+	// commandStart: head comes before their value and tail after it.
 	argsStart, commandStart int
 	head, tail              string
 	// err says why the entry cannot be changed.
@@ -57,7 +57,7 @@ func isTable(keys []string) bool {
 	return false
 }
 
-// entries finds the servers that are started as processes, and gives their names in remote if they are not.
+// entries finds the servers that are started as processes. remote are the names of the others.
 func entries(text []byte, format Format) (found []entry, remote []string, err error) {
 	if format == TOML {
 		return tomlEntries(text)
@@ -135,7 +135,7 @@ func (e *entry) setCommand(text []byte, m *jsonedit.Member) {
 	}
 	e.command = word{span{m.Value.Start, m.Value.End}, m.Value.Text}
 	e.commandStart = m.Start
-	// The name is spelled like that of the neighbour: with which quotes, and how far from the colon.
+	// The name args gets the same quotes as its neighbour, and the same distance from the colon.
 	e.head = strings.Replace(string(text[m.Start:m.NameEnd]), "command", "args", 1) + string(text[m.NameEnd:m.Value.Start])
 	e.tail = "," + gapBefore(text, m.Start)
 }

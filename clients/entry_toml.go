@@ -29,7 +29,7 @@ func tomlEntries(text []byte) ([]entry, []string, error) {
 		case unstable.Table:
 			table = t.keys(nil, e.Key())
 		case unstable.ArrayTable:
-			table = []string{""} // no table of servers is one
+			table = []string{""} // no table of servers has this name
 		case unstable.KeyValue:
 			t.line(table, e, bom, "\n")
 		}
@@ -54,7 +54,7 @@ func (t *tomlReader) keys(above []string, it unstable.Iterator) []string {
 	return all
 }
 
-// line reads "key = value", within the table of that name or an inline one. between is what stands between two of them.
+// line reads "key = value" in the given table, or in an inline table. between is what separates two of them.
 func (t *tomlReader) line(table []string, kv *unstable.Node, bom int, between string) {
 	keys := t.keys(table, kv.Key())
 	if len(keys) > maxNesting {
@@ -104,7 +104,7 @@ func (t *tomlReader) ends(kv *unstable.Node) (first, last unstable.Range) {
 	return first, last
 }
 
-// entry is the one with these keys.
+// entry returns the entry with these keys, and adds it if it is new.
 func (t *tomlReader) entry(keys []string) *entry {
 	name := ""
 	for _, k := range keys {
@@ -174,7 +174,7 @@ func (t *tomlReader) lineEnd(at int) string {
 	return "\n"
 }
 
-// indent is the white space between the begin of a line and a place.
+// indent is the white space between the beginning of a line and a place.
 func (t *tomlReader) indent(at int) string {
 	before := t.text[:at]
 	return string(before[len(bytes.TrimRight(before, " \t")):])

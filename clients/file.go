@@ -20,7 +20,7 @@ import (
 // projectFile is where Claude Code keeps the servers of one project, relative to the project's directory.
 const projectFile = ".mcp.json"
 
-// Bounds of a configuration file and of all of them, in bytes. Claude Code's grows with use.
+// Bounds of one configuration file and of all together, in bytes. Claude Code's file grows with use.
 const (
 	maxFile = 8 << 20
 	maxAll  = 16 << 20
@@ -39,7 +39,8 @@ const (
 type File struct {
 	Path   string
 	Format Format
-	// UID is the user for whose processes it speaks. AnyUser says that the user named the file, and means the processes of every user.
+	// UID is the user for whose processes the file speaks. AnyUser says that the user of the pass named the file, so it
+	// speaks for the processes of every user.
 	UID     int
 	AnyUser bool
 	// Servers are those that the file starts as processes, in the order of their keys.
@@ -84,9 +85,9 @@ func Named(name string) (File, error) {
 	return file, err
 }
 
-// Homes are the home directories of the user: $HOME, that in the host's list of users, and further ones as named. A
+// Homes are the home directories of the user: $HOME, the one in the host's list of users, and further ones as named. A
 // directory of another user is passed over: sudo keeps the variable, and root has no business there. warn gets an error
-// for one that cannot be looked at in time.
+// for each directory that does not answer in time.
 func Homes(further []string, warn func(error)) []string {
 	var out []string
 	candidates := further
@@ -111,7 +112,7 @@ func Homes(further []string, warn func(error)) []string {
 	return out
 }
 
-// reader reads configuration files, each once, and not more in all than its bound.
+// reader reads configuration files, each only once, and no more than left in all.
 type reader struct {
 	left    int64 // bytes
 	seen    map[fileID]bool
@@ -120,10 +121,10 @@ type reader struct {
 	named bool
 }
 
-// fileID tells a file from others under any number of names.
+// fileID identifies a file, whatever names it has.
 type fileID struct{ dev, ino uint64 }
 
-// How long a file may keep its reader waiting, and how long the later ones of many may.
+// How long a file may keep its reader waiting, and the least time that is left to a file after others did not answer.
 const (
 	fileTimeout    = time.Second
 	minFileTimeout = 10 * time.Millisecond

@@ -10,11 +10,11 @@ import (
 
 // Client is a gateway as its user knows it.
 type Client struct {
-	// Name is how the user calls it, and Title how its makers do.
+	// Name is what the user calls it, and Title what its makers call it.
 	Name, Title string
 	// files are its configuration files, relative to a home directory.
 	files []string
-	// variable names a directory, or a file, that counts in the place of the first file's directory.
+	// variable names the environment variable that gives the first file's directory, or the file itself.
 	variable string
 	// KeepsIdle says that it keeps the servers of closed threads, as its users report.
 	KeepsIdle bool

@@ -94,8 +94,8 @@ func (m *Matcher) Script(uid int, script, project string) (name string, ok bool)
 	return "", false
 }
 
-// Mentions reports whether a launcher's command line speaks of a server: one of its words has the base name of one of the
-// server's. Interpreters and package runners are in too many command lines to say anything, and so are short words.
+// Mentions reports whether a launcher's command line speaks of a server: both have a word with the same base name.
+// Interpreters and package runners are in too many command lines to say anything, and so are short words.
 func Mentions(launcher, server []string) bool {
 	words := map[string]bool{}
 	for _, a := range launcher {
@@ -137,7 +137,7 @@ func (k *known) matches(args []string) bool {
 }
 
 // untitled undoes what npm makes of its command line. npm sets a title in one word, "npm exec @scope/name", padded with
-// zero bytes to the length of what was there before. An empty line has the empty word.
+// zero bytes to the length of what was there before. An empty line stays one empty word.
 func untitled(args []string) []string {
 	n := len(args)
 	for n > 1 && args[n-1] == "" {

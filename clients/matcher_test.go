@@ -63,7 +63,7 @@ func TestMatchTitle(t *testing.T) {
 	}
 }
 
-// Whoever looks at a server, or runs something that only sounds like it, is no server.
+// A program that looks at a server, or only sounds like one, is no server.
 func TestMatchNoServer(t *testing.T) {
 	const scoped = "npx -y @scope/server-x@1.2.3 /data"
 	for _, c := range []struct{ configured, running string }{
@@ -142,7 +142,7 @@ func TestMatchPattern(t *testing.T) {
 	}
 }
 
-// A configuration is anybody's text, and so is a command line.
+// Anybody may write anything into a configuration or a command line.
 func TestMatchOddLines(t *testing.T) {
 	odd := [][]string{nil, {""}, {"", ""}, {" "}, {"sh"}, {"sh", ""}, {"-"}, {"@"}, {"a@"}, {"/"}, {"node"}, {"node", "/"}}
 	var servers []Server
@@ -177,8 +177,8 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// Scripts that a runner runs are known by their name and arguments, whoever of the two is left: the runner or what it
-// started. npm pads its title with zero bytes.
+// A script is recognised by its name and arguments, whether the runner is left or only the process that it started. npm
+// pads its title with zero bytes.
 func TestMatchScripts(t *testing.T) {
 	for _, c := range []struct {
 		configured, seen []string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// idleTime is how long a server of a client that keeps idle ones may be unused, as run's --hibernate takes it.
+// idleTime is what run's --hibernate gets for a client that keeps idle servers.
 const idleTime = "10m"
 
 // lossWords are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
@@ -16,8 +16,8 @@ var lossWords = [...]struct{ lost, words string }{
 	{"what it has in memory", "sequential-thinking sequentialthinking"},
 }
 
-// mustStay is what a server would lose if it were ended while it is idle; "" if nothing is known of that. It goes by words in
-// the command line, and rather leaves one awake too many.
+// mustStay is what a server would lose if it were ended while it is idle; "" if nothing is known to be lost. It judges
+// by words in the command line. When in doubt it leaves a server awake.
 func mustStay(command string, args []string) string {
 	line := strings.ToLower(path.Base(command) + " " + strings.Join(args, " "))
 	for _, a := range lossWords {
@@ -30,7 +30,8 @@ func mustStay(command string, args []string) string {
 	return ""
 }
 
-// preset gives the flags of run that fit what the client does, and why a server gets none of them where others do.
+// preset gives the flags of run that fit what the client does. lost, if not empty, says what a server would lose with
+// them, which is why it gets none.
 func (c Client) preset(command string, args []string) (flags []string, lost string) {
 	if !c.KeepsIdle {
 		return nil, ""

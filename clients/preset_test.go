@@ -86,7 +86,7 @@ func TestMustStay(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	// Its page names the words.
+	// The page about wrap names the words.
 	page, err := os.ReadFile("../docs/wrap.md")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"mcp-tether/proc"
 )
 
-// ownDir reports whether a name is that of a directory of the calling user. The error is ErrLate alone.
+// ownDir reports whether a name is that of a directory of the calling user. The only error is ErrLate.
 func ownDir(name string) (bool, error) {
 	var (
 		st  unix.Stat_t
@@ -23,8 +23,9 @@ func ownDir(name string) (bool, error) {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid(), nil
 }
 
-// readRegular reads a regular file. It is looked at before it is opened: to open a FIFO or a device does something already.
-// Links are followed, as people keep their settings in other places. Root reads nothing but what root has written.
+// readRegular reads a regular file. It looks at the file before it opens it, because opening a FIFO or a device already
+// does something. It follows links, because people keep their settings in other places. Root reads nothing but what
+// root has written.
 func (r *reader) readRegular(name string) ([]byte, error) {
 	var (
 		at   int
@@ -75,8 +76,8 @@ func readLooked(at int, name string, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, size))
 }
 
-// inTime makes a look at a file. Each that takes too long leaves less time to those after it: there may be many on one file
-// system that does not answer.
+// inTime runs look within the time limit. Each look that takes too long leaves less time for the next: many files may
+// be on one file system that does not answer.
 func (r *reader) inTime(look func()) bool {
 	if kernel.InTime(r.timeout, look) {
 		return true

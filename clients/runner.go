@@ -65,7 +65,7 @@ func scriptOf(command string, args []string) []string {
 	return nil
 }
 
-// projectScript is the script of a project that a package manager runs, and the directory of the project. Of "npm
+// projectScript is the script of a project that a package manager runs, and the directory of the project. For "npm
 // --prefix /x run start" these are "start" and "/x". Both are "" for other commands, and where the directory is not
 // named.
 func projectScript(command string, args []string) (script, project string) {
@@ -136,7 +136,7 @@ func isRunnerScript(script string) bool {
 	return ok
 }
 
-// isInterpreter reports whether a program runs a script, and says nothing by its own name.
+// isInterpreter reports whether a program runs a script, so that its own name says nothing.
 func isInterpreter(name string) bool {
 	switch name {
 	case "node", "bun", "deno", "sh", "bash", "dash", "zsh", "env", "ruby", "perl", "java":

@@ -43,7 +43,7 @@ func servers(doc map[string]any, above []string) []Server {
 	return out
 }
 
-// serversIn reads a table of servers. An entry without a command is a server that is reached by network, or none.
+// serversIn reads a table of servers. An entry without a command is a server that is reached by network, or no server.
 func serversIn(table map[string]any, above []string) []Server {
 	var out []Server
 	for _, name := range slices.Sorted(maps.Keys(table)) {

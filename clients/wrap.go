@@ -23,7 +23,8 @@ type Wrapping struct {
 	Path string
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
-	// Preset is the client whose preset those servers get that have no flags, unless Flags are given. The zero Client has none.
+	// Preset is the client whose preset is given to servers without flags, unless Flags are given. The zero Client has
+	// none.
 	Preset Client
 	// Unwrap takes the program away again.
 	Unwrap bool
@@ -36,7 +37,7 @@ type Change struct {
 	Keys []string
 	// Wrapped says how the entry is now, and Edited whether it would be changed.
 	Wrapped, Edited bool
-	// Preset says that it gets the client's preset; Lost what it would lose asleep, where it therefore does not.
+	// Preset says that the server gets the client's preset. Lost says what it would lose asleep, and so why it does not.
 	Preset bool
 	Lost   string
 	// Err says why it is left alone.
@@ -70,11 +71,11 @@ type Hunk struct {
 	Old, New []string
 }
 
-// Rewrite wraps or unwraps the servers that want chooses. Every byte stays that has nothing to do with how these servers
-// are started.
+// Rewrite wraps or unwraps the servers that want chooses. Every byte that has nothing to do with how these servers are
+// started stays as it is.
 func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
 	if !utf8.Valid(text) {
-		// Names would be compared that are read in two ways.
+		// Names are compared, and readers disagree on names that are not UTF-8.
 		return Rewritten{}, errNotUTF8
 	}
 	found, remote, err := entries(text, format)
@@ -114,7 +115,7 @@ func apply(text []byte, edits []edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// hunks are the lines that edits, which are in order, touch.
+// hunks are the lines that edits touch. The edits are in order.
 func hunks(text []byte, edits []edit) []Hunk {
 	var all []Hunk
 	for i := 0; i < len(edits); {
@@ -133,7 +134,7 @@ func hunks(text []byte, edits []edit) []Hunk {
 	return all
 }
 
-// lineEnd is where the line ends that a place is in.
+// lineEnd is the end of the line that a place is in.
 func lineEnd(text []byte, at int) int {
 	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n
@@ -256,7 +257,7 @@ func (e *entry) addedList(text []byte) bool {
 	return len(bytes.Trim(text[e.list.end:e.commandStart], ", \t\r\n")) == 0
 }
 
-// rewrap changes the flags and the path of a wrapped entry, as far as the user said any.
+// rewrap changes the flags and the path of a wrapped entry, where the user gave new ones.
 func (e *entry) rewrap(at int, w Wrapping) []edit {
 	var edits []edit
 	if w.Path != "" && w.Path != e.command.text {
@@ -295,7 +296,7 @@ func quoteAll(words []string) string {
 	return b.String()
 }
 
-// errNotUTF8 says that the text is none that JSON or TOML may be (RFC 8259, section 8.1).
+// errNotUTF8 says that the text can be neither JSON nor TOML, which are UTF-8 (RFC 8259, section 8.1).
 var errNotUTF8 = errors.New("it is not UTF-8 text; save it as UTF-8 and try again")
 
 // errNotMeant says that the new text does not say what it should. This cannot happen unless there is a mistake in this
@@ -356,5 +357,5 @@ func isWrapped(entry map[string]any) bool {
 	return command != s.Command
 }
 
-// equal compares two documents by how they print: what is not a number (NaN) must be equal as well.
+// equal compares two documents by how they print, because two values that are no number (NaN) must be equal as well.
 func equal(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }

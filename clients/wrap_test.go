@@ -156,7 +156,7 @@ func TestWrapLeavesAlone(t *testing.T) {
 	}
 }
 
-// A name of which two readers make two different ones is not guessed at.
+// A name that two readers may read differently is not guessed at.
 func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 	in := []byte("{\"projects\":{\"\xff\":{\"mcpServers\":{\"a\":{\"command\":\"server\"}}}}}")
 	if r, err := Rewrite(in, JSON, Wrapping{}, every); !errors.Is(err, errNotUTF8) || r.Text != nil {
@@ -168,7 +168,7 @@ func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 	}
 }
 
-// Whatever is read can be wrapped and unwrapped again without a difference, and says what it said.
+// Any text that can be read can be wrapped and unwrapped again without a difference, and keeps its meaning.
 func FuzzWrap(f *testing.F) {
 	for _, c := range wrapCases {
 		f.Add([]byte(c.in), c.format == TOML)
