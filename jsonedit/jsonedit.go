@@ -44,7 +44,7 @@ func Set(text, value []byte, same func(a, b string) bool, path ...string) ([]byt
 	if err := checkObject(text); err != nil {
 		return nil, err
 	}
-	var last, old member // of all, and of that name; without a name of their own they are not there
+	var last, old member // of all, and of that name; one without an end is missing
 	for m := range members(text) {
 		last = m
 		if same(m.name, path[0]) {
@@ -77,7 +77,7 @@ func Set(text, value []byte, same func(a, b string) bool, path ...string) ([]byt
 	return slices.Concat(kept, name, text[old.nameEnd:old.value], value, text[old.end:]), nil
 }
 
-// without returns text up to end, which is the start of a member, without the members of a name.
+// without returns text up to end, which is the start of a member, and leaves out the members of a name.
 func without(text []byte, same func(a, b string) bool, name string, end int) []byte {
 	var out []byte
 	start, removing := 0, false

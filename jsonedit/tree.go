@@ -218,7 +218,7 @@ func (p *parser) items(depth int) ([]Node, error) {
 	return all, err
 }
 
-// list reads what stands between two brackets, separated by commas, of which one may be the last.
+// list reads what stands between two brackets, separated by commas. There may be a comma after the last.
 func (p *parser) list(closing byte, one func() error) error {
 	p.at++
 	for {
