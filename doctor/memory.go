@@ -6,10 +6,10 @@ import (
 	"mcp-tether/describe"
 )
 
-// scarceDivisor is the part of the memory, as a divisor, below which the kernel is near to killing processes.
+// scarceDivisor gives the part of the memory, as a divisor, below which the kernel is close to killing processes.
 const scarceDivisor = 10
 
-// memory looks at what is left of the host's memory: leaked servers are often noticed by nothing else.
+// memory looks at what is left of the host's memory: often nothing else shows leaked servers.
 func memory() Check {
 	m, err := mem.VirtualMemory()
 	switch {
