@@ -33,8 +33,8 @@ func OwnCgroup() (string, error) {
 	return "", errors.New("no cgroup v2 is mounted")
 }
 
-// WritableCgroup is the own cgroup of a test that may make others below it. That one is mounted is not enough: a plain
-// user may not write to it, and in a container it is read-only as a rule.
+// WritableCgroup is the test's own cgroup, if the test may make others below it. That cgroup v2 is mounted is not
+// enough: a plain user may not write to it, and in a container it is usually read-only.
 func WritableCgroup() (string, error) {
 	dir, err := OwnCgroup()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Kin is a family of processes in roles. Each of them holds two pipes. It ends at the end of file of its standard
 // input. On the lifeline it says "role pid" once it is up, and the lifeline's end of file says that all are dead.
 type Kin struct {
-	// PID is that of the first, a child of the test; PIDs are those of all that have reported.
+	// PID is the first process, a child of the test; PIDs are all processes that have reported.
 	PID  int
 	PIDs []int
 	// Stdin ends the family when it is closed.
@@ -30,8 +30,8 @@ type Kin struct {
 	lines *bufio.Reader
 }
 
-// Start starts a role and waits for as many reports. attr may be nil; env is added to the test's own. The test must be a
-// subreaper, or there must be no daemons.
+// Start starts a role and waits for the given number of reports. attr may be nil; env is added to the test's own
+// environment. The test must be a subreaper, or there must be no daemons.
 func Start(t testing.TB, role string, reports int, attr *syscall.SysProcAttr, env ...string) *Kin {
 	t.Helper()
 	cmd := Command(t, role)
@@ -55,7 +55,7 @@ func start(t testing.TB, cmd *exec.Cmd) *Kin {
 	hold.Close()
 	k := &Kin{t: t, PID: cmd.Process.Pid, Stdin: release, Life: life, lines: bufio.NewReader(life)}
 	t.Cleanup(k.end)
-	// Waited for by pid; package os shall keep no descriptor of it.
+	// The process is waited for by pid, so package os shall keep no descriptor of it.
 	if err := cmd.Process.Release(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (k *Kin) Alive() bool {
 func (k *Kin) end() {
 	k.Stdin.Close()
 	for _, pid := range k.PIDs {
-		// Ours, or below us: until the wait at the end of the test none of these numbers is another process's.
+		// Each is our descendant: until the wait at the end of the test, none of these pids is another process's.
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}
 	k.Dead()
@@ -141,8 +141,8 @@ func Spawn(name string, attr *syscall.SysProcAttr, env ...string) int {
 	return p.Pid
 }
 
-// Headless is a role that ends its main thread alone: what is left of the process looks like a zombie at first sight. It
-// reports once the process table shows it so.
+// Headless is a role that ends only its main thread: what is left of the process looks like a zombie at first sight. It
+// reports once the process table shows this.
 func Headless(name string) bool {
 	return Role(name, func() {
 		go func() {
@@ -151,12 +151,12 @@ func Headless(name string) bool {
 			Await()
 			os.Exit(0)
 		}()
-		// Not raw: the scheduler must know that this thread has let go.
+		// Not RawSyscall: the scheduler must know that this thread has let go.
 		_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
 	})
 }
 
-// awaitZombie waits until the main thread has ended, which nothing but the process table tells.
+// awaitZombie waits until the main thread has ended, which only the process table shows.
 func awaitZombie() {
 	for {
 		stat, err := os.ReadFile("/proc/self/stat")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Patience bounds every wait. It is no measure of speed: a test that gets here has failed. It is enough for a command of an
-// engine, or for a tree of 500 processes, beside neighbours that hold every processor.
+// Patience bounds every wait. It is no measure of speed: a test that waits as long has failed. It is enough for a
+// command of an engine, or for a tree of 500 processes, beside neighbours that hold every processor.
 const Patience = 2 * time.Minute
 
 // NoSkip is the environment variable that forbids skips, if it is not empty.
@@ -22,7 +22,7 @@ const (
 	LeftOut = "left out of a short run"
 )
 
-// skipped tells whether any test of this process was.
+// skipped tells whether any test of this process was skipped.
 var skipped atomic.Bool
 
 // Need skips a test that lacks something, unless skips are forbidden.
@@ -38,7 +38,7 @@ func Need(t testing.TB, ok bool, what string) {
 	t.Skipf("%s%s", needs, what)
 }
 
-// Long leaves a test out of a short run. What it looks at must be looked at by a shorter one as well, if only once.
+// Long leaves a test out of a short run. A shorter test must look at the same thing as well, if only once.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -47,7 +47,8 @@ func Long(t testing.TB) {
 	}
 }
 
-// SkipAs skips a test whose other half, in a process that wrote this output, was skipped, and for the same reason.
+// SkipAs skips a test because its other half, in the process that wrote this output, was skipped. It gives the same
+// reason.
 func SkipAs(t testing.TB, output string) {
 	t.Helper()
 	skipped.Store(true)

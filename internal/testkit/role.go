@@ -28,7 +28,7 @@ var roles = struct {
 	used map[string]bool
 }{play: map[string]func(){}, used: map[string]bool{}}
 
-// Package variables are set on the main thread, and a role stays there: one may have to end that very thread.
+// Package variables are set on the main thread. A role stays on that thread, because it may have to end it.
 var _ = holdMainThread()
 
 func holdMainThread() bool {
@@ -58,8 +58,8 @@ func Rest(name string) bool {
 	})
 }
 
-// IdleRoles is how the line begins that names the roles that no test has used. Where a test has failed they are named as
-// well, since the failure may be taken back (scripts/test).
+// IdleRoles begins the line that names the roles that no test has used. Where a test has failed they are named as well,
+// since the failure may be taken back (scripts/test).
 const IdleRoles = "roles that no test has used: "
 
 // Run is what TestMain exits with. It plays the role that the binary was executed in, or else runs the tests, and fails

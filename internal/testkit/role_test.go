@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// inner is set in the run of this package's tests that a test of it has started.
+// inner is set in a run of this package's tests that one of them has started.
 const inner = "MCP_TETHER_TESTKIT_INNER"
 
 func TestMain(m *testing.M) { os.Exit(Run(m)) }
@@ -23,7 +23,7 @@ func TestRoleIsPlayed(t *testing.T) {
 	}
 }
 
-// For the run within: it leaves a test out when it is asked to.
+// For the inner run: the environment may say that something is missing, and the test is skipped.
 func TestThatMayNeedSomething(t *testing.T) {
 	Need(t, os.Getenv("MCP_TETHER_TESTKIT_LACKS") == "", "something")
 }

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// lookAgain is the time between two looks at what tells of no event. It is short beside what is waited for, and leaves
-// the processor to that. After a look that took long, through all of /proc for instance, it is longer. Then it is ten
-// times as long as the look, and lookSeldom at most.
+// lookAgain is the time between two looks at what announces no change. It is short compared with what is waited for,
+// and leaves the processor to that. After a slow look, through all of /proc for instance, the time is longer: ten times
+// the look, and lookSeldom at most.
 const (
 	lookAgain  = 2 * time.Millisecond
 	lookSeldom = 20 * time.Millisecond
 )
 
 // Until looks until something is true, and fails the test when Patience is at an end. It is for what can only be looked
-// at, such as the process table. What tells of its own change is waited for (a pipe, a lock, a pidfd).
+// at, such as the process table. What announces its own change is waited for instead (a pipe, a lock, a pidfd).
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); ; {
