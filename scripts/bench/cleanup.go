@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeSubreaper makes whatever is orphaned below us fall to us, so that "nothing is left" can be known and not
-// just hoped for.
+// becomeSubreaper makes every orphan below us our child, so that "nothing is left" can be known and not just hoped for.
 func becomeSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a subreaper: %w", err)

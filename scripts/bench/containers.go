@@ -58,7 +58,7 @@ func measureContainers(b *bench) (table, error) {
 	return t, nil
 }
 
-// boxRounds adds a row. What bare leaves, three rounds show well enough.
+// boxRounds adds a row. Three rounds show well enough what bare leaves.
 func (b *bench) boxRounds(t *table, e *testEngine, s subject, name string, size int, stubborn bool) error {
 	n := max(b.rounds/10, 1)
 	if s.wrap == nil {
@@ -110,7 +110,8 @@ func (b *bench) boxOnce(e *testEngine, s subject, size int, stubborn bool) (time
 	return v.kill(news, size, s.wrap == nil)
 }
 
-// kill waits for the containers, kills the gateway, and waits until they are gone. Bare ones get a moment to do so.
+// kill waits for the containers, kills the gateway, and waits until they are gone. Without a wrapper they get only a
+// moment to go.
 func (v *victim) kill(news *eventStream, size int, alone bool) (time.Duration, int, error) {
 	err := news.await("start", size, time.Now().Add(boxWait))
 	if err != nil {
@@ -160,8 +161,8 @@ func startEngine(dir string) (*testEngine, error) {
 	return e, nil
 }
 
-// startApart runs a command whose orphans do not fall to us, as the engine would. So to wait for all of ours is to wait
-// for what a round has left.
+// startApart runs a command, such as the engine, whose orphans do not fall to us. Waiting for all our children is then
+// waiting for what a round has left.
 func startApart(cmd *exec.Cmd) ([]byte, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("stop being a subreaper: %w", err)
@@ -194,7 +195,7 @@ func stopEngine(dir string) {
 
 const boxImage = "mcp-tether-bench:latest"
 
-// makeImage makes one of the tests' fixture, which plays a server of any temper.
+// makeImage makes an image of the tests' fixture, which plays a server of any temper.
 func (e *testEngine) makeImage(dir string) error {
 	program := filepath.Join(dir, "fixture")
 	build := exec.Command("go", "build", "-o", program, "./e2e/fixture")
@@ -220,7 +221,7 @@ func (e *testEngine) makeImage(dir string) error {
 	return e.do(http.MethodPost, "/images/create?fromSrc=-&repo="+name+"&tag="+tag+"&changes="+change, &layer, nil)
 }
 
-// do is one request. A body of success is decoded into reply, unless that is nil.
+// do makes one request. The body of a successful answer is decoded into reply, unless reply is nil.
 func (e *testEngine) do(method, path string, body io.Reader, reply any) error {
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://engine/v1.40"+path, body)
 	if err != nil {
@@ -268,7 +269,7 @@ type eventStream struct {
 }
 
 func (e *testEngine) events(ctx context.Context, mark string) (*eventStream, error) {
-	// From just before: the engine answers before it listens.
+	// The stream begins a second ago: the engine answers before it listens.
 	path := fmt.Sprintf("http://engine/v1.40/events?since=%d&filters=%s", time.Now().Unix()-1, filterOf(mark))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -292,7 +293,7 @@ func (e *testEngine) events(ctx context.Context, mark string) (*eventStream, err
 	return s, nil
 }
 
-// await returns when as many of these events have been told as there are containers.
+// await returns when the engine has told of an action as many times as count says.
 func (s *eventStream) await(action string, count int, until time.Time) error {
 	limit := time.After(time.Until(until))
 	for s.seen[action] < count {

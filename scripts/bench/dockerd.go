@@ -87,7 +87,7 @@ func (b *bench) fileIn(id string) func(c int) (float64, error) {
 	}
 }
 
-// rateOf is the rate since then, once an answer says that all went well.
+// rateOf is the rate since from, once an answer says that all went well.
 func (b *bench) rateOf(c int, from time.Time) (float64, error) {
 	status := make([]byte, len("HTTP/1.1 200"))
 	if err := readFull(c, status); err != nil {

@@ -74,7 +74,7 @@ func (b *bench) wayTo(host string, do func(c int) (float64, error)) func(subject
 	return func(s subject) (float64, error) { return b.throughProxy(s, host, do) }
 }
 
-// engineRows adds four rows for each way. They are for the direct one against itself, for a relay that only splices,
+// engineRows adds four rows for each way. They are for the direct way against itself, for a relay that only splices,
 // for the proxy, and for the proxy against that relay.
 func (b *bench) engineRows(t *table, ways []engineWay, where string) error {
 	relay, err := spliceSubject()
@@ -114,7 +114,7 @@ func (b *bench) engineStarts(t *table, host string) error {
 			if s.wrap != nil {
 				set = c.set
 			}
-			// Both with the same number of variables, and by the same way.
+			// Both have the same number of variables, and start in the same way.
 			return b.startOnce(subject{wrap: append([]string{"/usr/bin/env", set}, b.subjects[0].wrap...)})
 		}
 		without, with, err := pairs(b.rounds, 5, once, b.subjects[0])
@@ -233,8 +233,8 @@ func (b *bench) streamOut(c int) (float64, error) {
 	return b.rate(took), err
 }
 
-// engineBody is a way to send many bytes in a body. field is the field of the head that announces so many blocks. block
-// is one of them as it goes over the wire, and end comes after the last.
+// engineBody is a way to send many bytes in a body. field is the header field that announces a number of blocks. block
+// is one block as it goes over the wire, and end comes after the last.
 type engineBody struct {
 	name, block, end string
 	field            func(blocks int) string
@@ -260,7 +260,7 @@ func engineBodyOf(name string) engineBody {
 	}
 }
 
-// blocks is how many blocks carry as many MiB.
+// blocks is how many blocks carry so many MiB.
 func (y engineBody) blocks(mib int) int {
 	if y.name == chunkedBody {
 		return mib << 20 / engineChunk
@@ -388,7 +388,7 @@ func serveIdly(c net.Conn) {
 	}
 }
 
-// serveBody answers any other request, after its body or with one.
+// serveBody answers any other request: it reads a body first, or sends one.
 func serveBody(c net.Conn, in *bufio.Reader, line string) error {
 	var (
 		size, blocks int

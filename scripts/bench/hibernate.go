@@ -74,7 +74,7 @@ func (n *hibernated) greeted() error {
 
 func (n *hibernated) close() { closeAll(n.in, n.out, n.lifeline) }
 
-// settle waits until no server is left, and notes who is there, by session.
+// settle waits until no server is left, and notes the processes that are there, by session.
 func (n *hibernated) settle() error {
 	servers := 0
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 const idleSessions = 10
 
 // measureIdle counts how often the wrapper's processes wake while nothing happens. All subjects idle at the same time:
-// none of them does anything that could disturb another, and that is what is measured.
+// none of them should do anything that could disturb another, and whether one does is what is measured.
 func measureIdle(b *bench) (table, error) {
 	t := table{
 		Section: "idle",

@@ -15,7 +15,7 @@ import (
 )
 
 // treeScript becomes n sleeping processes, itself one of them. It opens the lifeline by its name, so that the servers
-// have a descriptor which the wrapper around them has not.
+// hold a descriptor that the wrapper around them does not hold.
 const treeScript = `exec 4>"$2"; i=1; while [ "$i" -lt "$1" ]; do sleep 1000000 & i=$((i+1)); done
 echo ready; exec sleep 1000000`
 
@@ -54,7 +54,7 @@ func measureKill(b *bench) (table, error) {
 // deaths are the results of one subject, one entry a round. The times are absent where something was left.
 type deaths struct{ servers, all, left []float64 }
 
-// killRounds takes the subjects in turn, n times. Bare ends nothing, which three rounds show well enough.
+// killRounds takes the subjects in turn, n times. Three rounds show well enough that bare ends nothing.
 func (b *bench) killRounds(size, n int) (map[string]*deaths, error) {
 	got := map[string]*deaths{}
 	for i := range n {
@@ -106,7 +106,7 @@ type victim struct {
 	tree      int // EOF when the last server process has closed it
 	inherited int // the same, for everything that the gateway started
 	procs     []process
-	pidfds    []int // of procs but the many that only sleep: a wrapper holds no descriptor that could tell of its end
+	pidfds    []int // of procs, except those that only sleep: a wrapper holds no descriptor that could tell of its end
 }
 
 func (b *bench) startVictim(s subject, size int) (*victim, error) {
@@ -153,7 +153,7 @@ func (b *bench) startSelf(lifeline int, args ...string) (*live, error) {
 	return s, b.fork(s, self, append([]string{"gateway"}, args...), lifeline)
 }
 
-// settle waits until all of the tree sleeps, and notes who is there.
+// settle waits until all of the tree sleeps, and notes the processes that are there.
 func (v *victim) settle(size int) error {
 	if _, err := v.firstByte(); err != nil {
 		return err
@@ -199,14 +199,14 @@ func (v *victim) gone(from time.Time, limit time.Duration) (time.Duration, bool)
 	return time.Since(from), done
 }
 
-// hungUp waits until nobody holds the other end of fd, and says how long after from that was.
+// hungUp waits until no process holds the other end of fd, and says how long after from that was.
 func hungUp(fd int, from time.Time, limit time.Duration) (time.Duration, bool) {
 	done := ready(fd, unix.POLLHUP, from, limit)
 	return time.Since(from), done
 }
 
-// bury counts who is still alive, ends them, and reaps all that fell to us. A process closes its files shortly before
-// it is dead to others, so those on their way get a moment.
+// bury counts the processes that are still alive, ends them, and reaps all that fell to us. A process closes its files
+// shortly before it is dead to others, so a process on its way gets a moment.
 func (v *victim) bury() int {
 	left := v.procs
 	for deadline := time.Now().Add(leakWait); len(left) > 0 && time.Now().Before(deadline); {

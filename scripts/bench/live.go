@@ -111,7 +111,8 @@ func (s *live) firstByte() (time.Time, error) {
 	return at, nil
 }
 
-// end lets the session go as a gateway does that closes and then asks, and waits for the process it started.
+// end ends the session as a gateway does that closes the streams and then sends SIGTERM. It waits for the process that
+// it started.
 func (s *live) end() error {
 	s.letGo()
 	s.terminate()
@@ -144,7 +145,7 @@ func (s *live) wait() error {
 	return nil
 }
 
-// ready waits until poll tells one of events of fd.
+// ready waits until poll reports one of events on fd.
 func ready(fd int, events int16, from time.Time, limit time.Duration) bool {
 	for left := limit; left > 0; left = limit - time.Since(from) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: events}}

@@ -9,8 +9,9 @@ import (
 )
 
 // onOneCore runs f with this thread, and so all that it starts, held on one core. Left to the scheduler, the same round
-// trip takes 5 µs or 40 µs by which cores the two ends land on. That drowns everything else. On one core pairs agree to
-// a hundredth. A wrapper that copied bytes would show all the more: its work cannot hide on an idle core.
+// trip takes 5 µs or 40 µs, depending on the cores that the two ends land on. That drowns everything else. On one core
+// pairs agree to a hundredth. A wrapper that copied bytes would show all the more: its work cannot hide on an idle
+// core.
 func onOneCore(f func() error) error {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {

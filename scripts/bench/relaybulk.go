@@ -68,8 +68,8 @@ func (b *bench) relayBulk(t *table, r receiver, how string) error {
 	return nil
 }
 
-// bulkRate gives MB/s of what takes a time for a number of messages. Processor time counts the start as well, so that of one
-// message is taken off.
+// bulkRate gives MB/s from took, which is the time for a number of messages. Processor time counts the start as well,
+// so the time for one message is taken off.
 func (b *bench) bulkRate(took func(s subject, messages int) (time.Duration, error), r receiver) func(subject) (float64, error) {
 	messages := b.bulkMiB
 	if r == parses {
@@ -154,8 +154,7 @@ func (b *bench) linesOut(s subject, kind int, r receiver, messages int) (time.Du
 	return took, err
 }
 
-// processorTime is what this process, and those below it that have ended, have used of the processors. Their start counts
-// as well.
+// processorTime is the processor time of this process and of those below it that have ended, their start included.
 func processorTime() (all time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

@@ -273,7 +273,8 @@ func rateOf(all []*live) (float64, error) {
 	return float64(total) / howLong.Seconds(), nil
 }
 
-// weighShared is the PSS of the attached processes, of the host and of the two of its server's session, for each session.
+// weighShared is the PSS for each session: of the attached processes, of the host, and of the two processes of its
+// server's session.
 func (b *bench) weighShared(all []*live) (float64, error) {
 	own, err := below(os.Getpid())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // between three processes can be much faster.
 const spliceArg = "__splice"
 
-// spliceSubject is that relay.
+// spliceSubject starts servers behind that relay.
 func spliceSubject() (subject, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,10 +33,10 @@ const splicePipe = 1 << 20
 
 // playSplice runs a command with DOCKER_HOST set to a relay.
 func playSplice(argv []string) int {
-	// Threads that wait in the kernel keep their processor, and nobody waits for them.
+	// A thread that waits in the kernel keeps its processor of Go's scheduler, so there must be enough processors.
 	runtime.GOMAXPROCS(64)
 	debug.SetGCPercent(-1)
-	// A session of its own, as ours has: the scheduler shares the processor between sessions.
+	// A terminal session of its own, as mcp-tether has: the scheduler shares the processor between terminal sessions.
 	_, _ = unix.Setsid()
 	to := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	at := fmt.Sprintf("%s.%d", to, os.Getpid())
@@ -110,7 +110,7 @@ func spliceAll(from, to *os.File) {
 	}
 }
 
-// spliceSome is splice(2), of which Go's scheduler does not hear.
+// spliceSome calls splice(2) without telling Go's scheduler.
 func spliceSome(from, to uintptr, limit int) int {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, from, 0, to, 0, uintptr(limit), unix.SPLICE_F_MOVE)

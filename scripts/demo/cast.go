@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Nothing of the demo outlives this, even if the demo itself is killed before it has cleared up.
+// No process of the demo outlives this, even if the demo itself is killed before it has cleared up.
 const lifetime = 2 * time.Minute
 
 // The roles that enrol: they start with the server and are to end with the gateway.
@@ -158,7 +158,7 @@ func reply(line []byte) error {
 	return nil
 }
 
-// playLauncher is the middle of a double fork: it leads a new session, and leaves it to an orphan.
+// playLauncher is the middle of a double fork: it leads a new terminal session, and leaves it to an orphan.
 func playLauncher(dir string) error {
 	helper, err := command("helper", dir)
 	if err != nil {

@@ -2,9 +2,9 @@
 
 // Command demo shows what mcp-tether is for, on this machine, with nothing but Go installed.
 //
-// A throw-away gateway starts an MCP server. The server starts a worker and a helper, and the helper detaches itself
-// the way daemons do: new session, double fork, empty environment, directory /. Then the gateway is SIGKILLed. This is
-// done once bare and once with mcp-tether in front of the server. All the parts are played by this one binary.
+// A throw-away gateway starts an MCP server. The server starts a worker and a helper. The helper detaches itself the
+// way daemons do: new terminal session, double fork, empty environment, directory /. Then the gateway is SIGKILLed.
+// This is done once bare and once with mcp-tether in front of the server. All the parts are played by this one binary.
 //
 //	go run ./scripts/demo bin/mcp-tether
 //

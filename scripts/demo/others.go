@@ -40,7 +40,8 @@ func lacks(wrapper string) string {
 	return ""
 }
 
-// compareOthers tells the story under every wrapper that is installed, twice: the gateway is SIGKILLed, and the wrapper is.
+// compareOthers tells the story twice under every wrapper that is installed: once the gateway is SIGKILLed, and once
+// the wrapper.
 func compareOthers(ctx context.Context, tether string) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "WRAPPER\tGATEWAY SIGKILLED\tWRAPPER SIGKILLED")
@@ -73,7 +74,7 @@ func compareOthers(ctx context.Context, tether string) error {
 	return table.Flush()
 }
 
-// stopDaemon ends the process that mcp-mux leaves in the background for later sessions. It is none of the story's.
+// stopDaemon ends the process that mcp-mux leaves in the background for later sessions. It is no part of the story.
 func stopDaemon(ctx context.Context, wrapper []string) error {
 	if len(wrapper) == 0 || wrapper[0] != "mcp-mux" {
 		return nil
@@ -84,7 +85,7 @@ func stopDaemon(ctx context.Context, wrapper []string) error {
 	return nil
 }
 
-// verdict names who is left of the server, the worker and the helper.
+// verdict names those of the server, the worker and the helper that are left.
 func verdict(s *stage) string {
 	var left []string
 	for _, m := range s.left() {

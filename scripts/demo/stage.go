@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A member is one of those who must not outlive the gateway.
+// A member is one of the processes that must not outlive the gateway.
 type member struct {
 	name  string
 	pid   int
@@ -31,7 +31,8 @@ type stage struct {
 	dir     string
 	gateway *exec.Cmd
 	members []member
-	// Closed at the end of everyone's stderr, which comes when all who had it are dead. Only then is log safe to read.
+	// Closed at the end of the log, which comes when all processes that had stderr are dead. Only then is log safe to
+	// read.
 	quiet chan struct{}
 	log   strings.Builder
 }
@@ -42,7 +43,8 @@ type death struct {
 	err   error
 }
 
-// perform tells the story once: start all, kill the gateway, watch for as long as patience lasts who dies, end the rest.
+// perform tells the story once: it starts all, kills the gateway, watches which processes die while patience lasts, and
+// ends the rest.
 func perform(ctx context.Context, patience time.Duration, wrapper ...string) (*stage, error) {
 	return performOn(ctx, "gateway", patience, wrapper...)
 }
@@ -65,7 +67,7 @@ func performOn(ctx context.Context, victim string, patience time.Duration, wrapp
 	return s, nil
 }
 
-// open returns once the gateway has had an answer from its server, and everybody's death is known to be noticed.
+// open returns once the gateway has had an answer from its server, and the death of each member can be noticed.
 func (s *stage) open(wrapper []string) error {
 	answered, err := s.startGateway(wrapper)
 	if err != nil {
@@ -164,13 +166,13 @@ func (s *stage) watch(ctx context.Context, victim string, patience time.Duration
 	return nil
 }
 
-// clear ends whoever is left, by pid, and returns once they are dead.
+// clear ends the processes that are left, by pid, and returns once they are dead.
 func (s *stage) clear() error {
 	var errs []error
 	if s.gateway == nil {
 		return nil
 	}
-	// Mostly it is dead already, and then these two have nothing to say.
+	// The gateway is mostly dead already, and then these two errors say nothing.
 	_ = s.gateway.Process.Kill()
 	_ = s.gateway.Wait()
 	for _, role := range roles {

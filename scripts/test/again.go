@@ -66,8 +66,8 @@ func (r *report) seedsOf(t test) []string {
 	return r.seeds[t]
 }
 
-// allRolesUsed runs again, whole, the packages in which roles were not used. A test that failed may have been about to
-// use a role, and by itself it cannot show that.
+// allRolesUsed runs whole packages once more: those in which roles were not used. A test that failed may have been
+// about to use a role, and by itself it cannot show that.
 func allRolesUsed(packages, args []string, out io.Writer) bool {
 	for _, pkg := range packages {
 		fmt.Fprintf(out, "again: all of %s, for the roles that were not used\n", pkg)

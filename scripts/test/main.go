@@ -27,7 +27,7 @@ import (
 //go:embed skips.txt
 var skipList string
 
-// atOnce is how many short tests of a package run at a time, on few processors too.
+// atOnce is how many short tests of a package run at a time, even on few processors.
 const atOnce = 8
 
 func main() {
@@ -51,7 +51,7 @@ func main() {
 	// -vet=off: make check does it, once. -trimpath: what is compiled for the tests and for the binary is the same.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-trimpath", "-tags", *tags, "-timeout", timeout.String()}
 	if *short {
-		// They wait for processes more than they compute. The others need too much memory for that.
+		// Short tests wait for processes more than they compute. The others need too much memory to run at once.
 		args = append(args, "-short", "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
 	}
 	if *race {

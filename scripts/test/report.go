@@ -49,7 +49,7 @@ func (r *report) add(e event, out io.Writer) {
 		r.endPackage(t, e, out)
 	case e.Action == "pass":
 		r.passed[t] = true
-		// A goroutine that outlives its test has its race reported while another test runs, which fails in its place or not.
+		// The race of a goroutine that outlives its test is reported while another test runs. That test may pass.
 		if slices.Contains(r.said[t], raceFound) {
 			show(out, r.said[t])
 		}
@@ -123,7 +123,7 @@ func reason(said []string) string {
 	return last
 }
 
-// count counts the tests that are not made of others.
+// count counts the tests that have no subtests.
 func (r *report) count(all map[test]bool) int {
 	n := 0
 	for t := range all {

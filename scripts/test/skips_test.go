@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A name on the list is that of a test that there is; what was renamed or removed goes from the list as well.
+// Every name on the list is that of a test that exists: a test that is renamed or removed must leave the list.
 func TestListedTestsExist(t *testing.T) {
 	list, err := parseSkips(skipList)
 	if err != nil {
@@ -43,8 +43,8 @@ func TestListedTestsExist(t *testing.T) {
 	}
 }
 
-// Whatever skips a test goes through testkit, which says why in words that are counted here. A fuzz target may pass an input
-// over.
+// Every skip of a test goes through testkit, which says why in words that are counted here. A fuzz target may pass over
+// an input.
 func TestSkipsGoThroughTestkit(t *testing.T) {
 	plain := regexp.MustCompile(`\bt\.(Skip|Skipf|SkipNow)\(`)
 	files := 0
@@ -119,7 +119,7 @@ func spell(e *syntax.Regexp) ([]string, error) {
 		return []string{string(e.Rune)}, nil
 	case syntax.OpStar, syntax.OpPlus, syntax.OpAnyCharNotNL:
 		return []string{anything}, nil
-	case syntax.OpCharClass: // [AB], into which A|B is made
+	case syntax.OpCharClass: // [AB], which the parser makes of A|B
 		var all []string
 		for i := 0; i < len(e.Rune); i += 2 {
 			for r := e.Rune[i]; r <= e.Rune[i+1]; r++ {

@@ -106,7 +106,7 @@ func (c *campaign) run() (failed int, err error) {
 	return c.table.failed(), nil
 }
 
-// deadline bounds a sample and shuffles nothing else.
+// deadline bounds the time of a sample, and of nothing else.
 func (c *campaign) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.sample > 0 {
 		return context.WithTimeout(ctx, c.sample)
@@ -303,7 +303,7 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 	wait.Wait()
 }
 
-// brokenTries is how often a case is run that could not be run.
+// brokenTries is how often a case is tried that cannot be run.
 const brokenTries = 3
 
 // confirmed runs a case. One that failed is run again, and counts if it fails once more. A failure that does not come

@@ -14,7 +14,7 @@ import (
 // plan is what the cases of one mode, ending and first fault are made from.
 type plan struct {
 	base Case
-	// share makes one case in so many, chosen by its id.
+	// share says that of so many cases one is made, chosen by its id.
 	share uint32
 }
 
@@ -121,10 +121,10 @@ func (p plan) at(role, call string, n int) []Case {
 			faults = append(faults, Shot{role, call, n, errno, true})
 		}
 	}
-	// Both processes killed is past what can be withstood.
+	// No session can withstand the death of both processes.
 	if p.base.First == nil {
 		faults = append(faults, Shot{role, call, n, faultDelay, false}, Shot{role, call, n, faultKillBefore, false}, Shot{role, call, n, faultKillAfter, false})
-		// What is stopped is continued by another process wherever it stands, so a tenth of them has to do.
+		// Another process continues a stopped one wherever it stands, so a tenth of these cases has to do.
 		if id := p.base.with(Shot{role, call, n, faultStop, false}); p.stoppable(role) && hash(id.String())%10 == 0 {
 			faults = append(faults, *id.Shot)
 		}
@@ -136,8 +136,8 @@ func (p plan) at(role, call string, n int) []Case {
 	return out
 }
 
-// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice that
-// the supervisor is, and a stopped anchor does not see the SIGTERM that asks for the end.
+// stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice
+// that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end.
 func (p plan) stoppable(role string) bool {
 	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
 }

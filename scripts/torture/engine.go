@@ -37,8 +37,8 @@ func startEngine() (*engine, error) {
 	return e, nil
 }
 
-// left lists the session's containers that were not removed. One without its label was made past the proxy, which is
-// said by a warning where there can be none.
+// left lists the session's containers that were not removed. A container without its label was made past the proxy.
+// Where there can be no proxy, a warning says so.
 func (e *engine) left() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -84,8 +84,8 @@ func plausible(call string) []string {
 	return []string{"EPERM", "ENOSYS"}
 }
 
-// believable reports whether a read or write of this descriptor can fail so. No disk is behind a pipe, and the few
-// bytes that go through ours are neither interrupted nor in need of memory.
+// believable reports whether a read or write of this descriptor can fail with this fault. No disk is behind a pipe, and
+// the few bytes that go through ours are neither interrupted nor in need of memory.
 func believable(fault, call, link string) bool {
 	if call != "read" && call != "write" || strings.HasPrefix(link, "/") {
 		return true

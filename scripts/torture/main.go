@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// roles are the parts of a case that this binary takes itself, by first argument.
+// roles are the parts that this binary itself plays in a case, by first argument.
 func roles() map[string]func(args []string) {
 	return map[string]func([]string){
 		"__sandbox": sandboxRole, "__gateway": gatewayRole, "__launch": launchRole, "__server": serverRole,

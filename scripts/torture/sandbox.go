@@ -314,7 +314,7 @@ func (s *sandbox) drive() {
 
 func (s *sandbox) atReady() {
 	if s.m.unlogged {
-		// What holds the file open can still write to it, and we read it.
+		// A process that holds the file open can still write to it, and we can still read it.
 		s.log, _ = os.Open(logFile)
 		_ = os.RemoveAll(logDir)
 	}

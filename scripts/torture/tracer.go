@@ -23,7 +23,7 @@ type tracer struct {
 	census   bool
 
 	tasks map[int]*task
-	// strays stopped before the event that says whose children they are.
+	// strays are tasks that stopped before the event that says whose children they are.
 	strays map[int]bool
 	// timers resume a delayed task when their process ends.
 	timers map[int]int
@@ -181,7 +181,7 @@ func (t *tracer) watches(role string) bool {
 	return role == t.c.Shot.Role || t.c.First != nil && !t.armed && role == t.c.First.Role
 }
 
-// born gives a new task its role: a thread has its creator's, a process the next.
+// born gives a new task its role: a thread has its creator's role, a process the next.
 func (t *tracer) born(k *task, event int) {
 	msg, err := unix.PtraceGetEventMsg(k.tid)
 	if err == nil {
