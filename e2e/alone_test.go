@@ -17,7 +17,7 @@ import (
 
 // One process in place of two: as a container's first process, or with --no-anchor.
 
-// aloneEndings are those that one process can stand. Its own SIGKILL is not: TestKilledWithoutAnchorLeaks.
+// aloneEndings are the endings that one process can withstand. Its own SIGKILL is none: TestKilledWithoutAnchorLeaks.
 var aloneEndings = []string{
 	"gateway SIGKILL", "gateway SIGTERM", "gateway exits", "stdin closed", "stdin closed, EOF ignored", "stdout closed",
 	"wrapper SIGTERM", "wrapper SIGINT", "wrapper SIGHUP", "wrapper SIGQUIT", "server exits", "server SIGKILL",
@@ -107,7 +107,7 @@ func TestFirstProcess(t *testing.T) {
 	}
 }
 
-// children of a process, but for zombies.
+// children lists the children of a process, zombies left out.
 func children(t *testing.T, pid int) []proc {
 	t.Helper()
 	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")

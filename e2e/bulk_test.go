@@ -11,7 +11,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A relay has the client's pipe enlarged while much passes, and gives that back afterwards, with its buffers. Without the
+// A relay enlarges the client's pipe while much passes, and gives that back afterwards, with its buffers. Without the
 // relay the pipe stays as it is.
 func TestRelayGivesBackWhatBulkTook(t *testing.T) {
 	capacity := func(f *os.File) (n int) {

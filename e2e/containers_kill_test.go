@@ -15,7 +15,7 @@ import (
 
 // A client that is killed between create and start leaves a container that never ran, and that --rm never removes.
 
-// sudden is what one round does: somebody is killed while four clients start their containers.
+// sudden is what one round does: a process is killed while four clients start their containers.
 type sudden struct {
 	role  string
 	after time.Duration
@@ -56,7 +56,7 @@ func (k sudden) round(t *testing.T, e *engine) {
 	}
 }
 
-// killer returns the kill of somebody who is there now, or will be soon.
+// killer returns the kill of a process that is there now, or will be soon.
 func (s *session) killer(role string) func() {
 	s.t.Helper()
 	switch role {
@@ -68,7 +68,7 @@ func (s *session) killer(role string) func() {
 	}
 }
 
-// The control: a client killed as soon as the engine tells of its container leaves that in state "created".
+// The control: a client killed as soon as the engine tells of its container leaves the container in state "created".
 func TestBareClientKilledAfterCreateLeavesContainer(t *testing.T) {
 	e := engineFor(t)
 	t.Parallel()

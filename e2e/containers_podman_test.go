@@ -36,7 +36,7 @@ func podmanRun(t *testing.T, o order, how ...string) []string {
 	return append(argv, o.boxed()...)
 }
 
-// podmanPod has its container in a pod, without the one that holds a pod's namespaces: its image would have to be had.
+// podmanPod has its container in a pod without an infra container, whose image would have to be had.
 func podmanPod(t *testing.T, o order) []string {
 	t.Helper()
 	pod := []string{lookPath(t, "podman"), "--remote", "pod", "create", "--infra=false", "--label", o.label(), "--name", o.mark}

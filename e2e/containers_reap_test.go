@@ -35,7 +35,7 @@ func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *sessi
 	return s
 }
 
-// boxRecord waits for the record of a session among others'. Its server's pid is known to nobody but the record.
+// boxRecord waits for the record of a session among others'. Nothing but the record knows the server's pid.
 func (s *session) boxRecord() string {
 	s.t.Helper()
 	found := ""
@@ -61,7 +61,7 @@ func TestReapEndsContainersOfTheDead(t *testing.T) {
 	e, from := engineFor(t), newSeed(t)
 	others := newOthers(t, e)
 	for n := range rounds(25) {
-		// Every other round in the midst of it.
+		// In every other round the kill comes while the containers start.
 		after := time.Duration(0)
 		if n%2 == 1 {
 			after = from.between(30*time.Millisecond, 300*time.Millisecond)
@@ -185,7 +185,7 @@ func outlast(t *testing.T, e *engine, id string) {
 	pause(time.Until(about.Created.Add(2 * time.Second))) // the clock itself is what is waited for
 }
 
-// others are what a sweep must leave alone: a container of nobody's session, and one of a session that lives.
+// others are what a sweep must leave alone: a container without a session, and one of a session that lives.
 type others struct {
 	e      *engine
 	mark   string
@@ -225,7 +225,7 @@ func (o *others) untouched(t *testing.T) {
 }
 
 // An image that was committed from a session's container has its labels, and so have the containers that the user makes
-// of it. They are nobody's but the user's.
+// of it. These belong to the user alone.
 func TestCommittedCopiesAreSpared(t *testing.T) {
 	testkit.Long(t)
 	if !onOwnHost(t) {
@@ -367,7 +367,8 @@ func (e *engine) forge(t *testing.T, mark string, labels map[string]string) stri
 	return strings.TrimSpace(o.stdout)
 }
 
-// A container that was there before the session is stopped at its end if the session started it, and else not touched.
+// A container that was there before the session is stopped at its end if the session started it, and otherwise not
+// touched.
 func TestContainersThatWereThereBefore(t *testing.T) {
 	e := engineFor(t)
 	for _, end := range boxEndings {
@@ -431,7 +432,7 @@ func TestContainersThatWerePausedBefore(t *testing.T) {
 }
 
 // The restart policy of such a container starts it again when it fails; that is still the session's start. One that
-// somebody else has started since is not touched.
+// another process has started since is not touched.
 func TestContainersThatTheirPolicyStartsAgain(t *testing.T) {
 	e := engineFor(t)
 	mark := e.mark(t)

@@ -16,7 +16,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// The socket between a session and its engine, and what it costs those who have no use for it.
+// The socket between a session and its engine, and what it costs sessions that have no use for it.
 
 // engineHost asks the server for its DOCKER_HOST.
 func (s *session) engineHost() string {

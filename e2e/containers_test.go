@@ -88,7 +88,8 @@ var boxEndings = []boxEnding{
 	{"launcher", func(s *session) { _ = syscall.Kill(s.serverPID(), syscall.SIGKILL) }},
 }
 
-// boxCases are all tempers and endings of the plain client, and every ending of all others, with one temper or the other.
+// boxCases visits all tempers and endings with the plain client. With every other launcher it visits all endings, with
+// one temper or the other.
 func boxCases(visit func(launcher, temper, boxEnding)) {
 	for i, l := range launchers {
 		for j, end := range boxEndings {
@@ -355,8 +356,9 @@ func TestVolumesOfAnothersContainer(t *testing.T) {
 	}
 }
 
-// Compose gives the anonymous volume of a service that it makes anew to the new container, by name. That of the session goes
-// with it; one that was there before stays, which podman would remove with the session's container.
+// When Compose makes a service anew, it gives the service's anonymous volume to the new container, by name. A volume of
+// the session goes with the session. One that was there before stays, though podman would remove it with the session's
+// container.
 func TestVolumesThatComposeCarriesOver(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
 		t.Run(e.kind, func(t *testing.T) { carryVolumes(t, e) })
@@ -365,7 +367,7 @@ func TestVolumesThatComposeCarriesOver(t *testing.T) {
 
 func carryVolumes(t *testing.T, e *engine) {
 	t.Helper()
-	// The first version of compose reads this, and fails with docker 29, which has it no more.
+	// The first version of compose reads this, and fails with docker 29, which no longer has it.
 	var image struct{ ContainerConfig any }
 	e.do(t, http.MethodGet, "/v1.40/images/"+e.image(t)+"/json", nil, &image)
 	for _, program := range []string{"docker-compose", "docker-compose-v2"} {
@@ -435,7 +437,8 @@ func (e *engine) volumes(t *testing.T) []string {
 	return out
 }
 
-// The classic builder makes a container for each step, without a label of ours, and leaves that of a step that fails.
+// The classic builder makes a container for each step, without a label of ours, and leaves the container of a step that
+// fails.
 func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
@@ -464,9 +467,10 @@ func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 	s.end()
 }
 
-// A server in a container that is given the engine's own socket, by whatever name, has the session's: what it creates ends with
-// the session. So it is for a user who may open the engine's as a member of its group. Podman does not tell whether it sees
-// the session's socket; there the log warns, and what the server creates stays, as it does without us.
+// A server in a container that is given the engine's own socket, by whatever name, gets the session's socket. What it
+// creates ends with the session. The same holds for a user who may open the engine's socket as a member of its group.
+// Podman does not tell whether it sees the session's socket. There the log warns, and what the server creates stays, as
+// it does without us.
 func TestContainerWithTheEnginesSocket(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
 		st, err := os.Stat(e.sock)
@@ -498,8 +502,8 @@ func TestContainerWithTheEnginesSocket(t *testing.T) {
 	}
 }
 
-// A session in a container that has the engine's socket is where the engine does not see the session's. A mount of what its
-// DOCKER_HOST names is one of the engine's own, as without us.
+// A session may run in a container that has the engine's socket. There the engine does not see the session's socket. A
+// mount of what its DOCKER_HOST names is then a mount of the engine's own socket, as without us.
 func TestSocketThatTheEngineDoesNotSee(t *testing.T) {
 	e := engineFor(t)
 	testkit.Need(t, os.Geteuid() == 0, "root, for a mount namespace")

@@ -35,8 +35,8 @@ var dies = map[string]struct {
 	}, "exit code 1"},
 }
 
-// Each of these ends as it must only with --on-crash=restart: without it the session ends, see TestHibernateServerDies. Seen to
-// fail where the crash is not taken for one, and where the open call is not answered.
+// Each of these ends as it must only with --on-crash=restart: without it the session ends, see TestHibernateServerDies.
+// Seen to fail where the crash is not recognised, and where the open call is not answered.
 func TestCrashRestarts(t *testing.T) {
 	t.Parallel()
 	for name, d := range dies {
@@ -47,7 +47,7 @@ func TestCrashRestarts(t *testing.T) {
 				s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`), 1)
 				d.kill(s)
 				if name == "amid a line" {
-					s.read() // What has begun of a line ends before the error.
+					s.read() // A line that has begun ends before the error.
 				}
 				s.wantError(s.read(), 7, "the server ended ("+d.code+")")
 				s.until("without a server", func() bool { r := s.sleeper(); return r.State == "asleep" && r.Server.PID == 0 })
@@ -93,8 +93,8 @@ func TestCrashBacksOff(t *testing.T) {
 	s.farewell()
 }
 
-// What ends a session ends it also while there is no server, and a server that ends because its input has ended is no crash.
-// Seen to fail where the crash is not taken for one: the session is over before it is ended.
+// What ends a session ends it also while there is no server. A server that ends because its input has ended is no
+// crash. Seen to fail where the crash is not recognised: the session is over before it is ended.
 func TestCrashIsNoEnd(t *testing.T) {
 	t.Parallel()
 	s := restarting(t)

@@ -119,7 +119,7 @@ func TestDegradedQuietly(t *testing.T) {
 	}
 }
 
-// What must be there and is not stops the session before anything is started.
+// A required cgroup that cannot be had stops the session before anything is started.
 func TestRequiredCgroupIsMissing(t *testing.T) {
 	for _, w := range worlds {
 		if w.why == "" || w.why == "-" {
@@ -143,7 +143,7 @@ func TestRequiredCgroupIsMissing(t *testing.T) {
 	}
 }
 
-// Where it can be had, by whatever way, it is used.
+// A required cgroup that can be had, by whatever way, is used.
 func TestRequiredCgroupIsUsed(t *testing.T) {
 	t.Parallel()
 	list := []world{
@@ -185,7 +185,7 @@ func (w world) gateway(t *testing.T) *gateway {
 	return g
 }
 
-// start is gateway, and who answers for the hidden files.
+// start is gateway, and also returns what answers for the hidden files.
 func (w world) start(t *testing.T) (*gateway, *opens) {
 	t.Helper()
 	needWorld(t)

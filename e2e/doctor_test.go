@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Nothing found among nothing is no news, so reap says what it has looked at, but not where nobody reads it.
+// Reap that finds nothing says what it has looked at, but not where nobody reads it.
 func TestReapSaysWhatItLookedAt(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -19,8 +19,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// finale is a way in which a session ends. Beside those of shapes, which meet every tree, here is every way that
-// gateways were seen to end a server, with one tree.
+// finale is a way in which a session ends. The endings of shapes meet every tree. Here every other way that gateways
+// were seen to end a server meets one tree.
 type finale struct {
 	name   string
 	end    func(*session)
@@ -133,7 +133,7 @@ func signals(all ...syscall.Signal) func(*session) {
 	}
 }
 
-// termThenKill has the time between the two that was seen of Codex. The grace is far longer.
+// termThenKill leaves as much time between the two as Codex was seen to leave. The grace is far longer.
 func termThenKill(s *session) {
 	seed := newSeed(s.t)
 	s.signal(syscall.SIGTERM)
@@ -141,7 +141,7 @@ func termThenKill(s *session) {
 	s.signal(syscall.SIGKILL)
 }
 
-// intTermKill has the times that were seen of Claude Code. The grace is longer than both together.
+// intTermKill leaves the times that Claude Code was seen to leave. The grace is longer than both together.
 func intTermKill(s *session) {
 	s.signal(syscall.SIGINT)
 	pause(100 * time.Millisecond)
@@ -322,7 +322,7 @@ func TestBlockedCall(t *testing.T) {
 // stuck are the flags of a session whose server cannot see the end of its input.
 func stuck(flags ...string) []string { return append(quick("--eof-grace=250ms"), flags...) }
 
-// The gateway has stopped to read: the server is stuck in a write.
+// The gateway has stopped reading: the server is stuck in a write.
 func TestFullStdout(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
@@ -347,7 +347,7 @@ func TestFullStderr(t *testing.T) {
 	})
 }
 
-// More to say than a log keeps in store, and nobody who reads it.
+// There is more to say than a log keeps in store, and nobody reads it.
 func TestFullStderrAndMuchToSay(t *testing.T) {
 	t.Parallel()
 	for i, d := range deaths {
@@ -364,7 +364,7 @@ func TestFullStderrAndMuchToSay(t *testing.T) {
 	}
 }
 
-// Nobody has stderr's other end any more: what the wrapper writes there is answered with SIGPIPE.
+// No process has stderr's other end any more: what the wrapper writes there is answered with SIGPIPE.
 func TestBrokenStderr(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {

@@ -26,7 +26,7 @@ import (
 )
 
 // fakeEngine answers as an engine does, as far as a client, the proxy and a teardown of containers can tell. A test may
-// have other plans with it.
+// answer requests itself (takes).
 type fakeEngine struct {
 	t      *testing.T
 	host   string
@@ -149,7 +149,7 @@ func (f *fakeEngine) box(w http.ResponseWriter, r *http.Request, id string) {
 	}
 }
 
-// rudeEngine hears a request's head, and does to the connection what it likes.
+// rudeEngine reads a request's head, and lets rude do to the connection what it likes.
 func rudeEngine(t *testing.T, rude func(c *net.UnixConn, request string)) string {
 	t.Helper()
 	l, host := listenUnix(t)
@@ -248,7 +248,7 @@ func overTLS(t *testing.T, e *engine, _ string) []string {
 	return []string{"DOCKER_HOST=tcp://" + l.Addr().String(), "DOCKER_TLS_VERIFY=1", "DOCKER_CERT_PATH=" + dir}
 }
 
-// overSSH puts an ssh command beside docker's that asks for no host: what it would have run there, it runs here.
+// overSSH puts an ssh command beside docker's. It asks for no host: what it would have run there, it runs here.
 func overSSH(t *testing.T, e *engine, bin string) []string {
 	t.Helper()
 	script := "#!/bin/sh\nDOCKER_HOST=" + e.host + " exec " + bin + "/docker system dial-stdio\n"

@@ -126,7 +126,7 @@ func TestEngineBadCreates(t *testing.T) {
 	}
 }
 
-// A create by another spelling, which the engine may or may not take for one, makes nothing that has not our label.
+// A create by another spelling, which the engine may or may not take for one, makes nothing without our label.
 func TestEngineOddSpellings(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
@@ -280,7 +280,7 @@ func (e *engine) awaitCreated(t *testing.T, mark string) {
 	testkit.Until(t, "a container", func() bool { return len(e.marked(t, mark)) > 0 })
 }
 
-// lostEngine is a DOCKER_HOST behind which is no engine.
+// lostEngine is a DOCKER_HOST behind which there is no engine.
 type lostEngine struct {
 	name, host string
 	env        []string
@@ -495,7 +495,7 @@ func TestEngineSaysNothing(t *testing.T) {
 // rubbish is what an engine may say that is no answer.
 type rubbish struct {
 	name, says string
-	// settled says that a create so answered makes nothing, or something whose id is known.
+	// settled says that a create with this answer makes nothing, or something whose id is known.
 	settled bool
 	// unread says that it cannot be read to its end.
 	unread bool
@@ -523,8 +523,8 @@ func allRubbish() []rubbish {
 	}
 }
 
-// What an engine says reaches its client as it is, as far as it can be read. A session whose create was so answered ends in
-// time, and says that it does not know.
+// What an engine says reaches its client as it is, as far as it can be read. A session whose create got such an answer
+// ends in time, and says that it does not know.
 func TestEngineAnswersRubbish(t *testing.T) {
 	t.Parallel()
 	for i, what := range allRubbish() {
@@ -730,7 +730,7 @@ func TestEngineElsewhere(t *testing.T) {
 	for i, cli := range dockers(t) {
 		for name, over := range map[string]func(*testing.T, *engine, string) (env []string){"tcp": overTCP, "tls": overTLS, "ssh": overSSH} {
 			if i > 0 && name != "ssh" {
-				continue // ssh is the way of which a command has the most to do
+				continue // ssh is the way with which a command has the most to do
 			}
 			t.Run(name+"/"+cli.version, func(t *testing.T) {
 				t.Parallel()
@@ -768,8 +768,8 @@ func testFarEngine(t *testing.T, e *engine, cli dockerCLI, name string, env []st
 	}
 }
 
-// Clients that send much at once, or what decodes to much, cost no more memory than is set aside for all of them. Who comes
-// too late is told to try again, and the others are served.
+// Clients that send much at once, or what becomes much when decoded, cost no more memory than is set aside for all of
+// them. A client that comes too late is told to try again, and the others are served.
 func TestEngineMuchAtOnce(t *testing.T) {
 	f := newFake(t, nil)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})

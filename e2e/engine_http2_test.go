@@ -19,7 +19,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// HTTP/2 with prior knowledge: docker 29 takes it. What an engine does that takes none, its clients see through us as well.
+// HTTP/2 with prior knowledge: docker 29 takes it. Of an engine that does not, clients see through us what they see
+// directly.
 
 // http2Client is a client of net/http that speaks nothing else.
 func http2Client(t *testing.T, host string) *http.Client {
@@ -117,7 +118,7 @@ func TestEngineHTTP2(t *testing.T) {
 	// The control: what is created past us stays.
 	bystander := askHTTP2(t, direct, "POST", "/v1.41/containers/create", create).made(t)
 	e.watchHTTP2(t, through, askHTTP2(t, through, "POST", "/v1.41/containers/create", create).made(t), mark)
-	// In HTTP/2 this would be gRPC for the engine. It is a create for us, and what comes of that is refused by the engine's API.
+	// In HTTP/2 this would be gRPC for the engine. It is a create for us, and the engine's API refuses what comes of that.
 	if got := askHTTP2(t, through, "POST", "/v1.41/containers/create", create, "Content-Type: application/grpc"); got.status != http.StatusBadRequest {
 		t.Errorf("create of another kind: %v", got)
 	}
@@ -166,7 +167,7 @@ func (e *engine) watchHTTP2(t *testing.T, client *http.Client, id, mark string) 
 	for lines.Scan() && !strings.Contains(lines.Text(), `"Action":"start"`) {
 		continue
 	}
-	// Some wait perhaps only now, and hear of the next end.
+	// Some may begin to wait only now, and hear of the next end.
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 	for {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// smuggles are requests behind, or inside of, which one reader or another finds the hidden one.
+// smuggles are requests behind which, or inside of which, one reader or another finds the hidden one.
 func smuggles(hidden string) []string {
 	const chunked = " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 	out := []string{

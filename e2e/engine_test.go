@@ -31,8 +31,8 @@ import (
 )
 
 // A real engine, started once for all tests that want one, or the one in MCP_TETHER_TEST_ENGINE (podman:
-// MCP_TETHER_TEST_PODMAN). Tests tell their containers from others' by a label of their own, so that a container which
-// lacks ours is found all the same.
+// MCP_TETHER_TEST_PODMAN). Tests tell their containers from others' by a label of their own, so that a container
+// without our label is found all the same.
 
 const (
 	testEngine = "MCP_TETHER_TEST_ENGINE"
@@ -138,7 +138,7 @@ func stopEngines() {
 	}
 }
 
-// image is the name of one with nothing but the fixture, which is its entrypoint. It stays in the engine.
+// image is the name of an image with nothing but the fixture, which is its entrypoint. It stays in the engine.
 func (e *engine) image(t *testing.T) string {
 	t.Helper()
 	e.imageOnce.Do(func() { e.imageName = e.importFixture(t) })
@@ -208,8 +208,8 @@ func (e *engine) docker(t *testing.T, args ...string) outcome {
 	return finish(t, e.command(args...))
 }
 
-// do is one request of the API, without a client of the engine's between. It returns the status; a body of success is
-// decoded into reply, unless that is nil.
+// do makes one request of the API, without a client of the engine's in between. It returns the status; the body of a
+// successful answer is decoded into reply, unless that is nil.
 func (e *engine) do(t *testing.T, method, path string, body, reply any) int {
 	t.Helper()
 	var in io.Reader
@@ -321,7 +321,7 @@ func (e *engine) remove(t *testing.T, all ...box) {
 	var wg sync.WaitGroup
 	for _, b := range all {
 		wg.Go(func() {
-			// podman asks first when it is to remove, and waits for ten seconds.
+			// When podman is to remove a container, it asks its process first, and waits for ten seconds.
 			e.do(t, http.MethodPost, "/v1.40/containers/"+b.ID+"/kill", nil, nil)
 			e.do(t, http.MethodDelete, "/v1.40/containers/"+b.ID+"?force=1&v=1", nil, nil)
 		})
@@ -351,7 +351,7 @@ func (e *engine) awaitRunning(t *testing.T, mark string, want int) []box {
 func (e *engine) events(ctx context.Context, t *testing.T, mark string) *bufio.Scanner {
 	t.Helper()
 	filters := url.QueryEscape(`{"type":["container"],"label":["` + markLabel + "=" + mark + `"]}`)
-	// What is just past is told again: an engine answers before it listens.
+	// Events of the last second are told again: an engine answers before it listens.
 	since := strconv.FormatInt(time.Now().Unix()-1, 10)
 	path := "/v1.40/events?since=" + since + "&filters=" + filters
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine"+path, nil)

@@ -217,7 +217,7 @@ func playLogs(r route) string {
 	for line := ""; !strings.Contains(line, "line 2999 ") && !strings.Contains(line, "failed"); seen += line {
 		line = follow.line()
 	}
-	// Only now: an engine of this age may cut off who follows a container that ends.
+	// Only now: an engine of this age may cut off a client that follows a container that ends.
 	_, _ = io.WriteString(k.in, "\n")
 	seen += k.rest() + follow.rest() + r.docker("logs", c)
 	said := r.container("said")
@@ -272,7 +272,7 @@ func playTop(r route) string {
 	return regexp.MustCompile(`(?m)^\d+ +`).ReplaceAllString(seen, "PID ")
 }
 
-// Everything that was asked for at a create arrives, and nothing else than our labels is added.
+// Everything that was asked for at a create arrives, and only our labels are added.
 func playInspect(r route) string {
 	c := r.container("c")
 	seen := r.docker(r.on("create", []string{
@@ -523,7 +523,7 @@ func spoilers() []spoiler {
 	}
 }
 
-// edited is a writer with somebody in between, who knows how many bytes have passed.
+// edited is a writer with an edit in between, which knows how many bytes have passed.
 type edited struct {
 	w    io.Writer
 	edit func(at int, b []byte) []byte

@@ -178,7 +178,7 @@ func TestDockerfile(t *testing.T) {
 				t.Errorf("%q after %v", line, sig)
 			}
 		}
-		// This server does not end when it is asked to. It is killed long before the engine would do that to the first process.
+		// This server does not end when it is asked to. We kill it long before the engine would kill the first process.
 		b.tell("stop", "--time", "60")
 		if code := b.ended(); code != 128+int(syscall.SIGKILL) {
 			t.Errorf("exit %d\n%s", code, b.stderr.String())

@@ -99,7 +99,7 @@ func (s *session) awaitState(t *testing.T, state string) {
 	})
 }
 
-// One that lives is not waited for, nor touched.
+// A session that lives is neither waited for nor touched.
 func TestExclusiveBesideLiving(t *testing.T) {
 	t.Parallel()
 	g, dir := startGateway(t), t.TempDir()
@@ -117,7 +117,7 @@ func TestExclusiveBesideLiving(t *testing.T) {
 	second.waitDead()
 }
 
-// Who waits for the last session ends when its own end comes first, and starts nothing.
+// A session that waits for the last one ends when its own end comes first, and starts nothing.
 func TestExclusiveEndsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(s *session){

@@ -44,7 +44,7 @@ var manners = []way{
 	{name: "plain user, no anchor", uid: nobody, flags: []string{"--no-anchor"}},
 }
 
-// bareWay is the control of another one: the same user, without us.
+// bareWay is the control of another way: the same user, without us.
 func (w way) bareWay() way { return way{name: "bare", uid: w.uid, bare: true} }
 
 // kinds of streams that gateways give to their servers.
@@ -179,7 +179,7 @@ func TestFindsDiffer(t *testing.T) {
 	}
 }
 
-// A command that wants a session of its own gets it, and answers.
+// A command that wants a terminal session of its own gets it, and answers.
 func TestSetsidCatAnswers(t *testing.T) {
 	t.Parallel()
 	setsid, err := exec.LookPath("setsid")
@@ -277,7 +277,7 @@ func TestServerClosesDescriptors(t *testing.T) {
 	}
 }
 
-// What cannot hold, as it is documented: a socket cannot be watched without an end of it, and a user has so many inotify
+// Documented limits: a socket cannot be watched without holding an end of it, and a user has only so many inotify
 // instances. The second is the control of the test above as well.
 func TestServerClosesStdoutUnseen(t *testing.T) {
 	t.Parallel()
@@ -312,7 +312,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 		if err := closes(t, w, 1, "pipe", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v: the documentation says something else", err)
 		}
-		// That its reader goes is seen all the same.
+		// The end of its reader is seen all the same.
 		s := startGatewayAs(t, w.uid).tree(setup{flags: quick()}, "serve,ignore-eof", "daemon")
 		s.waitReady()
 		s.closeStdout()
@@ -392,7 +392,7 @@ func environOf(t *testing.T, w way) []byte {
 	if w.uid != 0 {
 		as = &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}
 	}
-	// The runtime directory is not named: the record goes where it goes without.
+	// The runtime directory is not named: the record goes where it goes without one.
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Env: odd, Files: []uintptr{uintptr(null), out.Fd(), 2}, Sys: &syscall.SysProcAttr{Credential: as},
 	})
@@ -449,7 +449,8 @@ func TestTerminalBesideStdin(t *testing.T) {
 // One Ctrl-C is one interrupt, with and without us.
 func TestTerminalInterruptsOnce(t *testing.T) {
 	t.Parallel()
-	// What has the other end of standard input outlives the interrupt, which would else be followed by an end of input.
+	// The process with the other end of standard input outlives the interrupt, which would otherwise be followed by an end
+	// of input.
 	const elsewhere = "(trap '' INT; exec sleep 1000) | "
 	for name, how := range map[string]string{"bare": "", "wrapped": "$TETHER ", "stdin elsewhere": elsewhere + "$TETHER ", "bare, stdin elsewhere": elsewhere} {
 		t.Run(name, func(t *testing.T) {

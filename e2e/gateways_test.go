@@ -26,10 +26,10 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Real gateways, as npm has them, talk to a model that is ours. They have a network of their own, with nothing in it but
-// the model. Each writes its configuration itself, mcp-tether wrap changes it, and the gateway must still start the server
-// and call its tool. However the gateway ends then, nothing of the server is left; and with the configuration that it
-// wrote, something is.
+// Real gateways, as npm has them, talk to a model that is ours. They have a network of their own, with nothing in it
+// but the model. Each writes its configuration itself, mcp-tether wrap changes it, and the gateway must still start the
+// server and call its tool. However the gateway then ends, nothing of the server is left. With the configuration as the
+// gateway wrote it, something is left.
 
 // realGateway is one of them.
 type realGateway struct {
@@ -395,7 +395,7 @@ func (s *stage) gateway() int {
 	return 0
 }
 
-// outwards is the first process from pid on that has the name of those that start servers.
+// outwards is the first process, from pid up through its parents, that has the name of those that start servers.
 func (s *stage) outwards(pid int) int {
 	s.t.Helper()
 	for s.g.inner != "" {
@@ -462,7 +462,7 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 	}
 }
 
-// OpenClaw needs the time of the other three together, so all is done with one configuration.
+// OpenClaw takes as long as the other three together, so all is done with one configuration.
 func TestRealOpenClaw(t *testing.T) {
 	testkit.Long(t)
 	testkit.Excuse(t, os.Getenv(openClawDir) == "none", "this needs OpenClaw, which was not to be had")

@@ -91,7 +91,8 @@ const stormKill = "--kill-timeout=25s"
 // stubbornTraits are the traits of members that use up the grace after SIGTERM.
 var stubbornTraits = []string{"ignore-term", "respawn", "pidns", "setuid", "family"}
 
-// polite commands end at the end of their input and by SIGTERM: trees of the fixture but for their traits, and cat.
+// polite commands end at the end of their input and by SIGTERM: trees of the fixture, unless a trait forbids it, and
+// cat.
 func polite(argv []string) bool {
 	if len(argv) == 0 {
 		return false
@@ -356,7 +357,7 @@ func (s *session) alive() bool {
 	return s.life.held() || held(s.flock) || len(s.wrappers()) > 0
 }
 
-// gone waits for the end of the session, our own processes included, and looks for anything that it left. Those hold
+// gone waits for the end of the session, our own processes included, and looks for anything that it left. Our own hold
 // neither the lifeline nor the lock: they give up what the server alone should hold.
 func (s *session) gone() {
 	s.t.Helper()
@@ -388,7 +389,7 @@ func (s *session) litter() []string {
 		if leaf := cgroupLeaf(id); leaf != "" {
 			left = append(left, leaf)
 		}
-		// Where it is when its path would be too long.
+		// The socket is here when its path would be too long.
 		socks, _ := filepath.Glob("/tmp/mcp-tether-*/" + id + ".sock")
 		left = append(left, socks...)
 	}

@@ -80,8 +80,8 @@ type phaseEnd struct {
 
 func endsWith(codes ...string) func(phase) []string { return func(phase) []string { return codes } }
 
-// by turns the code for SIGTERM into that for a signal which reaches the server as it is sent. An ending is SIGTERM to
-// the server whatever it was to us, so only where there is no server the number shows.
+// by is the code of a session that ends by another signal than SIGTERM. The server gets SIGTERM whatever we got, so the
+// number of our signal shows only where there is no server.
 func by(code string) func(phase) []string {
 	return func(p phase) []string {
 		if p.members == 2 {

@@ -12,7 +12,7 @@ func many() int {
 	return 120
 }
 
-// Many sessions asleep under one gateway: no servers, nobody wakes for another's message, and all end with the gateway.
+// Many sessions asleep under one gateway: no servers, none wakes for another's message, and all end with the gateway.
 func TestManySleepers(t *testing.T) {
 	g := startGateway(t)
 	all := make([]*session, many())

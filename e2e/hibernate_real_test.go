@@ -215,7 +215,7 @@ func (n sleepCase) test(t *testing.T) {
 	}
 }
 
-// alone expects that nobody but the client and the wrapper is there.
+// alone expects that no process but the client and the wrapper is there.
 func (p *patientClient) alone() {
 	p.t.Helper()
 	for _, k := range findKin(p.t, []int{p.cmd.Process.Pid}, p.dir) {

@@ -24,8 +24,8 @@ func (s *session) giveRoots(question, roots string) {
 	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%q}`+"\n", r.ID, roots))
 }
 
-// timeToAsk is for a server that asks for roots of itself: one that sleeps before it has asked is not known to ask. No call
-// may keep it awake meanwhile, as roots that are asked for amid the work cannot be given to another.
+// timeToAsk is for a server that asks for roots by itself: one that sleeps before it has asked is not known to ask. No
+// call may keep it awake meanwhile: roots that are asked for amid the work cannot be given to another server.
 const timeToAsk = "--hibernate=2s"
 
 // A woken server that asks for the client's roots has the answer before the first call, which stands before it in the
@@ -117,7 +117,7 @@ func TestHibernateLateConsent(t *testing.T) {
 	s.farewell()
 }
 
-// A ping is answered while the server sleeps, and is no use of one that is awake; strays disturb nobody.
+// A ping is answered while the server sleeps, and does not count as use while it is awake. Strays disturb nothing.
 // Seen to fail where a ping counts as use, where it wakes a server (10 starts), and where a stray does.
 func TestHibernatePings(t *testing.T) {
 	t.Parallel()

@@ -419,7 +419,7 @@ func (p pending) test(t *testing.T) {
 	s.farewell()
 }
 
-// outlastNeighbour returns when another session, with a server that came up later, has slept: so long this one has had.
+// outlastNeighbour returns when another session, with a server that came up later, has slept: this one has had as long.
 func (s *session) outlastNeighbour() {
 	s.t.Helper()
 	n := s.gw.mcpSession(setup{flags: sleepy()}, "serve")
@@ -429,7 +429,7 @@ func (s *session) outlastNeighbour() {
 	n.farewell()
 }
 
-// What the first server was told to remember the next ones are told as well, and the client's requests nobody again.
+// The next servers are told what the first one was told to remember. No server is told the client's requests again.
 func TestHibernateRestores(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
@@ -508,7 +508,8 @@ type race struct {
 	sent []string // all that the client has sent, in order
 }
 
-// round waits until about the server falls asleep, and sends some messages, one of them perhaps in two parts.
+// round waits until about the moment at which the server falls asleep, and sends some messages, one of them perhaps in
+// two parts.
 func (r *race) round() {
 	r.s.t.Helper()
 	pause(r.between(r.idle*8/10, r.idle*2))

@@ -218,7 +218,7 @@ func TestHibernateEndAfterFailure(t *testing.T) {
 	s.endedWhole("stdin-closed")
 }
 
-// The same with one that can: the last request is answered.
+// The same with a server that can be woken: the last request is answered.
 func TestHibernateLastWords(t *testing.T) {
 	t.Parallel()
 	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")

@@ -94,7 +94,7 @@ func serveHung(fd int) {
 			b := body(104)
 			ne.PutUint64(b, 3600)
 			attr(b[16:], node, mode)
-		case 14: // open; to close the file asks nothing (FOPEN_NOFLUSH)
+		case 14: // open; closing the file asks nothing (FOPEN_NOFLUSH)
 			ne.PutUint32(body(16)[8:], 1<<5|uint32(opened))
 			opened++
 		default:
@@ -322,7 +322,7 @@ func TestReapAndHungFileSystem(t *testing.T) {
 			}
 		})
 	}
-	// Without the records it is not known who is looked after: only what was never wrapped is judged.
+	// Without the records it is not known which processes are looked after: only what was never wrapped is judged.
 	t.Run("records", func(t *testing.T) {
 		s := dead(t)
 		o := (caller{runtime: gone}).run(t, "reap", "--kill", "--json", "--timeout=30s")

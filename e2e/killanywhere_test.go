@@ -33,8 +33,8 @@ func rounds(usual int) int {
 	return usual
 }
 
-// nest makes a cgroup for a gateway, so that leaves of its sessions are found even when nobody learnt their ids. It is
-// "" where there is no cgroup to be had; then there are no leaves either.
+// nest makes a cgroup for a gateway, so that leaves of its sessions are found even when the test never learnt their
+// ids. It is "" where there is no cgroup to be had; then there are no leaves either.
 func nest(t *testing.T) string {
 	t.Helper()
 	own, err := testkit.WritableCgroup()
@@ -64,8 +64,8 @@ func clearNest(t *testing.T, dir string) {
 	testkit.Until(t, dir+" is empty", func() bool { return os.Remove(dir) == nil })
 }
 
-// endNest kills what a failed test has left: it may be a fork bomb. Where no file of the cgroup's does that, it is each
-// process by itself, again and again.
+// endNest kills what a failed test has left: it may be a fork bomb. Where the cgroup has no file for that, it kills
+// each process by itself, again and again.
 func endNest(dir string) {
 	for range 100 {
 		if os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
@@ -100,7 +100,7 @@ var earlyDeaths = []early{
 	{"grandchild", syscall.SIGTERM, 20 * time.Millisecond},
 }
 
-// The session has hardly begun, or not yet, when somebody dies.
+// The session has hardly begun, or not yet, when a process dies.
 func TestKilledAtStart(t *testing.T) {
 	t.Parallel()
 	for i, e := range earlyDeaths {
@@ -158,7 +158,7 @@ func (s *session) brief(keys, argv []string) *brief {
 	b.in = in
 	s.ok(b.cmd.Start())
 	s.t.Cleanup(b.end)
-	// The end of the file, when it was itself that got the signal.
+	// This reads "sent", or the end of the file if the gateway itself got the signal.
 	_, _ = bufio.NewReader(out).ReadString('\n')
 	return b
 }
@@ -272,8 +272,8 @@ func (c chance) round(t *testing.T, flags ...string) {
 	}
 }
 
-// prepare brings the victim to the phase and returns the kill. Whoever is to be killed is known by a pidfd: by then it
-// may have ended, and its pid may be somebody else's.
+// prepare brings the victim to the phase and returns the kill. The process to be killed is known by a pidfd: by then it
+// may have ended, and its pid may belong to another process.
 func (c chance) prepare(v *session, with setup) func() {
 	if c.phase == "starting" {
 		v.spawn(with, node(v.dir, groves[c.victim][0], groves[c.victim][1:]...)...)

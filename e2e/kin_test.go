@@ -29,7 +29,7 @@ type kin struct {
 
 func (k kin) String() string { return fmt.Sprintf("%s(%d)", k.comm, k.pid) }
 
-// findKin finds the descendants of roots, and whoever has the mark in its environment, and their descendants.
+// findKin finds the descendants of roots, and the processes with the mark in their environment, and their descendants.
 func findKin(t *testing.T, roots []int, mark string) []kin {
 	t.Helper()
 	all := map[int]kin{}
@@ -120,7 +120,7 @@ func (k *kin) hold(t *testing.T) bool {
 	return ok && now.start == k.start
 }
 
-// awaitKin waits until all are dead or the time is over, and returns those who are not.
+// awaitKin waits until all are dead or the time is over, and returns those that are not dead.
 func awaitKin(t *testing.T, family []kin, limit time.Duration) []kin {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -149,7 +149,7 @@ func awaitPidfd(fd int, limit time.Duration) (bool, error) {
 	}
 }
 
-// endKin kills them and whoever they have started meanwhile.
+// endKin kills them and what they have started meanwhile.
 func endKin(t *testing.T, family []kin) {
 	t.Helper()
 	for len(family) > 0 {

@@ -20,8 +20,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// lifeline is a FIFO that every process of a session inherits open for writing. Nobody writes: the end of file is the
-// news that the last one is dead.
+// lifeline is a FIFO that every process of a session inherits open for writing. None writes to it: the end of file is
+// the news that the last one is dead.
 type lifeline struct {
 	path string
 	r    *os.File
@@ -82,7 +82,7 @@ func waitFree(path string, limit time.Duration) error {
 	locked := make(chan error, 1)
 	go func() {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		unlock(f) // before the news: who hears it may look for locks, and ours is none
+		unlock(f) // before the news: a test that hears it may look for locks, and ours is none
 		locked <- err
 	}()
 	select {

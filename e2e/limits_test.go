@@ -62,7 +62,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 					}
 					for _, pid := range ours {
 						before += cpuTime(t, pid)
-						// Out of the wait that began before.
+						// The signal ends the wait that began before.
 						s.ok(syscall.Kill(pid, syscall.SIGWINCH))
 					}
 					quiet(time.Second)
@@ -84,7 +84,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 	}
 }
 
-// Without random numbers of the kernel's a session starts all the same.
+// Without the kernel's random numbers a session starts all the same.
 func TestWithoutRandomNumbers(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []string{"ENOSYS", "EPERM"} {
@@ -109,7 +109,7 @@ func TestWithoutRandomNumbers(t *testing.T) {
 	}
 }
 
-// A record that exceeds the limit of file sizes is not written. Neither that nor our log is any matter of the server's.
+// A record that exceeds the limit of file sizes is not written. Neither that nor our log matters to the server.
 func TestFileSizeLimited(t *testing.T) {
 	t.Parallel()
 	for _, size := range []string{"0", "51200"} {
@@ -132,7 +132,7 @@ func TestFileSizeLimited(t *testing.T) {
 	}
 }
 
-// The control: what we ignore ends a program that does not.
+// The control: the signal that we ignore ends a program that does not ignore it.
 func TestFileSizeLimitIsDeadly(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
@@ -311,8 +311,8 @@ func threadsOf(t *testing.T, pid int) int {
 	return len(tids)
 }
 
-// noCrash expects that the runtime of ours has not aborted. The fixture is a Go program, too, and has no thread in
-// reserve. On a busy machine its runtime does abort, with a trace that names it.
+// noCrash expects that our Go runtime has not aborted. The fixture is a Go program, too, and has no thread in reserve.
+// On a busy machine its runtime does abort, with a trace that names it.
 func (s *session) noCrash() {
 	s.t.Helper()
 	b, err := os.ReadFile(s.stderr)

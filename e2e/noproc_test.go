@@ -62,7 +62,7 @@ func TestNoProcNoAnchor(t *testing.T) {
 	}
 }
 
-// Another user's process may be hidden. Who it is cannot be said then, but that it is there.
+// Another user's process may be hidden. Then it can be said that it is there, but not which process it is.
 func TestHiddenSurvivor(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// awaitTrue returns when something is so that no event tells of.
+// awaitTrue returns when something is true that no event announces.
 func awaitTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	testkit.Until(t, what, is)

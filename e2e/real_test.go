@@ -180,8 +180,8 @@ func TestRealServersLeakAlone(t *testing.T) {
 	}
 }
 
-// realDir is short where t.TempDir is long: Chromium puts a socket into it, and those have room for 107 bytes. Whoever
-// still belongs to the family is ended before it is removed.
+// realDir is short where t.TempDir is long: Chromium puts a socket into it, and those have room for 107 bytes.
+// Processes that still belong to the family are ended before it is removed.
 func realDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mcp-tether-e2e-") //nolint:usetesting // t.TempDir is too long, see above
@@ -217,7 +217,7 @@ type sdkClient struct {
 	pipe    *os.File
 	answers *bufio.Reader
 	stderr  string
-	// Everyone below the client or with its mark, as of when the server had answered.
+	// Every process below the client or with its mark, at the time when the server had answered.
 	family []kin
 }
 
@@ -248,7 +248,7 @@ func startSDKClient(t *testing.T, dir string, server realServer) *sdkClient {
 
 func (c *sdkClient) run() {
 	c.t.Helper()
-	// A file, because a pipe would be held open by everyone who is left behind.
+	// A file, because a pipe would be held open by every process that is left behind.
 	stderr, err := os.Create(c.stderr)
 	if err != nil {
 		c.t.Fatal(err)
@@ -337,7 +337,7 @@ func (c *sdkClient) signal(s syscall.Signal) {
 	}
 }
 
-// endAll leaves no one behind, whatever the test has found.
+// endAll leaves no process behind, whatever the test has found.
 func (c *sdkClient) endAll() {
 	var roots []int
 	if c.cmd.ProcessState == nil {

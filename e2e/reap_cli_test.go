@@ -30,7 +30,7 @@ func TestReapSilent(t *testing.T) {
 	}
 }
 
-// Whoever asks wrongly learns why, and nothing is done.
+// A wrong command line is answered with the reason, and nothing is done.
 func TestReapMistakes(t *testing.T) {
 	if !onOwnHost(t) {
 		return

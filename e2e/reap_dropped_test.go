@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gateway that lives and lets go of its servers' pipes: those that ignore the end of their input stay. They are listed at
-// once, and ended when it is still so after the dwell; their siblings are in use.
+// A living gateway lets go of its servers' pipes: servers that ignore the end of their input stay. They are listed at
+// once, and ended if they are still dropped after the dwell; their siblings are in use.
 func TestDroppedIsEnded(t *testing.T) {
 	forBoth(t, func(t *testing.T, stdio string, user int) {
 		g := startGatewayAs(t, user)
@@ -119,8 +119,8 @@ func TestReapNotDumpable(t *testing.T) {
 	}
 }
 
-// What a living process starts with the environment of a dead session is that process's. The same below an adopter is the
-// session's: the control.
+// What a living process starts with the environment of a dead session belongs to that living process. The control:
+// below an adopter the same belongs to the session.
 func TestReapInheritedMark(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -151,7 +151,7 @@ func TestReapDuringTeardown(t *testing.T) {
 	}
 }
 
-// One of two that end works, the other says so; both at once never do harm.
+// Of two passes that end processes one works, the other says so; both at once never do harm.
 func TestTwoReapsAtOnce(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -125,7 +125,7 @@ func TestReapCgroupSwapped(t *testing.T) {
 	}
 	const at = "/tmp/cgroups"
 	for _, how := range []string{"swapped", "link", "as it was"} {
-		// A pass that looks for leaves does not look below these names: it has but the path in the record.
+		// A pass that looks for leaves does not look below these names: it has only the path in the record.
 		ours, theirs := own+"/mcp-tether-ours", own+"/mcp-tether-theirs"
 		leaf := "/mcp-tether-" + anID
 		for _, dir := range []string{ours, theirs, ours + leaf, theirs + leaf} {
@@ -439,7 +439,7 @@ func startNamed(t *testing.T, id string) (end func()) {
 // A user's process, configuration, journal and engine may be as large and as slow as the user likes. The pass stays small
 // and in time, and ends what is left of somebody else.
 //
-// What could not be looked at is unknown, which code, the exit code of the pass, says with 2. It is -1 where that depends on
+// What could not be looked at is unknown: then code, the exit code of the pass, is 2. It is -1 where that depends on
 // how busy the machine is.
 func staysSmall(t *testing.T, code int, fill func(t *testing.T, homes map[int]string)) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// Both wrappers are killed at once, and nobody is left to look after the tree. One sweep ends what can be proven.
+// Both wrappers are killed at once, and no process is left to look after the tree. One sweep ends what can be proven.
 
 // pairTree is a tree, and whether a sweep can prove all of it without a cgroup.
 type pairTree struct {
@@ -86,7 +86,7 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 	}
 }
 
-// unproven expects that who cleared its environment is reported when its command line is known, and lives.
+// unproven expects that a process that cleared its environment is reported when its command line is known, and lives.
 func (p pairTree) unproven(t *testing.T, s *session) {
 	t.Helper()
 	left := append(s.members(), holders(s.flock)...)
@@ -115,8 +115,8 @@ func lives(p proc) bool {
 	return now.args == p.args && now.state != "Z"
 }
 
-// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells who belongs to it. Beside many other
-// processes a look takes longer than the tree needs to fork on.
+// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells which processes belong to it.
+// Beside many other processes a look takes longer than the tree needs to fork on.
 func TestReapForkingTree(t *testing.T) {
 	if !onOwnHost(t, "family=") {
 		return

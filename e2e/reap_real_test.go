@@ -14,7 +14,7 @@ import (
 )
 
 // A real server with a real browser, as its users start it today: without any wrapper. Its client is killed, and the
-// browser, in sessions of its own, is left. The same server under another client, which lives, is nobody's business.
+// browser, in terminal sessions of its own, is left. The same server under another client, which lives, is not touched.
 func TestReapRealBrowser(t *testing.T) {
 	if !onOwnHost(t) {
 		return

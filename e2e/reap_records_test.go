@@ -372,7 +372,7 @@ func truncate(t *testing.T, file string, size int64) {
 	}
 }
 
-// Everything of a record from before the last boot ended then: it is removed, and nobody is looked for.
+// Everything of a record from before the last boot ended then: it is removed, and no process is looked for.
 func TestReapOtherBoot(t *testing.T) {
 	if !onOwnHost(t) {
 		return

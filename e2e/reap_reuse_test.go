@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A pid that belonged to a session belongs to somebody else now. In a pid namespace of its own the test chooses who
-// gets which pid, so the reuse is made to happen.
+// A pid that belonged to a session belongs to another process now. In a pid namespace of its own the test chooses which
+// process gets which pid, so the reuse is made to happen.
 
 // startInnocent starts a process that answers what it is told.
 func startInnocent(t *testing.T, user int) innocent {
@@ -26,7 +26,7 @@ func startInnocent(t *testing.T, user int) innocent {
 	return i
 }
 
-// innocent is a process that nobody may end. It answers as long as it lives.
+// innocent is a process that must not be ended. It answers as long as it lives.
 type innocent struct {
 	pid   int
 	cmd   *exec.Cmd
@@ -122,7 +122,7 @@ func TestReapSparesReusedPID(t *testing.T) {
 	}
 }
 
-// Nobody stays in the group or session of a process that ends: its pid would not be free.
+// No process stays in the group or terminal session of one that ends, or its pid would not be free.
 func testReuse(t *testing.T, position func(*session) int, cgroup string, recorded bool) {
 	s := startGateway(t).newSession()
 	if recorded {
@@ -153,7 +153,7 @@ func testReuse(t *testing.T, position func(*session) int, cgroup string, recorde
 	}
 }
 
-// A member that obeys SIGTERM is gone, and its pid is somebody else's, when the kill comes for one that does not.
+// A member that obeys SIGTERM is gone, and its pid is another process's, when SIGKILL comes for a member that does not.
 func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Servers that were never wrapped. What proves that one is nobody's is the other end of its standard input.
+// Servers that were never wrapped. The other end of its standard input proves that no gateway uses such a server.
 
 // forBoth runs a test over pipes and over socketpairs, as root and as another user.
 func forBoth(t *testing.T, test func(t *testing.T, stdio string, user int)) {
@@ -40,7 +40,7 @@ func bareServer(t *testing.T, stdio string, user int) *session {
 // match makes a sweep look at the session's server.
 func (s *session) match() string { return "--match=fixture node " + s.dir + " - " }
 
-// as is the user of the session who sweeps.
+// as is a caller with the user of the session.
 func (s *session) as() caller { return caller{uid: s.gw.uid} }
 
 func TestSeveredIsEnded(t *testing.T) {
@@ -115,7 +115,7 @@ func startCareless(t *testing.T, stdio string, user int, keys ...string) sibling
 	return b
 }
 
-// Somebody could still write to it: reported, and never ended.
+// Another process could still write to it: reported, and never ended.
 func TestHeldBySiblingIsSuspect(t *testing.T) {
 	forBoth(t, func(t *testing.T, stdio string, user int) {
 		b := startCareless(t, stdio, user)
@@ -139,7 +139,7 @@ func TestHeldBySiblingIsSuspect(t *testing.T) {
 	})
 }
 
-// The holder belongs to a user whose file descriptors nobody else may look at. It still is one.
+// The holder belongs to a user whose file descriptors no other user may look at. It is a holder all the same.
 func TestHeldByAnotherUserIsSuspect(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -14,7 +14,8 @@ import (
 
 // A host without cron heals when the next session starts.
 
-// The new session sweeps what its user's dead sessions have left, soon after its start; nobody else's, and no living one.
+// The new session sweeps what its user's dead sessions have left, soon after its start. It touches no other user's
+// session, and no living one.
 func TestRunSweeps(t *testing.T) {
 	if !onOwnHost(t) {
 		return
@@ -95,7 +96,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	if !dead.alive() {
 		t.Error("the dead session was ended before the new server was up")
 	}
-	// The one that obeys is gone: the sweep has begun. An end in its middle is held up by nothing either.
+	// The member that obeys is gone: the sweep has begun. An end amid the sweep is held up by nothing either.
 	if err := waitFree(dead.flock, testkit.Patience); err != nil {
 		t.Fatal(err)
 	}

@@ -227,8 +227,8 @@ func orphanOf(t *testing.T, http bool, argv ...string) (pid int) {
 	return pid
 }
 
-// A client of an engine that lost its gateway is ended; its container may live on, of which the report and the exit code
-// speak. The same command under another name is the control.
+// A client of an engine that lost its gateway is ended. Its container may live on, which the report and the exit code
+// say. The same command under another name is the control.
 func TestReapSeveredClient(t *testing.T) {
 	if !onOwnHost(t) {
 		return

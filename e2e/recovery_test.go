@@ -126,7 +126,7 @@ func (s *session) sweepByNextSession() {
 	next.waitDead()
 }
 
-// Without a leaf the anchor sees nobody when it can open nothing. It ends the server, and does not claim more.
+// Without a leaf the anchor sees no process when it can open nothing. It ends the server, and does not claim more.
 func TestBlindRecoveryClaimsNothing(t *testing.T) {
 	t.Parallel()
 	s := begin(t, setup{flags: quick("--cgroup=off", "--kill-timeout=300ms")}, "serve,ignore-term", "daemon")

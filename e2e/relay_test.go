@@ -234,9 +234,9 @@ func (c *client) tooLong(t *testing.T, limit int) {
 	}
 }
 
-// steady waits until a count has begun and stopped, and gives it. That nothing moves any more cannot be seen, only that
-// nothing has for a while: where the count would go on, the caller's bound tells. On a busy machine the count may be given
-// too early, which makes the test miss something, but never fail.
+// steady waits until a count has begun and stopped, and gives it. It cannot see that nothing moves any more, only that
+// nothing has for a while: where the count would go on, the caller's bound tells. On a busy machine the count may be
+// given too early, which makes the test miss something, but never fail.
 func steady(t *testing.T, count func() int64) int64 {
 	t.Helper()
 	testkit.Until(t, "a first byte", func() bool { return count() > 0 })
@@ -433,8 +433,8 @@ func nonblocking(t *testing.T, fd int) bool {
 	return flags&unix.O_NONBLOCK != 0
 }
 
-// The relay leaves the descriptions that it shares with the gateway as they are, and works with such as the gateway makes
-// non-blocking.
+// The relay leaves the descriptions that it shares with the gateway as they are, and works with those that the gateway
+// makes non-blocking.
 func TestRelayOnNonBlockingStreams(t *testing.T) {
 	t.Parallel()
 	for _, stdio := range stdios {

@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// What the fixture can do, and no test has it do, is dead: nobody would see it break. Its verbs, traits and requests
-// are the strings of its case clauses, and the list of traits. Whether a test asks for a role is told by the strings of
-// the tests and not by what was played. Roles are played where nothing can be written down: in containers, with no
+// What the fixture can do but no test has it do is dead: no test would see it break. Its verbs, traits and requests are
+// the strings of its case clauses, and the list of traits. Whether a test asks for a role is told by the strings of the
+// tests and not by what was played. Roles are played where nothing can be written down: in containers, with no
 // descriptor left, or with files limited to nothing. So a string that looks like a request for a role hides that it is
 // idle.
 func TestFixtureHasNoIdleRoles(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScript runs testdata/script, one behaviour of the command line a file. Beside testscript's own commands there is
+// TestScript runs testdata/script, one behaviour of the command line a file. Besides testscript's own commands there is
 //
 //	exits CODE COMMAND [ARG...]
 func TestScript(t *testing.T) {

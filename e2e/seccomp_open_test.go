@@ -82,7 +82,7 @@ const setFlags = 0x40082104
 func (o *opens) serve(listener int) {
 	runtime.LockOSThread()
 	defer unix.Close(listener)
-	// The two sides take turns on one processor: many times faster when the machine is busy. It does without.
+	// The two sides take turns on one processor: many times faster when the machine is busy. It works without, too.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	for {
 		var r request

@@ -148,7 +148,7 @@ func TestShareMax(t *testing.T) {
 	s.end()
 }
 
-// tetherd runs one of the other commands in the runtime directory.
+// tether runs one of the other commands in the runtime directory.
 func (s *sharing) tether(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command(tether, args...)

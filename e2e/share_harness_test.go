@@ -75,7 +75,7 @@ func (s *sharing) clear() {
 // processes are the living ones that have the directory in their command line: attached, host, anchor, supervisor, server.
 func (s *sharing) processes() []proc { return s.with(s.dir) }
 
-// with are those with all of the words in their command line, which begins with "^".
+// with are those with all of the words in their command line; "^" stands for its beginning.
 func (s *sharing) with(words ...string) []proc {
 	var found []proc
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

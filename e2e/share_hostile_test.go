@@ -19,7 +19,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// A client that asks and does not read holds itself up, and nobody else. When it reads, all answers are there.
+// A client that asks and does not read holds up itself, and no other. When it reads, all answers are there.
 func TestShareSlowClient(t *testing.T) {
 	t.Parallel()
 	s := share(t)
@@ -52,7 +52,7 @@ func TestShareSlowClient(t *testing.T) {
 	s.end()
 }
 
-// A client whose full standard output takes no splice, as some terminals that were stopped do, holds up nobody else.
+// A client whose full standard output takes no splice, as some terminals that were stopped do, holds up no other.
 func TestShareFullOutputWithoutSplice(t *testing.T) {
 	t.Parallel()
 	s := share(t)
@@ -108,7 +108,8 @@ yes '{"jsonrpc":"2.0","method":"notifications/flood","params":{"pad":"'$pad'"}}'
 echo '{"jsonrpc":"2.0","method":"notifications/over"}'
 while read line; do :; done`
 
-// Of what a client does not read only so much is kept: then it is ended with an error, and the others get everything.
+// What a client does not read is kept up to a bound. Then the client is ended with an error, and the others get
+// everything.
 func TestShareClientThatNeverReads(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// What shares a server is no finding while it lives. Once all of it is killed at once, what the server has started is found
-// and ended, and the files of the host go.
+// Sessions that share a server are no finding while they live. Once all of their processes are killed at once, what the
+// server has started is found and ended, and the files of the host go.
 func TestShareAndReap(t *testing.T) {
 	if !onOwnHost(t) {
 		return

@@ -44,7 +44,7 @@ func TestShareRacingStarts(t *testing.T) {
 	s.wantGone()
 }
 
-// kill signals a process. What reads a pid from a record that has none gets 0, which would be the group of the tests.
+// kill signals a process. A pid that a record does not have is read as 0, which would be the group of the tests.
 func kill(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
 	if pid <= 1 {

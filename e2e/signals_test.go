@@ -16,7 +16,7 @@ var passed = []syscall.Signal{
 	35, 40, 64, // real time
 }
 
-// What the wrapper gets and does not mean an end, the server gets.
+// The server gets each signal that the wrapper gets and that does not mean an end.
 func TestSignalsArePassed(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--cgroup=auto", "--no-anchor"} {

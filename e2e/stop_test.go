@@ -22,7 +22,7 @@ func (g *gateway) named(name string, root string, flags ...string) *session {
 	return s
 }
 
-// selections of sessions a and b (of one gateway) and c (of another), and who ends.
+// selections of sessions a and b (of one gateway) and c (of another), and which of them end.
 var selections = []struct {
 	name string
 	args func(a, b, c *session) []string
@@ -99,7 +99,7 @@ func TestStopMistakes(t *testing.T) {
 	endNicely(g, a, b)
 }
 
-// Whoever asks again, or is out of patience, does not shorten the grace.
+// A stop that asks again, or is out of patience, does not shorten the grace.
 func TestStopStubborn(t *testing.T) {
 	if !onOwnHost(t) {
 		return

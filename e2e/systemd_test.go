@@ -203,7 +203,8 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 		}
 		return b.must(append(argv, words[1:]...)...)
 	}
-	// Only the first process of this unit is ended with it: what a gateway leaves that says so, or one that is no unit.
+	// Only the first process of this unit is ended with it. So it is with a gateway whose unit says so, or that is no
+	// unit.
 	ctl("systemd-run", "--unit=leaky", "-p", "KillMode=process", "-p", "SendSIGKILL=no", "mcp-tether", "run", "--", "sh", "-c", "setsid sleep 4701 & exec sleep 4702")
 	testkit.Until(t, "the server", func() bool { return b.has("sleep", "4701") && b.has("sleep", "4702") })
 	s := b.session(m.runtime)

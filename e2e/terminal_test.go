@@ -117,10 +117,10 @@ func (y *tty) endedByAnother() {
 	y.t.Fatalf("no interrupt ends it; the screen shows %q", y.unread)
 }
 
-// timeToSay is the grace of a server that gives nothing on signals, but must get to say that it had one.
+// timeToSay is the grace of a server that no signal ends, but that must get to say that it had one.
 const timeToSay = "--term-grace=3s"
 
-// A server that gives nothing on signals: the first Ctrl-C is its own business, the next one ends it.
+// A server that no signal ends: the first Ctrl-C is its own business, the next one ends it.
 func TestTerminalInterruptedTwice(t *testing.T) {
 	t.Parallel()
 	y, s := newShell(t, timeToSay)

@@ -17,7 +17,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// tty is a terminal with somebody at the keyboard: the test. What is started in it leads a session of its own.
+// tty is a terminal with somebody at the keyboard: the test. What is started in it leads a terminal session of its own.
 type tty struct {
 	t      *testing.T
 	master *os.File
@@ -78,8 +78,8 @@ func openPair(t *testing.T) (master, slave *os.File) {
 	return os.NewFile(uintptr(fd), "ptmx"), os.NewFile(uintptr(other), name)
 }
 
-// keepOutput has an interrupt throw nothing away. Else the kernel empties the queues of the terminal after it has sent the
-// signal (n_tty.c, isig), and on a busy machine what a program writes upon a later event may still fall into that.
+// keepOutput has an interrupt throw nothing away. Otherwise the kernel empties the queues of the terminal after it has
+// sent the signal (n_tty.c, isig). On a busy machine that may still hit what a program writes upon a later event.
 func keepOutput(t *testing.T, slave *os.File) {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)

@@ -20,8 +20,8 @@ import (
 
 // A supervisor that lives and does nothing: the anchor is its watchdog. And an anchor that does nothing.
 
-// own puts what the gateway starts into a session of its own. In the gateway's, the kernel itself would continue a stopped
-// process group whose gateway ends.
+// own puts what the gateway starts into a terminal session of its own. In the gateway's, the kernel itself would
+// continue a stopped process group whose gateway ends.
 var own = []string{"setsid=1"}
 
 // state is the one letter of a process's state, "" when there is no such process.

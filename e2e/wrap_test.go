@@ -245,7 +245,8 @@ func TestWrapAsks(t *testing.T) {
 	}
 }
 
-// Without a user to ask, servers sleep only where that was said, and not those that must stay awake, nor of other clients.
+// Without a user to ask, servers sleep only where that was asked for. Servers that must stay awake never do, nor do
+// those of other clients.
 func TestWrapPreset(t *testing.T) {
 	t.Parallel()
 	const browser = "[mcp_servers.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp\"]\n"

@@ -1,6 +1,6 @@
-// Manifests reads Kubernetes manifests as strictly as an API server does. It accepts a kind that it knows, no field
-// that it does not, none twice, and values of the right types. A DaemonSet must find its own pods. It names each
-// object; what it cannot read it says, and exits with 1. No server is asked.
+// Manifests reads Kubernetes manifests as strictly as an API server does. It accepts only kinds and fields that it
+// knows, no field twice, and values of the right types. A DaemonSet must find its own pods. It names each object; what
+// it cannot read it says, and exits with 1. No server is asked.
 //
 //	go run . FILE...
 //
