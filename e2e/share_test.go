@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -131,6 +134,27 @@ func TestShareServerKilled(t *testing.T) {
 			s.wantGone()
 		})
 	}
+}
+
+// When a server is killed, its clients do not hear of one before it that failed to start.
+func TestShareServerThatFailedBefore(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.command = slices.Concat([]string{"sh", "-c", `[ -e "$0" ] || { : >"$0"; exit 3; }; exec "$@"`, filepath.Join(s.dir, "failed")}, s.command)
+	c := s.attach()
+	testkit.Until(t, "the handshake succeeds", func() bool {
+		c.write(initialize(version))
+		return c.answer(0).Result != nil
+	})
+	c.write(initialized)
+	c.write(toolCall(77, "hold", ""))
+	testkit.Until(t, "the call is open", func() bool { return s.received("hold") })
+	kill(t, s.server(), unix.SIGKILL)
+	if r := c.answer(77); r.Error == nil || !strings.Contains(r.Error.Message, "has ended (exit code 137)") {
+		t.Errorf("the open call was answered with %s, %+v", r.Result, r.Error)
+	}
+	c.close()
+	s.end()
 }
 
 // A shared server sleeps and wakes like any other.

@@ -71,7 +71,7 @@ type attachment struct {
 	inherited   proc.AtExec
 	reader      proc.Reader
 	signals     int
-	// owners are the pidfds of the parent and of the gateway behind it; -1 once it has reported.
+	// owners are the pidfds of the parent and of the gateway behind it.
 	owners        []int
 	parent        int
 	self, gateway proc.ID
@@ -430,7 +430,6 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 	for _, fd := range a.owners {
 		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	owners := fds[2:]
 	fds = append(fds, more...)
 	if a.checksParent && (timeout < 0 || timeout > proc.LookPause) {
 		timeout = proc.LookPause
@@ -443,7 +442,7 @@ func (a *attachment) poll(timeout time.Duration, more ...unix.PollFd) error {
 			return signalError(c.Signal)
 		}
 	}
-	for _, fd := range owners[:len(a.owners)] {
+	for _, fd := range fds[2 : 2+len(a.owners)] {
 		if fd.Revents != 0 {
 			return errOwnerGone
 		}

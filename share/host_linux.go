@@ -69,6 +69,8 @@ type host struct {
 	server server
 	// squeezeBy is until when the server is held back because too much waits for clients; zero if it is not.
 	squeezeBy time.Time
+	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
+	acceptAt time.Time
 	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
 	// written. Zero means never.
 	lingerAt, tellAt time.Time
@@ -245,7 +247,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.server.notBefore} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.acceptAt, h.server.notBefore} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -323,6 +325,9 @@ func (h *host) onTime(now time.Time) {
 	if isDue(h.server.notBefore) {
 		h.server.notBefore = time.Time{}
 	}
+	if isDue(h.acceptAt) {
+		h.resumeAccept()
+	}
 	if isDue(h.lingerAt) {
 		h.finish(verdict{}, true)
 	}
@@ -389,7 +394,9 @@ func (h *host) accept() {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		switch {
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-			h.dropSilent()
+			if !h.dropSilent() {
+				h.pauseAccept()
+			}
 			return
 		case err != nil:
 			return
@@ -405,13 +412,30 @@ func (h *host) accept() {
 	}
 }
 
-// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do.
-func (h *host) dropSilent() {
+// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do. It
+// reports whether there was one.
+func (h *host) dropSilent() (any bool) {
 	for _, c := range h.clients {
 		if !c.greeted {
 			h.drop(c)
+			any = true
 		}
 	}
+	return any
+}
+
+// acceptPause is how long connections wait when there is no descriptor for them.
+const acceptPause = 100 * time.Millisecond
+
+// pauseAccept leaves the listener alone for a while, because it would be reported as ready again at once.
+func (h *host) pauseAccept() {
+	h.acceptAt = time.Now().Add(acceptPause)
+	h.change(h.listener, source{kind: onListener}, 0)
+}
+
+func (h *host) resumeAccept() {
+	h.acceptAt = time.Time{}
+	h.change(h.listener, source{kind: onListener}, unix.EPOLLIN)
 }
 
 // deliver queues what is to be written.
@@ -493,7 +517,7 @@ func (h *host) finish(v verdict, polite bool) {
 	if h.gateway >= 0 {
 		h.unwatch(h.gateway)
 	}
-	h.lingerAt = time.Time{}
+	h.lingerAt, h.acceptAt = time.Time{}, time.Time{}
 	for _, c := range h.clients {
 		h.detach(c, &v)
 	}

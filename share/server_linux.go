@@ -206,7 +206,7 @@ func (h *host) serverLines() {
 			break
 		}
 		i += s.scanned
-		s.scanned, s.spoke, s.ever, s.failures = 0, true, true, 0
+		s.scanned, s.spoke, s.ever, s.failures, s.why = 0, true, true, 0, ""
 		h.deliver(h.mux.FromServer(b[:i]))
 		b = b[i+1:]
 	}
@@ -282,7 +282,7 @@ func (h *host) onServerEnd(code int) {
 		h.done = true
 		return
 	}
-	if why == "" || spoke && s.failures > 0 {
+	if why == "" {
 		why = fmt.Sprintf("the server has ended (exit code %d)", code)
 	}
 	s.why = ""

@@ -1,0 +1,58 @@
+package share
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// The end of each owner ends the session, however many there are, and whatever else is waited for.
+func TestEachOwnerIsSeen(t *testing.T) {
+	t.Parallel()
+	for owners := 1; owners <= 2; owners++ {
+		for ends := range owners {
+			for more := range 3 {
+				a := attachment{signals: silent(t), parent: os.Getppid()}
+				for i := range owners {
+					fd := silent(t)
+					if i == ends {
+						fd = ended(t)
+					}
+					a.owners = append(a.owners, fd)
+				}
+				var others []unix.PollFd
+				for range more {
+					others = append(others, unix.PollFd{Fd: int32(silent(t)), Events: unix.POLLIN})
+				}
+				if err := a.poll(testkit.Patience, others...); !errors.Is(err, errOwnerGone) {
+					t.Errorf("the end of owner %d of %d, beside %d others: %v", ends+1, owners, more, err)
+				}
+			}
+		}
+	}
+}
+
+// silent is a descriptor on which nothing happens.
+func silent(t *testing.T) int {
+	t.Helper()
+	r, w := testkit.Pipe(t)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	fd := int(r.Fd())
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// ended is one that is reported at once.
+func ended(t *testing.T) int {
+	t.Helper()
+	r, w := testkit.Pipe(t)
+	w.Close()
+	t.Cleanup(func() { r.Close() })
+	return int(r.Fd())
+}
