@@ -40,11 +40,7 @@ func examine(c *cli.Context) error {
 	if c.Args().Present() {
 		return usageError("doctor takes no arguments, got " + c.Args().First())
 	}
-	all := append([]doctor.Check{doctor.Program()}, doctor.Host(runtimeDir())...)
-	if e, ok := doctor.Engine(); ok {
-		all = append(all, e)
-	}
-	all = append(append(all, doctor.Clients()...), leaks()...)
+	all := append(doctor.All(runtimeDir()), leaks()...)
 	show := doctor.Text
 	if c.Bool("json") {
 		show = doctor.JSON
@@ -64,7 +60,7 @@ const leakTimeout = 20 * time.Second
 // leaks makes a pass of reap that ends nothing.
 func leaks() []doctor.Check {
 	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout}
-	warn := func(err error) { o.Warnings = append(o.Warnings, err.Error()) }
+	warn := unreadable(&o)
 	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
 	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, Script: matcher.Script, SurplusOver: surplusOver}
 	if os.Getuid() == 0 {

@@ -121,14 +121,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 			return o, fmt.Errorf("--match: %w", err)
 		}
 	}
-	warn := func(err error) {
-		if errors.Is(err, clients.ErrLate) {
-			o.Incomplete = append(o.Incomplete, err.Error())
-			return
-		}
-		o.Warnings = append(o.Warnings, err.Error())
-	}
-	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, warn)
+	files, err := configured(c.StringSlice("config"), c.StringSlice("home"), delegated, unreadable(&o))
 	if err != nil {
 		return o, err
 	}
@@ -149,6 +142,17 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		Spare:       c.StringSlice(reap.SpareFlag),
 	}
 	return o, nil
+}
+
+// unreadable takes what is wrong with configurations. With one that could not be read in time the pass is incomplete.
+func unreadable(o *reap.Options) func(error) {
+	return func(err error) {
+		if errors.Is(err, clients.ErrLate) {
+			o.Incomplete = append(o.Incomplete, err.Error())
+			return
+		}
+		o.Warnings = append(o.Warnings, err.Error())
+	}
 }
 
 // passFlags are the flags that mean the same in the passes that root makes as other users.

@@ -2,6 +2,7 @@
 // it found and, unless all is well, what to do about it. It changes nothing, apart from an empty cgroup that it makes
 // and removes again: nothing else shows whether one can be made.
 //
+//	all.go            every check, each bounded in time
 //	check.go          one finding, and how a list of them is printed
 //	host_linux.go     kernel, cgroups, /proc, records
 //	environment.go    the program, the engine and the clients of the user

@@ -60,13 +60,20 @@ func Clients() []Check {
 	if err != nil {
 		return []Check{poor(Warn, "clients", "set HOME", "%v", err)}
 	}
-	places, err := clients.Here(home, nil)
-	if err != nil || len(places) == 0 {
-		return []Check{poor(Warn, "clients", "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
+	var places []clients.Place
+	all := inTime("clients", home, func() []Check {
+		found, err := clients.Here(home, nil)
+		if err != nil || len(found) == 0 {
+			return []Check{poor(Warn, "clients", "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
+		}
+		places = found
+		return nil
+	})
+	if len(all) > 0 {
+		return all
 	}
-	var all []Check
 	for _, p := range places {
-		all = append(all, client(p))
+		all = append(all, inTime("clients", p.Path, func() []Check { return []Check{client(p)} })...)
 	}
 	return all
 }

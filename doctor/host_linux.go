@@ -14,11 +14,11 @@ import (
 
 // Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR.
 func Host(runtime string) []Check {
-	return []Check{kernel(), leaf(), processes(), sockets(), records(runtime), limits(), memory()}
+	return []Check{kernelFeatures(), leaf(), processes(), sockets(), records(runtime), limits(), memory()}
 }
 
 // kernel asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
-func kernel() Check {
+func kernelFeatures() Check {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	release := unix.ByteSliceToString(u.Release[:])

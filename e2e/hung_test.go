@@ -322,6 +322,15 @@ func TestReapAndHungFileSystem(t *testing.T) {
 			}
 		})
 	}
+	t.Run("doctor", func(t *testing.T) {
+		file := filepath.Join(homes[0], ".claude.json")
+		ok(t, os.Symlink(gone+"/claude.json", file))
+		defer os.Remove(file)
+		o := (caller{env: []string{"HOME=" + homes[0]}}).run(t, "doctor")
+		if !strings.Contains(o.stdout, "not looked at: ") || strings.Contains(o.stdout, "nothing that outlived") {
+			t.Errorf("it has not looked at all, and says\n%s%s", o.stdout, o.stderr)
+		}
+	})
 	// Without the records it is not known which processes are looked after: only what was never wrapped is judged.
 	t.Run("records", func(t *testing.T) {
 		s := dead(t)
