@@ -67,7 +67,7 @@ func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met 
 		if yes || gone && b.asked == 0 {
 			met++
 		}
-		if b.asked++; !yes && !told && !(gone && b.asked == maxAsked) {
+		if b.asked++; !yes && !told && !(gone && b.asked >= maxAsked) {
 			left = append(left, b)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/testkit"
 )
 
@@ -65,6 +67,14 @@ func TestSignalBornWaitsForParent(t *testing.T) {
 	r.births.open = []birth{{pid: k.PID}}
 	if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || slices.ContainsFunc(r.births.open, is) {
 		t.Errorf("%v; it is told, but open: %v", err, r.births.open)
+	}
+	if err := unix.Kill(k.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, k.PID)
+	r.births.open = []birth{{pid: k.PID, asked: maxAsked}} // open for so long because its parent was
+	if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || slices.ContainsFunc(r.births.open, is) {
+		t.Errorf("%v; it is gone, but open: %v", err, r.births.open)
 	}
 }
 

@@ -71,8 +71,9 @@ func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
 	}
 	if len(left) == environWindow {
 		visit(left)
-		// One byte stays, so that what follows is no beginning of a variable.
+		// One byte stays, which begins no name, so that what follows is no beginning of a variable.
 		left = left[len(left)-1:]
+		left[0] = '='
 	}
 	return buf[:copy(buf, left)]
 }

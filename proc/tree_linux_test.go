@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -146,5 +147,18 @@ func TestEnvironAndArgs(t *testing.T) {
 	}
 	if got := r.Args(1 << 30); got != nil {
 		t.Errorf("arguments of nobody: %q", got)
+	}
+}
+
+// The rest of a variable that is longer than the window is no variable, wherever the window ends.
+func TestLongEnvironEntry(t *testing.T) {
+	t.Parallel()
+	long := append(bytes.Repeat([]byte("x"), environWindow-1), 'M')
+	var seen []string
+	visit := func(entry []byte) { seen = append(seen, string(entry)) }
+	rest := eachEntry(long, visit)
+	rest = eachEntry(append(rest, "ARK=1\x00MARK=2\x00"...), visit)
+	if len(rest) > 0 || slices.Contains(seen, "MARK=1") || !slices.Contains(seen, "MARK=2") {
+		t.Errorf("rest %q, entries %.20q", rest, seen)
 	}
 }
