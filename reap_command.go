@@ -18,7 +18,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// Exit codes of reap; ps and stop use the last for every failure.
+// Exit codes of reap. The other commands but run use them in the same sense.
 const (
 	exitFindings = 1 // something was found, or survived
 	exitLook     = 2 // it could not be looked at

@@ -17,7 +17,7 @@ import (
 	"mcp-tether/teardown"
 )
 
-// role is what the anchor asked this process to do; nil when a user called us and there is no anchor.
+// role is what another process of ours asked this one to do; nil when a user called us.
 type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.

@@ -262,7 +262,7 @@ func TestLeafMove(t *testing.T) {
 	populated(t, l, false)
 }
 
-// What is frozen can be listed to the last, and killed.
+// A frozen leaf can be listed, and killed.
 func TestLeafFreeze(t *testing.T) {
 	l := newLeaf(t)
 	c := l.start(t)

@@ -29,7 +29,7 @@ func chgrp(path string, like fs.FileInfo) error {
 }
 
 // startOverSocket runs a command from env's PATH with one end of a socket pair as its stdin and stdout, and returns the
-// other end. Pipes would not do: each way of the connection has to end by itself.
+// other end. One descriptor serves both ways, as with a socket, and each way can end by itself.
 func startOverSocket(args, env []string) (net.Conn, int, error) {
 	path, err := lookPath(args[0], env)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	Container Kind = "container"
 	Pod       Kind = "pod" // podman's
 	Network   Kind = "network"
-	Volume    Kind = "volume" // labelled, but never removed: it may hold data
+	Volume    Kind = "volume" // labelled, and removed only with the container it was made for: it may hold data
 )
 
 // Info is what an engine says about an object. Fields marked (inspect) are zero when the Info comes from a list.

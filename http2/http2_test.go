@@ -188,7 +188,7 @@ func TestMalformedFrames(t *testing.T) {
 		"a grant of nothing":          frame(TypeWindowUpdate, 0, 1, "\x80\x00\x00\x00"),
 		"a short good-bye":            frame(TypeGoAway, 0, 0, "1234567"),
 		"priority of a wrong length":  frame(TypePriority, 0, 1, "1234"),
-		// 64 references a kilobyte each to one long field are more than a list may have.
+		// 64 references to one field of four kilobytes are more than a list may have.
 		"a bomb":             frame(TypeHeaders, flagEndHeaders, 1, "\x40\x01a\x7f\xa1\x1e"+strings.Repeat("v", 4000)+strings.Repeat("\xbe", 64)),
 		"no end":             frame(TypeHeaders, 0, 1, "\x82") + strings.Repeat(frame(TypeContinuation, 0, 1, ""), 20000),
 		"no end of one text": frame(TypeHeaders, 0, 1, "\x00\x01a\x7f\xff\xff\x7f") + strings.Repeat(frame(TypeContinuation, 0, 1, strings.Repeat("x", MaxPayload)), 200),

@@ -9,8 +9,8 @@ import (
 // maxPending is how much may be pending before the methods that may wait for the other side do so, in bytes.
 const maxPending = 32 << 10
 
-// Writer collects frames and writes them. Its methods may be called concurrently. Only Flush and Data wait for the
-// other side, so that the others may be called where nothing may wait. The first error ends it.
+// Writer collects frames and writes them. Its methods may be called concurrently. Flush, Data and Start may wait
+// for the other side; the others may be called where nothing may wait. The first error ends it.
 type Writer struct {
 	w io.Writer
 

@@ -95,7 +95,7 @@ func (d *Dir) Link(from, to string) error {
 	return unix.Linkat(d.fd, from, d.fd, to, 0)
 }
 
-// ReadRegular reads an entry that must be a regular file of at most limit bytes. It is checked before it is opened,
+// ReadRegular reads an entry that must be a regular file of at most limit bytes. Linux checks it before it is opened,
 // because merely opening a FIFO or a device has an effect.
 func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {
 	if err := single(name); err != nil {

@@ -87,7 +87,10 @@ func samePipe(fd int, ino uint64) bool {
 
 func socketState(pid int, ino uint64) Stdin {
 	s := Stdin{Socket: true}
-	if same, err := sameNetwork(pid); err != nil || !same {
+	if same, err := sameNetwork(pid); err != nil {
+		s.Why = "its network namespace cannot be read: " + err.Error()
+		return s
+	} else if !same {
 		s.Why = "its socket is in another network namespace"
 		return s
 	}

@@ -58,7 +58,7 @@ func HasChildren() bool {
 
 // HasExited reports whether the child has ended. It leaves the child to be reaped, so its pid is not reused.
 func HasExited(pid int) (bool, error) {
-	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_pid (waitid(2)) stays 0.
+	// The answer is in the info: with WNOHANG waitid succeeds either way, and si_signo (waitid(2)) stays 0.
 	var info unix.Siginfo
 	for {
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)

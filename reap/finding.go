@@ -103,7 +103,8 @@ type gateway struct {
 	Command string `json:"command,omitempty"`
 }
 
-// proven reports whether the finding may be ended; unwrapped says that the user asked for the severed as well.
+// proven reports whether the finding may be ended; unwrapped says that the user asked for the severed and the
+// dropped as well.
 func (f Finding) proven(unwrapped bool) bool {
 	switch f.Class {
 	case classRecord, classMark, classCgroup, classContainer:

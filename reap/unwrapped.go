@@ -9,7 +9,7 @@ import (
 )
 
 // unwrapped finds known servers that were never wrapped, by their topmost process. It finds those without a gateway,
-// and those of which a living gateway has too many.
+// those that a living gateway has dropped, and those of which it has too many.
 func (x *index) unwrapped(r Rules) []Finding {
 	if r.Match == nil {
 		return nil

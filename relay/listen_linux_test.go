@@ -11,7 +11,7 @@ const (
 	listened = `{"jsonrpc":"2.0","id":9,"result":{}}` + "\n"
 )
 
-// subscribed has a client without a handshake open a subscription, and its server fall asleep.
+// subscribed has a client without a handshake open a subscription.
 func subscribed(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, false)

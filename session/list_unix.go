@@ -19,8 +19,8 @@ import (
 // ErrNoLock says that there is no lock file.
 var ErrNoLock = errors.New("no lock file")
 
-// Held reports whether a living process holds the lease of a session. The error says that it could not be found out;
-// then the session counts as alive.
+// Held reports whether a living process holds the lease of a session. With ErrNoLock none does. Any other error says
+// that it could not be found out; then the session counts as alive.
 func (d *Directory) Held(id string) (bool, error) {
 	name := file(id, lockSuffix)
 	fd, err := d.at.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)

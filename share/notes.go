@@ -236,7 +236,7 @@ func (n *notes) write(sign byte, from uint64, id string) error {
 	return nil
 }
 
-// compact writes the open requests to the other log. What is not valid yet is not written, so it comes first of its kind.
+// compact writes the open requests to the other log, and behind them the lines that are not valid yet.
 func (n *notes) compact(need uint64) error {
 	other := 1 - n.get(atLog)
 	b := n.log(other)[:0]

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The watchdog's steps, except the one that sends SIGKILL: TestWatchdog of the end-to-end tests covers that.
+// The watchdog's steps, except the one that sends SIGKILL: e2e/watchdog_test.go covers that.
 func TestEscalate(t *testing.T) {
 	for _, c := range []struct {
 		from  stage

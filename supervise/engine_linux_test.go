@@ -55,7 +55,7 @@ func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
 	}
 }
 
-// The control: the same byte is seen while the session waits for its engine's clients.
+// The control: a client that connects is seen while the session waits for its engine's clients.
 func TestListenerFires(t *testing.T) {
 	s, listener := listening(t)
 	defer s.closeTree()

@@ -31,7 +31,7 @@ type Session struct {
 	holdsStreams bool
 
 	tree *tree        // nil while there is none
-	hib  *hibernation // nil without --hibernate
+	hib  *hibernation // nil without --hibernate and --on-crash=restart
 	left leftovers
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
@@ -115,7 +115,7 @@ func (s *Session) takeRoles() (err error) {
 	return proc.BecomeSubreaper()
 }
 
-// closeServersOwn closes what the server alone should hold. With --hibernate it stays open, because the next server needs it.
+// closeServersOwn closes what the server alone should hold. If there may be a next server, it stays open for that one.
 func (s *Session) closeServersOwn() {
 	if s.hib != nil || s.hand.Terminal {
 		return

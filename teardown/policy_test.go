@@ -137,7 +137,7 @@ func (n node) checkClock(from node, bad func(string)) {
 	}
 }
 
-// From every state of a teardown, timers alone end it, within the sum of the graces that are left.
+// From every state of a teardown, timers alone end it, within the sum of all graces.
 func TestEveryPathEndsByTimers(t *testing.T) {
 	for _, grace := range graces() {
 		search(t, grace, func(_, to node, _ Event, _ Action) {

@@ -16,7 +16,7 @@ func TestVolumesThatAreCarriedOver(t *testing.T) {
 		answers["GET /containers/json?all=1&filters=%7B%22volume%22:%5B%22"+name(digit)+"%22%5D%7D"] = reply(200, users)
 		answers["GET /volumes/"+name(digit)] = reply(200, fmt.Sprintf(`{"Name":%q,"CreatedAt":%q}`, name(digit), made))
 	}
-	// Its own are a and one more, and c it was given by name.
+	// Volume a is its own; c it was given by name.
 	inspected := fmt.Sprintf(`{"Id":%%q,"Mounts":[{"Type":"volume","Name":%q},{"Type":"volume","Name":%q}],"HostConfig":{"Binds":["%s:/c"]}}`, name("a"), name("c"), name("c"))
 	answers["GET /containers/c1/json"] = reply(200, fmt.Sprintf(inspected, "c1"))
 	answers["GET /containers/foreign/json"] = reply(200, fmt.Sprintf(inspected, "foreign"))

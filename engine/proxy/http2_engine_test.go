@@ -16,7 +16,7 @@ func speaksHTTP2(c *peer) bool {
 	return err == nil && string(b) == "PRI "
 }
 
-// engineFramer is an engine that says frames one by one. It returns when the client has said its settings.
+// engineFramer is an engine that says frames one by one. It returns when the client has said its preface.
 func engineFramer(c *peer, settings ...http2.Setting) *framer {
 	c.hear(http2.ClientPreface)
 	f := &framer{Framer: http2.NewFramer(c.Conn, c.br), c: c}

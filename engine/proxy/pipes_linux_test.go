@@ -23,7 +23,7 @@ func much() []byte {
 	return b
 }
 
-// inChunks is a chunked body, whose chunks have 1 byte to 4 pipes.
+// inChunks is a chunked body, whose chunks have 1 byte to about 2 pipes.
 func inChunks(data []byte) (wire []byte) {
 	source := rand.New(rand.NewPCG(1, 2))
 	for len(data) > 0 {
