@@ -215,37 +215,6 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 	return w, nil
 }
 
-// splitWords splits a line as a shell does, without expansions.
-func splitWords(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	quote, inWord := rune(0), false
-	for _, c := range line {
-		switch {
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
-			if inWord {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			inWord = false
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote, inWord = c, true
-		case c == quote:
-			quote = 0
-		default:
-			word.WriteRune(c)
-			inWord = true
-		}
-	}
-	if quote != 0 {
-		return nil, errors.New("a quotation mark is missing")
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words, nil
-}
-
 // placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be
 // files of other clients.
 func placesOf(args []string) ([]clients.Place, error) {

@@ -10,7 +10,7 @@
 //	cgroup     a cgroup leaf of ours whose session is dead
 //	container  an engine has a container with our label, and the session in the label is dead
 //	severed    a known server that was never wrapped: no gateway, and no process can write to its stdin any more
-//	dropped    a known server that was never wrapped, whose living gateway has closed its end of stdin
+//	dropped    like severed, but its gateway lives
 //	suspect    like severed or container, but without the proof: only reported
 //	surplus    a living gateway with many servers of one kind: only reported
 //
