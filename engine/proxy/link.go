@@ -232,9 +232,11 @@ func (l *link) await(x *exchange, err error) bool {
 	case <-x.done:
 		return true
 	case <-x.hijacked:
+	case <-l.ended: // perhaps that of a stream, of which the engine's direction has ended
+	}
+	if l.hijacked {
 		_ = l.stream(l.engine, l.client, l.fromClient) // if one side fails, the other way ends by itself
 		<-l.ended
-	case <-l.ended:
 	}
 	return false
 }

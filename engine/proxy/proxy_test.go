@@ -170,6 +170,34 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// upgrade is a request that turns the connection into a stream, and upgraded the answer.
+const (
+	upgrade  = "POST /containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n"
+	upgraded = "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"
+)
+
+// The engine may have said all that it has to say before the client begins.
+func TestStreamWhoseOutputEndsFirst(t *testing.T) {
+	for range 20 { // it went wrong half of the time
+		heard := make(chan struct{})
+		s := newScene(t, func(e *peer) {
+			defer close(heard)
+			e.hear(upgrade)
+			e.say(upgraded)
+			e.hangUp()
+			e.hear("input")
+			e.hearEnd()
+		})
+		c := s.client()
+		c.say(upgrade)
+		c.hear(upgraded)
+		c.hearEnd()
+		c.say("input")
+		c.hangUp()
+		<-heard
+	}
+}
+
 // dockerode without its option hijack sends standard input as a chunked body that ends with the stream.
 func TestStreamInsideOfARequestBody(t *testing.T) {
 	s := newScene(t, func(e *peer) {
