@@ -235,7 +235,10 @@ func (l *link) await(x *exchange, err error) bool {
 	case <-l.ended: // perhaps that of a stream, of which the engine's direction has ended
 	}
 	if l.hijacked {
-		_ = l.stream(l.engine, l.client, l.fromClient) // if one side fails, the other way ends by itself
+		if l.stream(l.engine, l.client, l.fromClient) != nil {
+			// A client that is killed with unread output resets the connection, and an engine that is silent would not notice.
+			_ = engine.CloseWrite(l.engine)
+		}
 		<-l.ended
 	}
 	return false

@@ -198,6 +198,28 @@ func TestStreamWhoseOutputEndsFirst(t *testing.T) {
 	}
 }
 
+// A client that is killed does not read all that came for it. Then the kernel reports a reset instead of an end.
+func TestStreamWhoseClientIsCutOff(t *testing.T) {
+	heard := make(chan struct{})
+	s := newScene(t, func(e *peer) {
+		defer close(heard)
+		e.hear(upgrade)
+		e.say(upgraded)
+		e.hear("input")
+		e.say("unread")
+		e.hearEnd()
+	})
+	c := s.client()
+	c.say(upgrade)
+	c.hear(upgraded)
+	c.say("input")
+	if _, err := c.Read(make([]byte, 1)); err != nil { // the rest has come as well
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	<-heard
+}
+
 // dockerode without its option hijack sends standard input as a chunked body that ends with the stream.
 func TestStreamInsideOfARequestBody(t *testing.T) {
 	s := newScene(t, func(e *peer) {
