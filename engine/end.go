@@ -97,11 +97,11 @@ func (a *lastResults) find(t Target) int {
 	return slices.IndexFunc(a.results, func(r Result) bool { return r.Kind == t.Kind && r.ID == t.ID })
 }
 
-// withoutShared leaves out the networks and volumes that could not be removed: other containers use them.
+// withoutShared leaves out the networks and volumes that were tried and are still there: other containers use them.
 func (a *lastResults) withoutShared(mine []Target) []Target {
 	return slices.DeleteFunc(mine, func(t Target) bool {
 		i := a.find(t)
-		return i >= 0 && (t.Kind == Network && a.results[i].Err != nil || t.Kind == Volume && a.results[i].Done)
+		return i >= 0 && (t.Kind == Network || t.Kind == Volume && a.results[i].Done)
 	})
 }
 

@@ -468,6 +468,29 @@ func TestEndOfNetworks(t *testing.T) {
 	}
 }
 
+// The network of podman's pods stays without an error while pods of others use it. It is not tried again.
+func TestEndOfTheNetworkOfAllPods(t *testing.T) {
+	f := newFake(t, nil)
+	at := time.Now()
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method == http.MethodDelete:
+			http.Error(w, `{"message":"network is being used"}`, http.StatusInternalServerError)
+		case r.URL.Path == "/networks":
+			_ = json.NewEncoder(w).Encode([]map[string]any{{"Id": "n", "Name": KubeNetwork, "Created": at}})
+		default:
+			return false
+		}
+		return true
+	})
+	c := recorded()
+	c.Ledger.Add(Note{Op: OpCreated, Kind: Network, ID: "n", At: at})
+	// One round makes 6 requests, and the look behind it makes 2.
+	if ended, err := c.End(f.asked(t, 20), f.Client, 0); len(ended) != 1 || !ended[0].Done || err != nil {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
 // An engine may hang on one container. That holds up no other: here it hangs until the others are gone.
 func TestEndPastOneThatHangs(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
