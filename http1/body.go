@@ -155,8 +155,9 @@ func (b *Body) Next(br *bufio.Reader, data []byte) ([]byte, error) {
 // ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that
 // is nil; after an error, Copy goes on after them if that is possible. A body of more than limit bytes is
 // ErrBodyTooLong, one whose chunks cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.
+// With raw, the beginning of a body that is too long is read, and its data returned with the error.
 func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error) {
-	if !b.chunked && b.left > int64(limit) {
+	if raw == nil && !b.chunked && b.left > int64(limit) {
 		return nil, ErrBodyTooLong
 	}
 	var data []byte
@@ -172,7 +173,7 @@ func (b *Body) ReadAll(br *bufio.Reader, limit int, raw *[]byte) ([]byte, error)
 			*raw = append(*raw, p...)
 		}
 		if n += len(p); n > limit {
-			return nil, ErrBodyTooLong
+			return data, ErrBodyTooLong
 		}
 	}
 	return data, nil

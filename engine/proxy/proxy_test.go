@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,6 +79,25 @@ func TestEveryKindOfCreate(t *testing.T) {
 	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
 		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
 		"create container r6 refused; refused container r6")
+}
+
+// A manifest may come with the files of images to build, and only the beginning of these is looked at.
+func TestManifestBeforeLongFiles(t *testing.T) {
+	long := "name: web\n" + strings.Repeat("x", maxCreate)
+	for _, request := range []string{
+		post("/libpod/play/kube", long),
+		fmt.Sprintf("POST /libpod/play/kube HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(long), long),
+	} {
+		s := newScene(t, table(map[string]string{"POST /libpod/play/kube": reply(500, "{}")}))
+		c := s.client()
+		c.say(request)
+		c.hear(reply(500, "{}"))
+		s.mu.Lock()
+		if names := s.notes[0].Names; !slices.Equal(names, []string{"web"}) {
+			t.Errorf("%q", names)
+		}
+		s.mu.Unlock()
+	}
 }
 
 // The engine is not asked for what cannot be labelled.
