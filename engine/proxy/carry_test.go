@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -80,4 +81,26 @@ func TestVolumesOfOthersAreLabelled(t *testing.T) {
 	if got := s.noted(); strings.Count(got, "carry") != 1 || !strings.Contains(got, "carry volume "+name("a")) {
 		t.Errorf("noted: %s", got)
 	}
+}
+
+// The labels have the time of the create. A busy engine may take long to say whose the volumes are, so it is asked first.
+func TestLabelsAreMadeAfterAllQuestions(t *testing.T) {
+	var asked atomic.Bool
+	s := newScene(t, func(c *peer) {
+		if line, _, _ := c.hearRequest(); line == "GET /containers/other/json" {
+			asked.Store(true)
+		}
+		c.say(reply(404, "{}"))
+	}, func(p *Proxy) {
+		labels := p.Labels
+		p.Labels = func() map[string]string {
+			if !asked.Load() {
+				t.Error("made before the engine was asked")
+			}
+			return labels()
+		}
+	})
+	c := s.client()
+	c.say(post("/containers/create", `{"HostConfig":{"VolumesFrom":["other"]}}`))
+	c.hear(reply(404, "{}"))
 }

@@ -93,14 +93,18 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 			return object, "", nil
 		}
 	}
-	labels := p.Labels()
+	volumes := ""
 	if to.kind == engine.Container {
 		b := borrowedBy(object)
-		p.judgeBorrowed(b, labels)
+		volumes = p.judgeBorrowed(b)
 		object = p.mountSocket(object, b.sources(), to)
 	}
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
+	labels := p.Labels() // not earlier: they have the time, and a busy engine was asked above
+	if volumes != "" {
+		labels[engine.LabelVolumes] = volumes
+	}
 	out, request, err := relabel(object, to.labelsKey(), labels)
 	if err != nil {
 		return nil, "", &refusal{badRequest, fmt.Errorf("labels cannot be added: %w", err)}
@@ -151,14 +155,15 @@ func (b borrowed) sources() (paths []string) {
 	return paths
 }
 
-// judgeBorrowed adds the label that says whose volumes a container gets from elsewhere.
-func (p *Proxy) judgeBorrowed(b borrowed, labels map[string]string) {
+// judgeBorrowed returns the label that says whose volumes a container gets from elsewhere; "" for none.
+func (p *Proxy) judgeBorrowed(b borrowed) (label string) {
 	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
-		labels[engine.LabelVolumes] = engine.OwnVolumes
+		label = engine.OwnVolumes
 	}
 	if p.carry(b) {
-		labels[engine.LabelVolumes] = engine.OthersVolumes
+		label = engine.OthersVolumes
 	}
+	return label
 }
 
 // ownVolumes reports whether all these containers are the session's, and so are the volumes that they have.
