@@ -63,7 +63,9 @@ func (f *framed) greet(hello http2.Frame) error {
 	b, err := f.l.fromEngine.Peek(http2.HeadLen)
 	if err != nil {
 		if helper, ok := f.l.engine.(interface{ Stderr() string }); ok {
-			err = errors.New(helper.Stderr())
+			if said := helper.Stderr(); said != "" {
+				err = errors.New(said)
+			}
 		}
 		if len(b) == 0 {
 			return err

@@ -112,7 +112,7 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionCreate, kind: kindOf(first, libpod)}
 	case libpod && middle == "" && (first == "play" && last == "kube" || first == "kube" && last == "play"):
 		return route{action: actionPlayKube, kind: engine.Pod}
-	case first == "containers" && middle != "" && (starts(last) || libpod && last == "init"):
+	case first == "containers" && middle != "" && (starts(last) || libpod && (last == "init" || last == "restore")):
 		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart", resume: last == "unpause"}
 	case libpod && first == "pods" && middle != "" && starts(last):
 		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart", resume: last == "unpause"}
