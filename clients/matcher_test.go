@@ -53,6 +53,21 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// A word of a command line may hold spaces, and anyone may start a process with such a word.
+func TestMatchWordWithSpaces(t *testing.T) {
+	for _, verb := range []string{"tool run", "tool run x", "x y"} {
+		for _, runner := range []string{"uv", "npm", "pipx"} {
+			files := append(configured("x", "npx -y server-x"), File{AnyUser: true, Servers: []Server{{Name: "y", Command: runner, Args: []string{verb}}}})
+			if name, ok := NewMatcher(files, nil).Match(0, []string{runner, verb}); !ok || name != "y" {
+				t.Errorf("%s %q: %q, %v; want the one that is configured so", runner, verb, name, ok)
+			}
+			if _, ok := NewMatcher(configured("x", "npx -y server-x"), nil).Match(0, []string{runner, verb}); ok {
+				t.Errorf("%s %q was taken for another server", runner, verb)
+			}
+		}
+	}
+}
+
 // npm shows itself as one word.
 func TestMatchTitle(t *testing.T) {
 	m := NewMatcher(configured("x", "npx -y @scope/server-x"), nil)

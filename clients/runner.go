@@ -32,8 +32,7 @@ func packageOf(command string, args []string) string {
 		}
 	}
 	if len(verbs) > 0 {
-		line := strings.Join(words, " ")
-		n := slices.IndexFunc(verbs, func(v string) bool { return strings.HasPrefix(line, v+" ") })
+		n := slices.IndexFunc(verbs, func(v string) bool { return startsWith(words, strings.Fields(v)) })
 		if n < 0 {
 			return ""
 		}
@@ -43,6 +42,10 @@ func packageOf(command string, args []string) string {
 		return ""
 	}
 	return withoutVersion(words[0])
+}
+
+func startsWith(words, first []string) bool {
+	return len(words) >= len(first) && slices.Equal(words[:len(first)], first)
 }
 
 // scriptOf is the script, with its arguments, in the command line of a runner that runs scripts: "uv run server.py", "npx tsx
