@@ -247,6 +247,8 @@ func (e *entry) unwrap(text []byte, at int) []edit {
 		to = e.args[at+1].start
 	} else if e.args[at-1].text != "--" && e.argsStart < e.commandStart && e.addedList(text) {
 		from, to = e.argsStart, e.commandStart
+	} else if rest := bytes.TrimLeft(text[to:], " \t\r\n"); rest[0] == ',' {
+		to = len(text) - len(rest) + 1 // an empty list has no comma
 	}
 	return append(edits, edit{span{from, to}, ""})
 }

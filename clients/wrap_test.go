@@ -110,6 +110,23 @@ func unwrapped(t *testing.T, text []byte, format Format, want string) {
 	}
 }
 
+// What a user has written may have a comma after the last word, which an empty list must not have.
+func TestUnwrapLastComma(t *testing.T) {
+	for _, c := range []struct {
+		format   Format
+		in, want string
+	}{
+		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv",]}}}`, `{"servers":{"x":{"command":"srv","args":[]}}}`},
+		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv" , ],}}}`, `{"servers":{"x":{"command":"srv","args":[ ],}}}`},
+		{TOML, "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\n  \"run\",\n  \"--\",\n  \"srv\", # it\n]\n",
+			"[mcp_servers.x]\ncommand = \"srv\"\nargs = [\n   # it\n]\n"},
+		{TOML, "[mcp_servers.x]\nargs = [\"run\", \"srv\",]\ncommand = \"mcp-tether\"\n", "[mcp_servers.x]\ncommand = \"srv\"\n"},
+		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv","1",]}}}`, `{"servers":{"x":{"command":"srv","args":["1",]}}}`},
+	} {
+		unwrapped(t, []byte(c.in), c.format, c.want)
+	}
+}
+
 // patched applies hunks.
 func patched(text string, hunks []Hunk) string {
 	all := strings.SplitAfter(text, "\n")
