@@ -115,7 +115,7 @@ func rewrite(c *cli.Context) error {
 	}
 	for name, found := range only {
 		if !found {
-			return fmt.Errorf("no file has a server %q that is started as a process", name)
+			return errors.Join(failures(all, missing), fmt.Errorf("no file has a server %q that is started as a process", name))
 		}
 	}
 	return settle(c, w, all, missing)
@@ -267,16 +267,21 @@ func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error)
 			return err
 		}
 	}
+	if failed := failures(all, missing); failed != nil {
+		return status{exitLook, failed}
+	}
+	return answer
+}
+
+// failures says which files are not there, cannot be read, or were not changed.
+func failures(all []*rewriting, missing error) error {
 	failed := missing
 	for _, r := range all {
 		if r.err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %s", describe.Text(r.place.Path), describe.Error(r.err)))
 		}
 	}
-	if failed != nil {
-		return status{exitLook, failed}
-	}
-	return answer
+	return failed
 }
 
 // count gives how many servers would change, and how many are not wrapped.

@@ -178,6 +178,8 @@ func TestWrapRefuses(t *testing.T) {
 		"wrap --flags=' codex":      "a quotation mark is missing",
 		"wrap --format=yaml ./x":    "--format yaml is none of json, toml",
 		"wrap ./none":               "./none: ",
+		"wrap --server=x ./none":    "./none: no such file",
+		"wrap --server=x zed":       "zed: no configuration at",
 	} {
 		if o := h.run(strings.Fields(args)...); o.code != 2 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: %+v", args, o)
