@@ -201,6 +201,11 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 		default:
 			return w, usageError("--flags: " + opts.Command[0] + " is no flag of run")
 		}
+		// With "--" for its value, the last flag would name a file or a label so.
+		opts, err = parse(append([]string{"mcp-tether", "run"}, append(words, "true")...))
+		if err != nil || len(opts.Command) == 0 {
+			return w, usageError("--flags: " + words[len(words)-1] + " has no value")
+		}
 		w.Flags = append([]string{}, words...)
 	}
 	if c.Bool("absolute") {

@@ -176,6 +176,7 @@ func TestWrapRefuses(t *testing.T) {
 		"wrap --flags=--nope codex": "no such flag: --nope",
 		"wrap --flags=npx codex":    "npx is no flag of run",
 		"wrap --flags=' codex":      "a quotation mark is missing",
+		"wrap --flags=--name codex": "--name has no value",
 		"wrap --format=yaml ./x":    "--format yaml is none of json, toml",
 		"wrap ./none":               "./none: ",
 		"wrap --server=x ./none":    "./none: no such file",
