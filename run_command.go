@@ -22,6 +22,8 @@ type role struct {
 	hand argv.Handover
 	// parsed, if not nil, gets the options, and nothing is run.
 	parsed *supervise.Options
+	// checks says that the flags about sharing must be valid as well, which otherwise only the host sees to.
+	checks bool
 	// host is what a host of a shared server, or the process that starts it, got from its parent; nil for any other.
 	host *argv.Host
 	// delegated says that root has started us, as a user, to do something for that user.
@@ -69,6 +71,9 @@ func runCommand(as *role) *cli.Command {
 			}
 			if as != nil && as.parsed != nil {
 				*as.parsed = opts
+				if as.checks {
+					return sharing(c, opts).Validate()
+				}
 				return nil
 			}
 			if as != nil && as.host != nil {
@@ -188,11 +193,8 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 
 // hosted is the host of a shared server, or the process that starts it.
 func hosted(c *cli.Context, opts supervise.Options, as *role) error {
-	o := share.Options{
-		Host: *as.host, Program: os.Args[0], Words: os.Args[4:], Scope: c.String("share-scope"), Linger: c.Duration("share-linger"),
-		Max: c.Int("share-max"), MaxMessage: opts.MaxMessage, EOFGrace: opts.EOFGrace,
-		EndLimit: opts.EOFGrace + opts.TermGrace + opts.KillTimeout + opts.ContainerGrace + endMargin,
-	}
+	o := sharing(c, opts)
+	o.Host, o.Program, o.Words = *as.host, os.Args[0], os.Args[4:]
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -202,20 +204,29 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 	return share.Serve(o)
 }
 
+// sharing reads the flags of a shared server.
+func sharing(c *cli.Context, opts supervise.Options) share.Options {
+	return share.Options{
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
+		MaxMessage: opts.MaxMessage, EOFGrace: opts.EOFGrace,
+		EndLimit: opts.EOFGrace + opts.TermGrace + opts.KillTimeout + opts.ContainerGrace + endMargin,
+	}
+}
+
 // endMargin is what the end of a shared server may take beyond its grace periods.
 const endMargin = 10 * time.Second
 
 // optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
 // parsed here, the options are the defaults.
 func optionsOf(args []string) supervise.Options {
-	opts, _ := parse(args)
+	opts, _ := parse(args, false)
 	return opts
 }
 
-// parse reads the options in a command line and runs nothing.
-func parse(args []string) (supervise.Options, error) {
+// parse reads the options in a command line and runs nothing. checks is as in role.
+func parse(args []string, checks bool) (supervise.Options, error) {
 	opts := supervise.Defaults()
-	err := app(args, io.Discard, &role{parsed: &opts}).Run(args)
+	err := app(args, io.Discard, &role{parsed: &opts, checks: checks}).Run(args)
 	if errors.Is(err, status{}) {
 		err = nil
 	}

@@ -190,7 +190,7 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 		if err != nil {
 			return w, usageError("--flags: " + err.Error())
 		}
-		opts, err := parse(append(append([]string{"mcp-tether", "run"}, words...), "--", "true"))
+		opts, err := parse(append(append([]string{"mcp-tether", "run"}, words...), "--", "true"), true)
 		if err != nil {
 			return w, usageError("--flags: " + err.Error())
 		}
@@ -202,7 +202,7 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 			return w, usageError("--flags: " + opts.Command[0] + " is no flag of run")
 		}
 		// With "--" for its value, the last flag would name a file or a label so.
-		opts, err = parse(append([]string{"mcp-tether", "run"}, append(words, "true")...))
+		opts, err = parse(append([]string{"mcp-tether", "run"}, append(words, "true")...), true)
 		if err != nil || len(opts.Command) == 0 {
 			return w, usageError("--flags: " + words[len(words)-1] + " has no value")
 		}

@@ -171,16 +171,18 @@ func TestWrapRefuses(t *testing.T) {
 		t.Errorf("the link: %v, %v", st, err)
 	}
 	for args, want := range map[string]string{
-		"wrap nobody":               "no such client: nobody",
-		"wrap zed":                  "zed: no configuration at " + h.dir + "/.config/zed/settings.json",
-		"wrap --flags=--nope codex": "no such flag: --nope",
-		"wrap --flags=npx codex":    "npx is no flag of run",
-		"wrap --flags=' codex":      "a quotation mark is missing",
-		"wrap --flags=--name codex": "--name has no value",
-		"wrap --format=yaml ./x":    "--format yaml is none of json, toml",
-		"wrap ./none":               "./none: ",
-		"wrap --server=x ./none":    "./none: no such file",
-		"wrap --server=x zed":       "zed: no configuration at",
+		"wrap nobody":                          "no such client: nobody",
+		"wrap zed":                             "zed: no configuration at " + h.dir + "/.config/zed/settings.json",
+		"wrap --flags=--nope codex":            "no such flag: --nope",
+		"wrap --flags=npx codex":               "npx is no flag of run",
+		"wrap --flags=' codex":                 "a quotation mark is missing",
+		"wrap --flags=--name codex":            "--name has no value",
+		"wrap --flags=--share-max=-1 codex":    "--flags: --share-max -1 is negative",
+		"wrap --flags=--share-scope=all codex": `--flags: --share-scope "all" is none of gateway, user`,
+		"wrap --format=yaml ./x":               "--format yaml is none of json, toml",
+		"wrap ./none":                          "./none: ",
+		"wrap --server=x ./none":               "./none: no such file",
+		"wrap --server=x zed":                  "zed: no configuration at",
 	} {
 		if o := h.run(strings.Fields(args)...); o.code != 2 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: %+v", args, o)
