@@ -11,6 +11,7 @@ import (
 	"mcp-tether/clients"
 	"mcp-tether/describe"
 	"mcp-tether/doctor"
+	"mcp-tether/engine"
 	"mcp-tether/reap"
 )
 
@@ -59,7 +60,7 @@ const leakTimeout = 20 * time.Second
 
 // leaks makes a pass of reap that ends nothing.
 func leaks() []doctor.Check {
-	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout}
+	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
 	warn := unreadable(&o)
 	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
 	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, Script: matcher.Script, SurplusOver: surplusOver}

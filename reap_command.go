@@ -13,6 +13,7 @@ import (
 
 	"mcp-tether/clients"
 	"mcp-tether/describe"
+	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/reap"
 	"mcp-tether/teardown"
@@ -67,7 +68,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
 			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
-			&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
+			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
 			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "look at no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/argv"
+	"mcp-tether/engine"
 	"mcp-tether/reap"
 	"mcp-tether/session"
 	"mcp-tether/share"
@@ -101,7 +102,7 @@ func runFlags() []cli.Flag {
 			Usage: "use a cgroup v2 leaf: `MODE` auto, off or require"},
 		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},
 			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
-		&cli.StringFlag{Name: "engine", EnvVars: []string{"MCP_TETHER_ENGINE"},
+		&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
 			Usage: "container engine `URL` instead of the one the docker command would use"},
 		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
 			Usage: "`DURATION` from a container's stop signal to its removal"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/engine"
 	"mcp-tether/internal/testkit"
 )
 
@@ -136,6 +137,12 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	}()
 	defer l.Close()
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+		t.Errorf("%+v, %v", c, ok)
+	}
+	// A session asks this one first.
+	t.Setenv("DOCKER_HOST", "unix:///nowhere")
+	t.Setenv(engine.EnvURL, socket)
 	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
 		t.Errorf("%+v, %v", c, ok)
 	}

@@ -37,7 +37,7 @@ const engineTimeout = 3 * time.Second
 
 // Engine asks the container engine that a session's clients would use. ok is false where none is in sight.
 func Engine() (c Check, ok bool) {
-	e, ok, err := engine.Resolve("", os.Getenv)
+	e, ok, err := engine.Resolve(os.Getenv(engine.EnvURL), os.Getenv)
 	if err != nil {
 		return poor(Warn, "engine", "docker context ls", "%v", err), true
 	}

@@ -31,6 +31,9 @@ const (
 	podmanInUser = "podman/podman.sock" // below XDG_RUNTIME_DIR
 )
 
+// EnvURL is the environment variable of the flag that names an engine.
+const EnvURL = "MCP_TETHER_ENGINE"
+
 // ErrEndpoint says that the address of an engine cannot be understood.
 var ErrEndpoint = errors.New("not a container engine's address")
 
