@@ -70,7 +70,7 @@ func entries(text []byte, format Format) (found []entry, remote []string, err er
 		return nil, nil, jsonedit.ErrNotObject
 	}
 	j := jsonReader{text: text}
-	j.walk(&root, nil)
+	j.walk(&root, nil, false)
 	return j.found, j.remote, nil
 }
 
@@ -81,23 +81,31 @@ type jsonReader struct {
 	remote []string
 }
 
-func (j *jsonReader) walk(n *jsonedit.Node, keys []string) {
+// walk looks for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
+func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
+	count := map[string]int{}
+	for i := range n.Members {
+		count[n.Members[i].Name]++
+	}
 	for i := range n.Members {
 		m := &n.Members[i]
-		below := slices.Concat(keys, []string{m.Name})
+		below, double := slices.Concat(keys, []string{m.Name}), double || count[m.Name] > 1
 		switch {
 		case m.Value.Kind != jsonedit.Object:
 		case isTable(keys):
-			j.entry(&m.Value, below)
+			j.entry(&m.Value, below, double)
 		case len(below) < maxNesting:
-			j.walk(&m.Value, below)
+			j.walk(&m.Value, below, double)
 		}
 	}
 }
 
 // entry reads the members of one server.
-func (j *jsonReader) entry(n *jsonedit.Node, keys []string) {
+func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) {
 	e := entry{keys: keys}
+	if double {
+		e.err = errDouble
+	}
 	var command, args, url *jsonedit.Member
 	for i := range n.Members {
 		switch m := &n.Members[i]; m.Name {

@@ -151,6 +151,8 @@ func TestWrapLeavesAlone(t *testing.T) {
 		"numbers among the words":    {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-p",80]}}}`, errForm},
 		"a command that is a table":  {JSON, `{"context_servers":{"x":{"command":{"path":"npx"}}}}`, errForm},
 		"two commands":               {JSON, `{"mcpServers":{"x":{"command":"a","command":"b"}}}`, errDouble},
+		"two servers of a name":      {JSON, `{"mcpServers":{"x":{"command":"a"},"x":{"command":"b"}}}`, errDouble},
+		"two, one by network":        {JSON, `{"mcpServers":{"x":{"command":"a"}},"mcpServers":{"x":{"url":"http://b"}}}`, errDouble},
 		"by way of npx":              {JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","mcp-tether","run","--","a"]}}}`, ErrIndirect},
 		"another of our commands":    {JSON, `{"mcpServers":{"x":{"command":"mcp-tether","args":["ps"]}}}`, ErrIndirect},
 		"by network":                 {JSON, `{"mcpServers":{"x":{"url":"http://a"}}}`, nil},
