@@ -96,7 +96,10 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 	}
 	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
 	r.Text, r.Hunks = apply(text, edits), hunks(text, edits)
-	return r, meant(text, r.Text, format, r.Changes, w)
+	if err := meant(text, r.Text, format, r.Changes, w); err != nil {
+		return Rewritten{}, err // nothing would change
+	}
+	return r, nil
 }
 
 // edit puts new text in the place of old.

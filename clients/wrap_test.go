@@ -187,6 +187,14 @@ func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 	}
 }
 
+// A text that clients refuse is not changed, and so no server in it is said to be.
+func TestRewriteRefusesWhatClientsRefuse(t *testing.T) {
+	in := []byte("[mcp_servers.x]\ncommand = \"a\"\n[mcp_servers.x]\nargs = []\n")
+	if r, err := Rewrite(in, TOML, Wrapping{}, every); err == nil || r.Text != nil || len(r.Changes) > 0 || len(r.Hunks) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Any text that can be read can be wrapped and unwrapped again without a difference, and keeps its meaning.
 func FuzzWrap(f *testing.F) {
 	for _, c := range wrapCases {
