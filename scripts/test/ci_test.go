@@ -13,17 +13,7 @@ import (
 
 // A step of .ci/run fails when its tests do. A function that is called before "||" does not stop at a command that fails.
 func TestCIStepsFail(t *testing.T) {
-	_, err := exec.LookPath("bash")
-	testkit.Need(t, err == nil, "bash")
-	text, err := os.ReadFile("../../.ci/run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, step, found := strings.Cut(string(text), "\ntest_in_namespaces() {\n")
-	step, _, ends := strings.Cut(step, "\n}\n")
-	if !found || !ends {
-		t.Fatal("there is no such step")
-	}
+	step := ciFunction(t, "test_in_namespaces")
 	for _, code := range []int{0, 3} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "unshare"), fmt.Appendf(nil, "#!/bin/sh\nexit %d\n", code), 0o755); err != nil {
@@ -31,7 +21,7 @@ func TestCIStepsFail(t *testing.T) {
 		}
 		// The cgroup is a directory of the test's.
 		script := "set -euo pipefail\nrc=0\nawk() { echo \"$dir\"; }\nsed() { echo; }\nrmdir() { rm -r \"$1\"; }\n" +
-			"step() {\n" + step + "\n}\nstep || rc=$?\nexit $rc\n"
+			step + "test_in_namespaces || rc=$?\nexit $rc\n"
 		cmd := exec.Command("bash", "-c", script)
 		cmd.Env = append(os.Environ(), "dir="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
 		out, _ := cmd.CombinedOutput()
@@ -39,4 +29,42 @@ func TestCIStepsFail(t *testing.T) {
 			t.Errorf("the tests ended with %d, and the step with %d\n%s", code, got, out)
 		}
 	}
+}
+
+// Packages that cannot be installed leave nothing behind that keeps services from being started.
+func TestCIRemovesItsPolicy(t *testing.T) {
+	functions := ciFunction(t, "clean_up") + ciFunction(t, "install_packages")
+	for _, own := range []bool{true, false} {
+		policy := filepath.Join(t.TempDir(), "policy")
+		if !own {
+			if err := os.WriteFile(policy, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := "set -euo pipefail\nwanted=(no-such-command:nothing)\nscratch=$(mktemp -d)\ntrap clean_up EXIT\nstep() { :; }\n" +
+			"quietly() { [[ $3 == update || ! -e $expected ]]; }\n" + strings.ReplaceAll(functions, "/usr/sbin/policy-rc.d", policy) + "install_packages\n"
+		cmd := exec.Command("bash", "-c", script)
+		cmd.Env = append(os.Environ(), "expected="+policy)
+		out, err := cmd.CombinedOutput()
+		if _, kept := os.Stat(policy); err == nil || (kept != nil) != own {
+			t.Errorf("made by it: %v, afterwards: %v, %v\n%s", own, kept, err, out)
+		}
+	}
+}
+
+// ciFunction is the text of a function of .ci/run.
+func ciFunction(t *testing.T, name string) string {
+	t.Helper()
+	_, err := exec.LookPath("bash")
+	testkit.Need(t, err == nil, "bash")
+	text, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, found := strings.Cut(string(text), "\n"+name+"() {\n")
+	body, _, ends := strings.Cut(body, "\n}\n")
+	if !found || !ends {
+		t.Fatalf("there is no function %s", name)
+	}
+	return name + "() {\n" + body + "\n}\n"
 }
