@@ -41,13 +41,42 @@ func TestCIRemovesItsPolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		script := "set -euo pipefail\nwanted=(no-such-command:nothing)\nscratch=$(mktemp -d)\ntrap clean_up EXIT\nstep() { :; }\n" +
+		script := "set -euo pipefail\nwanted=(no-such-command:nothing)\nuser='' leaf='' policy=''\nscratch=$(mktemp -d)\ntrap clean_up EXIT\nstep() { :; }\n" +
 			"quietly() { [[ $3 == update || ! -e $expected ]]; }\n" + strings.ReplaceAll(functions, "/usr/sbin/policy-rc.d", policy) + "install_packages\n"
 		cmd := exec.Command("bash", "-c", script)
 		cmd.Env = append(os.Environ(), "expected="+policy)
 		out, err := cmd.CombinedOutput()
 		if _, kept := os.Stat(policy); err == nil || (kept != nil) != own {
 			t.Errorf("made by it: %v, afterwards: %v, %v\n%s", own, kept, err, out)
+		}
+	}
+}
+
+// A run that fails early removes nothing but what it has made, whatever is in the environment. What cannot be removed keeps
+// nothing else.
+func TestCICleansUpItsOwn(t *testing.T) {
+	functions := ciFunction(t, "remove_user")
+	text, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(text), "\nstep() {")
+	if !found {
+		t.Fatal("the run begins otherwise")
+	}
+	for _, made := range []string{"", "user=mcp-tether-no-such-user\n"} {
+		dir := t.TempDir()
+		other := filepath.Join(dir, "other")
+		if err := os.WriteFile(other, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		script := head + "\n" + functions + "userdel() { echo \"userdel $1\"; return 1; }\n" + made + "exit 3\n"
+		cmd := exec.Command("bash", "-c", script)
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir, "user=of-the-environment", "leaf="+dir, "policy="+other)
+		out, _ := cmd.CombinedOutput()
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != 1 || strings.Contains(string(out), "of-the-environment") || cmd.ProcessState.ExitCode() != 3 {
+			t.Errorf("made %q: left %v, %v, exit code %d\n%s", made, left, err, cmd.ProcessState.ExitCode(), out)
 		}
 	}
 }
