@@ -74,6 +74,6 @@ func (gr *Group) unlessKept(p proc.Stat, parentKept bool) *Group {
 	if !parentKept && !gr.keeps(p) {
 		return gr
 	}
-	gr.known[p.PID] = kin{start: p.Start, kept: true}
+	gr.known[p.PID], gr.spare[p.ID] = kin{start: p.Start, kept: true}, true
 	return nil
 }

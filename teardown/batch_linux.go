@@ -33,7 +33,7 @@ type Group struct {
 	scope Scope
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
-	spare map[proc.ID]bool // answers of scope.keeps
+	spare map[proc.ID]bool // what is known of whether a process is kept
 	// known are the processes of the last look, the dead and the kept ones too, by pid.
 	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later.
@@ -315,6 +315,7 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 		switch {
 		case s.Dead():
 		case kept:
+			gr.spare[s.ID] = true // also after its parent has ended
 			gr.Kept = append(gr.Kept, s)
 		case gr.allowed(s):
 			gr.seen[s.ID] = true

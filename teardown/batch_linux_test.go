@@ -125,6 +125,34 @@ func TestBatchSparesBelowTheKept(t *testing.T) {
 	}
 }
 
+// What a kept process has started stays kept when that process ends while the group is ended.
+func TestBatchSparesOrphanOfTheKept(t *testing.T) {
+	own(t)
+	k := start(t, "nest", 2, KeepMark) // its child has no environment
+	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
+	b := Batch{Groups: []*Group{g}}
+	round := func(f func() (int, bool, error)) {
+		t.Helper()
+		if left, _, err := f(); err != nil || left != 0 {
+			t.Errorf("%d members, %v", left, err)
+		}
+	}
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	round(b.ask)
+	if err := unix.Kill(k.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitExit(t, k.PID)
+	reapAll(t)
+	round(b.ask)
+	round(b.kill)
+	if !k.Alive() {
+		t.Error("the child was ended")
+	}
+}
+
 // startIn starts a role inside a leaf.
 func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *testkit.Kin {
 	t.Helper()
