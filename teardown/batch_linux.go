@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -132,6 +133,8 @@ func (b *Batch) kill() (left int, none bool, err error) {
 	}
 	var all []proc.Stat
 	for _, gr := range b.Groups {
+		// What was no process to keep may have executed one since.
+		maps.DeleteFunc(gr.spare, func(_ proc.ID, kept bool) bool { return !kept })
 		members := gr.members(t)
 		left += gr.left
 		b.noteForks(members)

@@ -153,6 +153,25 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	}
 }
 
+// A member may execute a program that is to be kept after it was looked at, in answer to SIGTERM for example.
+func TestBatchSparesWhoBecomesKept(t *testing.T) {
+	k := start(t, "heir", 1)
+	b := Batch{Groups: []*Group{{Seeds: ids(t, k.PID), UID: os.Getuid()}}}
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _, err := b.ask(); err != nil || left != 1 {
+		t.Errorf("%d members, %v", left, err)
+	}
+	k.Await()
+	if left, _, err := b.kill(); err != nil || left != 0 {
+		t.Errorf("%d members to kill, %v", left, err)
+	}
+	if !k.Alive() {
+		t.Error("ended")
+	}
+}
+
 // startIn starts a role inside a leaf.
 func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *testkit.Kin {
 	t.Helper()

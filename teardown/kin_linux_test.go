@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ var (
 	_ = testkit.Role("daemon", daemon)
 	_ = testkit.Role("stubborn", stubborn)
 	_ = testkit.Role("stopped", stopped)
+	_ = testkit.Role("heir", heir)
 	_ = testkit.Role("generation", generation)
 )
 
@@ -40,6 +42,16 @@ func stubborn() {
 	signal.Ignore(syscall.SIGTERM)
 	testkit.Report("stubborn")
 	testkit.Await()
+}
+
+// heir executes another program at SIGTERM, which is to be kept.
+func heir() {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	testkit.Report("heir")
+	<-term
+	_ = unix.Exec("/proc/self/exe", append(slices.Clone(os.Args[:2]), "rest"), append(os.Environ(), KeepMark))
+	testkit.Fail("no exec")
 }
 
 func stopped() {
