@@ -34,11 +34,14 @@ func (s *Scope) Terminate(server int) []Sent {
 	for n := range termSweeps {
 		members, _, err := s.Members()
 		if err != nil && len(members) == 0 && server > 0 {
+			for _, m := range fresh {
+				delete(s.asked, m.ID) // it is asked with those that cannot be listed now
+			}
 			return s.askBlindly(server)
 		}
 		news := len(fresh)
 		for _, m := range members {
-			if !s.asked[m.ID] && (first || m.Start < s.askedAt) {
+			if !s.asked[m.ID] && !s.askedBlindly(m) && (first || m.Start < s.askedAt) {
 				s.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}
@@ -57,13 +60,21 @@ func (s *Scope) Terminate(server int) []Sent {
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
 
+// askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
 func (s *Scope) askBlindly(server int) []Sent {
-	id := proc.ID{PID: server}
-	if s.asked[id] {
+	if s.blindly > 0 {
 		return nil
 	}
-	s.asked[id] = true
+	s.blindly, s.blindGroup = server, s.groupOf(server)
+	if s.askedAt == 0 {
+		s.askedAt, _ = proc.Now()
+	}
 	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// askedBlindly reports whether a member was asked by askBlindly.
+func (s *Scope) askedBlindly(m proc.Stat) bool {
+	return s.blindly > 0 && (m.PID == s.blindly || s.blindGroup > 0 && m.PGRP == s.blindGroup)
 }
 
 // How often, and for how long, to look for a fixed point while the tree forks.
@@ -196,10 +207,18 @@ func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
 		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
-		// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
-		if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
-			_ = unix.Kill(-pgid, sig)
+		if group := s.groupOf(server); group > 0 {
+			_ = unix.Kill(-group, sig)
 		}
 	}
 	return sent
+}
+
+// groupOf is the server's process group if only the session is in it, else 0.
+func (s *Scope) groupOf(server int) int {
+	// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
+	if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
+		return pgid
+	}
+	return 0
 }

@@ -197,6 +197,36 @@ func TestBlind(t *testing.T) {
 	s.expect(t, "its child", without(k.PIDs, k.PID), nil)
 }
 
+// A look that failed once costs no member its SIGTERM, and the server gets no second one.
+func TestTerminateAfterBlind(t *testing.T) {
+	s := own(t)
+	server, other := start(t, "stubborn", 1), start(t, "rest", 1)
+	started := ids(t, other.PID)[0].Start
+	testkit.Until(t, "the next clock tick", func() bool {
+		now, err := proc.Now()
+		return err != nil || now > started
+	})
+	var files, none unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	none.Max = files.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	blind := s.Terminate(server.PID)
+	s.Terminate(server.PID) // the second look fails as well
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if len(blind) == 0 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
+		t.Errorf("blindly: %+v", blind)
+	}
+	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, other.PIDs) {
+		t.Errorf("then reached %v, want %v", got, other.PIDs)
+	}
+}
+
 func TestSurvivors(t *testing.T) {
 	s := own(t)
 	k := start(t, "rest", 1)

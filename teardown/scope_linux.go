@@ -46,6 +46,8 @@ type Scope struct {
 	asked  map[proc.ID]bool
 	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
+	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
+	blindly, blindGroup int
 	// foreign are the processes seen below a foreign child.
 	foreign map[proc.ID]bool
 	// last is the last look, and hunts how many rounds do without another (killBorn).
