@@ -2,7 +2,9 @@ package proc
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -30,14 +32,10 @@ func (r *Reader) Reached(pid int, tree []int) string {
 			family[ino] = true
 		}
 	}
-	for _, name := range []string{"tcp", "tcp6"} {
-		if why, err := tcpDoor(path(pid, "net/"+name), sockets, family); err != nil {
-			return "its sockets cannot be looked at: " + err.Error()
-		} else if why != "" {
-			return why + " (" + name + ")"
-		}
+	why, err := tcpDoor(path(pid, "net/"), sockets, family)
+	if err == nil && why == "" {
+		why, err = unixDoor(path(pid, "net/unix"), sockets)
 	}
-	why, err := unixDoor(path(pid, "net/unix"), sockets)
 	if err != nil {
 		return "its sockets cannot be looked at: " + err.Error()
 	}
@@ -51,33 +49,42 @@ const (
 	unixAccepts    = "00010000"
 )
 
-// tcpDoor looks for the sockets in a TCP table. A connection with both ends in this network namespace has two lines
-// there, whose local and remote addresses are swapped.
-func tcpDoor(table string, sockets, family map[string]bool) (string, error) {
-	connected, within := map[string]bool{}, map[string]bool{}
-	listens := false
-	err := eachLine(table, func(field []string) {
-		if len(field) < 10 {
-			return
+// tcpDoor looks for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
+// has two lines there, whose local and remote addresses are swapped. If only one end is an IPv6 socket, with a mapped
+// address, the lines are in different tables.
+func tcpDoor(dir string, sockets, family map[string]bool) (string, error) {
+	connected, within := map[string]string{}, map[string]bool{}
+	// The tables show each four bytes of an address as a number. This begins a mapped one (::ffff:0:0/96).
+	mapped := fmt.Sprintf("%016X%08X", 0, binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff}))
+	for _, table := range []string{"tcp", "tcp6"} {
+		listens := false
+		err := eachLine(dir+table, func(field []string) {
+			if len(field) < 10 {
+				return
+			}
+			local, remote := strings.TrimPrefix(field[1], mapped), strings.TrimPrefix(field[2], mapped)
+			state, ino := field[3], field[9]
+			listens = listens || state == tcpListening && sockets[ino]
+			if state == tcpEstablished && sockets[ino] {
+				connected[local+" "+remote] = table
+			}
+			if state == tcpEstablished && family[ino] {
+				within[remote+" "+local] = true
+			}
+		})
+		if err != nil {
+			return "", err
 		}
-		local, remote, state, ino := field[1], field[2], field[3], field[9]
-		listens = listens || state == tcpListening && sockets[ino]
-		if state == tcpEstablished && sockets[ino] {
-			connected[local+" "+remote] = true
+		if listens {
+			return "it listens on a socket (" + table + ")", nil
 		}
-		if state == tcpEstablished && family[ino] {
-			within[remote+" "+local] = true
-		}
-	})
-	if listens {
-		return "it listens on a socket", err
 	}
-	for c := range connected {
+	for c, table := range connected {
 		if !within[c] {
-			return "it is connected by a socket", err
+			return "it is connected by a socket (" + table + ")", nil
 		}
 	}
-	return "", err
+	return "", nil
 }
 
 // unixDoor looks for listening sockets in the table of unix sockets.
