@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unicode"
@@ -126,5 +127,17 @@ func TestTextControls(t *testing.T) {
 		if c != '\n' && unicode.IsControl(c) {
 			t.Fatalf("%q in %q", c, b.String())
 		}
+	}
+}
+
+// The depth of a process in another user's tree is that user's word: root's ps takes any.
+func TestTextAnyDepth(t *testing.T) {
+	l := Session{Tree: []Process{{Depth: math.MinInt}, {Depth: -1}, {Depth: math.MaxInt}, {Depth: 1 << 40}}}
+	var b strings.Builder
+	if err := Text(&b, []Session{l}, true); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 4096 {
+		t.Errorf("%d bytes", b.Len())
 	}
 }

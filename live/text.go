@@ -90,9 +90,15 @@ func (l Session) countContainers() string {
 	return n
 }
 
+// maxIndent bounds how far a process is moved to the right.
+const maxIndent = 32
+
+// indent moves a process below its parent. Another user may have written any depth.
+func (p Process) indent() string { return strings.Repeat("  ", min(max(p.Depth, 0), maxIndent)) }
+
 func (l Session) writeTree(w io.Writer) {
 	for _, n := range l.Tree {
-		fmt.Fprintf(w, "\t\t\t\t%d\t\t\t%s\t\t\t%s%s\n", n.PID, describe.Size(n.MemoryBytes), strings.Repeat("  ", n.Depth), describe.Command(n.Command))
+		fmt.Fprintf(w, "\t\t\t\t%d\t\t\t%s\t\t\t%s%s\n", n.PID, describe.Size(n.MemoryBytes), n.indent(), describe.Command(n.Command))
 	}
 	for _, c := range l.Containers {
 		fmt.Fprintf(w, "\t\t\t\t\t\t%s\t\t\t\t%s\n", describe.Text(c.ShortID()), describe.Text(c.Title()))
