@@ -22,10 +22,10 @@ func Redact(args []string) []string {
 			out[i], hideNext = redactedWord, false
 			continue
 		}
-		if len(a) > maxArg {
-			a = a[:maxArg] + "..."
+		// It is cut afterwards: what is behind the cut may say that what is before it is a secret.
+		if out[i], hideNext = redactWords(a, i == 0); len(out[i]) > maxArg {
+			out[i] = out[i][:maxArg] + "..."
 		}
-		out[i], hideNext = redactWords(a, i == 0)
 	}
 	return out
 }

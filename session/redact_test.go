@@ -35,6 +35,23 @@ func TestRedactHides(t *testing.T) {
 	}
 }
 
+// Only what follows the cut of a long argument shows that a part before it is a secret.
+func TestRedactHidesBeforeTheCut(t *testing.T) {
+	dsn := "postgres://u:" + secret
+	for _, arg := range []string{
+		strings.Repeat("x ", (maxArg-len(dsn))/2) + dsn + "@db/x",
+		"https://u:" + secret + strings.Repeat("%2F", maxArg/3) + "@example.org/",
+		secret + strings.Repeat("a1", maxArg/2),
+	} {
+		if len(arg) <= maxArg {
+			t.Errorf("%q is not cut", arg)
+		}
+		if got := strings.Join(Redact([]string{"srv", arg}), " "); strings.Contains(got, secret) {
+			t.Errorf("%q shows %q", arg, got)
+		}
+	}
+}
+
 func TestRedactHidesRandomWords(t *testing.T) {
 	for _, word := range []string{
 		"ghp_16C7e42F292c6912E7710c838347Ae178B4a", "sk-proj-4f3A9c0Zk27Lm81Qx", "AKIA2E0A8F3B244C9986", "xoxb-2345678901-abcdEFGH1234",
