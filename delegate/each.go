@@ -17,10 +17,11 @@ const (
 	maxUsers = 256
 	// atOnce is how many children run at a time.
 	atOnce = 16
-	// MaxAnswer bounds the answer of a child, in bytes, and maxObjects the objects in it: a short text may decode to much
-	// memory.
+	// MaxAnswer bounds the answer of a child, in bytes. maxObjects bounds the objects in it, and maxCommas all other values:
+	// a short text may decode to much memory. In a list of objects each null, and each number, takes as much as an object.
 	MaxAnswer  = 1 << 20
 	maxObjects = 16 << 10
+	maxCommas  = 64 << 10
 )
 
 // Why an answer is not taken, or no child was asked.
@@ -74,7 +75,7 @@ func Each(users []User, total time.Duration, do func(ctx context.Context, i int,
 // Decode reads the answer of a child, which is the word of its user.
 func Decode(b []byte, v any) error {
 	switch {
-	case bytes.Count(b, []byte("{")) > maxObjects:
+	case bytes.Count(b, []byte("{")) > maxObjects, bytes.Count(b, []byte(",")) > maxCommas:
 		return errObjects
 	case len(bytes.TrimSpace(b)) == 0:
 		return ErrSilent

@@ -126,6 +126,13 @@ func TestDecode(t *testing.T) {
 	if err := Decode([]byte("["+strings.Repeat("{},", maxObjects)+"{}]"), &v); !errors.Is(err, errObjects) {
 		t.Error(err)
 	}
+	// What is no object makes a struct all the same: a number costs two bytes of the answer.
+	var large []struct{ Room [512]byte }
+	for _, part := range []string{"null", "0", `""`, "[]"} {
+		if err := Decode([]byte("["+strings.Repeat(part+",", MaxAnswer/len(part+",")-1)+part+"]"), &large); !errors.Is(err, errObjects) {
+			t.Errorf("%s: %v, %d", part, err, len(large))
+		}
+	}
 	if err := Decode([]byte(" \n"), &v); !errors.Is(err, ErrSilent) {
 		t.Error(err)
 	}
