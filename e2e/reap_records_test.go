@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -416,5 +417,44 @@ func TestReapOtherNamespace(t *testing.T) {
 	hold(t, filepath.Join(theirDir, anID+".lock"))
 	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 {
 		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
+	}
+}
+
+// A session whose socket is below /tmp, because the path of its record's directory is too long for one, is forgotten by
+// its record: never while it lives, and then with its socket.
+func TestForgetSocketElsewhere(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	victim := startInnocent(t, 0)
+	const dir, socket = "/run/mcp-tether", "/tmp/mcp-tether-0/" + anID + ".sock"
+	forge(t, 0, dir, func(p *page) { p.Socket = socket }, victim.pid)
+	ownDir(t, 0, filepath.Dir(socket))
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	lock, err := os.Open(filepath.Join(dir, anID+".lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 {
+		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
+	}
+	if _, err := os.Lstat(socket); err != nil {
+		t.Errorf("a living session has lost its socket: %v", err)
+	}
+	_ = lock.Close()
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 0 {
+		t.Errorf("a dead session was not forgotten: %d %s", o.code, o.stderr)
+	}
+	left, _ := filepath.Glob(dir + "/0*")
+	if _, err := os.Lstat(socket); err == nil || len(left) > 0 {
+		t.Errorf("left: %v, socket: %v", left, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"mcp-tether/session"
 )
@@ -21,12 +20,25 @@ func Forget(runtime, id string) error {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
-		if ids, err := dir.IDs(); err == nil && slices.Contains(ids, id) {
-			if err := dir.Remove(id); err != nil {
-				return fmt.Errorf("forget session %s: %w", id, err)
-			}
-			return nil
+		if !recordedIn(dir, id) {
+			continue
 		}
+		err := dir.Remove(id)
+		if err == nil {
+			err = dir.RemoveSocket(session.FallbackSocket(id, os.Getuid()), id)
+		}
+		if err != nil {
+			return fmt.Errorf("forget session %s: %w", id, err)
+		}
+		return nil
 	}
 	return fmt.Errorf("forget session %s: %w", id, errNoRecord)
+}
+
+// recordedIn reports whether a directory has the record or the lock of a session. The one below /tmp may have its socket
+// alone: that says nothing, and a lock made beside it would be free.
+func recordedIn(dir *session.Directory, id string) bool {
+	_, lock := dir.Held(id)
+	_, record := dir.Read(id)
+	return !errors.Is(lock, session.ErrNoLock) || !errors.Is(record, os.ErrNotExist)
 }
