@@ -122,11 +122,17 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		for _, k := range g.Kept {
 			_ = g.Leaf.Expel(k.PID)
 		}
-		errs = append(errs, g.Leaf.RemoveSoon(removeTries))
+		if err := g.Leaf.RemoveSoon(removeTries); err != nil {
+			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
+			errs = append(errs, err)
+		}
 	}
 	if f.unseen != "" {
+		errs = append(errs, errors.New(f.unseen))
+	}
+	if len(errs) > 0 {
 		// The record stays, for the next pass to look again.
-		return errors.Join(append(errs, errors.New(f.unseen))...)
+		return errors.Join(errs...)
 	}
 	if f.record != nil {
 		errs = append(errs, f.record.RemoveSocket(f.socket, f.Session))

@@ -1,9 +1,17 @@
 package reap
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/teardown"
 )
@@ -31,4 +39,48 @@ func TestConcludeIsNoGuess(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, c.f.Result, c.f.Survivors)
 		}
 	}
+}
+
+// A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
+func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
+	dir, err := cgroup.Current()
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-conclude-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A process that came after the last look stays in it.
+	at, err := os.Open(leaf.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := exec.Command("cat")
+	late.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(at.Fd())}
+	in, err := late.StdinPipe()
+	if err == nil {
+		err = late.Start()
+	}
+	_ = at.Close()
+	if err != nil {
+		t.Fatal(errors.Join(err, leaf.Remove()))
+	}
+	s := deadSession(t, "")
+	for _, result := range []string{resultFailed, resultRemoved} {
+		again, err := cgroup.Open(leaf.Dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		f := Finding{Class: classRecord, Session: deadID, record: s.Dir}
+		f.conclude(&teardown.Group{Leaf: again})
+		if f.Result != result || (left(t, s) == "") != (result == resultRemoved) {
+			t.Errorf("%s %q, files %q, want %s", f.Result, f.Survivors, left(t, s), result)
+		}
+		_ = in.Close()
+		_ = late.Wait()
+	}
+	leaf.Close()
 }
