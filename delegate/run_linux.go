@@ -69,10 +69,14 @@ func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, 
 		_ = cmd.Process.Kill()
 	}
 	code, werr := await(ctx, cmd, exit)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = errTime
+	case err == nil:
+		// After any other error the child has ended by our signal, or ends as it likes.
+		err = werr
 	}
-	return out, code, errors.Join(err, werr)
+	return out, code, err
 }
 
 // await waits for the end of the child.

@@ -114,6 +114,10 @@ func TestChildIsBounded(t *testing.T) {
 		if c.want != nil && !errors.Is(err, c.want) || err == nil && code == 0 || time.Since(began) >= testkit.Patience {
 			t.Errorf("%s: exit code %d, %v after %v", c.part, code, err, time.Since(began))
 		}
+		// It becomes a part of one line.
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q", c.part, err)
+		}
 	}
 	if _, code, err := run(t, "three", testkit.Patience); code != 3 || err != nil {
 		t.Errorf("exit code %d, %v", code, err)
