@@ -50,8 +50,11 @@ func Line(args []string) string {
 func redactWords(a string, command bool) (shown string, hideNext bool) {
 	words := strings.Split(a, " ")
 	for i, w := range words {
-		if hideNext && w != "" {
-			words[i], hideNext = redactedWord, false
+		if hideNext {
+			// What ends a line of a command, perhaps with a backslash before it, is no value. Nor is what two spaces enclose.
+			if strings.Trim(w, lineBlanks+`\`) != "" {
+				words[i], hideNext = redactedWord, false
+			}
 			continue
 		}
 		if name, value, ok := header(w); ok {
@@ -73,13 +76,35 @@ func header(w string) (name, value string, ok bool) {
 
 func redactWord(w string, command bool) (shown string, hideNext bool) {
 	w = redactUser(w)
-	if strings.HasPrefix(w, "-") && !strings.Contains(w, "=") && namesSecret(w) {
-		return w, true
+	switch name, value, ok := secretOption(w); {
+	case ok && value == "":
+		return redactAssignments(name), true
+	case ok:
+		return redactAssignments(name) + redactedWord, false
 	}
 	if w = redactAssignments(w); !command && looksRandom(w) {
 		return redactedWord, false
 	}
 	return w, false
+}
+
+// lineBlanks separate words like a space, in a command of several lines. In a value they do not: there is no way to tell.
+const lineBlanks = "\t\r\n"
+
+// secretOption splits a word after an option whose value is a secret. The value is "" if it is in the next word.
+func secretOption(w string) (name, value string, ok bool) {
+	for at := 0; at < len(w); {
+		end := len(w)
+		if n := strings.IndexAny(w[at:], lineBlanks); n >= 0 {
+			end = at + n
+		}
+		if o := w[at:end]; strings.HasPrefix(o, "-") && !strings.Contains(o, "=") && namesSecret(o) {
+			rest := strings.TrimLeft(w[end:], lineBlanks+`\`)
+			return w[:len(w)-len(rest)], rest, true
+		}
+		at = end + 1
+	}
+	return "", "", false
 }
 
 // redactUser hides what stands before the host of a URL.

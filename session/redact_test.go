@@ -27,6 +27,9 @@ func TestRedactHides(t *testing.T) {
 		{"srv", "--set=mode=fast,token=" + secret}, {"srv", "--token", "-" + secret},
 		{"sh", "-c", "API_KEY=" + secret + " exec srv"}, {"sh", "-c", "A=1 API_KEY=" + secret + " exec srv"},
 		{"sh", "-c", "exec srv --token " + secret}, {"sh", "-c", "exec srv --token=" + secret},
+		{"sh", "-c", "exec srv --token  " + secret},
+		{"sh", "-c", "exec srv --token \\\n  " + secret}, {"sh", "-c", "exec srv --token\t" + secret}, {"sh", "-c", "srv \\\n--token " + secret},
+		{"sh", "-c", "A_KEY=" + secret + "\n--token " + secret}, {"docker", "run", "-e", "A_KEY=first\n" + secret, "image"},
 		{"API_KEY=" + secret},
 	} {
 		if got := strings.Join(Redact(args), " "); strings.Contains(got, secret) {
