@@ -301,3 +301,26 @@ func TestProven(t *testing.T) {
 		}
 	}
 }
+
+// A user's server below a launcher of root is the user's: the launcher can neither be looked at nor ended.
+func TestServerBelowSudo(t *testing.T) {
+	h := table(t, "10 1 5 sudo sudo -u me npx known-server", "11 10 6 npx npx known-server", "12 11 7 node node known-server")
+	h.UID = 1000
+	for _, pid := range []int{3, 11, 12} {
+		h.proc(pid).UID = h.UID
+	}
+	h.Stdin = func(pid int) proc.Stdin {
+		if h.proc(pid).UID != h.UID {
+			return proc.Stdin{Why: "cannot be read"}
+		}
+		return proc.Stdin{Far: proc.Severed, Why: "severed"}
+	}
+	known := func(uid int, args []string) (string, bool) {
+		return "known", uid == h.UID && slices.Contains(args, "known-server")
+	}
+	found := find(h, Rules{Match: known, SurplusOver: 9})
+	want := []proc.ID{h.proc(11).ID, h.proc(12).ID}
+	if len(found) != 1 || found[0].Class != classSevered || found[0].UID != h.UID || !slices.Equal(found[0].Members, want) {
+		t.Errorf("%+v", found)
+	}
+}

@@ -63,11 +63,12 @@ func (r *Rules) serverOf(p *process) (name string, ok bool) {
 	return r.Script(p.UID, p.Script, p.Project)
 }
 
-// top climbs from a server to the topmost launcher that was started for it.
+// top climbs from a server to the topmost launcher of its user that was started for it. One of another user (sudo, su)
+// cannot be looked at, and is not ours to end.
 func (x *index) top(p *process, r Rules) *process {
 	for range maxClimb {
 		up := x.parent(p)
-		if up == nil || up.PID <= 1 || adoptsOrphans(up) || x.ancestors[up.PID] {
+		if up == nil || up.PID <= 1 || up.UID != p.UID || adoptsOrphans(up) || x.ancestors[up.PID] {
 			return p
 		}
 		_, matched := r.Match(up.UID, up.Args)
