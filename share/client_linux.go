@@ -95,12 +95,14 @@ func (h *host) greet(c *client) {
 		h.drop(c)
 		return
 	}
-	if why := h.admit(c); why != "" {
+	outs, why := h.admit(c)
+	if why != "" {
 		h.sendAway(c, why)
 		h.drop(c)
 		return
 	}
 	c.greeted = true
+	h.deliver(outs) // Now: before, nothing would be queued for it.
 	if h.first == nil {
 		h.first = c
 	}
@@ -111,19 +113,18 @@ func (h *host) greet(c *client) {
 	h.touch(c)
 }
 
-// admit reports a client to the mux. why says why it does not fit; "" if it does.
-func (h *host) admit(c *client) (why string) {
+// admit reports a client to the mux, and returns what is to be delivered. why says why it does not fit; "" if it does.
+func (h *host) admit(c *client) (outs []mux.Out, why string) {
 	var s mux.State
 	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {
 		h.mux.Attach(c.id)
-		return ""
+		return nil, ""
 	}
 	outs, err := h.mux.Resume(c.id, s)
 	if err != nil {
-		return reason(err)
+		return nil, reason(err)
 	}
-	h.deliver(outs)
-	return ""
+	return outs, ""
 }
 
 func reason(err error) string {

@@ -1,0 +1,101 @@
+package share
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+	"mcp-tether/mcp"
+	"mcp-tether/mcp/mux"
+)
+
+const (
+	helloLine   = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+	readyLine   = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	welcomeLine = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}}}}`
+)
+
+// newHost is a host whose server the test plays.
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, special: map[*client]bool{}, mux: mux.New(mux.Limits{})}
+	h.o.MaxMessage = mcp.DefaultMax
+	h.server.forget()
+	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() {
+		for _, c := range h.clients {
+			h.drop(c)
+		}
+		_ = unix.Close(h.polled)
+	})
+	return h
+}
+
+// fdPair makes two descriptors, which are closed in the end.
+func fdPair(t *testing.T) [2]int {
+	t.Helper()
+	r, w := testkit.Pipe(t)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return [2]int{int(r.Fd()), int(w.Fd())}
+}
+
+// connect makes a client whose hello waits. Its notes have the state.
+func connect(t *testing.T, h *host, state mux.State) *client {
+	t.Helper()
+	mem := must(t)(makeNotes())
+	t.Cleanup(func() { _ = unix.Close(mem) })
+	view, err := mapNotes(mem, h.o.MaxMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(view) })
+	n, err := openNotes(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.keep(b); err != nil {
+		t.Fatal(err)
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(ends[0]) })
+	in, out, outlet := fdPair(t), fdPair(t), fdPair(t)
+	if err := send(ends[0], hello{}, in[0], out[1], mem, mem, outlet[0], outlet[1]); err != nil {
+		t.Fatal(err)
+	}
+	h.last++
+	c := newClient(h.last, ends[1])
+	h.clients[c.id] = c
+	return c
+}
+
+// A client that comes from a killed host is told that its resources may have changed meanwhile.
+func TestResumedClientGetsTheNews(t *testing.T) {
+	h := newHost(t)
+	const first = 100
+	h.mux.Attach(first)
+	for _, line := range []string{helloLine, readyLine} {
+		if _, err := h.mux.FromClient(first, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mux.ServerStarted()
+	h.mux.FromServer([]byte(welcomeLine))
+	state := h.mux.State(first)
+	state.URIs = []string{"file:///a"}
+
+	c := connect(t, h, state)
+	h.greet(c)
+	if !c.greeted || len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), mcp.MethodUpdated) {
+		t.Errorf("greeted %t, queued %+v", c.greeted, c.queue)
+	}
+}
