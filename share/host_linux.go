@@ -504,6 +504,15 @@ func (h *host) touch(c *client) {
 	}
 }
 
+// touchAll has all clients served in this step.
+func (h *host) touchAll() {
+	for _, c := range h.clients {
+		if c.greeted {
+			h.touch(c)
+		}
+	}
+}
+
 // finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
 // polite, that only closes the server's standard input; the server's session does the rest.
 func (h *host) finish(v verdict, polite bool) {

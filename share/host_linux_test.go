@@ -99,3 +99,29 @@ func TestResumedClientGetsTheNews(t *testing.T) {
 		t.Errorf("greeted %t, queued %+v", c.greeted, c.queue)
 	}
 }
+
+// A client that is not read from, because too much waits for the server, is read from when that server has ended. Here
+// another process holds the server's standard input, so that no write to it fails.
+func TestServerEndResumesReading(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	h.settle()
+	h.server.pid, h.server.spoke = 1<<30, true // no process has that number
+	h.server.in = must(t)(unix.Dup(fdPair(t)[1]))
+	if err := unix.SetNonblock(h.server.in, true); err != nil {
+		t.Fatal(err)
+	}
+	h.watch(h.server.in, source{kind: onServerIn}, 0)
+	h.server.put(make([]byte, 2*pauseReading))
+	h.touch(c)
+	h.settle()
+	if c.reads {
+		t.Fatal("read from, with too much that waits for the server")
+	}
+	h.onServerEnd(1)
+	h.settle()
+	if !c.reads {
+		t.Error("never read from again")
+	}
+}

@@ -144,11 +144,7 @@ func (s *server) flush(h *host) {
 		h.change(s.in, source{kind: onServerIn}, events)
 	}
 	if before > pauseReading && s.size <= pauseReading {
-		for _, c := range h.clients {
-			if c.greeted {
-				h.touch(c)
-			}
-		}
+		h.touchAll()
 	}
 }
 
@@ -278,6 +274,7 @@ func (h *host) onServerEnd(code int) {
 	}
 	spoke, why := s.spoke, s.why
 	s.forget()
+	h.touchAll() // Some may not be read from, because too much waited for this server.
 	if h.ending {
 		h.done = true
 		return
