@@ -92,6 +92,8 @@ const (
 	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
 	// server of its own would wait for it as well.
 	leastMoved = 1 << 20
+	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
+	longestWait = 24 * time.Hour
 	// perClient is how many descriptors a client takes.
 	perClient = streamCount + 2
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
@@ -262,7 +264,7 @@ func (h *host) timeout() int {
 	}
 	wait := -1
 	if !due.IsZero() {
-		wait = int(max(time.Until(due), 0)/time.Millisecond) + 1
+		wait = int(min(max(time.Until(due), 0), longestWait)/time.Millisecond) + 1
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
 		wait = int(proc.LookPause / time.Millisecond)

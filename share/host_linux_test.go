@@ -2,8 +2,10 @@ package share
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -123,5 +125,16 @@ func TestServerEndResumesReading(t *testing.T) {
 	h.settle()
 	if !c.reads {
 		t.Error("never read from again")
+	}
+}
+
+// A wait of more than 25 days must not become one without an end.
+func TestLongWaitsEnd(t *testing.T) {
+	h := newHost(t)
+	for _, after := range []time.Duration{time.Hour, 30 * 24 * time.Hour, 1 << 62} {
+		h.lingerAt = time.Now().Add(after)
+		if got := h.timeout(); got <= 0 || got > math.MaxInt32 {
+			t.Errorf("%v: waits for %d ms", after, got)
+		}
 	}
 }
