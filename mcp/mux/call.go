@@ -491,6 +491,7 @@ func (m *Mux) abandonCalls(c *client) {
 func (m *Mux) drop(k *call) {
 	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
 	m.close(k)
+	m.levelDone(k)
 	switch {
 	case first:
 		m.handshake.params = nil

@@ -444,6 +444,21 @@ func TestLogLevels(t *testing.T) {
 	f.lines(got, `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, `s {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"x"}}`, ownLevel(12, "error"))
 }
 
+// A wish that was taken back before the server had it is no wish.
+func TestCancelledLevelIsForgotten(t *testing.T) {
+	f := met(t, 1)
+	f.from(1, level("error"))
+	f.server(`{"id":2,"result":{}}`)
+	f.ServerGone("it ended")
+	f.from(1, level("debug"))
+	f.want(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`), "")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`s {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}`, ownLevel(6, "error"))
+	f.want(f.server(logged("debug")), "")
+}
+
 func subscribe(method, uri string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/%s","params":{"uri":%q}}`, method, uri)
 }
