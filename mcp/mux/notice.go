@@ -22,8 +22,11 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		m.clientProgress(c, r)
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
-		if m.alone(c) {
-			m.tell(r)
+		// A server that is settling may have the old ones, and must ask for the new ones before calls go on.
+		s := &m.handshake.settling
+		if m.alone(c) && (m.takes() || s.on) {
+			s.again = s.on
+			m.toServer(splice(r.msg.Raw))
 		}
 	case mcp.MethodTaskStatus:
 		if m.tasks.ofClients[textOf(msg.Raw, r.target)] == c {

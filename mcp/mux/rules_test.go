@@ -348,6 +348,17 @@ func TestRootsAreSettledFirst(t *testing.T) {
 	f.want(f.server(`{"id":4,"error":{}}`), fmt.Sprintf(ping, 5))
 	f.want(f.server(`{"id":5,"error":{}}`), waiting)
 
+	f = begin() // They change meanwhile.
+	f.server(roots)
+	f.from(1, `{"id":2,"result":{"roots":[]}}`)
+	const changed = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+	f.want(f.from(1, changed), "s "+changed)
+	f.want(f.server(`{"id":4,"result":{}}`), fmt.Sprintf(ping, 5))
+	f.want(f.server(roots), "a "+strings.Replace(roots, `"id":1`, `"id":3`, 1))
+	f.want(f.server(`{"id":5,"result":{}}`), "")
+	f.lines(f.from(1, `{"id":3,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`, fmt.Sprintf(ping, 6))
+	f.want(f.server(`{"id":6,"result":{}}`), waiting)
+
 	f = begin() // It does not ask.
 	f.want(f.server(`{"id":4,"result":{}}`), waiting)
 

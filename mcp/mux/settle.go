@@ -6,7 +6,7 @@ import "mcp-tether/mcp"
 // (client/roots). Calls wait meanwhile. A server may ask as soon as it is notified that the client is ready; then it
 // has asked when it answers a ping. It has taken note of the roots when it answers a ping that comes after them.
 type settling struct {
-	// on: calls wait. pinged: a ping is open. again: the roots came after it.
+	// on: calls wait. pinged: a ping is open. again: the roots came after it, or the news that they have changed.
 	on, pinged, again bool
 	// asking counts the requests for roots that are open.
 	asking int
