@@ -138,3 +138,16 @@ func TestLongWaitsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A server whose first message is too long is not said to have been silent.
+func TestFirstMessageTooLong(t *testing.T) {
+	h := newHost(t)
+	h.o.MaxMessage = 10
+	h.server.pid = 1 << 30 // no process has that number
+	h.server.buf = make([]byte, 11)
+	h.serverLines()
+	h.onServerEnd(143)
+	if got := h.server.why; !strings.Contains(got, "--max-message") || h.server.failures != 1 {
+		t.Errorf("%d failures, %q", h.server.failures, got)
+	}
+}

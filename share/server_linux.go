@@ -29,7 +29,7 @@ type server struct {
 	// spoke says that it has written a line, and ever that it or an earlier one has.
 	spoke, ever bool
 	// failures counts the servers in a row that wrote nothing. Before notBefore no other is started; why says what became
-	// of the last one.
+	// of the last one, or why this one is to end.
 	failures  int
 	notBefore time.Time
 	why       string
@@ -96,6 +96,7 @@ func (h *host) startServer() error {
 	}
 	s := &h.server
 	s.forget()
+	s.why = "" // That was the last one's.
 	s.pid, s.in, s.out, s.err = pid, ours[0], ours[1], ours[2]
 	h.watch(s.in, source{kind: onServerIn}, 0)
 	h.watch(s.out, source{kind: onServerOut}, unix.EPOLLIN)
@@ -279,16 +280,18 @@ func (h *host) onServerEnd(code int) {
 		h.done = true
 		return
 	}
-	if why == "" {
-		why = fmt.Sprintf("the server has ended (exit code %d)", code)
-	}
 	s.why = ""
 	switch {
 	case spoke:
+		if why == "" {
+			why = fmt.Sprintf("the server has ended (exit code %d)", code)
+		}
 		h.deliver(h.mux.ServerGone(why))
 	case !s.ever && code >= exitFailure && code <= 127:
 		// As without --share: it cannot be started at all, and its session has said why.
 		h.finish(verdict{Code: code}, false)
+	case why != "":
+		h.failed(why)
 	default:
 		h.failed(fmt.Sprintf("the server ended before it said anything (exit code %d)", code))
 	}
