@@ -2,7 +2,10 @@ package share
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +152,38 @@ func TestFirstMessageTooLong(t *testing.T) {
 	h.onServerEnd(143)
 	if got := h.server.why; !strings.Contains(got, "--max-message") || h.server.failures != 1 {
 		t.Errorf("%d failures, %q", h.server.failures, got)
+	}
+}
+
+// A server that has been reaped is not signalled, whatever it has written: its pid may be another process's.
+func TestEndedServerIsNotSignalled(t *testing.T) {
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	if err := other.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// A signal stays pending in a stopped process.
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	h.o.MaxMessage = 10
+	var out [2]int
+	if err := unix.Pipe2(out[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	must(t)(unix.Write(out[1], make([]byte, 11)))
+	_ = unix.Close(out[1])
+	h.server.pid, h.server.out = other.Process.Pid, out[0]
+	h.onServerEnd(0)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", other.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(status), "ShdPnd:\t0000000000000000") {
+		t.Errorf("signalled:\n%s", status)
 	}
 }

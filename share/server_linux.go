@@ -261,6 +261,7 @@ func (h *host) shut(fd *int) {
 // onServerEnd handles the end of the server's session.
 func (h *host) onServerEnd(code int) {
 	s := &h.server
+	s.pid = 0            // It is reaped, and another process may have its pid.
 	for h.readServer() { // What it wrote before.
 	}
 	for s.err >= 0 {
