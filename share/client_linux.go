@@ -273,11 +273,12 @@ func (h *host) lines(c *client) {
 			return
 		}
 		opened, closed := h.mux.Changes(c.id)
-		if err := errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed)); err != nil {
+		err = errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed))
+		h.deliver(outs) // In any case: the mux counts on it.
+		if err != nil {
 			h.refuse(c, err.Error())
 			return
 		}
-		h.deliver(outs)
 	}
 }
 

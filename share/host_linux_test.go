@@ -187,3 +187,34 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 		t.Errorf("signalled:\n%s", status)
 	}
 }
+
+// A client that has more open than can be noted goes, and its last call is not left open in the mux: the server would
+// never answer it, and so could ask no other client anything.
+func TestCallThatCannotBeNoted(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(fdPair(t)[1])) // no process has that number
+	t.Cleanup(func() { h.shut(&h.server.in) })
+	h.mux.ServerStarted()
+	const idSize = 60 << 10
+	for n := 0; h.clients[c.id] == c; n++ {
+		if n > logSize/idSize {
+			t.Fatal("more is noted than there is room for")
+		}
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%s","method":"tools/call"}`+"\n", n, strings.Repeat("x", idSize))
+		c.notes.took(copy(c.notes.room(), line))
+		h.lines(c)
+	}
+	calls, cancelled := 0, 0
+	for _, line := range h.server.queue {
+		if strings.Contains(string(line), mcp.MethodCancelled) {
+			cancelled++
+		} else {
+			calls++
+		}
+	}
+	if calls != cancelled {
+		t.Errorf("the server got %d calls, and %d were cancelled", calls, cancelled)
+	}
+}
