@@ -281,6 +281,10 @@ func (h *host) on(s source, events uint32) {
 	case onGateway:
 		h.finish(verdict{}, false)
 	case onServerIn:
+		if events&unix.EPOLLERR != 0 {
+			h.stopWriting()
+			return
+		}
 		h.server.flush(h)
 	case onServerOut:
 		h.readServer()

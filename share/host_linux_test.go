@@ -218,3 +218,36 @@ func TestCallThatCannotBeNoted(t *testing.T) {
 		t.Errorf("the server got %d calls, and %d were cancelled", calls, cancelled)
 	}
 }
+
+// A server whose standard input nothing reads any more, while its end takes time, does not keep the host busy. A process
+// that it has started still holds its output.
+func TestServerThatReadsNoMore(t *testing.T) {
+	for _, size := range []int{0, 1} {
+		h := newHost(t)
+		in, out := fdPair(t), fdPair(t)
+		h.server.pid = 1 << 30 // no process has that number
+		h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
+		for _, fd := range []*int{&h.server.in, &h.server.out} {
+			t.Cleanup(func() { h.shut(fd) })
+			if err := unix.SetNonblock(*fd, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.watch(h.server.in, source{kind: onServerIn}, 0)
+		h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
+		null := must(t)(unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0))
+		if err := unix.Dup3(null, in[0], unix.O_CLOEXEC); err != nil { // closes the reading end
+			t.Fatal(err)
+		}
+		_ = unix.Close(null)
+		if size > 0 {
+			h.server.put(make([]byte, size))
+			h.settle()
+		} else {
+			h.step()
+		}
+		if busy := must(t)(unix.EpollWait(h.polled, make([]unix.EpollEvent, 1), 0)); busy != 0 || h.server.size != 0 {
+			t.Errorf("with %d bytes that wait: %d descriptors are ready, %d bytes wait", size, busy, h.server.size)
+		}
+	}
+}

@@ -128,11 +128,12 @@ func (s *server) flush(h *host) {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil {
-			if err != unix.EAGAIN { // It does not read any more: its end follows.
-				s.queue, s.size, s.sent = nil, 0, 0
-			}
+		if err == unix.EAGAIN {
 			break
+		}
+		if err != nil {
+			h.stopWriting()
+			return
 		}
 		s.took(n)
 	}
@@ -147,6 +148,15 @@ func (s *server) flush(h *host) {
 	if before > pauseReading && s.size <= pauseReading {
 		h.touchAll()
 	}
+}
+
+// stopWriting closes the standard input of a server that does not read any more, or whose answers cannot come: its end
+// follows. An open one would be reported in each step, because nothing reads from it.
+func (h *host) stopWriting() {
+	s := &h.server
+	s.queue, s.size, s.sent = nil, 0, 0
+	h.shut(&s.in)
+	h.touchAll()
 }
 
 // next are the first lines of the queue, for one writev(2).
@@ -185,7 +195,7 @@ func (h *host) readServer() bool {
 	case err != nil, n == 0:
 		h.shut(&s.out)
 		// Whatever the server still does, no answer can come any more: it is to end.
-		h.shut(&s.in)
+		h.stopWriting()
 		return false
 	}
 	s.buf = s.buf[:len(s.buf)+n]
