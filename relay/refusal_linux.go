@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/mcp"
+	"mcp-tether/proc"
 )
 
 // Refuse is for a server that cannot be woken: each request that waits for it gets an error. So do the requests that
@@ -61,8 +62,8 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 			}
 		}
 		fd := []unix.PollFd{r.down.interest(), {Fd: int32(r.down.to.fd)}}
-		n, err := unix.Poll(fd, int(max(time.Until(limit), 0).Milliseconds()))
-		if n == 0 && err == nil || fd[1].Revents&unix.POLLERR != 0 {
+		n := proc.Poll(fd, max(time.Until(limit), 0))
+		if n == 0 && !time.Now().Before(limit) || fd[1].Revents&unix.POLLERR != 0 {
 			return false
 		}
 		r.down.move(fd[0].Revents)

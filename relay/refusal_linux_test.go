@@ -238,3 +238,26 @@ func TestFlushIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// The limit of open files can be lowered from outside until poll(2) refuses the two descriptors. The wait ends all the same.
+func TestFlushIsBoundedWithoutPoll(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.full(s.relay.down.to.fd)
+	_, err := unix.Write(s.serverOut, []byte(listed))
+	s.must(err)
+	var before unix.Rlimit
+	s.must(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	s.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}))
+	done := make(chan bool, 1)
+	go func() { done <- s.relay.Flush(Unanswered{}, time.Now().Add(50*time.Millisecond)) }()
+	defer func() { s.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }()
+	select {
+	case flushed := <-done:
+		if flushed {
+			t.Error("a client that reads nothing has taken everything")
+		}
+	case <-time.After(testkit.Patience):
+		t.Fatal("the wait never ends")
+	}
+}
