@@ -380,7 +380,7 @@ func (g *guard) escalate(dying bool) {
 // longestEnd is the longest time that the end of a session may take.
 func longestEnd(o Options, id string) time.Duration {
 	end := o.TermGrace + o.KillTimeout
-	if o.Hibernate > 0 {
+	if o.relays() {
 		// The last of the server's output goes to a client that may read slowly.
 		end += o.EOFGrace
 	}
