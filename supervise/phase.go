@@ -31,7 +31,7 @@ const (
 	onUnasked                     // there is no handshake to repeat
 	onAnswered                    // the woken server has written something
 	onUnstarted                   // no server could be started
-	onFailed                      // the woken server cannot take the place of the last one
+	onFailed                      // the woken server cannot take the place of the last one, or has ended
 	onEnd                         // whatever ends a session
 	phaseEvents
 )
@@ -68,7 +68,10 @@ var phaseTable = [phases][phaseEvents]phaseMove{
 		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, abandon},
 		onTreeGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
-	trying:  {onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},
+	trying: {
+		onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onFailed: {failing, abandon},
+		onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end},
+	},
 	failing: {onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},
 }
 

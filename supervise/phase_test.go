@@ -25,7 +25,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 	case onCrash:
 		possible = w.state == awake
 	case onRestored, onUnasked, onFailed, onAnswered:
-		possible = w.state == waking && w.tree || ev == onAnswered && w.state == trying
+		possible = w.state == waking && w.tree || (ev == onAnswered || ev == onFailed) && w.state == trying
 	case onUnstarted:
 		possible = w.state == waking && w.tree
 	default:
@@ -38,7 +38,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.tree = false
 	}
 	switch w.state.step(ev) {
-	case letSleep, hold:
+	case letSleep, hold, abandon:
 		w.pass = false
 	case wake:
 		w.tree, w.owed = true, true
@@ -52,7 +52,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.pass, w.owed = false, false
 	case end:
 		w.ended = true
-	case carryOn, abandon:
+	case carryOn:
 	}
 	return w, true
 }

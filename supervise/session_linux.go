@@ -361,6 +361,8 @@ func (s *Session) onServerExit() {
 		s.stdout.close(&s.polled)
 		dropStreams()
 	}
+	// A server that is not proven yet will not be: what the rest of its tree writes, or has written, proves nothing.
+	s.changePhase(onFailed)
 	if s.tree.mayGoOn() {
 		s.lookForCrash()
 		if s.hib.endsWithTree() {

@@ -1,0 +1,52 @@
+package supervise
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/relay"
+)
+
+// A woken server may end before it has proved itself, while other members of its tree still live. Nothing that comes
+// after that makes it awake: neither what those members write, nor the end of the wait for their rest. Otherwise the
+// session would end with the tree, and the requests that wait would have no answer.
+func TestAServerThatEndsWhileItWakesHasFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		before phase
+		late   phaseEvent
+	}{
+		"restored": {waking, onRestored},
+		"unasked":  {waking, onUnasked},
+		"answered": {trying, onAnswered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := woken(t, c.before)
+			s.onServerExit()
+			s.changePhase(c.late)
+			if s.hib.phase != failing || s.cause != noCause || s.hib.endsWithTree() {
+				t.Errorf("phase %v, cause %v", s.hib.phase, s.cause)
+			}
+		})
+	}
+}
+
+// woken is a session with a relay, and a tree without processes.
+func woken(t *testing.T, p phase) *Session {
+	t.Helper()
+	var up, down [2]int
+	for _, pipe := range []*[2]int{&up, &down} {
+		if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
+	}
+	s := &Session{}
+	s.hand.Mailbox = -1
+	s.left.scope.Root = os.Getpid()
+	s.hib = &hibernation{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
+	s.newTree()
+	return s
+}
