@@ -82,3 +82,30 @@ func TestGateDropsALongLine(t *testing.T) {
 		})
 	}
 }
+
+// The end of a line may still be in the server's stream when the server is forgotten, because the client reads slowly. It
+// is no line of its own.
+func TestGateKeepsALineInOnePieceBeyondTheServer(t *testing.T) {
+	for name, c := range map[string]struct{ begin, end, want string }{
+		"a line":          {serverSays[:20], serverSays[20:], serverSays + serverSays},
+		"a line too long": {strings.Repeat("x", maxMessage+1), "x\n", serverSays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			s.relay.EndServer()
+			s.full(s.relay.down.to.fd)
+			s.write(s.serverOut, serverSays+c.begin)
+			s.tells(s.write(s.serverOut, c.end))
+			s.endServer()
+			s.relay.Disconnect()
+			for range 3 {
+				got := strings.TrimLeft(s.read(s.fromRelay), "\n")
+				s.settle()
+				if got += s.read(s.fromRelay); got != "" && got != c.want {
+					t.Errorf("the client reads %q, want %q", got, c.want)
+				}
+			}
+		})
+	}
+}

@@ -86,6 +86,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	// A process that outlives the last server may still hold the other end.
 	r.down.from.Close()
 	r.down.from, r.down.ended = out, false
+	r.nextOfServer = lines{}
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
 }
@@ -221,6 +222,9 @@ func (r *Relay) Disconnect() {
 }
 
 func (r *Relay) forgetServer() {
+	if r.drained() { // Otherwise the rest of a line that has begun is still to be read.
+		r.nextOfServer = lines{}
+	}
 	if r.fromServer.Partial() { // The client has half of a line.
 		r.down.put([]byte("\n"))
 	}
@@ -234,7 +238,7 @@ func (r *Relay) forgetServer() {
 		*r.tail = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.nextOfServer, r.steps = lines{}, nil
+	r.steps = nil
 	r.up.free()
 	if len(r.down.pending) == 0 {
 		r.down.free()
