@@ -72,6 +72,9 @@ func (r *Relay) serverLine(line []byte) []byte {
 			// The answer would reach the next server.
 			r.emit(Withheld, m.Method)
 			return nil, false
+		case leaves && len(r.steps) > 0 && m.Kind == mcp.Response && m.ID == r.steps[0].AwaitID:
+			// The answer to a handshake that the client knows nothing of comes too late.
+			return nil, false
 		case leaves && r.talk.EndsSubscription(m):
 			// The next server gets the subscription again.
 			return nil, false

@@ -109,3 +109,19 @@ func TestGateKeepsALineInOnePieceBeyondTheServer(t *testing.T) {
 		})
 	}
 }
+
+// A woken server that is given up may answer the handshake all the same. The client has had its answer from the first one.
+func TestGateSwallowsALateHandshake(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, list), Event{Kind: ClientWrote})
+	s.connect()
+	s.relay.Restore()
+	s.relay.EndServer()
+	s.tells(s.write(s.serverOut, welcome+serverSays), Event{Kind: Answered})
+	s.reads(s.fromRelay, serverSays)
+	s.relay.Disconnect()
+	s.write(s.serverOut, welcome+serverSays)
+	s.reads(s.fromRelay, serverSays)
+}

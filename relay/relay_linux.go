@@ -238,7 +238,6 @@ func (r *Relay) forgetServer() {
 		*r.tail = r.fromClient
 	}
 	r.fromClient, r.fromServer = mcp.Scanner{Max: r.max}, mcp.Scanner{Max: r.max}
-	r.steps = nil
 	r.up.free()
 	if len(r.down.pending) == 0 {
 		r.down.free()
