@@ -163,9 +163,9 @@ func (s *Session) loop() {
 			s.writeRecord(state)
 		}
 		if s.tree != nil && s.tree.machine.State == teardown.Done {
-			// The session ends with its tree, unless the server is asleep now.
+			// The session ends with its tree, unless the server is asleep now, or another tree has begun.
 			s.changePhase(onTreeGone)
-			s.done = s.hib == nil || s.hib.phase == over
+			s.done = s.done || s.tree != nil && s.tree.machine.State == teardown.Done
 		}
 		if s.done {
 			return

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/relay"
+	"mcp-tether/teardown"
 )
 
 // A woken server may end before it has proved itself, while other members of its tree still live. Nothing that comes
@@ -49,4 +50,19 @@ func woken(t *testing.T, p phase) *Session {
 	s.hib = &hibernation{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
 	s.newTree()
 	return s
+}
+
+// What earlier trees have left gets a teardown of its own, also if the session ends at the moment when its server has
+// fallen asleep.
+func TestStraysAreEndedBeforeTheSession(t *testing.T) {
+	s := woken(t, falling)
+	s.sink, _ = openSink("")
+	s.opts = Defaults()
+	s.hib.closing, s.left.strays = true, true
+	first := s.tree
+	first.machine.State = teardown.Done
+	s.loop()
+	if s.tree == nil || s.tree == first || s.tree.machine.State != teardown.Done || s.hib.phase != over {
+		t.Errorf("the session is over, phase %v, with the tree %+v", s.hib.phase, s.tree)
+	}
 }
