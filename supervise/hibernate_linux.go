@@ -153,6 +153,7 @@ func (s *Session) onRelay(events []relay.Event) {
 			s.onStdinClosed()
 		case relay.Answered:
 			s.changePhase(onAnswered)
+			s.hib.proven()
 		case relay.Restored:
 			s.changePhase(onRestored)
 		case relay.Unasked:

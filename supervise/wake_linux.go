@@ -42,7 +42,8 @@ func (s *Session) wake() {
 // resume: messages pass again.
 func (s *Session) resume() {
 	h, now := s.hib, time.Now()
-	h.pause, h.retryAt = 0, time.Time{}
+	h.retryAt = time.Time{}
+	h.proven()
 	h.lookAt = h.idleAfter(now)
 	if took := milliseconds(now.Sub(h.began)); h.restarts {
 		s.record.Restarts++
@@ -55,6 +56,13 @@ func (s *Session) resume() {
 	s.writeRecord(s.state())
 	if h.closing {
 		s.request(teardown.StdinClosed, causeStdin)
+	}
+}
+
+// proven begins the pauses anew once a server is awake. One that is only tried may fail as those before it did.
+func (h *hibernation) proven() {
+	if h.phase == awake {
+		h.pause = 0
 	}
 }
 

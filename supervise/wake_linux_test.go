@@ -66,3 +66,23 @@ func TestStraysAreEndedBeforeTheSession(t *testing.T) {
 		t.Errorf("the session is over, phase %v, with the tree %+v", s.hib.phase, s.tree)
 	}
 }
+
+// The pause after a failed wake grows although there is no handshake, so that messages pass before anything has failed. It
+// begins anew once a server has written something.
+func TestPauseGrowsWithoutAHandshake(t *testing.T) {
+	s := woken(t, waking)
+	for _, want := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {
+		s.changePhase(onUnasked)
+		s.changePhase(onTreeGone)
+		if s.hib.phase != asleep || s.hib.pause != want {
+			t.Errorf("phase %v, pause %v, want %v", s.hib.phase, s.hib.pause, want)
+		}
+		s.hib.phase = waking
+		s.newTree()
+	}
+	s.changePhase(onUnasked)
+	s.onRelay([]relay.Event{{Kind: relay.Answered}})
+	if s.hib.phase != awake || s.hib.pause != 0 {
+		t.Errorf("phase %v, pause %v", s.hib.phase, s.hib.pause)
+	}
+}
