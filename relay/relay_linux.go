@@ -247,7 +247,7 @@ func (r *Relay) forgetServer() {
 // Finish lets all bytes pass from now on, because the session is ending.
 func (r *Relay) Finish() {
 	// A server that is not ready gets nothing any more.
-	r.up.held = r.up.held || r.queues()
+	r.up.held = r.up.held || r.mode != modePassing
 	r.mode = modeFinal
 }
 
