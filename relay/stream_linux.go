@@ -97,8 +97,12 @@ func (s Stream) Read(b []byte) (n int, end bool) {
 
 // Write returns how much was taken; end is true when nothing is taken any more.
 func (s Stream) Write(b []byte) (n int, end bool) {
-	if s.most > 0 && len(b) > s.most {
-		b = b[:s.most]
+	if s.most > 0 {
+		// Not every write follows a poll: the relay adds answers of its own.
+		if proc.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLOUT}}, 0) == 0 {
+			return 0, false
+		}
+		b = b[:min(len(b), s.most)]
 	}
 	var err error
 	if s.socket {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,6 +66,33 @@ func TestStreamWritesInPieces(t *testing.T) {
 	if n, end := s.Write(make([]byte, 3*pipeBuf)); n != pipeBuf || end {
 		t.Errorf("%d bytes, %t", n, end)
 	}
+}
+
+// Nor does any other write to it, such as the answer to a ping while there is no server: nobody has asked poll(2) before.
+func TestStreamThatCouldBlockIsNotWrittenToWhenFull(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	out := &s.relay.down.to
+	s.full(out.fd)
+	s.must(unix.SetNonblock(out.fd, false))
+	out.most = pipeBuf
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = unix.Write(s.toRelay, []byte(ping))
+		fds := s.relay.Polls()
+		_, _ = poll(fds[:])
+		s.relay.Move(fds)
+	}()
+	select {
+	case <-done:
+	case <-time.After(testkit.Patience):
+		t.Fatal("the relay waits for its client")
+	}
+	s.read(s.fromRelay)
+	s.tells(s.settle())
+	s.reads(s.fromRelay, pong)
 }
 
 // A full stream takes nothing and has not ended; one without a reader has.
