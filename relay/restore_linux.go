@@ -119,6 +119,10 @@ func (r *Relay) Lacks() string {
 // Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
 func (r *Relay) Unrestorable() string { return r.talk.Unrestorable() }
 
+// ClientEnded reports whether the client's stream has ended, and the server has been sent all of it. Only for a pipe or a
+// socket does poll(2) tell of such an end.
+func (r *Relay) ClientEnded() bool { return r.up.ended && len(r.up.pending) == 0 }
+
 // Crashed says that the server has ended by itself. Once the client has everything that the server wrote, the open
 // calls are answered with why. Disconnect follows.
 func (r *Relay) Crashed(why string) { r.owed = why }

@@ -16,6 +16,10 @@ func (s *Session) lookForCrash() {
 	if s.hib == nil || s.opts.OnCrash != OnCrashRestart || s.hib.phase != awake {
 		return
 	}
+	if s.hib.relay.ClientEnded() {
+		// The server has seen the end of its standard input, so it may end: there is nothing to start another one for.
+		return
+	}
 	if why := s.hib.relay.Unrestorable(); why != "" {
 		s.log.Warn().Str("why", why).Msg("the server cannot be restarted")
 		return

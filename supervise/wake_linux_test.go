@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/proc"
 	"mcp-tether/relay"
 	"mcp-tether/teardown"
 )
@@ -84,5 +85,25 @@ func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 	s.onRelay([]relay.Event{{Kind: relay.Answered}})
 	if s.hib.phase != awake || s.hib.pause != 0 {
 		t.Errorf("phase %v, pause %v", s.hib.phase, s.hib.pause)
+	}
+}
+
+// A server that ends when its standard input has ended has not crashed. If that is a file or /dev/null, poll(2) does not
+// tell of its end.
+func TestTheEndOfAFileIsNoCrash(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	s := woken(t, awake)
+	s.opts.OnCrash = OnCrashRestart
+	s.hib.relay = relay.New(relay.ReadEnd(int(null.Fd())), relay.WriteEnd(int(null.Fd())), roomy, time.Now())
+	fds := s.hib.relay.Polls()
+	proc.Poll(fds[:1], 0)
+	s.hib.relay.Move(fds)
+	s.onServerExit()
+	if s.hib.phase != awake || s.cause != causeServer {
+		t.Errorf("phase %v, cause %v", s.hib.phase, s.cause)
 	}
 }
