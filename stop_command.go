@@ -16,7 +16,7 @@ import (
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
 A session is given by its id or the beginning of it (mcp-tether ps shows them), or picked by a flag.
 
-Exit code: 0 all ended, 1 something is still there, 2 nothing to stop.
+Exit code: 0 all ended, or --all and there was none; 1 something is still there; 2 no living session is meant.
 
 Examples:
    mcp-tether stop 3f9a

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -233,14 +235,28 @@ func placesOf(args []string) ([]clients.Place, error) {
 		}
 	}
 	if len(names) == 0 && len(places) > 0 {
-		return places, nil
+		return eachOnce(places), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
 	found, err := clients.Here(home, names)
-	return append(found, places...), err
+	return eachOnce(append(found, places...)), err
+}
+
+// eachOnce leaves out files that were named before, of which the second change would fail.
+func eachOnce(places []clients.Place) []clients.Place {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(places, func(p clients.Place) bool {
+		path, err := filepath.Abs(p.Path)
+		if err != nil {
+			return false
+		}
+		before := seen[path]
+		seen[path] = true
+		return before
+	})
 }
 
 // settle shows what is to change, asks, and changes it. missing says which clients have no configuration.

@@ -202,6 +202,9 @@ func TestWrapWithoutOne(t *testing.T) {
 	if !strings.Contains(h.text(codex), "mcp-tether") {
 		t.Error("codex was not wrapped")
 	}
+	if o := h.run("unwrap", "--yes", "codex", codex, "codex"); o.code != 0 || h.text(codex) != codexText {
+		t.Errorf("a file that is named again: %+v", o)
+	}
 	if o := h.run("wrap", "--check", "zed", "codex"); o.code != 2 || !strings.Contains(o.stderr, "zed: no configuration") {
 		t.Errorf("%+v", o)
 	}

@@ -243,7 +243,7 @@ func (a *attachment) find() error {
 	if a.slot > maxSlots {
 		return fmt.Errorf("%d servers of this kind are full", maxSlots)
 	}
-	for {
+	for again := true; ; {
 		fd, err := a.place().Connect()
 		switch {
 		case err == nil:
@@ -257,7 +257,8 @@ func (a *attachment) find() error {
 			if err != nil || a.code != 0 {
 				return err
 			}
-			if started {
+			if started && again {
+				again = false // if it is killed each time, signals and the gateway's end must be seen in between
 				continue
 			}
 		}

@@ -399,12 +399,14 @@ func (h *host) accept() {
 	for !h.ending {
 		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		switch {
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+			continue
+		case err != nil: // There is no descriptor, or no memory.
 			if !h.dropSilent() {
 				h.pauseAccept()
 			}
-			return
-		case err != nil:
 			return
 		}
 		if samePeer(fd) != nil {
@@ -420,14 +422,14 @@ func (h *host) accept() {
 
 // dropSilent closes the connections on which no session has said hello: they take descriptors from those that do. It
 // reports whether there was one.
-func (h *host) dropSilent() (any bool) {
+func (h *host) dropSilent() (found bool) {
 	for _, c := range h.clients {
 		if !c.greeted {
 			h.drop(c)
-			any = true
+			found = true
 		}
 	}
-	return any
+	return found
 }
 
 // acceptPause is how long connections wait when there is no descriptor for them.

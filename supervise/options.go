@@ -97,6 +97,9 @@ const (
 	ExitNotFound      = 127 // the command was not found
 )
 
+// longestDuration bounds what a flag may say: sums of several must not overflow.
+const longestDuration = 10 * 365 * 24 * time.Hour
+
 // Validate reports the first option that is not valid.
 func (o Options) Validate() error {
 	for _, d := range []struct {
@@ -105,6 +108,9 @@ func (o Options) Validate() error {
 	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}, {"hibernate", o.Hibernate}} {
 		if d.value < 0 {
 			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
+		}
+		if d.value > longestDuration {
+			return fmt.Errorf("--%s %v is more than %v", d.flag, d.value, longestDuration)
 		}
 	}
 	if o.relays() && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {

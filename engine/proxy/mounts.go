@@ -77,10 +77,10 @@ func replaceSources(object []byte, old func(source string) bool, path string) ([
 		switch {
 		case err != nil:
 			return nil, err
-		case len(values) == 0 || string(values[0]) == "null":
-			continue
 		case len(values) > 1:
 			return nil, errTwice
+		case len(values) == 0 || string(values[0]) == "null":
+			continue
 		}
 		var mounts []json.RawMessage
 		if err := json.Unmarshal(values[0], &mounts); err != nil {

@@ -34,6 +34,7 @@ func TestMountsOfSockets(t *testing.T) {
 		"libpod":                  {noImage, notThere, false, `"mounts":[{"type":"bind","Source":"OWN","destination":"/x"}]`, ours, false},
 		"two binds":               {noImage, notThere, false, `"HostConfig":{"Binds":["OWN:/a","OWN:/b"]}`, ours, false},
 		"named twice":             {noImage, notThere, false, `"HostConfig":{"Binds":["OWN:/a"],"binds":["OWN:/b"]}`, asIs, true},
+		"null and named again":    {noImage, notThere, false, `"HostConfig":{"Binds":null,"Binds":["OWN:/b"]}`, asIs, true},
 		"not seen":                {notThere, notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"not told":                {noImage, noImage, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
 		"refused":                 {reply(403, `{"message":"no"}`), notThere, false, `"HostConfig":{"Binds":["OWN:/s"]}`, asIs, true},
