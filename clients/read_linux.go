@@ -44,7 +44,7 @@ func (r *reader) readRegular(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.inTime(func() { text, err = readLooked(at, name, st.Size) }) {
+	if !r.inTime(func() { text, err = readOpened(at, name, st.Size) }) {
 		return nil, ErrLate
 	}
 	return text, err
@@ -63,8 +63,8 @@ func look(name string, st *unix.Stat_t) (int, error) {
 	return at, nil
 }
 
-// readLooked reads what was looked at, and closes it.
-func readLooked(at int, name string, size int64) ([]byte, error) {
+// readOpened reads what was looked at, and closes it.
+func readOpened(at int, name string, size int64) ([]byte, error) {
 	defer unix.Close(at)
 	fd, err := proc.Reopen(at, unix.O_RDONLY)
 	if err != nil {

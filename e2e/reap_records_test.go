@@ -201,7 +201,7 @@ func TestReapNotPreventedByAnotherUser(t *testing.T) {
 				s := startGateway(t).newSession() // its record is out of the sweep's reach
 				s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
 				s.waitReady()
-				s.gw.kill2(t, s.pid)
+				s.gw.killWithAnchor(t, s.pid)
 				forge(t, nobody, theirDir, func(p *page) { p.ID = s.id() }, os.Getpid())
 				if held {
 					hold(t, filepath.Join(theirDir, s.id()+".lock"))
@@ -219,8 +219,8 @@ func TestReapNotPreventedByAnotherUser(t *testing.T) {
 	}
 }
 
-// kill2 kills the gateway and both wrappers.
-func (g *gateway) kill2(t *testing.T, anchor int) {
+// killWithAnchor kills the gateway and both wrappers.
+func (g *gateway) killWithAnchor(t *testing.T, anchor int) {
 	t.Helper()
 	freeze(t, anchor)
 	g.kill()

@@ -131,7 +131,7 @@ func testReuse(t *testing.T, position func(*session) int, cgroup string, recorde
 	s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
 	s.waitReady()
 	pid := position(s)
-	s.gw.kill2(t, s.pid)
+	s.gw.killWithAnchor(t, s.pid)
 	if pid != s.gw.pid {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		awaitExit(t, pid)

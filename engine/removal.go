@@ -91,7 +91,7 @@ func (e *ender) inSlot(do func()) {
 
 // askToStop inspects a container, and sends its stop signal to a running one.
 func (e *ender) askToStop(ctx context.Context, r *Result) {
-	r.persist(ctx, func() (err error) {
+	r.retry(ctx, func() (err error) {
 		r.now, err = e.cl.Inspect(ctx, r.ID)
 		return err
 	})
@@ -114,7 +114,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 
 // forceEnd uses force until it succeeds.
 func (e *ender) forceEnd(ctx context.Context, r *Result) {
-	r.persist(ctx, func() error {
+	r.retry(ctx, func() error {
 		err := e.force(ctx, r)
 		if r.now.Paused && err != nil && !errors.Is(err, ErrNotFound) {
 			_ = e.cl.Unpause(ctx, r.ID) // some engines cannot kill a paused container
@@ -158,9 +158,9 @@ func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
 	return e.cl.Pause(ctx, r.ID)
 }
 
-// persist repeats a request until it succeeds, and sets Err if the context is done first. An object that the engine
+// retry repeats a request until it succeeds, and sets Err if the context is done first. An object that the engine
 // does not know is Done.
-func (r *Result) persist(ctx context.Context, request func() error) {
+func (r *Result) retry(ctx context.Context, request func() error) {
 	var last error
 	for pause, tries := firstPause, 1; ; pause, tries = min(2*pause, maxPause), tries+1 {
 		err := request()

@@ -19,15 +19,15 @@ import (
 type socket struct {
 	file *os.File
 	raw  syscall.RawConn // of file, which Go's poller does not watch
-	in   *readiness      // nil if no descriptor was left: then Go's poller watches file
+	in   *epollWatch     // nil if no descriptor was left: then Go's poller watches file
 
 	mu     sync.Mutex
-	out    *readiness // nil until a write had to wait
+	out    *epollWatch // nil until a write had to wait
 	closed bool
 }
 
-// readiness is an epoll descriptor that is readable when a socket is ready.
-type readiness struct {
+// epollWatch is an epoll descriptor that is readable when a socket is ready.
+type epollWatch struct {
 	file *os.File
 	raw  syscall.RawConn
 }
@@ -41,7 +41,7 @@ func openSocket(fd int) (*socket, error) {
 	return newSocketWith(fd, in)
 }
 
-func newSocketWith(fd int, in *readiness) (*socket, error) {
+func newSocketWith(fd int, in *epollWatch) (*socket, error) {
 	// A descriptor that is blocking when it becomes a File stays out of Go's poller.
 	if err := unix.SetNonblock(fd, in == nil); err != nil {
 		unix.Close(fd)
@@ -59,7 +59,7 @@ func newSocketWith(fd int, in *readiness) (*socket, error) {
 	return s, nil
 }
 
-func newReadiness(fd int, events uint32) (*readiness, error) {
+func newReadiness(fd int, events uint32) (*epollWatch, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll descriptor: %w", err)
@@ -71,7 +71,7 @@ func newReadiness(fd int, events uint32) (*readiness, error) {
 		unix.Close(ep)
 		return nil, fmt.Errorf("watch a socket: %w", err)
 	}
-	r := &readiness{file: os.NewFile(uintptr(ep), "readiness")}
+	r := &epollWatch{file: os.NewFile(uintptr(ep), "epoll")}
 	if r.raw, err = r.file.SyscallConn(); err != nil {
 		_ = r.file.Close()
 		return nil, fmt.Errorf("watch a socket: %w", err)
@@ -112,7 +112,7 @@ func (s *socket) Write(f func(fd uintptr) bool) error {
 }
 
 // await tries before it waits. It misses nothing: what happens after an attempt makes r readable.
-func (s *socket) await(r *readiness, f func(fd uintptr) bool) error {
+func (s *socket) await(r *epollWatch, f func(fd uintptr) bool) error {
 	var inner error
 	err := r.raw.Read(func(uintptr) (done bool) {
 		inner = s.raw.Control(func(fd uintptr) { done = f(fd) })
@@ -125,7 +125,7 @@ func (s *socket) await(r *readiness, f func(fd uintptr) bool) error {
 }
 
 // writable returns what waits for writes, nil if it cannot be made.
-func (s *socket) writable() *readiness {
+func (s *socket) writable() *epollWatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out == nil && !s.closed {
@@ -151,7 +151,7 @@ func (s *socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, r := range []*readiness{s.in, s.out} {
+	for _, r := range []*epollWatch{s.in, s.out} {
 		if r != nil {
 			_ = r.file.Close()
 		}

@@ -20,7 +20,7 @@ func connected(t *testing.T, watched bool) (near, far conn, fd int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in *readiness
+	var in *epollWatch
 	if watched {
 		if in, err = newReadiness(fds[0], unix.EPOLLIN|unix.EPOLLRDHUP); err != nil {
 			t.Fatal(err)

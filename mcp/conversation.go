@@ -12,7 +12,7 @@ import (
 // message to it, each direction in order, before the receiver can act on it. Do not report what a relay sends and
 // swallows because of Replay. The zero value has seen nothing. Not for concurrent use.
 type Conversation struct {
-	client, server party
+	client, server side
 	handshake      handshake
 	// modern says that the server answered a request of 2026-07-28 or later, so it needs no handshake.
 	modern bool
@@ -30,8 +30,8 @@ type Conversation struct {
 // running for ever.
 const unclearFor = time.Hour
 
-// party is one side, and what it has asked of the other.
-type party struct {
+// side is one side, and what it has asked of the other.
+type side struct {
 	requests requests
 	tasks    tasks
 }
@@ -46,7 +46,7 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 		if m.Method == MethodInitialize {
 			c.handshake = beginHandshake(m)
 		}
-		c.client.requests.add(read(m))
+		c.client.requests.add(newRequest(m))
 		return m.Method != MethodPing
 	case m.answers():
 		r, ok := c.server.answered(m, now)
@@ -86,7 +86,7 @@ func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 		if m.Method == MethodRoots {
 			c.roots.ask()
 		}
-		c.server.requests.add(read(m))
+		c.server.requests.add(newRequest(m))
 		return m.Method != MethodPing
 	case m.Kind == Response:
 		return m.answers() && c.answeredClient(m, now)
@@ -146,7 +146,7 @@ func (c *Conversation) cancelledByServer(id string) {
 }
 
 // answered takes the answer to a request of this side.
-func (p *party) answered(m Message, now time.Time) (request, bool) {
+func (p *side) answered(m Message, now time.Time) (request, bool) {
 	r, ok := p.requests.answer(m.ID)
 	switch {
 	case !ok:
@@ -158,9 +158,9 @@ func (p *party) answered(m Message, now time.Time) (request, bool) {
 	return r, ok
 }
 
-// read keeps those parts of a request that are needed to understand its answer. A request that was too large to keep
+// newRequest keeps those parts of a request that are needed to understand its answer. A request that was too large to keep
 // may ask for anything.
-func read(m Message) request {
+func newRequest(m Message) request {
 	r := request{id: m.ID, method: m.Method, known: true, modern: m.Method == MethodDiscover}
 	if m.Raw == nil {
 		r.known = !remembers(m.Method)
@@ -280,7 +280,7 @@ func (c *Conversation) ServerGone() (open []string) {
 	}
 	c.past.next()
 	c.roots = c.roots.next()
-	c.server = party{}
+	c.server = side{}
 	c.client.tasks = nil
 	c.unclear = time.Time{}
 	return open

@@ -75,15 +75,15 @@ func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met 
 	return met, nil
 }
 
-// follow starts over at the newest pid. Call it before the process table is read.
-func (r *Reader) follow() {
+// startTracking starts over at the newest pid. Call it before the process table is read.
+func (r *Reader) startTracking() {
 	newest, _ := r.newestPID()
 	r.births = births{newest: newest}
 }
 
-// followTable takes the process table. All reads a child before its parent. If the parent has ended in between, the
+// trackTable takes the process table. All reads a child before its parent. If the parent has ended in between, the
 // child has another parent now and is looked up again.
-func (r *Reader) followTable(table []Stat) {
+func (r *Reader) trackTable(table []Stat) {
 	b := &r.births
 	b.table = make(map[int]bool, len(table))
 	for _, s := range table {

@@ -91,7 +91,7 @@ func newest(t *testing.T) int {
 // A process whose parent ended before the parent could be read is looked up again.
 func TestSignalBornAsksForOrphans(t *testing.T) {
 	var r Reader
-	r.followTable([]Stat{{ID: ID{PID: 7}, PPID: 6}, {ID: ID{PID: 6}, PPID: 5}, {ID: ID{PID: 1}}})
+	r.trackTable([]Stat{{ID: ID{PID: 7}, PPID: 6}, {ID: ID{PID: 6}, PPID: 5}, {ID: ID{PID: 1}}})
 	if !slices.Equal(r.births.open, []birth{{pid: 6}}) {
 		t.Errorf("open are %v, want 6", r.births.open)
 	}

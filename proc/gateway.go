@@ -47,7 +47,7 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 			return Stat{}
 		}
 		name := launcherName(s.Comm)
-		if !slices.Contains(launchers[:], name) && !(slices.Contains(shells[:], name) && speaksOf(args(parent), program)) {
+		if !slices.Contains(launchers[:], name) && !(slices.Contains(shells[:], name) && commandNames(args(parent), program)) {
 			return s
 		}
 		parent = s.PPID
@@ -55,9 +55,9 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 	return Stat{}
 }
 
-// speaksOf reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. The
+// commandNames reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. The
 // arguments of a script do not count.
-func speaksOf(args []string, program string) bool {
+func commandNames(args []string, program string) bool {
 	command := shellCommand(args)
 	return strings.Contains(command, program) || strings.Contains(command, "mcp-tether")
 }

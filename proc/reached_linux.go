@@ -32,9 +32,9 @@ func (r *Reader) Reached(pid int, tree []int) string {
 			family[ino] = true
 		}
 	}
-	why, err := tcpDoor(path(pid, "net/"), sockets, family)
+	why, err := tcpReach(path(pid, "net/"), sockets, family)
 	if err == nil && why == "" {
-		why, err = unixDoor(path(pid, "net/unix"), sockets)
+		why, err = unixListener(path(pid, "net/unix"), sockets)
 	}
 	if err != nil {
 		return "its sockets cannot be looked at: " + err.Error()
@@ -49,10 +49,10 @@ const (
 	unixAccepts    = "00010000"
 )
 
-// tcpDoor looks for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
+// tcpReach looks for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
 // has two lines there, whose local and remote addresses are swapped. If only one end is an IPv6 socket, with a mapped
 // address, the lines are in different tables.
-func tcpDoor(dir string, sockets, family map[string]bool) (string, error) {
+func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
 	connected, within := map[string]string{}, map[string]bool{}
 	// The tables show each four bytes of an address as a number. This begins a mapped one (::ffff:0:0/96).
 	mapped := fmt.Sprintf("%016X%08X", 0, binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff}))
@@ -87,8 +87,8 @@ func tcpDoor(dir string, sockets, family map[string]bool) (string, error) {
 	return "", nil
 }
 
-// unixDoor looks for listening sockets in the table of unix sockets.
-func unixDoor(table string, sockets map[string]bool) (why string, err error) {
+// unixListener looks for listening sockets in the table of unix sockets.
+func unixListener(table string, sockets map[string]bool) (why string, err error) {
 	err = eachLine(table, func(field []string) {
 		if len(field) > 6 && field[3] == unixAccepts && sockets[field[6]] {
 			why = "it listens on a unix socket"

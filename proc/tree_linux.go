@@ -109,7 +109,7 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 
 // All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out.
 func (r *Reader) All() ([]Stat, error) {
-	r.follow()
+	r.startTracking()
 	list, err := pids("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
@@ -128,6 +128,6 @@ func (r *Reader) All() ([]Stat, error) {
 			}
 		}
 	}
-	r.followTable(out)
+	r.trackTable(out)
 	return out, nil
 }

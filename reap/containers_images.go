@@ -60,15 +60,15 @@ func (x *index) imageClients() map[string]*imageClients {
 	return out
 }
 
-// crowd is what an engine has of one image.
-type crowd struct {
+// imageContainers is what an engine has of one image.
+type imageContainers struct {
 	name     string
 	plain    []engine.Info
 	labelled int
 }
 
 func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r Rules) []Finding {
-	crowds := map[string]*crowd{}
+	crowds := map[string]*imageContainers{}
 	var order []string
 	for _, i := range e.Have {
 		if i.Kind != engine.Container || !i.Running || i.Image == "" {
@@ -81,7 +81,7 @@ func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r
 			if !ok {
 				continue
 			}
-			c = &crowd{name: name}
+			c = &imageContainers{name: name}
 			crowds[image] = c
 			order = append(order, image)
 		}
@@ -105,7 +105,7 @@ func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r
 // see. In a list, engines cut the time of creation to seconds.
 const settleContainer = time.Second
 
-func (x *index) lookAlike(e *knownEngine, image string, c *crowd, running *imageClients) (Finding, bool) {
+func (x *index) lookAlike(e *knownEngine, image string, c *imageContainers, running *imageClients) (Finding, bool) {
 	served := 0
 	if running != nil {
 		// The clients within sessions run the labelled containers, as far as there are any.

@@ -8,20 +8,20 @@ import (
 	"mcp-tether/mcp"
 )
 
-// judges reports whether each line of the server must be judged before it passes.
-func (r *Relay) judges() bool {
+// filtersServer reports whether each line of the server must be judged before it passes.
+func (r *Relay) filtersServer() bool {
 	return r.mode == modeEnding || r.queues() || r.mode == modePassing && r.talk.Mixed()
 }
 
 // serverLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
 func (r *Relay) serverLines(b []byte) (out []byte) {
-	for r.judges() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
+	for r.filtersServer() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
 		line, rest := r.nextOfServer.next(b)
 		if line == nil {
 			if int64(len(r.nextOfServer.begun)) > r.max {
 				r.tooLongToJudge()
 			}
-			if !r.judges() {
+			if !r.filtersServer() {
 				return join(out, r.unjudged())
 			}
 			return out
@@ -30,14 +30,14 @@ func (r *Relay) serverLines(b []byte) (out []byte) {
 		out = join(out, r.serverLine(line))
 	}
 	// The server is awake again, or the session is ending: lines are not judged any more.
-	r.note(b)
+	r.observeServer(b)
 	return join(out, b)
 }
 
 // unjudged lets the begun part of a line pass, because the line need not be judged any more.
 func (r *Relay) unjudged() []byte {
 	b := r.nextOfServer.take()
-	r.note(b)
+	r.observeServer(b)
 	return b
 }
 
@@ -62,7 +62,7 @@ func join(out, more []byte) []byte {
 // serverLine returns the part of one line that reaches the client.
 func (r *Relay) serverLine(line []byte) []byte {
 	if r.fromServer.Partial() { // Its beginning has passed.
-		r.note(line)
+		r.observeServer(line)
 		return line
 	}
 	leaves := r.mode == modeEnding || r.mode == modeServerless

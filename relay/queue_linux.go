@@ -27,7 +27,7 @@ func (r *Relay) clientLines(b []byte) (out []byte) {
 		b = r.nextOfClient.take()
 		fallthrough
 	default:
-		r.hear(b)
+		r.observeClient(b)
 		out = join(out, b)
 	}
 	return out
@@ -44,7 +44,7 @@ func (r *Relay) boundQueue() {
 // clientLine returns the part of one line that reaches the server now.
 func (r *Relay) clientLine(line []byte) []byte {
 	if r.fromClient.Partial() { // Its beginning has passed.
-		r.hear(line)
+		r.observeClient(line)
 		return line
 	}
 	if r.queues() && !r.onlyAnswers(line) {
@@ -59,7 +59,7 @@ func (r *Relay) clientLine(line []byte) []byte {
 				return nil, false
 			}
 		}
-		r.hearOne(m)
+		r.observeMessage(m)
 		return m.Raw, true
 	})
 }
@@ -96,7 +96,7 @@ func (r *Relay) queue(line []byte) {
 			need = true
 		case !need:
 			// It may end a subscription, which the next server is then not sent.
-			r.hearOne(m)
+			r.observeMessage(m)
 		}
 	})
 	if need || r.mode == modeRestoring {

@@ -273,12 +273,12 @@ func (r *Relay) tapClient(b []byte) []byte {
 	if r.queues() || len(r.nextOfClient.begun) > 0 || r.mode == modePassing && r.talk.Mixed() {
 		return r.clientLines(b)
 	}
-	r.hear(b)
+	r.observeClient(b)
 	return b
 }
 
-// hear reports to the conversation what the server is sent.
-func (r *Relay) hear(b []byte) {
+// observeClient reports to the conversation what the server is sent.
+func (r *Relay) observeClient(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromClient.Feed(b, func(m mcp.Message) { r.use(r.talk.FromClient(m, now), now) }))
 }
@@ -289,20 +289,20 @@ func (r *Relay) tapServer(b []byte) []byte {
 		r.unproven = false
 		r.emit(Answered, "")
 	}
-	if r.judges() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
+	if r.filtersServer() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
 		return r.serverLines(b)
 	}
-	r.note(b)
+	r.observeServer(b)
 	return b
 }
 
-// note reports to the conversation what the server has sent.
-func (r *Relay) note(b []byte) {
+// observeServer reports to the conversation what the server has sent.
+func (r *Relay) observeServer(b []byte) {
 	now := time.Now()
 	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))
 }
 
-func (r *Relay) hearOne(m mcp.Message) {
+func (r *Relay) observeMessage(m mcp.Message) {
 	now := time.Now()
 	r.use(r.talk.FromClient(m, now), now)
 }

@@ -67,8 +67,8 @@ type host struct {
 	line    []byte
 
 	server server
-	// squeezeBy is until when the server is held back because too much waits for clients; zero if it is not.
-	squeezeBy time.Time
+	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
+	throttledUntil time.Time
 	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
 	acceptAt time.Time
 	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
@@ -87,8 +87,8 @@ const (
 	tellPause = 50 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
 	outputBudget = 64 << 20
-	// squeezeTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
-	squeezeTime = time.Second
+	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
+	throttleTime = time.Second
 	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
 	// server of its own would wait for it as well.
 	leastMoved = 1 << 20
@@ -240,8 +240,8 @@ func (h *host) step() {
 	}
 	h.onTime(time.Now())
 	h.settle()
-	if !h.squeezeBy.IsZero() {
-		h.relax(time.Now())
+	if !h.throttledUntil.IsZero() {
+		h.unthrottle(time.Now())
 		h.settle()
 	}
 }
@@ -249,7 +249,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.squeezeBy, h.acceptAt, h.server.notBefore} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt, h.server.notBefore} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -462,40 +462,40 @@ func (h *host) deliver(outs []mux.Out) {
 		h.queued += int64(len(o.Line))
 		h.touch(c)
 	}
-	if h.queued > outputBudget+h.o.MaxMessage && h.squeezeBy.IsZero() {
-		h.squeeze(time.Now())
+	if h.queued > outputBudget+h.o.MaxMessage && h.throttledUntil.IsZero() {
+		h.throttle(time.Now())
 	}
 }
 
-// squeeze holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
+// throttle holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
 // queued for them.
-func (h *host) squeeze(now time.Time) {
-	h.squeezeBy = now.Add(squeezeTime)
+func (h *host) throttle(now time.Time) {
+	h.throttledUntil = now.Add(throttleTime)
 	for _, c := range h.clients {
 		c.moved = 0
 	}
 	h.server.listen(h, false)
 }
 
-// relax lets the server go on once there is room. After squeezeTime it ends a client that does not read.
-func (h *host) relax(now time.Time) {
+// unthrottle lets the server go on once there is room. After throttleTime it ends a client that does not read.
+func (h *host) unthrottle(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
-		h.squeezeBy = time.Time{}
+		h.throttledUntil = time.Time{}
 		h.server.listen(h, true)
 		return
-	case now.Before(h.squeezeBy):
+	case now.Before(h.throttledUntil):
 		return
 	}
-	if c := h.unread(); c != nil {
+	if c := h.stalledClient(); c != nil {
 		h.refuse(c, fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.queued))
 	}
-	h.squeeze(now)
+	h.throttle(now)
 }
 
-// unread picks one of the clients that do not read and have more than their share of what waits. It picks the one that
-// took least since the server was held back.
-func (h *host) unread() (slowest *client) {
+// stalledClient picks one of the clients that do not read and have more than their share of what waits. It picks the one
+// that took least since the server was held back.
+func (h *host) stalledClient() (slowest *client) {
 	for _, c := range h.clients {
 		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
 			slowest = c

@@ -27,9 +27,9 @@ func (s *Session) lookForCrash() {
 	s.changePhase(onCrash)
 }
 
-// mourn forgets a server that has ended by itself: its calls are answered with an error. The next message starts another, after
-// a pause if this one has not lived long.
-func (s *Session) mourn() {
+// reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts
+// another one, after a pause if this one has not lived long.
+func (s *Session) reportCrash() {
 	h, now := s.hib, time.Now()
 	h.restarts = true
 	if now.Sub(h.began) < restartCalm {

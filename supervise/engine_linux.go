@@ -40,19 +40,19 @@ type engine struct {
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
 
-	mu      sync.Mutex // of all below
-	ledger  container.Ledger
-	helpers []proc.ID // `docker system dial-stdio` processes of ours
-	reader  proc.Reader
-	served  bool
-	warned  bool
-	said    string    // the last warning
-	since   time.Time // of the first warning of this period
-	saying  int       // warnings in it
-	noted   int       // notes since the last forget
+	mu       sync.Mutex // of all below
+	ledger   container.Ledger
+	helpers  []proc.ID // `docker system dial-stdio` processes of ours
+	reader   proc.Reader
+	served   bool
+	warned   bool
+	said     string    // the last warning
+	since    time.Time // of the first warning of this period
+	warnings int       // warnings in it
+	noted    int       // notes since the last forget
 	// forgetAt is the number of notes at which the next one is due.
-	forgetAt int
-	unsaid   int // warnings that were left out
+	forgetAt   int
+	suppressed int // warnings that were left out
 }
 
 // removal is the result of removing a session's containers.
@@ -300,7 +300,7 @@ const (
 	warnPeriod  = time.Minute
 )
 
-// warn logs an error, but not the same one twice in a row, and not too many. tellUnsaid logs later how many were left
+// warn logs an error, but not the same one twice in a row, and not too many. tellSuppressed logs later how many were left
 // out.
 func (e *engine) warn(err error) {
 	e.mu.Lock()
@@ -310,22 +310,22 @@ func (e *engine) warn(err error) {
 	}
 	e.said = err.Error()
 	if now := time.Now(); now.Sub(e.since) > warnPeriod {
-		e.tellUnsaid()
-		e.since, e.saying = now, 0
+		e.tellSuppressed()
+		e.since, e.warnings = now, 0
 	}
-	if e.saying++; e.saying > maxWarnings {
-		e.unsaid++
+	if e.warnings++; e.warnings > maxWarnings {
+		e.suppressed++
 		return
 	}
 	e.log.Warn().Err(err).Msg("container engine")
 }
 
-// tellUnsaid logs how many warnings were left out. The caller holds mu.
-func (e *engine) tellUnsaid() {
-	if e.unsaid > 0 {
-		e.log.Warn().Int("count", e.unsaid).Msg("more warnings about the container engine were left out")
+// tellSuppressed logs how many warnings were left out. The caller holds mu.
+func (e *engine) tellSuppressed() {
+	if e.suppressed > 0 {
+		e.log.Warn().Int("count", e.suppressed).Msg("more warnings about the container engine were left out")
 	}
-	e.unsaid = 0
+	e.suppressed = 0
 }
 
 // shutEngine begins to remove what the session made, while its processes end. No client can connect any more: what it
@@ -463,7 +463,7 @@ func (e *engine) close() removal {
 		e.proxy.Close()
 	}
 	e.mu.Lock()
-	e.tellUnsaid()
+	e.tellSuppressed()
 	e.mu.Unlock()
 	e.endHelpers()
 	if err := e.dir.RemoveSocket(e.socket, e.claim.Session); err != nil {

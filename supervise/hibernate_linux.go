@@ -96,7 +96,7 @@ func (s *Session) onHibernateTime(now time.Time) {
 	}
 	switch h.phase {
 	case awake, trying:
-		s.mayFall(now)
+		s.sleepIfIdle(now)
 	case waking:
 		if !isDue(h.restAt, now) || !now.Before(h.wakeBy) {
 			s.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", h.relay.Lacks(), s.opts.WakeTimeout))
@@ -115,15 +115,15 @@ func (s *Session) changePhase(ev phaseEvent) {
 		return
 	}
 	switch s.hib.phase.step(ev) {
-	case letSleep:
+	case putToSleep:
 		s.hib.relay.EndServer()
 		s.tree.step(teardown.StdinClosed, causeIdle)
 	case hold:
 		s.hib.relay.EndServer()
 	case sleep:
 		s.sleep()
-	case mourn:
-		s.mourn()
+	case reportCrash:
+		s.reportCrash()
 	case wake:
 		s.wake()
 	case resume:
@@ -183,8 +183,8 @@ func (s *Session) endIfClosed() {
 	}
 }
 
-// mayFall lets the server fall asleep if it is idle and nothing is pending.
-func (s *Session) mayFall(now time.Time) {
+// sleepIfIdle lets the server fall asleep if it is idle and nothing is pending.
+func (s *Session) sleepIfIdle(now time.Time) {
 	h := s.hib
 	h.lookAt = h.idleAfter(h.relay.Used())
 	if now.Before(h.lookAt) {

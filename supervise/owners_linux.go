@@ -53,14 +53,14 @@ func (s *Session) watchProcess(as source, pid int) {
 // checkOwners checks whether the owners are still the same processes.
 func (s *Session) checkOwners(now time.Time) {
 	s.ownersAt = now.Add(proc.LookPause)
-	if lost := s.lostOwner(); lost != noCause {
+	if lost := s.causeOfLostOwner(); lost != noCause {
 		s.ownersAt = time.Time{}
 		s.end(lost)
 	}
 }
 
-// lostOwner is the cause for an owner that is gone, noCause while all live.
-func (c *common) lostOwner() cause {
+// causeOfLostOwner is the cause for an owner that is gone, noCause while all live.
+func (c *common) causeOfLostOwner() cause {
 	ours := os.Getppid()
 	if c.hand.Anchor == 0 {
 		if ours != c.hand.Parent {

@@ -41,10 +41,10 @@ type phaseAction uint8
 
 const (
 	carryOn       phaseAction = iota
-	letSleep                  // end the tree, keep the client's streams
+	putToSleep                // end the tree, keep the client's streams
 	hold                      // the client's messages wait
 	sleep                     // forget the tree
-	mourn                     // forget the tree, and answer the calls that it had
+	reportCrash               // forget the tree, and answer the calls that it had
 	wake                      // start the server and replay the handshake
 	resume                    // messages pass again
 	abandon                   // end the half-started tree
@@ -60,16 +60,16 @@ type phaseMove struct {
 // phaseTable is the policy. What is not in it changes nothing. A message that comes while the tree is being ended waits in
 // the client's stream, and is seen again once the tree is gone.
 var phaseTable = [phases][phaseEvents]phaseMove{
-	awake:    {onIdle: {falling, letSleep}, onCrash: {crashing, hold}, onTreeGone: {over, end}, onEnd: {over, end}},
+	awake:    {onIdle: {falling, putToSleep}, onCrash: {crashing, hold}, onTreeGone: {over, end}, onEnd: {over, end}},
 	falling:  {onTreeGone: {asleep, sleep}, onEnd: {over, end}},
-	crashing: {onTreeGone: {asleep, mourn}, onEnd: {over, end}},
+	crashing: {onTreeGone: {asleep, reportCrash}, onEnd: {over, end}},
 	asleep:   {onMessage: {waking, wake}, onEnd: {over, end}},
 	waking: {
 		onRestored: {awake, resume}, onUnasked: {trying, resume}, onFailed: {failing, abandon},
 		onTreeGone: {asleep, refuseWaiting}, onUnstarted: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	trying: {
-		onAnswered: {awake, carryOn}, onIdle: {falling, letSleep}, onFailed: {failing, abandon},
+		onAnswered: {awake, carryOn}, onIdle: {falling, putToSleep}, onFailed: {failing, abandon},
 		onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end},
 	},
 	failing: {onTreeGone: {asleep, refuseWaiting}, onEnd: {over, end}},

@@ -223,11 +223,11 @@ func (s *scene) on(events []relay.Event) {
 // change gives an event to the table, and does with the relay what a Session does.
 func (s *scene) change(ev phaseEvent) {
 	switch s.phase.step(ev) {
-	case letSleep, hold, abandon:
+	case putToSleep, hold, abandon:
 		s.relay.EndServer()
 	case sleep:
 		s.relay.Disconnect()
-	case mourn:
+	case reportCrash:
 		s.relay.Crashed("crashed")
 		s.relay.Disconnect()
 	case wake:

@@ -38,7 +38,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.tree = false
 	}
 	switch w.state.step(ev) {
-	case letSleep, hold, abandon:
+	case putToSleep, hold, abandon:
 		w.pass = false
 	case wake:
 		w.tree, w.owed = true, true
@@ -46,7 +46,7 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 		w.pass, w.owed = true, false
 	case sleep:
 		w.owed = false
-	case mourn:
+	case reportCrash:
 		w.pass, w.owed = false, false
 	case refuseWaiting:
 		w.pass, w.owed = false, false

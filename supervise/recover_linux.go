@@ -28,7 +28,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	runtime.GOMAXPROCS(1)
 	hand := o.hand
 	hand.Anchor, hand.ParentFD, hand.Mailbox = 0, -1, -1
-	makeRoom(hand)
+	freeDescriptors(hand)
 	s := newSession(opts, hand)
 	s.openLogAnyway()
 	defer s.sink.flush()
@@ -69,9 +69,9 @@ func Recover(opts Options, o Orphan) (int, error) {
 	return code, nil
 }
 
-// makeRoom closes descriptors that are not needed any more if no other can be opened: a look at a process takes one.
+// freeDescriptors closes descriptors that are not needed any more if no other can be opened: a look at a process takes one.
 // Unless the session is on a terminal, standard input and output are /dev/null by now.
-func makeRoom(hand argv.Handover) {
+func freeDescriptors(hand argv.Handover) {
 	null, err := proc.OpenNull()
 	if err == nil {
 		_ = unix.Close(null)

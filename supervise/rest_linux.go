@@ -11,13 +11,13 @@ const (
 	restTime = 100 * time.Millisecond
 	// restLook is the time between two looks.
 	restLook = 20 * time.Millisecond
-	// restMost bounds the wait for a server that always works.
-	restMost = 5 * time.Second
+	// maxRestWait bounds the wait for a server that always works.
+	maxRestWait = 5 * time.Second
 )
 
 // awaitRest begins to wait for the server to come to rest.
 func (h *hibernation) awaitRest(now time.Time) {
-	h.restAt, h.restSince, h.restBy = now, now, now.Add(restMost)
+	h.restAt, h.restSince, h.restBy = now, now, now.Add(maxRestWait)
 }
 
 // hasRested reports whether the server has rested for long enough. resting says whether it rests now.

@@ -104,11 +104,11 @@ func (t *tree) empty(childrenLeft bool) bool {
 		return false
 	}
 	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
-	return (t.lookTook < dearLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
+	return (t.lookTook < costlyLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
 }
 
-// dearLook is how long a look at the process table may take and still be repeated at each end of a child.
-const dearLook = 5 * time.Millisecond
+// costlyLook is how long a look at the process table may take and still be repeated at each end of a child.
+const costlyLook = 5 * time.Millisecond
 
 // onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
 // called only at the end.

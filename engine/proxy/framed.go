@@ -19,12 +19,12 @@ type framed struct {
 	clientIn, engineIn *http2.Reader
 	client, engine     *http2.Writer
 
-	mu         sync.Mutex // for what follows
-	room       sync.Cond  // more may be sent to the client, or a stream has ended
-	streams    map[uint32]*stream
-	calls      int    // streams of gRPC among them
-	last       uint32 // the highest stream of the client
-	lastTurned uint32 // the highest of those that became connections in HTTP/1.1
+	mu             sync.Mutex // for what follows
+	room           sync.Cond  // more may be sent to the client, or a stream has ended
+	streams        map[uint32]*stream
+	calls          int    // streams of gRPC among them
+	last           uint32 // the highest stream of the client
+	lastTranslated uint32 // the highest of those that became connections in HTTP/1.1
 
 	window  int64 // what the client takes on the whole connection, in bytes
 	lent    int64 // how much of that was used without the engine's knowledge

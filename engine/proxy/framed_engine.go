@@ -97,5 +97,5 @@ func (f *framed) leave(frame http2.Frame) {
 			f.drop(s)
 		}
 	}
-	f.client.GoAway(max(last, f.lastTurned), frame.Code(), frame.Payload[8:])
+	f.client.GoAway(max(last, f.lastTranslated), frame.Code(), frame.Payload[8:])
 }

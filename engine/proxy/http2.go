@@ -10,9 +10,9 @@ import (
 	"mcp-tether/http2"
 )
 
-// helloTime is how long an engine may take to send the first frame of a connection in HTTP/2. It has nothing else to do
+// settingsTimeout is how long an engine may take to send the first frame of a connection in HTTP/2. It has nothing else to do
 // before that.
-const helloTime = 30 * time.Second
+const settingsTimeout = 30 * time.Second
 
 // http2 serves a client that speaks HTTP/2 from the start.
 func (l *link) http2() {
@@ -57,7 +57,7 @@ func (f *framed) greet(hello http2.Frame) error {
 	f.engine.Preface()
 	settings := f.adopt(hello)
 	f.engine.Settings(append(settings, http2.Setting{ID: http2.SettingEnablePush})...)
-	if err := errors.Join(f.engine.Flush(), f.l.engine.SetReadDeadline(time.Now().Add(helloTime))); err != nil {
+	if err := errors.Join(f.engine.Flush(), f.l.engine.SetReadDeadline(time.Now().Add(settingsTimeout))); err != nil {
 		return err
 	}
 	b, err := f.l.fromEngine.Peek(http2.HeadLen)

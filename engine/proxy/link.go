@@ -109,7 +109,7 @@ func (l *link) request() bool {
 func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	x := newExchange(r)
 	if l.translated && to.action.switches() {
-		return l.withoutSwitch(x, head, to)
+		return l.withoutUpgrade(x, head, to)
 	}
 	switch to.action {
 	case actionCreate:

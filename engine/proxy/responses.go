@@ -35,7 +35,7 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 		r, err = http1.ParseResponse(head)
 	}
 	if err == nil && r.Status == 101 && !x.mayUpgrade {
-		err = errSwitch
+		err = errUpgrade
 	}
 	if err != nil {
 		l.endWith(x, fmt.Errorf("the container engine's response cannot be understood: %w", err))
@@ -73,8 +73,8 @@ func (l *link) awaited() *exchange {
 	}
 }
 
-// errSwitch says that the engine speaks another protocol from here on, in which nothing could be labelled.
-var errSwitch = errors.New("it switches protocols where none of its streams begins")
+// errUpgrade says that the engine speaks another protocol from here on, in which nothing could be labelled.
+var errUpgrade = errors.New("it switches protocols where none of its streams begins")
 
 // reportHelper tells a client why its first request got no response: it quotes the standard error of the command that
 // should lead to the engine. Where there is no command, the engine has hung up, and so does the proxy.

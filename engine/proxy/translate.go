@@ -18,12 +18,12 @@ import (
 	"mcp-tether/http2"
 )
 
-// errSwitchless says that a request needs a connection of its own.
-var errSwitchless = errors.New("a stream of HTTP/2 cannot be taken over: use HTTP/1.1 for attach, exec, /session and /grpc")
+// errNoUpgrade says that a request needs a connection of its own.
+var errNoUpgrade = errors.New("a stream of HTTP/2 cannot be taken over: use HTTP/1.1 for attach, exec, /session and /grpc")
 
-// withoutSwitch refuses a request that would take its connection over, because that is a stream of HTTP/2. It passes on
+// withoutUpgrade refuses a request that would take its connection over, because that is a stream of HTTP/2. It passes on
 // a detached exec, which takes nothing over.
-func (l *link) withoutSwitch(x *exchange, head []byte, to route) bool {
+func (l *link) withoutUpgrade(x *exchange, head []byte, to route) bool {
 	var asked struct{ Detach bool }
 	body := x.request.Body()
 	object, raw, refused := l.readAhead(x.request, body)
@@ -31,7 +31,7 @@ func (l *link) withoutSwitch(x *exchange, head []byte, to route) bool {
 	case refused != nil:
 		return l.refuse(x.request, refused.status, refused.err)
 	case to.action != actionExec || json.Unmarshal(object, &asked) != nil || !asked.Detach:
-		return l.refuse(x.request, notImplemented, errSwitchless)
+		return l.refuse(x.request, notImplemented, errNoUpgrade)
 	}
 	return l.forwardRest(x, append(head, raw...), body)
 }
@@ -79,7 +79,7 @@ func (f *framed) translate(frame http2.Frame, r fields) error {
 	s.answers, s.answer = io.Pipe()
 	f.streams[s.id] = s
 	f.translated.Add(1)
-	f.lastTurned = s.id
+	f.lastTranslated = s.id
 	f.l.p.serving.Go(s.respond)
 	f.l.p.serve(s, true)
 	return nil

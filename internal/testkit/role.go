@@ -75,7 +75,7 @@ func Run(m *testing.M) int {
 		return 0
 	}
 	code := m.Run()
-	if !whole() {
+	if !ranAllTests() {
 		return code
 	}
 	if idle := unused(); len(idle) > 0 {
@@ -85,8 +85,8 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// whole reports whether every test was asked for, and had what it needs.
-func whole() bool {
+// ranAllTests reports whether every test was asked for, and had what it needs.
+func ranAllTests() bool {
 	if skipped.Load() && os.Getenv(NoSkip) == "" {
 		return false
 	}

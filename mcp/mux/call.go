@@ -107,7 +107,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
 		m.refuse(c, id, codeInvalid, "a notification must not have an id", b)
-	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.lets(r):
+	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.onlyReleases(r):
 		m.refuse(c, id, codeInternal, "the ids of what is open are too long", b)
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server", b)
@@ -117,8 +117,8 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	return nil
 }
 
-// lets reports whether a request can only reduce what is kept.
-func (c *client) lets(r request) bool {
+// onlyReleases reports whether a request can only reduce what is kept.
+func (c *client) onlyReleases(r request) bool {
 	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
 }
 
@@ -191,12 +191,12 @@ func (m *Mux) line(r request, k *call, other edit) []byte {
 	return splice(r.msg.Raw, edits[:]...)
 }
 
-// takes reports whether the server takes requests.
-func (m *Mux) takes() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
+// acceptsCalls reports whether the server takes requests now.
+func (m *Mux) acceptsCalls() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
-	if m.takes() {
+	if m.acceptsCalls() {
 		m.sendNow(k, line)
 		return
 	}
@@ -225,7 +225,7 @@ func (k *call) take() []byte {
 func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
-		m.knows(k.client)
+		m.noteKnown(k.client)
 		k.client.sent += k.weight()
 	}
 	switch k.method {
@@ -259,7 +259,7 @@ func (m *Mux) unhold(k *call) {
 		h.waiting = without(h.waiting, i)
 		return
 	}
-	if w := m.watched[k.target]; w != nil && k.account() {
+	if w := m.watched[k.target]; w != nil && k.changesState() {
 		if i := slices.Index(w.queue, k); i >= 0 {
 			w.queue = without(w.queue, i)
 			return
@@ -439,7 +439,7 @@ func (m *Mux) cancel(c *client, r request) {
 	k.cancelled = true
 	c.open--
 	c.cancelled++
-	if k.account() {
+	if k.changesState() {
 		return
 	}
 	m.toServer(splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
@@ -460,8 +460,8 @@ func (k *call) weight() int {
 	return 1
 }
 
-// account reports whether the answer changes what is known of the server, even if no client waits for it.
-func (k *call) account() bool {
+// changesState reports whether the answer changes what is known of the server, even if no client waits for it.
+func (k *call) changesState() bool {
 	return k.method == mcp.MethodSubscribe || k.method == mcp.MethodUnsubscribe || k.method == mcp.MethodSetLevel ||
 		k.method == mcp.MethodInitialize
 }
@@ -480,7 +480,7 @@ func (m *Mux) abandonCalls(c *client) {
 			m.drop(k)
 			continue
 		}
-		if !k.cancelled && !k.account() {
+		if !k.cancelled && !k.changesState() {
 			m.toServer(append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
 		}
 		m.orphan(k)
@@ -496,7 +496,7 @@ func (m *Mux) drop(k *call) {
 	case first:
 		m.handshake.params = nil
 		m.nextHandshake()
-	case k.account() && k.target != "":
+	case k.changesState() && k.target != "":
 		m.watchDropped(k)
 	}
 }
@@ -509,7 +509,7 @@ func (m *Mux) orphan(k *call) {
 		delete(m.calls, k.n)
 	case m.orphans < m.limits.Kept:
 		m.orphans++
-	case k.account():
+	case k.changesState():
 		k.own = true
 	default:
 		m.ghosts++

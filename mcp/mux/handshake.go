@@ -161,11 +161,11 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 		m.settle()
 		return
 	}
-	m.goOn()
+	m.resumeCalls()
 }
 
-// goOn lets calls go to the server.
-func (m *Mux) goOn() {
+// resumeCalls lets calls go to the server.
+func (m *Mux) resumeCalls() {
 	m.sendHeld()
 	m.adjustLevel()
 }
@@ -199,7 +199,7 @@ func alike(before, now []byte) bool {
 func (m *Mux) nextHandshake() {
 	h := &m.handshake
 	if len(h.waiting) == 0 {
-		if m.takes() {
+		if m.acceptsCalls() {
 			m.sendHeld()
 		}
 		return
@@ -216,7 +216,7 @@ func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
 	m.note(c)
 	if c.met && m.handshake.phase == phaseAnswered {
-		m.knows(c)
+		m.noteKnown(c)
 		m.handshake.phase = phaseDone
 		m.toServer(splice(r.msg.Raw))
 	}

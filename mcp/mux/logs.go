@@ -38,7 +38,7 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	before := c.level
 	c.level = level
 	want := m.wanted()
-	if c.wishes == 0 && m.logs.works && m.takes() && want == m.logs.sent {
+	if c.wishes == 0 && m.logs.works && m.acceptsCalls() && want == m.logs.sent {
 		m.note(c)
 		m.reply(c, k.ids[0], resultLine(k.ids[0]), k.batch)
 		return
@@ -103,7 +103,7 @@ func (m *Mux) wanted() int {
 // adjustLevel sets the server's level when it must send more or less than it does. When no client asks for a level any
 // more, the server goes back to standardLevel.
 func (m *Mux) adjustLevel() {
-	if !m.logs.works || !m.takes() || m.broken != "" {
+	if !m.logs.works || !m.acceptsCalls() || m.broken != "" {
 		return
 	}
 	want := m.wanted()

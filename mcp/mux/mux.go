@@ -236,8 +236,8 @@ func (m *Mux) Changes(id Client) (opened, closed []string) {
 	return opened, closed
 }
 
-// knows records that the server knows a client.
-func (m *Mux) knows(c *client) {
+// noteKnown records that the server knows a client.
+func (m *Mux) noteKnown(c *client) {
 	switch {
 	case m.several || m.sole == c.id:
 	case m.sole == 0:

@@ -24,7 +24,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
 		// A server that is settling may have the old ones, and must ask for the new ones before calls go on.
 		s := &m.handshake.settling
-		if m.alone(c) && (m.takes() || s.on) {
+		if m.alone(c) && (m.acceptsCalls() || s.on) {
 			s.again = s.on
 			m.toServer(splice(r.msg.Raw))
 		}
@@ -33,7 +33,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 			m.tell(r)
 		}
 	default:
-		if k := (call{method: msg.Method}); !k.account() && target(msg.Method) != "taskId" {
+		if k := (call{method: msg.Method}); !k.changesState() && target(msg.Method) != "taskId" {
 			m.tell(r)
 		}
 	}
@@ -41,7 +41,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 
 // tell passes a notification on. A server that is not there misses nothing by it.
 func (m *Mux) tell(r request) {
-	if m.takes() {
+	if m.acceptsCalls() {
 		m.toServer(splice(r.msg.Raw))
 	}
 }

@@ -82,7 +82,7 @@ func (m *Mux) failAll(why string) {
 func (m *Mux) restore() {
 	for _, c := range m.order {
 		if c.met && c.ready {
-			m.knows(c)
+			m.noteKnown(c)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {

@@ -34,7 +34,7 @@ func (m *Mux) settled() {
 		m.pingServer()
 	default:
 		s.on = false
-		m.goOn()
+		m.resumeCalls()
 	}
 }
 

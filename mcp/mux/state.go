@@ -119,7 +119,7 @@ func (m *Mux) rewatch(c *client, uri string) {
 		m.watched[uri] = w
 	}
 	m.join(w, c, uri)
-	if m.takes() {
+	if m.acceptsCalls() {
 		m.watchNext(uri, w)
 		m.toClient(c, updatedLine(uri))
 	}

@@ -118,7 +118,7 @@ func (m *Mux) watchNext(uri string, w *watch) {
 		w.queue = w.queue[1:]
 		m.watchStep(w, next, next.take())
 	}
-	if wanted := len(w.clients) > 0; !w.busy && wanted != w.on && m.takes() {
+	if wanted := len(w.clients) > 0; !w.busy && wanted != w.on && m.acceptsCalls() {
 		w.busy, w.on = true, false
 		method := mcp.MethodUnsubscribe
 		if wanted {

@@ -8,7 +8,7 @@ import (
 
 // While the server is held back, the host waits for a client that reads, and only one that does not read goes. Seen to
 // fail where the slowest goes in any case: beside many busy processes, that was a client that read.
-func TestSqueezeSparesReaders(t *testing.T) {
+func TestThrottleSparesReaders(t *testing.T) {
 	const waiting = outputBudget * 3 / 4
 	for what, c := range map[string]struct {
 		clients map[mux.Client]*client
@@ -21,7 +21,7 @@ func TestSqueezeSparesReaders(t *testing.T) {
 		"the stillest goes":    {map[mux.Client]*client{1: {queued: waiting / 2, moved: 2}, 2: {queued: waiting / 2, moved: 1}}, 2},
 	} {
 		h := &host{queued: waiting, clients: c.clients}
-		if got := h.unread(); got != c.clients[c.goes] {
+		if got := h.stalledClient(); got != c.clients[c.goes] {
 			t.Errorf("%s: %+v goes, want client %d", what, got, c.goes)
 		}
 	}
