@@ -37,7 +37,8 @@ func TestInheritedMarks(t *testing.T) {
 	other := begin(t, setup{flags: quick()}, "serve", "daemon")
 	mark := strings.Trim(answerTo(other, "MCP_TETHER_GATEWAY"), `"`)
 	for _, marks := range [][2]string{{"", ""}, {"../../rubbish", ":::"}, {other.id(), mark}} {
-		s := begin(t, setup{flags: quick(), env: []string{"MCP_TETHER_SESSION=" + marks[0], "MCP_TETHER_GATEWAY=" + marks[1]}}, "serve", "daemon")
+		env := []string{"MCP_TETHER_SESSION=" + marks[0], "MCP_TETHER_GATEWAY=" + marks[1], "MCP_TETHER_KEPT=*:"}
+		s := begin(t, setup{flags: quick(), env: env}, "serve", "daemon")
 		if got := answerTo(s, "MCP_TETHER_SESSION"); got != strconv.Quote(s.id()) {
 			t.Errorf("the server has session %s, want %q", got, s.id())
 		}
@@ -45,9 +46,18 @@ func TestInheritedMarks(t *testing.T) {
 		if got := answerTo(s, "MCP_TETHER_GATEWAY"); !want.MatchString(got) {
 			t.Errorf("the server has gateway %s, want that of %d", got, s.gw.pid)
 		}
+		if got := answerTo(s, "MCP_TETHER_KEPT"); got != `""` {
+			t.Errorf("the server has patterns %s, want none", got)
+		}
 		s.gw.kill()
 		s.gone()
 	}
+	s := begin(t, setup{flags: quick("--keep=no*", `--keep=a:\`), env: []string{"MCP_TETHER_KEPT=*:"}}, "serve", "daemon")
+	if got, want := answerTo(s, "MCP_TETHER_KEPT"), strconv.Quote(`no*:a\:\\:`); got != want {
+		t.Errorf("the server has patterns %s, want %s", got, want)
+	}
+	s.gw.kill()
+	s.gone()
 	if !other.whole(4) {
 		t.Errorf("a stranger was touched: %v", other.members())
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,6 +176,89 @@ func loungers(t *testing.T, size int) (alive func() int) {
 			}
 		}
 		return n
+	}
+}
+
+// What a session has kept outlives the sweeps after its end, with what it has started: the record is gone, and the
+// patterns are in its environment. Without patterns, the same process is ended.
+func TestReapKeepsAfterTheEnd(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	const helper = "daemon,closefds,comm=shared-helper/setsid,closefds,comm=other"
+	for _, c := range []struct {
+		name, keep  string
+		clean, lost bool
+		kept        bool
+	}{
+		{"ended", "--keep=shared-*", true, false, true},
+		{"both killed", "--keep=shared-*", false, false, true},
+		{"both killed, record lost", "--keep=shared-*", false, true, true},
+		{"no pattern, both killed", "", false, false, false},
+		{"no pattern, both killed, record lost", "", false, true, false},
+	} {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(c.name+"/cgroup="+cgroup, func(t *testing.T) {
+				s := startGateway(t).newSession()
+				s.shareRuntime()
+				flags := quick("--cgroup=" + cgroup)
+				if c.keep != "" {
+					flags = append(flags, "--keep=no\\such:helper", c.keep)
+				}
+				s.spawn(setup{flags: flags}, node(s.dir, "serve", helper, "setsid")...)
+				s.waitReady()
+				id, all := s.id(), holders(s.flock)
+				if c.clean {
+					s.gw.kill()
+					noError(t, s.waitUnlocked())
+					if left := s.records(); len(left) > 0 {
+						t.Fatalf("records left: %v", left)
+					}
+				} else {
+					killPair(t, s.pid)
+					s.gw.kill()
+				}
+				if c.lost {
+					if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
+						t.Fatalf("forget: exit code %d, %s", o.code, o.stderr)
+					}
+				}
+				outgrow(t)
+				for _, args := range [][]string{nil, {"--kill"}, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.dir}} {
+					r := operator.reap(t, -1, args...)
+					t.Logf("%v: %v", args, r.Findings)
+					for _, p := range all {
+						if f, ok := r.about(p.pid); ok && c.kept {
+							t.Errorf("%v: %v is reported as %v", args, p, f)
+						}
+						if lives(p) != c.kept && (c.kept || args != nil) {
+							t.Errorf("%v: %v lives: %v", args, p, !c.kept)
+						}
+					}
+				}
+				if c.kept {
+					s.wantChildSpared(all)
+				}
+				s.endAll()
+			})
+		}
+	}
+}
+
+// wantChildSpared ends the process that matches the pattern. What it has started has another name, and is reported only.
+func (s *session) wantChildSpared(all []proc) {
+	t := s.t
+	t.Helper()
+	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.args, "comm=shared-helper") })
+	if len(all) != 2 || top < 0 {
+		t.Fatalf("kept %v", all)
+	}
+	noError(t, syscall.Kill(all[top].pid, syscall.SIGKILL))
+	awaitExit(t, all[top].pid)
+	child := all[1-top]
+	r := operator.reap(t, 1, "--kill", "--unwrapped", "--dwell=0", "--match=fixture node "+s.dir)
+	if f, ok := r.about(child.pid); !ok || f.Class != "suspect" || !lives(child) {
+		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, describe(child.pid))
 	}
 }
 

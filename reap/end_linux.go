@@ -51,7 +51,7 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error
 
 // group is what package teardown is to end.
 func group(f *Finding) *teardown.Group {
-	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session}
+	g := &teardown.Group{Seeds: f.Members, UID: f.UID, Keep: f.keep, Mark: session.EnvID, Session: f.Session, KeepVar: session.EnvKept}
 	if f.anyUser {
 		g.UID = -1
 	}

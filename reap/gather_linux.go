@@ -56,7 +56,7 @@ func (h *host) readTable() error {
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
 		Env:   func(uid int) bool { return uid == h.UID },
-		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, scriptName, projectName},
+		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, scriptName, projectName, session.EnvKept},
 	})
 	if err != nil {
 		return err
@@ -67,6 +67,10 @@ func (h *host) readTable() error {
 		if v := p.Env; v != nil {
 			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
 			marked.Script, marked.Project = v[4], path.Dir(v[5])
+			if marked.Session != "" {
+				patterns, ok := teardown.SplitKeep(v[6])
+				marked.Kept, marked.KeptUnclear = patterns, !ok
+			}
 		}
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)

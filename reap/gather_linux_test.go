@@ -2,9 +2,14 @@ package reap
 
 import (
 	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
 	"mcp-tether/proc"
+	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 func TestGather(t *testing.T) {
@@ -27,6 +32,37 @@ func TestGather(t *testing.T) {
 	if h.Lives(self.ID) != proc.Alive || h.Lives(proc.ID{PID: self.PID, Start: self.Start - 1}) != proc.Dead || h.Lives(proc.ID{}) != proc.Unknown ||
 		h.Lives(proc.ID{PID: 1 << 22, Start: 1}) != proc.Dead || !h.Inside(os.Getpid()) {
 		t.Error("odd answers about ourselves")
+	}
+}
+
+// The patterns of --keep come with the mark, and mean nothing without it.
+func TestGatherPatterns(t *testing.T) {
+	start := func(env ...string) int {
+		cmd := exec.Command("sleep", "60")
+		cmd.Env = env
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd.Process.Pid
+	}
+	id, patterns := session.EnvID+"="+deadID, []string{"a*", `b:\c`}
+	want := map[int]process{
+		start(id):                          {},
+		start(id, session.EnvKept+"=a*"):   {KeptUnclear: true},
+		start(session.EnvKept + "=sleep:"): {},
+		start(id, session.EnvKept+"="+strings.Repeat("a:", 40<<10)):              {KeptUnclear: true},
+		start(id, session.EnvKept+"="+teardown.JoinKeep(patterns)):               {Kept: patterns},
+		start(session.EnvKept+"="+teardown.JoinKeep(patterns), "A=b", id, "C=d"): {Kept: patterns},
+	}
+	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pid, w := range want {
+		if p := h.proc(pid); !slices.Equal(p.Kept, w.Kept) || p.KeptUnclear != w.KeptUnclear {
+			t.Errorf("%v: %q, %v", w, p.Kept, p.KeptUnclear)
+		}
 	}
 }
 

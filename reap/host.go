@@ -64,6 +64,9 @@ type process struct {
 	Script, Project string
 	// Keep says that the process is meant to stay (MCP_TETHER_KEEP).
 	Keep bool
+	// Kept are the patterns of its session's --keep. KeptUnclear says that there are some, and that they cannot be read.
+	Kept        []string
+	KeptUnclear bool
 }
 
 // stuck says that nothing is known of a process.

@@ -28,8 +28,12 @@ type index struct {
 	ancestors map[int]bool
 	// adopters are the processes that have adopted an orphan, by pid.
 	adopters map[int]bool
-	// kept are the processes that are marked to be kept, and all below them, by pid.
+	// kept are the processes that are marked to be kept or match the patterns of their mark, and all below them, by pid.
 	kept map[int]bool
+	// keeps are the patterns that records and marks give for a session, and unclear the sessions with a mark whose patterns
+	// cannot be read.
+	keeps   map[string][]string
+	unclear map[string]bool
 }
 
 // owned is a session id as one user knows it. What a user says of a session counts for that user's processes.
@@ -42,7 +46,7 @@ func newIndex(h *host) *index {
 	x := &index{
 		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
 		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
-		adopters: map[int]bool{},
+		adopters: map[int]bool{}, keeps: map[string][]string{}, unclear: map[string]bool{},
 	}
 	for i := range h.Procs {
 		x.byPID[h.Procs[i].PID] = &h.Procs[i]
@@ -61,16 +65,31 @@ func newIndex(h *host) *index {
 		if s.Held || !s.Lease {
 			x.supervised[owned{s.Owner, s.ID}] = true
 		}
+		x.addKeep(s.ID, s.Keep)
 	}
 	for a := range x.line(x.byPID[h.Self]) {
 		x.ancestors[a.PID] = true
 	}
 	for i := range h.Procs {
-		if h.Procs[i].Keep {
-			x.keepTree(&h.Procs[i], x.kept)
+		p := &h.Procs[i]
+		if p.Keep || teardown.KeptBy(p.Kept, p.Comm, p.Args) {
+			x.keepTree(p, x.kept)
+		}
+		x.addKeep(p.Session, p.Kept)
+		if p.KeptUnclear {
+			x.unclear[p.Session] = true
 		}
 	}
 	return x
+}
+
+// addKeep adds patterns to those of a session.
+func (x *index) addKeep(id string, patterns []string) {
+	for _, pattern := range patterns {
+		if !slices.Contains(x.keeps[id], pattern) {
+			x.keeps[id] = append(x.keeps[id], pattern)
+		}
+	}
 }
 
 // parent is the parent of a process, nil when it is not in the table. A parent is never younger than its child: a younger

@@ -32,12 +32,13 @@ func (x *index) leaves(r Rules) []Finding {
 func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
 	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
+	f.keep = x.keeps[l.ID]
 	if doubt := x.doubt(l, tops); doubt != "" {
 		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, scope{uid: l.UID})
+	x.fill(&f, tops, scope{uid: l.UID, keep: f.keep})
 	return f
 }
 
@@ -47,6 +48,9 @@ func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
 func (x *index) doubt(l *cgroupLeaf, tops []*process) string {
 	if len(tops) < len(l.PIDs) {
 		return "a member of it cannot be seen"
+	}
+	if x.unclear[l.ID] {
+		return keepUnclear
 	}
 	for _, p := range tops {
 		if p.Dead() {

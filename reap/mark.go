@@ -115,24 +115,34 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 	if hidden {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
+	f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
 	if x.h.Lives(g.ID) != proc.Dead || hidden {
 		f.Class, f.Advice = classSuspect, "its gateway is not known to be dead: end it by hand if you know better"
-		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
-	} else {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is dead", g.PID))
+	} else if why := x.outlived(f.UID, id); why != "" {
+		f.Class, f.Advice = classSuspect, keepAdvice
+		f.Evidence = append(f.Evidence, why)
 	}
-	f.keep = x.keepOf(id)
+	f.keep = x.keeps[id]
 	x.fill(&f, marked, scope{uid: f.UID, sessions: true, keep: f.keep})
 	return f, len(f.Members) > 0
 }
 
-// keepOf are the patterns of the processes that a session keeps, as far as records say.
-func (x *index) keepOf(id string) []string {
-	var out []string
-	for i := range x.h.Sessions {
-		if x.h.Sessions[i].ID == id {
-			out = append(out, x.h.Sessions[i].Keep...)
-		}
+// outlived says why a process with a session's mark may be meant to stay, although no pattern matches it; "" if it is
+// not. When a session has ended and its record is gone, all that is left of it is what it has kept. Such a process may
+// change its name, and what it starts may outlive it. As long as its leaf is there, the session has not ended.
+func (x *index) outlived(uid int, id string) string {
+	leaf := x.leafOf(uid, id)
+	switch {
+	case x.unclear[id]:
+		return keepUnclear
+	case len(x.keeps[id]) > 0 && (leaf == nil || len(leaf.PIDs) == 0):
+		return "its session keeps processes (--keep): it may be one of them, or started by one"
 	}
-	return out
+	return ""
 }
+
+const (
+	// keepUnclear is why nothing of a session is proven whose patterns are not known.
+	keepUnclear = "its session keeps processes (--keep), and it is not known which"
+	keepAdvice  = "it may be meant to stay: end it by hand if no process needs it"
+)

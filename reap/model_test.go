@@ -173,7 +173,7 @@ func struck(h *host, f Finding) []proc.ID {
 	}
 	kept := func(p *process) bool {
 		for range maxClimb {
-			if p.Keep || matchesAny(f.keep, p) {
+			if p.Keep || matchesAny(f.keep, p) || matchesAny(p.Kept, p) {
 				return true
 			}
 			up := byPID[p.PPID]

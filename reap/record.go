@@ -24,7 +24,7 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *storedSession) (Finding, bool) {
-	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: s.Keep}
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: x.keeps[s.ID]}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot {
 		f.Gateway.State = proc.Dead.String()
@@ -56,7 +56,12 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
-	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: s.Keep})
+	if s.Supervisor.Zero() && x.unclear[s.ID] {
+		// There is only a lock, so no record says what is to be kept.
+		f.Class, f.Advice = classSuspect, keepAdvice
+		f.Evidence = append(f.Evidence, keepUnclear)
+	}
+	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	x.claim(&f, s)
 	return f, true
 }

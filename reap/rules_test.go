@@ -122,6 +122,72 @@ func TestFind(t *testing.T) {
 			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
 			func(h *host) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 }, []int{10},
 		},
+		"what a session kept that has ended": {
+			[]string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
+			func(h *host) { keep(h, "chrome", 10, 11, 12) }, []int{},
+		},
+		"a session of which no pattern is known": {
+			[]string{"10 1 5 chrome c", "11 10 6 renderer r"}, func(h *host) { mark(h, 10); mark(h, 11) }, []int{10, 11},
+		},
+		"what a kept process was, or started, before it ended": {
+			[]string{"10 1 5 renamed r", "11 10 6 worker w"}, func(h *host) { keep(h, "chrome", 10, 11) }, []int{},
+		},
+		"a kept process and the rest, in a leaf without a record": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 1 8 chrome without-environment"},
+			func(h *host) {
+				keep(h, "chrome", 10, 11, 12)
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12, 13}}}
+			}, []int{10},
+		},
+		"patterns that cannot be read, in a leaf without a record": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c"},
+			func(h *host) {
+				keep(h, "chrome", 10)
+				mark(h, 11)
+				h.proc(11).KeptUnclear = true
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
+			}, []int{},
+		},
+		"patterns that cannot be read, of an orphan": {
+			[]string{"10 1 5 node s"}, func(h *host) { mark(h, 10); h.proc(10).KeptUnclear = true }, []int{},
+		},
+		"patterns that cannot be read, beside a record": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c"},
+			func(h *host) {
+				h.dead(10).Keep = []string{"chrome"}
+				mark(h, 10)
+				h.proc(10).KeptUnclear = true
+			}, []int{10},
+		},
+		"a lock without a record": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c"},
+			func(h *host) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) }, []int{10},
+		},
+		"patterns that cannot be read, beside a lock without a record": {
+			[]string{"10 1 5 node s"},
+			func(h *host) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true }, []int{},
+		},
+		"a kept server whose stdin is severed": {
+			[]string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c", "20 1 5 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { keep(h, "*-server", 10) }, []int{20},
+		},
+		"a kept server that its gateway has dropped": {
+			[]string{"9 1 4 codex codex", "10 9 5 fs-server /opt/fs-server --root /srv", "20 9 5 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { keep(h, "*-server", 10) }, []int{20},
+		},
+		"kept by an inner session, in the leaf of the outer one": {
+			[]string{"10 1 5 node s", "11 10 6 chrome c"},
+			func(h *host) {
+				h.dead(10)
+				keep(h, "chrome", 11)
+				h.proc(11).Session = "ffffffffffffffff"
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
+			}, []int{10},
+		},
+		"patterns of another user": {
+			[]string{"10 1 5 node s", "11 1 6 node s"},
+			func(h *host) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 }, []int{10},
+		},
 		"a root session that dropped privileges, in the recorded leaf": {
 			[]string{"10 1 5 node s", "11 1 6 postgres p"},
 			func(h *host) {
@@ -169,6 +235,25 @@ func TestFind(t *testing.T) {
 func mark(h *host, pid int) {
 	p := h.proc(pid)
 	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
+}
+
+// keep marks processes as of a session with that pattern.
+func keep(h *host, pattern string, pids ...int) {
+	for _, pid := range pids {
+		mark(h, pid)
+		h.proc(pid).Kept = []string{pattern}
+	}
+}
+
+// What a session has kept is not worth a word. What it may have kept is reported, and why.
+func TestFindKeptByMark(t *testing.T) {
+	h := table(t, "10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 worker w")
+	keep(h, "chrome", 10, 11, 12)
+	found := find(h, modelRules())
+	if len(found) != 1 || found[0].Class != classSuspect || !slices.Equal(found[0].Members, []proc.ID{h.proc(12).ID}) ||
+		found[0].Advice != keepAdvice || !strings.Contains(strings.Join(found[0].Evidence, ";"), "--keep") {
+		t.Errorf("%+v", found)
+	}
 }
 
 // The table is no snapshot: by pids that changed hands meanwhile, parents may go round in a circle.

@@ -16,6 +16,7 @@ var scenes = []struct {
 	{"living session", (*world).livingSession},
 	{"dead session", (*world).deadSession},
 	{"dead session", (*world).deadSession},
+	{"session that kept processes", (*world).keptProcesses},
 	{"nested sessions", (*world).nestedSessions},
 	{"recovering anchor", (*world).recoveringAnchor},
 	{"living gateway without wrapper", (*world).livingGateway},
@@ -70,6 +71,38 @@ func (w *world) deadSession() {
 	w.kill(s)
 	w.settle(s)
 	w.judge(s)
+}
+
+// keptProcesses: the session has ended, and nothing of it is left but what it has kept. That changes its name, starts
+// others, and ends.
+func (w *world) keptProcesses() {
+	s := w.wrap(w.anyGateway())
+	s.rec, s.leaf = nil, nil
+	w.judgeCrates(s)
+	for _, m := range s.members {
+		if !m.kept {
+			w.end(m)
+		}
+	}
+	w.end(s.sup)
+	w.end(s.anchor)
+	if w.chance(80) {
+		w.end(s.gateway)
+	}
+	for _, m := range s.members {
+		if m.gone {
+			continue
+		}
+		if w.chance(40) {
+			w.add(m, m.UID, "worker", "worker").role = "started by one that was kept of " + s.id
+		}
+		switch w.IntN(4) {
+		case 0:
+			m.Comm, m.Args = "renamed", []string{"renamed"}
+		case 1:
+			w.end(m)
+		}
+	}
 }
 
 // kill ends the wrappers, mostly the gateway and the server too.
@@ -137,10 +170,12 @@ func (a *actor) underAnotherUser() bool {
 	return false
 }
 
-// isKept: meant to stay, as far as can be known: the mark, a pattern of the record, or a living parent with either.
+// isKept: meant to stay, as far as can be known: the mark, a pattern of the record or of its environment, or a living
+// parent with one of them.
 func (w *world) isKept(s *wrapped, m *actor) bool {
 	for p := m; p != nil && !p.gone; p = p.parent {
-		if p.Keep && p.UID == m.UID && w.mine(p.UID) || s.rec != nil && s.pattern != "" && p.kept && p.Comm == "chrome" {
+		named := s.pattern != "" && p.kept && p.Comm == "chrome"
+		if (p.Keep || named && len(p.Kept) > 0) && p.UID == m.UID && w.mine(p.UID) || named && s.rec != nil {
 			return true
 		}
 	}
@@ -157,7 +192,7 @@ func (w *world) proven(s *wrapped, m *actor) bool {
 		return s.rec.Lease && m.UID == s.uid && (marked || inLeaf || m == s.server)
 	}
 	gatewayDead := s.gateway.gone && !w.hidden[s.gateway.ID]
-	return marked && gatewayDead && !w.underWrapper(m) || inLeaf && m.UID == s.uid && !w.wrapperIn(s)
+	return marked && gatewayDead && !w.underWrapper(m) && s.pattern == "" || inLeaf && m.UID == s.uid && !w.wrapperIn(s)
 }
 
 func (w *world) underWrapper(m *actor) bool {

@@ -97,7 +97,7 @@ func (w *world) add(parent *actor, uid int, comm string, args ...string) *actor 
 	if parent != nil {
 		a.Stat.Session, a.PGRP = parent.Stat.Session, parent.PGRP
 		a.process.Session, a.Gateway, a.kept, a.outside, a.stdin, a.holder = parent.process.Session, parent.Gateway, parent.kept, parent.outside, parent.stdin, parent.holder
-		a.Keep = parent.Keep
+		a.Keep, a.Kept = parent.Keep, parent.Kept
 	}
 	w.all = append(w.all, a)
 	return a
@@ -111,7 +111,7 @@ func (a *actor) kind() string {
 
 func (a *actor) setsid() { a.Stat.Session, a.PGRP = a.PID, a.PID }
 
-func (a *actor) clearEnv() { a.process.Session, a.Gateway, a.Keep = "", "", false }
+func (a *actor) clearEnv() { a.process.Session, a.Gateway, a.Keep, a.Kept = "", "", false, nil }
 
 // end ends a process; its children fall to the nearest living subreaper above it.
 func (w *world) end(a *actor) {
@@ -255,7 +255,7 @@ func (h *host) as(uid int) *host {
 	for i := range own.Procs {
 		p := &own.Procs[i]
 		if p.UID != uid {
-			p.Session, p.Gateway, p.Keep = "", "", false
+			p.Session, p.Gateway, p.Keep, p.Kept = "", "", false, nil
 		}
 		if p.UID != uid && p.UID != 0 {
 			p.Args = nil
@@ -277,7 +277,7 @@ func (w *world) seen(a *actor) process {
 		p.State, p.Threads, p.Args = 'Z', 0, nil
 	}
 	if a.gone || !w.mine(a.UID) {
-		p.Session, p.Gateway, p.Keep = "", "", false
+		p.Session, p.Gateway, p.Keep, p.Kept = "", "", false, nil
 	}
 	return p
 }
@@ -316,10 +316,17 @@ func (w *world) wrap(gateway *actor) *wrapped {
 	s.server = w.add(s.sup, s.uid, "node", command...)
 	s.server.PGRP = s.server.PID
 	s.server.process.Session, s.server.Gateway = s.id, proc.GlobalID{ID: gateway.ID, Host: here}.String()
-	s.server.Keep, s.server.kept = false, false
+	s.server.Keep, s.server.Kept, s.server.kept = false, nil, false
+	if w.chance(15) {
+		s.pattern = "chrome*"
+		s.server.Kept = []string{s.pattern}
+	}
 	s.server.role = "server of " + s.id
 	s.members = append(s.members, s.server)
 	w.grow(s)
+	for _, m := range s.members {
+		m.kept = m.kept || s.pattern != "" && (m.Comm == "chrome" || m.parent != nil && m.parent.kept && !m.parent.gone && m.parent.role == m.role)
+	}
 	w.load(s)
 	w.record(s)
 	return s
@@ -376,12 +383,8 @@ func (w *world) record(s *wrapped) {
 	if w.chance(5) {
 		s.rec.At, s.rec.Engine = w.deaf, w.deaf.URL
 	}
-	if w.chance(15) {
-		s.pattern = "chrome*"
+	if s.pattern != "" {
 		s.rec.Keep = []string{s.pattern}
-		for _, m := range s.members {
-			m.kept = m.kept || m.Comm == "chrome" || m.parent != nil && m.parent.kept && !m.parent.gone && m.parent.role == m.role
-		}
 	}
 }
 

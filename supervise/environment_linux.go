@@ -35,14 +35,18 @@ func resumeGC() {
 // memoryLimit is far above what a session needs, in bytes.
 const memoryLimit = 32 << 20
 
-// environ is the server's environment: ours byte for byte, and the two variables of the mark. MCP_TETHER_KEEP=1 in our own
-// environment was meant for us, not for everything below, so it is left out.
+// environ is the server's environment: ours byte for byte, and the variables of the mark: two, and with --keep a third.
+// MCP_TETHER_KEEP=1 in our own environment was meant for us, not for everything below, so it is left out.
 func (t *tree) environ() []string {
 	own := t.ownEnviron()
-	out := make([]string, 0, len(own)+2)
+	out := make([]string, 0, len(own)+3)
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
-		if name == session.EnvID || name == session.EnvGateway || name == session.EnvShared || e == teardown.KeepMark {
+		switch name {
+		case session.EnvID, session.EnvGateway, session.EnvKept, session.EnvShared:
+			continue
+		}
+		if e == teardown.KeepMark {
 			continue
 		}
 		out = append(out, e)
@@ -55,5 +59,10 @@ func (t *tree) environ() []string {
 		t.degrade(err)
 	}
 	t.record.Host = host
-	return append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: host}.String())
+	out = append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: host}.String())
+	if len(t.opts.Keep) > 0 {
+		// The last one: a process that writes its title over its environment loses the mark before the patterns.
+		out = append(out, session.EnvKept+"="+teardown.JoinKeep(t.opts.Keep))
+	}
+	return out
 }

@@ -23,6 +23,8 @@ type Group struct {
 	Leaf *cgroup.Leaf
 	// Mark is the variable of the environment that names the session, and Session its value; "" when there is none.
 	Mark, Session string
+	// KeepVar is the variable in which a process with the mark has the patterns of --keep; "" when there is none.
+	KeepVar string
 	// UID is the only user whose processes are touched; -1 for any.
 	UID int
 	// Keep are the patterns of processes to leave alone, with all that they started.
@@ -288,7 +290,7 @@ const (
 )
 
 func (gr *Group) start() {
-	gr.scope.Keep = gr.Keep
+	gr.scope.Keep, gr.scope.markVar, gr.scope.keepVar = gr.Keep, gr.Mark, gr.KeepVar
 	gr.seen, gr.asked, gr.spare = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
 		gr.seen[id] = true

@@ -41,6 +41,10 @@ type Scope struct {
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
 
+	// markVar and keepVar are the variables of the environment with which a process names its session, and the patterns
+	// that hold for the process itself. They matter to a Group only: a session has patterns of its own.
+	markVar, keepVar string
+
 	reader proc.Reader
 	kept   map[proc.ID]bool
 	asked  map[proc.ID]bool
@@ -199,7 +203,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
 	}
-	if !s.reader.HasEnv(p.PID, KeepMark) && !s.matchesKeep(p) {
+	if !s.reader.HasEnv(p.PID, KeepMark) && !s.matchesKeep(p) && !s.broughtKeep(p) {
 		return false
 	}
 	s.remember(p.ID)
@@ -247,4 +251,17 @@ func (s *Scope) matchesKeep(p proc.Stat) bool {
 		return false
 	}
 	return KeptBy(s.Keep, p.Comm, s.reader.Args(p.PID))
+}
+
+// broughtKeep reports whether a process matches the patterns in its own environment.
+func (s *Scope) broughtKeep(p proc.Stat) bool {
+	if s.keepVar == "" {
+		return false
+	}
+	v, ok := s.reader.Env(p.PID, s.markVar, s.keepVar)
+	if !ok || v[0] == "" || v[1] == "" {
+		return false
+	}
+	patterns, _ := SplitKeep(v[1])
+	return len(patterns) > 0 && KeptBy(patterns, p.Comm, s.reader.Args(p.PID))
 }
