@@ -245,17 +245,24 @@ func appendPIDs(out []int, list []byte) []int {
 	return out
 }
 
-// Has reports whether a process is in the leaf or below, by its /proc/PID/cgroup.
+// Has reports whether a process is known to be in the leaf or below.
 func (l *Leaf) Has(pid int) bool {
-	b, err := kernel.Read("/proc/"+strconv.Itoa(pid)+"/cgroup", nil)
+	in, err := l.Holds(pid)
+	return err == nil && in
+}
+
+// Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
+func (l *Leaf) Holds(pid int) (bool, error) {
+	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
+	b, err := kernel.Read(file, nil)
 	if err != nil {
-		return false
+		return false, fmt.Errorf("read %s: %w", file, err)
 	}
 	p, ok := cgroupPath(b)
 	if !ok {
-		return false
+		return false, nil
 	}
 	// The mount point is not known here; the leaf's name is unique by its session id.
 	name := l.Dir[bytes.LastIndexByte([]byte(l.Dir), '/'):]
-	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/"))
+	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/")), nil
 }

@@ -186,7 +186,11 @@ func (b *Batch) ask() (left int, none bool, err error) {
 func (b *Batch) freeze() (thaw func()) {
 	var frozen []*cgroup.Leaf
 	for _, gr := range b.Groups {
-		if gr.Leaf == nil || gr.left == 0 || gr.Leaf.Has(os.Getpid()) {
+		if gr.Leaf == nil || gr.left == 0 {
+			continue
+		}
+		// A process that froze itself could never thaw.
+		if inside, err := gr.Leaf.Holds(os.Getpid()); inside || err != nil {
 			continue
 		}
 		frozen = append(frozen, gr.Leaf)
