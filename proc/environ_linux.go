@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -21,28 +22,66 @@ const (
 	firstArgs = 4 << 10
 )
 
+// memoryFile is a file that shows memory of a process. It is read here, or aside (aside_linux.go).
+type memoryFile struct {
+	name   string
+	aside  *aside // nil if it is read here
+	fd     int
+	offset int
+}
+
+func (r *Reader) openMemory(name string) (f memoryFile, err error) {
+	f = memoryFile{name: name, aside: r.memory, fd: -1}
+	if f.aside != nil {
+		return f, nil
+	}
+	if f.fd, err = kernel.Open(name, unix.O_RDONLY); err != nil {
+		return f, fmt.Errorf("open %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (f *memoryFile) close() {
+	if f.fd >= 0 {
+		_ = unix.Close(f.fd)
+	}
+}
+
+// read reads on, once.
+func (f *memoryFile) read(buf []byte) (n int, err error) {
+	for again := true; again; again = errors.Is(err, unix.EINTR) {
+		if f.aside != nil {
+			n, err = f.aside.read(f.name, f.offset, buf)
+		} else {
+			n, err = unix.Read(f.fd, buf)
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", f.name, err)
+	}
+	n = max(n, 0)
+	f.offset += n
+	return n, nil
+}
+
 // eachEnv visits the assignments in the environment that a process was started with.
 func (r *Reader) eachEnv(pid int, visit func(entry []byte)) error {
 	name := path(pid, "environ")
-	fd, err := kernel.Open(name, unix.O_RDONLY)
+	f, err := r.openMemory(name)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", name, err)
+		return err
 	}
-	defer unix.Close(fd)
+	defer f.close()
 	if cap(r.buf) < environWindow {
 		r.buf = make([]byte, 0, environWindow)
 	}
 	buf := r.buf[:0]
 	for total := 0; total < maxEnviron; {
 		room := environWindow - len(buf)
-		n, err := unix.Read(fd, buf[len(buf):environWindow])
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := f.read(buf[len(buf):environWindow])
 		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
+			return err
 		}
-		n = max(n, 0)
 		total += n
 		buf = eachEntry(buf[:len(buf)+n], visit)
 		// A read that leaves room is the last one (kernel.ReadEntry).
@@ -108,11 +147,11 @@ func words(b []byte) []string {
 
 // readStart reads the beginning of a file of a process.
 func (r *Reader) readStart(name string, limit int) ([]byte, error) {
-	fd, err := kernel.Open(name, unix.O_RDONLY)
+	f, err := r.openMemory(name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
+		return nil, err
 	}
-	defer unix.Close(fd)
+	defer f.close()
 	if cap(r.buf) < firstArgs {
 		r.buf = make([]byte, 0, firstArgs)
 	}
@@ -123,14 +162,10 @@ func (r *Reader) readStart(name string, limit int) ([]byte, error) {
 			r.buf = b
 		}
 		room := min(limit, cap(b)) - len(b)
-		n, err := unix.Read(fd, b[len(b):len(b)+room])
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := f.read(b[len(b) : len(b)+room])
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, err
 		}
-		n = max(n, 0)
 		b = b[:len(b)+n]
 		// A read that leaves room is the last one (kernel.ReadEntry).
 		if n < room {

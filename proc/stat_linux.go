@@ -15,6 +15,9 @@ import (
 type Reader struct {
 	buf    []byte
 	births births
+	// aside is the copy that reads memory, and memory is it while Aside has it do so.
+	aside  aside
+	memory *aside
 }
 
 func (r *Reader) read(name string) ([]byte, error) {
@@ -61,6 +64,16 @@ func (r *Reader) threadsEnded(pid int) bool {
 // proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
 func (r *Reader) Resting(pid int) (bool, error) {
 	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
+}
+
+// MayKeepWaiting reports whether a thread of a process is in state D: it may hold a lock that readers of the process's memory
+// need. It is a look at one moment, and there are other such waits.
+func (r *Reader) MayKeepWaiting(s Stat) bool {
+	if s.Threads <= 1 {
+		return s.State == 'D'
+	}
+	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
+	return err == nil && !none
 }
 
 // eachThread reports whether every thread of a process is in such a state.

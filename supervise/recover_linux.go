@@ -34,7 +34,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	defer s.sink.flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	s.left.scope.Since = o.began
+	s.left.scope.Since, s.left.scope.Wary = o.began, o.late
 	t := s.newTree()
 	t.code = o.status
 	dir, recorded := s.findRecord()

@@ -381,6 +381,7 @@ func (gr *Group) keeps(s proc.Stat) bool {
 	keep, judged := gr.spare[s.ID]
 	if !judged {
 		keep = gr.scope.keeps(s)
+		gr.scope.reader.EndAside() // here no look has an end at which to do so
 		gr.spare[s.ID] = keep
 	}
 	return keep

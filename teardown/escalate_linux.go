@@ -157,6 +157,7 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 // process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
 // table. If it could not keep up, the next rounds of Kill go on with it.
 func (s *Scope) killBorn() ([]Sent, error) {
+	defer s.reader.EndAside()
 	var born []Sent
 	fresh := func(p proc.Stat) bool {
 		// fresh may be called twice for one process (SignalIf).

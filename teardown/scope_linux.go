@@ -40,14 +40,19 @@ type Scope struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
+	// Wary says that reading the memory of a member may already have hung another process of ours. Then nothing is read in
+	// a way that cannot be given up, and what is not read is not kept.
+	Wary bool
 
 	// markVar and keepVar are the variables of the environment with which a process names its session, and the patterns
 	// that hold for the process itself. They matter to a Group only: a session has patterns of its own.
 	markVar, keepVar string
 
 	reader proc.Reader
-	kept   map[proc.ID]bool
-	asked  map[proc.ID]bool
+	// mute are the processes that have kept a reader waiting. Their memory is not read again.
+	mute  map[proc.ID]bool
+	kept  map[proc.ID]bool
+	asked map[proc.ID]bool
 	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
@@ -84,6 +89,7 @@ const (
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
 // they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
+	defer s.reader.EndAside()
 	found, err := s.reader.Descendants(s.Root)
 	found, lerr := s.addLeaf(found)
 	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
@@ -107,6 +113,7 @@ func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
 	l.known[p.PID] = p.Start
 	switch {
+	case p.PID == s.reader.AsidePID():
 	case l.foreign[p.PPID] || l.helpers[p.Session] || s.isForeign(p):
 		l.foreign[p.PID] = true
 		s.setForeign(p.ID)
@@ -157,7 +164,8 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, kept: s.kept, foreign: s.foreign}
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, mute: s.mute, kept: s.kept,
+		foreign: s.foreign}
 }
 
 // OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
@@ -203,7 +211,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
 	}
-	if !s.reader.HasEnv(p.PID, KeepMark) && !s.matchesKeep(p) && !s.broughtKeep(p) {
+	if !s.hasEnv(p, KeepMark) && !s.matchesKeep(p) && !s.broughtKeep(p) {
 		return false
 	}
 	s.remember(p.ID)
@@ -235,7 +243,7 @@ func (s *Scope) isStray(p proc.Stat) bool {
 	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
 		return false
 	}
-	return !s.reader.HasEnv(p.PID, s.Mark)
+	return !s.hasEnv(p, s.Mark)
 }
 
 // setForeign remembers a foreign process, for when its parent is gone.
@@ -250,7 +258,36 @@ func (s *Scope) matchesKeep(p proc.Stat) bool {
 	if len(s.Keep) == 0 {
 		return false
 	}
-	return KeptBy(s.Keep, p.Comm, s.reader.Args(p.PID))
+	var args []string
+	s.readMemory(p, func() { args = s.reader.Args(p.PID) })
+	return KeptBy(s.Keep, p.Comm, args)
+}
+
+// hasEnv is HasEnv, for a process that may keep its readers waiting.
+func (s *Scope) hasEnv(p proc.Stat, assignment string) (has bool) {
+	s.readMemory(p, func() { has = s.reader.HasEnv(p.PID, assignment) })
+	return has
+}
+
+// readMemory has look read the memory of a process, unless that is known to hang. What may hang is read aside. That takes
+// a fork, so nothing else is. Without a fork it is read here: if that hangs, there is the watchdog.
+func (s *Scope) readMemory(p proc.Stat, look func()) {
+	if s.mute[p.ID] {
+		return
+	}
+	if !s.Wary && !s.reader.MayKeepWaiting(p) {
+		look()
+		return
+	}
+	switch err := s.reader.Aside(look); {
+	case errors.Is(err, proc.ErrKeptWaiting):
+		if s.mute == nil {
+			s.mute = map[proc.ID]bool{}
+		}
+		s.mute[p.ID] = true
+	case err != nil && !s.Wary:
+		look()
+	}
 }
 
 // broughtKeep reports whether a process matches the patterns in its own environment.
@@ -258,10 +295,12 @@ func (s *Scope) broughtKeep(p proc.Stat) bool {
 	if s.keepVar == "" {
 		return false
 	}
-	v, ok := s.reader.Env(p.PID, s.markVar, s.keepVar)
-	if !ok || v[0] == "" || v[1] == "" {
-		return false
-	}
-	patterns, _ := SplitKeep(v[1])
-	return len(patterns) > 0 && KeptBy(patterns, p.Comm, s.reader.Args(p.PID))
+	var patterns, args []string
+	s.readMemory(p, func() {
+		if v, ok := s.reader.Env(p.PID, s.markVar, s.keepVar); ok && v[0] != "" && v[1] != "" {
+			patterns, _ = SplitKeep(v[1])
+			args = s.reader.Args(p.PID)
+		}
+	})
+	return len(patterns) > 0 && KeptBy(patterns, p.Comm, args)
 }

@@ -1,0 +1,135 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/testkit"
+)
+
+// Members that keep whoever reads their memory waiting for ever. Nothing here may read it either.
+
+// hungTree starts a tree on the host of its own, with a file system that does not answer for each member that needs one.
+func hungTree(t *testing.T, flags []string, children ...string) *session {
+	t.Helper()
+	s := startGateway(t).newSession()
+	for n := 1; strings.Contains(strings.Join(children, " "), fmt.Sprintf("=%d", n)); n++ {
+		mountHung(t, filepath.Join(s.dir, fmt.Sprintf("hung-%d", n)), false)
+	}
+	s.spawn(setup{flags: flags}, node(s.dir, "serve,ignore-eof", children...)...)
+	s.waitReady()
+	stuck := strings.Count(strings.Join(children, " "), "stuck=")
+	testkit.Until(t, "members that are stuck", func() bool { return blocked() >= stuck })
+	return s
+}
+
+// blocked counts the processes of this host that have a thread in state D.
+func blocked() int {
+	found := map[string]bool{}
+	files, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		if _, rest, _ := strings.Cut(string(b), ") "); strings.HasPrefix(rest, "D") {
+			found[strings.Split(file, "/")[2]] = true
+		}
+	}
+	return len(found)
+}
+
+func TestStuckMembersHoldNothingBack(t *testing.T) {
+	testkit.Long(t)
+	if !onOwnHostAlone(t) {
+		return
+	}
+	for name, children := range map[string][]string{
+		"one":     {"stuck=1", "setsid,closefds", "daemon,clearenv"},
+		"several": {"stuck=1", "setsid,stuck=2", "stuck=3", "setsid,closefds", "daemon"},
+	} {
+		for _, alone := range [][]string{nil, {"--no-anchor"}} {
+			for _, cgroup := range []string{"auto", "off"} {
+				for cause, e := range map[string]ending{"gateway-gone": stuckEnds[0], "signal": stuckEnds[1]} {
+					t.Run(fmt.Sprintf("%s%s/%s/cgroup=%s", name, strings.Join(alone, ""), e.name, cgroup), func(t *testing.T) {
+						flags := append([]string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}, alone...)
+						s := hungTree(t, flags, children...)
+						began := time.Now()
+						e.end(s)
+						s.waitDead()
+						took := time.Since(began)
+						s.gone()
+						s.endedWhole(cause)
+						if limit := stuckGraces + stuckMargin; took > limit {
+							t.Errorf("it took %v, want at most %v", took, limit)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A member that can be read, and is to be kept, is kept beside one that cannot.
+func TestStuckMemberBesideKeptOne(t *testing.T) {
+	testkit.Long(t)
+	if !onOwnHostAlone(t) {
+		return
+	}
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			flags := []string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}
+			s := hungTree(t, flags, "stuck=1", "setsid,keep,closefds", "daemon")
+			s.signal(syscall.SIGTERM)
+			s.endedBut("signal", true)
+		})
+	}
+}
+
+// endedBut waits for the end of a session, and expects that its one process to keep is all that is left, or is gone too.
+func (s *session) endedBut(cause string, kept bool) {
+	s.t.Helper()
+	if err := s.life.wait(testkit.Patience); err != nil {
+		s.t.Fatalf("still alive: %v", err)
+	}
+	awaitExit(s.t, s.pid)
+	if held(s.flock) != kept {
+		s.t.Errorf("the process to keep lives: %v", !kept)
+	}
+	if c := s.endedWhole(cause); (len(c.Kept) == 1) != kept {
+		s.t.Errorf("%+v", c)
+	}
+}
+
+// A supervisor that cannot fork reads a stuck member itself, and hangs. The watchdog ends it. The anchor does not hang in
+// turn: it forks now, or reads nothing where it cannot fork either.
+func TestStuckMemberWithoutFork(t *testing.T) {
+	testkit.Long(t)
+	if !onOwnHostAlone(t) {
+		return
+	}
+	for _, forks := range []bool{true, false} {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(fmt.Sprintf("anchor forks=%v/cgroup=%s", forks, cgroup), func(t *testing.T) {
+				flags := []string{"--term-grace=500ms", "--kill-timeout=1s", "--containers=off", "--cgroup=" + cgroup}
+				s := hungTree(t, flags, "stuck=1", "setsid,stuck=2", "setsid,keep,closefds", "daemon")
+				supervisor, dir := s.supervisor(), pidsCgroup(t)
+				for _, pid := range []int{s.pid, supervisor} {
+					s.ok(os.WriteFile(dir+"/cgroup.procs", []byte(fmt.Sprint(pid)), 0))
+				}
+				most := 1
+				if forks {
+					most = threadsOf(t, s.pid) + threadsOf(t, supervisor)
+				}
+				s.ok(os.WriteFile(dir+"/pids.max", []byte(fmt.Sprint(most)), 0))
+				s.signal(syscall.SIGTERM)
+				s.endedBut("supervisor-gone", forks)
+				s.noCrash()
+			})
+		}
+	}
+}

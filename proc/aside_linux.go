@@ -1,0 +1,240 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whoever reads the memory of a process (cmdline, environ) needs the lock of that memory, and may have to fetch a page of
+// it. With a file system that does not answer, either may take for ever, and only SIGKILL ends the wait. So a forked copy
+// reads what may not be readable. It makes raw system calls only, as the copy before an exec does (fork_linux.go).
+
+// ErrKeptWaiting says that the memory of a process could not be read in time.
+var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
+
+// aside is the copy, as the caller sees it. The zero value is none.
+type aside struct {
+	*desk
+	pid, socket int
+	// hung is how often a read was given up.
+	hung int
+}
+
+// desk is what caller and copy have to tell each other. Each has its own, and a socket pair is between them.
+type desk struct {
+	parent, ours, theirs uintptr
+	question             question
+	reply                reply
+}
+
+// question is which file to read from where.
+type question struct {
+	offset int64
+	name   [56]byte
+}
+
+// reply is what was read: how much it is, or the errno below zero.
+type reply struct {
+	count int64
+	data  [environWindow]byte
+}
+
+// Aside has look read the memory of processes in the copy, which stays for the next call, until EndAside. err is
+// ErrKeptWaiting if a process kept it waiting; then look has read nothing. Any other error says that there is no copy,
+// and look was not called. Call it on a thread that lives as long as the process.
+func (r *Reader) Aside(look func()) error {
+	if r.aside.desk == nil {
+		if err := r.aside.start(); err != nil {
+			return err
+		}
+	}
+	r.memory = &r.aside
+	look()
+	r.memory = nil
+	if r.aside.desk == nil {
+		return ErrKeptWaiting
+	}
+	return nil
+}
+
+// EndAside ends the copy, if there is one.
+func (r *Reader) EndAside() {
+	if r.aside.desk != nil {
+		r.aside.end()
+	}
+}
+
+// AsidePID is the pid of the copy, or 0.
+func (r *Reader) AsidePID() int { return r.aside.pid }
+
+func (a *aside) start() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a socket pair: %w", err)
+	}
+	d := &desk{parent: uintptr(os.Getpid()), ours: uintptr(pair[0]), theirs: uintptr(pair[1])}
+	pid, errno := d.fork()
+	_ = unix.Close(pair[1])
+	if errno != 0 {
+		_ = unix.Close(pair[0])
+		return fmt.Errorf("fork: %w", errno)
+	}
+	a.desk, a.pid, a.socket = d, int(pid), pair[0]
+	return nil
+}
+
+// end kills the copy and waits for it, unless it is in a system call that no signal ends, or a tracer holds it.
+func (a *aside) end() {
+	_ = SignalChild(a.pid, unix.SIGKILL)
+	_ = unix.Close(a.socket)
+	pause := 50 * time.Microsecond
+	for began := time.Now(); time.Since(began) < execTimeout; pause = min(2*pause, pollPause) {
+		if pid, err := unix.Wait4(a.pid, nil, unix.WNOHANG|unix.WALL, nil); pid != 0 || err != nil && err != unix.EINTR {
+			break
+		}
+		Sleep(pause)
+	}
+	*a = aside{hung: a.hung}
+}
+
+// read is one read of a file from an offset. If it takes too long, the copy is ended.
+func (a *aside) read(name string, offset int, buf []byte) (int, error) {
+	if a.desk == nil {
+		return 0, ErrKeptWaiting
+	}
+	d := a.desk
+	d.question = question{offset: int64(offset)}
+	if copy(d.question.name[:len(d.question.name)-1], name) < len(name) {
+		return 0, fmt.Errorf("a name as long as %s: %w", name, unix.ENAMETOOLONG)
+	}
+	n, err := 0, unix.Send(a.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
+	if err == nil && a.await() {
+		n, _, err = unix.Recvfrom(a.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
+	}
+	if err != nil || n < int(unsafe.Sizeof(d.reply.count)) {
+		a.hung++
+		a.end()
+		return 0, ErrKeptWaiting
+	}
+	if d.reply.count < 0 {
+		return 0, syscall.Errno(-d.reply.count)
+	}
+	return copy(buf, d.reply.data[:min(int(d.reply.count), len(d.reply.data))]), nil
+}
+
+func bytesOf[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
+
+// A read takes microseconds. One that has not ended after asideLooks looks is given up. After a first one, fewer will do,
+// since there may be many such processes. A look does not count if the copy has been stopped or only waits for a
+// processor, as on a busy machine; there are at most asideMost.
+const (
+	asidePause = 50 * time.Millisecond
+	asideLooks = 6
+	asideFewer = 2
+	asideMost  = 40
+)
+
+// await reports whether the copy has answered in time.
+func (a *aside) await() bool {
+	var r Reader
+	fds := []unix.PollFd{{Fd: int32(a.socket), Events: unix.POLLIN}}
+	looks := asideLooks
+	if a.hung > 0 {
+		looks = asideFewer
+	}
+	for n, waits := 0, 0; n < asideMost && waits < looks; n++ {
+		poll(fds, asidePause)
+		if fds[0].Revents != 0 {
+			return true
+		}
+		if s, err := r.Stat(a.pid); err != nil || s.State == 'D' || s.State == 'S' {
+			waits++
+		}
+	}
+	return false
+}
+
+// fork makes the copy; only the parent returns from it. Nothing is told of the copy's end: the exit signal is 0.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func (d *desk) fork() (pid uintptr, errno syscall.Errno) {
+	all, old := ^uint64(0), uint64(0)
+	pid, errno = d.clone(&all, &old)
+	runtime.KeepAlive(d)
+	return pid, errno
+}
+
+//go:noinline
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (d *desk) clone(all, old *uint64) (pid uintptr, errno syscall.Errno) {
+	sigprocmask(unix.SIG_SETMASK, all, old)
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	if errno == 0 && pid == 0 {
+		d.serve()
+	}
+	sigprocmask(unix.SIG_SETMASK, old, nil)
+	return pid, errno
+}
+
+// serve answers until the caller has closed its end, or is dead. It never returns. The copy holds no descriptor but its
+// socket, since others may wait for end of file on them, or for a lock.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (d *desk) serve() {
+	syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	ppid, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+	syscall.RawSyscall(unix.SYS_CLOSE, d.ours, 0, 0)
+	if d.theirs > 0 {
+		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, d.theirs-1, 0)
+	}
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, d.theirs+1, uintptr(^uint32(0)), 0)
+	for ppid == d.parent {
+		n, _, errno := syscall.RawSyscall(unix.SYS_READ, d.theirs, uintptr(unsafe.Pointer(&d.question)), unsafe.Sizeof(d.question))
+		if errno != 0 || n != unsafe.Sizeof(d.question) {
+			break
+		}
+		size := d.look()
+		syscall.RawSyscall(unix.SYS_WRITE, d.theirs, uintptr(unsafe.Pointer(&d.reply)), unsafe.Sizeof(d.reply.count)+size)
+	}
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
+// look reads what is asked for, and returns how many bytes that are.
+//
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (d *desk) look() uintptr {
+	const here = ^uintptr(99) // AT_FDCWD
+	var n uintptr
+	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, here, uintptr(unsafe.Pointer(&d.question.name)), unix.O_RDONLY, 0, 0, 0)
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_LSEEK, fd, uintptr(d.question.offset), unix.SEEK_SET)
+		if errno == 0 {
+			n, _, errno = syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&d.reply.data)), unsafe.Sizeof(d.reply.data))
+		}
+		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	}
+	if errno != 0 {
+		d.reply.count = -int64(errno)
+		return 0
+	}
+	d.reply.count = int64(n)
+	return n
+}
