@@ -59,6 +59,10 @@ const (
 
 // onStdoutClosed: a process is closing the read end of standard output. It may not be the last one.
 func (s *Session) onStdoutClosed() {
+	if s.stdout.watch == 0 {
+		// The server's end was seen in the same turn, and has ended the watch.
+		return
+	}
 	proc.DrainWatch(s.stdout.watch)
 	s.polled.add(stdoutReader, s.stdout.watch, unix.POLLIN)
 	s.stdout.pause = firstStdoutPause
