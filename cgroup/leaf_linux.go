@@ -137,8 +137,12 @@ func (l *Leaf) OpenProcs() (int, error) {
 	return fd, nil
 }
 
-// Expel moves a process to the parent cgroup.
+// Expel moves a process of the leaf to the parent cgroup. One that is elsewhere stays there: it may have a cgroup of its
+// own, or a pid that was reused.
 func (l *Leaf) Expel(pid int) error {
+	if !l.Has(pid) {
+		return nil
+	}
 	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 }
 

@@ -265,6 +265,30 @@ func TestLeafMove(t *testing.T) {
 	populated(t, l, false)
 }
 
+// A process to keep may have a cgroup of its own by the end, such as a systemd scope. It is not moved out of that.
+func TestLeafExpelsOnlyItsOwn(t *testing.T) {
+	l := newLeaf(t)
+	other, err := Create(parent(t), fmt.Sprintf("scope-test-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer func() {
+		_ = other.Kill()
+		other.awaitEmpty(t)
+		if err := other.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
+			t.Error(err)
+		}
+	}()
+	p := other.start(t).cmd.Process.Pid
+	if err := l.Expel(p); err != nil {
+		t.Error(err)
+	}
+	if !other.Has(p) {
+		t.Error("it was moved out of another cgroup")
+	}
+}
+
 // A frozen leaf can be listed, and killed.
 func TestLeafFreeze(t *testing.T) {
 	l := newLeaf(t)

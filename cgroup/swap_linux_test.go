@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,7 @@ func TestLeafSwapped(t *testing.T) {
 		}
 		defer l.Close()
 		cmd := exec.Command("/bin/cat")
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: l.FD()}
 		in, err := cmd.StdinPipe()
 		if err == nil {
 			err = cmd.Start()
