@@ -69,7 +69,8 @@ func (c *common) predecessor() (owner proc.ID, found bool) {
 		if held, err := dir.Held(id); err != nil || !held {
 			continue
 		}
-		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor {
+		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
+		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor && !st.Dead() {
 			return r.Supervisor, true
 		}
 		return r.Anchor, true
