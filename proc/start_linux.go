@@ -81,7 +81,7 @@ func start(c Child) (int, error) {
 	switch {
 	case awaitExec(p[0], c):
 	case c.Limit > 0 && time.Since(began) >= c.Limit:
-		killStuck(int(pid))
+		KillChild(int(pid))
 		return 0, fmt.Errorf("%w for %v", errHeldUp, c.Limit)
 	default:
 		return int(pid), nil
@@ -122,8 +122,9 @@ func poll(fds []unix.PollFd, limit time.Duration) {
 	}
 }
 
-// killStuck kills a child, and waits for it unless it is in a system call that no signal ends.
-func killStuck(pid int) {
+// KillChild kills a child that was not waited for yet. It waits for the end up to execTimeout: no signal ends a child
+// in a hung system call, and one that is traced may stay as a zombie.
+func KillChild(pid int) {
 	_ = SignalChild(pid, unix.SIGKILL)
 	for deadline := time.Now().Add(execTimeout); time.Now().Before(deadline); Sleep(pollPause) {
 		if ended, err := HasExited(pid); ended || err != nil {

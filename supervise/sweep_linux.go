@@ -54,7 +54,7 @@ func (c *common) endSweep() {
 		return
 	}
 	if err := c.reader.Signal(c.sweeper, unix.SIGKILL); err == nil {
-		_, _ = proc.Wait(c.sweeper.PID)
+		proc.KillChild(c.sweeper.PID)
 	}
 	c.sweeper = proc.ID{}
 }
