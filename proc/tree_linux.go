@@ -16,6 +16,8 @@ import (
 // The kernel promises an exact list of children only while they are stopped (proc_pid_task(5)), so the list is a
 // snapshot. A caller that must be sure asks again until nothing new turns up. Where the kernel lists no children, all
 // processes are read; then SignalBorn says what turns up.
+//
+// An error may come with the processes that could be read: others may be there.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
 	r.births = births{}
 	first, err := r.children(root, 0)
@@ -30,6 +32,8 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 		out   []Stat
 		known = map[int]bool{root: true}
 		queue = first
+		// unread says why a process that may be there is not in the list.
+		unread error
 	)
 	for len(queue) > 0 {
 		pid := queue[0]
@@ -38,20 +42,32 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 			continue
 		}
 		s, err := r.Stat(pid)
+		if starved(err) {
+			unread = err
+		}
 		// A pid listed a moment ago may be another process's by now: it is a descendant only if its parent is one.
 		if err != nil || !known[s.PPID] {
 			continue
 		}
 		known[pid] = true
 		out = append(out, s)
-		if more, err := r.children(pid, s.Threads); err == nil {
-			queue = append(queue, more...)
+		more, err := r.children(pid, s.Threads)
+		if starved(err) {
+			unread = err
 		}
+		queue = append(queue, more...)
 	}
-	return out, nil
+	return out, unread
 }
 
-// children reads /proc/PID/task/TID/children of every thread. threads is their number if known, else 0.
+// starved reports whether an error says that there is no descriptor or memory for a look now. It tells nothing about the
+// process.
+func starved(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
+// children reads /proc/PID/task/TID/children of every thread. threads is their number if known, else 0. The list may be
+// incomplete if there is an error.
 func (r *Reader) children(pid, threads int) ([]int, error) {
 	tids := []int{pid}
 	if threads != 1 {
@@ -68,6 +84,9 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 	)
 	for _, tid := range tids {
 		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/children"))
+		if starved(err) {
+			return out, err
+		}
 		if err != nil {
 			last = vanished(err)
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -64,6 +65,57 @@ func parentsFirst(t *testing.T, list []Stat) {
 }
 
 // The negative control: without a subreaper above it, a daemon falls out of the tree.
+// A process that cannot be read for want of a descriptor is not passed over in silence: a teardown would take it for
+// one that has ended. Another part of the program may take the last descriptor at any moment of the look.
+func TestDescendantsWithoutDescriptors(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = cmd.Wait()
+	}()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() {
+		defer close(stopped)
+		for {
+			for _, n := range []uint64{0, limit.Max} {
+				_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: limit.Max}, nil)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	var r Reader
+	missed := 0
+	for range 5000 {
+		all, err := r.Descendants(os.Getpid())
+		if err == nil && !slices.Contains(pidsOf(all), cmd.Process.Pid) {
+			missed++
+		}
+	}
+	close(stop)
+	<-stopped
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if missed > 0 {
+		t.Errorf("missed %d times without an error", missed)
+	}
+}
+
 func TestDescendantsLoseDaemonWithoutSubreaper(t *testing.T) {
 	var adopts int32
 	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptrOf(&adopts), 0, 0, 0); err != nil || adopts != 0 {
