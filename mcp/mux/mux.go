@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"bytes"
 	"slices"
 
 	"mcp-tether/mcp"
@@ -253,8 +254,10 @@ func (m *Mux) begin() {
 	m.out = m.out[:0]
 }
 
-// read sorts the messages of a line. They are valid until the next line.
+// read sorts the messages of a line. They are valid until the next line. White space before a message is dropped, because
+// members are looked for from its opening bracket on.
 func (m *Mux) read(line []byte) []mcp.Message {
+	line = bytes.TrimLeft(line, " \t\r")
 	clear(m.messages)
 	m.messages = m.messages[:0]
 	m.scanner.Line(line, func(msg mcp.Message) { m.messages = append(m.messages, msg) })

@@ -783,3 +783,20 @@ func TestServerThatDiesInItsHandshake(t *testing.T) {
 		t.Error("nothing waits")
 	}
 }
+
+// White space before a value means nothing (RFC 8259, section 2).
+func TestWhiteSpaceBeforeAMessage(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	f.want(f.from(1, " "+hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
+	_, result, _ := strings.Cut(welcome, `"id":1,`)
+	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result)
+	f.want(f.from(1, " "+ready), "s "+ready)
+	f.want(f.from(1, ` {"id":5,"method":"x","params":{"_meta":{"progressToken":"p"}}}`),
+		`s {"id":2,"method":"x","params":{"_meta":{"progressToken":2}}}`)
+	f.want(f.server("\r "+`{"method":"notifications/progress","params":{"progressToken":2}}`),
+		`a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
+	f.want(f.from(1, ` {"id":6,"id":7,"method":"x"}`),
+		`a {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the message is ambiguous at member \"id\""}}`)
+}
