@@ -800,3 +800,20 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 	f.want(f.from(1, ` {"id":6,"id":7,"method":"x"}`),
 		`a {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the message is ambiguous at member \"id\""}}`)
 }
+
+// A server may delete a task once its ttl is over. The client that looks at it then learns that it is gone.
+func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
+	for _, method := range []string{"get", "cancel"} {
+		f := met(t, 1, 2)
+		f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x","task":{"ttl":1}}}`)
+		f.server(`{"id":3,"result":{"task":{"taskId":"t","status":"working"}}}`)
+		f.from(2, toolCall)
+		ask := `{"id":1,"method":"tasks/` + method + `","params":{"taskId":"t"}}`
+		f.from(1, ask)
+		f.server(`{"id":5,"error":{"code":-32603,"message":"try again"}}`)
+		f.refused(f.server(sampling), "calls of several are open")
+		f.from(1, ask)
+		f.want(f.server(`{"id":6,"error":{"code":-32602,"message":"no such task"}}`), `a {"id":1,"error":{"code":-32602,"message":"no such task"}}`)
+		f.want(f.server(sampling), "b "+sampling)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"mcp-tether/mcp"
 )
@@ -60,9 +61,19 @@ func (m *Mux) taskNews(k *call, msg mcp.Message) {
 		m.tasks.status(k.target, "completed")
 	case k.method == mcp.MethodTasksCancel && (k.own || !msg.IsError):
 		m.tasks.status(k.target, "cancelled")
+	case msg.IsError && (k.method == mcp.MethodTasksGet || k.method == mcp.MethodTasksCancel) && errorCode(msg) == codeParams:
+		// There is no such task any more, or it has ended (2025-11-25, basic/utilities/tasks, "Protocol Errors").
+		m.tasks.status(k.target, "completed")
 	case target(k.method) == "taskId" && !msg.IsError:
 		m.tasks.status(k.target, textOf(msg.Raw, at(msg.Raw, "result", "status")))
 	}
+}
+
+// errorCode is the code of an error, 0 if it cannot be read.
+func errorCode(msg mcp.Message) int {
+	code := at(msg.Raw, "error", "code")
+	n, _ := strconv.Atoi(string(code.of(msg.Raw)))
+	return n
 }
 
 func (m *Mux) taskBegun(k *call, msg mcp.Message) {
