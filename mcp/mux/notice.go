@@ -57,6 +57,11 @@ func (m *Mux) clientProgress(c *client, r request) {
 // serverTells takes a notification of the server: to its owner if it has one, to all otherwise.
 func (m *Mux) serverTells(msg mcp.Message) {
 	params := at(msg.Raw, "params")
+	task := ""
+	if msg.Method == mcp.MethodTaskStatus || msg.Method == mcp.MethodTaskExtension { // Whichever way it takes.
+		task = textOf(msg.Raw, within(msg.Raw, params, "taskId"))
+		m.tasks.status(task, textOf(msg.Raw, within(msg.Raw, params, "status")))
+	}
 	meta := within(msg.Raw, params, "_meta")
 	if id := within(msg.Raw, meta, mcp.MetaSubscription); id.to > 0 {
 		m.subscriptionTells(msg, id)
@@ -76,9 +81,7 @@ func (m *Mux) serverTells(msg mcp.Message) {
 	case mcp.MethodUpdated:
 		m.updated(msg, textOf(msg.Raw, within(msg.Raw, params, "uri")))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
-		id := textOf(msg.Raw, within(msg.Raw, params, "taskId"))
-		m.toOwner(msg, id)
-		m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, params, "status")))
+		m.toOwner(msg, task)
 	default:
 		m.toAll(splice(msg.Raw))
 	}

@@ -817,3 +817,21 @@ func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
 		f.want(f.server(sampling), "b "+sampling)
 	}
 }
+
+// A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
+func TestTaskThatEndsInASubscription(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+	f := &fixture{New(Limits{Kept: 1}), t}
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, `{"id":"l","method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
+	for n, task := range []string{"t", "u"} {
+		got := f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x",`+meta+`}}`)
+		if !strings.HasPrefix(got, "s ") {
+			t.Fatal(got)
+		}
+		f.server(fmt.Sprintf(`{"id":%d,"result":{"resultType":"task","taskId":%q,"status":"working"}}`, n+2, task))
+		told := `{"method":"notifications/tasks","params":{"taskId":"` + task + `","status":"completed","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
+		f.want(f.server(fmt.Sprintf(told, "1")), "a "+fmt.Sprintf(told, `"l"`))
+	}
+}
