@@ -835,3 +835,17 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 		f.want(f.server(fmt.Sprintf(told, "1")), "a "+fmt.Sprintf(told, `"l"`))
 	}
 }
+
+// No server watched a resource meanwhile, so each of its subscribers is told to look again, also if another one
+// subscribes to it while there is no server.
+func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
+	f := met(t, 1, 2)
+	f.from(1, subscribe("subscribe", "file:///a"))
+	f.server(`{"id":3,"result":{}}`)
+	f.ServerGone("it ended")
+	f.want(f.from(2, subscribe("subscribe", "file:///a")), "")
+	f.ServerStarted()
+	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		"a "+news("file:///a"), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":4`, 1))
+	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
+}

@@ -87,10 +87,10 @@ func (m *Mux) restore() {
 	}
 	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {
 		w := m.watched[uri]
-		if len(w.clients) == 0 || w.busy || w.on {
+		if len(w.clients) == 0 || w.on {
 			continue
 		}
-		m.watchNext(uri, w)
+		m.watchNext(uri, w) // Unless the request of a client waits that asks for it.
 		// No server watched the resource meanwhile.
 		line := updatedLine(uri)
 		for _, c := range w.clients {
