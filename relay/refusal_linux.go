@@ -80,7 +80,7 @@ func (r *Relay) answerOpen(open Unanswered) {
 	if open.Unread {
 		ids = append(ids, mcp.IDNull)
 	}
-	if r.fromServer.Partial() && len(ids) > 0 {
+	if r.fromServer.Partial() && len(ids)+len(r.waiting) > 0 {
 		r.down.put([]byte("\n"))
 	}
 	for _, id := range ids {

@@ -192,6 +192,23 @@ func TestFlushPassesOnAKeptLine(t *testing.T) {
 	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
 }
 
+// The same for the answer to a request that no server has had.
+func TestFlushKeepsTheAnswersToWaitingRequestsApart(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.write(s.toRelay, request("7"))
+	s.connect()
+	s.relay.Restore()
+	s.write(s.serverOut, strings.Replace(welcome, "2025-11-25", "2025-06-18", 1)+serverSays[:20])
+	s.relay.Finish()
+	s.endServer()
+	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
+		t.Error("the client has not got everything")
+	}
+	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
+}
+
 // A client that reads slowly gets all in time. One that does not read is waited for to the limit, and one that is gone
 // not at all.
 func TestFlushIsBounded(t *testing.T) {
