@@ -80,6 +80,8 @@ func (s Step) Completes(m Message) (completes, ends bool) {
 		return false, false
 	case m.Kind == Response && m.ID == s.AwaitID:
 		return true, s.Listen
+	case s.Listen && m.Method == MethodCancelled && cancelledID(m) == s.AwaitID:
+		return true, true
 	}
 	return s.Listen && m.Method == MethodAcknowledged && subscriptionOf(m) == s.AwaitID, false
 }

@@ -59,14 +59,16 @@ func TestLastWordsDoNotEndASubscription(t *testing.T) {
 
 // A new server that does not take the subscription ends it: that is for the client to know.
 func TestSubscriptionIsRefused(t *testing.T) {
-	s := subscribed(t)
-	s.fallAsleep()
-	s.write(s.toRelay, modernList)
-	s.connect()
-	s.relay.Restore()
-	s.tells(s.write(s.serverOut, listened), Event{Kind: Answered}, Event{Kind: Restored})
-	s.reads(s.fromRelay, listened)
-	s.reads(s.serverIn, listen+modernList)
+	for _, refusal := range []string{listened, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"} {
+		s := subscribed(t)
+		s.fallAsleep()
+		s.write(s.toRelay, modernList)
+		s.connect()
+		s.relay.Restore()
+		s.tells(s.write(s.serverOut, refusal), Event{Kind: Answered}, Event{Kind: Restored})
+		s.reads(s.fromRelay, refusal)
+		s.reads(s.serverIn, listen+modernList)
+	}
 }
 
 // A client that ends its subscription while there is no server wakes none, and no later server is sent it.
