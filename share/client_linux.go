@@ -273,9 +273,12 @@ func (h *host) lines(c *client) {
 			return
 		}
 		opened, closed := h.mux.Changes(c.id)
-		err = errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed))
-		h.deliver(outs) // In any case: the mux counts on it.
-		if err != nil {
+		h.deliver(outs) // In any case: the mux counts on it. Nothing is written yet.
+		h.keepStates()  // Before the line is consumed: a notification does not come again.
+		if h.clients[c.id] != c {
+			return
+		}
+		if err := errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed)); err != nil {
 			h.refuse(c, err.Error())
 			return
 		}

@@ -251,3 +251,23 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		}
 	}
 }
+
+// Once a notification is acted upon it does not come again, so what it says must be noted by then.
+func TestStateIsNotedWithTheLine(t *testing.T) {
+	h := newHost(t)
+	const first = 100
+	h.mux.Attach(first)
+	if _, err := h.mux.FromClient(first, []byte(helloLine)); err != nil {
+		t.Fatal(err)
+	}
+	h.mux.ServerStarted()
+	h.mux.FromServer([]byte(welcomeLine))
+	c := connect(t, h, h.mux.State(first))
+	h.greet(c)
+	c.notes.took(copy(c.notes.room(), readyLine+"\n"))
+	h.lines(c)
+	var s mux.State
+	if err := json.Unmarshal(c.notes.state(), &s); err != nil || len(c.notes.unread()) > 0 || !s.Ready {
+		t.Errorf("noted %+v, %v; unread %q", s, err, c.notes.unread())
+	}
+}
