@@ -128,7 +128,10 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 	if reason := m.misfit(r, k); reason != "" {
 		return &MisfitError{reason}
 	}
-	c.modern = c.modern || k.modern && k.method != mcp.MethodDiscover
+	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
+		c.modern = true
+		m.note(c)
+	}
 	if k.modern {
 		k.level = levelNumber(textOf(r.msg.Raw, r.level))
 	}

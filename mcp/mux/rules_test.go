@@ -849,3 +849,18 @@ func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
 		"a "+news("file:///a"), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":4`, 1))
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
 }
+
+// That a client uses no handshake is part of what the next host must know.
+func TestModernClientIsNoted(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	if got := fmt.Sprint(f.Changed()); got != "[1]" || !f.State(1).Modern {
+		t.Errorf("changed: %s, %+v", got, f.State(1))
+	}
+	f.from(1, `{"id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	if got := f.Changed(); got != nil {
+		t.Error("changed:", got)
+	}
+}
