@@ -209,6 +209,14 @@ func TestFind(t *testing.T) {
 			[]string{"10 1 5 bash bash /home/u/start-node-things.sh", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 10 7 node node /srv/api.js"},
 			nil, []int{11},
 		},
+		"the server of a job that has sent its only request and keeps the answer": {
+			[]string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } }, []int{},
+		},
+		"the server of a job whose answer another process reads": {
+			[]string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
+			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } }, []int{},
+		},
 		"the launcher that was started for the server": {
 			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}, nil, []int{10, 11},
 		},

@@ -104,7 +104,8 @@ func (x *index) liveGateway(top *process) (g *process, known bool) {
 	return nil, false
 }
 
-// orphan judges a server without a gateway among its ancestors by the other end of its standard input.
+// orphan judges a server without a gateway among its ancestors by the other end of its standard input. One that can be
+// reached otherwise, or whose answers go elsewhere, may be in use.
 func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding, bool) {
 	f := Finding{Class: classSevered, Name: name, UID: top.UID, Gateway: gateway{State: proc.Dead.String()}}
 	f.Evidence = []string{fmt.Sprintf("no gateway among its ancestors (parent is pid %d)", top.PPID)}
@@ -115,7 +116,11 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	}
 	reached := ""
 	if in.Far == proc.Severed {
-		if reached = x.doors(top, r).reached(); reached != "" {
+		// A job without a gateway may have given it one request: "echo request | server >file" in a script of cron or systemd.
+		if reached = x.doors(top, r).reached(); reached == "" && x.answers(top) {
+			reached = "its output goes to a terminal, a file or a process that is not its gateway"
+		}
+		if reached != "" {
 			f.Evidence = append(f.Evidence, reached)
 		}
 	}
