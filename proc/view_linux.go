@@ -1,8 +1,10 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 )
 
 // View says what this process may see of others.
@@ -20,4 +22,20 @@ func See() View {
 		Children: there(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())),
 		Others:   there("/proc/1/stat"),
 	}
+}
+
+// ErrOtherTable says that /proc shows another pid namespace than the caller's. A number in it means another process to
+// kill(2) and pidfd_open(2).
+var ErrOtherTable = errors.New("/proc shows the processes of another pid namespace (unshare --pid without --mount-proc)")
+
+// ReadsOwnTable says what keeps the pids in /proc from being those of the caller's pid namespace.
+func ReadsOwnTable() error {
+	link, err := readlink("/proc/self")
+	if err != nil {
+		return err
+	}
+	if link != strconv.Itoa(os.Getpid()) {
+		return ErrOtherTable
+	}
+	return nil
 }

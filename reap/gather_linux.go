@@ -27,6 +27,10 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 		return nil, err
 	}
 	began := time.Now()
+	// In another namespace's table, signals would go to whichever process here has the number that was found.
+	if err := proc.ReadsOwnTable(); err != nil {
+		return nil, err
+	}
 	here, err := r.ReadHost()
 	if err != nil {
 		return nil, err

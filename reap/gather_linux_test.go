@@ -1,12 +1,15 @@
 package reap
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
@@ -63,6 +66,24 @@ func TestGatherPatterns(t *testing.T) {
 		if p := h.proc(pid); !slices.Equal(p.Kept, w.Kept) || p.KeptUnclear != w.KeptUnclear {
 			t.Errorf("%v: %q, %v", w, p.Kept, p.KeptUnclear)
 		}
+	}
+}
+
+// In a pid namespace that has the outer /proc ("unshare --pid --fork"), the pids found are not those that are signalled.
+func TestGatherOtherTable(t *testing.T) {
+	const inside = "MCP_TETHER_TEST_INSIDE"
+	if os.Getenv(inside) != "" {
+		if _, err := gather(t.TempDir(), Reach{None: true}, func(error) {}); !errors.Is(err, proc.ErrOtherTable) {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestGatherOtherTable$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
