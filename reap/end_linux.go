@@ -55,6 +55,9 @@ func group(f *Finding) *teardown.Group {
 	if f.anyUser {
 		g.UID = -1
 	}
+	if f.inherited {
+		g.Session = ""
+	}
 	if f.leaf == "" {
 		return g
 	}

@@ -63,6 +63,8 @@ type Finding struct {
 	leaf   string             // cgroup directory
 	socket string             // of the session's proxy
 	keep   []string
+	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
+	inherited bool
 	// ending is what to end in an engine, nil for nothing. unseen says why containers may be left that could not be looked
 	// for.
 	ending *ending

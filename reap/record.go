@@ -46,7 +46,12 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	var tops []*process
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if p.UID == s.Owner && (p.Session == s.ID || p.ID == s.Server && !s.Server.Zero()) {
+		switch {
+		case p.UID != s.Owner || p.Session != s.ID && (p.ID != s.Server || s.Server.Zero()):
+		case x.startedElsewhere(p, s):
+			// The rule of the marks reports it.
+			f.inherited = true
+		default:
 			tops = append(tops, p)
 		}
 	}
@@ -64,4 +69,23 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	x.claim(&f, s)
 	return f, true
+}
+
+// startedElsewhere reports whether a process, or one above it, was started by a process that was there before the session
+// and adopts no orphans. That one is no member: it has got the session's environment from a member, as the server of a
+// terminal or an editor does.
+func (x *index) startedElsewhere(p *process, s *storedSession) bool {
+	if s.Supervisor.Zero() {
+		return false
+	}
+	for a := range x.line(p) {
+		up := x.parent(a)
+		if a.ID == s.Server || up == nil || x.adopts(up) || isTether(up) {
+			return false
+		}
+		if up.Start < s.Supervisor.Start {
+			return true
+		}
+	}
+	return false
 }

@@ -344,6 +344,39 @@ func TestFindMarkedUnderParents(t *testing.T) {
 	}
 }
 
+// A server asks a terminal that was there before it for a window, with its own environment. The window is the user's, and
+// no part of the session, although the session has a record. What a member has started is, whatever its environment.
+func TestFindMarkedOutsideOfRecord(t *testing.T) {
+	rows := []string{"8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c", "22 21 32 chrome c"}
+	for name, c := range map[string]struct {
+		more func(h *host)
+		want []int
+	}{
+		"older than the session": {func(*host) {}, []int{20, 21, 22}},
+		"younger":                {func(h *host) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
+		"adopts orphans":         {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
+		"in the leaf":            {func(h *host) { h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}} }, []int{10, 11, 20, 21, 22}},
+	} {
+		h := table(t, rows...)
+		for _, pid := range []int{8, 10, 11} {
+			h.proc(pid).Stat.Session = 8
+		}
+		h.dead(20).Supervisor = proc.ID{PID: 99_999, Start: 20}
+		for _, pid := range []int{10, 11, 22} {
+			mark(h, pid)
+		}
+		c.more(h)
+		if got := ended(h, Rules{}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: ended %v, want %v", name, got, c.want)
+		}
+		for _, f := range find(h, Rules{}) {
+			if f.Class == classRecord && f.inherited && group(&f).Session != "" {
+				t.Errorf("%s: newborns are ended by their mark", name)
+			}
+		}
+	}
+}
+
 // A limit of one session leaves everything else alone.
 func TestFindSession(t *testing.T) {
 	h := table(t, "10 1 5 node s", "11 1 6 node s", "12 1 7 fs-server /opt/fs-server --root /srv")
