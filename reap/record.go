@@ -73,13 +73,16 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 
 // startedElsewhere reports whether a process, or one above it, was started by a process that was there before the session
 // and adopts no orphans. That one is no member: it has got the session's environment from a member, as the server of a
-// terminal or an editor does.
+// terminal or an editor does. A service manager adopts orphans, but marks the services that it starts.
 func (x *index) startedElsewhere(p *process, s *storedSession) bool {
 	if s.Supervisor.Zero() {
 		return false
 	}
 	for a := range x.line(p) {
 		up := x.parent(a)
+		if a.ID != s.Server && a.Service {
+			return true
+		}
 		if a.ID == s.Server || up == nil || x.adopts(up) || isTether(up) {
 			return false
 		}

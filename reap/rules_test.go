@@ -355,6 +355,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 		"older than the session": {func(*host) {}, []int{20, 21, 22}},
 		"younger":                {func(h *host) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
 		"adopts orphans":         {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
+		"a service":              {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
 		"in the leaf":            {func(h *host) { h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}} }, []int{10, 11, 20, 21, 22}},
 	} {
 		h := table(t, rows...)
