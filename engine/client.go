@@ -202,13 +202,24 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 	case Pod:
 		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
 	case Network:
-		return c.do(ctx, "DELETE", "/networks/", id, "")
+		return c.removeNetwork(ctx, x)
 	case Volume:
 		if x.CreatedAt != "" {
 			return c.removeVolume(ctx, x)
 		}
 	}
 	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
+}
+
+// removeNetwork removes a network that no container uses. Podman finds the containers only by the network's name: asked by
+// its id, it takes the network away from them (NetworkRm in pkg/domain/infra/abi of containers/podman). There the id is
+// made from the name, so both mean the same network. Elsewhere the id counts.
+func (c Client) removeNetwork(ctx context.Context, x Info) error {
+	err := c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
+	if errors.Is(err, ErrNotFound) { // not podman, or it is gone
+		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
+	}
+	return err
 }
 
 // removeVolume removes a volume if it is still the same.

@@ -491,6 +491,43 @@ func TestEndOfTheNetworkOfAllPods(t *testing.T) {
 	}
 }
 
+// Podman refuses to remove a network that containers of others use, but only if it is asked by the network's name.
+func TestEndOfPodmansNetworks(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{})
+	have := map[string]string{"free": "1d", "used": "2d"}
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+		switch {
+		case r.URL.Path == "/networks":
+			all := []map[string]any{}
+			for name, id := range have {
+				all = append(all, map[string]any{"Id": id, "Name": name, "Created": time.Now(), "Labels": labels("s", "r"+id)})
+			}
+			_ = json.NewEncoder(w).Encode(all)
+		case r.Method != http.MethodDelete:
+			return false
+		case name == "used":
+			http.Error(w, `{"message":"network is being used"}`, http.StatusInternalServerError)
+		case name == have["used"]:
+			delete(have, "used")
+		case have["free"] != "" && (name == "free" || name == have["free"]):
+			delete(have, "free")
+		default:
+			return false
+		}
+		return true
+	})
+	c := recorded()
+	c.Ledger.Add(createdNote(Network, "r1d", "1d"))
+	c.Ledger.Add(createdNote(Network, "r2d", "2d"))
+	_, err := c.End(soon(t), f.Client, 0)
+	if err == nil || !strings.Contains(err.Error(), "being used") || len(have) != 1 || have["used"] == "" {
+		t.Errorf("left: %v; %v", have, err)
+	}
+}
+
 // An engine may hang on one container. That holds up no other: here it hangs until the others are gone.
 func TestEndPastOneThatHangs(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
