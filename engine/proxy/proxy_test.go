@@ -263,7 +263,7 @@ func TestStreamInsideOfARequestBody(t *testing.T) {
 // A build is asked to remove its containers even if it fails. The rest of the request is unchanged.
 func TestBuildRemovesItsContainers(t *testing.T) {
 	s := newScene(t, func(e *peer) {
-		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0&forcerm=1 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
 		e.say(reply(200, "built"))
 		e.hear("POST /build?forcerm=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
 		e.say(reply(200, "built"))
