@@ -61,7 +61,7 @@ func routeOf(r http1.Request) (route, error) {
 	switch {
 	case upgrades(r.Method, segments):
 		to.action = actionUpgrade
-	case r.Method == http1.MethodPost && len(segments) == 1 && segments[0] == "build":
+	case r.Method == http1.MethodPost && builds(segments, libpod):
 		to.action = actionBuild
 	case len(segments) < 2:
 	case r.Method == http1.MethodPost:
@@ -84,6 +84,11 @@ func upgrades(method string, segments []string) bool {
 		return len(segments) == 1 && (first == "session" || first == "grpc")
 	}
 	return method == http1.MethodGet && len(segments) > 3 && first == "containers" && last == "ws"
+}
+
+// builds reports whether a POST builds an image: in podman's own API also from a directory that podman sees (local/build).
+func builds(segments []string, libpod bool) bool {
+	return strings.Join(segments, "/") == "build" || libpod && strings.Join(segments, "/") == "local/build"
 }
 
 // segmentsOf splits a path into at least one segment, leaving out its version and libpod.

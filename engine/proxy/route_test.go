@@ -45,6 +45,8 @@ func TestRoutes(t *testing.T) {
 		"POST /v1.41/exec/e1/start":                   {action: actionExec},
 		"POST /libpod/exec/e1/start":                  {action: actionExec, libpod: true},
 		"POST /v1.41/build?rm=0":                      {action: actionBuild},
+		"POST /v5.7.0/libpod/local/build?t=x":         {action: actionBuild},
+		"POST /local/build":                           {},
 		"POST /session":                               {action: actionUpgrade},
 		"POST /v1.41/grpc":                            {action: actionUpgrade},
 		"GET /v1.41/containers/abc/attach/ws?stdin=1": {action: actionUpgrade},
