@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"mcp-tether/engine"
@@ -38,6 +40,8 @@ type route struct {
 	name    string // ?name=
 	restart bool   // a start that stops a running container first
 	resume  bool   // a start of what is paused
+	restore bool   // a start from a checkpoint
+	imports bool   // a restore that makes a new container, from an archive
 }
 
 // routeOf returns the route of a request.
@@ -67,6 +71,7 @@ func routeOf(r http1.Request) (route, error) {
 	case r.Method == http1.MethodPost:
 		to = matchPost(segments, libpod)
 		to.libpod = libpod
+		to.imports = to.restore && slices.ContainsFunc(u.Query()["import"], isTrue)
 	case r.Method == http1.MethodDelete:
 		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), libpod: libpod, ref: strings.Join(segments[1:], "/")}
 	}
@@ -118,7 +123,7 @@ func matchPost(segments []string, libpod bool) route {
 	case libpod && middle == "" && (first == "play" && last == "kube" || first == "kube" && last == "play"):
 		return route{action: actionPlayKube, kind: engine.Pod}
 	case first == "containers" && middle != "" && (starts(last) || libpod && (last == "init" || last == "restore")):
-		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart", resume: last == "unpause"}
+		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart", resume: last == "unpause", restore: last == "restore"}
 	case libpod && first == "pods" && middle != "" && starts(last):
 		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart", resume: last == "unpause"}
 	case first == "containers" && middle != "" && last == "attach":
@@ -129,6 +134,12 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionExec}
 	}
 	return route{}
+}
+
+// isTrue reports whether podman takes a parameter for true.
+func isTrue(s string) bool {
+	is, err := strconv.ParseBool(s)
+	return is && err == nil || s == "on"
 }
 
 // starts reports whether the last segment of a path makes containers run.

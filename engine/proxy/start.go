@@ -15,10 +15,16 @@ const inspectTimeout = 30 * time.Second
 // start notes the start of containers that existed before the session and are not running: of one container, or of
 // those in a pod. They are stopped when the session ends. A start of any other container is passed on without a note.
 func (l *link) start(x *exchange, head []byte, to route) bool {
+	if to.imports {
+		return l.restore(x, head)
+	}
 	if l.p.objects.has(to.kind, to.ref) {
 		return l.forward(x, head)
 	}
 	found, err := l.p.toStart(to)
+	if to.restore && errors.Is(err, engine.ErrNotFound) {
+		return l.restore(x, head) // perhaps from an image
+	}
 	if errors.Is(err, engine.ErrNotFound) {
 		return l.forward(x, head) // the engine will say so
 	}

@@ -48,6 +48,33 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 	c.hear("HTTP/1.1 503 ")
 }
 
+// Podman makes a container of a checkpoint in an archive or an image, without labels of ours.
+func TestRestoreThatMakesAContainer(t *testing.T) {
+	const base = "/v4.0.0/libpod/containers/"
+	s := newScene(t, table(map[string]string{
+		"POST " + base + "import/restore?import=true": reply(200, `{"Id":"c1"}`),
+		"POST " + base + "image/restore":              reply(200, `{"Id":"c2"}`),
+		"POST " + base + "old/restore?import=false":   reply(200, `{"Id":"c3"}`),
+		"GET /containers/import/json":                 inspection("c4", "import", true, "2026-01-02T03:04:05Z"),
+		"GET /containers/old/json":                    inspection("c3", "old", false, "0001-01-01T00:00:00Z"),
+		"GET /containers/c3/json":                     inspection("c3", "old", true, "2026-01-02T03:04:05Z"),
+	}))
+	c := s.client()
+	for _, x := range []struct{ target, answer, notes string }{
+		{"import/restore?import=true", reply(200, `{"Id":"c1"}`), "create container r1; created container c1; refused container r1"},
+		{"image/restore", reply(200, `{"Id":"c2"}`), "create container r2; created container c2; refused container r2"},
+		{"none/restore", reply(404, `{"message":"no such thing"}`), "create container r3; refused container r3"},
+		{"old/restore?import=false", reply(200, `{"Id":"c3"}`), "start container c3 old; started container c3 old 2026-01-02T03:04:05Z"},
+	} {
+		s.mu.Lock()
+		s.notes = nil
+		s.mu.Unlock()
+		c.say("POST " + base + x.target + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		c.hear(x.answer)
+		s.expectNotes(x.notes)
+	}
+}
+
 // A container that the session resumes was started before. So the resume is noted at once, with the time of that start.
 func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 	const then = "2026-01-02T03:04:05Z"
