@@ -123,6 +123,19 @@ func (c Client) PodContainers(ctx context.Context, ref string) (pod string, cont
 	return x.ID, containers, nil
 }
 
+// Needs returns the ids of the containers that podman starts before a container, by its id or name. Other engines start none.
+func (c Client) Needs(ctx context.Context, ref string) ([]string, error) {
+	path, err := pathOf(libpod+"/containers/", ref, "/json")
+	if err != nil {
+		return nil, err
+	}
+	var x struct{ Dependencies []string }
+	if err := c.decode(ctx, path, &x); err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	return x.Dependencies, nil
+}
+
 // ImageLabels returns the labels of an image, by its id.
 func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]string, error) {
 	path, err := pathOf("/images/", imageID, "/json")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcp-tether/engine"
@@ -18,7 +19,7 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	if to.imports {
 		return l.restore(x, head)
 	}
-	if l.p.objects.has(to.kind, to.ref) {
+	if l.p.objects.has(to.kind, to.ref) && !(to.libpod && to.startsOthers()) {
 		return l.forward(x, head)
 	}
 	found, err := l.p.toStart(to)
@@ -44,7 +45,7 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	}
 	x.settle = func(o outcome) {
 		for _, c := range found {
-			l.p.started(c, to, o)
+			l.p.started(c, to, o, len(found) == 1 && to.kind != engine.Pod)
 		}
 	}
 	return l.forward(x, head)
@@ -62,10 +63,15 @@ func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
 			return nil, err
 		}
 	}
-	for _, ref := range refs {
+	if to.startsOthers() {
+		if refs, err = p.needed(refs); err != nil {
+			return nil, err
+		}
+	}
+	for i, ref := range refs {
 		c, err := p.inspect(ref)
-		if errors.Is(err, engine.ErrNotFound) && to.kind == engine.Pod {
-			continue // it has left the pod since the pod was listed
+		if errors.Is(err, engine.ErrNotFound) && (to.kind == engine.Pod || i > 0) {
+			continue // it has left the pod since the pod was listed, or is needed no more
 		}
 		if err != nil {
 			return nil, err
@@ -75,6 +81,31 @@ func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
 		}
 	}
 	return found, nil
+}
+
+// startsOthers reports whether the start of a container may start others. Podman does that, and only in its own API can a
+// container of the session be in another's pod, or require another's container.
+func (to route) startsOthers() bool {
+	return to.kind == engine.Container && !to.restart && !to.resume && !to.restore
+}
+
+// needed adds the containers that podman starts with others: that of their pod, and those that they require. (Start with
+// recursive in libpod of containers/podman.)
+func (p *Proxy) needed(refs []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	for i := 0; i < len(refs); i++ {
+		more, err := engine.Client{Dial: p.Dial}.Needs(ctx, refs[i])
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return nil, err
+		}
+		for _, id := range more {
+			if !slices.Contains(refs, id) {
+				refs = append(refs, id)
+			}
+		}
+	}
+	return refs, nil
 }
 
 // startIsOurs reports whether a container that the session did not create will run because of this start. That includes a
@@ -109,8 +140,8 @@ func (p *Proxy) starting(c engine.Info, to route) {
 }
 
 // started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
-// After a failed start of a pod some of its containers may be.
-func (p *Proxy) started(before engine.Info, to route, o outcome) {
+// After a failed start of several, alone is false, and some of them may be.
+func (p *Proxy) started(before engine.Info, to route, o outcome, alone bool) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
 	if to.resume {
 		if !o.Success() && to.kind != engine.Pod {
@@ -118,7 +149,7 @@ func (p *Proxy) started(before engine.Info, to route, o outcome) {
 		}
 		return
 	}
-	if !o.Success() && !before.Running && to.kind != engine.Pod {
+	if !o.Success() && !before.Running && alone {
 		p.Note(kept)
 		return
 	}

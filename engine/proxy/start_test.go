@@ -48,6 +48,44 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 	c.hear("HTTP/1.1 503 ")
 }
 
+// Podman starts what a container requires before it, also where the container is the session's own.
+func TestStartOfWhatIsRequired(t *testing.T) {
+	const started = "2026-01-02T03:04:05Z"
+	asked := map[string]int{}
+	var mu sync.Mutex
+	s := newScene(t, func(e *peer) {
+		for {
+			line, _, ok := e.hearRequest()
+			if !ok {
+				return
+			}
+			mu.Lock()
+			asked[line]++
+			again := asked[line] > 1
+			mu.Unlock()
+			answer, known := map[string]string{
+				"POST /v4.0.0/libpod/containers/create":    reply(201, `{"Id":"own"}`),
+				"POST /v4.0.0/libpod/containers/own/start": reply(204, ""),
+				"GET /v4.0.0/libpod/containers/own/json":   reply(200, `{"Dependencies":["d1"]}`),
+				"GET /v4.0.0/libpod/containers/d1/json":    reply(200, `{"Dependencies":["d2","d1"]}`),
+				"GET /containers/own/json":                 inspection("own", "own", false, started),
+				"GET /containers/d1/json":                  inspection("d1", "one", again, started),
+				"GET /containers/d2/json":                  inspection("d2", "two", true, started),
+			}[line]
+			if !known {
+				answer = reply(404, `{"message":"no such thing"}`)
+			}
+			e.say(answer)
+		}
+	})
+	c := s.client()
+	c.say(post("/v4.0.0/libpod/containers/create", `{}`))
+	c.hear(reply(201, `{"Id":"own"}`))
+	c.say("POST /v4.0.0/libpod/containers/own/start HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+	c.hear(reply(204, ""))
+	s.expectNotes("create container r1; created container r1 own; start container d1 one; started container d1 one " + started)
+}
+
 // Podman makes a container of a checkpoint in an archive or an image, without labels of ours.
 func TestRestoreThatMakesAContainer(t *testing.T) {
 	const base = "/v4.0.0/libpod/containers/"
@@ -139,6 +177,8 @@ func TestRestartOfWhatTheSessionStarted(t *testing.T) {
 				return
 			case line == "GET /containers/c1/json":
 				c.say(next(&inspections))
+			case strings.HasPrefix(line, "GET "):
+				c.say(reply(404, ""))
 			default:
 				c.say(next(&answers))
 			}
