@@ -528,6 +528,22 @@ func TestEndOfPodmansNetworks(t *testing.T) {
 	}
 }
 
+// A filter in front of docker may forbid requests that are not docker's.
+func TestPodmansRequestsToAFilter(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"n": {network: true}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		filtered := strings.Contains(r.URL.Path, "/libpod/")
+		if filtered {
+			http.Error(w, "Request forbidden by administrative rules.", http.StatusForbidden)
+		}
+		return filtered
+	})
+	needs, err := f.Needs(soon(t), "a")
+	if err := errors.Join(err, f.Remove(soon(t), Info{Kind: Network, ID: "n", Name: "net"})); err != nil || len(needs) > 0 || len(f.have) > 0 {
+		t.Errorf("needs %v, left %v: %v", needs, f.have, err)
+	}
+}
+
 // An engine may hang on one container. That holds up no other: here it hangs until the others are gone.
 func TestEndPastOneThatHangs(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
