@@ -84,3 +84,13 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 	}
 	leaf.Close()
 }
+
+// Where processes outside of a session have its mark, a newborn is not ended for that.
+func TestGroupOfInheritedMark(t *testing.T) {
+	for _, inherited := range []bool{false, true} {
+		f := Finding{Session: deadID, inherited: inherited}
+		if got := group(&f).Session; (got == "") != inherited {
+			t.Errorf("inherited %t: newborns of session %q are ended", inherited, got)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,18 +15,23 @@ import (
 	"mcp-tether/proc"
 )
 
-const envTraced = "SUPERVISE_TEST_TRACED"
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
-// TestHoldsByTrace is the tracer of the tests: it seizes a process until its own input ends, and never waits for it.
-func TestHoldsByTrace(t *testing.T) {
-	pid, err := strconv.Atoi(os.Getenv(envTraced))
-	if err != nil {
-		return
-	}
+const seized = "seized\n"
+
+// The tracer seizes a process until its own input ends, and never waits for it.
+var _ = testkit.Role("tracer", func() {
 	runtime.LockOSThread()
-	fmt.Println(unix.PtraceSeize(pid))
+	pid, err := strconv.Atoi(testkit.RoleArgs()[0])
+	if err == nil {
+		err = unix.PtraceSeize(pid)
+	}
+	if err != nil {
+		testkit.Fail(err.Error())
+	}
+	_, _ = os.Stdout.WriteString(seized)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-}
+})
 
 // A sweep that cannot be waited for does not hold up the end of its session: the anchor may not know of that end.
 func TestSweepThatDoesNotEnd(t *testing.T) {
@@ -41,8 +45,7 @@ func TestSweepThatDoesNotEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		tracer := exec.Command(os.Args[0], "-test.run=^TestHoldsByTrace$")
-		tracer.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envTraced, sweep.Process.Pid))
+		tracer := testkit.Command(t, "tracer", strconv.Itoa(sweep.Process.Pid))
 		release, err := tracer.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -55,9 +58,8 @@ func TestSweepThatDoesNotEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if held {
-			said := make([]byte, len("<nil>"))
-			_, err := io.ReadFull(out, said)
-			testkit.Need(t, err == nil && string(said) == "<nil>", "to trace another process")
+			_, err := io.ReadFull(out, make([]byte, len(seized)))
+			testkit.Need(t, err == nil, "to trace another process")
 		}
 		c := &common{}
 		c.sweeper = c.identity(sweep.Process.Pid)
@@ -68,7 +70,7 @@ func TestSweepThatDoesNotEnd(t *testing.T) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Error("the end of the session waits for it")
 		}
 		if _, err := proc.HasExited(sweep.Process.Pid); (err == nil) != held {
