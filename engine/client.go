@@ -22,8 +22,8 @@ var (
 	ErrNotFound = errors.New("no such object")
 	// ErrConflict says that the object's state forbids the request for now: its removal may be under way.
 	ErrConflict = errors.New("conflict")
-	// errForbidden is also what a filter in front of docker says of requests that it does not know, such as podman's own.
-	errForbidden = errors.New("forbidden")
+	// errRefused is also what a filter in front of docker says of requests that it does not know, such as podman's own.
+	errRefused = errors.New("refused")
 	// ErrUnreachable says that no connection could be made, or that the engine hung up without a response.
 	ErrUnreachable = errors.New("container engine cannot be reached")
 	// ErrBadResponse says that a response cannot be understood.
@@ -132,7 +132,7 @@ func (c Client) Needs(ctx context.Context, ref string) ([]string, error) {
 		return nil, err
 	}
 	var x struct{ Dependencies []string }
-	if err := c.decode(ctx, path, &x); err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForbidden) {
+	if err := c.decode(ctx, path, &x); err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errRefused) {
 		return nil, err
 	}
 	return x.Dependencies, nil
@@ -231,7 +231,7 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 // made from the name, so both mean the same network. Elsewhere the id counts.
 func (c Client) removeNetwork(ctx context.Context, x Info) error {
 	err := c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
-	if errors.Is(err, ErrNotFound) || errors.Is(err, errForbidden) { // not podman, or it is gone
+	if errors.Is(err, ErrNotFound) || errors.Is(err, errRefused) { // not podman, or it is gone
 		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
 	}
 	return err
@@ -390,8 +390,8 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	}
 	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
 	switch r.Status {
-	case 403:
-		return nil, fmt.Errorf("%w: %s", errForbidden, said)
+	case 400, 403, 405, 501:
+		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)
 	case 409:

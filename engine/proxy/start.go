@@ -22,7 +22,7 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	if l.p.objects.has(to.kind, to.ref) && !(to.libpod && to.startsOthers()) {
 		return l.forward(x, head)
 	}
-	found, err := l.p.toStart(to)
+	found, alone, err := l.p.toStart(to)
 	if to.restore && errors.Is(err, engine.ErrNotFound) {
 		return l.restore(x, head) // perhaps from an image
 	}
@@ -45,14 +45,15 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	}
 	x.settle = func(o outcome) {
 		for _, c := range found {
-			l.p.started(c, to, o, len(found) == 1 && to.kind != engine.Pod)
+			l.p.started(c, to, o, alone)
 		}
 	}
 	return l.forward(x, head)
 }
 
-// toStart returns the containers that will run because of a request to start them.
-func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
+// toStart returns the containers that will run because of a request to start them. alone says that the request is about
+// one container, which runs only if the request succeeds.
+func (p *Proxy) toStart(to route) (found []engine.Info, alone bool, err error) {
 	refs := []string{to.ref}
 	if to.kind == engine.Pod {
 		var pod string
@@ -60,12 +61,12 @@ func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
 		defer cancel()
 		pod, refs, err = engine.Client{Dial: p.Dial}.PodContainers(ctx, to.ref)
 		if err != nil || p.objects.has(engine.Pod, pod) {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if to.startsOthers() {
 		if refs, err = p.needed(refs); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	for i, ref := range refs {
@@ -74,13 +75,13 @@ func (p *Proxy) toStart(to route) (found []engine.Info, err error) {
 			continue // it has left the pod since the pod was listed, or is needed no more
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if p.startIsOurs(c, to) {
 			found = append(found, c)
 		}
 	}
-	return found, nil
+	return found, to.kind == engine.Container && len(refs) == 1, nil
 }
 
 // startsOthers reports whether the start of a container may start others. Podman does that, and only in its own API can a

@@ -50,6 +50,12 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 
 // Podman starts what a container requires before it, also where the container is the session's own.
 func TestStartOfWhatIsRequired(t *testing.T) {
+	for _, answer := range []string{reply(204, ""), reply(500, "what requires it cannot be started")} {
+		startRequiring(t, answer)
+	}
+}
+
+func startRequiring(t *testing.T, toStart string) {
 	const started = "2026-01-02T03:04:05Z"
 	asked := map[string]int{}
 	var mu sync.Mutex
@@ -65,7 +71,7 @@ func TestStartOfWhatIsRequired(t *testing.T) {
 			mu.Unlock()
 			answer, known := map[string]string{
 				"POST /v4.0.0/libpod/containers/create":    reply(201, `{"Id":"own"}`),
-				"POST /v4.0.0/libpod/containers/own/start": reply(204, ""),
+				"POST /v4.0.0/libpod/containers/own/start": toStart,
 				"GET /v4.0.0/libpod/containers/own/json":   reply(200, `{"Dependencies":["d1"]}`),
 				"GET /v4.0.0/libpod/containers/d1/json":    reply(200, `{"Dependencies":["d2","d1"]}`),
 				"GET /containers/own/json":                 inspection("own", "own", false, started),
@@ -82,7 +88,7 @@ func TestStartOfWhatIsRequired(t *testing.T) {
 	c.say(post("/v4.0.0/libpod/containers/create", `{}`))
 	c.hear(reply(201, `{"Id":"own"}`))
 	c.say("POST /v4.0.0/libpod/containers/own/start HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
-	c.hear(reply(204, ""))
+	c.hear(toStart)
 	s.expectNotes("create container r1; created container r1 own; start container d1 one; started container d1 one " + started)
 }
 
