@@ -199,8 +199,9 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 // killTree ends what the server has started, and the server.
 func (s *session) killTree() {
 	s.t.Helper()
+	wrappers := s.wrappers() // they may end with the first that is killed
 	for _, p := range holders(s.life.path) {
-		if !slices.ContainsFunc(s.wrappers(), func(w proc) bool { return w.pid == p.pid }) {
+		if !slices.ContainsFunc(wrappers, func(w proc) bool { return w.pid == p.pid }) {
 			s.ok(syscall.Kill(p.pid, syscall.SIGKILL))
 		}
 	}
