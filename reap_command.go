@@ -115,7 +115,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
 		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
 	}
-	if o.Kill && o.Unwrapped && o.Dwell >= o.Timeout {
+	if !delegated && o.Kill && o.Unwrapped && o.Dwell >= o.Timeout {
 		return o, usageError(fmt.Sprintf("--timeout %v would end the pass before --dwell %v is over: give more", o.Timeout, o.Dwell))
 	}
 	var pattern *regexp.Regexp
@@ -160,7 +160,7 @@ func unreadable(o *reap.Options) func(error) {
 }
 
 // passFlags are the flags that mean the same in the passes that root makes as other users.
-var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout", "timeout"}
+var passFlags = [...]string{"match", "session", "min-age", "surplus", "dwell", "term-grace", "kill-timeout"}
 
 // userWords are the words with which root starts the same pass as another user; none for a user that is not root.
 func userWords(c *cli.Context, delegated bool) ([]string, error) {

@@ -1,23 +1,51 @@
 package proc
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // Stdout says where the standard output of a process goes. elsewhere is true for a terminal or a file, which any
-// process may read at any time, but not for /dev/null. holders are the processes among pids that have the same pipe
-// open, at either end. For a socket there are none: its other end belongs to a socket pair, as gateways make one for
-// both directions at once. Descriptor tables that cannot be read are skipped.
-func (r *Reader) Stdout(pid int, pids []int) (elsewhere bool, holders []int) {
+// process may read at any time, but not for /dev/null. readers are the processes that have the same pipe open for
+// reading. For a socket there are none: its other end belongs to a socket pair, as gateways make one for both directions
+// at once. of is what PipeReaders has found.
+func (r *Reader) Stdout(pid int, of map[string][]int) (elsewhere bool, readers []int) {
 	link, err := readlink(path(pid, "fd/1"))
 	switch {
 	case err != nil, link == "/dev/null", strings.HasPrefix(link, "socket:["):
 		return false, nil
-	case !strings.HasPrefix(link, "pipe:["):
+	case !strings.HasPrefix(link, pipePrefix):
 		return true, nil
 	}
-	for _, p := range pids {
-		if r.holds(p, link, false) {
-			holders = append(holders, p)
+	return false, of[link]
+}
+
+const pipePrefix = "pipe:["
+
+// PipeReaders finds which of some processes have a pipe open for reading, by the pipe. Descriptor tables that cannot be
+// read are skipped.
+func (r *Reader) PipeReaders(pids []int) map[string][]int {
+	found := map[string][]int{}
+	for _, pid := range pids {
+		fds, err := numericEntries(path(pid, "fd"))
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			name := path(pid, "fd/"+strconv.Itoa(fd))
+			link, err := readlink(name)
+			if err != nil || !strings.HasPrefix(link, pipePrefix) || slices.Contains(found[link], pid) {
+				continue
+			}
+			var st unix.Stat_t
+			// The link's mode shows how it is open (proc_pid_fd(5)).
+			if unix.Lstat(name, &st) == nil && st.Mode&0o400 != 0 {
+				found[link] = append(found[link], pid)
+			}
 		}
 	}
-	return false, holders
+	return found
 }

@@ -33,12 +33,12 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 // to a terminal or a file. It may also be if a reader of its output is neither an ancestor nor below it. An example is
 // "echo request | server | reader".
 func (x *index) answers(top *process) bool {
-	elsewhere, holders := x.h.Stdout(top.PID)
+	elsewhere, readers := x.h.Stdout(top.PID)
 	below := map[int]bool{top.PID: true}
 	for _, p := range x.tree([]*process{top}, scope{uid: -1, sessions: true, newborns: true}) {
 		below[p.PID] = true
 	}
-	for _, pid := range holders {
+	for _, pid := range readers {
 		if !below[pid] && !x.isAncestor(pid, top) {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -92,5 +93,15 @@ func TestGroupOfInheritedMark(t *testing.T) {
 		if got := group(&f).Session; (got == "") != inherited {
 			t.Errorf("inherited %t: newborns of session %q are ended", inherited, got)
 		}
+	}
+}
+
+// Without time for the dwell, dropped servers are only reported.
+func TestSettleDroppedWithoutTime(t *testing.T) {
+	now := time.Now()
+	dropped := []Finding{{Class: classDropped}}
+	settleDropped(dropped, now.Add(time.Hour), now.Add(time.Minute))
+	if f := dropped[0]; f.proven(true) || f.Advice == "" {
+		t.Errorf("%s, %q", f.Class, f.Advice)
 	}
 }

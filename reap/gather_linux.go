@@ -101,7 +101,13 @@ func (h *host) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
 	h.Stdin = proc.StdinOf
 	h.Reached = r.Reached
-	h.Stdout = func(pid int) (bool, []int) { return r.Stdout(pid, pids) }
+	var readers map[string][]int // of all pipes, which is looked at once
+	h.Stdout = func(pid int) (bool, []int) {
+		if readers == nil {
+			readers = r.PipeReaders(pids)
+		}
+		return r.Stdout(pid, readers)
+	}
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS

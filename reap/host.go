@@ -43,8 +43,8 @@ type host struct {
 	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
 	Reached func(pid int, tree []int) string
 	// Stdout says whether the standard output of a process goes to a terminal or a file. Otherwise it gives the
-	// processes in sight that have the pipe open, at either end.
-	Stdout func(pid int) (elsewhere bool, holders []int)
+	// processes in sight that have the pipe open for reading.
+	Stdout func(pid int) (elsewhere bool, readers []int)
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(proc.Stdin) int
 }

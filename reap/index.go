@@ -107,10 +107,13 @@ func (x *index) parent(p *process) *process {
 // forked by another process.
 func (x *index) noteAdoption(up, p *process) {
 	sid := p.Stat.Session
-	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.byPID[sid] == nil {
+	if sid > 0 && up.Stat.Session > 0 && sid != p.PID && sid != up.Stat.Session && sid != up.PID && x.gone(sid) {
 		x.adopters[up.PID] = true
 	}
 }
+
+// gone reports whether no living process has a pid.
+func (x *index) gone(pid int) bool { return x.byPID[pid] == nil || x.byPID[pid].Dead() }
 
 // adopts reports whether a process adopts orphans by its task, or has done so: then being its child says nothing.
 func (x *index) adopts(p *process) bool { return adoptsOrphans(p) || x.adopters[p.PID] }

@@ -1,9 +1,11 @@
 package reap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"mcp-tether/describe"
@@ -59,6 +61,7 @@ var errMayOverlap = errors.New("passes may overlap: the directory for the lock d
 // Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
+	deadline := time.Now().Add(cmp.Or(o.Timeout, o.Dwell+time.Hour))
 	r := Report{Version: describe.SchemaVersion, Began: time.Now().UTC(), Killed: o.Kill, Findings: []Finding{}, Warnings: o.Warnings, Incomplete: o.Incomplete}
 	warn := func(err error) { r.Warnings = append(r.Warnings, err.Error()) }
 	if o.RecordsOnly && !hasRecords(o.Runtime) {
@@ -89,30 +92,43 @@ func Pass(o Options) (Report, error) {
 		if !h.Blind {
 			tidySockets(o.Runtime, warn)
 		}
-		if o.Unwrapped {
-			settleDropped(own, h.Began, o.Dwell)
-		}
-		err = endFindings(own, o.Unwrapped, o.Grace)
+		err = o.end(own, h.Began, deadline)
 	}
 	r.Findings = append(r.Findings, own...)
 	return r, err
 }
 
-// settleDropped waits, one time for all dropped servers, until the dwell since the look is over. It spares those that
-// are no longer dropped.
-func settleDropped(findings []Finding, since time.Time, dwell time.Duration) {
-	var dropped []*Finding
-	for i := range findings {
-		if findings[i].Class == classDropped {
-			dropped = append(dropped, &findings[i])
-		}
+// end ends what is proven. The dropped servers come last, because they are waited for.
+func (o *Options) end(own []Finding, since, deadline time.Time) error {
+	slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(dropRank(a), dropRank(b)) })
+	n := slices.IndexFunc(own, func(f Finding) bool { return f.Class == classDropped })
+	if n < 0 || !o.Unwrapped {
+		return endFindings(own, o.Unwrapped, o.Grace)
 	}
-	if len(dropped) == 0 {
+	err := endFindings(own[:n], true, o.Grace)
+	settleDropped(own[n:], since.Add(o.Dwell), deadline.Add(-o.Grace.Term-o.Grace.Kill))
+	return errors.Join(err, endFindings(own[n:], true, o.Grace))
+}
+
+func dropRank(f Finding) int {
+	if f.Class == classDropped {
+		return 1
+	}
+	return 0
+}
+
+// settleDropped waits, one time for all dropped servers, until the dwell is over. It spares those that are no longer
+// dropped, and all of them if there is not that much time.
+func settleDropped(dropped []Finding, until, deadline time.Time) {
+	if until.After(deadline) {
+		for i := range dropped {
+			dropped[i].Class, dropped[i].Advice = classSuspect, "there is no time to see whether it stays so: give more (--timeout)"
+		}
 		return
 	}
-	time.Sleep(time.Until(since.Add(dwell)))
-	for _, f := range dropped {
-		if !f.still() {
+	time.Sleep(time.Until(until))
+	for i := range dropped {
+		if f := &dropped[i]; !f.still() {
 			f.Class, f.Advice = classSuspect, "it was not as it had been when it was looked at again: the next pass will tell"
 		}
 	}

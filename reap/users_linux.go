@@ -19,6 +19,9 @@ import (
 // othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
 const othersShare = 70
 
+// childMargin is what the child of another user's pass is told less than it has: it must still report.
+const childMargin = 500 * time.Millisecond
+
 // askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
 func (r *Report) askUsers(h *host, o *Options) {
 	here := others(h)
@@ -32,9 +35,12 @@ func (r *Report) askUsers(h *host, o *Options) {
 	}
 	answers := make([]answer, len(all))
 	delegate.Each(all, o.Timeout*othersShare/100, func(ctx context.Context, i int, u delegate.User) {
-		own := words
+		own := slices.Clip(words)
 		if !slices.Contains(here, u.UID) {
-			own = append(slices.Clip(words), "--"+RecordsFlag)
+			own = append(own, "--"+RecordsFlag)
+		}
+		if end, ok := ctx.Deadline(); ok {
+			own = append(own, "--timeout="+max(time.Until(end)-childMargin, childMargin).String())
 		}
 		answers[i] = ask(ctx, u, own)
 	})
