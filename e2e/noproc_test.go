@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +24,23 @@ func TestNoProc(t *testing.T) {
 	s.gone()
 	if said, _ := os.ReadFile(s.stderr); !strings.Contains(string(said), "/proc") || s.notes() != "" {
 		t.Errorf("stderr: %q, the server noted %q", said, s.notes())
+	}
+}
+
+// With the /proc of another pid namespace, the processes that are seen are others than those that are signalled.
+func TestForeignProc(t *testing.T) {
+	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	t.Parallel()
+	for _, mount := range []string{"", "mount --make-rprivate / && mount -t proc proc /proc; "} {
+		for _, run := range []string{"exec ", ""} { // as process 1, and with an anchor
+			cmd := exec.Command("sh", "-c", mount+run+tether+` run -- true; exit $?`)
+			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+			o := finish(t, cmd)
+			if refused := o.code == 125 && strings.Contains(o.stderr, "another pid namespace"); refused != (mount == "") {
+				t.Errorf("%s%s: %+v", mount, run, o)
+			}
+		}
 	}
 }
 

@@ -19,20 +19,29 @@ import (
 // ErrKeptWaiting says that the memory of a process could not be read in time.
 var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
 
+// errCopyDied says that the copy was killed, by the kernel or by a filter of system calls.
+var errCopyDied = errors.New("the process that reads memory has ended")
+
 // aside is the copy, as the caller sees it. The zero value is none.
 type aside struct {
 	*desk
 	pid, socket int
-	// hung is how often a read was given up.
+	// hung is how often a read was given up. died says that the last copy has ended by itself.
 	hung int
+	died bool
 }
 
 // desk is what caller and copy have to tell each other. Each has its own, and a socket pair is between them.
 type desk struct {
 	parent, ours, theirs uintptr
-	question             question
-	reply                reply
+	// files bounds the numbers of open files, where close_range(2) is missing or refused.
+	files    uintptr
+	question question
+	reply    reply
 }
+
+// maxFiles is more than a session has open.
+const maxFiles = 1 << 16
 
 // question is which file to read from where.
 type question struct {
@@ -48,7 +57,7 @@ type reply struct {
 
 // Aside has look read the memory of processes in the copy, which stays for the next call, until EndAside. err is
 // ErrKeptWaiting if a process kept it waiting; then look has read nothing. Any other error says that there is no copy,
-// and look was not called. Call it on a thread that lives as long as the process.
+// and that look has read nothing either. Call it on a thread that lives as long as the process.
 func (r *Reader) Aside(look func()) error {
 	if r.aside.desk == nil {
 		if err := r.aside.start(); err != nil {
@@ -58,7 +67,11 @@ func (r *Reader) Aside(look func()) error {
 	r.memory = &r.aside
 	look()
 	r.memory = nil
-	if r.aside.desk == nil {
+	switch {
+	case r.aside.died:
+		r.aside.died = false
+		return errCopyDied
+	case r.aside.desk == nil:
 		return ErrKeptWaiting
 	}
 	return nil
@@ -79,7 +92,11 @@ func (a *aside) start() error {
 	if err != nil {
 		return fmt.Errorf("make a socket pair: %w", err)
 	}
-	d := &desk{parent: uintptr(os.Getpid()), ours: uintptr(pair[0]), theirs: uintptr(pair[1])}
+	d := &desk{parent: uintptr(os.Getpid()), ours: uintptr(pair[0]), theirs: uintptr(pair[1]), files: maxFiles}
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		d.files = uintptr(min(limit.Cur, maxFiles))
+	}
 	pid, errno := d.fork()
 	_ = unix.Close(pair[1])
 	if errno != 0 {
@@ -95,8 +112,9 @@ func (a *aside) end() {
 	_ = SignalChild(a.pid, unix.SIGKILL)
 	_ = unix.Close(a.socket)
 	pause := 50 * time.Microsecond
-	for began := time.Now(); time.Since(began) < execTimeout; pause = min(2*pause, pollPause) {
-		if pid, err := unix.Wait4(a.pid, nil, unix.WNOHANG|unix.WALL, nil); pid != 0 || err != nil && err != unix.EINTR {
+	for began := time.Now(); ; pause = min(2*pause, pollPause) {
+		last := time.Since(began) >= execTimeout // this process may have been stopped meanwhile
+		if pid, err := unix.Wait4(a.pid, nil, unix.WNOHANG|unix.WALL, nil); pid != 0 || err != nil && err != unix.EINTR || last {
 			break
 		}
 		Sleep(pause)
@@ -114,14 +132,21 @@ func (a *aside) read(name string, offset int, buf []byte) (int, error) {
 	if copy(d.question.name[:len(d.question.name)-1], name) < len(name) {
 		return 0, fmt.Errorf("a name as long as %s: %w", name, unix.ENAMETOOLONG)
 	}
-	n, err := 0, unix.Send(a.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
-	if err == nil && a.await() {
-		n, _, err = unix.Recvfrom(a.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
+	n, hung, err := 0, false, unix.Send(a.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
+	if err == nil {
+		if hung = !a.await(); !hung {
+			n, _, err = unix.Recvfrom(a.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
+		}
 	}
-	if err != nil || n < int(unsafe.Sizeof(d.reply.count)) {
+	if hung {
 		a.hung++
 		a.end()
 		return 0, ErrKeptWaiting
+	}
+	if err != nil || n < int(unsafe.Sizeof(d.reply.count)) {
+		a.end()
+		a.died = true
+		return 0, errCopyDied
 	}
 	if d.reply.count < 0 {
 		return 0, syscall.Errno(-d.reply.count)
@@ -201,7 +226,12 @@ func (d *desk) serve() {
 	if d.theirs > 0 {
 		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, d.theirs-1, 0)
 	}
-	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, d.theirs+1, uintptr(^uint32(0)), 0)
+	_, _, errno := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, d.theirs+1, uintptr(^uint32(0)), 0)
+	for fd := uintptr(0); errno != 0 && fd < d.files; fd++ { // before Linux 5.9
+		if fd != d.theirs {
+			syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+		}
+	}
 	for ppid == d.parent {
 		n, _, errno := syscall.RawSyscall(unix.SYS_READ, d.theirs, uintptr(unsafe.Pointer(&d.question)), unsafe.Sizeof(d.question))
 		if errno != 0 || n != unsafe.Sizeof(d.question) {

@@ -126,9 +126,13 @@ func poll(fds []unix.PollFd, limit time.Duration) {
 // in a hung system call, and one that is traced may stay as a zombie.
 func KillChild(pid int) {
 	_ = SignalChild(pid, unix.SIGKILL)
-	for deadline := time.Now().Add(execTimeout); time.Now().Before(deadline); Sleep(pollPause) {
+	for deadline := time.Now().Add(execTimeout); ; Sleep(pollPause) {
+		last := !time.Now().Before(deadline) // this process may have been stopped meanwhile
 		if ended, err := HasExited(pid); ended || err != nil {
 			_, _ = Wait(pid)
+			return
+		}
+		if last {
 			return
 		}
 	}

@@ -22,7 +22,8 @@ func Redact(args []string) []string {
 			out[i], hideNext = redactedWord, false
 			continue
 		}
-		// It is cut afterwards: what is behind the cut may say that what is before it is a secret.
+		// It is cut to what is shown afterwards: what is behind that cut may say that what is before it is a secret.
+		a = a[:min(len(a), maxLook)]
 		if out[i], hideNext = redactWords(a, i == 0); len(out[i]) > maxArg {
 			out[i] = out[i][:maxArg] + "..."
 		}
@@ -34,6 +35,7 @@ func Redact(args []string) []string {
 const (
 	maxArgs = 64
 	maxArg  = 200
+	maxLook = 4 << 10 // how much of a word is looked at
 )
 
 // Line is a redacted command line as one text.

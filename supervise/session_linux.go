@@ -58,6 +58,9 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		return ExitFailure, err
 	}
 	defer s.sink.flush()
+	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
+		return ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
+	}
 	if err := s.takeRoles(); err != nil {
 		return ExitFailure, err
 	}

@@ -29,6 +29,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	first := s.asked == nil
 	if first {
 		s.asked = map[proc.ID]bool{}
+		s.mute = nil // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
 	for n := range termSweeps {
@@ -62,7 +63,7 @@ const termSweeps = 4
 
 // askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
 func (s *Scope) askBlindly(server int) []Sent {
-	if s.blindly > 0 {
+	if s.blindly > 0 || s.askedServer(server) {
 		return nil
 	}
 	s.blindly, s.blindGroup = server, s.groupOf(server)
@@ -70,6 +71,16 @@ func (s *Scope) askBlindly(server int) []Sent {
 		s.askedAt, _ = proc.Now()
 	}
 	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// askedServer reports whether the server was asked when it was listed. Some servers take a second SIGTERM for "at once".
+func (s *Scope) askedServer(server int) bool {
+	for id := range s.asked {
+		if id.PID == server {
+			return true
+		}
+	}
+	return false
 }
 
 // askedBlindly reports whether a member was asked by askBlindly.

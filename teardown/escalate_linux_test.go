@@ -227,6 +227,29 @@ func TestTerminateAfterBlind(t *testing.T) {
 	}
 }
 
+// A server that was listed and asked is not asked again when a later look fails.
+func TestTerminateThenBlind(t *testing.T) {
+	s := own(t)
+	server := start(t, "stubborn", 1)
+	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
+		t.Fatalf("reached %v, want %v", got, server.PIDs)
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	again := s.Terminate(server.PID)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if len(again) > 0 {
+		t.Errorf("asked again: %+v", again)
+	}
+}
+
 func TestSurvivors(t *testing.T) {
 	s := own(t)
 	k := start(t, "rest", 1)
