@@ -16,6 +16,12 @@ import (
 )
 
 func TestGather(t *testing.T) {
+	testkit.Until(t, "a clock tick after our start", func() bool {
+		var r proc.Reader
+		own, err := r.Stat(os.Getpid())
+		now, nowErr := proc.Now()
+		return err == nil && nowErr == nil && now > own.Start
+	})
 	h, err := gather(t.TempDir(), Reach{None: true}, func(err error) { t.Log(err) })
 	if err != nil {
 		t.Fatal(err)

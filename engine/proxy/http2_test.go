@@ -309,8 +309,8 @@ func TestHTTP2ThatIsMalformed(t *testing.T) {
 		},
 		"no body of some length": func(f *framer) { f.request(1, true, "POST", path, "content-length", "3") },
 		"more than the window": func(f *framer) {
-			f.request(1, false, "POST", "/x/kill")
-			f.request(3, false, "POST", "/x/kill")
+			f.request(1, false, "POST", "/deaf")
+			f.request(3, false, "POST", "/deaf")
 			for range 200 {
 				_ = f.WriteData(1, false, make([]byte, 1<<14))
 			}
@@ -328,6 +328,7 @@ func TestHTTP2ThatIsMalformed(t *testing.T) {
 		f.expectGoAway(name)
 		_ = f.c.Close()
 	}
+	close(e.deaf)
 	s.expectNotes("")
 	if created, hidden := e.take(); created > 0 || len(hidden) > 0 {
 		t.Errorf("%d created, hidden: %v", created, hidden)

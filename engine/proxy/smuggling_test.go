@@ -25,6 +25,7 @@ type goEngine struct {
 	socket string
 
 	hanging sync.WaitGroup // requests that never end by themselves
+	deaf    chan struct{}  // closed when the body of "/deaf" is to be read
 	before  func()         // nil, or called before each create
 
 	mu      sync.Mutex
@@ -37,7 +38,7 @@ type goEngine struct {
 }
 
 func newGoEngine(tb testing.TB) *goEngine {
-	e := &goEngine{socket: filepath.Join(tb.TempDir(), "engine")}
+	e := &goEngine{socket: filepath.Join(tb.TempDir(), "engine"), deaf: make(chan struct{})}
 	e.closed = sync.NewCond(&e.mu)
 	l, err := net.Listen("unix", e.socket)
 	if err != nil {
@@ -100,6 +101,9 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.hanging.Add(1)
 		_ = http.NewResponseController(w).Flush() // says that it is there, and nothing more
 		<-r.Context().Done()
+	case name == "deaf":
+		<-e.deaf
+		_, _ = io.Copy(io.Discard, r.Body)
 	case name == "kill":
 		w.WriteHeader(http.StatusNoContent)
 	default:
