@@ -17,7 +17,7 @@ func Host(runtime string) []Check {
 	return []Check{kernelFeatures(), leaf(), processes(), sockets(), records(runtime), limits(), memory()}
 }
 
-// kernel asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
+// kernelFeatures asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
 func kernelFeatures() Check {
 	var u unix.Utsname
 	_ = unix.Uname(&u)

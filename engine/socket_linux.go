@@ -34,7 +34,7 @@ type epollWatch struct {
 
 // openSocket takes over a connected socket. It cannot fail for want of descriptors.
 func openSocket(fd int) (*socket, error) {
-	in, err := newReadiness(fd, unix.EPOLLIN|unix.EPOLLRDHUP)
+	in, err := newEpollWatch(fd, unix.EPOLLIN|unix.EPOLLRDHUP)
 	if err != nil {
 		in = nil
 	}
@@ -59,7 +59,7 @@ func newSocketWith(fd int, in *epollWatch) (*socket, error) {
 	return s, nil
 }
 
-func newReadiness(fd int, events uint32) (*epollWatch, error) {
+func newEpollWatch(fd int, events uint32) (*epollWatch, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make an epoll descriptor: %w", err)
@@ -130,7 +130,7 @@ func (s *socket) writable() *epollWatch {
 	defer s.mu.Unlock()
 	if s.out == nil && !s.closed {
 		_ = s.raw.Control(func(fd uintptr) {
-			if out, err := newReadiness(int(fd), unix.EPOLLOUT); err == nil {
+			if out, err := newEpollWatch(int(fd), unix.EPOLLOUT); err == nil {
 				s.out = out
 			}
 		})

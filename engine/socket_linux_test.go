@@ -22,7 +22,7 @@ func connected(t *testing.T, watched bool) (near, far conn, fd int) {
 	}
 	var in *epollWatch
 	if watched {
-		if in, err = newReadiness(fds[0], unix.EPOLLIN|unix.EPOLLRDHUP); err != nil {
+		if in, err = newEpollWatch(fds[0], unix.EPOLLIN|unix.EPOLLRDHUP); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,6 +22,33 @@ func pids(dir string) ([]int, error) {
 // numericEntries lists the numeric entries of a directory.
 func numericEntries(dir string) ([]int, error) { return listNumbers(dir, make([]byte, 16<<10)) }
 
+// eachDescriptor visits the links in the descriptor table of a process until visit returns false. to is where a link leads;
+// err says that it could not be read, mostly because the file was closed meanwhile.
+func eachDescriptor(pid int, visit func(link, to string, err error) (more bool)) error {
+	fds, err := numericEntries(path(pid, "fd"))
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		link := path(pid, "fd/"+strconv.Itoa(fd))
+		if to, err := readlink(link); !visit(link, to, err) {
+			break
+		}
+	}
+	return nil
+}
+
+// How a file may be open. The mode of its link in the descriptor table shows it (proc_pid_fd(5)).
+const (
+	forReading = 0o400
+	forWriting = 0o200
+)
+
+func isOpen(link string, how uint32) bool {
+	var st unix.Stat_t
+	return unix.Lstat(link, &st) == nil && st.Mode&how != 0
+}
+
 // listNumbers is numericEntries with a buffer of the caller's choice.
 func listNumbers(dir string, buf []byte) ([]int, error) {
 	fd, err := kernel.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)

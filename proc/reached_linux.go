@@ -116,22 +116,23 @@ func eachLine(table string, visit func(field []string)) error {
 
 // socketsOf lists the inodes of the sockets that a process has open.
 func socketsOf(pid int) (map[string]bool, error) {
-	fds, err := numericEntries(path(pid, "fd"))
+	out := map[string]bool{}
+	var unread error
+	err := eachDescriptor(pid, func(_, to string, err error) bool {
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			unread = err
+			return false
+		}
+		if ino, ok := inode(to, "socket:["); ok {
+			out[strconv.FormatUint(ino, 10)] = true
+		}
+		return true
+	})
 	if err != nil {
 		return nil, vanished(err)
 	}
-	out := map[string]bool{}
-	for _, fd := range fds {
-		link, err := readlink(path(pid, "fd/"+strconv.Itoa(fd)))
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if ino, ok := inode(link, "socket:["); ok {
-			out[strconv.FormatUint(ino, 10)] = true
-		}
+	if unread != nil {
+		return nil, unread
 	}
 	return out, nil
 }

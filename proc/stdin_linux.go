@@ -121,7 +121,7 @@ func (r *Reader) Holders(s Stdin, pids []int) []int {
 	if s.Peer == 0 {
 		return nil
 	}
-	want := "pipe:[" + strconv.FormatUint(s.Peer, 10) + "]"
+	want := pipePrefix + strconv.FormatUint(s.Peer, 10) + "]"
 	if s.Socket {
 		want = "socket:[" + strconv.FormatUint(s.Peer, 10) + "]"
 	}
@@ -134,21 +134,10 @@ func (r *Reader) Holders(s Stdin, pids []int) []int {
 	return out
 }
 
-func (r *Reader) holds(pid int, want string, writing bool) bool {
-	fds, err := numericEntries(path(pid, "fd"))
-	if err != nil {
-		return false
-	}
-	for _, fd := range fds {
-		n := strconv.Itoa(fd)
-		if link, err := readlink(path(pid, "fd/"+n)); err != nil || link != want {
-			continue
-		}
-		var st unix.Stat_t
-		// The link's mode shows how it is open (proc_pid_fd(5)).
-		if !writing || unix.Lstat(path(pid, "fd/"+n), &st) == nil && st.Mode&0o200 != 0 {
-			return true
-		}
-	}
-	return false
+func (r *Reader) holds(pid int, want string, writing bool) (found bool) {
+	_ = eachDescriptor(pid, func(link, to string, err error) bool {
+		found = err == nil && to == want && (!writing || isOpen(link, forWriting))
+		return !found
+	})
+	return found
 }

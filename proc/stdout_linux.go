@@ -2,10 +2,7 @@ package proc
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Stdout says where the standard output of a process goes. elsewhere is true for a terminal or a file, which any
@@ -30,22 +27,12 @@ const pipePrefix = "pipe:["
 func (r *Reader) PipeReaders(pids []int) map[string][]int {
 	found := map[string][]int{}
 	for _, pid := range pids {
-		fds, err := numericEntries(path(pid, "fd"))
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			name := path(pid, "fd/"+strconv.Itoa(fd))
-			link, err := readlink(name)
-			if err != nil || !strings.HasPrefix(link, pipePrefix) || slices.Contains(found[link], pid) {
-				continue
+		_ = eachDescriptor(pid, func(link, to string, err error) bool {
+			if err == nil && strings.HasPrefix(to, pipePrefix) && !slices.Contains(found[to], pid) && isOpen(link, forReading) {
+				found[to] = append(found[to], pid)
 			}
-			var st unix.Stat_t
-			// The link's mode shows how it is open (proc_pid_fd(5)).
-			if unix.Lstat(name, &st) == nil && st.Mode&0o400 != 0 {
-				found[link] = append(found[link], pid)
-			}
-		}
+			return true
+		})
 	}
 	return found
 }

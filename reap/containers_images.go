@@ -68,21 +68,21 @@ type imageContainers struct {
 }
 
 func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r Rules) []Finding {
-	crowds := map[string]*imageContainers{}
+	byImage := map[string]*imageContainers{}
 	var order []string
 	for _, i := range e.Have {
 		if i.Kind != engine.Container || !i.Running || i.Image == "" {
 			continue
 		}
 		image := clients.CanonicalImage(i.Image)
-		c := crowds[image]
+		c := byImage[image]
 		if c == nil {
 			name, ok := r.Image(x.h.UID, image)
 			if !ok {
 				continue
 			}
 			c = &imageContainers{name: name}
-			crowds[image] = c
+			byImage[image] = c
 			order = append(order, image)
 		}
 		switch {
@@ -94,7 +94,7 @@ func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r
 	}
 	var out []Finding
 	for _, image := range order {
-		if f, ok := x.lookAlike(e, image, crowds[image], running[image]); ok {
+		if f, ok := x.lookAlike(e, image, byImage[image], running[image]); ok {
 			out = append(out, f)
 		}
 	}

@@ -29,7 +29,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	first := s.asked == nil
 	if first {
 		s.asked = map[proc.ID]bool{}
-		s.mute = nil // what could not be read long before may be readable now
+		s.unreadable = nil // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
 	for n := range termSweeps {

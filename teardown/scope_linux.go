@@ -49,10 +49,11 @@ type Scope struct {
 	markVar, keepVar string
 
 	reader proc.Reader
-	// mute are the processes that have kept a reader waiting. Their memory is not read again.
-	mute  map[proc.ID]bool
-	kept  map[proc.ID]bool
-	asked map[proc.ID]bool
+	// unreadable are the processes that have kept a reader waiting. Their memory is read again only once a teardown
+	// begins.
+	unreadable map[proc.ID]bool
+	kept       map[proc.ID]bool
+	asked      map[proc.ID]bool
 	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
@@ -164,7 +165,7 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, mute: s.mute, kept: s.kept,
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, unreadable: s.unreadable, kept: s.kept,
 		foreign: s.foreign}
 }
 
@@ -272,7 +273,7 @@ func (s *Scope) hasEnv(p proc.Stat, assignment string) (has bool) {
 // readMemory has look read the memory of a process, unless that is known to hang. What may hang is read aside. That takes
 // a fork, so nothing else is. Without a fork it is read here: if that hangs, there is the watchdog.
 func (s *Scope) readMemory(p proc.Stat, look func()) {
-	if s.mute[p.ID] {
+	if s.unreadable[p.ID] {
 		return
 	}
 	if !s.Wary && !s.reader.MayKeepWaiting(p) {
@@ -281,10 +282,10 @@ func (s *Scope) readMemory(p proc.Stat, look func()) {
 	}
 	switch err := s.reader.Aside(look); {
 	case errors.Is(err, proc.ErrKeptWaiting):
-		if s.mute == nil {
-			s.mute = map[proc.ID]bool{}
+		if s.unreadable == nil {
+			s.unreadable = map[proc.ID]bool{}
 		}
-		s.mute[p.ID] = true
+		s.unreadable[p.ID] = true
 	case err != nil && !s.Wary:
 		look()
 	}
