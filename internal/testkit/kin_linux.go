@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -100,30 +101,52 @@ func (k *Kin) Line() string {
 // Dead waits until all of the family have ended.
 func (k *Kin) Dead() {
 	k.t.Helper()
-	_ = k.Life.SetReadDeadline(time.Now().Add(Patience))
-	if _, err := io.Copy(io.Discard, k.lines); err != nil {
+	if err := k.awaitEnd(Patience); err != nil {
 		k.t.Errorf("wait for the end of %v: %v", k.PIDs, err)
 	}
+}
+
+// awaitEnd waits until none of the family holds the lifeline.
+func (k *Kin) awaitEnd(patience time.Duration) error {
+	_ = k.Life.SetReadDeadline(time.Now().Add(patience))
+	_, err := io.Copy(io.Discard, k.lines)
+	return err
 }
 
 // Alive reports whether any of the family lives: it still holds the lifeline.
 func (k *Kin) Alive() bool {
 	fd := []unix.PollFd{{Fd: int32(k.Life.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(fd, 0)
+	for errors.Is(err, unix.EINTR) { // a signal may be pending, as of the runtime or of a child's end
+		n, err = unix.Poll(fd, 0)
+	}
 	return err == nil && (n == 0 || fd[0].Revents&unix.POLLHUP == 0)
 }
 
 // end releases the family and waits for its end; those that were adopted are reaped.
 func (k *Kin) end() {
+	k.endWithin(Patience)
+}
+
+// endWithin is end for a given patience. Who has not ended by then is killed, or the waits would hold up the whole run.
+func (k *Kin) endWithin(patience time.Duration) {
 	k.Stdin.Close()
-	for _, pid := range k.PIDs {
-		// Each is our descendant: until the wait at the end of the test, none of these pids is another process's.
-		_ = unix.Kill(pid, unix.SIGCONT)
+	// Each is our descendant: until the wait at the end of the test, none of these pids is another process's.
+	k.signal(unix.SIGCONT)
+	if err := k.awaitEnd(patience); err != nil {
+		k.t.Errorf("wait for the end of %v: %v", k.PIDs, err)
+		k.signal(unix.SIGKILL)
 	}
-	k.Dead()
 	k.Life.Close()
 	for _, pid := range append(k.PIDs, k.PID) {
 		_, _ = unix.Wait4(pid, nil, 0, nil)
+	}
+}
+
+// signal sends a signal to all of the family.
+func (k *Kin) signal(s unix.Signal) {
+	for _, pid := range append(k.PIDs, k.PID) {
+		_ = unix.Kill(pid, s)
 	}
 }
 
