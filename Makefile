@@ -59,8 +59,9 @@ help:
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make generate man pages, completions, docs/commands.md and pictures, after a change of flags or benchmarks"
 
+# -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
 # namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs again

@@ -16,9 +16,7 @@ func TestCIStepsFail(t *testing.T) {
 	step := ciFunction(t, "test_in_namespaces")
 	for _, code := range []int{0, 3} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "unshare"), fmt.Appendf(nil, "#!/bin/sh\nexit %d\n", code), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.WriteProgram(t, filepath.Join(dir, "unshare"), fmt.Appendf(nil, "#!/bin/sh\nexit %d\n", code))
 		// The cgroup is a directory of the test's.
 		script := "set -euo pipefail\nrc=0\nawk() { echo \"$dir\"; }\nsed() { echo; }\nrmdir() { rm -r \"$1\"; }\n" +
 			step + "test_in_namespaces || rc=$?\nexit $rc\n"
@@ -96,4 +94,22 @@ func ciFunction(t *testing.T, name string) string {
 		t.Fatalf("there is no function %s", name)
 	}
 	return name + "() {\n" + body + "\n}\n"
+}
+
+// The tests of the engines of today know which they meet: of docker 29 they demand HTTP/2, and on hosts of their own they start
+// the same kind.
+func TestCINamesItsEngines(t *testing.T) {
+	step := ciFunction(t, "test_today")
+	for today, want := range map[string]string{
+		"[docker29]=unix:///29 [podman56]=unix:///56": "docker29 unix:///29 unix:///56",
+		"[docker29]=unix:///29":                       "docker29 unix:///29 unix:///p",
+		"[podman56]=unix:///56":                       " unix:///d unix:///56",
+	} {
+		script := "set -euo pipefail\nMCP_TETHER_TEST_DOCKER=unix:///d MCP_TETHER_TEST_PODMAN=unix:///p\ndeclare -A today=(" + today + ")\n" +
+			"make() { echo \"$MCP_TETHER_TEST_ENGINE_KIND $MCP_TETHER_TEST_ENGINE $MCP_TETHER_TEST_PODMAN\"; }\n" + step + "test_today\n"
+		out, err := exec.Command("bash", "-c", script).CombinedOutput()
+		if got := strings.TrimSuffix(string(out), "\n"); err != nil || got != want {
+			t.Errorf("today %s: %q instead of %q, %v", today, got, want, err)
+		}
+	}
 }
