@@ -118,9 +118,8 @@ func (m *Mux) alone(c *client) bool {
 
 // clientAnswers takes a client's answer to a request of the server.
 func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
-	n, err := strconv.ParseInt(msg.ID, 10, 64)
-	a := m.asks[n]
-	if err != nil || a == nil || a.client != c {
+	a := m.asks[numberOf(msg.ID)]
+	if a == nil || a.client != c {
 		return
 	}
 	defer m.forget(a) // After the answer, so that a ping comes behind it.

@@ -190,7 +190,12 @@ func (k *call) words() int { return len(k.ids[0]) + len(k.method) + len(k.token)
 func (m *Mux) line(r request, k *call, other edit) []byte {
 	n := strconv.FormatInt(k.n, 10)
 	edits := [3]edit{idEdit(r.msg, n), {r.token, n}, other}
-	slices.SortFunc(edits[:], func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	// Three are soon in order. slices.SortFunc would bring a sort for this type, of seven kilobytes.
+	for i := 1; i < len(edits); i++ {
+		for j := i; j > 0 && edits[j].from < edits[j-1].from; j-- {
+			edits[j], edits[j-1] = edits[j-1], edits[j]
+		}
+	}
 	return splice(r.msg.Raw, edits[:]...)
 }
 
@@ -285,13 +290,12 @@ func without(calls []*call, i int) []*call {
 
 // serverAnswers takes a response of the server.
 func (m *Mux) serverAnswers(msg mcp.Message) {
-	n, err := strconv.ParseInt(msg.ID, 10, 64)
-	k := m.calls[n]
+	k := m.calls[numberOf(msg.ID)]
 	switch {
 	case msg.ID == mcp.IDNull:
 		m.serverComplains(msg)
 		return
-	case err != nil || k == nil || !k.sent: // An answer to no question, or a late one.
+	case k == nil || !k.sent: // An answer to no question, or a late one.
 		return
 	}
 	m.handshake.modern = m.handshake.modern || k.modern && !msg.IsError
@@ -478,9 +482,14 @@ func (m *Mux) abandonCalls(c *client) {
 		}
 	}
 	byNumber(calls)
-	for _, k := range calls {
+	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
+	for _, k := range slices.Backward(calls) {
 		if !k.sent {
 			m.drop(k)
+		}
+	}
+	for _, k := range calls {
+		if !k.sent {
 			continue
 		}
 		if !k.cancelled && !k.changesState() {

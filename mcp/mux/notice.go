@@ -48,8 +48,7 @@ func (m *Mux) tell(r request) {
 
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
-	n, _ := strconv.ParseInt(idOf(r.msg.Raw, r.target), 10, 64)
-	if a := m.asks[n]; a != nil && a.client == c && a.token != "" {
+	if a := m.asks[numberOf(idOf(r.msg.Raw, r.target))]; a != nil && a.client == c && a.token != "" {
 		m.toServer(splice(r.msg.Raw, edit{r.target, a.token}))
 	}
 }
@@ -95,7 +94,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 	}
 	e := edit{}
 	if token := at(msg.Raw, "params", "progressToken"); msg.Method == mcp.MethodProgress && token.to > 0 {
-		if t.token == "" || idOf(msg.Raw, token) != strconv.FormatInt(t.n, 10) {
+		if t.token == "" || numberOf(idOf(msg.Raw, token)) != t.n {
 			return
 		}
 		e = edit{token, t.token}
@@ -106,8 +105,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
 // subscriptions).
 func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
-	n, _ := strconv.ParseInt(idOf(msg.Raw, id), 10, 64)
-	if k := m.calls[n]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
+	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
 		m.handshake.modern = true
 		m.toClient(k.client, splice(msg.Raw, edit{id, k.ids[0]}))
 	}
@@ -122,8 +120,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id span) {
 		m.toClient(a.client, splice(msg.Raw, edit{id, strconv.FormatInt(a.n, 10)}))
 		return
 	}
-	n, _ := strconv.ParseInt(key, 10, 64)
-	k := m.calls[n]
+	k := m.calls[numberOf(key)]
 	if k == nil || !k.sent || k.client == nil || k.method != mcp.MethodListen {
 		return
 	}
@@ -133,7 +130,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id span) {
 
 // serverProgress takes the progress of a call, or of the task that it began.
 func (m *Mux) serverProgress(msg mcp.Message, token span) {
-	n, _ := strconv.ParseInt(idOf(msg.Raw, token), 10, 64)
+	n := numberOf(idOf(msg.Raw, token))
 	if k := m.calls[n]; k != nil {
 		if k.client != nil && !k.cancelled && k.token != "" {
 			m.toClient(k.client, splice(msg.Raw, edit{token, k.token}))

@@ -140,6 +140,38 @@ func TestSpellingsOfIds(t *testing.T) {
 	}
 }
 
+// Some programs repeat a number as a string, which the SDKs accept.
+func TestNumbersThatComeBackAsStrings(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`
+	f := newFixture(t)
+	f.Attach(1)
+	f.from(1, hello)
+	f.ServerStarted()
+	if got := f.server(strings.Replace(welcome, `"id":1`, `"id":"1"`, 1)); !strings.HasPrefix(got, "a {") {
+		t.Error("the answer to initialize:", got)
+	}
+	f.from(1, toolCall)
+	f.want(f.server(`{"id":"\u0032","result":{}}`), `a {"id":1,"result":{}}`)
+	f.from(1, `{"id":"2","method":"x"}`)
+	for _, id := range []string{`"2"`, `"4"`, `"x"`, `""`, `"3.5"`} {
+		f.want(f.server(`{"id":`+id+`,"result":{}}`), "")
+	}
+	f.want(f.server(`{"id":"3","result":{}}`), `a {"id":"2","result":{}}`)
+	f.server(sampling)
+	f.want(f.from(1, `{"id":"1","result":{}}`), `s {"id":1,"result":{}}`)
+
+	f = newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	told := `{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
+	f.from(1, `{"id":7,"method":"subscriptions/listen","params":{`+meta+`}}`)
+	f.want(f.server(fmt.Sprintf(told, `"1"`)), "a "+fmt.Sprintf(told, "7"))
+	f.want(f.server(`{"method":"notifications/cancelled","params":{"requestId":"1"}}`), `a {"method":"notifications/cancelled","params":{"requestId":7}}`)
+	if f.unanswered() != 0 {
+		t.Error(f.unanswered(), "requests are open")
+	}
+}
+
 // A reader that takes the first of two members, or ignores case, would see an id that is another client's.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	f := met(t, 1)
@@ -194,8 +226,10 @@ func TestProgress(t *testing.T) {
 	f.from(1, `{"id":2,"method":"x"}`)
 	progress := `{"method":"notifications/progress","params":{"progressToken":%s,"progress":5}}`
 	f.want(f.server(fmt.Sprintf(progress, "4")), "b "+fmt.Sprintf(progress, `"1"`))
-	f.want(f.server(fmt.Sprintf(progress, "3")), "a "+fmt.Sprintf(progress, "1"))
-	for _, token := range []string{"5", "6", `"3"`, "null", "{}"} { // No token was given, or no call has it.
+	for _, token := range []string{"3", `"3"`} {
+		f.want(f.server(fmt.Sprintf(progress, token)), "a "+fmt.Sprintf(progress, "1"))
+	}
+	for _, token := range []string{"5", "6", `"6"`, `"x"`, "null", "{}"} { // No token was given, or no call has it.
 		f.want(f.server(fmt.Sprintf(progress, token)), "")
 	}
 	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
@@ -372,6 +406,22 @@ func TestRootsAreSettledFirst(t *testing.T) {
 	f.ServerStarted()
 	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 3))
 
+	for name, before := range map[string]func(*fixture){
+		"another one's handshake is open": func(*fixture) {},
+		"another one was met":             func(f *fixture) { f.server(welcome) },
+		"another one was met and left":    func(f *fixture) { f.server(welcome); f.Detach(2) },
+	} {
+		f = newFixture(t)
+		f.Attach(2)
+		f.from(2, withRoots)
+		f.ServerStarted()
+		before(f)
+		var misfit *MisfitError
+		if _, err := f.Resume(1, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "roots") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
 	// With the client its roots are gone, and another one may come.
 	f = begin()
 	f.ServerGone("it ended")
@@ -527,7 +577,12 @@ func TestTasksAreTheirClients(t *testing.T) {
 	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
 	// The task reports its progress and asks its client. While it runs, no other request of the server has a certain
 	// client.
-	f.want(f.server(`{"method":"notifications/progress","params":{"progressToken":3}}`), `a {"method":"notifications/progress","params":{"progressToken":"p"}}`)
+	for _, token := range []string{"3", `"3"`} {
+		for _, meta := range []string{"", `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}`} {
+			f.want(f.server(`{"method":"notifications/progress","params":{"progressToken":`+token+meta+`}}`),
+				`a {"method":"notifications/progress","params":{"progressToken":"p"`+meta+`}}`)
+		}
+	}
 	asks := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
 	f.from(2, toolCall)
 	f.want(f.server(asks), "a "+asks)
@@ -819,6 +874,20 @@ func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
 }
 
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
+// Of a client that leaves, what waits for an answer to another request of its own does not get its turn.
+func TestNothingIsSaidToOneThatLeaves(t *testing.T) {
+	f := met(t, 1, 2)
+	about := func(id, method string) string {
+		return `{"id":` + id + `,"method":"resources/` + method + `","params":{"uri":"x"}}`
+	}
+	f.from(1, about("1", "subscribe"))
+	f.server(`{"id":3,"result":{}}`)
+	f.ServerGone("it ended")
+	f.want(f.from(2, about("1", "subscribe")), "")
+	f.want(f.from(2, about("2", "unsubscribe")), "")
+	f.want(said(f.Detach(2)), "")
+}
+
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	f := &fixture{New(Limits{Kept: 1}), t}

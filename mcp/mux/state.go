@@ -99,7 +99,8 @@ func (m *Mux) unfit(s State) string {
 	if reason := m.unlike(s.Params); reason != "" {
 		return reason
 	}
-	if s.Roots && slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+	// It counts even if the other client is not met yet, or has left: what a server asks is then of no certain client.
+	if s.Roots {
 		return "the server would work with the roots of one of several clients"
 	}
 	if h.result == nil {

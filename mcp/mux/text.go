@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mcp-tether/mcp"
@@ -201,6 +202,13 @@ func idOf(text []byte, value span) string {
 	}
 	id, _ := mcp.NormalID(value.of(text))
 	return id
+}
+
+// numberOf is the number of ours that an id or a token repeats; 0, which is none of them, if it repeats none. Some
+// programs repeat a number as a string, which the SDKs accept.
+func numberOf(id string) int64 {
+	n, _ := strconv.ParseInt(strings.Trim(id, `"`), 10, 64)
+	return n
 }
 
 // edit puts another text in a place.
