@@ -109,6 +109,7 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 			c.handshake.answer(m)
 		}
 	case m.IsError:
+		c.lists.expire(r.lists)
 	case r.lists != "":
 		c.lists.learn(r.lists, r.cursor, m)
 		c.modern = c.modern || r.modern
@@ -280,10 +281,18 @@ func (c *Conversation) ServerGone() (open []string) {
 	}
 	c.past.next()
 	c.roots = c.roots.next()
+	c.memory.refused = nil
 	c.server = side{}
 	c.client.tasks = nil
 	c.unclear = time.Time{}
 	return open
+}
+
+// Accepted takes the news that a new server has taken the place of the last one. What a server meets that is only tried
+// is forgotten with it.
+func (c *Conversation) Accepted() {
+	c.roots.tried = false
+	c.memory.accept()
 }
 
 // Step is one message that a new server must be sent.
@@ -311,7 +320,7 @@ type Step struct {
 func (c *Conversation) Replay() []Step {
 	var steps []Step
 	if c.handshake.done() && c.handshake.lost() == "" {
-		steps = append(c.handshake.replay(), c.readLists()...)
+		steps = append(c.handshake.replay(c.checkHandshake), c.readLists()...)
 	}
 	steps = append(steps, c.memory.replay(c.ids.next)...)
 	steps = append(steps, c.listenAgain()...)

@@ -21,14 +21,18 @@ const (
 // began is when the tests' conversations begin; a line "+5s" lets time pass.
 func began() time.Time { return time.Date(2025, 11, 25, 0, 0, 0, 0, time.UTC) }
 
-// talk has the lines said: > by the client, < by the server, "+" for time, "gone" for the end of the server. A line
-// that begins with ~ after the sign is too large to keep.
+// talk has the lines said: > by the client, < by the server, "+" for time, "gone" for the end of the server, "used" when
+// it takes the place of the last one. A line that begins with ~ after the sign is too large to keep.
 func talk(t testing.TB, c *Conversation, lines ...string) time.Time {
 	t.Helper()
 	now := began()
 	for _, line := range lines {
 		if line == "gone" {
 			c.ServerGone()
+			continue
+		}
+		if line == "used" {
+			c.Accepted()
 			continue
 		}
 		if pause, ok := strings.CutPrefix(line, "+"); ok {
@@ -397,25 +401,34 @@ func check(t *testing.T, s Step, answer string) (tell string, err error) {
 	return tell, err
 }
 
-// If a new server refuses something, the next one is not asked for it. Only a refused handshake is fatal.
+// If a new server refuses something and is used, the next one is not asked for it. A server that is only tried drops
+// nothing. Only a refused handshake is fatal.
 func TestRefusedStateIsDropped(t *testing.T) {
 	c := &Conversation{}
 	talk(t, c, initialize, welcome, initialized, ask(">", 1, "logging/setLevel", `{"level":"info"}`), reply("<", 1, "{}"),
-		ask(">", 2, "resources/subscribe", `{"uri":"a"}`), reply("<", 2, "{}"))
-	steps := c.Replay()
-	for i, want := range []string{"", `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}` + "\n"} {
-		tell, err := check(t, steps[2+i], `{"id":"x","error":{"message":"bad"}}`)
-		if err != nil || tell != want {
-			t.Errorf("%q, %v", tell, err)
+		ask(">", 2, "resources/subscribe", `{"uri":"a"}`), reply("<", 2, "{}"), "gone")
+	for _, next := range []struct {
+		lines []string
+		steps int
+	}{
+		{[]string{"gone", "used"}, 4}, {[]string{"used", "gone"}, 2},
+	} {
+		steps := c.Replay()
+		for i, want := range []string{"", `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}` + "\n"} {
+			tell, err := check(t, steps[2+i], `{"id":"x","error":{"message":"bad"}}`)
+			if err != nil || tell != want {
+				t.Errorf("%q, %v", tell, err)
+			}
 		}
-	}
-	if again := c.Replay(); len(again) != 2 {
-		t.Errorf("%d steps", len(again))
+		talk(t, c, next.lines...)
+		if again := c.Replay(); len(again) != next.steps {
+			t.Fatalf("%v: %d steps", next.lines, len(again))
+		}
 	}
 }
 
-// A list that the client has read is read again, and the client is told if it has changed, provided that it wants to
-// know.
+// A list that the client has read is read again. The client is told if it has changed, with each new server, provided that
+// it wants to know.
 func TestReplayReadsLists(t *testing.T) {
 	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
 	list := func(id int, params, result string) []string {
@@ -442,7 +455,7 @@ func TestReplayReadsLists(t *testing.T) {
 				return
 			}
 			for i, answer := range []struct{ text, tell string }{
-				{`{"tools":[1]}`, ""}, {`{"tools":[2]}`, changed}, {`{"tools":[2]}`, ""},
+				{`{"tools":[1]}`, ""}, {`{"tools":[2]}`, changed}, {`{"tools":[2]}`, changed}, {`{"tools":[1]}`, ""},
 			} {
 				tell, err := check(t, c.Replay()[2], reply("", `"x"`, answer.text))
 				if tell != answer.tell || err != nil {
@@ -468,12 +481,11 @@ func TestReplayReadsPages(t *testing.T) {
 		{"as before", []string{`{"tools":[1],"nextCursor":"x"}`, `{"nextCursor":"y","tools":[2]}`}, false},
 		{"as before again", []string{`{"tools":[1],"nextCursor":"z"}`, `{"tools":[2],"nextCursor":"z"}`}, false},
 		{"second page differs", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, true},
-		{"told once", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, false},
+		{"told again", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, true},
 		{"no page behind it", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3]}`}, true},
 		{"first page differs", []string{`{"tools":[0],"nextCursor":"x"}`}, true},
-		{"only the first is known", []string{`{"tools":[0],"nextCursor":"y"}`}, false},
 		{"refused", []string{""}, true},
-		{"nothing is known", nil, false},
+		{"as the client knows it", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[2],"nextCursor":"y"}`}, false},
 	} {
 		steps := c.Replay()[2:]
 		told, cursor := "", ""
@@ -496,6 +508,36 @@ func TestReplayReadsPages(t *testing.T) {
 		if len(steps) > 0 || told != strings.Repeat(changed, btoi(tt.told)) {
 			t.Errorf("%s: told %q, %d steps left", tt.name, told, len(steps))
 		}
+	}
+}
+
+// A client that was told of another list may not get to read it, because the server ends before it answers. Each later
+// server's handshake tells it again until it has.
+func TestChangedListIsToldUntilItIsRead(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
+	other := strings.Replace(welcome[1:], `"version":"1"`, `"version":"2"`, 1)
+	list, answer := ask(">", 1, "tools/list", "{}"), reply("<", 1, `{"tools":[1],"nextCursor":"a"}`)
+	next, failed := ask(">", 2, "tools/list", `{"cursor":"a"}`), refuse("<", 2, -32603)
+	for name, tt := range map[string]struct {
+		lines []string // after which the second server answers the handshake, and the third with the same
+		told  [2]string
+	}{
+		"not read":          {nil, [2]string{changed, changed}},
+		"not answered":      {[]string{list, refuse("<", 1, -32603)}, [2]string{changed, changed}},
+		"not to the end":    {[]string{list, answer, next, failed}, [2]string{changed, changed}},
+		"read":              {[]string{list, answer}, [2]string{changed, ""}},
+		"read, but too big": {[]string{list, "<~" + answer[1:]}, [2]string{changed, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Conversation{}
+			talk(t, c, initialize, welcome, initialized, list, "<~"+answer[1:], "gone")
+			for i, want := range tt.told {
+				if tell, err := check(t, c.Replay()[0], other); tell != want || err != nil {
+					t.Errorf("server %d: told %q, %v", i+2, tell, err)
+				}
+				talk(t, c, append(slices.Clone(tt.lines), "gone")...)
+			}
+		})
 	}
 }
 

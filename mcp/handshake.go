@@ -62,45 +62,35 @@ func (h *handshake) lost() string {
 // version of it, and lacks something that the client relies on.
 var ErrChanged = errors.New("the server has changed")
 
-// replay lists what a new server must be sent to repeat the handshake.
-func (h *handshake) replay() []Step {
+// replay lists what a new server must be sent to repeat the handshake. check takes its answer.
+func (h *handshake) replay(check func(Message) ([]byte, error)) []Step {
 	return []Step{
-		{Line: asLine(h.request), AwaitID: h.id, Check: h.check},
+		{Line: asLine(h.request), AwaitID: h.id, Check: check},
 		{Line: asLine(h.initialized)},
 	}
 }
 
 // check compares a new server's answer with the first server's, which the client knows. What the client may rely on must
-// be there: protocol version and capabilities. A server that offers more, or says that it is another program than the last
-// one was, may have other lists.
-func (h *handshake) check(m Message) (tell []byte, err error) {
+// be there: protocol version and capabilities. differs says that the server offers more, or that it is another program than
+// the last one was, so it may have other lists.
+func (h *handshake) check(m Message) (differs bool, err error) {
 	if m.IsError {
-		return nil, fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
+		return false, fmt.Errorf("the server refuses the handshake that it accepted before: %s", failure(m))
 	}
 	now := ValueAt(m.Raw, "result")
 	if !isObject(now) {
-		return nil, errors.New("the server's handshake reply is too large or no object")
+		return false, errors.New("the server's handshake reply is too large or no object")
 	}
 	for _, key := range []string{"protocolVersion", "capabilities"} {
 		if d := Lost(key, ValueAt(h.result, key), ValueAt(now, key)); d != "" {
-			return nil, fmt.Errorf("%w: %s", ErrChanged, d)
+			return false, fmt.Errorf("%w: %s", ErrChanged, d)
 		}
 	}
 	for _, key := range []string{"serverInfo", "capabilities"} {
-		if !SameJSON(ValueAt(h.latest, key), ValueAt(now, key)) {
-			tell = h.allChanged()
-		}
+		differs = differs || !SameJSON(ValueAt(h.latest, key), ValueAt(now, key))
 	}
 	h.latest = bytes.Clone(now)
-	return tell, nil
-}
-
-// allChanged tells the client to look again at each list that it knows may change.
-func (h *handshake) allChanged() (tell []byte) {
-	for _, kind := range kinds() {
-		tell = append(tell, h.changed(kind)...)
-	}
-	return tell
+	return differs, nil
 }
 
 // kinds are the capabilities that have a list each.

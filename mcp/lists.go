@@ -10,7 +10,7 @@ import (
 
 // lists has a hash of each page that the client has read of the server's lists: tools, prompts, resources. If a new
 // server has other lists, the client is told to look again (up to 2025-11-25, server/tools, "List Changed
-// Notification"). The zero value knows none.
+// Notification"). It is told with each new server until it has. The zero value knows none.
 type lists struct {
 	seed maphash.Seed
 	read map[string]*pages
@@ -22,6 +22,8 @@ type pages struct {
 	// cursors has the cursor with which to ask for each page, "" for the first. There may be one more cursor than there
 	// are sums.
 	cursors []string
+	// stale says that the client was told to read the list again, or could not, and has not done so since.
+	stale bool
 }
 
 // maxPages bounds what is known of a list, and so how often a new server is asked for a page of it.
@@ -60,6 +62,13 @@ func (l *lists) learn(kind, cursor string, m Message) {
 	l.take(p, m)
 }
 
+// expire takes an error in place of a page. The client may have asked because the list had changed.
+func (l *lists) expire(kind string) {
+	if p := l.read[kind]; p != nil {
+		p.stale = true
+	}
+}
+
 // take takes the next page of a list, and reports whether it is one.
 func (l *lists) take(p *pages, m Message) bool {
 	var page map[string]json.RawMessage
@@ -80,11 +89,31 @@ func (l *lists) take(p *pages, m Message) bool {
 	return true
 }
 
-// readLists reads again each list that the client knows may change, as far as the client has read it.
+// checkHandshake takes a new server's answer to initialize, and tells the client which lists to read again. These are all,
+// if the server may have others, and else those that are stale.
+func (c *Conversation) checkHandshake(m Message) (tell []byte, err error) {
+	differs, err := c.handshake.check(m)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds() {
+		p := c.lists.read[kind]
+		if p == nil {
+			p = &pages{}
+		}
+		if p.stale = p.stale || differs; p.stale {
+			tell = append(tell, c.handshake.changed(kind)...)
+		}
+	}
+	return tell, nil
+}
+
+// readLists reads again each list that the client knows may change, as far as the client has read it. A stale one was
+// told of with the handshake.
 func (c *Conversation) readLists() []Step {
 	var steps []Step
 	for _, kind := range kinds() {
-		if p := c.lists.read[kind]; p != nil && len(p.sums) > 0 && c.handshake.changed(kind) != nil {
+		if p := c.lists.read[kind]; p != nil && !p.stale && len(p.sums) > 0 && c.handshake.changed(kind) != nil {
 			steps = append(steps, c.readPage(kind, p, &pages{cursors: []string{""}}))
 		}
 	}
@@ -105,13 +134,10 @@ func (c *Conversation) readPage(kind string, before, now *pages) Step {
 		AwaitID: id,
 		Check: func(m Message) ([]byte, error) {
 			same = c.lists.take(now, m) && now.sums[at] == before.sums[at]
-			if same && len(now.sums) < len(before.sums) {
-				return nil, nil
-			}
-			c.lists.read[kind] = now
 			if same {
 				return nil, nil
 			}
+			// What the client has read stays noted: nobody knows whether this server will live to be asked.
 			return c.handshake.changed(kind), nil
 		},
 		More: func() []Step {

@@ -92,7 +92,7 @@ func (q *requests) waiting() []request {
 	for _, same := range q.open {
 		out = append(out, same...)
 	}
-	sort.Slice(out, func(a, b int) bool { return out[a].order < out[b].order })
+	sort.SliceStable(out, func(a, b int) bool { return out[a].order < out[b].order })
 	return out
 }
 

@@ -1,11 +1,11 @@
 package mcp
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -13,17 +13,18 @@ import (
 // (2024-11-05 to 2025-11-25, server/utilities/logging) and subscriptions to resources (server/resources). Both are gone
 // from 2026-07-28 on (changelog). A request counts once it is answered. The zero value holds nothing.
 type restorable struct {
-	// level are the params of the last logging/setLevel; hasLevel: there was one.
-	level    []byte
-	hasLevel bool
-	// subscribed has the params of each subscription by its uri.
-	subscribed map[string]subscription
-	added      int
+	// asked has the last request for each uri that is subscribed to, and for "" the one for the log level.
+	asked map[string]reminder
+	added int
+	// refused are the keys of what a new server has refused. It is dropped if that server is used.
+	refused []string
 	// lostLevel and lost say what cannot be restored: it was too large to keep, or the server alone understood it.
 	lostLevel, lost string
 }
 
-type subscription struct {
+// reminder is a request that is sent to a new server again. The log level comes first.
+type reminder struct {
+	method string
 	params []byte
 	order  int
 }
@@ -37,58 +38,61 @@ func remembers(method string) bool {
 func (s *restorable) apply(r request) {
 	switch {
 	case r.method == MethodSetLevel:
-		s.hasLevel, s.level, s.lostLevel = true, r.params, ""
+		r.target, s.lostLevel = "", ""
 		if !r.known {
 			s.lostLevel = "log level cannot be restored"
 		}
 	case !r.known || r.target == "":
 		s.lost = "subscription cannot be restored"
-	case r.method == MethodSubscribe:
-		s.subscribe(r)
-	default:
-		delete(s.subscribed, r.target)
+		return
 	}
+	if !r.known || r.method == MethodUnsubscribe {
+		delete(s.asked, r.target)
+		return
+	}
+	if s.asked == nil {
+		s.asked = map[string]reminder{}
+	}
+	again := reminder{method: r.method, params: r.params}
+	if r.target != "" {
+		s.added++
+		again.order = s.added
+	}
+	s.asked[r.target] = again
 }
 
-func (s *restorable) subscribe(r request) {
-	if s.subscribed == nil {
-		s.subscribed = map[string]subscription{}
-	}
-	s.added++
-	s.subscribed[r.target] = subscription{r.params, s.added}
-}
-
-// replay gives the requests that restore this state in a new server, with ids of the relay. What the new server refuses
-// is dropped.
+// replay gives the requests that restore this state in a new server, with ids of the relay.
 func (s *restorable) replay(nextID func() string) []Step {
 	var steps []Step
-	if s.hasLevel && s.lostLevel == "" {
-		steps = append(steps, repeat(nextID(), MethodSetLevel, s.level, func(m Message) []byte {
-			s.hasLevel = !m.IsError
-			return nil
-		}))
-	}
-	uris := slices.SortedFunc(maps.Keys(s.subscribed), func(a, b string) int {
-		return cmp.Compare(s.subscribed[a].order, s.subscribed[b].order)
-	})
-	for _, uri := range uris {
-		steps = append(steps, repeat(nextID(), MethodSubscribe, s.subscribed[uri].params, func(m Message) []byte {
-			if m.IsError {
-				delete(s.subscribed, uri)
-			}
+	keys := slices.Collect(maps.Keys(s.asked))
+	sort.SliceStable(keys, func(a, b int) bool { return s.asked[keys[a]].order < s.asked[keys[b]].order })
+	for _, key := range keys {
+		var tell []byte
+		if key != "" {
 			// No server watched the resource meanwhile, so it may have changed; or it is gone.
-			return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", MethodUpdated, Quote(uri))
-		}))
+			tell = fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"uri":%s}}`+"\n", MethodUpdated, Quote(key))
+		}
+		id, again := nextID(), s.asked[key]
+		steps = append(steps, Step{
+			Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, again.method, again.params),
+			AwaitID: id,
+			Check: func(m Message) ([]byte, error) {
+				if m.IsError {
+					s.refused = append(s.refused, key)
+				}
+				return tell, nil
+			},
+		})
 	}
 	return steps
 }
 
-func repeat(id, method string, params []byte, answered func(Message) []byte) Step {
-	return Step{
-		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params),
-		AwaitID: id,
-		Check:   func(m Message) ([]byte, error) { return answered(m), nil },
+// accept drops what the server has refused that is used from now on.
+func (s *restorable) accept() {
+	for _, key := range s.refused {
+		delete(s.asked, key)
 	}
+	s.refused = nil
 }
 
 // withoutMeta gives the params of a request without _meta: a progress token in it must not be used again (basic/

@@ -9,8 +9,9 @@ type roots struct {
 	asked, refused bool
 	// usual says that a server has asked at its start, late that one asked for the first time in the middle of its work.
 	usual, late bool
-	// wasRefused is the value of refused for the last server before this one that has asked.
-	wasRefused bool
+	// tried says that this server has not taken the place of the last one yet. wasRefused is the value of refused for the
+	// last server before this one that was used and has asked.
+	tried, wasRefused bool
 	// working says that this server was given work that it might judge by the roots.
 	working bool
 }
@@ -41,10 +42,10 @@ func (r *roots) ask() {
 // next is what remains when the server has ended.
 func (r *roots) next() roots {
 	was := r.wasRefused
-	if r.asked {
+	if r.asked && !r.tried {
 		was = r.refused
 	}
-	return roots{usual: r.usual, late: r.late, wasRefused: was}
+	return roots{usual: r.usual, late: r.late, tried: true, wasRefused: was}
 }
 
 // unknown says why it could not be known whether a new server has the roots; "" if it could.

@@ -45,6 +45,9 @@ func TestHasRoots(t *testing.T) {
 		"third server":           {[]string{askRoots, giveRoots, "gone", askRoots, giveRoots, "gone"}, false, false},
 		"denied now":             {[]string{askRoots, giveRoots, "gone", askRoots, denyRoots}, true, true},
 		"denied after a failure": {[]string{askRoots, giveRoots, "gone", "gone", askRoots, denyRoots}, true, true},
+		"denied twice":           {[]string{askRoots, giveRoots, "gone", askRoots, denyRoots, "gone", askRoots, denyRoots}, true, true},
+		"given, then denied":     {[]string{askRoots, denyRoots, "gone", askRoots, giveRoots, "gone", askRoots, denyRoots}, true, false},
+		"denied while it works":  {[]string{askRoots, giveRoots, "gone", "used", askRoots, denyRoots, "gone", askRoots, denyRoots}, true, false},
 		"denied ever":            {[]string{askRoots, denyRoots, "gone", askRoots, denyRoots}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
