@@ -30,6 +30,48 @@ func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
 	}
 }
 
+// openUnmounted opens the directory behind a path, unless something is mounted there: EXDEV. What is mounted is asked
+// nothing, because it may never answer. That is why there are two steps.
+func openUnmounted(parent, name string) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
+	at, err := Open(name, flags)
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	top, err := Open(parent, flags&^unix.O_NOFOLLOW)
+	if err == nil {
+		if err = sameMount(top, at); err == nil {
+			fd, err = openAt(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+		}
+		unix.Close(top)
+	}
+	unix.Close(at)
+	return fd, err
+}
+
+// sameMount is EXDEV for open files on different mounts. Another error says that this cannot be known.
+func sameMount(a, b int) error {
+	one, err := mountOf(a)
+	other, otherErr := mountOf(b)
+	if err = errors.Join(err, otherErr); err == nil && one != other {
+		err = unix.EXDEV
+	}
+	return err
+}
+
+// mountOf says on which mount an open file is (proc_pid_fdinfo(5)). Without /proc, or where that file is closed to a
+// process that may not be dumped, all seem to be on one.
+func mountOf(fd int) (string, error) {
+	info, err := Read("/proc/self/fdinfo/"+strconv.Itoa(fd), nil)
+	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EACCES) {
+		return "", err
+	}
+	_, mount, _ := strings.Cut(string(info), "mnt_id:")
+	mount, _, _ = strings.Cut(mount, "\n")
+	return mount, nil
+}
+
 func openUnnamed(dir int, mode uint32) (int, error) {
 	return unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
 }

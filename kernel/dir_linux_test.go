@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -48,6 +49,39 @@ func TestReadRegular(t *testing.T) {
 	}
 	if b, err := d.ReadRegular("file", 3); !errors.Is(err, errLarge) {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A directory that cannot be looked at, for want of a descriptor, is not taken for a mount point.
+func TestUnmountedWithoutDescriptors(t *testing.T) {
+	const inside = "MCP_TETHER_TEST_INSIDE"
+	dir := os.Getenv(inside)
+	if dir == "" {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestUnmountedWithoutDescriptors$")
+		cmd.Env = append(os.Environ(), inside+"="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	must(t, os.Mkdir(dir+"/d", 0o700), unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}))
+	var taken []int
+	for {
+		fd, err := Open("/", unix.O_PATH)
+		if err != nil {
+			break
+		}
+		taken = append(taken, fd)
+	}
+	for free := range 4 {
+		d, err := OpenUnmounted(dir, "d")
+		if want := free < 3; errors.Is(err, unix.EMFILE) != want || !want && err != nil {
+			t.Errorf("with %d descriptors: %v", free, err)
+		}
+		if err == nil {
+			d.Close()
+		}
+		must(t, unix.Close(taken[free]))
 	}
 }
 

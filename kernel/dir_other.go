@@ -20,6 +20,11 @@ func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
 	return unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 }
 
+// openUnmounted opens a directory. What is mounted there is not looked at: run and reap need Linux.
+func openUnmounted(_, name string) (int, error) {
+	return Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+}
+
 // openUnnamed needs O_TMPFILE, which is Linux's.
 func openUnnamed(int, uint32) (int, error) { return -1, unix.ENOSYS }
 

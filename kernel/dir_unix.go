@@ -29,6 +29,18 @@ var (
 // OpenDir opens a directory, close-on-exec. The last part of the name must not be a link: that is ELOOP or ENOTDIR.
 func OpenDir(name string) (*Dir, error) {
 	fd, err := Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	return newDir(fd, name, err)
+}
+
+// OpenUnmounted is OpenDir for a place where any user may mount a file system: the error is EXDEV if one is mounted there.
+// Such a file system says of itself what its mounter likes, or nothing at all.
+func OpenUnmounted(parent, entry string) (*Dir, error) {
+	name := parent + "/" + entry
+	fd, err := openUnmounted(parent, name)
+	return newDir(fd, name, err)
+}
+
+func newDir(fd int, name string, err error) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open directory %s: %w", name, err)
 	}
