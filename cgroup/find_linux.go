@@ -1,7 +1,9 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -18,14 +20,17 @@ type Found struct {
 	UID  int
 }
 
-// Bounds of the search through a hierarchy, in cgroups and levels.
+// Bounds of the search through a hierarchy: in cgroups of one user, and in levels.
 const (
-	maxFound  = 100_000
-	maxLevels = 64
+	maxCgroups = 100_000
+	maxLevels  = 64
 )
 
+// ErrNotSearched says that Find has not looked everywhere.
+var ErrNotSearched = errors.New("not all cgroups were searched for leaves: a user has too many, or nested too deep")
+
 // Find searches the hierarchy that this process can see for cgroups whose name begins with prefix. It does not look
-// below those. The error is ErrNone without cgroup v2.
+// below those. The error is ErrNone without cgroup v2. Any other one comes with what was found.
 func Find(prefix string) ([]Found, error) {
 	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
@@ -35,14 +40,15 @@ func Find(prefix string) ([]Found, error) {
 	if len(roots) == 0 {
 		return nil, ErrNone
 	}
-	var out []Found
-	left := maxFound
 	top, err := openCgroup(roots[0])
 	if err != nil {
 		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], err)
 	}
-	search(top, roots[0], prefix, maxLevels, &left, &out)
-	return out, nil
+	var st unix.Stat_t
+	_ = unix.Fstat(top, &st)
+	s := search{prefix: prefix, top: int(st.Uid), most: maxCgroups, seen: map[int]int{}}
+	s.below(top, roots[0], maxLevels, s.top)
+	return s.out, s.err
 }
 
 // mountPoints lists where cgroup v2 is mounted.
@@ -56,28 +62,54 @@ func mountPoints(mountinfo []byte) []string {
 	return out
 }
 
-// search looks below an open directory, which it closes; dir is its path.
-func search(fd int, dir, prefix string, levels int, left *int, out *[]Found) {
-	defer unix.Close(fd)
-	if levels == 0 || *left <= 0 {
-		return
+// search is one search through a hierarchy.
+type search struct {
+	prefix string
+	top    int         // owner of the hierarchy
+	most   int         // how many cgroups of one user are looked at
+	seen   map[int]int // how many have been, by user
+	out    []Found
+	err    error
+}
+
+// cut notes that something of a user's was not looked at. Another user than root has no leaf there.
+func (s *search) cut(whose int) {
+	if uid := os.Getuid(); uid == 0 || whose == uid || whose == s.top {
+		s.err = ErrNotSearched
 	}
+}
+
+// below looks below an open directory, which it closes. A user to whom a part of the hierarchy was given owns all that is
+// there. So none can use up what others are granted.
+func (s *search) below(fd int, dir string, levels, owner int) {
+	defer unix.Close(fd)
 	names, err := children(fd)
-	if err != nil {
+	if levels == 0 && len(names) > 0 {
+		s.cut(owner)
+	}
+	if err != nil || levels == 0 {
 		return
 	}
 	for _, name := range names {
-		*left--
-		sub := dir + "/" + name
-		if strings.HasPrefix(name, prefix) {
-			var st unix.Stat_t
-			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-				*out = append(*out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
-			}
+		var st unix.Stat_t
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
-		if below, err := openDir(fd, name); err == nil {
-			search(below, sub, prefix, levels-1, left, out)
+		whose := owner
+		if owner == s.top {
+			whose = int(st.Uid)
+		}
+		if s.seen[whose]++; s.seen[whose] > s.most {
+			s.cut(whose)
+			continue
+		}
+		sub := dir + "/" + name
+		if strings.HasPrefix(name, s.prefix) {
+			s.out = append(s.out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
+			continue
+		}
+		if next, err := openDir(fd, name); err == nil {
+			s.below(next, sub, levels-1, whose)
 		}
 	}
 }

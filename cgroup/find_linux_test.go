@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -102,17 +103,54 @@ func TestSearchBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var out []Found
-	left := maxFound
-	search(opened(t, dir), dir, "want", maxLevels, &left, &out)
-	if len(out) != 1 || out[0].Dir != dir+"/d/d/want" {
-		t.Errorf("%v", out)
+	s := searched(t, dir, maxCgroups)
+	if len(s.out) != 1 || s.out[0].Dir != dir+"/d/d/want" || !errors.Is(s.err, ErrNotSearched) {
+		t.Errorf("too deep: %v, %v", s.out, s.err)
 	}
-	out, left = nil, 1
-	search(opened(t, dir), dir, "want", maxLevels, &left, &out)
-	if len(out) > 0 {
-		t.Errorf("more than the limit: %v", out)
+	if err := os.RemoveAll(dir + "/d/d/d"); err != nil {
+		t.Fatal(err)
 	}
+	if s = searched(t, dir, 3); len(s.out) != 1 || s.err != nil {
+		t.Errorf("just as much as the limit: %v, %v", s.out, s.err)
+	}
+	if s = searched(t, dir, 2); len(s.out) > 0 || !errors.Is(s.err, ErrNotSearched) {
+		t.Errorf("more than the limit: %v, %v", s.out, s.err)
+	}
+}
+
+// However many cgroups a user makes, those of other users are found, and it is said that some were not looked at. What is
+// below a user's cgroup counts for that user, whoever owns it.
+func TestSearchOfManyUsers(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root, for files of other users")
+	const most = 8
+	dir := t.TempDir()
+	for user := range 3 {
+		below := fmt.Sprintf("%s/%d", dir, user)
+		for n := range most {
+			name := fmt.Sprintf("%s/%d/want", below, n)
+			if err := errors.Join(os.MkdirAll(name, 0o700), os.Chown(path.Dir(name), 2000+n, 2000+n), os.Chown(below, 1000+user, 1000+user)); err != nil {
+				t.Fatal(err)
+			}
+			if user == 1 {
+				break // a small one between two large ones
+			}
+		}
+	}
+	s := searched(t, dir, most)
+	if !slices.ContainsFunc(s.out, func(f Found) bool { return f.Dir == dir+"/1/0/want" }) || !errors.Is(s.err, ErrNotSearched) {
+		t.Errorf("%v, %v", s.out, s.err)
+	}
+	if s = searched(t, dir, 100); len(s.out) != 2*most+1 || s.err != nil {
+		t.Errorf("below the limit: %v, %v", s.out, s.err)
+	}
+}
+
+// searched is a search below a directory.
+func searched(t *testing.T, dir string, most int) search {
+	t.Helper()
+	s := search{prefix: "want", top: os.Getuid(), most: most, seen: map[int]int{}}
+	s.below(opened(t, dir), dir, maxLevels, s.top)
+	return s
 }
 
 // opened opens a directory for search, which closes it.
