@@ -38,10 +38,10 @@ func openPrivate(name string, uid int) (*Directory, error) {
 	if err := unix.Mkdir(name, 0o700); err != nil && err != unix.EEXIST {
 		return nil, fmt.Errorf("create session directory %s: %w", name, err)
 	}
-	dir, err := kernel.OpenDir(name)
+	dir, err := openDir(name)
 	switch {
-	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR):
-		return nil, fmt.Errorf("session directory %s is not a directory: remove it", name)
+	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV):
+		return nil, fmt.Errorf("session directory %s is not a directory, or is a mount point: remove it", name)
 	case err != nil:
 		return nil, notOpened(name, uid, err)
 	}
@@ -54,6 +54,15 @@ func openPrivate(name string, uid int) (*Directory, error) {
 		return nil, err
 	}
 	return newDirectory(dir), nil
+}
+
+// openDir opens a directory of records. In /tmp any user may mount a file system for another one to find (fusermount(1)).
+// Its owner and mode are what the mounter says, and so are the records on it.
+func openDir(name string) (*kernel.Dir, error) {
+	if entry, ok := strings.CutPrefix(name, temporaryDir+"/"); ok && !strings.Contains(entry, "/") {
+		return kernel.OpenUnmounted(temporaryDir, entry)
+	}
+	return kernel.OpenDir(name)
 }
 
 // private says what keeps a directory from being the user's alone.
@@ -70,7 +79,7 @@ func private(name string, uid int, st *unix.Stat_t) error {
 // notOpened says why a directory cannot be opened. Another user's is closed to us, as it should be.
 func notOpened(name string, uid int, err error) error {
 	var st unix.Stat_t
-	if unix.Lstat(name, &st) == nil {
+	if errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil {
 		if why := private(name, uid, &st); why != nil {
 			return why
 		}

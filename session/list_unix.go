@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/kernel"
 )
 
 // ErrNoLock says that there is no lock file.
@@ -127,7 +125,7 @@ func own(candidates []string, uid int) []*Directory {
 	var out []*Directory
 	seen := map[place]bool{}
 	for _, name := range candidates {
-		dir, err := kernel.OpenDir(name)
+		dir, err := openDir(name)
 		if err != nil {
 			continue
 		}

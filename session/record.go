@@ -29,9 +29,10 @@ type Record struct {
 	Args   []string `json:"args"`
 	Cgroup string   `json:"cgroup,omitempty"`
 	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
-	// context that named it, and Socket where the proxy listens; "" without one.
+	// context that named it, and Socket where the proxy listens; "" without one. EnginePodman says that it is podman's.
 	Engine        string `json:"engine,omitempty"`
 	EngineContext string `json:"engine_context,omitempty"`
+	EnginePodman  bool   `json:"engine_podman,omitempty"`
 	Socket        string `json:"socket,omitempty"`
 	// Keep are the patterns of --keep.
 	Keep []string `json:"keep,omitempty"`

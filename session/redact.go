@@ -59,21 +59,32 @@ func redactWords(a string, command bool) (shown string, hideNext bool) {
 			}
 			continue
 		}
-		if name, value, ok := header(w); ok {
-			// The value of a header goes on to the end, with or without a space after the colon.
-			if value != "" || i+1 < len(words) {
-				return strings.Join(append(words[:i], name+":", redactedWord), " "), false
-			}
+		if colon := header(w); colon >= 0 && (colon+1 < len(w) || i+1 < len(words)) {
+			// The value of a header goes on to the end, with or without a space after the colon. So does one in JSON.
+			name, _ := redactWord(w[:colon], command && i == 0)
+			return strings.Join(append(words[:i], name+":", redactedWord), " "), false
 		}
 		words[i], hideNext = redactWord(w, command && i == 0)
 	}
 	return strings.Join(words, " "), hideNext
 }
 
-// header splits "Name:value" when the name is that of a secret.
-func header(w string) (name, value string, ok bool) {
-	name, value, ok = strings.Cut(w, ":")
-	return name, value, ok && !strings.HasPrefix(value, "//") && namesSecret(lastName(name))
+// header finds the colon in "Name:value" when the name is that of a secret, or -1. Behind other names it looks for members
+// of JSON, with or without quotes. A path and the port of a host are none.
+func header(w string) int {
+	start := 0
+	for i := range len(w) {
+		if w[i] != ':' {
+			continue
+		}
+		name := strings.TrimRight(w[start:i], quotes)
+		at := strings.LastIndexAny(name, separators+"{")
+		if (start == 0 || at >= 0 && name[at] != '/') && namesSecret(lastName(name)) && !strings.HasPrefix(w[i+1:], "//") {
+			return i
+		}
+		start = i + 1
+	}
+	return -1
 }
 
 func redactWord(w string, command bool) (shown string, hideNext bool) {
@@ -109,21 +120,18 @@ func secretOption(w string) (name, value string, ok bool) {
 	return "", "", false
 }
 
-// redactUser hides what stands before the host of a URL.
+// redactUser hides what stands before the host of each URL.
 func redactUser(w string) string {
-	scheme := strings.Index(w, "://")
-	if scheme < 0 {
+	before, after, ok := strings.Cut(w, "://")
+	if !ok {
 		return w
 	}
-	start := scheme + len("://")
-	end := len(w)
-	if slash := strings.IndexByte(w[start:], '/'); slash >= 0 {
-		end = start + slash
+	host, _, _ := strings.Cut(after, "/")
+	user := ""
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		user, after = redactedWord, after[at:]
 	}
-	if at := strings.LastIndexByte(w[start:end], '@'); at >= 0 {
-		return w[:start] + redactedWord + w[start+at:]
-	}
-	return w
+	return before + "://" + user + redactUser(after)
 }
 
 // redactAssignments hides the value of every "name=value" with the name of a secret, up to what separates it from the
@@ -150,10 +158,17 @@ func redactAssignments(w string) string {
 	}
 }
 
-// lastName is the name at the end of a text: what follows the last separator.
+// lastName is the name at the end of a text, perhaps in quotes: what follows the last separator.
 func lastName(text string) string {
-	return text[strings.LastIndexAny(text, "=&?,;/\"'")+1:]
+	text = strings.TrimRight(text, quotes)
+	return text[strings.LastIndexAny(text, separators)+1:]
 }
+
+// What stands before names, and what may enclose them.
+const (
+	separators = "=&?,;/\"'"
+	quotes     = "\"'\\"
+)
 
 func namesSecret(name string) bool {
 	name = strings.ToLower(name)

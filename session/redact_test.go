@@ -31,6 +31,13 @@ func TestRedactHides(t *testing.T) {
 		{"sh", "-c", "exec srv --token \\\n  " + secret}, {"sh", "-c", "exec srv --token\t" + secret}, {"sh", "-c", "srv \\\n--token " + secret},
 		{"sh", "-c", "A_KEY=" + secret + "\n--token " + secret}, {"docker", "run", "-e", "A_KEY=first\n" + secret, "image"},
 		{"API_KEY=" + secret},
+		{"srv", "--config", `{"exaApiKey":"` + secret + `"}`}, {"srv", "--config", `{"region":"eu","token":"` + secret + `"}`},
+		{"srv", "--config", `{"a":{"token":"` + secret + `"}}`}, {"srv", "--config", `{"time":"12:30","token": "` + secret + `"}`},
+		{"srv", `--config={"region": "eu", "headers": {"Authorization": "Bearer ` + secret + `"}}`},
+		{"srv", `{region:eu,token:` + secret + `}`}, {"srv", `{a:{token:` + secret + `}}`}, {"srv", `{'a':'b','token':'` + secret + `'}`},
+		{"sh", "-c", `srv --config "{\"a\":1,\"token\":\"` + secret + `\"}"`},
+		{"srv", `{"url":"https://u:` + secret + `@h","token":"x"}`}, {"srv", `{"a":"https://h","b":"https://u:` + secret + `@h/"}`},
+		{"srv", "-c", `mcp.env={"A"="b","API_TOKEN"="` + secret + `"}`}, {"srv", "API_KEY=" + secret + ";auth:x"},
 	} {
 		if got := strings.Join(Redact(args), " "); strings.Contains(got, secret) {
 			t.Errorf("%q shows %q", args, got)
@@ -75,7 +82,9 @@ func TestRedactShowsTheOrdinary(t *testing.T) {
 		{"srv", "https://example.org:8443/mcp?x=1"}, {"sh", "-c", "cd /srv && exec ./server --stdio"}, {"srv", "--name=files", "a=b"},
 		{"srv", "--log-level", "debug", "2026-07-28"}, {"srv", "C:/Users/x"}, {"srv", "me@example.org"}, {"srv", "--", "-"},
 		{"/home/user/very/long/path/to/some/interpreter/binary", "x"}, {"srv", "internationalization_service"}, {"srv", "12345678901234567890"},
-		{"0123456789abcdef0123456789abcdef"},
+		{"0123456789abcdef0123456789abcdef"}, {"srv", "--config", `{"region":"eu","port":8080,"url":"https://keys.example.org:8443/a:b"}`},
+		{"srv", "https://auth.example.org:8443/mcp"}, {"docker", "run", "-v", "data:/srv/tokens:ro", "-v", "a:sessions:ro", "h:5000/auth-server:1.2"},
+		{"srv", `{"a":{"b":["c","d"]}}`}, {"srv", "https://example.org/a@b"},
 	} {
 		if got := Redact(args); !slices.Equal(got, args) {
 			t.Errorf("%q became %q", args, got)
