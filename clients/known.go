@@ -44,10 +44,27 @@ func homeFiles() []string {
 	return all
 }
 
-// Place is a configuration file that is there. Client is empty for a file that the user named.
+// Place is a configuration file that is there. Client is empty for a file that the user named and no known client has. Then
+// Format is empty, too.
 type Place struct {
 	Path   string
 	Client Client
+	Format Format
+}
+
+// PlaceOf is the place of a file that the user named. A file of a known client is that client's by each of its names: it may
+// be kept elsewhere, with a link in the home directory.
+func PlaceOf(home, path string) Place {
+	if st, err := os.Stat(path); err == nil && home != "" {
+		for i := range knownClients {
+			for _, file := range knownClients[i].candidates(home) {
+				if other, err := os.Stat(file); err == nil && os.SameFile(st, other) {
+					return Place{path, knownClients[i], formatOf(file)}
+				}
+			}
+		}
+	}
+	return Place{Path: path}
 }
 
 // errNoClient says that no known client has this name.
@@ -104,7 +121,7 @@ func (c Client) here(home string) []Place {
 	var found []Place
 	for _, file := range c.candidates(home) {
 		if _, err := os.Lstat(file); err == nil {
-			found = append(found, Place{file, c})
+			found = append(found, Place{file, c, formatOf(file)})
 		}
 	}
 	return found

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -35,8 +36,8 @@ type Change struct {
 	// Name is the server's, and Keys lead to its entry.
 	Name string
 	Keys []string
-	// Wrapped says how the entry is now, and Edited whether it would be changed.
-	Wrapped, Edited bool
+	// Wanted says that the server was chosen, Wrapped how its entry is now, and Edited whether that would be changed.
+	Wanted, Wrapped, Edited bool
 	// Preset says that the server gets the client's preset. Lost says what it would lose asleep, and so why it does not.
 	Preset bool
 	Lost   string
@@ -87,14 +88,14 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 	for i := range found {
 		e := &found[i]
 		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
-		if want(c.Name) && c.Err == nil {
+		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
 			mine := e.rewrite(text, w, &c)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
 		}
 		r.Changes = append(r.Changes, c)
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
 	r.Text, r.Hunks = apply(text, edits), hunks(text, edits)
 	if err := meant(text, r.Text, format, r.Changes, w); err != nil {
 		return Rewritten{}, err // nothing would change
