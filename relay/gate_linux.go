@@ -29,7 +29,7 @@ func (r *Relay) serverLines(b []byte) (out []byte) {
 		b = rest
 		out = join(out, r.serverLine(line))
 	}
-	// The server is awake again, or the session is ending: lines are not judged any more.
+	// The server is awake again: lines are not judged any more.
 	r.observeServer(b)
 	return join(out, b)
 }
@@ -45,7 +45,7 @@ func (r *Relay) unjudged() []byte {
 func (r *Relay) tooLongToJudge() {
 	r.nextOfServer.skip()
 	if r.mode == modePassing {
-		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
+		r.checkLength(fmt.Errorf("%w: more than %d bytes", mcp.ErrTooLong, r.max))
 		return
 	}
 	r.emit(RestoreFailed, "its answer is longer than --max-message")
@@ -67,26 +67,26 @@ func (r *Relay) serverLine(line []byte) []byte {
 	}
 	leaves := r.mode == modeEnding || r.mode == modeServerless
 	return r.filter(line, func(m mcp.Message) ([]byte, bool) {
+		var completes, ends bool
+		if len(r.steps) > 0 {
+			completes, ends = r.steps[0].Completes(m)
+		}
 		switch {
 		case leaves && m.Kind == mcp.Request:
 			// The answer would reach the next server.
 			r.emit(Withheld, m.Method)
 			return nil, false
-		case leaves && len(r.steps) > 0 && m.Kind == mcp.Response && m.ID == r.steps[0].AwaitID:
-			// The answer to a handshake that the client knows nothing of comes too late.
-			return nil, false
-		case leaves && r.talk.EndsSubscription(m):
+		case leaves && !r.final && r.talk.EndsSubscription(m):
 			// The next server gets the subscription again.
 			return nil, false
-		case r.mode == modeRestoring && len(r.steps) > 0:
-			completes, ends := r.steps[0].Completes(m)
-			if completes && !ends {
+		case completes && !ends:
+			// The client knows nothing of this. In a server that is given up, it comes too late.
+			if !leaves {
 				r.answered(m)
-				return nil, false
 			}
-			if ends {
-				defer r.next()
-			}
+			return nil, false
+		case ends && !leaves:
+			defer r.next()
 		}
 		shown := r.talk.ToClient(m)
 		now := time.Now()

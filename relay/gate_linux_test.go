@@ -125,3 +125,74 @@ func TestGateSwallowsALateHandshake(t *testing.T) {
 	s.write(s.serverOut, welcome+serverSays)
 	s.reads(s.fromRelay, serverSays)
 }
+
+// A session may end while its server wakes. The client gets no answer to what is repeated, and no question that it could
+// not answer any more.
+func TestGateStaysWhenTheSessionEnds(t *testing.T) {
+	t.Run("waking", func(t *testing.T) {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.fallAsleep()
+		s.write(s.toRelay, call)
+		s.connect()
+		s.relay.Restore()
+		s.relay.Finish()
+		s.tells(s.write(s.serverOut, welcome+serverAsks+serverSays), Event{Kind: Answered}, Event{Withheld, "sampling/createMessage"})
+		s.reads(s.fromRelay, serverSays)
+	})
+	t.Run("waiting for a ping", func(t *testing.T) {
+		s := rooted(t)
+		s.wakes(call)
+		s.write(s.serverOut, rootsAsked)
+		s.write(s.toRelay, rootsGiven)
+		s.reads(s.fromRelay, rootsAsked)
+		s.relay.Finish()
+		s.tells(s.write(s.serverOut, pongOf(1)+serverSays))
+		s.reads(s.fromRelay, serverSays)
+	})
+	t.Run("given up", func(t *testing.T) {
+		s := newStage(t, false)
+		s.shakeHands()
+		s.fallAsleep()
+		s.write(s.toRelay, call)
+		s.connect()
+		s.relay.Restore()
+		s.relay.EndServer()
+		s.relay.Finish()
+		s.tells(s.write(s.serverOut, welcome+serverSays), Event{Kind: Answered})
+		s.reads(s.fromRelay, serverSays)
+	})
+	t.Run("subscribing", func(t *testing.T) {
+		s := subscribed(t)
+		s.fallAsleep()
+		s.write(s.toRelay, request("7"))
+		s.connect()
+		s.relay.Restore()
+		s.relay.Finish()
+		s.tells(s.write(s.serverOut, agreed+listened), Event{Kind: Answered})
+		s.reads(s.fromRelay, listened) // There is no next server for it.
+	})
+}
+
+// The end of a session changes nothing for an awake server: an answer to the one before it does not reach it.
+func TestLateAnswersReachNobodyWhenTheSessionEnds(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.write(s.serverOut, serverAsks)
+	s.endServer()
+	s.settle()
+	s.relay.Crashed("no server")
+	s.relay.Disconnect()
+	s.settle()
+	s.write(s.toRelay, call)
+	s.connect()
+	s.relay.Restore()
+	s.write(s.serverOut, welcome)
+	s.read(s.fromRelay)
+	s.relay.Finish()
+	s.write(s.serverOut, serverAsks)
+	s.reads(s.fromRelay, strings.Replace(serverAsks, `"id":1`, `"id":"mcp-tether:1"`, 1))
+	s.write(s.toRelay, lateAnswer+list)
+	s.write(s.toRelay, strings.Replace(lateAnswer, `"id":1`, `"id":"mcp-tether:1"`, 1))
+	s.reads(s.serverIn, initialize+initialized+call+list+lateAnswer)
+}

@@ -1,6 +1,10 @@
 package relay
 
-import "testing"
+import (
+	"testing"
+
+	"mcp-tether/mcp"
+)
 
 const (
 	listenMeta = `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}`
@@ -9,6 +13,8 @@ const (
 		`,"notifications":{"toolsListChanged":true}}}` + "\n"
 	news     = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":` + listenMeta + "}}\n"
 	listened = `{"jsonrpc":"2.0","id":9,"result":{}}` + "\n"
+
+	unsubscribe = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"
 )
 
 // subscribed has a client without a handshake open a subscription.
@@ -21,6 +27,16 @@ func subscribed(t *testing.T) *stage {
 	s.reads(s.serverIn, listen)
 	s.reads(s.fromRelay, agreed)
 	return s
+}
+
+// isNotSubscribed wakes a server, which must get the client's message and no subscription.
+func (s *stage) isNotSubscribed() {
+	s.t.Helper()
+	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.settle()
+	s.reads(s.serverIn, modernList)
 }
 
 // A subscription outlives a sleep: the next server gets it before anything else, and the client is told to look again.
@@ -42,7 +58,7 @@ func TestWakeWithSubscription(t *testing.T) {
 
 // A server that says as its last word that the subscription ends does not end it for the client.
 func TestLastWordsDoNotEndASubscription(t *testing.T) {
-	for _, last := range []string{listened, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"} {
+	for _, last := range []string{listened, unsubscribe} {
 		s := subscribed(t)
 		s.relay.EndServer()
 		s.tells(s.write(s.serverOut, last+serverSays))
@@ -59,7 +75,7 @@ func TestLastWordsDoNotEndASubscription(t *testing.T) {
 
 // A new server that does not take the subscription ends it: that is for the client to know.
 func TestSubscriptionIsRefused(t *testing.T) {
-	for _, refusal := range []string{listened, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"} {
+	for _, refusal := range []string{listened, unsubscribe} {
 		s := subscribed(t)
 		s.fallAsleep()
 		s.write(s.toRelay, modernList)
@@ -75,12 +91,31 @@ func TestSubscriptionIsRefused(t *testing.T) {
 func TestSubscriptionEndsAsleep(t *testing.T) {
 	s := subscribed(t)
 	s.fallAsleep()
-	s.tells(s.write(s.toRelay, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`+"\n"))
-	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
-	s.connect()
-	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.tells(s.write(s.toRelay, unsubscribe))
+	s.isNotSubscribed()
+}
+
+// The same if the cancellation waits behind a call for a server that cannot be woken.
+func TestSubscriptionEndsInAFailedWake(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, request("7")+unsubscribe), Event{Kind: ClientWrote})
+	s.tells(s.relay.Refuse("no server"), Event{Dropped, mcp.MethodCancelled})
+	s.isNotSubscribed()
+	s.reads(s.fromRelay, refusal("7"))
+}
+
+// The same if half of the cancellation went to a server that has ended.
+func TestSubscriptionEndsInACrash(t *testing.T) {
+	s := subscribed(t)
+	s.tells(s.write(s.toRelay, unsubscribe[:20]))
+	s.endServer()
 	s.settle()
-	s.reads(s.serverIn, modernList)
+	s.relay.Crashed("no server")
+	s.relay.Disconnect()
+	s.tells(s.settle())
+	s.tells(s.write(s.toRelay, unsubscribe[20:]), Event{Dropped, mcp.MethodCancelled})
+	s.isNotSubscribed()
 }
 
 // A failed wake ends no subscription: the next server is sent it again.

@@ -36,7 +36,7 @@ func (r *Relay) clientLines(b []byte) (out []byte) {
 // boundQueue stops reading when more than max bytes wait. It reports an unfinished message that is longer than max.
 func (r *Relay) boundQueue() {
 	if int64(len(r.nextOfClient.begun)) > r.max {
-		r.emit(TooLong, fmt.Sprintf("%v: more than %d bytes", mcp.ErrTooLong, r.max))
+		r.checkLength(fmt.Errorf("%w: more than %d bytes", mcp.ErrTooLong, r.max))
 	}
 	r.up.held = int64(len(r.waiting)) > r.max
 }

@@ -108,21 +108,24 @@ func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A new server must not be used if the client refuses it the roots that it gave to the last one.
+// A new server must not be used if the client refuses it the roots that it gave to the last one. Nor must the next one
+// after that: the server that was refused was never used.
 func TestWakeFailsWithoutRoots(t *testing.T) {
 	s := rooted(t)
-	s.wakes(call)
-	s.write(s.serverOut, rootsAsked)
-	events := s.write(s.toRelay, rootsKept)
-	if len(events) != 1 || events[0].Kind != RestoreFailed || !strings.Contains(events[0].Text, "roots") {
-		t.Errorf("events %v", events)
+	for range 3 {
+		s.wakes(call)
+		s.write(s.serverOut, rootsAsked)
+		events := s.write(s.toRelay, rootsKept)
+		if len(events) != 1 || events[0].Kind != RestoreFailed || !strings.Contains(events[0].Text, "roots") {
+			t.Errorf("events %v", events)
+		}
+		s.reads(s.serverIn, rootsKept)
+		s.endServer()
+		s.settle()
+		s.relay.Disconnect()
+		s.relay.Refuse("no server")
+		s.reads(s.fromRelay, rootsAsked+refusal("7"))
 	}
-	s.reads(s.serverIn, rootsKept)
-	s.endServer()
-	s.settle()
-	s.relay.Disconnect()
-	s.relay.Refuse("no server")
-	s.reads(s.fromRelay, rootsAsked+refusal("7"))
 }
 
 // A server that has not asked for the roots yet lacks them: the relay's caller is told so.

@@ -33,6 +33,10 @@ func (r *Relay) refuseWaiting() {
 // refuse answers one message that no server gets.
 func (r *Relay) refuse(m mcp.Message) {
 	if m.Kind != mcp.Request {
+		if m.Method == mcp.MethodCancelled {
+			// It may end a subscription, which the next server is then not sent.
+			r.observeMessage(m)
+		}
 		r.emit(Dropped, m.Method)
 		return
 	}

@@ -38,8 +38,8 @@ type Relay struct {
 	// owed is the answer to the open calls of a server that has crashed, "" once they have it. It comes after everything
 	// that the server has written.
 	owed string
-	// closed says that the end of the client's stream was reported.
-	closed bool
+	// closed says that the end of the client's stream was reported, final that the session ends.
+	closed, final bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -56,8 +56,6 @@ const (
 	modeServerless
 	// modeRestoring: a new server gets what the last one knew; the client's messages wait, but not its answers.
 	modeRestoring
-	// modeFinal: the session ends. Bytes pass, and nothing is judged any more.
-	modeFinal
 )
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
@@ -94,7 +92,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 // Polls returns the descriptors to wait for: the client's side first.
 func (r *Relay) Polls() [2]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
-	if r.mode == modeEnding || r.owed != "" {
+	if r.mode == modeEnding && !r.final || r.owed != "" {
 		up = unix.PollFd{Fd: -1}
 	}
 	return [2]unix.PollFd{up, down}
@@ -244,11 +242,13 @@ func (r *Relay) forgetServer() {
 	}
 }
 
-// Finish lets all bytes pass from now on, because the session is ending.
+// Finish says that the session is ending. What passed still passes, and a message that is too long is reported no more. A
+// server that is not ready gets nothing any more.
 func (r *Relay) Finish() {
-	// A server that is not ready gets nothing any more.
-	r.up.held = r.up.held || r.mode != modePassing
-	r.mode = modeFinal
+	r.final = true
+	if r.mode != modePassing {
+		r.mode, r.up.held = modeEnding, true
+	}
 }
 
 // drained reports whether the client has everything that the last server wrote. No other server is started before that.
@@ -315,7 +315,7 @@ func (r *Relay) use(matters bool, now time.Time) {
 
 // checkLength turns the error of a scanner, which is about the length of a message, into an event.
 func (r *Relay) checkLength(err error) {
-	if err != nil && r.mode != modeFinal {
+	if err != nil && !r.final {
 		r.emit(TooLong, err.Error())
 	}
 }

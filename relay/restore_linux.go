@@ -33,6 +33,7 @@ func (r *Relay) replay() {
 		return
 	}
 	r.mode = modePassing
+	r.talk.Accepted()
 	r.release()
 	r.up.drain()
 	if r.unproven {
