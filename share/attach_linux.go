@@ -119,46 +119,64 @@ func (a *attachment) wakeHost() {
 	}
 }
 
+// prepare makes what Attach needs. No session can follow where the gateway is gone or the scope is a mistake. Every other
+// error is a *CannotError.
 func (a *attachment) prepare() error {
 	a.notes, a.outlet = -1, [2]int{-1, -1}
+	scope := argv.ShareScope(a.words, os.Getenv(argv.EnvScope))
+	switch scope {
+	case "", argv.ScopeGateway, argv.ScopeUser:
+	default:
+		return fmt.Errorf("--share-scope %s is none of gateway, user", scope)
+	}
+	a.parent = os.Getppid()
+	err := a.collect(scope)
+	if os.Getppid() != a.parent {
+		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", a.parent)
+	}
+	if err != nil {
+		return &CannotError{err}
+	}
+	return nil
+}
+
+// collect gathers what the key and the session need.
+func (a *attachment) collect(scope string) error {
 	if err := a.watch(); err != nil {
 		return err
 	}
-	i, err := a.identity()
+	i, err := a.identity(scope)
 	if err != nil {
 		return err
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && limit.Cur < uint64(notesSize(mcp.DefaultMax)) {
-		return &CannotError{fmt.Errorf("files are limited to %d bytes (ulimit -f), also in memory", limit.Cur)}
+		return fmt.Errorf("files are limited to %d bytes (ulimit -f), also in memory", limit.Cur)
 	}
 	if a.dir, err = session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err != nil {
-		return &CannotError{err}
+		return err
 	}
 	secret, err := a.dir.Secret()
 	if err != nil {
-		return &CannotError{err}
+		return err
 	}
 	a.key = i.key(secret)
 	if a.notes, err = makeNotes(); err != nil {
-		return &CannotError{err}
+		return err
 	}
 	if err := unix.Pipe2(a.outlet[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return &CannotError{fmt.Errorf("make a pipe: %w", err)}
+		return fmt.Errorf("make a pipe: %w", err)
 	}
 	return nil
 }
 
-// watch opens the pidfds of the owners: the processes whose end is also the session's.
+// watch opens the pidfds of the owners: the processes whose end is also the session's. The parent cannot be seen if it is
+// outside of our pid namespace (docker exec), or hidden (hidepid).
 func (a *attachment) watch() error {
-	a.parent = os.Getppid()
 	a.addOwner(a.parent)
-	if os.Getppid() != a.parent {
-		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", a.parent)
-	}
 	st, err := a.reader.Stat(a.parent)
 	if err != nil {
-		return err
+		return fmt.Errorf("see the process that started it (pid %d): %w", a.parent, err)
 	}
 	a.gateway = st.ID
 	if g := proc.Gateway(a.parent, proc.ProgramName(), a.reader.Stat, a.reader.Args); g.PID != 0 && g.ID != a.gateway {
@@ -206,14 +224,10 @@ func (a *attachment) addOwner(pid int) {
 }
 
 // identity is what the key of this session is made of.
-func (a *attachment) identity() (identity, error) {
+func (a *attachment) identity(scope string) (identity, error) {
 	i := identity{words: a.words, uid: os.Getuid(), env: proc.Environ()}
-	switch scope := argv.ShareScope(a.words, os.Getenv(argv.EnvScope)); scope {
-	case "", argv.ScopeGateway:
+	if scope != argv.ScopeUser {
 		i.gateway = a.gateway
-	case argv.ScopeUser:
-	default:
-		return i, fmt.Errorf("--share-scope %s is none of gateway, user", scope)
 	}
 	a.scope = i.gateway
 	var err error

@@ -29,7 +29,8 @@ type client struct {
 	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
 	// input.
 	reads, eager, ended bool
-	// endBy is when a session that has closed its input stops waiting for its answers; zero if it has not closed it.
+	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is
+	// zero while the input is read, and until it is closed.
 	endBy time.Time
 	// scanned is how much of the unread input is known to have no end of line.
 	scanned int
@@ -231,8 +232,7 @@ func (h *host) read(c *client) {
 	}
 	if end {
 		c.ended = true
-		c.endBy = time.Now().Add(h.o.EOFGrace)
-		h.special[c] = true
+		h.endSoon(c)
 		h.stopReading(c)
 		h.touch(c)
 	}
@@ -260,6 +260,9 @@ func (h *host) lines(c *client) {
 			c.scanned = len(b)
 			if int64(len(b)) > h.o.MaxMessage {
 				h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+			}
+			if h.server.size > pauseReading { // Lines for the server alone touch nobody.
+				h.touch(c)
 			}
 			return
 		}
@@ -301,18 +304,33 @@ func (h *host) misfit(c *client, err error) {
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: 1, Why: why}) }
 
+// endSoon has a session that has closed its input end when its time is up.
+func (h *host) endSoon(c *client) {
+	c.endBy = time.Now().Add(h.o.EOFGrace)
+	h.special[c] = true
+}
+
 func (h *host) startReading(c *client) {
 	c.reads = true
+	c.endBy = time.Time{} // What is unread comes before the end.
+	h.unwatch(c.fds[streamIn])
 	if c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN); c.eager {
 		h.special[c] = true
 	}
 }
 
+// stopReading leaves the input alone. If it has not ended, that the client closes it is still reported: once, because it
+// stays true.
 func (h *host) stopReading(c *client) {
-	if c.reads {
-		c.reads = false
-		h.unwatch(c.fds[streamIn])
+	if !c.reads {
+		return
 	}
+	c.reads = false
+	if c.ended {
+		h.unwatch(c.fds[streamIn])
+		return
+	}
+	h.change(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLRDHUP|unix.EPOLLONESHOT)
 }
 
 // serve writes what waits for a client, starts or stops reading from it, and lets it go when it is done.

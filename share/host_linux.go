@@ -53,7 +53,7 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// special are the clients that must be looked at in every step: their input cannot be waited for, or has ended.
+	// special are the clients that must be looked at in every step: their input cannot be waited for, or is closed.
 	special map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
@@ -298,8 +298,12 @@ func (h *host) on(s source, events uint32) {
 			h.greet(c)
 		case s.kind == onConn: // It says nothing after its hello: the attached process is gone.
 			h.detach(c, nil)
-		case s.kind == onIn:
+		case s.kind == onIn && c.reads:
 			h.read(c)
+		case s.kind == onIn: // It is held back, or was since these events were asked for.
+			if events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+				h.endSoon(c)
+			}
 		case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
 			h.detach(c, &verdict{})
 		default:

@@ -50,6 +50,12 @@ func fdPair(t *testing.T) [2]int {
 // connect makes a client whose hello waits. Its notes have the state.
 func connect(t *testing.T, h *host, state mux.State) *client {
 	t.Helper()
+	return connectInput(t, h, state, fdPair(t)[0])
+}
+
+// connectInput is connect with a standard input of the test's own.
+func connectInput(t *testing.T, h *host, state mux.State, in int) *client {
+	t.Helper()
 	mem := must(t)(makeNotes())
 	t.Cleanup(func() { _ = unix.Close(mem) })
 	view, err := mapNotes(mem, h.o.MaxMessage)
@@ -73,8 +79,8 @@ func connect(t *testing.T, h *host, state mux.State) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(ends[0]) })
-	in, out, outlet := fdPair(t), fdPair(t), fdPair(t)
-	if err := send(ends[0], hello{}, in[0], out[1], mem, mem, outlet[0], outlet[1]); err != nil {
+	out, outlet := fdPair(t), fdPair(t)
+	if err := send(ends[0], hello{}, in, out[1], mem, mem, outlet[0], outlet[1]); err != nil {
 		t.Fatal(err)
 	}
 	h.last++
@@ -105,8 +111,8 @@ func TestResumedClientGetsTheNews(t *testing.T) {
 	}
 }
 
-// A client that is not read from, because too much waits for the server, is read from when that server has ended. Here
-// another process holds the server's standard input, so that no write to it fails.
+// A client is not read from while too much of it waits for the server, also if nothing waits for the client. It is read
+// from when that server has ended. Here another process holds the server's standard input, so that no write to it fails.
 func TestServerEndResumesReading(t *testing.T) {
 	h := newHost(t)
 	c := connect(t, h, mux.State{})
@@ -118,16 +124,145 @@ func TestServerEndResumesReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.watch(h.server.in, source{kind: onServerIn}, 0)
-	h.server.put(make([]byte, 2*pauseReading))
-	h.touch(c)
-	h.settle()
-	if c.reads {
-		t.Fatal("read from, with too much that waits for the server")
+	h.mux.ServerStarted()
+	line := `{"jsonrpc":"2.0","method":"notifications/x","params":"` + strings.Repeat("x", 8<<10) + `"}` + "\n"
+	for range 2 * pauseReading / len(line) {
+		if !c.reads {
+			break
+		}
+		c.notes.took(copy(c.notes.room(), line))
+		h.lines(c)
+		h.settle()
+	}
+	if c.reads || h.server.size > pauseReading+int64(len(line)) {
+		t.Fatalf("reads: %t, and %d bytes wait for the server", c.reads, h.server.size)
 	}
 	h.onServerEnd(1)
 	h.settle()
 	if !c.reads {
 		t.Error("never read from again")
+	}
+}
+
+// inputs are the kinds of standard input whose end can be waited for: the client's end and the host's, and what closes
+// the input.
+var inputs = map[string]func(t *testing.T) (theirs, ours int, end func() error){
+	"pipe": func(t *testing.T) (int, int, func() error) {
+		r, w := testkit.Pipe(t)
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return int(w.Fd()), int(r.Fd()), w.Close
+	},
+	"socket": func(t *testing.T) (int, int, func() error) {
+		ends := socketPair(t)
+		return int(ends[0].Fd()), int(ends[1].Fd()), ends[0].Close
+	},
+	"socket that is shut down": func(t *testing.T) (int, int, func() error) {
+		ends := socketPair(t)
+		theirs := int(ends[0].Fd())
+		return theirs, int(ends[1].Fd()), func() error { return unix.Shutdown(theirs, unix.SHUT_WR) }
+	},
+}
+
+func socketPair(t *testing.T) (ends [2]*os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, fd := range fds {
+		end := os.NewFile(uintptr(fd), "")
+		t.Cleanup(func() { end.Close() })
+		ends[i] = end
+	}
+	return ends
+}
+
+// turn acts on what has happened, without waiting. It returns how many descriptors were ready.
+func (h *host) turn(t *testing.T) int {
+	t.Helper()
+	var events [8]unix.EpollEvent
+	n := must(t)(unix.EpollWait(h.polled, events[:], 0))
+	for i := range n {
+		h.on(sourceOf(&events[i]), events[i].Events)
+	}
+	h.settle()
+	return n
+}
+
+const lastLine = `{"jsonrpc":"2.0","method":"notifications/last"}` + "\n"
+
+// closeHeldBack has a client close its input while it is held back, with a last line unread: too much waits for the
+// server, or for the client. The host sees that once. When there is room again, what was unread goes to server.
+func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *client, room func(), server int) {
+	t.Helper()
+	h = newHost(t)
+	h.o.EOFGrace = time.Hour
+	theirs, ours, end := inputs[input](t)
+	c = connectInput(t, h, mux.State{}, ours)
+	h.greet(c)
+	h.tellAt = time.Time{}
+	serverIn := fdPair(t)
+	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(serverIn[1])) // no process has that number
+	t.Cleanup(func() { h.shut(&h.server.in) })
+	h.mux.ServerStarted()
+	full := &c.queued
+	if byServer {
+		full = &h.server.size
+	}
+	*full += 2 * pauseReading
+	h.touch(c)
+	h.settle()
+	must(t)(unix.Write(theirs, []byte(lastLine)))
+	if n := h.turn(t); n != 0 || c.reads || h.timeout() != -1 {
+		t.Fatalf("before the end: %d descriptors are ready, reads %t, ends at %v", n, c.reads, c.endBy)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	h.turn(t)
+	if c.endBy.IsZero() || h.timeout() < 0 {
+		t.Fatal("the end of the input goes unseen")
+	}
+	if n := h.turn(t); n != 0 {
+		t.Fatalf("%d descriptors stay ready", n)
+	}
+	return h, c, func() {
+		*full -= 2 * pauseReading
+		h.touch(c)
+		h.settle()
+	}, serverIn[0]
+}
+
+// A client that closes its input while it is held back ends when its time is up. If it can be read from before that, all
+// that it has written is passed on first.
+func TestInputClosedWhileHeldBack(t *testing.T) {
+	for input := range inputs {
+		for _, byServer := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/byServer=%t", input, byServer), func(t *testing.T) {
+				h, c, _, _ := closeHeldBack(t, input, byServer)
+				h.onTime(c.endBy)
+				if h.clients[c.id] == c {
+					t.Error("without room it stays for ever")
+				}
+				h, c, room, server := closeHeldBack(t, input, byServer)
+				room()
+				if h.onTime(time.Now().Add(2 * h.o.EOFGrace)); h.clients[c.id] != c {
+					t.Fatal("it goes before the last line is read")
+				}
+				for h.turn(t) > 0 {
+				}
+				if h.clients[c.id] == c {
+					t.Error("with room it stays for ever")
+				}
+				got := make([]byte, waiting(server))
+				if len(got) > 0 {
+					must(t)(unix.Read(server, got))
+				}
+				if string(got) != lastLine {
+					t.Errorf("the server got %q", got)
+				}
+			})
+		}
 	}
 }
 
