@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -163,6 +164,26 @@ func TestProgram(t *testing.T) {
 	}
 	if c := Program(); c.State != OK {
 		t.Errorf("%+v", c)
+	}
+}
+
+// The launcher of our npm package and the binary that it becomes are one program.
+func TestLaunches(t *testing.T) {
+	dir := t.TempDir()
+	launcher := filepath.Join(dir, "lib/node_modules/mcp-tether/mcp-tether")
+	own := filepath.Join(dir, "lib/node_modules/mcp-tether-linux-x64/mcp-tether")
+	elsewhere := filepath.Join(dir, "mcp-tether-0.1.0-linux-amd64/mcp-tether") // as a release unpacks
+	link := filepath.Join(dir, "bin/mcp-tether")
+	for _, file := range []string{launcher, own, elsewhere} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Dir(link), 0o700), os.Symlink(launcher, link)); err != nil {
+		t.Fatal(err)
+	}
+	if !launches(link, own) || launches(elsewhere, own) || launches(link, elsewhere) {
+		t.Error(launches(link, own), launches(elsewhere, own), launches(link, elsewhere))
 	}
 }
 

@@ -26,10 +26,20 @@ func Program() Check {
 	}
 	a, errA := os.Stat(own)
 	b, errB := os.Stat(found)
-	if errA == nil && errB == nil && !os.SameFile(a, b) {
+	if errA == nil && errB == nil && !os.SameFile(a, b) && !launches(found, own) {
 		return poor(Warn, "program", "remove one of the two", "clients that look for mcp-tether find %s, and this is %s", found, own)
 	}
 	return good("program", "%s", found)
+}
+
+// launches reports whether a program that was found is the launcher of our npm package, and own the binary of a platform's
+// package, which the launcher becomes. So it is after an installation without scripts.
+func launches(found, own string) bool {
+	const modules, name = "node_modules", clients.Program
+	found, err := filepath.EvalSymlinks(found)
+	dir := filepath.Dir(own)
+	return err == nil && strings.HasSuffix(found, filepath.Join("/", modules, name, name)) &&
+		filepath.Base(filepath.Dir(dir)) == modules && strings.HasPrefix(filepath.Base(dir), name+"-")
 }
 
 // engineTimeout bounds a question to an engine.
@@ -80,11 +90,11 @@ func Clients() []Check {
 
 func client(p clients.Place) Check {
 	cure := "mcp-tether wrap " + p.Client.Name
-	d, err := clients.OpenDocument(p.Path, "")
+	d, err := clients.OpenDocument(p.Path, p.Format)
 	if errors.Is(err, clients.ErrLink) {
 		if to, lerr := filepath.EvalSymlinks(p.Path); lerr == nil {
 			cure = "mcp-tether wrap " + to
-			d, err = clients.OpenDocument(to, "")
+			d, err = clients.OpenDocument(to, p.Format)
 		}
 	}
 	if err != nil {

@@ -212,8 +212,11 @@ func (j *judge) copied(x Info) string {
 // judgeStarted judges a container that existed before the session.
 func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	t.Stop, t.start = true, start
+	if start.mayBe(t.StartedAt) {
+		t.start.Paused = false // the session has restarted it since
+	}
 	switch {
-	case !t.Running && !t.Initialized, start.Paused && t.Paused:
+	case !t.Running && !t.Initialized, t.start.Paused && t.Paused:
 		return t, false
 	case !j.TrustIDs:
 		t.Why = "started by the session, says a record of another user"
@@ -222,7 +225,7 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 		return t, false
 	}
 	t.Why = "was there before, and started by the session"
-	if start.Paused {
+	if t.start.Paused {
 		t.Why = "was there before, paused, and resumed by the session"
 	}
 	return t, true
@@ -233,9 +236,11 @@ func (t Target) startedBySession(now Info) bool {
 	switch {
 	case !now.Running && !now.Initialized || now.ID != t.start.ID:
 		return false
-	case t.start.Known:
-		// If its restart policy started it again, it is still the session's. A start by another client sets the count to 0.
-		return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
+	case t.start.mayBe(now.StartedAt):
+		return true
+	case !t.start.Known:
+		return false
 	}
-	return !now.StartedAt.Before(t.start.At.Add(-listPrecision))
+	// If its restart policy started it again, it is still the session's. A start by another client sets the count to 0.
+	return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
 }

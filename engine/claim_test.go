@@ -180,6 +180,8 @@ func TestTargetsThatWereStarted(t *testing.T) {
 	start := Note{Op: OpStart, ID: "f", At: asked()}
 	known := ledger(start, Note{Op: OpStarted, ID: "f", Started: at.Format(time.RFC3339Nano)})
 	unknown := ledger(start)
+	second := Note{Op: OpStart, ID: "f", At: asked().Add(time.Hour)}
+	again := ledger(append(known.Notes(), second)...)
 	for name, x := range map[string]struct {
 		ledger  Ledger
 		running bool
@@ -198,6 +200,10 @@ func TestTargetsThatWereStarted(t *testing.T) {
 		"outcome unknown, runs since":            {unknown, true, at, true, [2]int{}},
 		"outcome unknown, ran before":            {unknown, true, at.Add(-2 * time.Second), false, [2]int{}},
 		"outcome unknown, does not run":          {unknown, false, at, false, [2]int{}},
+		"outcomes unknown, runs from the first":  {ledger(start, second), true, at, true, [2]int{}},
+		"restarted, and not stopped yet":         {again, true, at, true, [2]int{}},
+		"restarted, and runs again":              {again, true, at.Add(time.Hour), true, [2]int{}},
+		"somebody else did, before the restart":  {again, true, at.Add(time.Minute), false, [2]int{}},
 		"start failed, somebody else started it": {ledger(start, Note{Op: OpKept, ID: "f"}), true, at, false, [2]int{}},
 	} {
 		have := []Info{{Kind: Container, ID: "f", Running: x.running, StartedAt: x.started, Restarts: x.restarts[1], Created: asked().Add(-time.Hour)}}

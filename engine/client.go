@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +21,9 @@ var (
 	ErrNotFound = errors.New("no such object")
 	// ErrConflict says that the object's state forbids the request for now: its removal may be under way.
 	ErrConflict = errors.New("conflict")
-	// errRefused is also what a filter in front of docker says of requests that it does not know, such as podman's own.
+	// ErrForbidden is what a filter in front of docker says of requests that it does not let pass.
+	ErrForbidden = errors.New("forbidden")
+	// errRefused is what some filters say of requests that they do not know, such as podman's own.
 	errRefused = errors.New("refused")
 	// ErrUnreachable says that no connection could be made, or that the engine hung up without a response.
 	ErrUnreachable = errors.New("container engine cannot be reached")
@@ -30,15 +31,17 @@ var (
 	ErrBadResponse = errors.New("container engine's response cannot be understood")
 )
 
-// Bounds of a response: maxResponse for its body, in bytes, and maxParts for the objects in it. No user has 4,000
-// containers with 2 KiB each. A malicious engine could make a short text decode to much memory.
+// Bounds of a response: maxResponse for its body, in bytes, and maxParts for the objects that it is decoded to. A malicious
+// engine could make a short text decode to much memory. What is skipped is not counted. A list has an object for each
+// port of a container, and any user may give one MiB of labels. Where root looks for a user, the child that reads the list
+// gets little memory, and takes several times that of the list: the runtime would abort, and not only the request.
 const (
 	maxResponse = 8 << 20
 	maxParts    = 32 << 10
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call, except for Dial,
-// which must bound itself. Errors wrap ErrNotFound, ErrConflict, ErrUnreachable, ErrBadResponse or the context's.
+// which must bound itself. Errors wrap ErrNotFound, ErrConflict, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
@@ -68,10 +71,15 @@ func (c Client) Networks(ctx context.Context) ([]Info, error) {
 // Pods lists podman's pods; other engines have none.
 func (c Client) Pods(ctx context.Context) ([]Info, error) {
 	pods, err := list[listedObject](ctx, c, Pod, libpod+"/pods/json")
-	if errors.Is(err, ErrNotFound) {
+	if isUnknown(err) && !errors.Is(err, ErrForbidden) {
 		return nil, nil
 	}
 	return pods, err
+}
+
+// isUnknown reports whether an engine other than podman, or a filter in front of it, may answer podman's own requests so.
+func isUnknown(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, errRefused)
 }
 
 // libpod is the root of podman's own API, which exists under a version only.
@@ -132,7 +140,7 @@ func (c Client) Needs(ctx context.Context, ref string) ([]string, error) {
 		return nil, err
 	}
 	var x struct{ Dependencies []string }
-	if err := c.decode(ctx, path, &x); err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errRefused) {
+	if err := c.decode(ctx, path, &x); err != nil && !isUnknown(err) {
 		return nil, err
 	}
 	return x.Dependencies, nil
@@ -231,7 +239,7 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 // made from the name, so both mean the same network. Elsewhere the id counts.
 func (c Client) removeNetwork(ctx context.Context, x Info) error {
 	err := c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
-	if errors.Is(err, ErrNotFound) || errors.Is(err, errRefused) { // not podman, or it is gone
+	if isUnknown(err) { // not podman, or it is gone
 		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
 	}
 	return err
@@ -308,10 +316,14 @@ const idBytes = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_
 
 // pathOf puts an id into a path. Ids come from records and lists, and must not lead to another path.
 func pathOf(before, id, after string) (string, error) {
-	if id == "" || id[0] == '.' || strings.Trim(id, idBytes) != "" {
+	if isNoID(id) {
 		return "", fmt.Errorf("id %q of an object of the engine: %w", id, ErrNotFound)
 	}
 	return before + id + after, nil
+}
+
+func isNoID(id string) bool {
+	return id == "" || id[0] == '.' || strings.Trim(id, idBytes) != ""
 }
 
 func (c Client) do(ctx context.Context, method, before, id, after string) error {
@@ -328,13 +340,24 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if n := bytes.Count(body, []byte("{")); n > maxParts {
+	if n := parts(body); n > maxParts {
 		return fmt.Errorf("GET %s: %w: it has %d parts", path, ErrBadResponse, n)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("GET %s: %w: %w", path, ErrBadResponse, err)
 	}
 	return nil
+}
+
+// parts counts the objects that a list or a container is decoded to. It decodes them to nothing, which takes no memory.
+func parts(body []byte) int {
+	var list []struct{}
+	var x struct {
+		Mounts     []struct{}
+		HostConfig struct{ Mounts []struct{} }
+	}
+	_, _ = json.Unmarshal(body, &list), json.Unmarshal(body, &x) // the shape of the body is not known here
+	return len(list) + len(x.Mounts) + len(x.HostConfig.Mounts)
 }
 
 // request sends a request, perhaps with a JSON body, on a connection of its own, and returns the response's body.
@@ -390,7 +413,9 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 	}
 	said := fmt.Sprintf("the engine says %d: %s", r.Status, errorText(body))
 	switch r.Status {
-	case 400, 403, 405, 501:
+	case 403:
+		return nil, fmt.Errorf("%w: %s", ErrForbidden, said)
+	case 400, 405, 501:
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)

@@ -255,6 +255,38 @@ func TestJSONOfAnotherShape(t *testing.T) {
 	}
 }
 
+// What is not read of a container may be long: text with braces, or an object for each of its ports.
+func TestLongTextsAndManyPorts(t *testing.T) {
+	ports := strings.Repeat(`{"PrivatePort":16384,"Type":"udp"},`, 40_000) + `{}`
+	bindings := strings.Repeat(`"1/udp":[{"HostIp":"","HostPort":"1"}],`, 40_000) + `"2/udp":null`
+	braces := strings.Repeat("{", 40_000)
+	c, _ := answering(t, answered("200 OK", `[{"Id":"a1","Ports":[`+ports+`],"Labels":{"k":"`+braces+`"}},{"Id":"b2","Labels":{"k":"`+strings.Repeat(braces, 125)+`"}}]`))
+	have, err := c.Containers(t.Context())
+	if err != nil || len(have) != 2 || have[0].ID != "a1" || have[0].Labels["k"] != braces || have[1].ID != "b2" {
+		t.Errorf("%d containers, %.200v", len(have), err)
+	}
+	c, _ = answering(t, answered("200 OK", `{"Id":"a1","HostConfig":{"PortBindings":{`+bindings+`}},"Config":{"Labels":{"k":"`+braces+`"}}}`))
+	if x, err := c.Inspect(t.Context(), "a1"); err != nil || x.ID != "a1" || x.Labels["k"] != braces {
+		t.Errorf("%q, %.200v", x.ID, err)
+	}
+}
+
+// A short text of an engine may decode to much memory. So it is refused by the number of its objects.
+func TestTooManyObjects(t *testing.T) {
+	for _, one := range []string{"{}", "0", "null"} {
+		many := "[" + strings.Repeat(one+",", maxParts) + one + "]"
+		for _, body := range []string{many, `{"Mounts":` + many + `}`, `{"HostConfig":{"Mounts":` + many + `}}`} {
+			c, _ := answering(t, answered("200 OK", body))
+			_, listErr := c.Containers(t.Context())
+			_, inspectErr := c.Inspect(t.Context(), "a1")
+			want := fmt.Sprintf("%d parts", maxParts+1)
+			if !errors.Is(listErr, ErrBadResponse) || !strings.Contains(listErr.Error(), want) || !errors.Is(inspectErr, ErrBadResponse) || !strings.Contains(inspectErr.Error(), want) {
+				t.Errorf("%.40s: %.200v, %.200v", body, listErr, inspectErr)
+			}
+		}
+	}
+}
+
 // An engine that takes a request and never answers does not hold up its client.
 func TestContextEndsTheWait(t *testing.T) {
 	c, _ := answering(t, "")

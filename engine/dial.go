@@ -22,7 +22,7 @@ func (e Endpoint) Dial(timeout time.Duration, env []string, started func(pid int
 		env = os.Environ()
 	}
 	args := e.dialStdio()
-	conn, pid, err := startOverSocket(args, env)
+	conn, pid, err := startOverSocket(args, env, e.Adopts)
 	if err != nil {
 		return nil, fmt.Errorf("run %s for %s: %w", args[0], e.URL, err)
 	}

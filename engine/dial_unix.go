@@ -30,7 +30,7 @@ func chgrp(path string, like fs.FileInfo) error {
 
 // startOverSocket runs a command from env's PATH with one end of a socket pair as its stdin and stdout, and returns the
 // other end. One descriptor serves both ways, as with a socket, and each way can end by itself.
-func startOverSocket(args, env []string) (net.Conn, int, error) {
+func startOverSocket(args, env []string, adopts bool) (net.Conn, int, error) {
 	path, err := lookPath(args[0], env)
 	if err != nil {
 		return nil, 0, err
@@ -50,7 +50,7 @@ func startOverSocket(args, env []string) (net.Conn, int, error) {
 		return nil, 0, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer stderr.Close()
-	pid, err := startDetached(path, args, env, theirs, stderr)
+	pid, err := startDetached(path, args, env, theirs, stderr, adopts)
 	if err != nil {
 		_ = conn.Close()
 		_ = output.Close()
@@ -91,21 +91,6 @@ func (c helperConn) SyscallConn() (syscall.RawConn, error) {
 
 // Close makes the command end.
 func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
-
-// startDetached starts a command in a terminal session of its own, and does not wait for it. The command does not get
-// our stderr, which it would hold open.
-func startDetached(path string, args, env []string, stdio, stderr *os.File) (int, error) {
-	p, err := os.StartProcess(path, args, &os.ProcAttr{
-		Env:   env,
-		Files: []*os.File{stdio, stdio, stderr},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = p.Release() }()
-	return p.Pid, nil
-}
 
 // socketPair returns both ends of a connection. Only Linux has SOCK_CLOEXEC, hence the lock.
 func socketPair() (ours int, theirs *os.File, err error) {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 func TestDialSocket(t *testing.T) {
@@ -40,9 +42,7 @@ func docker(t *testing.T, name string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"$0 $*, $DOCKER_CERT_PATH, $$ \"\nexec cat\n"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
-		t.Fatal(err)
-	}
+	testkit.WriteProgram(t, filepath.Join(dir, name), []byte(script))
 	return []string{"PATH=relative:" + dir + ":" + os.Getenv("PATH"), "DOCKER_CERT_PATH=/certs", "DIR=" + dir}
 }
 

@@ -79,7 +79,7 @@ func inContext(name string, getenv func(string) string) (Endpoint, bool, error) 
 	if err != nil {
 		return fail(err)
 	}
-	e, err := EndpointAt(meta.Endpoints["docker"].Host, name)
+	e, err := EndpointAt(meta.Endpoints["docker"].Host, name, false)
 	if err != nil {
 		return fail(err)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,21 +35,34 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 	}
 }
 
+// HadGrace reports whether all that the claim may still contain has had its grace period, as the results of an End show.
+func (c Claim) HadGrace(ended []Result) bool {
+	isOpen := func(s Started) bool { return !s.unknown().IsZero() }
+	isNew := func(r Result) bool { return r.Kind == Container && !r.Done && !r.asked }
+	return c.Complete && len(c.Ledger.pending) == 0 && len(ended) > 0 &&
+		!slices.ContainsFunc(c.Ledger.started, isOpen) && !slices.ContainsFunc(ended, isNew)
+}
+
 // openTime is how long after a request the engine may still carry out a create or start, though no client waits for it.
+// A restart has as long again for the stop before it, which is the engines' default. We end what that waits for.
 const openTime = 10 * time.Second
 
 // open names the creates and starts that the engine may still carry out; nil if there are none.
 func (c Claim) open(found []Result, now time.Time) error {
 	var open []string
-	for _, o := range c.Ledger.Pending() {
+	for _, o := range c.Ledger.pending {
 		is := func(r Result) bool { return r.Kind == o.Kind && r.Labels[LabelRequest] == o.Request }
 		if o.Kind != Volume && now.Sub(o.At) < openTime && !slices.ContainsFunc(found, is) {
 			open = append(open, fmt.Sprintf("create of a %s", o.Kind))
 		}
 	}
-	for _, s := range c.Ledger.Started() {
-		is := func(r Result) bool { return r.ID == s.ID }
-		if !s.Known && now.Sub(s.At) < openTime && !slices.ContainsFunc(found, is) {
+	for _, s := range c.Ledger.started {
+		is := func(r Result) bool { return r.ID == s.ID && (!s.Known || s.mayBe(r.now.StartedAt)) }
+		limit := openTime
+		if s.Known {
+			limit *= 2
+		}
+		if now.Sub(cmp.Or(s.Last, s.unknown())) < limit && !slices.ContainsFunc(found, is) {
 			open = append(open, "start of "+s.ID)
 		}
 	}

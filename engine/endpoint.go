@@ -18,6 +18,9 @@ type Endpoint struct {
 	Named bool
 	// Podman is true for an engine that was found through CONTAINER_HOST or at a default socket of podman.
 	Podman bool
+	// Adopts has Dial put a process between the command and us, on Linux. What the command leaves falls to that process, which
+	// ends when nothing is left, and of which started gets the pid. It leads the terminal session.
+	Adopts bool
 	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
 	From string
 	// Context is the docker context to dial through, which holds its TLS files; "" to dial by URL.
@@ -104,11 +107,11 @@ func (e Endpoint) Lend(socket string) error {
 	return os.Chmod(socket, 0o600|theirs.Mode().Perm()&0o066)
 }
 
-// EndpointAt returns the endpoint for an address and a docker context, which may be "": a session's record holds both. An
-// address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a scheme it is tcp, as for the docker command. The error
-// wraps ErrEndpoint.
-func EndpointAt(url, context string) (Endpoint, error) {
-	e := Endpoint{URL: url, Named: true, Context: context}
+// EndpointAt returns the endpoint for what a session's record holds: an address, a docker context, which may be "", and
+// whether it is dialled through the podman command. An address is unix://PATH, tcp://HOST:PORT or ssh://HOST; without a
+// scheme it is tcp, as for the docker command. The error wraps ErrEndpoint.
+func EndpointAt(url, context string, podman bool) (Endpoint, error) {
+	e := Endpoint{URL: url, Named: true, Podman: podman, Context: context}
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		scheme, rest = "tcp", url
@@ -145,7 +148,7 @@ func absolute(path string) (string, error) {
 }
 
 func named(url, from string) (Endpoint, bool, error) {
-	e, err := EndpointAt(url, "")
+	e, err := EndpointAt(url, "", false)
 	if err != nil {
 		return Endpoint{}, false, fmt.Errorf("%s: %w", from, err)
 	}

@@ -71,7 +71,7 @@ func (e Endpoint) hasPodman(env []string) bool {
 		if !ok || host == "" {
 			continue
 		}
-		other, err := EndpointAt(host, "")
+		other, err := EndpointAt(host, "", false)
 		return err == nil && other.URL == e.URL
 	}
 	return false

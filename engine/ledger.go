@@ -25,10 +25,28 @@ type Started struct {
 	// At is the engine's State.StartedAt if Known. Otherwise it is when the start was asked for, and the outcome is unknown.
 	At    time.Time
 	Known bool
+	// Again is when another start of it was first asked for, after the known one. Its outcome is unknown.
+	Again time.Time
+	// Last is when the last of several starts was asked for whose outcomes are unknown; zero if there is no more than one.
+	Last time.Time
 	// Restarts is how often its restart policy had started it by then.
 	Restarts int
-	// Paused says that it ran already and was paused: it is to be paused again, not stopped.
+	// Paused says that it ran already and was paused: it is to be paused again, not stopped, while it runs from that start.
 	Paused bool
+}
+
+// unknown is when the first start was asked for whose outcome is unknown; zero if there is none.
+func (s Started) unknown() time.Time {
+	if s.Known {
+		return s.Again
+	}
+	return s.At
+}
+
+// mayBe reports whether a container that was started then may have been by a start whose outcome is unknown.
+func (s Started) mayBe(then time.Time) bool {
+	asked := s.unknown()
+	return !asked.IsZero() && !then.Before(asked.Add(-listPrecision))
 }
 
 // Carried is an anonymous volume of a container of the session that another container was given by name. Compose does
@@ -59,11 +77,8 @@ func (l *Ledger) Add(n Note) {
 		l.created(n)
 	case OpRefused:
 		l.settle(n.Request)
-	case OpStart:
-		l.forgetStart(n.ID)
-		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
-	case OpStarted:
-		l.startedAt(n)
+	case OpStart, OpStarted:
+		l.start(n)
 	case OpConnect:
 		l.connect(n.ID, n.Container)
 	case OpCarry:
@@ -118,18 +133,25 @@ func (l *Ledger) settle(request string) (Object, bool) {
 	return o, true
 }
 
-// startedAt records the time of a start. If it cannot be parsed, the outcome of the start stays unknown.
-func (l *Ledger) startedAt(n Note) {
-	at, err := time.Parse(time.RFC3339Nano, n.Started)
-	s := Started{ID: n.ID, At: at, Known: err == nil, Restarts: n.Restarts, Paused: n.Paused}
+// start records a start that is asked for, or its time. If that cannot be parsed, the outcome stays unknown. Until the
+// outcome is known, a container may also run from an earlier start: a restart may not have stopped it yet.
+func (l *Ledger) start(n Note) {
 	i := slices.IndexFunc(l.started, func(have Started) bool { return have.ID == n.ID })
+	isNew := i < 0
+	if isNew {
+		i = len(l.started)
+		l.started = append(l.started, Started{ID: n.ID, At: n.At, Restarts: n.Restarts})
+	}
+	s := &l.started[i]
+	at, err := time.Parse(time.RFC3339Nano, n.Started)
 	switch {
-	case i >= 0 && s.Known:
-		l.started[i] = s
-	case i < 0 && s.Known:
-		l.started = append(l.started, s)
-	case i < 0:
-		l.started = append(l.started, Started{ID: n.ID, At: n.At})
+	case n.Op == OpStarted && err == nil:
+		*s = Started{ID: n.ID, At: at, Known: true, Restarts: n.Restarts, Paused: n.Paused}
+	case n.Op != OpStart || isNew:
+	case s.Known && s.Again.IsZero():
+		s.Again = n.At
+	default:
+		s.Last = n.At
 	}
 }
 
@@ -192,6 +214,12 @@ func (l *Ledger) Notes() (notes []Note) {
 			n.Op, n.Started = OpStarted, s.At.Format(time.RFC3339Nano)
 		}
 		notes = append(notes, n)
+		for _, at := range []time.Time{s.Again, s.Last} {
+			if !at.IsZero() {
+				n.Op, n.At = OpStart, at
+				notes = append(notes, n)
+			}
+		}
 	}
 	return notes
 }

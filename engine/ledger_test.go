@@ -68,6 +68,22 @@ func TestLedger(t *testing.T) {
 			notes:   []Note{start, {Op: OpStarted, ID: "f", Started: "2026-01-02T03:04:05Z"}, start, {Op: OpStarted, ID: "f", Started: startedText}},
 			started: []Started{{ID: "f", At: thirty, Known: true}},
 		},
+		"started again, outcome unknown": {
+			notes:   []Note{{Op: OpStarted, ID: "f", Started: startedText, Restarts: 2}, {Op: OpStart, ID: "f", At: second(40)}},
+			started: []Started{{ID: "f", At: thirty, Known: true, Again: second(40), Restarts: 2}},
+		},
+		"paused again, then started": {
+			notes:   []Note{{Op: OpStarted, ID: "f", Started: startedText, Paused: true}, start},
+			started: []Started{{ID: "f", At: thirty, Known: true, Again: second(3), Paused: true}},
+		},
+		"asked for more than once": {
+			notes:   []Note{start, {Op: OpStart, ID: "f", At: second(40)}, {Op: OpStart, ID: "f", At: second(50)}},
+			started: []Started{{ID: "f", At: second(3), Last: second(50)}},
+		},
+		"started again more than once": {
+			notes:   []Note{{Op: OpStarted, ID: "f", Started: startedText}, {Op: OpStart, ID: "f", At: second(40)}, {Op: OpStart, ID: "f", At: second(50)}},
+			started: []Started{{ID: "f", At: thirty, Known: true, Again: second(40), Last: second(50)}},
+		},
 		"kept":               {notes: []Note{start, {Op: OpKept, ID: "f"}}},
 		"started, removed":   {notes: []Note{start, {Op: OpStarted, ID: "f", Started: startedText}, {Op: OpRemoved, ID: "f"}}},
 		"of a later version": {notes: []Note{{Op: "renamed", ID: "f", Request: "r"}}},

@@ -10,7 +10,7 @@ const (
 	OpCreate  Op = "create"  // an object will be asked for: Kind, Request, At; Names for what takes no labels
 	OpCreated Op = "created" // it exists: Kind, Request, ID, Name if given
 	OpRefused Op = "refused" // the engine refused, and nothing exists: Request
-	OpStart   Op = "start"   // a container that existed before, and is not running, will be started: ID, At
+	OpStart   Op = "start"   // a container that existed before will be started, or restarted: ID, At
 	OpStarted Op = "started" // it is running: ID, Started; Paused, if it was paused and the session resumed it
 	OpKept    Op = "kept"    // the start failed: ID
 	OpRemoved Op = "removed" // a client of the session removed an object: ID

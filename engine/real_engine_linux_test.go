@@ -41,6 +41,7 @@ func main() {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1) // or the runtime finds that nothing can happen any more
+	os.Stdout.WriteString("ready\n")
 	if len(os.Args) > 1 && os.Args[1] == "fails" {
 		os.Exit(1)
 	}
@@ -54,7 +55,7 @@ func realEngine(t *testing.T) *engine {
 	_, err := exec.LookPath("docker")
 	testkit.Long(t)
 	testkit.Need(t, host != "" && err == nil, "a container engine in MCP_TETHER_TEST_ENGINE, and the docker command")
-	at, err := EndpointAt(host, "")
+	at, err := EndpointAt(host, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,5 +232,54 @@ func TestEngineStopsWhatWasStarted(t *testing.T) {
 		if x, err := e.Inspect(t.Context(), id); err != nil || x.Running {
 			t.Errorf("%+v, %v", x, err)
 		}
+	}
+}
+
+// The supervisor may be killed while the engine restarts what the session has started. The engine goes on with the restart,
+// and what it starts then does not stay.
+func TestEngineStopsWhatIsRestarted(t *testing.T) {
+	e := realEngine(t)
+	id := e.create(t, "create", "--network", "none", e.image)
+	e.run(t, nil, "start", id)
+	e.await(t, "logs", "--follow", id)
+	x, err := e.Inspect(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "its start is past", func() bool { return time.Since(x.StartedAt) > 2*listPrecision })
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpStarted, ID: id, Started: x.StartedAt.Format(time.RFC3339Nano)})
+	c.Ledger.Add(Note{Op: OpStart, ID: id, At: time.Now()})
+	var restart sync.WaitGroup
+	defer restart.Wait()
+	restart.Go(func() { e.run(t, nil, "restart", "--time", "60", id) })
+	e.await(t, "events", "--since", "1", "--filter", "container="+id, "--filter", "event=kill")
+	results, err := c.End(soon(t), e.Client, 0)
+	restart.Wait()
+	if err != nil || len(results) != 1 || !results[0].Stop || !results[0].Done {
+		t.Errorf("%+v, %v", results, err)
+	}
+	if now, err := e.Inspect(t.Context(), id); err != nil || now.Running || !now.StartedAt.After(x.StartedAt) {
+		t.Errorf("%+v, %v", now, err)
+	}
+}
+
+// await waits for the first byte that the docker command prints.
+func (e *engine) await(t *testing.T, args ...string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "docker", args...)
+	c.Env = append(os.Environ(), "DOCKER_HOST="+e.host)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Read(make([]byte, 1))
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if err != nil {
+		t.Fatalf("docker %q prints nothing: %v", args, err)
 	}
 }

@@ -19,6 +19,7 @@ type Result struct {
 
 	now     Info // its state before the stop signal
 	stopped bool // it ended within its grace period
+	asked   bool // it had all of that, or needed none
 }
 
 // The pace of requests to an engine.
@@ -80,6 +81,7 @@ func (e *ender) endTarget(ctx context.Context, r *Result) {
 		r.stopped = e.cl.AwaitStop(grace, r.ID) == nil
 		cancel()
 	}
+	r.asked = ctx.Err() == nil
 	e.inSlot(func() { e.forceEnd(ctx, r) })
 }
 
@@ -149,10 +151,11 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	return errStillThere
 }
 
-// pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile.
+// pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile. What the
+// engine has restarted for the session is left to the next look, which stops it.
 func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
 	now, err := e.cl.Inspect(ctx, r.ID)
-	if err != nil || now.Paused || !r.startedBySession(now) {
+	if err != nil || now.Paused || !r.startedBySession(now) || r.start.mayBe(now.StartedAt) {
 		return err
 	}
 	return e.cl.Pause(ctx, r.ID)

@@ -206,6 +206,51 @@ func TestEndAsksThenForces(t *testing.T) {
 	}
 }
 
+// A container has had its grace period if that was over before the time for the removal was.
+func TestHadGrace(t *testing.T) {
+	start := Note{Op: OpStart, ID: "b", At: time.Unix(1, 0)}
+	for name, x := range map[string]struct {
+		until string // the request at which the time is over
+		more  []Note
+		want  bool
+	}{
+		"grace period over":  {"DELETE /containers/a", nil, true},
+		"no time for all":    {"GET /containers/a/wait", nil, false},
+		"not even asked":     {"GET /containers/a/json", nil, false},
+		"not even listed":    {"GET /containers/json", nil, false},
+		"another may come":   {"DELETE /containers/a", []Note{createNote(Container, "r")}, false},
+		"another may start":  {"DELETE /containers/a", []Note{start}, false},
+		"another has begun":  {"DELETE /containers/a", []Note{{Op: OpStarted, ID: "b", Started: "2026-01-02T03:04:05Z"}}, true},
+		"the journal is cut": {"DELETE /containers/a", nil, false},
+	} {
+		f := newFake(t, map[string]*fakeObject{"a": {running: true, ignores: true}})
+		ctx, cancel := context.WithCancel(soon(t))
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			asked := r.Method + " " + r.URL.Path
+			if strings.Replace(asked, "POST", "GET", 1) == x.until {
+				cancel()
+			}
+			if r.Method == http.MethodDelete {
+				http.Error(w, `{"message":"busy"}`, http.StatusInternalServerError)
+			}
+			return r.Method == http.MethodDelete
+		})
+		c := recorded("a")
+		for _, n := range x.more {
+			c.Ledger.Add(n)
+		}
+		c.Complete = name != "the journal is cut"
+		grace := time.Millisecond
+		if strings.HasSuffix(x.until, "/wait") {
+			grace = time.Hour
+		}
+		ended, err := c.End(ctx, f.Client, grace)
+		if got := c.HadGrace(ended); got != x.want || err == nil {
+			t.Errorf("%s: %v, %+v, %v", name, got, ended, err)
+		}
+	}
+}
+
 // Without a grace period End uses force at once.
 func TestEndWithoutGrace(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}})
@@ -234,6 +279,89 @@ func TestEndStopsWhatWasStarted(t *testing.T) {
 	}
 	if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/f/stop?t=0"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// The supervisor may be killed while the engine restarts a container that the session has started. What runs from the
+// start before is stopped, and so is what the engine starts after that.
+func TestEndAmidARestart(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: asked()}})
+	later := time.Now().Add(time.Hour) // so there is time enough
+	looks := 0
+	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if r.URL.Path == "/containers/json" && len(f.did) == 1 {
+			if looks++; looks == 3 {
+				f.have["f"].running, f.have["f"].started = true, later
+			}
+		}
+		return false
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: asked().Format(time.RFC3339Nano)})
+	c.Ledger.Add(Note{Op: OpStart, ID: "f", At: later})
+	c.Ledger = ledger(c.Ledger.Notes()...)
+	ended, err := c.End(soon(t), f.Client, 0)
+	if err != nil || len(ended) != 1 || !ended[0].Done || f.have["f"].running || len(f.deeds()) != 2 {
+		t.Errorf("%+v, %v: did %q", ended, err, f.deeds())
+	}
+}
+
+// The engine may carry out a restart for longer than a start, because it stops the container first.
+func TestOpenStarts(t *testing.T) {
+	at := asked()
+	start := Note{Op: OpStart, ID: "f", At: at}
+	earlier := Note{Op: OpStart, ID: "f", At: at.Add(-time.Hour)}
+	known := Note{Op: OpStarted, ID: "f", Started: at.Add(-time.Hour).Format(time.RFC3339Nano)}
+	before, after := Result{Target: Target{Info: Info{ID: "f"}}}, Result{Target: Target{Info: Info{ID: "f"}}}
+	before.now.StartedAt, after.now.StartedAt = at.Add(-time.Hour), at.Add(time.Second)
+	for name, x := range map[string]struct {
+		ledger Ledger
+		found  []Result
+		late   time.Duration
+		want   bool
+	}{
+		"a start":                     {ledger(start), nil, openTime - 1, true},
+		"a start, found":              {ledger(start), []Result{after}, 0, false},
+		"a start, late":               {ledger(start), nil, openTime, false},
+		"known":                       {ledger(start, known), nil, 0, false},
+		"a restart":                   {ledger(known, start), nil, 2*openTime - 1, true},
+		"a restart, not stopped then": {ledger(known, start), []Result{before}, 2*openTime - 1, true},
+		"a restart, found":            {ledger(known, start), []Result{after}, 0, false},
+		"two starts":                  {ledger(earlier, start), nil, openTime - 1, true},
+		"two starts, found":           {ledger(earlier, start), []Result{after}, 0, false},
+		"a restart, late":             {ledger(known, start), []Result{before}, 2 * openTime, false},
+	} {
+		if err := (Claim{Ledger: x.ledger}).open(x.found, at.Add(x.late)); (err != nil) != x.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The same of a container that the session had resumed: it is paused again if it still runs from before, and stopped once
+// it was restarted.
+func TestEndAmidARestartOfWhatWasResumed(t *testing.T) {
+	then, later := asked(), time.Now().Add(time.Hour) // so there is time enough
+	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: then}})
+	looks := 0
+	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if r.URL.Path == "/containers/json" && len(f.did) == 1 {
+			if looks++; looks == 3 {
+				*f.have["f"] = fakeObject{running: true, started: later}
+			}
+		}
+		return false
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: then.Format(time.RFC3339Nano), Paused: true})
+	c.Ledger.Add(Note{Op: OpStart, ID: "f", At: later})
+	c.Ledger = ledger(c.Ledger.Notes()...)
+	ended, err := c.End(soon(t), f.Client, 0)
+	if want := []string{"POST /containers/f/pause", "POST /containers/f/stop?t=0"}; err != nil || len(ended) != 1 || !ended[0].Done || !slices.Equal(f.deeds(), want) {
+		t.Errorf("%+v, %v: did %q", ended, err, f.deeds())
 	}
 }
 
@@ -541,6 +669,58 @@ func TestPodmansRequestsToAFilter(t *testing.T) {
 	needs, err := f.Needs(soon(t), "a")
 	if err := errors.Join(err, f.Remove(soon(t), Info{Kind: Network, ID: "n", Name: "net"})); err != nil || len(needs) > 0 || len(f.have) > 0 {
 		t.Errorf("needs %v, left %v: %v", needs, f.have, err)
+	}
+}
+
+// Where a filter in front of docker forbids lists of pods and networks, containers end without a journal too. What is on
+// record of these kinds may be left.
+func TestEndBehindAFilter(t *testing.T) {
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		filtered := strings.Contains(r.URL.Path, "/libpod/") || strings.HasPrefix(r.URL.Path, "/networks")
+		if filtered {
+			http.Error(w, "Request forbidden by administrative rules.", http.StatusForbidden)
+		}
+		return filtered
+	})
+	c := recorded("a")
+	c.Complete = false
+	if ended, err := c.End(f.asked(t, 30), f.Client, 0); err != nil || len(ended) != 1 || f.have["a"] != nil {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	for _, kind := range []Kind{Pod, Network} {
+		c := recorded("b")
+		c.Ledger.Add(createdNote(kind, "", "n"))
+		if _, err := c.End(f.asked(t, 10), f.Client, 0); err == nil {
+			t.Errorf("the %s is taken for gone", kind)
+		}
+	}
+}
+
+// The list of an engine may be one that we cannot read, because of what another's container has in it. What is on record
+// ends all the same.
+func TestEndWhereTheListCannotBeRead(t *testing.T) {
+	at := asked()
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true}, "f": {running: true, started: at}, "z": {running: true}})
+	f.be(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/containers/json" {
+			_, _ = fmt.Fprint(w, `[{"Id":"z","Created":"yesterday"}]`)
+		}
+		return r.URL.Path == "/containers/json"
+	})
+	c := recorded("a", "gone")
+	c.Ledger.Add(createdNote(Network, "", "n"))
+	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: at.Format(time.RFC3339Nano)})
+	ended, err := c.End(soon(t), f.Client, 0)
+	if err != nil || len(ended) != 3 || len(f.have) != 2 || f.have["f"].running || !f.have["z"].running {
+		t.Errorf("%+v, %v; left %v", ended, err, f.have)
+	}
+	// What may have been made beside them is not known.
+	f.have["a"] = &fakeObject{running: true}
+	c.Complete = false
+	ended, err = c.End(f.asked(t, 20), f.Client, 0)
+	if !errors.Is(err, ErrBadResponse) || strings.Contains(err.Error(), "\n") || len(ended) != 1 || f.have["a"] != nil {
+		t.Errorf("%+v, %v; left %v", ended, err, f.have)
 	}
 }
 

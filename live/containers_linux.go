@@ -55,7 +55,11 @@ func AddContainers(all []Session) {
 
 // engineKey names the engine of a session, and the user that named it.
 func (l *Session) engineKey() string {
-	return l.Engine + "\x00" + l.EngineContext + "\x00" + strconv.Itoa(l.UID)
+	key := l.Engine + "\x00" + l.EngineContext + "\x00" + strconv.Itoa(l.UID)
+	if l.EnginePodman {
+		key += "\x00podman"
+	}
+	return key
 }
 
 // askInTime is ask, for an engine whose socket may be on a file system that does not answer.
@@ -69,7 +73,7 @@ func (e *inventory) askInTime(ctx context.Context, l *Session) {
 // ask reads what the engine of a session has. Another user's record may name a unix socket only: for everything else a
 // command would have to be started.
 func (e *inventory) ask(ctx context.Context, l *Session) {
-	at, err := engine.EndpointAt(l.Engine, l.EngineContext)
+	at, err := engine.EndpointAt(l.Engine, l.EngineContext, l.EnginePodman)
 	if err != nil || at.Socket == "" && l.UID != os.Getuid() {
 		return
 	}

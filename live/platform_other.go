@@ -18,5 +18,8 @@ func Others() ([]Session, []string) { return nil, nil }
 // StopAs needs living sessions, and so Linux.
 func StopAs([]Session, int, time.Duration) []Stopped { return nil }
 
+// StopListed needs them, too.
+func StopListed([]*session.Directory, []Session, []string, time.Duration) []Stopped { return nil }
+
 // AddContainers needs living sessions as well.
 func AddContainers([]Session) {}

@@ -37,33 +37,57 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 	deadline := time.Now().Add(timeout)
 	for i, l := range sessions {
 		if out[i].Error == "" {
-			out[i].Error = l.awaitEnd(deadline)
+			out[i].Error = awaitEnd(l.dir, l.ID, deadline)
 		}
 		out[i].Ended = out[i].Error == ""
 	}
 	return out
 }
 
-// awaitEnd waits until the lease is free, and says what is left; "" for nothing.
-func (l Session) awaitEnd(deadline time.Time) (left string) {
+// StopListed is stop for root's child: root has seen sessions with these ids alive. Of one that has ended since then, or is
+// about to, the directories say whether something is left. It asks the living first, so that all have the same time.
+func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout time.Duration) []Stopped {
+	var (
+		out    []Stopped
+		living []Session
+		gone   []string
+	)
+	deadline := time.Now().Add(timeout)
+	for _, id := range ids {
+		same, err := byID(all, id)
+		if living = append(living, same...); err != nil {
+			gone = append(gone, id)
+		}
+	}
+	stopped := stop(living, timeout)
+	for _, id := range gone {
+		one := Stopped{ID: id}
+		for _, dir := range dirs {
+			one.Error += awaitEnd(dir, id, deadline)
+		}
+		one.Ended = one.Error == ""
+		out = append(out, one)
+	}
+	return append(out, stopped...)
+}
+
+// awaitEnd waits until the lease of a session is free, and says what is left; "" for nothing. The record of an ended
+// session stays when a process survived.
+func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left string) {
 	for {
-		held, err := l.dir.Held(l.ID)
-		switch {
-		case errors.Is(err, session.ErrNoLock):
+		held, err := dir.Held(id)
+		if err == nil && !held {
+			if _, err = dir.Read(id); err == nil {
+				return "over, but something of it survived: mcp-tether reap names it"
+			}
 			return ""
-		case err == nil && !held && l.recorded():
-			return "over, but something of it survived: mcp-tether reap names it"
-		case err == nil && !held:
+		}
+		if errors.Is(err, session.ErrNoLock) {
 			return ""
-		case time.Now().After(deadline):
+		}
+		if time.Now().After(deadline) {
 			return "still ending: try again, or look at it with mcp-tether ps --tree"
 		}
 		time.Sleep(stopPause)
 	}
-}
-
-// recorded reports whether the record of an ended session is still there: it stays when a process survived.
-func (l Session) recorded() bool {
-	_, err := l.dir.Read(l.ID)
-	return err == nil
 }

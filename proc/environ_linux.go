@@ -25,20 +25,29 @@ const (
 // memoryFile is a file that shows memory of a process. It is read here, or aside (aside_linux.go).
 type memoryFile struct {
 	name   string
-	aside  *aside // nil if it is read here
+	r      *Reader // its memory is nil if the file is read here
 	fd     int
 	offset int
 }
 
 func (r *Reader) openMemory(name string) (f memoryFile, err error) {
-	f = memoryFile{name: name, aside: r.memory, fd: -1}
-	if f.aside != nil {
+	f = memoryFile{name: name, r: r, fd: -1}
+	if r.memory != nil {
 		return f, nil
 	}
 	if f.fd, err = kernel.Open(name, unix.O_RDONLY); err != nil {
+		r.unread = r.unread || Starved(err)
 		return f, fmt.Errorf("open %s: %w", name, err)
 	}
 	return f, nil
+}
+
+// Unread reports whether memory of a process could not be read since it was asked last, because there was no descriptor
+// or memory for a look (Starved).
+func (r *Reader) Unread() bool {
+	unread := r.unread
+	r.unread = false
+	return unread
 }
 
 func (f *memoryFile) close() {
@@ -50,13 +59,14 @@ func (f *memoryFile) close() {
 // read reads on, once.
 func (f *memoryFile) read(buf []byte) (n int, err error) {
 	for again := true; again; again = errors.Is(err, unix.EINTR) {
-		if f.aside != nil {
-			n, err = f.aside.read(f.name, f.offset, buf)
+		if f.r.memory != nil {
+			n, err = f.r.memory.read(f.name, f.offset, buf)
 		} else {
 			n, err = unix.Read(f.fd, buf)
 		}
 	}
 	if err != nil {
+		f.r.unread = f.r.unread || Starved(err)
 		return 0, fmt.Errorf("read %s: %w", f.name, err)
 	}
 	n = max(n, 0)

@@ -97,23 +97,55 @@ func sigprocmask(how uintptr, set, old *uint64) {
 //go:nocheckptr
 //go:nosplit
 func (img *image) exec() {
-	errno := img.prepare()
+	step, errno := img.prepare()
+	if errno == 0 && img.child.Adopts {
+		errno = adopt()
+	}
 	if errno == 0 {
 		sigprocmask(unix.SIG_SETMASK, &img.child.Inherited.Mask, nil)
 		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(img.path)),
 			uintptr(unsafe.Pointer(&img.argv[0])), uintptr(unsafe.Pointer(&img.envv[0])))
 	}
-	code := byte(errno)
-	syscall.RawSyscall(unix.SYS_WRITE, img.report, uintptr(unsafe.Pointer(&code)), 1)
+	code := [2]byte{byte(errno), step}
+	syscall.RawSyscall(unix.SYS_WRITE, img.report, uintptr(unsafe.Pointer(&code)), 2)
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
 	}
 }
 
+// adopt forks once more, and returns in the new copy. The one between them waits for all that fall to it. It holds no
+// descriptor, since others may wait for end of file on them, or for a lock.
+//
 //go:norace
 //go:nocheckptr
 //go:nosplit
-func (img *image) prepare() syscall.Errno {
+func adopt() syscall.Errno {
+	syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || pid == 0 {
+		return errno
+	}
+	_, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, uintptr(^uint32(0)), 0)
+	for fd := uintptr(0); errno != 0 && fd < maxFiles; fd++ { // before Linux 5.9
+		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	}
+	for errno = 0; errno == 0 || errno == unix.EINTR; {
+		_, _, errno = syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), 0, unix.WALL, 0, 0, 0)
+	}
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+}
+
+// moving is the step of prepare that moves the copy to its cgroup.
+const moving = 1
+
+// prepare does what comes before the exec. If it fails, step says where.
+//
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (img *image) prepare() (step byte, errno syscall.Errno) {
 	img.setSignals()
 	if img.child.DiesWithThread {
 		syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
@@ -133,7 +165,7 @@ func (img *image) prepare() syscall.Errno {
 	if img.child.CgroupProcs >= 0 {
 		_, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(img.child.CgroupProcs), uintptr(unsafe.Pointer(&img.move)), 1)
 		if errno != 0 {
-			return errno
+			return moving, errno
 		}
 	}
 	if img.setFiles {
@@ -141,17 +173,17 @@ func (img *image) prepare() syscall.Errno {
 	}
 	if in := img.child.Stdin; in > 0 {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(in), 0, 0); errno != 0 {
-			return errno
+			return 0, errno
 		}
 	}
 	if out := img.child.Stdout; out > 0 {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(out), 1, 0); errno != 0 {
-			return errno
+			return 0, errno
 		}
 	}
 	if e := img.child.Stderr; e > 0 {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(e), 2, 0); errno != 0 {
-			return errno
+			return 0, errno
 		}
 	}
 	for n := uintptr(0); n < 3; n++ {
@@ -159,7 +191,7 @@ func (img *image) prepare() syscall.Errno {
 			syscall.RawSyscall(unix.SYS_CLOSE, n, 0, 0)
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 // setSignals replaces the runtime's handlers, so that none of them can run in the copy once signals are unblocked.

@@ -47,16 +47,16 @@ func DrainWatch(watch int) {
 }
 
 // HasReader reports whether any process can still read from a pipe: poll(2) calls a write end without a reader an error.
-// The pipe is opened anew for that. Where it cannot be opened, the answer is yes.
-func HasReader(fd int) bool {
+// The pipe is opened anew for that. Where it cannot be opened, as without a free descriptor, nothing is known.
+func HasReader(fd int) (has, known bool) {
 	again, err := Reopen(fd, unix.O_WRONLY)
 	if err != nil {
 		// A named pipe without a reader cannot even be opened (fifo(7)).
-		return !errors.Is(err, unix.ENXIO)
+		return false, errors.Is(err, unix.ENXIO)
 	}
 	defer unix.Close(again)
 	end := unix.PollFd{Fd: int32(again)}
-	return !look(&end) || end.Revents&unix.POLLERR == 0
+	return !look(&end) || end.Revents&unix.POLLERR == 0, true
 }
 
 // HoldPath replaces a descriptor of a pipe by one that names the pipe and holds no end of it (open(2), O_PATH).

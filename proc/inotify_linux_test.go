@@ -54,7 +54,7 @@ func TestWatchReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	quiet := []unix.PollFd{{Fd: int32(watch), Events: unix.POLLIN}}
-	if !HasReader(p[1]) || Poll(quiet, 0) != 0 {
+	if has, known := HasReader(p[1]); !has || !known || Poll(quiet, 0) != 0 {
 		t.Fatal("there is a reader, and it does not show")
 	}
 	unix.Close(p[0])
@@ -62,5 +62,8 @@ func TestWatchReaders(t *testing.T) {
 		t.Fatal("nothing tells of the reader's end")
 	}
 	DrainWatch(watch)
-	testkit.Until(t, "the reader to be gone", func() bool { return !HasReader(p[1]) })
+	testkit.Until(t, "the reader to be gone", func() bool { has, known := HasReader(p[1]); return known && !has })
+	if _, known := HasReader(-1); known {
+		t.Error("something is known of a pipe that cannot be opened")
+	}
 }

@@ -34,7 +34,7 @@ func (r *Reader) Reached(pid int, tree []int) string {
 	}
 	why, err := tcpReach(path(pid, "net/"), sockets, family)
 	if err == nil && why == "" {
-		why, err = unixListener(path(pid, "net/unix"), sockets)
+		why, err = unixListener(pid, sockets)
 	}
 	if err != nil {
 		return "its sockets cannot be looked at: " + err.Error()
@@ -87,14 +87,33 @@ func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
 	return "", nil
 }
 
-// unixListener looks for listening sockets in the table of unix sockets.
-func unixListener(table string, sockets map[string]bool) (why string, err error) {
-	err = eachLine(table, func(field []string) {
-		if len(field) > 6 && field[3] == unixAccepts && sockets[field[6]] {
+// unixListener looks for listening sockets in the table of unix sockets. A name in that table may have line ends, and so
+// any process may write lines of its own. What a line says is confirmed.
+func unixListener(pid int, sockets map[string]bool) (why string, err error) {
+	err = eachLine(path(pid, "net/unix"), func(field []string) {
+		if len(field) < 7 || field[3] != unixAccepts || !sockets[field[6]] {
+			return
+		}
+		// Once is enough, however many lines there are.
+		delete(sockets, field[6])
+		if listens(pid, field[6]) {
 			why = "it listens on a unix socket"
 		}
 	})
 	return why, err
+}
+
+// listens confirms that a process listens on a unix socket. Where the kernel does not tell, it is believed: in another
+// network namespace, or without sock_diag(7).
+func listens(pid int, ino string) bool {
+	n, _ := strconv.ParseUint(ino, 10, 32)
+	yes, err := unixListens(uint32(n))
+	if err == nil || !errors.Is(err, unix.ENOENT) || FindsPeers() != nil {
+		return yes || err != nil
+	}
+	theirs, err := readlink(path(pid, "ns/net"))
+	ours, _ := readlink("/proc/self/ns/net")
+	return err != nil || theirs != ours
 }
 
 // eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.
@@ -123,7 +142,7 @@ func socketsOf(pid int) (map[string]bool, error) {
 			unread = err
 			return false
 		}
-		if ino, ok := inode(to, "socket:["); ok {
+		if ino, ok := inode(to, socketPrefix); ok {
 			out[strconv.FormatUint(ino, 10)] = true
 		}
 		return true

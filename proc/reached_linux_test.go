@@ -1,9 +1,13 @@
 package proc
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
 )
@@ -37,5 +41,47 @@ func TestReachedWithinTreeMapped(t *testing.T) {
 	}
 	if why := r.Reached(self, nil); why == "" {
 		t.Error("a connection to another tree was not seen")
+	}
+}
+
+// The name of a unix socket may have line ends. So any user can write a line into the table of unix sockets, about a
+// socket of another process that does not listen.
+func TestReachedForgedLine(t *testing.T) {
+	if err := FindsPeers(); err != nil {
+		testkit.Need(t, false, "sock_diag: "+err.Error())
+	}
+	var r Reader
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	defer unix.Close(pair[0])
+	other, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	for _, about := range []int{pair[0], other} {
+		var st unix.Stat_t
+		forger, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err := errors.Join(err, unix.Fstat(about, &st)); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(forger)
+		if err := unix.Bind(forger, &unix.SockaddrUnix{Name: fmt.Sprintf("@x\n0: 0 0 %s 1 01 %d", unixAccepts, st.Ino)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if why := r.Reached(os.Getpid(), nil); why != "" {
+		t.Errorf("by lines that a name has added: %s", why)
+	}
+	l, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if why := r.Reached(os.Getpid(), nil); why == "" {
+		t.Error("a listener was not seen")
 	}
 }

@@ -55,9 +55,28 @@ func FindsPeers() error {
 
 // unixPeer asks for the inode of the other end of a connected unix socket: 0 when that end is closed.
 func unixPeer(ino uint32) (uint32, error) {
+	b, err := unixDiag(ino)
+	if err != nil {
+		return 0, err
+	}
+	return parsePeer(b, ino)
+}
+
+// unixListens reports whether a unix socket listens. The error is ENOENT if this network namespace has no such socket, and
+// also if the kernel cannot tell.
+func unixListens(ino uint32) (bool, error) {
+	b, err := unixDiag(ino)
+	if err == nil {
+		b, err = checked(b, ino)
+	}
+	return err == nil && b[unix.SizeofNlMsghdr+2] == unix.BPF_TCP_LISTEN, err
+}
+
+// unixDiag asks the kernel about a unix socket.
+func unixDiag(ino uint32) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, fmt.Errorf("open a sock_diag socket: %w", err)
+		return nil, fmt.Errorf("open a sock_diag socket: %w", err)
 	}
 	defer unix.Close(fd)
 	// The kernel answers at once; the limit is against surprises.
@@ -73,37 +92,42 @@ func unixPeer(ino uint32) (uint32, error) {
 	ne.PutUint16(msg[4:], sockDiagByFamily)
 	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
 	copy(msg[unix.SizeofNlMsghdr:], unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req)))
-	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
+	buf, n := make([]byte, 4096), 0
+	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
+		n, _, err = unix.Recvfrom(fd, buf, 0)
 	}
-	buf := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(fd, buf, 0)
 	if err != nil {
-		return 0, fmt.Errorf("read sock_diag's answer for socket %d: %w", ino, err)
+		return nil, fmt.Errorf("ask sock_diag for socket %d: %w", ino, err)
 	}
-	return parsePeer(buf[:n], ino)
+	return buf[:n], nil
 }
 
 // sizeofUnixDiagMsg is the fixed part of the answer: family, type, state, pad, inode, cookie.
 const sizeofUnixDiagMsg = 16
 
-// parsePeer reads one answer: a header, struct unix_diag_msg, then attributes.
-func parsePeer(b []byte, ino uint32) (uint32, error) {
+// checked is one answer about this socket, without what follows it: a header, struct unix_diag_msg, then attributes.
+func checked(b []byte, ino uint32) ([]byte, error) {
 	ne := binary.NativeEndian
-	if len(b) < unix.SizeofNlMsghdr {
-		return 0, fmt.Errorf("sock_diag's answer for socket %d is cut short", ino)
+	if len(b) >= unix.SizeofNlMsghdr+4 && ne.Uint16(b[4:]) == unix.NLMSG_ERROR {
+		return nil, fmt.Errorf("sock_diag refused socket %d: %w", ino, unix.Errno(-int32(ne.Uint32(b[unix.SizeofNlMsghdr:]))))
 	}
-	if ne.Uint16(b[4:]) == unix.NLMSG_ERROR {
-		if len(b) < unix.SizeofNlMsghdr+4 {
-			return 0, fmt.Errorf("sock_diag refused socket %d", ino)
+	const least = unix.SizeofNlMsghdr + sizeofUnixDiagMsg
+	if len(b) >= least && ne.Uint32(b[unix.SizeofNlMsghdr+4:]) == ino {
+		if end := int(ne.Uint32(b)); end >= least && end <= len(b) {
+			return b[:end], nil
 		}
-		return 0, fmt.Errorf("sock_diag refused socket %d: %w", ino, unix.Errno(-int32(ne.Uint32(b[unix.SizeofNlMsghdr:]))))
 	}
-	end := int(ne.Uint32(b))
-	at := unix.SizeofNlMsghdr + sizeofUnixDiagMsg
-	if end > len(b) || at > end || ne.Uint32(b[unix.SizeofNlMsghdr+4:]) != ino {
-		return 0, fmt.Errorf("sock_diag's answer for socket %d is malformed", ino)
+	return nil, fmt.Errorf("sock_diag's answer for socket %d is malformed", ino)
+}
+
+// parsePeer reads the peer from an answer.
+func parsePeer(b []byte, ino uint32) (uint32, error) {
+	b, err := checked(b, ino)
+	if err != nil {
+		return 0, err
 	}
+	ne := binary.NativeEndian
+	at, end := unix.SizeofNlMsghdr+sizeofUnixDiagMsg, len(b)
 	var (
 		peer               uint32
 		peerSeen, shutdown bool

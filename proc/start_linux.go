@@ -32,6 +32,9 @@ type Child struct {
 	// CgroupProcs is that cgroup's cgroup.procs, open for writing, through which the child moves itself before it
 	// executes anything; or -1. It is for kernels and seccomp filters that refuse clone3.
 	CgroupProcs int
+	// Adopts puts a copy of the caller between it and the child. Orphans of the child fall to the copy, which ends when nothing
+	// is left below it. It is what Start returns the pid of, and what NewSession and NewGroup make a leader.
+	Adopts bool
 	// Inherited is what the child will find: signal mask, ignored signals, closed streams, limit of open files.
 	Inherited AtExec
 	// Until are descriptors that the caller waits for as well. A child may be held up before it executes, by a signal
@@ -45,10 +48,14 @@ type Child struct {
 // errHeldUp says that a child was killed because it had not executed anything within its limit.
 var errHeldUp = errors.New("it is held up before the exec")
 
+// ErrNotMoved says that a child could not be put into its cgroup. After any other error the cgroup is not to blame.
+var ErrNotMoved = errors.New("it cannot be put into its cgroup")
+
 // execTimeout is longer than any exec takes, unless something holds it up.
 const execTimeout = time.Second
 
-// Start starts the child and returns its pid. The error is the errno of fork or exec, or of the move to the cgroup.
+// Start starts the child and returns its pid. The error is the errno of fork or exec. It is ErrNotMoved as well if the
+// move to the cgroup has failed, or clone3 with CgroupFD.
 func Start(c Child) (int, error) {
 	pid, err := start(c)
 	if errors.Is(err, unix.ENOEXEC) {
@@ -76,7 +83,7 @@ func start(c Child) (int, error) {
 	runtime.KeepAlive(img)
 	unix.Close(p[1])
 	if errno != 0 {
-		return 0, errno
+		return 0, startError(errno, c.CgroupFD >= 0)
 	}
 	switch {
 	case awaitExec(p[0], c):
@@ -86,13 +93,31 @@ func start(c Child) (int, error) {
 	default:
 		return int(pid), nil
 	}
-	if errno := readErrno(p[0]); errno != 0 {
-		// It has nothing more to do, but it may be stopped.
-		_ = SignalChild(int(pid), unix.SIGKILL)
-		_, _ = unix.Wait4(int(pid), nil, unix.WALL, nil)
-		return 0, errno
+	if errno, step := readErrno(p[0]); errno != 0 {
+		endFailed(int(pid))
+		return 0, startError(errno, step == moving)
 	}
 	return int(pid), nil
+}
+
+// endFailed waits for a child whose exec has failed. It has nothing more to do, but it may be stopped. Another goroutine that
+// waits for all children may have waited for it already. Then the pid may be another process's.
+func endFailed(pid int) {
+	ended, err := HasExited(pid)
+	if err != nil {
+		return
+	}
+	if !ended {
+		_ = SignalChild(pid, unix.SIGKILL)
+	}
+	_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
+}
+
+func startError(errno syscall.Errno, moved bool) error {
+	if moved {
+		return fmt.Errorf("%w: %w", ErrNotMoved, errno)
+	}
+	return errno
 }
 
 // awaitExec waits until the pipe can be read, and reports false if it gives up.
@@ -138,18 +163,18 @@ func KillChild(pid int) {
 	}
 }
 
-// readErrno waits for the exec, which closes the pipe. A failed exec writes its errno first.
-func readErrno(fd int) syscall.Errno {
-	var b [1]byte
+// readErrno waits for the exec, which closes the pipe. If that fails, or a step before it, errno and step come first.
+func readErrno(fd int) (errno syscall.Errno, step byte) {
+	var b [2]byte
 	for {
 		n, err := unix.Read(fd, b[:])
 		if err == unix.EINTR {
 			continue
 		}
-		if n != 1 {
-			return 0
+		if n != len(b) {
+			return 0, 0
 		}
-		return syscall.Errno(b[0])
+		return syscall.Errno(b[0]), b[1]
 	}
 }
 

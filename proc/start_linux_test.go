@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -184,9 +185,7 @@ func TestStartGroupAndSession(t *testing.T) {
 func TestStartScriptWithoutInterpreterLine(t *testing.T) {
 	dir := t.TempDir()
 	script, out := filepath.Join(dir, "a script"), filepath.Join(dir, "out")
-	if err := os.WriteFile(script, []byte("printf '%s|' \"$0\" \"$@\" >\"$2\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WriteProgram(t, script, []byte("printf '%s|' \"$0\" \"$@\" >\"$2\"\n"))
 	c := Child{Path: script, Argv: []string{"other name", "a  b", out}, Env: os.Environ(), CgroupFD: -1, CgroupProcs: -1}
 	if got, want := result(t, c), script+"|a  b|"+out+"|"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -205,15 +204,16 @@ func TestStartReportsErrno(t *testing.T) {
 		}
 		return name
 	}
+	testkit.WriteProgram(t, filepath.Join(dir, "lost"), []byte("#!/no/such\n"))
 	for path, want := range map[string]syscall.Errno{
-		dir + "/none":                       syscall.ENOENT,
-		dir:                                 syscall.EACCES,
-		"/dev/null/x":                       syscall.ENOTDIR,
-		"/dev/null":                         syscall.EACCES,
-		file("plain", "echo", 0o644):        syscall.EACCES,
-		file("lost", "#!/no/such\n", 0o755): syscall.ENOENT,
-		file("closed", "echo", 0):           syscall.EACCES,
-		dir + strings.Repeat("/x", 3000):    syscall.ENAMETOOLONG,
+		dir + "/none":                    syscall.ENOENT,
+		dir:                              syscall.EACCES,
+		"/dev/null/x":                    syscall.ENOTDIR,
+		"/dev/null":                      syscall.EACCES,
+		file("plain", "echo", 0o644):     syscall.EACCES,
+		dir + "/lost":                    syscall.ENOENT,
+		file("closed", "echo", 0):        syscall.EACCES,
+		dir + strings.Repeat("/x", 3000): syscall.ENAMETOOLONG,
 	} {
 		pid, err := Start(Child{Path: path, Argv: []string{"x"}, Env: nil, CgroupFD: -1, CgroupProcs: -1})
 		if !errors.Is(err, want) || pid != 0 {
@@ -371,6 +371,55 @@ func heldUp(t *testing.T) (c Child, r *os.File) {
 	c = shell("exit 7", "")
 	c.CgroupProcs = int(w.Fd())
 	return c, r
+}
+
+// Another goroutine may have waited for a child whose exec has failed. Its pid may then be another process's, for which a
+// grandchild stands here.
+func TestFailedChildThatWasWaitedForIsNotKilled(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", `sleep 1000 & echo $!; wait $!; echo $?`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid, code int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	endFailed(pid)
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if _, err := fmt.Fscan(out, &code); err != nil || code != 128+int(unix.SIGTERM) {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An error tells whether the cgroup is to blame: clone3, the move and the exec may each fail.
+func TestStartTellsWhatFailed(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	missing := shell("exit 7", "")
+	missing.Path = "/nonexistent"
+	born, moved := missing, missing
+	born.CgroupFD, moved.CgroupProcs = int(null.Fd()), int(null.Fd()) // neither a cgroup, nor open for writing
+	for what, c := range map[string]struct {
+		Child
+		notMoved bool
+		errno    error
+	}{"exec": {missing, false, unix.ENOENT}, "clone3": {born, true, unix.EBADF}, "move": {moved, true, unix.EBADF}} {
+		if _, err := Start(c.Child); errors.Is(err, ErrNotMoved) != c.notMoved || what != "clone3" && !errors.Is(err, c.errno) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 // A child may not get to its exec, for example because its file system does not answer. Such a child holds up nothing

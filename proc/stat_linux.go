@@ -18,6 +18,8 @@ type Reader struct {
 	// aside is the copy that reads memory, and memory is it while Aside has it do so.
 	aside  aside
 	memory *aside
+	// unread says that there was no descriptor or memory to read memory of a process.
+	unread bool
 }
 
 func (r *Reader) read(name string) ([]byte, error) {

@@ -18,10 +18,10 @@ func StdinOf(pid int) Stdin {
 	if err != nil {
 		return Stdin{Why: "standard input cannot be looked at: " + err.Error()}
 	}
-	if ino, ok := inode(link, "pipe:["); ok {
+	if ino, ok := inode(link, pipePrefix); ok {
 		return pipeState(pid, ino)
 	}
-	if ino, ok := inode(link, "socket:["); ok {
+	if ino, ok := inode(link, socketPrefix); ok {
 		return socketState(pid, ino)
 	}
 	return Stdin{Why: "standard input is " + link + ", which has no other end"}
@@ -121,10 +121,7 @@ func (r *Reader) Holders(s Stdin, pids []int) []int {
 	if s.Peer == 0 {
 		return nil
 	}
-	want := pipePrefix + strconv.FormatUint(s.Peer, 10) + "]"
-	if s.Socket {
-		want = "socket:[" + strconv.FormatUint(s.Peer, 10) + "]"
-	}
+	want := s.file()
 	var out []int
 	for _, pid := range pids {
 		if r.holds(pid, want, !s.Socket) {
@@ -132,6 +129,15 @@ func (r *Reader) Holders(s Stdin, pids []int) []int {
 		}
 	}
 	return out
+}
+
+// file is what /proc/PID/fd shows for the other end.
+func (s Stdin) file() string {
+	prefix := pipePrefix
+	if s.Socket {
+		prefix = socketPrefix
+	}
+	return prefix + strconv.FormatUint(s.Peer, 10) + "]"
 }
 
 func (r *Reader) holds(pid int, want string, writing bool) (found bool) {

@@ -5,10 +5,14 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Of the processes that have a pipe open, only those that can read it are readers of it.
-func TestPipeReaders(t *testing.T) {
+func TestReaders(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -25,7 +29,7 @@ func TestPipeReaders(t *testing.T) {
 	}
 	reader, writer, neither := start(r, nil), start(nil, w), start(nil, nil)
 	var rd Reader
-	all := rd.PipeReaders([]int{reader, writer, neither, 1 << 30})
+	all := rd.Readers([]int{reader, writer, neither, 1 << 30})
 	if elsewhere, got := rd.Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
 		t.Errorf("%v, %v; want %d", elsewhere, got, reader)
 	}
@@ -34,4 +38,46 @@ func TestPipeReaders(t *testing.T) {
 	}
 	r.Close()
 	w.Close()
+}
+
+// The output of a service goes to a socket of its manager's log, whose other end a plain user cannot see. A gateway that
+// made a pair of sockets for its server holds the other end itself, until it is dead.
+func TestStdoutOfSocket(t *testing.T) {
+	if err := FindsPeers(); err != nil {
+		testkit.Need(t, false, "sock_diag: "+err.Error())
+	}
+	var rd Reader
+	server := func(out *os.File) int {
+		cmd := exec.Command("sleep", "60")
+		cmd.Stdout = out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd.Process.Pid
+	}
+	ours, theirs := sockets(t)
+	gateway, pid := reader(t, nil, ours), server(theirs)
+	if elsewhere, got := rd.Stdout(pid, rd.Readers([]int{gateway, pid})); elsewhere || !slices.Equal(got, []int{gateway}) {
+		t.Errorf("held in sight: %t, %v; want %d", elsewhere, got, gateway)
+	}
+	ours.Close()
+	if elsewhere, got := rd.Stdout(pid, rd.Readers([]int{pid})); !elsewhere || len(got) > 0 {
+		t.Errorf("held out of sight: %t, %v", elsewhere, got)
+	}
+	if err := unix.Kill(gateway, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "the other end of a closed socket is not elsewhere", func() bool {
+		elsewhere, got := rd.Stdout(pid, rd.Readers([]int{gateway, pid}))
+		return !elsewhere && len(got) == 0
+	})
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere, got := rd.Stdout(server(os.NewFile(uintptr(fd), "tcp")), nil); !elsewhere || len(got) > 0 {
+		t.Errorf("a socket without a known other end: %t, %v", elsewhere, got)
+	}
 }

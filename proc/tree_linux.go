@@ -42,7 +42,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 			continue
 		}
 		s, err := r.Stat(pid)
-		if starved(err) {
+		if Starved(err) {
 			unread = err
 		}
 		// A pid listed a moment ago may be another process's by now: it is a descendant only if its parent is one.
@@ -52,7 +52,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 		known[pid] = true
 		out = append(out, s)
 		more, err := r.children(pid, s.Threads)
-		if starved(err) {
+		if Starved(err) {
 			unread = err
 		}
 		queue = append(queue, more...)
@@ -60,9 +60,9 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 	return out, unread
 }
 
-// starved reports whether an error says that there is no descriptor or memory for a look now. It tells nothing about the
+// Starved reports whether an error says that there is no descriptor or memory for a look now. It tells nothing about the
 // process.
-func starved(err error) bool {
+func Starved(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
@@ -84,7 +84,7 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 	)
 	for _, tid := range tids {
 		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/children"))
-		if starved(err) {
+		if Starved(err) {
 			return out, err
 		}
 		if err != nil {
@@ -107,9 +107,6 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 // descendantsByScan reads the whole process table.
 func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 	all, err := r.All()
-	if err != nil {
-		return nil, err
-	}
 	byParent := make(map[int][]Stat)
 	for _, s := range all {
 		byParent[s.PPID] = append(byParent[s.PPID], s)
@@ -123,10 +120,11 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out.
+// All reads the stat of every process in sight. Entries that vanish or cannot be read meanwhile are left out. An error may
+// come with those that could be read, if others were left out for want of a descriptor or memory.
 func (r *Reader) All() ([]Stat, error) {
 	r.startTracking()
 	list, err := pids("/proc")
@@ -136,17 +134,24 @@ func (r *Reader) All() ([]Stat, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("read the process table: /proc is empty: %w", unix.ENODEV)
 	}
-	out := make([]Stat, 0, len(list))
 	// The newest are read first: they are the ones that may be gone, or have children, in a moment. When the pids have
 	// wrapped around, those above the newest pid are the older ones. The kernel lists pids in order.
 	wrap, _ := slices.BinarySearch(list, r.births.newest+1)
-	for _, part := range [][]int{list[:wrap], list[wrap:]} {
-		for _, pid := range slices.Backward(part) {
-			if s, err := r.Stat(pid); err == nil {
-				out = append(out, s)
-			}
+	out, err := r.stats(list, wrap)
+	r.trackTable(out)
+	return out, err
+}
+
+// stats reads the stat of the processes, backwards from the index end and then from the last one. See All for the error.
+func (r *Reader) stats(list []int, end int) (out []Stat, unread error) {
+	out = make([]Stat, 0, len(list))
+	for i := range list {
+		s, err := r.Stat(list[(end+len(list)-1-i)%len(list)])
+		if err == nil {
+			out = append(out, s)
+		} else if Starved(err) {
+			unread = err
 		}
 	}
-	r.trackTable(out)
-	return out, nil
+	return out, unread
 }

@@ -214,3 +214,44 @@ func TestLongEnvironEntry(t *testing.T) {
 		t.Errorf("rest %q, entries %.20q", rest, seen)
 	}
 }
+
+// What cannot be read for want of a descriptor is no process that has ended, and the caller is told.
+func TestWhatCannotBeReadIsTold(t *testing.T) {
+	var (
+		r     Reader
+		stats []Stat
+		err   error
+		has   bool
+	)
+	us := os.Getpid()
+	look := func() {
+		stats, err = r.stats([]int{us}, 1)
+		has = r.HasEnv(us, "PATH="+os.Getenv("PATH"))
+	}
+	if look(); len(stats) != 1 || err != nil || !has || r.Unread() {
+		t.Errorf("the control: %v, %v, %t", stats, err, has)
+	}
+	withoutFiles(t, look)
+	if len(stats) != 0 || !Starved(err) || has || !r.Unread() {
+		t.Errorf("without a descriptor: %v, %v, %t", stats, err, has)
+	}
+	if r.Unread() {
+		t.Error("it is told twice")
+	}
+}
+
+// withoutFiles does something while no file can be opened.
+func withoutFiles(t *testing.T, do func()) {
+	t.Helper()
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+}

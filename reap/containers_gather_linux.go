@@ -116,7 +116,11 @@ func (e *knownEngine) listInTime(ctx context.Context) {
 // key is the same for two ways to name one engine. After a path that did not answer, paths are taken as they are.
 func (l *engineLook) key(at engine.Endpoint) string {
 	if at.Socket == "" {
-		return at.URL + "\x00" + at.Context
+		k := at.URL + "\x00" + at.Context
+		if at.Podman {
+			k += "\x00podman"
+		}
+		return k
 	}
 	var (
 		socket string
@@ -136,8 +140,11 @@ func (l *engineLook) key(at engine.Endpoint) string {
 func (e *knownEngine) list(parent context.Context) {
 	ctx, cancel := context.WithTimeout(parent, lookContainers)
 	defer cancel()
-	for _, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
+	for i, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
 		have, err := ask(ctx)
+		if i > 0 && errors.Is(err, engine.ErrForbidden) {
+			continue // a filter in front of the engine lets nothing of that kind pass
+		}
 		if err != nil {
 			e.Err = err
 			return
@@ -186,7 +193,7 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 	if s.Record.Engine == "" {
 		return engine.Endpoint{}, nil
 	}
-	at, err := engine.EndpointAt(s.Record.Engine, s.EngineContext)
+	at, err := engine.EndpointAt(s.Record.Engine, s.EngineContext, s.EnginePodman)
 	if err == nil {
 		at, err = l.behind(at, s.Owner)
 	}
@@ -204,7 +211,7 @@ func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, err
 		if s == nil {
 			break
 		}
-		next, err := engine.EndpointAt(s.Record.Engine, s.EngineContext)
+		next, err := engine.EndpointAt(s.Record.Engine, s.EngineContext, s.EnginePodman)
 		if err != nil {
 			return at, err
 		}

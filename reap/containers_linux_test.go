@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +26,7 @@ type fakeEngine struct {
 	mu     sync.Mutex
 	have   map[string]map[string]string // labels by id
 	stuck  bool                         // removes nothing
+	filter bool                         // in front of it lets pass what is about containers
 	calls  []string
 	labels map[string]string // of its one image
 }
@@ -66,6 +68,8 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := part[1]
 	_, there := e.have[id]
 	switch {
+	case e.filter && part[0] != "containers":
+		http.Error(w, "Request forbidden by administrative rules.", http.StatusForbidden)
 	case r.URL.Path == "/containers/json":
 		all := []map[string]any{}
 		for id, labels := range e.have {
@@ -157,7 +161,7 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	s := deadSession(t, e.url, "a", "b", "gone")
 	h, warnings := looked(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
-	if err := endFindings(found, false, quickly()); err != nil {
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" || warnings != "" {
@@ -178,7 +182,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	s := deadSession(t, e.url, "a")
 	h, _ := looked(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
-	if err := endFindings(found, false, quickly()); err != nil {
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if f := found[0]; f.Result != resultSurvived || f.Containers[0].Result != resultSurvived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {
@@ -192,7 +196,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.mu.Unlock()
 	h, _ = looked(t, Reach{Recorded: true}, s)
 	found = find(h, Rules{})
-	if err := endFindings(found, false, quickly()); err != nil || found[0].Result != "ended" || left(t, s) != "" {
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
 		t.Errorf("the next pass: %v, %+v", err, found[0])
 	}
 }
@@ -217,12 +221,29 @@ func TestEndWithoutEngine(t *testing.T) {
 		s := deadSession(t, c.engine, c.ids...)
 		h, _ := looked(t, c.reach, s)
 		found := find(h, Rules{})
-		if err := endFindings(found, false, quickly()); err != nil {
+		if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 			t.Fatal(err)
 		}
 		if found[0].Result != c.result || (left(t, s) == "") != (c.result == "removed") {
 			t.Errorf("%s: %s %q, files %q", name, found[0].Result, found[0].Survivors, left(t, s))
 		}
+	}
+}
+
+// A filter in front of an engine may forbid all that is not about containers. That is no failure of the engine.
+func TestEndBehindAFilter(t *testing.T) {
+	e := startFake(t, "a", "theirs")
+	e.mu.Lock()
+	e.filter = true
+	e.mu.Unlock()
+	s := deadSession(t, e.url, "a")
+	h, warnings := looked(t, Reach{Recorded: true}, s)
+	found := find(h, Rules{})
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || found[0].Result != "ended" || e.have["a"] != nil || e.have["theirs"] == nil || warnings != "" {
+		t.Errorf("%+v, left %v, %s", found, e.have, warnings)
 	}
 }
 
@@ -235,7 +256,7 @@ func TestEndOfEngineThatGoes(t *testing.T) {
 	if err := os.Remove(strings.TrimPrefix(e.url, "unix://")); err != nil {
 		t.Fatal(err)
 	}
-	if err := endFindings(found, false, quickly()); err != nil {
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if found[0].Result != resultSurvived || left(t, s) == "" {
@@ -293,6 +314,21 @@ func TestProxiesInACircle(t *testing.T) {
 	h, warnings := looked(t, Reach{Recorded: true}, a, b)
 	if h.Sessions[0].At.Err == nil || warnings == "" {
 		t.Errorf("%+v, %q", h.Sessions[0].At, warnings)
+	}
+}
+
+// An engine that the session reached through the podman command is reached through it again. A record of an earlier version
+// says nothing of that.
+func TestEngineBehindPodman(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // neither command is there to be run
+	s, old := deadSession(t, "ssh://far", "a"), deadSession(t, "ssh://far", "a")
+	s.EnginePodman = true
+	h, warnings := looked(t, Reach{Recorded: true}, old, s, s)
+	if len(h.Engines) != 2 || h.Sessions[0].At.Helper() != "docker" || h.Sessions[1].At.Helper() != "podman" || h.Sessions[2].At != h.Sessions[1].At {
+		t.Errorf("%+v: %s", h.Engines, warnings)
+	}
+	if strings.Count(warnings, "run docker for ssh://far") != 1 || strings.Count(warnings, "run podman for ssh://far") != 1 {
+		t.Error(warnings)
 	}
 }
 

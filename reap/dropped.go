@@ -30,8 +30,8 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 }
 
 // answers reports whether a server may be at work for a process that is not its gateway. It may be if its output goes
-// to a terminal or a file. It may also be if a reader of its output is neither an ancestor nor below it. An example is
-// "echo request | server | reader".
+// to a terminal or a file. It may also be if a reader of its output is neither an ancestor nor below it. Examples are
+// "echo request | server | reader", and systemd-journald.
 func (x *index) answers(top *process) bool {
 	elsewhere, readers := x.h.Stdout(top.PID)
 	below := map[int]bool{top.PID: true}

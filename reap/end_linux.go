@@ -11,10 +11,10 @@ import (
 )
 
 // endFindings ends all proven findings at once, their containers beside their processes, and notes what became of each.
-// The error says that it could not even try.
-func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace) error {
+// since is when the look at the host began, in clock ticks. The error says that it could not even try.
+func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since uint64) error {
 	var (
-		batch  teardown.Batch
+		batch  = teardown.Batch{Since: since}
 		ending []*Finding
 		groups = map[*Finding]*teardown.Group{}
 	)

@@ -105,3 +105,24 @@ func TestSettleDroppedWithoutTime(t *testing.T) {
 		t.Errorf("%s, %q", f.Class, f.Advice)
 	}
 }
+
+// The dwell lasts from the look at the dropped servers on, however long before that the pass began.
+func TestDwellBeginsAtTheLook(t *testing.T) {
+	var again time.Time
+	own := []Finding{
+		{Class: classSuspect, Name: "first"},
+		{Class: classDropped, Name: "third", still: func() bool { again = time.Now(); return false }},
+		{Class: classSurplus, Name: "second"},
+	}
+	o := Options{Unwrapped: true, Dwell: 50 * time.Millisecond}
+	looked := time.Now()
+	if err := o.end(own, looked.Add(testkit.Patience), 0); err != nil {
+		t.Fatal(err)
+	}
+	if after := again.Sub(looked); after < o.Dwell || own[2].proven(true) {
+		t.Errorf("looked at again after %v, %s", after, own[2].Class)
+	}
+	if got := own[0].Name + own[1].Name + own[2].Name; got != "firstsecondthird" {
+		t.Errorf("order %s", got)
+	}
+}

@@ -101,10 +101,10 @@ func (h *host) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
 	h.Stdin = proc.StdinOf
 	h.Reached = r.Reached
-	var readers map[string][]int // of all pipes, which is looked at once
+	var readers map[string][]int // of all pipes and sockets, which are looked at once
 	h.Stdout = func(pid int) (bool, []int) {
 		if readers == nil {
-			readers = r.PipeReaders(pids)
+			readers = r.Readers(pids)
 		}
 		return r.Stdout(pid, readers)
 	}
@@ -235,9 +235,7 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		free[s.ID] = s.Lease && !s.Held
 	}
 	found, err := cgroup.Find(cgroup.Prefix)
-	if err != nil && !errors.Is(err, cgroup.ErrNone) {
-		warn(err)
-	}
+	h.noteSearch(err, warn)
 	var out []cgroupLeaf
 	// Of other users' leaves only the owner is read.
 	for _, f := range found {
@@ -255,6 +253,16 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		}
 	}
 	return out
+}
+
+// noteSearch reports what kept the search for leaves from finding all. Without cgroup v2 there are none.
+func (h *host) noteSearch(err error, warn func(error)) {
+	switch {
+	case errors.Is(err, cgroup.ErrNotSearched):
+		h.Unknown = append(h.Unknown, err.Error())
+	case err != nil && !errors.Is(err, cgroup.ErrNone):
+		warn(err)
+	}
 }
 
 // addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.

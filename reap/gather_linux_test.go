@@ -2,6 +2,7 @@ package reap
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -90,6 +92,23 @@ func TestGatherOtherTable(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A pass that has not looked at all cgroups is not complete. One that has found no cgroup v2 is.
+func TestGatherNotesTheSearch(t *testing.T) {
+	odd := errors.New("odd")
+	for err, want := range map[error]struct{ unknown, warned int }{
+		fmt.Errorf("search: %w", cgroup.ErrNotSearched): {1, 0}, odd: {0, 1}, cgroup.ErrNone: {}, nil: {},
+	} {
+		var (
+			h      host
+			warned int
+		)
+		h.noteSearch(err, func(error) { warned++ })
+		if len(h.Unknown) != want.unknown || warned != want.warned {
+			t.Errorf("%v: unknown %q, %d warnings", err, h.Unknown, warned)
+		}
 	}
 }
 

@@ -42,8 +42,8 @@ type host struct {
 	Inside func(pid int) bool
 	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
 	Reached func(pid int, tree []int) string
-	// Stdout says whether the standard output of a process goes to a terminal or a file. Otherwise it gives the
-	// processes in sight that have the pipe open for reading.
+	// Stdout says whether the standard output of a process goes to a terminal, a file, or a socket of a process out of
+	// sight. Otherwise it gives the processes in sight that read the pipe or hold the socket's other end.
 	Stdout func(pid int) (elsewhere bool, readers []int)
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(proc.Stdin) int

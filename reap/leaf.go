@@ -7,8 +7,8 @@ import (
 	"mcp-tether/proc"
 )
 
-// leaves finds our cgroups whose session is dead.
-func (x *index) leaves(r Rules) []Finding {
+// leaves finds our cgroups whose session is dead: those that prove that their members are the session's, or the others.
+func (x *index) leaves(r Rules, proven bool) []Finding {
 	var out []Finding
 	for i := range x.h.Leaves {
 		l := &x.h.Leaves[i]
@@ -24,21 +24,23 @@ func (x *index) leaves(r Rules) []Finding {
 		if slices.ContainsFunc(tops, x.tethered) || slices.ContainsFunc(tops, outside) {
 			continue
 		}
-		out = append(out, x.leaf(l, tops))
+		if doubt := x.doubt(l, tops); (doubt == "") == proven {
+			out = append(out, x.leaf(l, tops, doubt))
+		}
 	}
 	return out
 }
 
-func (x *index) leaf(l *cgroupLeaf, tops []*process) Finding {
+func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {
 	f := Finding{Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Evidence = []string{"cgroup " + l.Dir + " is ours and no supervisor looks after its session"}
-	f.keep = x.keeps[l.ID]
-	if doubt := x.doubt(l, tops); doubt != "" {
+	f.keep, f.inherited = x.keeps[l.ID], x.inherited(l.UID, l.ID)
+	if doubt != "" {
 		f.Class, f.Advice = classSuspect, "not proven: look at it, and end it by hand if no process needs it"
 		f.Evidence = append(f.Evidence, doubt)
 	}
 	f.anyUser = l.UID == 0 // a root session may drop privileges
-	x.fill(&f, tops, scope{uid: l.UID, keep: f.keep})
+	x.fill(&f, tops, scope{uid: l.UID, sessions: true, keep: f.keep})
 	return f
 }
 

@@ -42,6 +42,23 @@ func (x *index) marks(r Rules) []Finding {
 	return out
 }
 
+// inherited reports whether processes outside of a session have its mark.
+func (x *index) inherited(uid int, id string) bool {
+	var marked []*process
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if p.Session != id || p.UID != uid || p.Dead() {
+			continue
+		}
+		if p.Service {
+			return true
+		}
+		marked = append(marked, p)
+	}
+	_, cared := x.byCare(id, uid, marked)
+	return len(cared) > 0
+}
+
 // byCare separates the processes whose parent lives, is no part of the session and does not adopt orphans. That parent
 // has started them itself, with an environment that it got from elsewhere. Terminal servers, editors and programs that
 // import variables do so. A process in the session's leaf is a part of the session even if its environment cannot be
@@ -122,7 +139,7 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 		f.Class, f.Advice = classSuspect, keepAdvice
 		f.Evidence = append(f.Evidence, why)
 	}
-	f.keep = x.keeps[id]
+	f.keep, f.inherited = x.keeps[id], x.inherited(f.UID, id)
 	x.fill(&f, marked, scope{uid: f.UID, sessions: true, keep: f.keep})
 	return f, len(f.Members) > 0
 }

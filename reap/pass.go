@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sort"
 	"time"
 
 	"mcp-tether/describe"
@@ -92,29 +93,24 @@ func Pass(o Options) (Report, error) {
 		if !h.Blind {
 			tidySockets(o.Runtime, warn)
 		}
-		err = o.end(own, h.Began, deadline)
+		err = o.end(own, deadline, h.Since)
 	}
 	r.Findings = append(r.Findings, own...)
 	return r, err
 }
 
-// end ends what is proven. The dropped servers come last, because they are waited for.
-func (o *Options) end(own []Finding, since, deadline time.Time) error {
-	slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(dropRank(a), dropRank(b)) })
+// end ends what is proven. The dropped servers come last, because they are waited for. Their dwell begins here, just after
+// they were looked at. Since the pass began, those of other users may have taken longer than a dwell.
+func (o *Options) end(own []Finding, deadline time.Time, since uint64) error {
+	until := time.Now().Add(o.Dwell)
+	sort.SliceStable(own, func(a, b int) bool { return own[a].Class != classDropped && own[b].Class == classDropped })
 	n := slices.IndexFunc(own, func(f Finding) bool { return f.Class == classDropped })
 	if n < 0 || !o.Unwrapped {
-		return endFindings(own, o.Unwrapped, o.Grace)
+		return endFindings(own, o.Unwrapped, o.Grace, since)
 	}
-	err := endFindings(own[:n], true, o.Grace)
-	settleDropped(own[n:], since.Add(o.Dwell), deadline.Add(-o.Grace.Term-o.Grace.Kill))
-	return errors.Join(err, endFindings(own[n:], true, o.Grace))
-}
-
-func dropRank(f Finding) int {
-	if f.Class == classDropped {
-		return 1
-	}
-	return 0
+	err := endFindings(own[:n], true, o.Grace, since)
+	settleDropped(own[n:], until, deadline.Add(-o.Grace.Term-o.Grace.Kill))
+	return errors.Join(err, endFindings(own[n:], true, o.Grace, since))
 }
 
 // settleDropped waits, one time for all dropped servers, until the dwell is over. It spares those that are no longer
@@ -232,5 +228,5 @@ func Sweep(runtime string, grace teardown.Grace) error {
 			own = append(own, f)
 		}
 	}
-	return endFindings(own, false, grace)
+	return endFindings(own, false, grace, h.Since)
 }

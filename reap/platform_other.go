@@ -11,4 +11,4 @@ import (
 func gather(string, Reach, func(error)) (*host, error) { return nil, proc.ErrUnsupported }
 
 // endFindings needs Linux as well.
-func endFindings([]Finding, bool, teardown.Grace) error { return proc.ErrUnsupported }
+func endFindings([]Finding, bool, teardown.Grace, uint64) error { return proc.ErrUnsupported }

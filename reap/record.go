@@ -44,17 +44,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
 	var tops []*process
-	for i := range x.h.Procs {
-		p := &x.h.Procs[i]
-		switch {
-		case p.UID != s.Owner || p.Session != s.ID && (p.ID != s.Server || s.Server.Zero()):
-		case x.startedElsewhere(p, s):
-			// The rule of the marks reports it.
-			f.inherited = true
-		default:
-			tops = append(tops, p)
-		}
-	}
+	tops, f.inherited = x.ofSession(s)
 	if leaf := x.leafOf(s.Owner, s.ID); leaf != nil {
 		f.leaf = leaf.Dir
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
@@ -71,12 +61,33 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	return f, true
 }
 
+// ofSession lists the server and the processes with the session's mark. It leaves out those that were started elsewhere,
+// which the rule of the marks reports, and says whether there are any.
+func (x *index) ofSession(s *storedSession) (tops []*process, elsewhere bool) {
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		switch {
+		case p.UID != s.Owner || p.Session != s.ID && (p.ID != s.Server || s.Server.Zero()):
+		case x.startedElsewhere(p, s):
+			elsewhere = true
+		default:
+			tops = append(tops, p)
+		}
+	}
+	if !s.Supervisor.Zero() {
+		return tops, elsewhere
+	}
+	// There is only a lock, so it is not known what was there before the session.
+	tops, cared := x.byCare(s.ID, s.Owner, tops)
+	return tops, elsewhere || len(cared) > 0
+}
+
 // startedElsewhere reports whether a process, or one above it, was started by a process that was there before the session
 // and adopts no orphans. That one is no member: it has got the session's environment from a member, as the server of a
 // terminal or an editor does. A service manager adopts orphans, but marks the services that it starts.
 func (x *index) startedElsewhere(p *process, s *storedSession) bool {
 	if s.Supervisor.Zero() {
-		return false
+		return p.Service
 	}
 	for a := range x.line(p) {
 		up := x.parent(a)

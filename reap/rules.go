@@ -34,8 +34,10 @@ func find(h *host, r Rules) []Finding {
 	var out []Finding
 	if !h.Blind {
 		out = append(out, x.records(r)...)
+		// What a leaf proves needs no proof by its mark. Of what it does not prove, the marks may.
+		out = append(out, x.leaves(r, true)...)
 		out = append(out, x.marks(r)...)
-		out = append(out, x.leaves(r)...)
+		out = append(out, x.leaves(r, false)...)
 		out = append(out, x.labelled(r)...)
 	}
 	if r.Session == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -319,6 +320,36 @@ func TestFindLeavesOfOthers(t *testing.T) {
 	}
 }
 
+// What is in the cgroup of a dead session is proven by that, whatever became of its gateway. One finding names it all, and
+// is spared as a whole for its age.
+func TestFindMarkedInLeaf(t *testing.T) {
+	for name, c := range map[string]struct {
+		more  func(h *host)
+		class class
+		top   int
+	}{
+		"the gateway is dead":       {func(h *host) { h.Lives = func(proc.ID) proc.Life { return proc.Dead } }, classCgroup, 10},
+		"the gateway lives":         {func(h *host) { h.Lives = func(proc.ID) proc.Life { return proc.Alive } }, classCgroup, 10},
+		"a member cannot be seen":   {func(h *host) { h.Leaves[0].PIDs = []int{10, 11, 777} }, classMark, 10},
+		"a member is looked after":  {func(h *host) { h.proc(10).PPID = 9 }, classSuspect, 10},
+		"no member is in the table": {func(h *host) { h.Leaves[0].PIDs = []int{777} }, classMark, 10},
+	} {
+		h := table(t, "9 1 4 tmux tmux", "10 1 600 node s", "11 10 610 chrome c", "12 11 620 chrome c")
+		h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
+		mark(h, 10)
+		mark(h, 12)
+		h.Began = time.Now()
+		c.more(h)
+		found := find(h, Rules{})
+		if len(found) == 0 || found[0].Class != c.class || found[0].Top.PID != c.top || len(found[0].Members) != 3 {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if young := ended(h, Rules{MinAge: 500}); len(young) > 0 {
+			t.Errorf("%s: ended %v, which are young", name, young)
+		}
+	}
+}
+
 // A process that has adopted an orphan is recognised by that, whatever its name. A parent that has adopted none looks
 // after its children.
 func TestFindMarkedUnderParents(t *testing.T) {
@@ -373,6 +404,78 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 		for _, f := range find(h, Rules{}) {
 			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
 				t.Errorf("%s: newborns are ended by their mark", name)
+			}
+		}
+	}
+}
+
+// On a full disk there is a lock without a record. Then it is not known what was there before the session. A window whose
+// parent lives is left to the marks.
+func TestFindMarkedOutsideOfLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		more func(h *host)
+		want []int
+	}{
+		"a terminal's window": {func(*host) {}, []int{20, 21}},
+		"a service":           {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21}},
+		"an orphan":           {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
+		"in the leaf":         {func(h *host) { h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}} }, []int{10, 11, 20, 21}},
+	} {
+		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c")
+		h.dead(0).Supervisor = proc.ID{}
+		for _, pid := range []int{10, 11, 20} {
+			mark(h, pid)
+		}
+		for _, pid := range []int{8, 10, 11} {
+			h.proc(pid).Stat.Session = 8
+		}
+		c.more(h)
+		if got := ended(h, Rules{}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: ended %v, want %v", name, got, c.want)
+		}
+		for _, f := range find(h, Rules{}) {
+			if spared := !slices.Contains(c.want, 10); f.Class == classRecord && spared && !f.inherited {
+				t.Errorf("%s: newborns are ended by their mark", name)
+			}
+		}
+	}
+}
+
+// The same without a record, where the mark and the leaf prove what the record did. A process that is born meanwhile with
+// the mark may be one that the terminal has started, and is ended by neither.
+func TestFindMarkedOutsideOfMark(t *testing.T) {
+	for name, c := range map[string]struct {
+		more func(h *host)
+		want bool
+	}{
+		"a terminal's window":    {func(*host) {}, true},
+		"a newborn window":       {func(h *host) { h.proc(10).Start = h.Since }, true},
+		"a window that is kept":  {func(h *host) { h.proc(10).Keep = true }, true},
+		"a service":              {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, true},
+		"an orphan":              {func(h *host) { h.proc(8).Comm = "systemd" }, false},
+		"a dead one":             {func(h *host) { h.proc(10).State, h.proc(10).Threads = 'Z', 0 }, false},
+		"of another session":     {func(h *host) { h.proc(10).Session = "ffffffffffffffff" }, false},
+		"of the session's child": {func(h *host) { h.proc(10).PPID = 20 }, false},
+	} {
+		for _, leaf := range []bool{false, true} {
+			h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "20 1 30 node s", "21 20 31 chrome c")
+			mark(h, 10)
+			mark(h, 20)
+			if leaf {
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{20, 21}}}
+			}
+			c.more(h)
+			proven := 0
+			for _, f := range find(h, Rules{}) {
+				if f.Session != deadID || !f.proven(false) {
+					continue
+				}
+				if proven++; f.inherited != c.want {
+					t.Errorf("%s, leaf %t: inherited %t: %+v", name, leaf, f.inherited, f)
+				}
+			}
+			if proven == 0 {
+				t.Errorf("%s, leaf %t: not found", name, leaf)
 			}
 		}
 	}

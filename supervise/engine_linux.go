@@ -61,6 +61,7 @@ type removal struct {
 	ended []container.Result
 	count int   // of what was ended
 	err   error // says what may be left
+	asked bool  // what may be left has had its grace period
 }
 
 // dialTimeout bounds the connection to an engine's socket: an engine that hangs must not block a client for ever.
@@ -72,25 +73,25 @@ func (t *tree) openEngine(recall bool) {
 	if t.opts.Containers == ContainersOff {
 		return
 	}
-	at, found, err := container.Resolve(t.opts.Engine, os.Getenv)
+	e, err := t.newEngine(recall)
 	switch {
 	case err != nil:
 		t.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
-	case !found && t.opts.Containers == ContainersAll:
+	case e == nil && t.opts.Containers == ContainersAll:
 		t.log.Warn().Msg("no container engine is in sight: containers will not end with this session")
 	}
-	if !found {
+	if e == nil {
 		return
 	}
+	at := &e.endpoint
 	if helper := at.Helper(); helper != "" {
 		if _, err := proc.LookPath(helper, searchPath()); err != nil {
 			t.log.Warn().Err(err).Str("engine", at.URL).Msg("containers will not end with this session: the engine has no socket here")
 			return
 		}
 	}
-	e := t.newEngine(at)
-	e.claim.Complete = true
+	e.claim.Complete = !recall
 	if t.lease != nil {
 		e.dir = t.lease.Dir()
 		e.journal = e.dir.Journal(t.hand.ID)
@@ -102,17 +103,30 @@ func (t *tree) openEngine(recall bool) {
 		t.log.Warn().Err(err).Msg("containers will not end with this session")
 		return
 	}
-	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, At: at, Socket: e.socket, Attached: t.opts.Containers == ContainersAttached}
+	e.proxy = &proxy.Proxy{Dial: e.dial, Note: e.note, Warn: e.warn, At: *at, Socket: e.socket, Attached: t.opts.Containers == ContainersAttached}
 	t.engine = e
 	t.polled.add(clients, e.listener, unix.POLLIN)
-	t.record.Engine, t.record.EngineContext, t.record.Socket = at.URL, at.Context, e.socket
+	t.record.Engine, t.record.EngineContext, t.record.EnginePodman, t.record.Socket = at.URL, at.Context, at.Podman, e.socket
 }
 
-func (c *common) newEngine(at container.Endpoint) *engine {
-	return &engine{
-		endpoint: at, forgetAt: forgetEvery, log: c.log, grace: c.opts.ContainerGrace, limit: c.opts.KillTimeout, listener: -1,
-		claim: container.Claim{Session: c.hand.ID, TrustIDs: true},
+// newEngine makes the tree's side of the engine that is in sight now; nil if there is none. recorded says that the engine
+// of an earlier tree counts, if the record names one: what that tree has made is there. Its socket may be gone by now, or
+// another context the current one.
+func (c *common) newEngine(recorded bool) (*engine, error) {
+	at, found, err := container.Resolve(c.opts.Engine, os.Getenv)
+	if was := &c.record; recorded && was.Engine != "" && (at.URL != was.Engine || at.Context != was.EngineContext) {
+		at, err = container.EndpointAt(was.Engine, was.EngineContext, was.EnginePodman)
+		found = true
 	}
+	if err != nil || !found {
+		return nil, err
+	}
+	// A command that reaches an engine may leave a daemon, as ssh does for ControlPersist. That is not the session's.
+	at.Adopts = true
+	return &engine{
+		endpoint: at, forgetAt: forgetEvery, log: c.log, grace: c.opts.ContainerGrace, limit: c.opts.removalLimit(), listener: -1,
+		claim: container.Claim{Session: c.hand.ID, TrustIDs: true},
+	}, nil
 }
 
 // serveEngine starts the proxy: its first client has connected. Without an engine there is nothing to connect to.
@@ -165,11 +179,10 @@ func (c *common) findEngine(dir *session.Directory) *engine {
 	if c.opts.Containers == ContainersOff {
 		return nil
 	}
-	at, found, err := container.Resolve(c.opts.Engine, os.Getenv)
-	if err != nil || !found {
+	e, err := c.newEngine(true)
+	if e == nil || err != nil {
 		return nil
 	}
-	e := c.newEngine(at)
 	if e.socket = c.record.Socket; e.socket == "" {
 		// The record could not be written, probably for the reason that puts the socket there.
 		e.socket = session.FallbackSocket(c.hand.ID, os.Getuid())
@@ -360,19 +373,41 @@ func (e *engine) idle() bool {
 	return !e.served && e.ledger.Empty() && e.claim.Complete
 }
 
-// An engine that is busy and answers gets up to maxRounds times the limit. One that does not answer within answerTime
-// is not waited for any longer.
-const (
-	maxRounds  = 6
-	answerTime = time.Second
-)
+// errUnanswered says that what the engine is still working on may become a container.
+var errUnanswered = errors.New("the engine has not answered a create or start")
 
-// remove ends what the session made, in rounds of the limit each.
-func (e *engine) remove() removal {
-	var r removal
+// remove ends what the session made, in rounds. Each has the grace period and the limit: a container that ignores its stop
+// signal uses the former up, and is killed after that. Later rounds have no grace period if all have had it: a container
+// that cannot be removed would use it up each time. Before the first round the outcomes of all creates are waited for, and
+// after that while there is time in a round. One that the engine never answers must not keep the others alive.
+func (e *engine) remove() (r removal) {
+	settled := e.proxy == nil
+	if !settled {
+		ctx, cancel := context.WithTimeout(context.Background(), e.limit/2)
+		settled = e.proxy.Shut(ctx)
+		cancel()
+	}
+	grace := e.grace
 	for range maxRounds {
-		ctx, cancel := context.WithTimeout(context.Background(), e.limit)
-		r = e.removeOnce(ctx)
+		ctx, cancel := context.WithTimeout(context.Background(), grace+e.limit)
+		done := r.count
+		for i := range r.ended {
+			if r.ended[i].Done {
+				done++
+			}
+		}
+		r = e.removeOnce(ctx, grace)
+		r.count = done
+		switch {
+		case !settled:
+			// What has come of it since is for the next round.
+			settled = e.proxy.Shut(ctx)
+			if r.err == nil {
+				r.err = errUnanswered
+			}
+		case r.asked:
+			grace = 0
+		}
 		cancel()
 		if r.err == nil || !e.answers() {
 			break
@@ -389,11 +424,8 @@ func (e *engine) answers() bool {
 	return err == nil
 }
 
-// removeOnce closes the gate, and ends what was made before it closed.
-func (e *engine) removeOnce(ctx context.Context) removal {
-	if e.proxy != nil {
-		e.proxy.Shut(ctx)
-	}
+// removeOnce ends what is known to have been made.
+func (e *engine) removeOnce(ctx context.Context, grace time.Duration) removal {
 	unread := e.recallOnce()
 	e.mu.Lock()
 	claim := e.claim
@@ -402,9 +434,9 @@ func (e *engine) removeOnce(ctx context.Context) removal {
 	if claim.Complete && claim.Ledger.Empty() {
 		return removal{}
 	}
-	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, e.grace)
+	ended, err := claim.End(ctx, container.Client{Dial: e.dial}, grace)
 	// The labels may not have told of everything.
-	return removal{ended: ended, err: errors.Join(err, unread)}
+	return removal{ended: ended, err: errors.Join(err, unread), asked: claim.HadGrace(ended)}
 }
 
 // endHelpers ends our helpers and what they have started. They would end by themselves, because no process holds their
@@ -443,13 +475,21 @@ func (c *common) reportLeft(r removal) {
 	}
 }
 
+// errNoEngine says that the engine in which a session has made containers is not known any more.
+var errNoEngine = errors.New("their engine is not known any more")
+
 // removeAgain looks once more for what earlier trees of the session have left, unless the last one has just done that.
 func (c *common) removeAgain(last removal) removal {
-	if last.done || c.lease == nil {
+	if last.done {
 		return last
 	}
-	if e := c.findEngine(c.lease.Dir()); e != nil {
-		return c.closeEngine(e)
+	var dir *session.Directory
+	if c.lease != nil {
+		dir = c.lease.Dir()
+	}
+	last = c.closeEngine(c.findEngine(dir))
+	if !last.done {
+		last.err = errNoEngine
 	}
 	return last
 }
@@ -458,7 +498,8 @@ func (c *common) removeAgain(last removal) removal {
 func (e *engine) close() removal {
 	e.shut()
 	r := <-e.outcome
-	r.done, r.count = true, len(r.ended)
+	r.done = true
+	r.count += len(r.ended)
 	if e.proxy != nil {
 		e.proxy.Close()
 	}

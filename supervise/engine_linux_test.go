@@ -1,12 +1,20 @@
 package supervise
 
 import (
+	"fmt"
+	"net"
+	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	container "mcp-tether/engine"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/session"
 )
@@ -16,7 +24,9 @@ func listening(t *testing.T) (s *Session, listener int) {
 	t.Helper()
 	s = &Session{}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	dir, err := session.Open(os.Getuid(), t.TempDir())
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +89,41 @@ func TestListenerFires(t *testing.T) {
 	}
 }
 
+// The record says that the engine is reached through podman, for whoever comes after both of our processes.
+func TestRecordOfAnEngineBehindPodman(t *testing.T) {
+	bin := t.TempDir()
+	testkit.WriteProgram(t, filepath.Join(bin, "podman"), nil)
+	for name, value := range map[string]string{"PATH": bin, "DOCKER_HOST": "", "DOCKER_CONTEXT": "default", "CONTAINER_HOST": "ssh://far"} {
+		t.Setenv(name, value)
+	}
+	if at, _, err := container.Resolve("", os.Getenv); err != nil || !at.Podman {
+		t.Logf("%s is in front of it: %v", at.URL, err)
+		return
+	}
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+		t.Fatal(err)
+	}
+	defer s.lease.Release()
+	s.record = session.Record{Version: session.Version, ID: s.hand.ID, UID: os.Getuid()}
+	s.newTree().openEngine(false)
+	s.tree.clear = true
+	defer s.closeTree()
+	if err := s.lease.Write(s.record); err != nil {
+		t.Fatal(err)
+	}
+	r, err := dir.Read(s.hand.ID)
+	if err != nil || r.Engine != "ssh://far" || !r.EnginePodman {
+		t.Errorf("the engine is %q, podman's %v: %v", r.Engine, r.EnginePodman, err)
+	}
+}
+
 // A client that comes too late finds no engine to be served by, and ends no session.
 func TestServeEngineWithoutOne(t *testing.T) {
 	var none *tree
@@ -101,6 +146,112 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 	s.tree.serveEngine()
 	if e := s.tree.engine; e.served {
 		t.Error("a client is served")
+	}
+	s.closeTree()
+}
+
+// A tree without a journal does not know what the one before it has made and left: its ledger is not all there is.
+func TestNextTreeWithoutJournal(t *testing.T) {
+	for _, recall := range []bool{false, true} {
+		s := &Session{}
+		s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "unix://"+t.TempDir()+"/none"
+		tr := s.newTree()
+		tr.openEngine(recall)
+		if tr.engine == nil {
+			t.Fatal("no engine")
+		}
+		if tr.engine.claim.Complete == recall {
+			t.Errorf("with a tree before it %v: all is known %v", recall, !recall)
+		}
+		tr.clear = true
+		if r := s.closeTree(); (r.removed.err != nil) != recall {
+			t.Errorf("with a tree before it %v: %v", recall, r.removed.err)
+		}
+	}
+}
+
+// An engine that cannot be found again may still have what the session has made.
+func TestRemoveAgainWithoutEngine(t *testing.T) {
+	s := &Session{}
+	s.record.Engine = "gopher://nowhere"
+	if r := s.removeAgain(removal{}); r.err == nil {
+		t.Error("nobody says that containers may be left")
+	}
+	if r := s.removeAgain(removal{done: true}); r.err != nil {
+		t.Errorf("the last look was enough: %v", r.err)
+	}
+}
+
+// An engine gets time for its part also where processes get none, in each round after the grace period of the containers.
+func TestRemovalLimit(t *testing.T) {
+	for kill, want := range map[time.Duration]time.Duration{0: answerTime, 300 * time.Millisecond: answerTime, time.Minute: time.Minute} {
+		c := common{opts: Defaults()}
+		c.opts.Engine, c.opts.KillTimeout, c.opts.ContainerGrace = "unix:///nowhere", kill, time.Hour
+		e, err := c.newEngine(false)
+		if err != nil || e.limit != want {
+			t.Errorf("%v: a limit of %v (%v), want %v", kill, e.limit, err, want)
+		}
+		if all := c.opts.longestRemoval(); all < maxRounds*(e.grace+e.limit+answerTime) {
+			t.Errorf("%v: %v for all rounds", kill, all)
+		}
+	}
+}
+
+// A container that cannot be removed is asked to stop, and waited for, in the first round only.
+func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
+	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := net.Listen("unix", dir+"/e.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked, killed atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
+		case strings.HasSuffix(r.URL.Path, "/wait"):
+			<-r.Context().Done()
+		case r.URL.Query().Get("signal") == "SIGTERM":
+			asked.Add(1)
+		case r.Method == http.MethodPost:
+			killed.Add(1)
+		case r.URL.Path == "/containers/json":
+			fmt.Fprint(w, `[{"Id":"a","State":"running"}]`)
+		default:
+			fmt.Fprint(w, `{"Id":"a","State":{"Running":true}}`)
+		}
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	at, err := container.EndpointAt("unix://"+dir+"/e.sock", "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{endpoint: at, grace: time.Millisecond, limit: 500 * time.Millisecond, claim: container.Claim{Session: "s", Complete: true, TrustIDs: true}}
+	e.ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a"})
+	// On a machine that is too slow for a round, the next one asks again.
+	if r := e.remove(); r.err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds {
+		t.Errorf("asked %d times, killed %d times: %v", asked.Load(), killed.Load(), r.err)
+	}
+}
+
+// The watchdog of a session with a socket for clients waits for the removal of its containers, however long it is allowed
+// to take.
+func TestLongestEndCountsContainers(t *testing.T) {
+	s, _ := listening(t)
+	o := Options{TermGrace: time.Second, KillTimeout: time.Minute, ContainerGrace: time.Hour}
+	without := o
+	without.Containers = ContainersOff
+	if got, want := longestEnd(o, s.hand.ID)-longestEnd(without, s.hand.ID), o.longestRemoval(); got != want {
+		t.Errorf("%v for containers, want %v", got, want)
+	}
+	o = Options{TermGrace: longestDuration, KillTimeout: longestDuration, EOFGrace: longestDuration, ContainerGrace: longestDuration, Hibernate: 1}
+	if got := longestEnd(o, s.hand.ID) + margin; got < longestDuration {
+		t.Errorf("with the longest of all: %v", got)
 	}
 	s.closeTree()
 }

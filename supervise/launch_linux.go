@@ -105,27 +105,25 @@ func leafName(id string) string { return cgroup.Prefix + id }
 
 // spawn starts the server in its leaf. It is born there by clone3. Where that is refused (kernels before 5.7, seccomp
 // filters of container engines) or would be fatal (cgroup.Leaf.FD), it moves itself there before it executes anything.
+// If nothing was started, the tree keeps its leaf: an earlier tree may have left a process in it.
 func (t *tree) spawn(c proc.Child) (int, error) {
 	leaf := t.scope.Leaf
 	if c.CgroupFD >= 0 || leaf == nil {
-		pid, err := proc.Start(c)
-		if err == nil || leaf == nil {
+		if pid, err := proc.Start(c); !errors.Is(err, proc.ErrNotMoved) {
 			return pid, err
 		}
 	}
 	c.CgroupFD = -1
-	var pid int
 	procs, err := leaf.OpenProcs()
 	if err == nil {
 		c.CgroupProcs = procs
+		var pid int
 		pid, err = proc.Start(c)
 		_ = unix.Close(procs)
+		if !errors.Is(err, proc.ErrNotMoved) {
+			return pid, err
+		}
 	}
-	if err == nil {
-		return pid, nil
-	}
-	// The move was refused as well, or the command itself cannot be executed: the last attempt tells which.
-	t.dropLeaf()
 	if t.opts.Cgroup == CgroupRequire {
 		return 0, fmt.Errorf("%w: %w", errRequired, err)
 	}
@@ -133,20 +131,18 @@ func (t *tree) spawn(c proc.Child) (int, error) {
 	pid, lastErr := proc.Start(c)
 	if lastErr == nil {
 		t.degrade(err)
+		t.dropLeaf()
 	}
 	return pid, lastErr
 }
 
+// dropLeaf gives up the leaf, because the server is not in it.
 func (t *tree) dropLeaf() {
-	leaf := t.scope.Leaf
-	t.scope.Leaf = nil
-	defer leaf.Close()
-	if err := leaf.Remove(); err != nil {
+	if t.scope.Leaf = t.removeLeaf(nil); t.scope.Leaf != nil {
 		t.leafLeft = true
-		t.log.Warn().Err(err).Msg("cgroup not removed")
-		return
+		t.scope.Leaf.Close()
+		t.scope.Leaf = nil
 	}
-	t.record.Cgroup = ""
 }
 
 func searchPath() string {

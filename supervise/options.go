@@ -90,6 +90,31 @@ type LogOptions struct {
 	File string
 }
 
+// An engine that is busy and answers gets up to maxRounds rounds. One that does not answer within answerTime is not waited
+// for any longer.
+const (
+	maxRounds  = 6
+	answerTime = time.Second
+)
+
+// removalLimit is how long an engine may take in one round, beside the grace period of the containers. It needs some time
+// also where processes get none.
+func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, answerTime) }
+
+// longestRemoval is the longest time that the removal of a session's containers may take.
+func (o *Options) longestRemoval() time.Duration {
+	return o.removalLimit()/2 + maxRounds*(o.ContainerGrace+o.removalLimit()+answerTime)
+}
+
+// LongestEnd is the longest time that the end of a session may take, whatever it has.
+func (o *Options) LongestEnd() time.Duration {
+	end := o.EOFGrace + o.TermGrace + o.KillTimeout
+	if o.Containers != ContainersOff {
+		end += o.longestRemoval()
+	}
+	return end
+}
+
 // Exit codes of our own, as env(1) and timeout(1) have them.
 const (
 	ExitFailure       = 125 // mcp-tether itself failed, or was called wrongly

@@ -66,12 +66,9 @@ func (c *common) causeOfLostOwner() cause {
 		if ours != c.hand.Parent {
 			return causeGateway
 		}
-		return noCause
-	}
-	if ours != c.hand.Anchor {
+	} else if ours != c.hand.Anchor {
 		return causeAnchor
-	}
-	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.PPID != c.hand.Parent {
+	} else if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.PPID != c.hand.Parent {
 		return causeGateway
 	}
 	// A gateway behind a launcher.

@@ -22,12 +22,15 @@ func (s *Session) awaitPredecessor() error {
 	if s.opts.Key == "" && s.opts.Share == "" || s.lease == nil {
 		return nil
 	}
-	limit := time.Now().Add(s.opts.EOFGrace + s.opts.TermGrace + s.opts.KillTimeout + time.Second)
+	began, longest := time.Now(), time.Duration(0)
 	for s.cause == noCause {
-		owner, found := s.predecessor()
-		if !found {
+		owner, id := s.predecessor()
+		if id == "" {
 			return nil
 		}
+		// Its socket goes with its containers, and it needs some time after that.
+		longest = max(longest, s.opts.longestPredecessor(id))
+		limit := began.Add(longest)
 		if !time.Now().Before(limit) {
 			s.log.Warn().Str("key", s.opts.Key).Msg("an ending session of this key is still there: started beside it")
 			return nil
@@ -35,6 +38,11 @@ func (s *Session) awaitPredecessor() error {
 		s.awaitEnd(owner, limit)
 	}
 	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key+s.opts.Share)
+}
+
+// longestPredecessor is how long the end of a session with our options is waited for.
+func (o *Options) longestPredecessor(id string) time.Duration {
+	return o.EOFGrace + longestEnd(*o, id) + time.Second
 }
 
 // awaitEnd is one turn of the loop that also waits for the end of a process. It takes until the limit at most.
@@ -53,15 +61,15 @@ func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
 	s.lookAt = time.Time{}
 }
 
-// predecessor finds an ending session of our key and gateway. owner is the process that ends it: its supervisor, or its
-// anchor where the supervisor was killed.
-func (c *common) predecessor() (owner proc.ID, found bool) {
+// predecessor finds an ending session of our key and gateway; id is "" if there is none. owner is the process that ends
+// it: its supervisor, or its anchor where the supervisor was killed.
+func (c *common) predecessor() (owner proc.ID, id string) {
 	dir := c.lease.Dir()
 	ids, err := dir.IDs()
 	if err != nil {
-		return proc.ID{}, false
+		return proc.ID{}, ""
 	}
-	for _, id := range ids {
+	for _, id = range ids {
 		r, err := dir.Read(id)
 		if err != nil || id == c.hand.ID || r.UID != os.Getuid() || !c.follows(r) {
 			continue
@@ -71,11 +79,11 @@ func (c *common) predecessor() (owner proc.ID, found bool) {
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
 		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor && !st.Dead() {
-			return r.Supervisor, true
+			return r.Supervisor, id
 		}
-		return r.Anchor, true
+		return r.Anchor, id
 	}
-	return proc.ID{}, false
+	return proc.ID{}, ""
 }
 
 // follows reports whether our session has to wait for the end of another one. An earlier session of the same shared

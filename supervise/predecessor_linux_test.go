@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
@@ -42,10 +43,31 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 		if dead {
 			want = r.Anchor
 		}
-		if owner, found := next.predecessor(); !found || owner != want {
-			t.Errorf("dead: %t: waits for %v, %t; want %v", dead, owner, found, want)
+		if owner, id := next.predecessor(); id != r.ID || owner != want {
+			t.Errorf("dead: %t: waits for %v of %q; want %v", dead, owner, id, want)
 		}
 		in.Close()
 		_ = cmd.Wait()
+	}
+}
+
+// A session that has an engine may take longer to end: as long as the removal of its containers may take.
+func TestPredecessorHasTimeForItsContainers(t *testing.T) {
+	s, _ := listening(t)
+	defer s.closeTree()
+	o := Defaults()
+	plain := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	if got := o.longestPredecessor("x"); got != plain {
+		t.Errorf("without an engine: %v, want %v", got, plain)
+	}
+	if got, want := o.longestPredecessor(s.hand.ID), plain+o.longestRemoval(); got != want {
+		t.Errorf("with an engine: %v, want %v", got, want)
+	}
+	if got, want := o.LongestEnd()+time.Second, plain+o.longestRemoval(); got != want {
+		t.Errorf("a host allows for %v, want %v", got, want)
+	}
+	o.Containers = ContainersOff
+	if got := o.LongestEnd() + time.Second; got != plain {
+		t.Errorf("a host without containers allows for %v, want %v", got, plain)
 	}
 }

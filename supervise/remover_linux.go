@@ -23,7 +23,7 @@ func Remove(opts Options, hand argv.Handover) int {
 	defer s.sink.flush()
 	dir, _ := s.findRecord()
 	r := s.closeEngine(s.findEngine(dir))
-	if r.err != nil {
+	if r.err != nil || !r.done {
 		return ExitFailure
 	}
 	s.postLetter(letter{closed: true, code: r.count})
@@ -54,8 +54,7 @@ func (c *common) removeElsewhere(args []string) removal {
 	if err != nil {
 		return c.notRemoved(fmt.Errorf("%w: %w", errNotRemoved, err))
 	}
-	limit := c.opts.ContainerGrace + maxRounds*(c.opts.KillTimeout+answerTime) + margin
-	last := awaitHangUp(ours, limit)
+	last := awaitHangUp(ours, c.opts.longestRemoval()+margin)
 	if last == nil {
 		// The process is dead or late, or it has failed. If it has ended, the signal does nothing.
 		_ = proc.SignalChild(pid, unix.SIGKILL)

@@ -114,8 +114,7 @@ func writeNow(fd int, p []byte) (int, error) {
 	if !errors.Is(err, unix.ENOTSOCK) {
 		return n, err
 	}
-	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-	if n, err := unix.Poll(ready, 0); err != nil || n == 0 {
+	if !takesMore(fd) {
 		return 0, unix.EAGAIN
 	}
 	for {
@@ -124,6 +123,19 @@ func writeNow(fd int, p []byte) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// takesMore reports whether a write to a descriptor would not block. poll(2) refuses at a limit of no open files. select(2)
+// knows no limit, but takes only descriptors below 1,024.
+func takesMore(fd int) bool {
+	if fd >= unix.FD_SETSIZE {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 0)
+		return err == nil && n > 0
+	}
+	var ready unix.FdSet
+	ready.Set(fd)
+	n, err := unix.Select(fd+1, nil, &ready, nil, &unix.Timeval{})
+	return err == nil && n > 0
 }
 
 // pending reports whether something waits to be written.

@@ -69,10 +69,15 @@ func (s *Session) onStdoutClosed() {
 	s.lookAtStdout()
 }
 
-// lookAtStdout ends the session if standard output has no reader any more, and looks again later if it has.
+// lookAtStdout ends the session if standard output has no reader any more. It looks again later if it has, and as long
+// as it cannot be known.
 func (s *Session) lookAtStdout() {
 	s.stdout.lookAt = time.Time{}
-	if !proc.HasReader(1) {
+	has, known := proc.HasReader(1)
+	switch {
+	case !known:
+		s.stdout.pause = min(s.stdout.pause, lastStdoutPause)
+	case !has:
 		s.stdout.close(&s.polled)
 		s.end(causeStdout)
 		return

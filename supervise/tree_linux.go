@@ -93,18 +93,23 @@ func (t *tree) onChildren(exited, left bool) {
 // empty reports whether no member is left. Without children nothing is below us, but the leaf may still hold a process that
 // was moved there from outside. With children, all of them may be processes to keep.
 func (t *tree) empty(childrenLeft bool) bool {
-	if !childrenLeft && t.scope.Leaf == nil {
-		return true
-	}
 	if !childrenLeft {
-		populated, err := t.scope.Leaf.Populated()
-		return err == nil && !populated
+		return t.scope.Leaf == nil || t.emptyLeaf()
 	}
 	if t.mayGoOn() && t.server > 0 {
 		return false
 	}
 	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
 	return (t.lookTook < costlyLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
+}
+
+// emptyLeaf reports whether there is a leaf, and no process in it.
+func (t *tree) emptyLeaf() bool {
+	if t.scope.Leaf == nil {
+		return false
+	}
+	populated, err := t.scope.Leaf.Populated()
+	return err == nil && !populated
 }
 
 // costlyLook is how long a look at the process table may take and still be repeated at each end of a child.
@@ -119,8 +124,10 @@ func (t *tree) onlyOthers() bool {
 	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
 }
 
-// others counts the children that do not belong to the session.
-func (t *tree) others() int { return len(t.scope.Foreign) + len(t.scope.Helpers()) }
+// others counts the processes that do not belong to the session.
+func (t *tree) others() int {
+	return len(t.scope.Foreign) + len(t.scope.Helpers()) + t.scope.Strangers()
+}
 
 // First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
 // members of the leaf, and new processes during the kill, must be looked for.
@@ -192,15 +199,16 @@ type remains struct {
 // close releases all that belongs to the tree.
 func (t *tree) close() remains {
 	r := remains{began: t.machine.Began, code: t.code}
+	var unread error
 	if !t.clear {
 		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
-			members, r.kept, _ = t.scope.Members()
+			members, r.kept, unread = t.scope.Members()
 			return members
 		})
 		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
 	r.removed = t.closeEngine(t.engine)
-	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept) || r.removed.err != nil
+	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept, unread) || r.removed.err != nil
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.
@@ -210,9 +218,10 @@ func (t *tree) close() remains {
 	return r
 }
 
-// unseen reports whether children are left that cannot be listed (no /proc).
-func (t *tree) unseen(kept []proc.Stat) bool {
-	if t.clear || len(kept)+t.others() > 0 {
+// unseen reports whether children are left that cannot be listed (no /proc, no descriptor). What is kept, and what is not
+// ours, explains why children are left, but not when the last look has failed: unread says so.
+func (t *tree) unseen(kept []proc.Stat, unread error) bool {
+	if t.clear || len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf()) {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})

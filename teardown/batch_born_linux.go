@@ -10,7 +10,8 @@ import (
 type kin struct {
 	// start is when it started, in clock ticks since boot.
 	start uint64
-	kept  bool
+	// kept says that it is to be kept, and unread that nobody knows, as it could not be read, or one above it.
+	kept, unread bool
 }
 
 // stopBorn stops the members that have started since the last look, until none turns up. It does not read the whole
@@ -31,6 +32,11 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 		born = append(born, p)
 		return true
 	}
+	defer func() {
+		for _, gr := range b.Groups {
+			gr.scope.reader.EndAside()
+		}
+	}()
 	none, _ = hunt(&b.reader, fresh, unix.SIGSTOP)
 	return born, none
 }
@@ -42,19 +48,21 @@ func (b *Batch) groupOf(p proc.Stat) *Group {
 		return nil
 	}
 	for _, gr := range b.Groups {
-		if k, ok := gr.known[p.PID]; ok && k.start == p.Start {
+		k, ok := gr.known[p.PID]
+		// The copy that reads memory has our own mark, and is in our leaf.
+		if ok && k.start == p.Start || p.PID == gr.scope.reader.AsidePID() {
 			return nil
 		}
 	}
 	for _, gr := range b.Groups {
 		if up, ok := gr.known[p.PPID]; ok && b.startOf(p.PPID) == up.start {
-			return gr.unlessKept(p, up.kept)
+			return gr.unlessKept(p, up)
 		}
 	}
 	id := b.markOf(p)
 	for _, gr := range b.Groups {
 		if id != "" && gr.Session == id || gr.Leaf != nil && gr.Leaf.Has(p.PID) {
-			return gr.unlessKept(p, false)
+			return gr.unlessKept(p, kin{})
 		}
 	}
 	return nil
@@ -69,11 +77,18 @@ func (b *Batch) startOf(pid int) uint64 {
 	return s.Start
 }
 
-// unlessKept is the group, unless the process or its parent is to be kept.
-func (gr *Group) unlessKept(p proc.Stat, parentKept bool) *Group {
-	if !parentKept && !gr.keeps(p) {
+// unlessKept is the group, unless the process or its parent is to be kept, or could not be read.
+func (gr *Group) unlessKept(p proc.Stat, up kin) *Group {
+	k := kin{start: p.Start, kept: up.kept || gr.keeps(p)}
+	k.unread = !k.kept && (up.unread || gr.scope.last.unread[p.PID])
+	switch {
+	case k.kept:
+		gr.spare[p.ID] = true
+	case !k.unread:
 		return gr
+	default:
+		gr.seen[p.ID] = true // as in members
 	}
-	gr.known[p.PID], gr.spare[p.ID] = kin{start: p.Start, kept: true}, true
+	gr.known[p.PID] = k
 	return nil
 }

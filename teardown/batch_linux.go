@@ -41,6 +41,8 @@ type Group struct {
 	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later.
 	unseen int
+	// unread are the processes that the last look has left alone, because it could not be read whether they are to be kept.
+	unread []proc.Stat
 	// left is how many living members the last look has found.
 	left int
 }
@@ -48,9 +50,11 @@ type Group struct {
 // Batch ends several groups at once, with one look at the process table for each round.
 type Batch struct {
 	Groups []*Group
+	// Since is when the look at the host began that has found the groups, in clock ticks since boot. Processes that
+	// started later were not judged, and are asked for their mark.
+	Since uint64
+
 	reader proc.Reader
-	// since is when the batch began, in clock ticks: only later processes are asked for their mark.
-	since uint64
 	// askedAt is when the first round of SIGTERM was over, in clock ticks.
 	askedAt uint64
 	marks   map[proc.ID]string
@@ -65,15 +69,14 @@ const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
 // kill timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn).
-// It fills in the groups' outcomes. The error says that the process table cannot be read.
+// It fills in the groups' outcomes. A look for which there was no descriptor or memory is made again in the next round, and
+// nothing is signalled meanwhile. The error says that the process table cannot be read, in the end too.
 func (b *Batch) End(g Grace) error {
-	if err := b.start(); err != nil {
-		return err
-	}
-	err := b.until(time.Now().Add(g.Term), b.ask)
+	b.start()
+	err := unlessStarved(b.until(time.Now().Add(g.Term), b.ask))
 	for deadline := time.Now().Add(g.Kill); ; {
 		if err == nil {
-			err = b.until(deadline, b.kill)
+			err = unlessStarved(b.until(deadline, b.kill))
 		}
 		survivors, lookErr := b.conclude()
 		// A tree that forks may have been missed by the looks before, and be found by this one.
@@ -83,21 +86,20 @@ func (b *Batch) End(g Grace) error {
 	}
 }
 
-func (b *Batch) start() error {
-	now, err := proc.Now()
-	if err != nil {
-		return err
+// unlessStarved drops an error that may be over by the next look. The last look tells what is left.
+func unlessStarved(err error) error {
+	if proc.Starved(err) {
+		return nil
 	}
-	// The look that found the groups took a moment: processes that started meanwhile are asked for their mark as well.
-	b.since, b.marks, b.patience = now-min(now, lookTicks), map[proc.ID]string{}, patience
+	return err
+}
+
+func (b *Batch) start() {
+	b.marks, b.patience = map[proc.ID]string{}, patience
 	for _, gr := range b.Groups {
 		gr.start()
 	}
-	return nil
 }
-
-// lookTicks is how long ago the look at the host may have begun: ten seconds.
-const lookTicks = 1000
 
 // How many looks in a row must find no member, where the births in between cannot be followed. One proves nothing about a
 // tree that forks: the processes that were there have ended, and those that are there now started after the look. About
@@ -111,14 +113,14 @@ const (
 func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) error {
 	for empty := 0; ; {
 		left, none, err := round()
-		if err != nil {
+		if err != nil && !proc.Starved(err) {
 			return err
 		}
-		if empty++; left > 0 {
+		if empty++; left > 0 || err != nil {
 			empty = 0
 		}
 		if none || empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
-			return nil
+			return err
 		}
 		time.Sleep(roundPause)
 	}
@@ -208,6 +210,10 @@ func (b *Batch) freeze() (thaw func()) {
 // conclude names the survivors, and counts them.
 func (b *Batch) conclude() (survivors int, err error) {
 	t, err := b.look()
+	for n := 1; n < lastLooks && proc.Starved(err); n++ {
+		time.Sleep(roundPause)
+		t, err = b.look()
+	}
 	for _, gr := range b.Groups {
 		again := false
 		gr.Survivors = gr.scope.Survivors(func() []proc.Stat {
@@ -217,6 +223,9 @@ func (b *Batch) conclude() (survivors int, err error) {
 			again, gr.Kept = true, nil
 			return gr.members(t)
 		})
+		for _, p := range gr.unread {
+			gr.Survivors = append(gr.Survivors, survivor(p, "left alone: it could not be read whether it is to be kept"))
+		}
 		survivors += len(gr.Survivors)
 	}
 	return survivors, err
@@ -226,7 +235,7 @@ func (b *Batch) conclude() (survivors int, err error) {
 type snapshot struct {
 	byPID    map[int]proc.Stat
 	children map[int][]int
-	// born are the processes with a mark that began after the batch, by session.
+	// born are the processes with a mark that started since Batch.Since, by session.
 	born map[string][]int
 	// own are the caller and its ancestors, which are never touched.
 	own map[int]bool
@@ -255,16 +264,15 @@ func (b *Batch) look() (snapshot, error) {
 	return t, nil
 }
 
-// markOf reads the mark of a process that began after the batch, once. Before execve(2) the process shows its parent's.
+// markOf reads the mark of a process that has started since Since, once. Before execve(2) the process shows its parent's.
 func (b *Batch) markOf(s proc.Stat) string {
-	if s.Start < b.since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
+	if s.Start < b.Since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
 		return ""
 	}
 	if id, ok := b.marks[s.ID]; ok {
 		return id
 	}
-	// An environment is read from the memory of its process. Another user may make such a read wait for ever.
-	if uid, err := proc.UID(s.PID); err != nil || uid != os.Getuid() {
+	if !isOurs(s.PID) {
 		return ""
 	}
 	var (
@@ -287,6 +295,13 @@ func (b *Batch) markOf(s proc.Stat) string {
 	return v[0]
 }
 
+// isOurs reports whether a process is the user's own. Environment and command line are read from the memory of a process.
+// Another user may make such a read wait for ever, without a thread in state D.
+func isOurs(pid int) bool {
+	uid, err := proc.UID(pid)
+	return err == nil && uid == os.Getuid()
+}
+
 // How long a process may keep the batch waiting, and how long each later one may if there are many.
 const (
 	patience      = time.Second
@@ -294,6 +309,7 @@ const (
 )
 
 func (gr *Group) start() {
+	gr.scope.again = true
 	gr.scope.Keep, gr.scope.markVar, gr.scope.keepVar = gr.Keep, gr.Mark, gr.KeepVar
 	gr.seen, gr.asked, gr.spare = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
@@ -303,6 +319,7 @@ func (gr *Group) start() {
 
 // members lists the living members: those seen before, and all processes below them now.
 func (gr *Group) members(t snapshot) []proc.Stat {
+	defer gr.scope.reader.EndAside()
 	queue, reached := gr.roots(t), map[int]bool{}
 	var all []proc.Stat
 	for len(queue) > 0 {
@@ -318,20 +335,25 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 	}
 	var out []proc.Stat
 	gr.known = make(map[int]kin, len(all))
+	gr.scope.last.unread, gr.unread = nil, nil
 	for _, s := range all {
-		kept := !s.Dead() && gr.keptAbove(t, s, reached)
-		gr.known[s.PID] = kin{s.Start, kept}
+		kept, unread := gr.keptAbove(t, s, reached)
+		gr.known[s.PID] = kin{s.Start, kept, unread}
 		switch {
 		case s.Dead():
 		case kept:
 			gr.spare[s.ID] = true // also after its parent has ended
 			gr.Kept = append(gr.Kept, s)
-		case gr.allowed(s):
+		case !gr.allowed(s):
+		case unread:
+			gr.seen[s.ID] = true // the next look finds it, though its parent may have ended
+			gr.unread = append(gr.unread, s)
+		default:
 			gr.seen[s.ID] = true
 			out = append(out, s)
 		}
 	}
-	gr.left = len(out) + gr.unseen
+	gr.left = len(out) + len(gr.unread) + gr.unseen
 	return out
 }
 
@@ -362,27 +384,34 @@ func (gr *Group) roots(t snapshot) []int {
 // maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may contain a cycle.
 const maxClimb = 256
 
-// keptAbove reports whether a process, or an ancestor of it within the group, is to be kept.
-func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) bool {
+// keptAbove reports whether a process, or an ancestor of it within the group, is to be kept. If none is known to be, unread says
+// that one of them could not be read, so nobody knows. A dead process is neither.
+func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) (kept, unread bool) {
+	if s.Dead() {
+		return false, false
+	}
 	for range maxClimb {
 		if gr.keeps(s) {
-			return true
+			return true, false
 		}
+		unread = unread || gr.scope.last.unread[s.PID]
 		up, ok := t.byPID[s.PPID]
 		if !ok || !group[up.PID] || up.Start > s.Start {
-			return false
+			break
 		}
 		s = up
 	}
-	return false
+	return false, unread
 }
 
 func (gr *Group) keeps(s proc.Stat) bool {
 	keep, judged := gr.spare[s.ID]
 	if !judged {
+		gr.scope.Wary = !isOurs(s.PID)
 		keep = gr.scope.keeps(s)
-		gr.scope.reader.EndAside() // here no look has an end at which to do so
-		gr.spare[s.ID] = keep
+		if !gr.scope.last.unread[s.PID] {
+			gr.spare[s.ID] = keep
+		}
 	}
 	return keep
 }

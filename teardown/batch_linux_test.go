@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,9 +33,19 @@ func ids(t *testing.T, pids ...int) []proc.ID {
 	return out
 }
 
+// now is the time in clock ticks since boot.
+func now(t *testing.T) uint64 {
+	t.Helper()
+	ticks, err := proc.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticks
+}
+
 func end(t *testing.T, groups ...*Group) {
 	t.Helper()
-	b := Batch{Groups: groups}
+	b := Batch{Groups: groups, Since: now(t)}
 	if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
 		t.Error(err)
 	}
@@ -154,15 +165,12 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 	own(t)
 	k := start(t, "nest", 2, KeepMark) // its child has no environment
 	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
-	b := Batch{Groups: []*Group{g}}
+	b := startBatch(t, g)
 	round := func(f func() (int, bool, error)) {
 		t.Helper()
 		if left, _, err := f(); err != nil || left != 0 {
 			t.Errorf("%d members, %v", left, err)
 		}
-	}
-	if err := b.start(); err != nil {
-		t.Fatal(err)
 	}
 	round(b.ask)
 	if err := unix.Kill(k.PID, unix.SIGKILL); err != nil {
@@ -180,10 +188,7 @@ func TestBatchSparesOrphanOfTheKept(t *testing.T) {
 // A member may execute a program that is to be kept after it was looked at, in answer to SIGTERM for example.
 func TestBatchSparesWhoBecomesKept(t *testing.T) {
 	k := start(t, "heir", 1)
-	b := Batch{Groups: []*Group{{Seeds: ids(t, k.PID), UID: os.Getuid()}}}
-	if err := b.start(); err != nil {
-		t.Fatal(err)
-	}
+	b := startBatch(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
 	if left, _, err := b.ask(); err != nil || left != 1 {
 		t.Errorf("%d members, %v", left, err)
 	}
@@ -342,10 +347,8 @@ func TestBatchStopsBornInLeaf(t *testing.T) {
 // startBatch is a batch that has not looked yet.
 func startBatch(t *testing.T, groups ...*Group) *Batch {
 	t.Helper()
-	b := &Batch{Groups: groups}
-	if err := b.start(); err != nil {
-		t.Fatal(err)
-	}
+	b := &Batch{Groups: groups, Since: now(t)}
+	b.start()
 	return b
 }
 
@@ -358,5 +361,187 @@ func lookFor(t *testing.T, b *Batch) {
 	}
 	for _, gr := range b.Groups {
 		gr.members(table)
+	}
+}
+
+// A pass may have looked at the host long before it ends anything. What started since the look is asked for its mark. What
+// was there was judged by the look, and is left alone.
+func TestBatchAsksSinceTheLook(t *testing.T) {
+	k := start(t, "rest", 1, "MARK=one")
+	b := startBatch(t, &Group{UID: os.Getuid(), Mark: "MARK", Session: "one"})
+	b.Since, b.patience = 2, testkit.Patience
+	var r proc.Reader
+	s, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for started, want := range map[uint64]string{1: "", 2: "one", s.Start: "one"} {
+		if s.Start = started; b.markOf(s) != want {
+			t.Errorf("started at %d, looked at %d: not %q", started, b.Since, want)
+		}
+	}
+}
+
+// What is below a process that could not be read is left alone as well, in whatever order they are looked at.
+func TestBatchLeavesWhatIsBelowTheUnread(t *testing.T) {
+	own(t)
+	var all []proc.Stat
+	for _, pid := range start(t, "nest", 2).PIDs {
+		var r proc.Reader
+		s, err := r.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	child, parent := all[0], all[1]
+	if child.PPID != parent.PID {
+		child, parent = parent, child
+	}
+	// The test itself stands above both.
+	var r proc.Reader
+	top, err := r.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gr := &Group{UID: -1}
+	b := startBatch(t, gr)
+	gr.scope.noteUnread(top.PID, true)
+	table := snapshot{byPID: map[int]proc.Stat{top.PID: top, parent.PID: parent, child.PID: child}}
+	group := map[int]bool{top.PID: true, parent.PID: true, child.PID: true}
+	for _, s := range []proc.Stat{child, parent, top} {
+		if kept, unread := gr.keptAbove(table, s, group); kept || !unread {
+			t.Errorf("%d: kept %t, unread %t", s.PID, kept, unread)
+		}
+	}
+	gr.spare[parent.ID] = true
+	if kept, unread := gr.keptAbove(table, child, group); !kept || unread {
+		t.Errorf("below a kept one: kept %t, unread %t", kept, unread)
+	}
+	delete(gr.spare, parent.ID)
+	// The same for those that have started since the look.
+	gr.known = map[int]kin{}
+	withoutFiles(t, func() {
+		if g := gr.unlessKept(parent, kin{}); g != nil {
+			t.Error("a new process that cannot be read is a member")
+		}
+	})
+	if g := b.groupOf(child); g != nil || !gr.known[child.PID].unread || gr.spare[child.ID] {
+		t.Errorf("its child is a member: %t, %+v", g != nil, gr.known)
+	}
+}
+
+// What was left alone because it could not be read is named in the end, also when its parent has ended, or its session would be
+// forgotten. The next look finds it.
+func TestBatchNamesTheUnread(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root")
+	own(t)
+	k := start(t, "guest", 2)
+	gr := &Group{Seeds: ids(t, k.PID), UID: -1}
+	b := startBatch(t, gr)
+	var (
+		left, survivors int
+		err             error
+	)
+	// One descriptor is too few for the copy that reads the memory of other users' processes.
+	withFiles(t, lowestFree(t)+1, func() { left, _, err = b.ask() })
+	if left != 2 || err != nil {
+		t.Errorf("%d members, %v", left, err)
+	}
+	endOnly(t, k.PID)
+	withFiles(t, lowestFree(t)+1, func() { survivors, err = b.conclude() })
+	if survivors != 1 || len(gr.Survivors) != 1 || gr.Survivors[0].PID != without(k.PIDs, k.PID)[0] || err != nil {
+		t.Errorf("%d survivors, %+v, %v", survivors, gr.Survivors, err)
+	}
+	if left, _, err = b.kill(); left != 1 || err != nil {
+		t.Errorf("%d members to kill, %v", left, err)
+	}
+	k.Dead()
+}
+
+// A look for which there is no descriptor is made again in the next round, and does not end the batch between SIGTERM and
+// SIGKILL.
+func TestBatchLooksAgainWhenStarved(t *testing.T) {
+	later := time.Now().Add(testkit.Patience)
+	other := errors.New("no process table")
+	for name, c := range map[string]struct {
+		deadline time.Time
+		errs     []error
+		rounds   int
+		want     error
+	}{
+		"for a moment":          {later, []error{unix.EMFILE, unix.ENOMEM, nil}, 3, nil},
+		"between empty looks":   {later, []error{nil, unix.ENFILE, nil, nil}, 4, nil},
+		"when the time is up":   {time.Time{}, []error{unix.EMFILE}, 1, unix.EMFILE},
+		"not if it is no table": {later, []error{other}, 1, other},
+	} {
+		b, rounds := Batch{}, 0
+		err := b.until(c.deadline, func() (left int, none bool, err error) {
+			err = c.errs[rounds]
+			rounds++
+			return 0, name == "for a moment" && err == nil, err
+		})
+		if !errors.Is(err, c.want) || rounds != c.rounds {
+			t.Errorf("%s: %v after %d rounds, want %v after %d", name, err, rounds, c.want, c.rounds)
+		}
+	}
+}
+
+// What cannot be looked at in the end is told, and is not ended.
+func TestBatchStarvedToTheEnd(t *testing.T) {
+	k := start(t, "rest", 1)
+	b := Batch{Groups: []*Group{{Seeds: ids(t, k.PID), UID: -1}}}
+	var err error
+	withoutFiles(t, func() { err = b.End(Grace{}) })
+	if !proc.Starved(err) {
+		t.Errorf("the error is %v", err)
+	}
+	b.Groups[0].Seeds = ids(t, k.PID) // it lives
+	end(t, b.Groups...)
+	k.Dead()
+}
+
+// Another user may make a read of a process's memory wait for ever. So what such a process is to be is read aside.
+func TestBatchIsWaryOfOtherUsers(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root")
+	start := func(uid uint32) proc.Stat {
+		cmd := exec.Command("sleep", "300")
+		cmd.Env = []string{KeepMark}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		var r proc.Reader
+		s, err := r.Stat(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	gr := &Group{UID: -1}
+	b := startBatch(t, gr)
+	copies := map[int]bool{}
+	for _, uid := range []uint32{65534, 0, 65534} {
+		if kept := gr.keeps(start(uid)); !kept || gr.scope.Wary != (uid != 0) {
+			t.Errorf("process of uid %d: kept %t, read aside %t", uid, kept, gr.scope.Wary)
+		}
+		copies[gr.scope.reader.AsidePID()] = true
+	}
+	copied := gr.scope.reader.AsidePID()
+	if len(copies) != 1 || copied == 0 {
+		t.Fatalf("read by %v, want one copy for all", copies)
+	}
+	// It is a child of the test, which stands for a member here.
+	gr.known = map[int]kin{os.Getpid(): {start: id(t, os.Getpid()).Start}}
+	if s, err := b.reader.Stat(copied); err != nil || b.groupOf(s) != nil {
+		t.Errorf("the copy itself is a member: %+v, %v", s, err)
+	}
+	if gr.members(snapshot{}); gr.scope.reader.AsidePID() != 0 {
+		t.Error("the copy stays after the look")
+	}
+	gr.keeps(start(65534))
+	if b.stopBorn(); gr.scope.reader.AsidePID() != 0 {
+		t.Error("the copy stays after the look at what was born")
 	}
 }

@@ -34,7 +34,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	var fresh []proc.Stat
 	for n := range termSweeps {
 		members, _, err := s.Members()
-		if err != nil && len(members) == 0 && server > 0 {
+		if server > 0 && noneListed(members, err) {
 			for _, m := range fresh {
 				delete(s.asked, m.ID) // it is asked with those that cannot be listed now
 			}
@@ -60,6 +60,12 @@ func (s *Scope) Terminate(server int) []Sent {
 
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
+
+// noneListed reports whether a look has failed to list any process. One that was listed and could not be read is left until the
+// next look, and a signal to all that cannot be seen would reach it.
+func noneListed(members []proc.Stat, err error) bool {
+	return err != nil && len(members) == 0 && !errors.Is(err, errUnread)
+}
 
 // askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
 func (s *Scope) askBlindly(server int) []Sent {
@@ -105,11 +111,12 @@ func (s *Scope) Kill(server int) []Sent {
 		}
 	}
 	members, kept, err := s.Members()
-	// If the processes cannot be listed now, a process to keep would have been seen earlier.
-	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
+	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that is listed and could not
+	// be read may have to be kept.
+	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errUnread) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
-	if err != nil && len(members) == 0 && server > 0 {
+	if server > 0 && noneListed(members, err) {
 		return s.blind(server, syscall.SIGKILL)
 	}
 	members, born := s.stopAll(members)
@@ -156,12 +163,24 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 			return members, born
 		}
 		next, _, err := s.Members()
-		if err != nil && len(next) == 0 {
+		if noneListed(next, err) {
 			break
 		}
 		members = next
 	}
+	s.resume(stopped, members)
 	return members, nil
+}
+
+// resume continues what was stopped and is not to be killed. A process may execute another program between the look and
+// its stop, and be one to keep from then on.
+func (s *Scope) resume(stopped map[proc.ID]bool, members []proc.Stat) {
+	for _, m := range members {
+		delete(stopped, m.ID)
+	}
+	for id := range stopped {
+		_ = s.reader.Signal(id, syscall.SIGCONT)
+	}
 }
 
 // killBorn kills the members that have started since the last look, until none turns up. It does not read the whole

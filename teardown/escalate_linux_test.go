@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"syscall"
@@ -181,6 +182,29 @@ func TestKillEndsFamilyOnTheRun(t *testing.T) {
 	}
 }
 
+// A member may execute a program that is to be kept, between the look that found it and its stop. It is not killed, and
+// goes on.
+func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
+	s := own(t)
+	k := start(t, "heir", 1)
+	members, _, err := s.Members()
+	if err != nil || !slices.Equal(pids(members), k.PIDs) {
+		t.Fatalf("before: %v, %v", pids(members), err)
+	}
+	if err := unix.Kill(k.PID, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if heir := k.Await(); heir != k.PID {
+		t.Fatalf("the heir is %d, want %d", heir, k.PID)
+	}
+	if members, _ = s.stopAll(members); len(members) > 0 {
+		t.Errorf("%v are to be killed", pids(members))
+	}
+	// A stopped process would not read the end of its input.
+	k.Stdin.Close()
+	k.Dead()
+}
+
 // If no process can be listed, the server and its group are still reached: the server is a child that was not waited
 // for.
 func TestBlind(t *testing.T) {
@@ -248,6 +272,58 @@ func TestTerminateThenBlind(t *testing.T) {
 	if len(again) > 0 {
 		t.Errorf("asked again: %+v", again)
 	}
+}
+
+// One descriptor is enough to list processes, and too few for the copy that reads memory for a late anchor. What was listed and
+// not read is left for the next look, also where it is the server, and in a leaf.
+func TestUnreadIsNotSignalled(t *testing.T) {
+	s := own(t)
+	s.leavesUnread(t)
+}
+
+func TestUnreadInLeafIsNotKilled(t *testing.T) {
+	s := own(t)
+	s.Leaf = leaf(t, "mcp-tether-test-unread-kill")
+	s.Leaf.Hold()
+	s.leavesUnread(t)
+}
+
+func (s *Scope) leavesUnread(t *testing.T) {
+	t.Helper()
+	s.Wary = true
+	server := start(t, "rest", 1, KeepMark)
+	if s.Leaf != nil {
+		enter(t, s.Leaf, server.PID)
+	}
+	var (
+		sent    []Sent
+		members []proc.Stat
+		err     error
+	)
+	withFiles(t, lowestFree(t)+1, func() {
+		members, _, err = s.Members()
+		sent = append(s.Terminate(server.PID), s.Kill(server.PID)...)
+	})
+	if len(members) > 0 || !errors.Is(err, errUnread) || len(sent) > 0 {
+		t.Errorf("members %v, %v; signalled %+v", pids(members), err, sent)
+	}
+	s.expect(t, "the next look", nil, server.PIDs)
+	server.Stdin.Close()
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(server.PID, &ws, 0, nil); err != nil || !ws.Exited() {
+		t.Errorf("ended by %v, %v", ws.Signal(), err)
+	}
+}
+
+// lowestFree is the number that the next descriptor has.
+func lowestFree(t *testing.T) uint64 {
+	t.Helper()
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	return uint64(fd)
 }
 
 func TestSurvivors(t *testing.T) {

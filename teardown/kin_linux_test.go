@@ -21,6 +21,7 @@ var (
 	_ = testkit.Rest("rest")
 	_ = testkit.Headless("headless")
 	_ = testkit.Role("nest", nest)
+	_ = testkit.Role("guest", guest)
 	_ = testkit.Role("daemon", daemon)
 	_ = testkit.Role("stubborn", stubborn)
 	_ = testkit.Role("stopped", stopped)
@@ -32,6 +33,13 @@ var (
 func nest() {
 	spawn("rest", nil)
 	testkit.Report("nest")
+	testkit.Await()
+}
+
+// guest has one child, of another user.
+func guest() {
+	spawn("rest", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	testkit.Report("guest")
 	testkit.Await()
 }
 

@@ -36,7 +36,7 @@ type Scope struct {
 	// before everything.
 	Since uint64
 	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
-	// they nor other processes of those sessions are members. It may be nil.
+	// they, nor what they have started, nor other processes of those sessions are members. It may be nil.
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
@@ -47,6 +47,9 @@ type Scope struct {
 	// markVar and keepVar are the variables of the environment with which a process names its session, and the patterns
 	// that hold for the process itself. They matter to a Group only: a session has patterns of its own.
 	markVar, keepVar string
+	// again says that a process whose memory could not be read for want of a copy is left until the next look, whatever the
+	// reason. It is for a Group: there it costs one finding. A session must end although no copy can be had.
+	again bool
 
 	reader proc.Reader
 	// unreadable are the processes that have kept a reader waiting. Their memory is read again only once a teardown
@@ -58,7 +61,7 @@ type Scope struct {
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
 	blindly, blindGroup int
-	// foreign are the processes seen below a foreign child.
+	// foreign are the processes seen below a foreign child or a helper.
 	foreign map[proc.ID]bool
 	// last is the last look, and hunts how many rounds do without another (killBorn).
 	last  look
@@ -71,6 +74,9 @@ type look struct {
 	known map[int]uint64
 	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
 	below, foreign, unclear map[int]bool
+	// unread are those that could not be looked at for want of a descriptor or memory, and what they have started. Nobody
+	// knows whether they are to be kept, so they are left alone until the next look.
+	unread map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
 	// zombies are Root's children that had ended, strays the living unclear ones.
@@ -82,7 +88,7 @@ type look struct {
 type role uint8
 
 const (
-	other  role = iota // foreign, unclear or dead
+	other  role = iota // foreign, unclear, unread or dead
 	member             // to be ended
 	spared             // kept on purpose
 )
@@ -92,8 +98,8 @@ const (
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	defer s.reader.EndAside()
 	found, err := s.reader.Descendants(s.Root)
-	found, lerr := s.addLeaf(found)
 	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+	found, lerr := s.addLeaf(found)
 	s.last.known[s.Root] = 0
 	// Asked after the table was read: each helper in the table is known by then.
 	s.last.helpers = s.helpers(found)
@@ -106,8 +112,14 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 		case other:
 		}
 	}
+	if err == nil && len(s.last.unread) > 0 {
+		err = errUnread
+	}
 	return members, kept, errors.Join(err, lerr)
 }
+
+// errUnread says that some processes of a session were left alone, because they could not be looked at.
+var errUnread = errors.New("no descriptor or memory to look at a process")
 
 // judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
 func (s *Scope) judge(p proc.Stat) role {
@@ -131,6 +143,8 @@ func (s *Scope) judge(p proc.Stat) role {
 		l.below[p.PID] = true
 		s.remember(p.ID)
 		return spared
+	case l.unread[p.PID] || l.unread[p.PPID]:
+		l.unread[p.PID] = true
 	default:
 		return member
 	}
@@ -200,9 +214,11 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 		if known[pid] || pid == s.Root {
 			continue
 		}
-		if st, serr := s.reader.Stat(pid); serr == nil && s.Leaf.Has(pid) {
+		st, serr := s.reader.Stat(pid)
+		if serr == nil && s.isInLeaf(st) {
 			found = append(found, st)
 		}
+		s.noteUnread(pid, proc.Starved(serr))
 	}
 	return found, err
 }
@@ -227,11 +243,14 @@ func (s *Scope) remember(id proc.ID) {
 	s.kept[id] = true
 }
 
-// isForeign reports whether a process was there before the session.
+// isForeign reports whether a process was there before the session, or was seen below one that is not the session's.
 func (s *Scope) isForeign(p proc.Stat) bool {
-	return len(s.Foreign) > 0 &&
-		(s.foreign[p.ID] || slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
+	return s.foreign[p.ID] || len(s.Foreign) > 0 &&
+		(slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
 }
+
+// Strangers counts the processes below Root that the last look has found and that are not the session's.
+func (s *Scope) Strangers() int { return len(s.last.foreign) }
 
 // isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is left alone,
 // although it may belong to the session.
@@ -241,10 +260,20 @@ func (s *Scope) isUnclear(p proc.Stat) bool {
 
 // isStray reports whether a process is a child of Root, and nothing ties it to the session.
 func (s *Scope) isStray(p proc.Stat) bool {
-	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.Leaf != nil && s.Leaf.Has(p.PID) {
+	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.isInLeaf(p) {
 		return false
 	}
-	return !s.hasEnv(p, s.Mark)
+	return !s.hasEnv(p, s.Mark) && !s.last.unread[p.PID]
+}
+
+// isInLeaf reports whether a process is in the leaf.
+func (s *Scope) isInLeaf(p proc.Stat) bool {
+	if s.Leaf == nil {
+		return false
+	}
+	in, err := s.Leaf.Holds(p.PID)
+	s.noteUnread(p.PID, proc.Starved(err))
+	return in
 }
 
 // setForeign remembers a foreign process, for when its parent is gone.
@@ -271,15 +300,22 @@ func (s *Scope) hasEnv(p proc.Stat, assignment string) (has bool) {
 }
 
 // readMemory has look read the memory of a process, unless that is known to hang. What may hang is read aside. That takes
-// a fork, so nothing else is. Without a fork it is read here: if that hangs, there is the watchdog.
+// a fork, so nothing else is.
 func (s *Scope) readMemory(p proc.Stat, look func()) {
-	if s.unreadable[p.ID] {
+	if s.unreadable[p.ID] || s.last.unread[p.PID] {
 		return
 	}
-	if !s.Wary && !s.reader.MayKeepWaiting(p) {
+	if s.Wary || s.reader.MayKeepWaiting(p) {
+		s.readAside(p, look)
+	} else {
 		look()
-		return
 	}
+	s.noteUnread(p.PID, s.reader.Unread())
+}
+
+// readAside has look read the memory of a process in a forked copy. Without a fork it is read here: if that hangs, there is
+// the watchdog.
+func (s *Scope) readAside(p proc.Stat, look func()) {
 	switch err := s.reader.Aside(look); {
 	case errors.Is(err, proc.ErrKeptWaiting):
 		if s.unreadable == nil {
@@ -288,7 +324,20 @@ func (s *Scope) readMemory(p proc.Stat, look func()) {
 		s.unreadable[p.ID] = true
 	case err != nil && !s.Wary:
 		look()
+	case err != nil:
+		s.noteUnread(p.PID, s.again || proc.Starved(err))
 	}
+}
+
+// noteUnread notes that a process could not be looked at for want of a descriptor or memory.
+func (s *Scope) noteUnread(pid int, starved bool) {
+	if !starved {
+		return
+	}
+	if s.last.unread == nil {
+		s.last.unread = map[int]bool{}
+	}
+	s.last.unread[pid] = true
 }
 
 // broughtKeep reports whether a process matches the patterns in its own environment.

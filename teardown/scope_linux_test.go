@@ -217,6 +217,7 @@ func TestHelpersAreNoMembers(t *testing.T) {
 	gone := proc.ID{PID: st.Session, Start: st.Start}
 	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
 	s.expect(t, "what a helper that has ended left", nil, nil)
+	s.foreign = nil
 	gone.Start++
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }
@@ -255,5 +256,138 @@ func TestUnclearOrphansAreToldOf(t *testing.T) {
 	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "mcp-tether-test-unclear")
 	if s.expect(t, "with a leaf it would be in it", nil, nil); len(s.Unclear()) > 0 {
 		t.Errorf("%+v", s.Unclear())
+	}
+}
+
+// For want of a descriptor it may be unknown whether a process is to be kept. Then it is neither ended nor kept in that look,
+// nor is what it has started, and it is no other's for good. The next look reads it.
+func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
+	s := own(t)
+	k, member := start(t, "nest", 2, KeepMark), start(t, "rest", 1, "MCP_TETHER_SESSION=this")
+	foreign := start(t, "rest", 1)
+	var all []proc.Stat
+	for _, pid := range append(k.PIDs, member.PID) {
+		st, err := s.reader.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, st)
+	}
+	slices.SortFunc(all, func(a, b proc.Stat) int { return int(a.Start) - int(b.Start) })
+	before := []proc.ID{id(t, foreign.PID)}
+	for name, with := range map[string]Scope{
+		"plain":                         {},
+		"with a foreign child":          {Foreign: before, Mark: "MCP_TETHER_SESSION=this"},
+		"with a foreign child and leaf": {Foreign: before, Mark: "MCP_TETHER_SESSION=this", Leaf: &cgroup.Leaf{Dir: "/none"}},
+	} {
+		s.Foreign, s.Mark, s.Leaf = with.Foreign, with.Mark, with.Leaf
+		s.last = look{known: map[int]uint64{}, below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+		withoutFiles(t, func() {
+			for _, p := range all {
+				if r := s.judge(p); r != other {
+					t.Errorf("%s: %d has role %d", name, p.PID, r)
+				}
+			}
+		})
+		if len(s.last.below)+len(s.last.foreign)+len(s.last.unclear) > 0 || len(s.last.unread) != len(all) {
+			t.Errorf("%s: %+v", name, s.last)
+		}
+	}
+	s.Foreign, s.Leaf = nil, nil
+	s.expect(t, "the next look", append(member.PIDs, foreign.PIDs...), k.PIDs)
+}
+
+// The same in a session without a supervisor.
+func TestUnreadIsNeitherMemberNorKeptInAGroup(t *testing.T) {
+	own(t)
+	k := start(t, "rest", 1, KeepMark)
+	gr := &Group{Seeds: []proc.ID{id(t, k.PID)}, UID: -1}
+	b := Batch{Groups: []*Group{gr}}
+	b.start()
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members []proc.Stat
+	withoutFiles(t, func() { members = gr.members(table) })
+	if len(members)+len(gr.Kept) > 0 || gr.left != 1 {
+		t.Errorf("without a descriptor: members %v, kept %v, left %d", pids(members), pids(gr.Kept), gr.left)
+	}
+	if members = gr.members(table); len(members) > 0 || !slices.Equal(pids(gr.Kept), k.PIDs) {
+		t.Errorf("then: members %v, kept %v", pids(members), pids(gr.Kept))
+	}
+}
+
+// Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process. A session that is
+// already late passes over all reasons but the want of a descriptor or memory, or it might never end.
+func TestWithoutACopyNothingIsKnown(t *testing.T) {
+	k := start(t, "rest", 1, KeepMark)
+	p := proc.Stat{ID: id(t, k.PID)}
+	var gr Group
+	gr.start()
+	for name, s := range map[string]*Scope{"group": &gr.scope, "session": {}} {
+		s.Wary = true
+		defer s.reader.EndAside()
+		withoutFiles(t, func() {
+			if s.keeps(p) || !s.last.unread[p.PID] {
+				t.Errorf("%s without a descriptor: %v", name, s.last.unread)
+			}
+		})
+		s.last.unread = nil
+		if s.hasEnv(p, "NOTHING=1"); s.reader.AsidePID() == 0 {
+			t.Fatal("there is no copy")
+		}
+		if err := unix.Kill(s.reader.AsidePID(), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		awaitExit(t, s.reader.AsidePID())
+		if s.keeps(p) || s.last.unread[p.PID] != s.again {
+			t.Errorf("%s whose copy has died: %v", name, s.last.unread)
+		}
+		s.last.unread = nil
+		if !s.keeps(p) {
+			t.Errorf("%s: not kept in the next look", name)
+		}
+	}
+}
+
+// A member of the leaf that cannot be looked up for want of a descriptor may be there.
+func TestLeafMemberIsNotPassedOver(t *testing.T) {
+	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "mcp-tether-test-unread")}
+	s.Leaf.Hold()
+	k := start(t, "rest", 1)
+	enter(t, s.Leaf, k.PID)
+	var (
+		found []proc.Stat
+		err   error
+	)
+	withoutFiles(t, func() { found, err = s.addLeaf(nil) })
+	if len(found) > 0 || err != nil || !s.last.unread[k.PID] {
+		t.Errorf("found %v, %v, unread %v", pids(found), err, s.last.unread)
+	}
+	if found, err = s.addLeaf(nil); err != nil || !slices.Equal(pids(found), k.PIDs) {
+		t.Errorf("then found %v, %v", pids(found), err)
+	}
+}
+
+// withoutFiles does something while no file can be opened.
+func withoutFiles(t *testing.T, do func()) {
+	t.Helper()
+	withFiles(t, 0, do)
+}
+
+// withFiles does something while no descriptor can be had from a number on.
+func withFiles(t *testing.T, limit uint64, do func()) {
+	t.Helper()
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -31,8 +31,7 @@ func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
 				gone = true
 				continue
 			}
-			uid, _ := proc.UID(m.PID)
-			out = append(out, Survivor{m.PID, m.Comm, uid, why(m, err)})
+			out = append(out, survivor(m, why(m, err)))
 		}
 		if len(out) > 0 || !gone {
 			return out
@@ -45,10 +44,14 @@ func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
 func (s *Scope) Unclear() []Survivor {
 	out := make([]Survivor, 0, len(s.last.strays))
 	for _, p := range s.last.strays {
-		uid, _ := proc.UID(p.PID)
-		out = append(out, Survivor{p.PID, p.Comm, uid, "left alone: it cannot be told from what was started before the session"})
+		out = append(out, survivor(p, "left alone: it cannot be told from what was started before the session"))
 	}
 	return out
+}
+
+func survivor(p proc.Stat, why string) Survivor {
+	uid, _ := proc.UID(p.PID)
+	return Survivor{p.PID, p.Comm, uid, why}
 }
 
 func why(m proc.Stat, err error) string {

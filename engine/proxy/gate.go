@@ -33,8 +33,8 @@ func (g *gate) leave() {
 	}
 }
 
-// shut admits no more requests, and returns when none is inside or ctx is done.
-func (g *gate) shut(ctx context.Context) {
+// shut admits no more requests, and returns when none is inside or ctx is done. It reports whether none is.
+func (g *gate) shut(ctx context.Context) bool {
 	g.mu.Lock()
 	g.closed = true
 	if g.inside > 0 && g.empty == nil {
@@ -43,10 +43,14 @@ func (g *gate) shut(ctx context.Context) {
 	empty := g.empty
 	g.mu.Unlock()
 	if empty == nil {
-		return
+		return true
 	}
 	select {
 	case <-empty:
+		return true
 	case <-ctx.Done():
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.inside == 0 // the last one may have left at the same time
 	}
 }

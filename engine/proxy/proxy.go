@@ -81,9 +81,9 @@ const (
 )
 
 // Shut refuses further creates, and starts of containers that are not the session's: the client gets the error that the
-// session is ending. It returns when the outcomes of all earlier ones are noted, or when ctx is done. All other
-// requests still pass, for a server that cleans up by itself.
-func (p *Proxy) Shut(ctx context.Context) { p.gate.shut(ctx) }
+// session is ending. It returns true when the outcomes of all earlier ones are noted, or false when ctx is done before.
+// All other requests still pass, for a server that cleans up by itself.
+func (p *Proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
 
 // Forget takes an object that no longer exists off the list of those that the session created.
 func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }

@@ -455,10 +455,14 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.Proxy.Shut(ctx) // returns, because ctx is done
+	if s.Proxy.Shut(ctx) { // returns, because ctx is done
+		t.Error("a create without an outcome is taken for settled")
+	}
 	shut := make(chan struct{})
 	go func() {
-		s.Proxy.Shut(context.Background())
+		if !s.Proxy.Shut(context.Background()) {
+			t.Error("all outcomes are noted, and it says that they are not")
+		}
 		s.expectNotes("create container r1; created container r1 c1")
 		close(shut)
 	}()

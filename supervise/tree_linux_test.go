@@ -1,0 +1,57 @@
+package supervise
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/proc"
+	"mcp-tether/teardown"
+)
+
+// A child that was there before the session explains why a child is left. It does not if nothing can be listed: then a
+// member may be left as well.
+func TestWhatCannotBeListedHasLeaked(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	c := &common{}
+	c.hand.Mailbox = -1
+	st, err := c.reader.Stat(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func() remains {
+		tr := &tree{common: c, scope: teardown.Scope{Root: os.Getpid(), Foreign: []proc.ID{st.ID}}}
+		tr.scope.Helpers = tr.helpers
+		return tr.close()
+	}
+	if r := left(); r.leaked || len(r.survivors) > 0 {
+		t.Errorf("the control has leaked: %+v", r)
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	r := left()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if !r.leaked {
+		t.Error("nothing could be listed, and nothing has leaked")
+	}
+}
