@@ -72,7 +72,7 @@ func commands(args []string, as *role) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{runCommand(as)}
 	}
-	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(), wrapCommand(), unwrapCommand(), doctorCommand()}
+	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), wrapCommand(), unwrapCommand(), doctorCommand()}
 }
 
 // command parses the command line and runs it.
@@ -99,6 +99,18 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
+// isDuration reports whether the flag parser's text is about the value of a flag that is a duration.
+func isDuration(c *cli.Context, text string) bool {
+	_, name, _ := strings.Cut(text, "flag ")
+	name, _, _ = strings.Cut(strings.TrimLeft(name, "-"), ":")
+	for _, f := range c.Command.Flags {
+		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
+			return true
+		}
+	}
+	return false
+}
+
 // badUsage makes the flag parser's errors readable. The parser writes flags with one dash, and does not say that a
 // duration needs a unit.
 func badUsage(c *cli.Context, err error, _ bool) error {
@@ -108,7 +120,7 @@ func badUsage(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
 		name += " " + c.Command.Name
 	}
-	if strings.Contains(text, "duration") || strings.HasSuffix(text, "parse error") {
+	if isDuration(c, text) {
 		text += "; a duration needs a unit, such as 500ms, 1.5s or 2m"
 	}
 	return usageError(text + " (see " + name + " --help)")

@@ -378,6 +378,39 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
+// copied is a command line that a reader may copy, and explained is one with an explanation that a shell would take for
+// arguments.
+var (
+	copied    = regexp.MustCompile(`^ {3,4}(mcp-tether|make|systemctl|apt|npm|docker|kubectl|\*/5) `)
+	explained = regexp.MustCompile(`\S {2,}[^#\s]`)
+)
+
+// An explanation beside a command begins with "#". docs/commands.md has the help texts.
+func TestCommandsCanBeCopied(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, page := range append(pages, "README.md") {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if copied.MatchString(line) {
+				lines++
+				if explained.MatchString(line) {
+					t.Errorf("%s: %s", page, line)
+				}
+			}
+		}
+	}
+	if lines < 50 || !explained.MatchString("    mcp-tether ps   until interrupted") {
+		t.Errorf("%d lines: the test shows nothing", lines)
+	}
+}
+
 // shownFile is a block of a page that begins with the name of a file of scripts/packaging/. Its groups are the name,
 // and what the block says the file holds.
 var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(.*?)```\n")

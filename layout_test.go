@@ -270,37 +270,38 @@ func byPath() map[string]string {
 		mine   = own + "; only for a file of that user in a directory of that user or root"
 	)
 	return map[string]string{
-		"session.openPrivate/unix.Mkdir":     "makes the directory or fails: mkdir(2) follows no link there",
-		"session.openPrivate/kernel.OpenDir": opens,
-		"session.own/kernel.OpenDir":         opens,
-		"session.notOpened/unix.Lstat":       "for the text of an error",
-		"session.belongsTo/unix.Stat":        "whose a runtime directory is; what is opened below it is checked by itself",
-		"session.Users/os.ReadDir":           names,
-		"cgroup.Find/kernel.Read":            kernel,
-		"cgroup.Current/kernel.Read":         kernel,
-		"cgroup.Holds/kernel.Read":           kernel,
-		"cgroup.openCgroup/kernel.OpenPath":  "no part of the path is a link, and what is opened is a cgroup",
-		"clients.ownDir/unix.Stat":           own,
-		"clients.ownDir/os.Stat":             own,
-		"clients.look/unix.Open":             own + "; with O_PATH, to be looked at before it is opened",
-		"clients.readRegular/os.Stat":        own,
-		"clients.readRegular/os.Open":        own,
-		"reap.Metrics/kernel.Replace":        own,
-		"clients.put/kernel.Replace":         mine,
-		"reap.key/filepath.EvalSymlinks":     own + "; compared only",
-		"clients.here/os.Lstat":              own,
-		"clients.candidates/os.Stat":         own,
-		"clients.OpenDocument/os.Lstat":      mine,
-		"clients.OpenDocument/os.OpenFile":   mine,
-		"clients.ownParent/os.Stat":          mine,
-		"cgroup.Pids/kernel.Read":            kernel,
+		"session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
+		"session.openDir/kernel.OpenDir":       opens,
+		"session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
+		"session.notOpened/unix.Lstat":         "for the text of an error",
+		"session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
+		"session.Users/os.ReadDir":             names,
+		"cgroup.Find/kernel.Read":              kernel,
+		"cgroup.Current/kernel.Read":           kernel,
+		"cgroup.Holds/kernel.Read":             kernel,
+		"cgroup.openCgroup/kernel.OpenPath":    "no part of the path is a link, and what is opened is a cgroup",
+		"clients.ownDir/unix.Stat":             own,
+		"clients.ownDir/os.Stat":               own,
+		"clients.look/unix.Open":               own + "; with O_PATH, to be looked at before it is opened",
+		"clients.readRegular/os.Stat":          own,
+		"clients.readRegular/os.Open":          own,
+		"reap.Metrics/kernel.Replace":          own,
+		"clients.put/kernel.Replace":           mine,
+		"reap.key/filepath.EvalSymlinks":       own + "; compared only",
+		"clients.here/os.Lstat":                own,
+		"clients.candidates/os.Stat":           own,
+		"clients.PlaceOf/os.Stat":              own,
+		"clients.OpenDocument/os.Lstat":        mine,
+		"clients.OpenDocument/os.OpenFile":     mine,
+		"clients.ownParent/os.Stat":            mine,
+		"cgroup.Pids/kernel.Read":              kernel,
 	}
 }
 
 // pathCalls matches the functions of os, unix, filepath and kernel that take a path.
 var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|WriteFile|Stat|Lstat|ReadDir|Remove|RemoveAll|Rename|Mkdir|MkdirAll|Create|CreateTemp|MkdirTemp|Chmod|Chown|Lchown|Symlink|Link|Readlink|Truncate|Chtimes|DirFS)|` +
 	`unix\.(Open|Creat|Stat|Lstat|Mkdir|Rmdir|Unlink|Rename|Link|Symlink|Chmod|Chown|Lchown|Readlink|Access|Mknod|Mkfifo|Truncate|Statfs)|` +
-	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|Read|ReadEntry|Replace))$`)
+	`filepath\.(EvalSymlinks|Glob|Walk|WalkDir)|kernel\.(Open|OpenDir|OpenPath|OpenUnmounted|Read|ReadEntry|Replace))$`)
 
 // What a user controls is opened once, and reached by descriptor from there on.
 func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
@@ -370,6 +371,55 @@ func selector(e ast.Expr) string {
 		return ""
 	}
 	return x.Name + "." + sel.Sel.Name
+}
+
+// A program that a test writes can be executed at once, whatever other tests fork meanwhile.
+func TestTestsWriteProgramsApart(t *testing.T) {
+	files := 0
+	walk(t, func(name string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		files++
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, n := range writtenPrograms(file) {
+			t.Errorf("%s: os.WriteFile makes a program: use testkit.WriteProgram", fset.Position(n.Pos()))
+		}
+	})
+	if files < 100 {
+		t.Errorf("only %d files were read", files)
+	}
+	// The control: of these two, the program is found.
+	const bad = "package x\nfunc f() { os.WriteFile(a, b, 0o644); os.WriteFile(a, b, 0o755) }"
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", bad, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := writtenPrograms(file); len(got) != 1 {
+		t.Errorf("of one program %d were found", len(got))
+	}
+}
+
+// writtenPrograms are the calls of os.WriteFile with a mode that lets a file be executed.
+func writtenPrograms(file *ast.File) (out []ast.Node) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || selector(call.Fun) != "os.WriteFile" {
+			return true
+		}
+		if mode, ok := call.Args[2].(*ast.BasicLit); ok {
+			if bits, err := strconv.ParseUint(mode.Value, 0, 32); err == nil && bits&0o111 != 0 {
+				out = append(out, call)
+			}
+		}
+		return true
+	})
+	return out
 }
 
 func TestNoInitFunctions(t *testing.T) {

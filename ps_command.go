@@ -19,7 +19,7 @@ const psHelp = `Lists the living sessions that you may see: your own, or those o
 Examples:
    mcp-tether ps
    mcp-tether ps --tree
-   mcp-tether ps --watch          until interrupted
+   mcp-tether ps --watch          # until interrupted
    mcp-tether ps --json | jq '.sessions[].name'`
 
 func psCommand() *cli.Command {

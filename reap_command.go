@@ -45,10 +45,11 @@ When there is nothing it says so on a terminal, and is silent elsewhere, as from
 nothing (left), 1 findings (or survivors), 2 it could not look, or not at everything.
 
 Examples:
-   mcp-tether reap                          what is there, and why
-   mcp-tether reap --kill                   end what is proven
+   mcp-tether reap                          # what is there, and why
+   mcp-tether reap --kill                   # end what is proven
    mcp-tether reap --match 'mcp-server-' --kill --unwrapped
-   */5 * * * * /usr/local/bin/mcp-tether reap --kill --quiet      in a crontab`
+In a crontab:
+   */5 * * * * /usr/local/bin/mcp-tether reap --kill --quiet`
 
 func reapCommand(as *role) *cli.Command {
 	return &cli.Command{

@@ -46,9 +46,9 @@ A flag wins over its environment variable. Durations are such as 500ms, 1.5s, 2m
 
 Examples:
    mcp-tether run -- npx -y @modelcontextprotocol/server-everything
-   mcp-tether run -- docker run -i --rm mcp/fetch                 the container ends with the session
+   mcp-tether run -- docker run -i --rm mcp/fetch                 # the container ends with the session
    mcp-tether run --hibernate 10m -- npx -y @modelcontextprotocol/server-memory
-   mcp-tether run --share -- npx -y @modelcontextprotocol/server-memory        one server for all sessions
+   mcp-tether run --share -- npx -y @modelcontextprotocol/server-memory        # one server for all sessions
    mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
    mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
 
@@ -210,11 +210,11 @@ func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
 		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
 		MaxMessage: opts.MaxMessage, EOFGrace: opts.EOFGrace,
-		EndLimit: opts.EOFGrace + opts.TermGrace + opts.KillTimeout + opts.ContainerGrace + endMargin,
+		EndLimit: opts.LongestEnd() + endMargin,
 	}
 }
 
-// endMargin is what the end of a shared server may take beyond its grace periods.
+// endMargin is what the end of a shared server may take beyond what its session may.
 const endMargin = 10 * time.Second
 
 // optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be

@@ -24,7 +24,7 @@ Examples:
    mcp-tether stop --gateway 4711
    mcp-tether stop --all`
 
-func stopCommand() *cli.Command {
+func stopCommand(as *role) *cli.Command {
 	return &cli.Command{
 		Name:            "stop",
 		Usage:           "end living sessions politely",
@@ -39,11 +39,11 @@ func stopCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
 			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "wait for `DURATION` at most"},
 		},
-		Action: stop,
+		Action: func(c *cli.Context) error { return stop(c, as != nil && as.delegated) },
 	}
 }
 
-func stop(c *cli.Context) error {
+func stop(c *cli.Context, delegated bool) error {
 	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
 	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
 		return usageError("stop needs a SESSION, --name, --gateway or --all")
@@ -56,6 +56,9 @@ func stop(c *cli.Context) error {
 	}
 	for _, w := range incomplete {
 		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+	}
+	if delegated {
+		return reportStopped(c.Bool("json"), live.StopListed(dirs, all, sel.IDs, c.Duration("timeout")))
 	}
 	picked, err := sel.Select(all)
 	if err != nil {

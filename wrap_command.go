@@ -32,12 +32,12 @@ Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrappe
 2 something could not be read or changed.
 
 Examples:
-   mcp-tether wrap                                   all clients of this user, after a question
-   mcp-tether wrap --dry-run codex claude            only show the difference
-   mcp-tether wrap --yes --preset codex              idle servers hibernate, but for browsers and the like
+   mcp-tether wrap                                   # all clients of this user, after a question
+   mcp-tether wrap --dry-run codex claude            # only show the difference
+   mcp-tether wrap --yes --preset codex              # idle servers hibernate, but for browsers and the like
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
-   mcp-tether wrap --absolute --yes claude-desktop   for a client that does not find mcp-tether
-   mcp-tether wrap --check ./.mcp.json               in CI`
+   mcp-tether wrap --absolute --yes claude-desktop   # for a client that does not find mcp-tether
+   mcp-tether wrap --check ./.mcp.json               # in CI`
 
 const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration of MCP clients. Shows what would
 change and asks. See mcp-tether wrap --help.
@@ -103,8 +103,8 @@ func rewrite(c *cli.Context) error {
 		r := &rewriting{place: p}
 		all = append(all, r)
 		format := clients.Format(c.String("format"))
-		if p.Client.Name != "" {
-			format = ""
+		if format == "" || !slices.Contains(c.Args().Slice(), p.Path) {
+			format = p.Format
 		}
 		r.doc, r.err = clients.OpenDocument(p.Path, format)
 	}
@@ -211,15 +211,33 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 		w.Flags = append([]string{}, words...)
 	}
 	if c.Bool("absolute") {
-		exe, err := os.Executable()
-		if err != nil {
-			return w, fmt.Errorf("find the path of this program: %w", err)
+		var err error
+		if w.Path, err = ownPath(); err != nil {
+			return w, err
 		}
-		w.Path = exe
 	} else if _, err := exec.LookPath(clients.Program); err != nil && !w.Unwrap {
 		fmt.Fprintln(os.Stderr, "mcp-tether: warning: mcp-tether is not found by that name; use --absolute, or install it in a directory of PATH")
 	}
 	return w, nil
+}
+
+// ownPath is the path of this program under the name by which a wrapped entry is known.
+func ownPath() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the path of this program: %w", err)
+	}
+	if filepath.Base(exe) == clients.Program {
+		return exe, nil
+	}
+	if link, err := exec.LookPath(clients.Program); err == nil {
+		a, errA := os.Stat(link)
+		b, errB := os.Stat(exe)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return filepath.Abs(link)
+		}
+	}
+	return "", fmt.Errorf("--absolute: this program is %s; its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
 }
 
 // placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be
@@ -227,9 +245,10 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 func placesOf(args []string) ([]clients.Place, error) {
 	var names []string
 	var places []clients.Place
+	home, err := os.UserHomeDir()
 	for _, a := range args {
 		if strings.ContainsRune(a, '/') {
-			places = append(places, clients.Place{Path: a})
+			places = append(places, clients.PlaceOf(home, a))
 		} else {
 			names = append(names, a)
 		}
@@ -237,7 +256,6 @@ func placesOf(args []string) ([]clients.Place, error) {
 	if len(names) == 0 && len(places) > 0 {
 		return eachOnce(places), nil
 	}
-	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
@@ -305,14 +323,14 @@ func failures(all []*rewriting, missing error) error {
 	return failed
 }
 
-// count gives how many servers would change, and how many are not wrapped.
+// count gives how many servers would change, and how many of those that are wanted are not wrapped.
 func count(all []*rewriting) (edited, bare int) {
 	for _, r := range all {
 		for _, ch := range r.rewritten.Changes {
 			if ch.Edited {
 				edited++
 			}
-			if !ch.Wrapped && !errors.Is(ch.Err, clients.ErrIndirect) {
+			if ch.Wanted && !ch.Wrapped && !errors.Is(ch.Err, clients.ErrIndirect) {
 				bare++
 			}
 		}

@@ -1,10 +1,10 @@
-// Puts the binary in the place of launch.js, so that no node stays between a gateway and its server. Where that cannot be
-// done, launch.js goes on to work as it is.
+// Puts the binary in the place of the launcher (launch.js, which the package has as mcp-tether), so that no node stays
+// between a gateway and its server. Where that cannot be done, the launcher goes on to work as it is.
 'use strict'
 const fs = require('fs')
 const path = require('path')
 
-const launcher = path.join(__dirname, 'launch.js')
+const launcher = path.join(__dirname, 'mcp-tether')
 try {
   const name = `mcp-tether-${process.platform}-${process.arch}`
   const binary = path.join(path.dirname(require.resolve(`${name}/package.json`)), 'mcp-tether')
