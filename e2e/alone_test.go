@@ -80,6 +80,7 @@ func tree(root string, children ...string) func(s *session) []string {
 }
 
 func TestFirstProcess(t *testing.T) {
+	t.Parallel()
 	ends := map[string]struct {
 		end  func(s *session, first int)
 		exit string

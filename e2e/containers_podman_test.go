@@ -52,6 +52,7 @@ func (e *engine) podman(t *testing.T, args ...string) outcome {
 
 func TestPodmanContainersEndWithTheirSession(t *testing.T) {
 	e := podmanFor(t)
+	t.Parallel()
 	for i, l := range podmanLaunchers() {
 		for j, end := range boxEndings {
 			// The gateway's end, and one other in turn: what differs from Docker is the engine, not the session's end.
@@ -69,6 +70,7 @@ func TestPodmanContainersEndWithTheirSession(t *testing.T) {
 
 func TestBarePodmanContainersOutliveTheirClients(t *testing.T) {
 	e := podmanFor(t)
+	t.Parallel()
 	for _, l := range podmanLaunchers() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()

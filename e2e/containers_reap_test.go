@@ -371,6 +371,7 @@ func (e *engine) forge(t *testing.T, mark string, labels map[string]string) stri
 // touched.
 func TestContainersThatWereThereBefore(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, end := range boxEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()

@@ -30,6 +30,7 @@ func (s *session) engineHost() string {
 func TestProxySocketIsItsOwnersOnly(t *testing.T) {
 	e := engineFor(t)
 	testkit.Need(t, os.Geteuid() == 0, "root")
+	t.Parallel()
 	for _, long := range []bool{false, true} {
 		t.Run(fmt.Sprintf("long path %v", long), func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +87,7 @@ func checkConnects(t *testing.T, host string) {
 
 // An engine that nobody uses is not dialled, neither while the session runs nor when it ends.
 func TestIdleEngineIsNotDialled(t *testing.T) {
+	t.Parallel()
 	for _, end := range boxEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()

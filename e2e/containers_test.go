@@ -135,6 +135,7 @@ func endBox(t *testing.T, e *engine, l launcher, temper temper, end boxEnding) {
 // The control: without the wrapper the container of each launcher outlives its gateway, and all of its clients.
 func TestBareContainersOutliveTheirClients(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, l := range launchers {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,6 +155,7 @@ func TestBareContainersOutliveTheirClients(t *testing.T) {
 // The other control: with the mechanism off the wrapper ends the clients, and their container stays.
 func TestContainersOffLeaks(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, end := range boxEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
@@ -225,6 +227,7 @@ func (b *bystanders) untouched(t *testing.T) {
 // Four containers of one session, by four clients at once.
 func TestFourContainersEndWithTheirSession(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, end := range boxEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
@@ -261,6 +264,7 @@ func fourRuns(t *testing.T, e *engine, mark string) []string {
 // The gateway is the official client, the launcher npm, and the container's server speaks MCP.
 func TestRealClientOfServerInContainerLeavesNothing(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, end := range realEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
@@ -287,6 +291,7 @@ func TestRealClientOfServerInContainerLeavesNothing(t *testing.T) {
 // The control: the official client closes its server in its own way, and the container stays.
 func TestRealClientOfServerInContainerLeaksAlone(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for _, end := range realEndings {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()

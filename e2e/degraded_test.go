@@ -77,7 +77,6 @@ func TestDegraded(t *testing.T) {
 		for j, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
 				sample(t, len(losses), i, j)
-				t.Parallel()
 				w.needs(t)
 				storm(t, detached...)
 				g, asked := w.start(t)
@@ -98,8 +97,35 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
+// The gateway dies without pidfds, while others hold the server's streams: nothing tells of it. It is looked for.
+func TestGatewayDiesUnseen(t *testing.T) {
+	t.Parallel()
+	for parent, script := range map[string]string{"gateway": `exec "$@" <>"$0" >>"$0.out"`, "launcher": `"$@" <>"$0" >>"$0.out" # mcp-tether`} {
+		for _, flags := range [][]string{nil, {"--no-anchor"}} {
+			t.Run(parent+strings.Join(flags, ""), func(t *testing.T) {
+				needWorld(t)
+				t.Parallel()
+				s := startGateway(t).newSession()
+				stdin := filepath.Join(s.dir, "stdin")
+				s.ok(syscall.Mkfifo(stdin, 0o600))
+				argv := inWorld(s.wrap(quick(flags...), node(s.dir, "serve", "daemon")...), noOpen, noSend)
+				s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, stdin}, argv...)...)
+				testkit.Until(t, "the server", func() bool {
+					said, _ := os.ReadFile(stdin + ".out")
+					return bytes.Contains(said, []byte(`"ready"`))
+				})
+				s.waitRecord()
+				s.gw.kill()
+				s.gone()
+				s.endedWhole("gateway-gone")
+			})
+		}
+	}
+}
+
 // At the default level there is nothing to say about it.
 func TestDegradedQuietly(t *testing.T) {
+	t.Parallel()
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			sample(t, 3, i)
@@ -121,6 +147,7 @@ func TestDegradedQuietly(t *testing.T) {
 
 // A required cgroup that cannot be had stops the session before anything is started.
 func TestRequiredCgroupIsMissing(t *testing.T) {
+	t.Parallel()
 	for _, w := range worlds {
 		if w.why == "" || w.why == "-" {
 			continue
@@ -143,6 +170,21 @@ func TestRequiredCgroupIsMissing(t *testing.T) {
 	}
 }
 
+// A command that cannot be executed has its own exit code, and the cgroup is not blamed for it.
+func TestRequiredCgroupIsNotBlamed(t *testing.T) {
+	t.Parallel()
+	needCgroup(t)
+	s := startGateway(t).newSession()
+	script := filepath.Join(s.dir, "script")
+	testkit.WriteProgram(t, script, []byte("#!/nonexistent\n"))
+	s.spawn(setup{flags: []string{"--cgroup=require"}}, script)
+	wantExit(t, s.wait(), "exit 127")
+	s.gone()
+	if said, err := os.ReadFile(s.stderr); err != nil || !strings.Contains(string(said), script) || strings.Contains(string(said), "--cgroup") {
+		t.Errorf("stderr (%v): %q", err, said)
+	}
+}
+
 // A required cgroup that can be had, by whatever way, is used.
 func TestRequiredCgroupIsUsed(t *testing.T) {
 	t.Parallel()
@@ -156,7 +198,6 @@ func TestRequiredCgroupIsUsed(t *testing.T) {
 		for j, e := range losses {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
 				sample(t, len(losses), i, j)
-				t.Parallel()
 				w.needs(t)
 				storm(t, detached...)
 				s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", detached...)

@@ -184,6 +184,7 @@ func (s *session) fifo(leaves bool) string {
 
 // A log file that cannot be opened is a mistake in the command line: nothing is started.
 func TestLogCannotBeOpened(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(*session) string{
 		"no such directory": func(s *session) string { return filepath.Join(s.dir, "no", "log") },
 		"a directory":       func(s *session) string { return s.dir },

@@ -162,7 +162,8 @@ func quiet(d time.Duration) { <-time.After(d) }
 // seed is the source of a test's random choices.
 type seed struct{ *rand.Rand }
 
-// newSeed takes the seed from MCP_TETHER_SEED, or makes one, and prints it.
+// newSeed takes the seed from MCP_TETHER_SEED, or makes one, and prints it. The name of a case must not depend on it: a case that
+// failed is run again by its name, with other seeds too.
 func newSeed(t *testing.T) seed {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64)
@@ -246,6 +247,7 @@ func TestBareEndingsLeak(t *testing.T) {
 
 // The thread that spawned the wrapper ends, and the gateway lives on: nothing may happen.
 func TestSpawningThreadEnds(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()

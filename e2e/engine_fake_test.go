@@ -23,6 +23,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // fakeEngine answers as an engine does, as far as a client, the proxy and a teardown of containers can tell. A test may
@@ -50,14 +52,31 @@ func newFake(t *testing.T, takes func(w http.ResponseWriter, r *http.Request) bo
 	t.Helper()
 	l, host := listenUnix(t)
 	f := &fakeEngine{t: t, host: host, takes: takes, boxes: map[string]fakeBox{}}
-	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
-	go func() { _ = f.server.Serve(l) }()
+	f.serve(l)
 	t.Cleanup(f.die)
 	return f
 }
 
+func (f *fakeEngine) serve(l net.Listener) {
+	s := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
+	f.server = s
+	go func() { _ = s.Serve(l) }()
+}
+
 // die closes everything at once.
 func (f *fakeEngine) die() { _ = f.server.Close() }
+
+// comeBack listens again, where it did before.
+func (f *fakeEngine) comeBack() {
+	f.t.Helper()
+	path := strings.TrimPrefix(f.host, "unix://")
+	_ = os.Remove(path)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.serve(l)
+}
 
 // asked tells which requests came whose text contains the words.
 func (f *fakeEngine) asked(words string) []string {
@@ -252,6 +271,6 @@ func overTLS(t *testing.T, e *engine, _ string) []string {
 func overSSH(t *testing.T, e *engine, bin string) []string {
 	t.Helper()
 	script := "#!/bin/sh\nDOCKER_HOST=" + e.host + " exec " + bin + "/docker system dial-stdio\n"
-	writeProgram(t, filepath.Join(bin, "ssh"), []byte(script))
+	testkit.WriteProgram(t, filepath.Join(bin, "ssh"), []byte(script))
 	return []string{"DOCKER_HOST=ssh://somebody@nowhere"}
 }

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +41,12 @@ func (s *session) endLeaving() {
 	s.t.Helper()
 	s.closeStdin()
 	wantExit(s.t, s.wait(), "exit 0")
+	s.wantLeft()
+}
+
+// wantLeft waits for the end of a session that says that containers may be left, and whose record stays for reap.
+func (s *session) wantLeft() {
+	s.t.Helper()
 	s.waitDead()
 	if !s.warned("containers may be left") {
 		s.t.Error("nobody says that containers may be left")
@@ -129,6 +134,7 @@ func TestEngineBadCreates(t *testing.T) {
 // A create by another spelling, which the engine may or may not take for one, makes nothing without our label.
 func TestEngineOddSpellings(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 	mark := e.mark(t)
 	body := fmt.Sprintf(`{"Image":%q,"Cmd":["boxed"],"Labels":{%q:%q},"HostConfig":{"NetworkMode":"none"}}`, e.image(t), markLabel, mark)
@@ -175,6 +181,7 @@ func TestEngineOddSpellings(t *testing.T) {
 // Labels in any form that Go's decoder takes: the container has what it would have without us, and ours.
 func TestEngineOddLabels(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 	for _, labels := range []string{
 		`"Labels":null`, `"Labels":{}`, `"labels":{"a":"1"}`, `"Labels":{"a":"1"},"labels":{"b":"2"},"LABELS":{"a":"3"}`, `"Labels":{"a":"1","a":"2"}`,
@@ -290,6 +297,7 @@ type lostEngine struct {
 
 // The server starts whatever its engine is, its client learns what is wrong, and the log says what is lost.
 func TestEngineIsNotThere(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -340,6 +348,7 @@ func testLostEngine(t *testing.T, c lostEngine) {
 
 // An engine that goes away takes nothing with it but its containers, and those are not forgotten.
 func TestEngineDies(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"unix", "tcp"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -403,13 +412,7 @@ func TestEngineComesBack(t *testing.T) {
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + f.host}})
 	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 	f.die()
-	path := strings.TrimPrefix(f.host, "unix://")
-	_ = os.Remove(path)
-	l, err := net.Listen("unix", path)
-	s.ok(err)
-	again := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
-	go func() { _ = again.Serve(l) }()
-	t.Cleanup(func() { _ = again.Close() })
+	f.comeBack()
 	if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.HasSuffix(got, "OK") {
 		t.Errorf("answered with %q", got)
 	}
@@ -419,43 +422,100 @@ func TestEngineComesBack(t *testing.T) {
 	}
 }
 
-// A create that the engine takes its time for. It is waited for, but not for ever; what comes in time is removed.
+// A create that the engine takes its time for. It is waited for, but not for ever; what comes in time is removed. What the
+// session has made before is removed in any case.
 func TestEngineIsSlow(t *testing.T) {
 	t.Parallel()
-	for _, answers := range []bool{true, false} {
-		t.Run(fmt.Sprint("answers ", answers), func(t *testing.T) {
+	for answers, limit := range map[string]string{"soon": engineTime, "late": "--kill-timeout=8s", "never": "--kill-timeout=2s"} {
+		t.Run("answers "+answers, func(t *testing.T) {
 			t.Parallel()
 			asked, release := make(chan struct{}), make(chan struct{})
-			f := newFake(t, func(_ http.ResponseWriter, r *http.Request) bool {
-				if strings.HasSuffix(r.URL.Path, "/containers/create") {
+			f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/containers/create") && r.URL.Query().Get("name") == "slow" {
 					close(asked)
 					<-release
 				}
-				return false
+				image := strings.Contains(r.URL.Path, "/images/")
+				if image {
+					_, _ = io.WriteString(w, `{"Config":{}}`)
+				}
+				return image
 			})
-			limit := engineTime
-			if !answers {
-				limit = "--kill-timeout=1s" // used up
-			}
 			s, host := proxied(t, setup{flags: []string{limit}, env: []string{"DOCKER_HOST=" + f.host}})
+			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 			c := dialEngine(t, host)
-			_, _ = io.WriteString(c, message("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+			_, _ = io.WriteString(c, message("POST", "/v1.41/containers/create?name=slow", `{"Image":"a"}`))
 			<-asked
-			if !answers {
-				t.Cleanup(func() { close(release) })
-				s.endLeaving()
-				return
-			}
-			s.closeStdin()
-			// The gate is shut when another create is refused.
-			refused := func() string {
-				return clientOf(t, host).raw(lastMessage("POST", "/v1.41/networks/create", `{"Name":"a"}`))
-			}
-			testkit.Until(t, "another create refused", func() bool { return strings.HasPrefix(refused(), "HTTP/1.1 503 ") })
-			close(release)
-			wantExit(t, s.wait(), "exit 0")
-			s.gone()
+			s.endSlow(f, answers, release, host)
 			if left := f.left(); len(left) > 0 || len(f.asked("DELETE")) == 0 {
+				t.Errorf("left: %+v, asked: %v", left, f.asked(""))
+			}
+		})
+	}
+}
+
+// endSlow ends a session while its engine works on a create, which it finishes when it is released.
+func (s *session) endSlow(f *fakeEngine, answers string, release chan struct{}, host string) {
+	s.t.Helper()
+	if answers == "never" {
+		s.t.Cleanup(func() { close(release) })
+		s.endLeaving()
+		return
+	}
+	s.closeStdin()
+	// The gate is shut when another create is refused.
+	refused := func() string {
+		return clientOf(s.t, host).raw(lastMessage("POST", "/v1.41/networks/create", `{"Name":"a"}`))
+	}
+	testkit.Until(s.t, "another create refused", func() bool { return strings.HasPrefix(refused(), "HTTP/1.1 503 ") })
+	if answers == "late" {
+		testkit.Until(s.t, "the other container removed", func() bool { return len(f.left()) == 0 })
+	}
+	close(release)
+	wantExit(s.t, s.wait(), "exit 0")
+	s.gone()
+	if event := s.events("session ended"); len(event) != 1 || !bytes.Contains(event[0], []byte(`"containers":2,`)) {
+		s.t.Errorf("closing event: %s, want one with two containers", event)
+	}
+}
+
+// stubbornBox is a container that runs and ignores its stop signal.
+func stubbornBox(w http.ResponseWriter, r *http.Request) bool {
+	_, of, _ := strings.Cut(r.URL.Path, "/containers/")
+	id, what, _ := strings.Cut(of, "/")
+	switch what {
+	case "json":
+		_, _ = fmt.Fprintf(w, `{"Id":%q,"State":{"Status":"running","Running":true}}`, id)
+	case "kill":
+		w.WriteHeader(http.StatusNoContent)
+	case "wait":
+		<-r.Context().Done()
+	default:
+		return false
+	}
+	return true
+}
+
+// A container that ignores its stop signal uses up its grace period, and is removed then, also where that is as long as the
+// engine gets.
+func TestStubbornContainerIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("supervisor killed ", lost), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, stubbornBox)
+			s, host := proxied(t, setup{flags: []string{"--container-grace=8s", "--kill-timeout=8s"}, env: []string{"DOCKER_HOST=" + f.host}})
+			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+			if left := f.left(); len(left) != 1 {
+				t.Fatalf("there is %+v, want one container", left)
+			}
+			if lost {
+				s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
+			} else {
+				s.closeStdin()
+			}
+			s.gone()
+			if left := f.left(); len(left) > 0 {
 				t.Errorf("left: %+v, asked: %v", left, f.asked(""))
 			}
 		})
@@ -615,8 +675,10 @@ func TestEngineTooManyClients(t *testing.T) {
 		if got := newLines(c).answer("GET"); !strings.HasSuffix(got, "OK") && !strings.Contains(got, "mcp-tether: ") {
 			t.Errorf("one is told %q", got)
 		}
+		// If those before it were served, it may have to wait for their descriptors before it is accepted.
+		_ = c.Close()
 	}
-	for _, c := range all {
+	for _, c := range all[20:] {
 		_ = c.Close()
 	}
 	testkit.Until(t, "a client is served once the others are gone", func() bool {
@@ -637,6 +699,7 @@ type oddPlace struct {
 
 // Where the session's own directory cannot have the socket, it is elsewhere: as private, and gone with the session.
 func TestEngineSocketElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, place := range []oddPlace{{name: "too long", long: true}, {name: "read-only", step: "readonly"}, {name: "no inodes", step: "noinodes"}} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/supervisor killed %v", place.name, lost), func(t *testing.T) {

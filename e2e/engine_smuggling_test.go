@@ -39,6 +39,7 @@ func smuggles(hidden string) []string {
 // Requests that two readers may end at different places hide nothing from us.
 func TestEngineSmuggling(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 	mark := e.mark(t)
 	body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, e.image(t), markLabel, mark)

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -24,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +39,9 @@ import (
 const (
 	testEngine = "MCP_TETHER_TEST_ENGINE"
 	testPodman = "MCP_TETHER_TEST_PODMAN"
-	markLabel  = "e2e"
+	// testKind is the kind of scripts/engine that testEngine is of; docker if it is not said.
+	testKind  = "MCP_TETHER_TEST_ENGINE_KIND"
+	markLabel = "e2e"
 )
 
 // engines are the ones that this process has started.
@@ -52,6 +56,8 @@ type engine struct {
 	kind       string // docker, podman
 	dir        string // of scripts/engine; "" if it is not ours to stop
 	client     *http.Client
+	// hung is set when the engine did not answer in time. It is not asked again: each test would wait as long for nothing.
+	hung atomic.Bool
 
 	imageOnce sync.Once
 	imageName string
@@ -61,7 +67,7 @@ type engine struct {
 func engineFor(t *testing.T) *engine {
 	t.Helper()
 	needDockerClient(t)
-	return oneEngine(t, &engines.docker, "docker", "dockerd", os.Getenv(testEngine))
+	return oneEngine(t, &engines.docker, "docker", cmp.Or(os.Getenv(testKind), "docker"), os.Getenv(testEngine))
 }
 
 // podmanFor returns podman's, which knows its own API and Docker's.
@@ -83,17 +89,22 @@ func has(command string) bool {
 	return err == nil
 }
 
-func oneEngine(t *testing.T, at **engine, kind, daemon, given string) *engine {
+// oneEngine returns the engine that is given, or starts one of a kind that scripts/engine knows.
+func oneEngine(t *testing.T, at **engine, family, kind, given string) *engine {
 	t.Helper()
 	engines.Lock()
 	defer engines.Unlock()
 	if *at != nil {
+		if (*at).hung.Load() {
+			t.Fatal(errHung)
+		}
 		return *at
 	}
 	if given != "" {
-		*at = newEngine(kind, given, "")
+		*at = newEngine(family, given, "")
 		return *at
 	}
+	daemon := map[string]string{"docker": "dockerd", "podman": "podman"}[family]
 	testkit.Need(t, os.Geteuid() == 0 && has(daemon), "root and "+daemon)
 	// t.TempDir is too long for a socket, and ends with the test.
 	dir, err := os.MkdirTemp("", "mcp-tether-engine-") //nolint:usetesting // see above
@@ -104,12 +115,12 @@ func oneEngine(t *testing.T, at **engine, kind, daemon, given string) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(script, "start", dir, kind).CombinedOutput()
+	out, err := exec.Command(script, "start", dir, kind, strconv.Itoa(os.Getpid())).CombinedOutput()
 	host, found := strings.CutPrefix(strings.TrimSpace(string(out)), "DOCKER_HOST=")
 	if err != nil || !found {
 		t.Fatalf("start an engine: %v\n%s", err, out)
 	}
-	*at = newEngine(kind, host, dir)
+	*at = newEngine(family, host, dir)
 	return *at
 }
 
@@ -225,21 +236,35 @@ func (e *engine) do(t *testing.T, method, path string, body, reply any) int {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := e.client.Do(req)
+	code, all, err := e.ask(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if reply != nil && resp.StatusCode < 300 {
+	if reply != nil && code < 300 {
 		if err := json.Unmarshal(all, reply); err != nil {
 			t.Fatalf("%s %s: %v: %s", method, path, err, all)
 		}
 	}
-	return resp.StatusCode
+	return code
+}
+
+var errHung = errors.New("the engine has not answered before, and is not asked again")
+
+// ask makes a request and reads all of the answer.
+func (e *engine) ask(req *http.Request) (code int, body []byte, err error) {
+	if e.hung.Load() {
+		return 0, nil, errHung
+	}
+	resp, err := e.client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		code = resp.StatusCode
+		body, err = io.ReadAll(resp.Body)
+	}
+	if os.IsTimeout(err) {
+		e.hung.Store(true)
+	}
+	return code, body, err
 }
 
 // box is a container as the engine lists it.
@@ -286,16 +311,19 @@ func (e *engine) state(t *testing.T, id string) (running, bool) {
 	return out.State, code == http.StatusOK
 }
 
-// images lists the ids of all images.
+// images lists the ids of all images, but for those of the tests in engine/, which may run beside these.
 func (e *engine) images(t *testing.T) []string {
 	t.Helper()
 	var list []struct {
-		ID string `json:"Id"`
+		ID       string `json:"Id"`
+		RepoTags []string
 	}
 	e.do(t, http.MethodGet, "/v1.40/images/json?all=1", nil, &list)
 	var out []string
 	for _, i := range list {
-		out = append(out, i.ID)
+		if !slices.ContainsFunc(i.RepoTags, func(tag string) bool { return strings.HasPrefix(tag, "engine-") }) {
+			out = append(out, i.ID)
+		}
 	}
 	slices.Sort(out)
 	return out
@@ -391,4 +419,20 @@ func (e *engine) removeNetworks(t *testing.T, mark string) {
 	for _, id := range e.networks(t, mark) {
 		e.do(t, http.MethodDelete, "/v1.40/networks/"+id, nil, nil)
 	}
+}
+
+// An engine that hangs costs the run one wait, and not one for each test.
+func TestHungEngineIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	l, host := listenUnix(t)
+	e := newEngine("docker", host, "")
+	e.client.Timeout = time.Millisecond
+	for want := range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://engine/_ping", nil)
+		noError(t, err)
+		if _, _, err := e.ask(req); err == nil || errors.Is(err, errHung) != (want == 1) {
+			t.Errorf("request %d: %v", want+1, err)
+		}
+	}
+	_ = l.Close()
 }

@@ -35,7 +35,7 @@ func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
 			ok(t, err)
 			b = fmt.Appendf(b, "CMD %s\n", command)
 		}
-		ok(t, os.WriteFile(filepath.Join(dir, to), b, 0o755))
+		testkit.WriteProgram(t, filepath.Join(dir, to), b)
 	}
 	cmd := e.command("build", "-t", name, dir)
 	cmd.Env = append(cmd.Env, "DOCKER_BUILDKIT=0")

@@ -82,6 +82,19 @@ func (s *session) events(message string) [][]byte {
 	return found
 }
 
+// endedIn are the ids of the sessions that a log, in JSON, says have ended.
+func endedIn(log string) []string {
+	b, _ := os.ReadFile(log)
+	var ids []string
+	for line := range bytes.Lines(b) {
+		var c closing
+		if json.Unmarshal(line, &c) == nil && c.Message == "session ended" && c.Session != "" {
+			ids = append(ids, c.Session)
+		}
+	}
+	return ids
+}
+
 func wantExit(t *testing.T, got string, want ...string) {
 	t.Helper()
 	if !slices.Contains(want, got) {

@@ -324,6 +324,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 
 // A lock that the server inherited is free when it lets go of it.
 func TestServerLetsGoOfALock(t *testing.T) {
+	t.Parallel()
 	for _, w := range append(slices.Clone(manners), way{name: "bare", bare: true}) {
 		t.Run(w.name, func(t *testing.T) {
 			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
@@ -407,6 +408,7 @@ func environOf(t *testing.T, w way) []byte {
 
 // Inside a terminal, with something else on standard input, a server reaches the terminal as it would without us.
 func TestTerminalBesideStdin(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"bare", "wrapped", "no anchor"} {
 		how, flags := "$TETHER ", []string(nil)
 		switch name {
@@ -487,7 +489,7 @@ func TestNohupOutlivesItsTerminal(t *testing.T) {
 			t.Parallel()
 			y, s := newShell(t, flags...)
 			script := filepath.Join(s.dir, "gateway.sh")
-			s.ok(os.WriteFile(script, []byte(gatewayScript), 0o755))
+			testkit.WriteProgram(t, script, []byte(gatewayScript))
 			y.typed("export DIR LIFE; nohup sh " + script + " $TETHER $FIXTURE node $DIR - 0 serve daemon >/dev/null 2>&1 &\n")
 			s.waitRecord()
 			s.until("up", func() bool {

@@ -54,9 +54,10 @@ func realGateways(base string) []realGateway {
 	return []realGateway{
 		{
 			name: "codex", file: ".codex/config.toml",
-			before: fmt.Sprintf("model = \"m\"\nmodel_provider = \"mock\"\napproval_policy = \"never\"\n\n[model_providers.mock]\nname = \"mock\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n", base),
+			// A turn waits one second for a server, and then goes on without it, unless it may wait for all of the server's start.
+			before: fmt.Sprintf("mcp_optional_startup_grace_ms = 0\nmodel = \"m\"\nmodel_provider = \"mock\"\napproval_policy = \"never\"\n\n[model_providers.mock]\nname = \"mock\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n", base),
 			add:    []string{"mcp", "add", "every", "--env", "@MARK", "--"},
-			prompt: []string{"exec", "--skip-git-repo-check", "say"},
+			prompt: []string{"exec", "-c", "mcp_servers.every.startup_timeout_sec=120", "--skip-git-repo-check", "say"},
 		},
 		{
 			name: "claude", file: ".claude.json",
@@ -235,22 +236,17 @@ func geminiCall(tool [2]string) []any {
 
 func geminiWord([2]string) []any { return geminiEvent(map[string]any{"text": "done"}) }
 
-// lonely runs do in a network namespace that has nothing but a loopback device, on a thread that ends afterwards.
-func lonely(t *testing.T, do func()) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use to others any more
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = loopbackUp()
-		}
-		if err == nil {
-			do()
-		}
-		done <- err
-	}()
-	ok(t, <-done)
+// listenAlone makes the thread's own network namespace, which has nothing but a loopback device, and listens there. The thread
+// is of no use to others any more, so it must end with its goroutine.
+func listenAlone() (net.Listener, error) {
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("leave the network: %w", err)
+	}
+	if err := loopbackUp(); err != nil {
+		return nil, fmt.Errorf("loopback device: %w", err)
+	}
+	return net.Listen("tcp", "127.0.0.1:0")
 }
 
 func loopbackUp() error {
@@ -289,20 +285,18 @@ func newStage(t *testing.T, name string) *stage {
 	s := &stage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
 	s.mark = "E2E_GATEWAY_MARK=" + filepath.Base(filepath.Dir(s.h.dir)) + strconv.Itoa(os.Getpid())
 	starts, results := make(chan *exec.Cmd), make(chan error)
-	ready := make(chan net.Listener)
-	go lonely(t, func() {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			l = nil
-		}
-		ready <- l
+	var l net.Listener
+	go func() {
+		var err error
+		l, err = listenAlone()
+		results <- err
 		for cmd := range starts {
 			results <- cmd.Start()
 		}
-	})
-	l := <-ready
-	if l == nil {
-		t.Fatal("no listener")
+	}()
+	if err := <-results; err != nil {
+		close(starts)
+		t.Fatal(err)
 	}
 	server := &http.Server{Handler: s.m, ReadHeaderTimeout: testkit.Patience}
 	go func() { _ = server.Serve(l) }()
@@ -358,11 +352,14 @@ func (s *stage) command(words []string) *exec.Cmd {
 }
 
 // marked are the processes of the server and of what it started, ours not among them.
-func (s *stage) marked() (pids []int) {
+func (s *stage) marked() (pids []int) { return s.with(s.mark) }
+
+// with are the processes that have this in their environment.
+func (s *stage) with(variable string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range all {
 		b, err := os.ReadFile(f)
-		if err != nil || !bytes.Contains(b, []byte(s.mark+"\x00")) {
+		if err != nil || !bytes.Contains(b, []byte(variable+"\x00")) {
 			continue
 		}
 		var pid int
@@ -378,6 +375,13 @@ func (s *stage) sweep() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	testkit.Until(s.t, "the end of what was left", func() bool { return len(s.marked()) == 0 })
+}
+
+// killAll ends the gateway with all that it started: what npm starts it by passes no SIGKILL on.
+func (s *stage) killAll() {
+	for _, pid := range s.with("HOME=" + s.h.dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 // gateway is the process that has started the session, or for the bare server its parent's: a launcher may stand between us
@@ -423,6 +427,7 @@ func parent(pid int) (ppid int) {
 
 func TestRealGateways(t *testing.T) {
 	testkit.Long(t)
+	t.Parallel()
 	for _, name := range []string{"codex", "claude", "gemini"} {
 		for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
 			t.Run(name+"/"+ending, func(t *testing.T) {
@@ -449,12 +454,13 @@ func TestRealGateways(t *testing.T) {
 // The negative control: as the gateway wrote it, the server leaves its helper behind.
 func TestRealGatewaysLeakBare(t *testing.T) {
 	testkit.Long(t)
+	t.Parallel()
 	for _, name := range []string{"codex", "claude", "gemini"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, name)
 			s.play("SIGKILL")
-			settle(t)
+			outgrow(t)
 			if len(s.marked()) == 0 {
 				t.Error("nothing is left: the test shows nothing")
 			}
@@ -481,7 +487,7 @@ func TestRealOpenClaw(t *testing.T) {
 	}
 	// The control.
 	s.play("SIGTERM")
-	settle(t)
+	outgrow(t)
 	if len(s.marked()) == 0 {
 		t.Error("nothing is left of a server that is not wrapped: the test shows nothing")
 	}
@@ -520,7 +526,7 @@ func (s *stage) play(ending string) {
 			s.t.Errorf("the tool answered %q", text)
 		}
 	case <-time.After(testkit.Patience):
-		_ = cmd.Process.Kill()
+		s.killAll()
 		s.t.Fatalf("%s did not call the tool:\n%s", s.g.name, s.h.text(out.Name()))
 	}
 	if ending != "end" {
@@ -533,7 +539,7 @@ func (s *stage) play(ending string) {
 			s.t.Errorf("%s: %v\n%s", s.g.name, err, s.h.text(out.Name()))
 		}
 	case <-time.After(testkit.Patience):
-		_ = cmd.Process.Kill()
+		s.killAll()
 		s.t.Errorf("%s has not ended:\n%s", s.g.name, s.h.text(out.Name()))
 	}
 }

@@ -22,19 +22,22 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// storms is held by the test whose tree forks all the time. Two of them at once would measure how fast this machine kills
+// stormy is held by the test whose tree forks all the time. Two of them at once would measure how fast this machine kills
 // against how fast it forks.
-var storms sync.Mutex
+var stormy sync.Mutex
+
+// storms tells whether a tree has a forking family. Cases with such trees are no parallel parts of their test: one that waits for
+// its turn would hold the place of another test.
+func storms(tree ...string) bool { return strings.Contains(strings.Join(tree, " "), "family=") }
 
 // storm makes the test wait for its turn if its tree is a forking family. Call it before the tree is started: the turn
 // ends after all that the test has registered since.
 func storm(t *testing.T, tree ...string) {
 	t.Helper()
-	if !strings.Contains(strings.Join(tree, " "), "family=") {
-		return
+	if storms(tree...) {
+		stormy.Lock()
+		t.Cleanup(stormy.Unlock)
 	}
-	storms.Lock()
-	t.Cleanup(storms.Unlock)
 }
 
 // sample leaves a case of a long list out of a short run, unless it is one of those that stand for the others. Every
@@ -385,7 +388,10 @@ func (s *session) nothingLeft() {
 // litter lists the files and cgroups of the session.
 func (s *session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
-	for _, id := range s.ids {
+	// The test may not have seen the record of a quick session.
+	ids := append(endedIn(s.log), s.ids...)
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		if leaf := cgroupLeaf(id); leaf != "" {
 			left = append(left, leaf)
 		}

@@ -178,6 +178,7 @@ func sleepCases() []sleepCase {
 }
 
 func TestHibernateRealServers(t *testing.T) {
+	t.Parallel()
 	for _, n := range sleepCases() {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
@@ -227,6 +228,7 @@ func (p *patientClient) alone() {
 
 // Each version of the protocol with a handshake: each server gets the client's own, once, and no request that another had.
 func TestHibernateRealVersions(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -285,6 +287,7 @@ func (p *patientClient) wantVersions(version string, calls int) {
 // that only if it has not asked for errors alone. That the subscription is there shows when the server tells of
 // updates.
 func TestHibernateRealRestores(t *testing.T) {
+	t.Parallel()
 	for _, level := range []string{"", "error"} {
 		t.Run("level="+level, func(t *testing.T) {
 			t.Parallel()
@@ -317,6 +320,7 @@ func TestHibernateRealRestores(t *testing.T) {
 // its client has a subscription open all the time. The subscription outlives each sleep of the server, and tells the
 // client to look at the list of tools again.
 func TestHibernateRealModern(t *testing.T) {
+	t.Parallel()
 	modern := []string{"node", "modern-server.mjs"}
 	for name, c := range map[string]struct {
 		mode, version string

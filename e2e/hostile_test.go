@@ -99,6 +99,7 @@ func TestGoVariables(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		argv func(s *session) []string

@@ -181,46 +181,49 @@ const mostReap = testkit.Patience
 // same user's other sessions is ended all the same. A finding that the unknown process is part of stays.
 func TestReapAndStuckProcess(t *testing.T) {
 	testkit.Long(t)
-	if !onOwnHostAlone(t) {
-		return
-	}
-	for n, c := range []struct {
+	for _, c := range []struct {
 		owner int
 		who   caller
 	}{{0, operator}, {nobody, caller{uid: nobody}}, {nobody, operator}} {
-		dir := dirOf(c.owner)
-		stuck := startStuck(t, c.owner, fmt.Sprint("/tmp/hung-", n))
-		leftover := startInnocent(t, c.owner)
-		outgrow(t)
-		forge(t, c.owner, dir, nil, leftover.pid)
-		forge(t, c.owner, dir, func(p *page) { p.ID = "00000000000000aa" }, stuck)
-		began := time.Now()
-		metrics := filepath.Join(t.TempDir(), "m.prom")
-		if c.who.uid != 0 {
-			metrics = "/dev/shm/m.prom"
-		}
-		o := c.who.run(t, "reap", "--kill", "--term-grace=200ms", "--timeout="+mostReap.String(), "--json", "--metrics-file="+metrics)
-		r := parseSweep(t, 2, o)
-		if took := time.Since(began); took >= mostReap {
-			t.Errorf("%+v: it took %v, all that it was given", c, took)
-		}
-		if leftover.answers() == nil {
-			t.Errorf("%+v: what is left lives: %s", c, o.stdout)
-		}
-		if unix.Kill(stuck, 0) != nil {
-			t.Errorf("%+v: what cannot be looked at was ended", c)
-		}
-		if len(r.Incomplete) == 0 || !strings.Contains(r.Incomplete[0], fmt.Sprintf("pid %d (fixture)", stuck)) {
-			t.Errorf("%+v: incomplete: %q", c, r.Incomplete)
-		}
-		if b, _ := os.ReadFile(metrics); c.who.uid == 0 && !strings.Contains(string(b), "\nmcp_tether_incomplete 1\n") {
-			t.Errorf("%+v: metrics: %s", c, b)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "00000000000000aa.json")); err != nil {
-			t.Errorf("%+v: the record of what was left alone: %v", c, err)
-		}
-		_ = syscall.Kill(stuck, syscall.SIGKILL)
-		_ = os.RemoveAll(dir)
+		t.Run(fmt.Sprintf("of %d, for %d", c.owner, c.who.uid), func(t *testing.T) {
+			t.Parallel()
+			if !onOwnHostAlone(t) {
+				return
+			}
+			dir := dirOf(c.owner)
+			stuck := startStuck(t, c.owner, "/tmp/hung")
+			leftover := startInnocent(t, c.owner)
+			outgrow(t)
+			forge(t, c.owner, dir, nil, leftover.pid)
+			forge(t, c.owner, dir, func(p *page) { p.ID = "00000000000000aa" }, stuck)
+			began := time.Now()
+			metrics := filepath.Join(t.TempDir(), "m.prom")
+			if c.who.uid != 0 {
+				metrics = "/dev/shm/m.prom"
+			}
+			o := c.who.run(t, "reap", "--kill", "--term-grace=200ms", "--timeout="+mostReap.String(), "--json", "--metrics-file="+metrics)
+			r := parseSweep(t, 2, o)
+			if took := time.Since(began); took >= mostReap {
+				t.Errorf("%+v: it took %v, all that it was given", c, took)
+			}
+			if leftover.answers() == nil {
+				t.Errorf("%+v: what is left lives: %s", c, o.stdout)
+			}
+			if unix.Kill(stuck, 0) != nil {
+				t.Errorf("%+v: what cannot be looked at was ended", c)
+			}
+			if len(r.Incomplete) == 0 || !strings.Contains(r.Incomplete[0], fmt.Sprintf("pid %d (fixture)", stuck)) {
+				t.Errorf("%+v: incomplete: %q", c, r.Incomplete)
+			}
+			if b, _ := os.ReadFile(metrics); c.who.uid == 0 && !strings.Contains(string(b), "\nmcp_tether_incomplete 1\n") {
+				t.Errorf("%+v: metrics: %s", c, b)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "00000000000000aa.json")); err != nil {
+				t.Errorf("%+v: the record of what was left alone: %v", c, err)
+			}
+			_ = syscall.Kill(stuck, syscall.SIGKILL)
+			_ = os.RemoveAll(dir)
+		})
 	}
 }
 

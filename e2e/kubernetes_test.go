@@ -138,6 +138,7 @@ func TestReapAsDaemonSet(t *testing.T) {
 	ok(t, unix.Mount("node", "/var/lib", "tmpfs", 0, "mode=755"))
 	ok(t, os.Mkdir(exporter, 0o755))
 	script = strings.ReplaceAll(script, "--quiet", "--json") // a failure shows what each pass found
+	script = expanded(t, script)
 	s := dead(t)
 	// The control: within its own namespaces it sees the node's processes, and finds nothing.
 	_, without, _ := strings.Cut(script, "--net -- /proc/$$/root")
@@ -157,6 +158,16 @@ func TestReapAsDaemonSet(t *testing.T) {
 	}
 	s.swept()
 	endSweeper(t, c)
+}
+
+// expanded is an argument of a container as the kubelet passes it on: $$ is $, and $(NAME) may be a variable's value. See
+// "args" in the API reference of Kubernetes.
+func expanded(t *testing.T, arg string) string {
+	t.Helper()
+	if strings.Contains(arg, "$(") {
+		t.Errorf("Kubernetes may read a command substitution as a variable of its own:\n%s", arg)
+	}
+	return strings.ReplaceAll(arg, "$$", "$")
 }
 
 // sweeper starts a script as the container has it.

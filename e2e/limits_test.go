@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
 )
@@ -84,6 +87,22 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 	}
 }
 
+// The reader of stdout goes while the supervisor can open nothing, and so cannot see whether there is another one. The
+// end is seen once it can.
+func TestStdoutClosedWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	s := begin(t, setup{flags: quick()}, "serve,ignore-eof", "daemon")
+	var limit unix.Rlimit
+	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, nil, &limit))
+	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}, nil))
+	s.closeStdout()
+	pause(2 * time.Second) // the looks that follow a close at once are over
+	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, &limit, nil))
+	wantExit(t, s.wait(), "exit 143")
+	s.gone()
+	s.endedWhole("stdout-closed")
+}
+
 // Without the kernel's random numbers a session starts all the same.
 func TestWithoutRandomNumbers(t *testing.T) {
 	t.Parallel()
@@ -112,21 +131,34 @@ func TestWithoutRandomNumbers(t *testing.T) {
 // A record that exceeds the limit of file sizes is not written. Neither that nor our log matters to the server.
 func TestFileSizeLimited(t *testing.T) {
 	t.Parallel()
-	for _, size := range []string{"0", "51200"} {
+	for _, size := range []int{0, 51200} {
 		for _, flags := range [][]string{nil, {"--no-anchor"}} {
-			t.Run(size+strings.Join(flags, ""), func(t *testing.T) {
+			t.Run(strconv.Itoa(size)+strings.Join(flags, ""), func(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
+				// The first line of the teardown exceeds the limit.
+				s.ok(os.WriteFile(s.log, bytes.Repeat([]byte("-"), max(0, size-50)), 0o600))
 				argv := s.wrap(quick(append(flags, "--log-level=debug")...), fixture, "signals")
-				s.spawn(setup{bare: true}, append([]string{fixture, "under", "fsize=" + size, "--"}, argv...)...)
+				s.spawn(setup{bare: true}, append([]string{fixture, "under", fmt.Sprintf("fsize=%d", size), "--"}, argv...)...)
 				s.waitReady()
-				// A line of the log for each, far beyond the limit.
-				s.gw.call("signal", s.name, strconv.Itoa(int(syscall.SIGUSR1)))
+				s.signal(syscall.SIGUSR1)
 				if got := s.read(); !strings.Contains(got, "got 10") {
 					t.Errorf("the server says %q, want the signal that it was sent and no other", got)
 				}
+				if size > 0 {
+					s.waitRecord()
+				} else if all := s.records(); len(all) > 0 {
+					t.Errorf("records: %v", all)
+				}
 				s.signal(syscall.SIGTERM)
+				if got := s.readToEnd(); strings.Contains(got, "got 25") {
+					t.Errorf("the server was sent our own SIGXFSZ: %q", got)
+				}
+				wantExit(t, s.wait(), "exit 137")
 				s.gone()
+				if st, err := os.Stat(s.log); err != nil || st.Size() != int64(size) {
+					t.Errorf("the log: %v, %v", st, err)
+				}
 			})
 		}
 	}
@@ -144,31 +176,44 @@ func TestFileSizeLimitIsDeadly(t *testing.T) {
 
 // Too little to begin with: there is a sentence where there can be one, and never a server without its supervisor.
 func TestTooLittleToStart(t *testing.T) {
-	for name, limit := range map[string][]string{
-		"address space": {"as=400000000"},
-		"open files":    {"nofile=5"},
-		"processes":     {"nproc=4"},
+	t.Parallel()
+	for name, limits := range map[string][]string{
+		"address space": {"as=400000000", "as=100000000", "as=50000000"},
+		"open files":    {"nofile=5", "nofile=4", "nofile=3"},
+		"processes":     {"nproc=4", "nproc=3", "nproc=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Need(t, os.Geteuid() == 0, "root")
 			t.Parallel()
-			s := startGatewayAs(t, ownUser(t)).newSession()
-			argv := s.wrap(quick(), "/bin/sh", "-c", "echo started; cat")
-			s.spawn(setup{bare: true}, append(append([]string{fixture, "under"}, append(limit, "--")...), argv...)...)
-			s.closeStdin()
-			started, end := s.readToEnd(), s.wait()
-			said, err := os.ReadFile(s.stderr)
-			s.ok(err)
-			t.Logf("%q, %s, standard error %.300q", started, end, said)
-			s.waitDead()
-			if started != "" && end != "exit 0" || started == "" && (end == "exit 0" || len(said) == 0) {
-				t.Errorf("%q, %s, and not a word: %q", started, end, said)
+			g := startGatewayAs(t, ownUser(t))
+			for _, limit := range limits {
+				if g.refusesAt(limit) {
+					return
+				}
 			}
-			if started == "" && !strings.Contains(string(said), "mcp-tether: ") && !strings.Contains(string(said), "runtime: ") {
-				t.Errorf("standard error: %q", said)
-			}
+			t.Error("every session was started: the test has shown nothing")
 		})
 	}
+}
+
+// refusesAt reports whether a session ends before its server is started.
+func (g *gateway) refusesAt(limit string) bool {
+	g.t.Helper()
+	s := g.newSession()
+	s.spawn(setup{bare: true}, append([]string{fixture, "under", limit, "--"}, s.wrap(quick(), "/bin/sh", "-c", "echo started; cat")...)...)
+	s.closeStdin()
+	started, end := s.readToEnd(), s.wait()
+	said, err := os.ReadFile(s.stderr)
+	s.ok(err)
+	g.t.Logf("%s: %q, %s, standard error %.300q", limit, started, end, said)
+	s.waitDead()
+	if started != "" && end != "exit 0" || started == "" && (end == "exit 0" || len(said) == 0) {
+		g.t.Errorf("%s: %q, %s, and not a word: %q", limit, started, end, said)
+	}
+	if started == "" && !strings.Contains(string(said), "mcp-tether: ") && !strings.Contains(string(said), "runtime: ") {
+		g.t.Errorf("standard error: %q", said)
+	}
+	return started == ""
 }
 
 // squeeze takes away from a living session what new threads and processes take. undo gives it back.
@@ -260,9 +305,17 @@ func besideDead(t *testing.T, g *gateway, flags []string) *session {
 	killPair(t, dead.pid)
 	s := g.newSession()
 	s.runtime = dead.runtime
-	s.spawn(setup{flags: flags}, node(s.dir, "serve", escapees...)...)
-	s.waitReady()
+	s.spawnCat(flags)
 	return s
+}
+
+// spawnCat starts a tree whose server is no Go program: where no thread can be had, the runtime of one may abort, and then
+// nobody answers. SIGUSR1 must not end it.
+func (s *session) spawnCat(flags []string) {
+	s.t.Helper()
+	argv := append([]string{"/bin/sh", "-c", `trap "" USR1; "$@" & exec /bin/cat`, "sh"}, node(s.dir, "plain", escapees...)...)
+	s.spawn(setup{flags: flags}, argv...)
+	s.waitReady()
 }
 
 // A healthy session goes on, and ends whole, where no thread and no process can be had any more.
@@ -280,8 +333,8 @@ func TestSqueezedSession(t *testing.T) {
 					if c.begin != nil {
 						s = c.begin(t, g, flags)
 					} else {
-						s = g.tree(setup{flags: flags}, "serve", escapees...)
-						s.waitReady()
+						s = g.newSession()
+						s.spawnCat(flags)
 					}
 					supervisor := s.below(s.pid)
 					q.do(s)

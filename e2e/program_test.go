@@ -8,24 +8,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
-// writeProgram makes a file that is executed next. A process that another test forks meanwhile would hold the
-// descriptor that the file is written through, until it executes something. Until then the kernel refuses to execute
-// the file (ETXTBSY, golang.org/issue/22315). So no fork falls within the write.
-func writeProgram(t *testing.T, path string, b []byte) {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	ok(t, os.WriteFile(path, b, 0o755))
-}
-
-// copyProgram is writeProgram with what another file holds.
+// copyProgram is testkit.WriteProgram with what another file holds.
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
 	ok(t, err)
-	writeProgram(t, to, b)
+	testkit.WriteProgram(t, to, b)
 }
 
 // setuidCopy is the name of a copy of the fixture, beside it, that runs as root. It is short enough for the name of a process,
@@ -35,7 +27,7 @@ func setuidCopy(t *testing.T) string {
 	in, err := os.Open(fixture)
 	ok(t, err)
 	defer in.Close()
-	syscall.ForkLock.RLock() // as writeProgram
+	syscall.ForkLock.RLock() // as in testkit.WriteProgram
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.CreateTemp(filepath.Dir(fixture), "suid-*")
 	ok(t, err)

@@ -122,10 +122,16 @@ var realEndings = []realEnding{
 }
 
 func TestRealServersLeaveNothing(t *testing.T) {
+	t.Parallel()
 	for _, s := range realServers {
 		for _, e := range realEndings {
 			for _, flag := range []string{"--cgroup=auto", "--cgroup=off"} {
-				t.Run(s.name+"/"+e.name+"/"+flag[2:], func(t *testing.T) { leaveNothing(t, s, e, flag) })
+				t.Run(s.name+"/"+e.name+"/"+flag[2:], func(t *testing.T) {
+					if !s.leaksAlone { // one browser at a time: they need much memory
+						t.Parallel()
+					}
+					leaveNothing(t, s, e, flag)
+				})
 			}
 		}
 	}
@@ -157,6 +163,7 @@ func leaveNothing(t *testing.T, s realCase, e realEnding, flag string) {
 
 // The negative control: without mcp-tether each of these endings leaves a browser behind.
 func TestRealServersLeakAlone(t *testing.T) {
+	t.Parallel()
 	for _, s := range realServers {
 		if !s.leaksAlone {
 			continue

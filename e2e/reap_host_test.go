@@ -45,7 +45,8 @@ func onOwnHost(t *testing.T, tree ...string) bool {
 }
 
 // onOwnHostAlone is onOwnHost for a test beside which no other one may run. Its processes can be seen from the outside,
-// and a process that reads their command lines is kept waiting.
+// and a process that reads their command lines is kept waiting. Parts of one test may run beside each other, each on a host
+// of its own: no part looks at another's, and outside nobody looks at any meanwhile.
 func onOwnHostAlone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inHost) != "" {
@@ -69,12 +70,17 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 	for _, dir := range keptDirs(self) {
 		argv = append(argv, "keep="+dir)
 	}
-	argv = append(argv, "--", self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
+	argv = append(argv, "--", self, "-test.run="+exactly(t.Name()), "-test.v", "-test.timeout=10m", "-test.short="+strconv.FormatBool(testing.Short()))
 	cmd := exec.Command(fixture, argv...)
 	cmd.Env = append(hostEnviron(), inHost+"=1", "MCP_TETHER_BIN="+tether, fixtureOutside+"="+fixture, "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Setpgid: true,
 	}
+	// The host ends with this process, however that ends.
+	in, hold := testkit.Pipe(t)
+	defer in.Close()
+	defer hold.Close()
+	cmd.Stdin = in
 	out, err := cmd.CombinedOutput()
 	t.Logf("on a host of its own:\n%s", out)
 	switch {
@@ -86,6 +92,15 @@ func runOnOwnHost(t *testing.T, tree ...string) bool {
 		t.Error("the test did not run there")
 	}
 	return false
+}
+
+// exactly is the pattern for -test.run that matches one test, or one part of a test.
+func exactly(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
 }
 
 // keptDirs are what the test needs of the old /tmp.

@@ -297,13 +297,15 @@ func TestReapEngineOfAnotherUser(t *testing.T) {
 	program := "#!/bin/sh\nid -u >>/tmp/ran; exit 1\n"
 	put(t, 0, "/tmp/docker", []byte(program))
 	ok(t, os.Chmod("/tmp/docker", 0o755))
-	victim := startInnocent(t, mallory)
-	forge(t, mallory, malloryDir, func(p *page) { p.Engine = "ssh://mallory@localhost" }, victim.pid)
 	path := caller{env: []string{"PATH=/tmp:" + os.Getenv("PATH")}}
-	path.run(t, "reap", "--kill", "--term-grace=200ms")
-	path.run(t, "ps")
-	if b, err := os.ReadFile("/tmp/ran"); err == nil {
-		t.Errorf("the docker command ran as %s", b)
+	for _, user := range []int{mallory, 0} { // root's own record is the control
+		victim := startInnocent(t, user)
+		forge(t, user, dirOf(user), func(p *page) { p.Engine = "ssh://mallory@localhost" }, victim.pid)
+		path.run(t, "reap", "--kill", "--term-grace=200ms")
+		path.run(t, "ps")
+		if b, err := os.ReadFile("/tmp/ran"); (err == nil) != (user == 0) {
+			t.Errorf("by a record of user %d the docker command ran as %q (%v)", user, b, err)
+		}
 	}
 }
 

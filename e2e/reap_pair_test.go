@@ -3,9 +3,9 @@
 package e2e
 
 import (
-	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +42,8 @@ func TestReapAfterPairKilled(t *testing.T) {
 		cgroup := []string{"auto", "off"}[from.IntN(2)]
 		up, gatewayDies := from.IntN(2) == 0, from.IntN(3) == 0
 		after := from.between(0, 60*time.Millisecond)
-		t.Run(fmt.Sprintf("%d cgroup=%s up=%v after=%v gateway dies=%v %s", n, cgroup, up, after, gatewayDies, tree.root), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Logf("cgroup=%s up=%v after=%v gateway dies=%v %s", cgroup, up, after, gatewayDies, tree.root)
 			s := startGateway(t).newSession()
 			s.shareRuntime()
 			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, tree.root, tree.children...)...)
@@ -223,7 +224,7 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 						t.Fatalf("forget: exit code %d, %s", o.code, o.stderr)
 					}
 				}
-				outgrow(t)
+				settle(t)
 				for _, args := range [][]string{nil, {"--kill"}, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.dir}} {
 					r := operator.reap(t, -1, args...)
 					t.Logf("%v: %v", args, r.Findings)

@@ -166,15 +166,18 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 			s.waitReady()
 			obeys := holders(s.flock)[0].pid
 			killPair(t, s.pid)
-			cmd := operator.command("reap", "--kill", "--term-grace=5s")
+			cmd := operator.command("reap", "--kill", "--term-grace=3s")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			awaitExit(t, obeys)
+			// However long it takes until the pid is another's: SIGKILL does not come before.
+			freeze(t, cmd.Process.Pid)
 			other := reuse(t, obeys)
 			if len(holders(s.life.path)) == 0 {
 				t.Error("the kill came before the pid was another's")
 			}
+			ok(t, cmd.Process.Signal(syscall.SIGCONT))
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("reap: %v", err)
 			}

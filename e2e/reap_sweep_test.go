@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -91,14 +93,20 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	killPair(t, dead.pid)
 	fresh := g.newSession()
 	fresh.shareRuntime()
-	fresh.spawn(setup{flags: []string{"--term-grace=5s"}}, node(fresh.dir, "serve")...)
+	fresh.spawn(setup{}, node(fresh.dir, "serve")...)
 	fresh.waitReady()
 	if !dead.alive() {
 		t.Error("the dead session was ended before the new server was up")
 	}
-	// The member that obeys is gone: the sweep has begun. An end amid the sweep is held up by nothing either.
+	// The member that obeys is gone: the sweep has begun. An end amid the sweep is held up by nothing either. The sweep is
+	// stopped, or it might be over before the session is.
+	sweeper := fresh.sweeper()
 	if err := waitFree(dead.flock, testkit.Patience); err != nil {
 		t.Fatal(err)
+	}
+	freeze(t, sweeper)
+	if !dead.alive() {
+		t.Fatal("the sweep was over before it was stopped")
 	}
 	fresh.closeStdin()
 	fresh.waitDead()
@@ -107,6 +115,22 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	}
 	operator.reap(t, 0, "--kill")
 	dead.swept()
+}
+
+// sweeper waits for the sweep that a session makes, and returns its pid.
+func (s *session) sweeper() (pid int) {
+	s.t.Helper()
+	supervisor := s.below(s.pid)
+	testkit.Until(s.t, "a sweep", func() bool {
+		for _, pid = range childrenOf(supervisor) {
+			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if bytes.Contains(args, []byte("\x00__sweep\x00")) {
+				return true
+			}
+		}
+		return false
+	})
+	return pid
 }
 
 // awaitGone returns when there is no such file.

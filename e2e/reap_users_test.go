@@ -237,7 +237,7 @@ func TestReapSeveredClient(t *testing.T) {
 	ok(t, err)
 	for name, code := range map[string]int{"docker": 1, "podman": 1, "other": 0} {
 		program := filepath.Join(t.TempDir(), name)
-		writeProgram(t, program, sh)
+		testkit.WriteProgram(t, program, sh)
 		pid := orphan(t, program, "-c", "echo up; while :; do sleep 1; done", "run", "-i", "mcp/fetch")
 		outgrow(t)
 		r := operator.reap(t, code, "--kill", "--unwrapped", "--match=mcp/fetch")

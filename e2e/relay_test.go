@@ -180,6 +180,7 @@ func TestRelayPassesLinesUpToTheLimit(t *testing.T) {
 
 // One byte more ends the session, with an error for the client and one in the log; without a relay it does not.
 func TestRelayRefusesLongerLines(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		flag string
 		size int
@@ -485,6 +486,7 @@ func dup(t *testing.T, f *os.File) int {
 
 // Streams may be files.
 func TestRelayBetweenFiles(t *testing.T) {
+	t.Parallel()
 	for way, flags := range ways {
 		for _, mode := range []int{os.O_TRUNC, os.O_APPEND} {
 			t.Run(fmt.Sprintf("%s/%d", way, mode), func(t *testing.T) {

@@ -82,7 +82,26 @@ func installsFromNPM(t *testing.T, dist string) {
 				t.Errorf("%+v", o)
 			}
 			nothingLeft(t, command, name == "with scripts")
+			wrapsWithNPM(t, command)
 		})
+	}
+}
+
+// wrapsWithNPM writes the path of the program that npm has installed, and doctor has nothing against that program.
+func wrapsWithNPM(t *testing.T, command string) {
+	t.Helper()
+	h := newWrapHome(t)
+	file := h.put(".mcp.json", `{"mcpServers":{"z":{"command":"npx"}}}`)
+	for _, args := range [][]string{{"wrap", "--yes", "--absolute", "./.mcp.json"}, {"doctor"}} {
+		cmd := exec.Command(command, args...)
+		cmd.Env, cmd.Dir = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(command) + ":" + os.Getenv("PATH")}, h.dir
+		o := finish(t, cmd)
+		if args[0] == "wrap" && (o.code != 0 || !strings.Contains(h.text(file), `{"args":["run", "npx"], "command":"`) || !strings.Contains(h.text(file), `/mcp-tether"}`)) {
+			t.Errorf("%+v\n%s", o, h.text(file))
+		}
+		if args[0] == "doctor" && strings.Contains(o.stdout, "remove one of the two") {
+			t.Errorf("%+v", o)
+		}
 	}
 }
 

@@ -5,12 +5,15 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +37,7 @@ func (s *sharing) run(g *gateway, stdio string) *session {
 // The case that this was made for: agent runs of one gateway overlap, end and start in each other's way. One server is
 // started, no call is lost, and it ends with its gateway.
 func TestShareOverlappingRuns(t *testing.T) {
+	t.Parallel()
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
@@ -73,6 +77,7 @@ func TestShareOverlappingRuns(t *testing.T) {
 
 // Gateways do not share, unless asked to: then the server outlives the one that started it.
 func TestShareScope(t *testing.T) {
+	t.Parallel()
 	for scope, servers := range map[string]int{"gateway": 2, "user": 1} {
 		t.Run(scope, func(t *testing.T) {
 			t.Parallel()
@@ -224,32 +229,60 @@ func TestShareStoppedHost(t *testing.T) {
 func TestShareCannot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limit string
-		dir   os.FileMode
-	}{"files are limited": {"ulimit -f 0; ", 0o700}, "is open to others": {"", 0o777}} {
+		before, why string
+		dir         os.FileMode
+	}{
+		"limited files":     {"ulimit -f 0;", "files are limited", 0o700},
+		"open directory":    {"", "is open to others", 0o777},
+		"removed directory": {"mkdir gone; cd gone; rmdir ../gone;", "working directory", 0o700},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := share(t)
-			s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
-			dir := filepath.Join(s.runtime, "mcp-tether")
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, c.dir)); err != nil {
-				t.Fatal(err)
-			}
-			// Limits of files bind the fixture's notes as well.
-			s.command = []string{"sh", "-c", "cat", s.dir}
-			argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
-			cmd := exec.Command("sh", append([]string{"-c", c.limit + `exec "$@"`, "sh"}, argv...)...)
-			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
-			cmd.Stdin = strings.NewReader("as it is\n")
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil || string(out) != "as it is\n" || !strings.Contains(stderr.String(), name) {
-				t.Errorf("%q, %v, %s", out, err, &stderr)
-			}
-			testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
+			wantOwnServer(t, c.before, c.why, c.dir)
 		})
 	}
+	t.Run("hidden parent", func(t *testing.T) {
+		needWorld(t)
+		t.Parallel()
+		wantOwnServer(t, strings.Join(inWorld(nil, "hidepid", "uid=65534"), " "), "see the process that started it", 0o700)
+	})
+	t.Run("parent outside", func(t *testing.T) {
+		needWorld(t)
+		testkit.Need(t, has("nsenter"), "nsenter")
+		t.Parallel()
+		first := exec.Command("sh", "-c", "mount --make-rprivate / && mount -t proc proc /proc && echo ready && exec cat")
+		first.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+		in, err := first.StdinPipe()
+		noError(t, err)
+		out, err := first.StdoutPipe()
+		noError(t, err)
+		noError(t, first.Start())
+		t.Cleanup(func() { _ = in.Close(); _ = first.Wait() })
+		if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
+			t.Fatal(err)
+		}
+		wantOwnServer(t, fmt.Sprintf("nsenter --target %d --pid --mount", first.Process.Pid), "see the process that started it (pid 0)", 0o700)
+	})
+}
+
+// wantOwnServer starts a session as the rest of a line of the shell. The runtime directory has these permissions.
+func wantOwnServer(t *testing.T, before, why string, dir os.FileMode) {
+	t.Helper()
+	s := share(t)
+	s.flags = slices.DeleteFunc(s.flags, func(f string) bool { return strings.HasPrefix(f, "--log-file=") })
+	sessions := filepath.Join(s.runtime, "mcp-tether")
+	noError(t, errors.Join(os.Mkdir(sessions, 0o700), os.Chmod(sessions, dir)))
+	// Limits of files bind the fixture's notes as well.
+	s.command = []string{"sh", "-c", "cat", s.dir}
+	argv := slices.Concat([]string{tether, "run"}, s.flags, []string{"--"}, s.command)
+	cmd := exec.Command("sh", append([]string{"-c", before + ` "$@"`, "sh"}, argv...)...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime)
+	cmd.Stdin = strings.NewReader("as it is\n")
+	if o := finish(t, cmd); o.code != 0 || o.stdout != "as it is\n" || !strings.Contains(o.stderr, why) {
+		t.Errorf("%+v", o)
+	}
+	testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
 }
 
 // Many sessions for servers of one: each of them waits for no other.

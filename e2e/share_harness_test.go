@@ -43,7 +43,7 @@ func share(t *testing.T, flags ...string) *sharing {
 	if err := os.Mkdir(s.runtime, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.flags = append([]string{"--share", "--log-file=" + filepath.Join(s.dir, "log"), "--share-linger=1h"}, quick(flags...)...)
+	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, quick(flags...)...)
 	s.life = newLifeline(t, filepath.Join(s.dir, "lifeline"))
 	// A host does not pass on the descriptors of its first client.
 	s.command = []string{"sh", "-c", `exec 9>` + s.life.path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
@@ -52,8 +52,11 @@ func share(t *testing.T, flags ...string) *sharing {
 	return s
 }
 
-// clear ends what is left: by SIGKILL after a test that has failed, which leaves a cgroup.
+func (s *sharing) log() string { return filepath.Join(s.dir, "log") }
+
+// clear ends what is left: by SIGKILL after a test that has failed.
 func (s *sharing) clear() {
+	defer s.kill()
 	if s.t.Failed() {
 		for _, p := range s.processes() {
 			s.t.Logf("there: %v", p)
@@ -67,8 +70,23 @@ func (s *sharing) clear() {
 		s.endHosts()
 		testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
 	}
-	for _, p := range s.processes() {
-		_ = unix.Kill(p.pid, unix.SIGKILL)
+}
+
+// kill ends all processes, those as well that are started meanwhile, and removes the leaves that this leaves.
+func (s *sharing) kill() {
+	var leaves []string
+	testkit.Until(s.t, "no process is left", func() bool {
+		all := s.processes()
+		for _, p := range all {
+			if id := p.leafID(); id != "" && !slices.Contains(leaves, id) {
+				leaves = append(leaves, id)
+			}
+			_ = unix.Kill(p.pid, unix.SIGKILL)
+		}
+		return len(all) == 0
+	})
+	for _, id := range leaves {
+		removeLeaf(id)
 	}
 }
 
@@ -107,7 +125,7 @@ func (s *sharing) supervisor() int { s.t.Helper(); return s.one("\x00__supervise
 func (s *sharing) anchor() int     { s.t.Helper(); return s.one(tether + "\x00run\x00--share=false\x00") }
 func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + "\x00") }
 
-// wantGone waits until nothing of the server is left, neither process nor file.
+// wantGone waits until nothing of the server is left, neither process nor file nor cgroup.
 func (s *sharing) wantGone() {
 	s.t.Helper()
 	testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
@@ -117,6 +135,11 @@ func (s *sharing) wantGone() {
 		}
 	}()
 	testkit.Until(s.t, "no file is left", func() bool { return len(s.files()) == 0 })
+	for _, id := range endedIn(s.log()) {
+		if leaf := cgroupLeaf(id); leaf != "" {
+			s.t.Errorf("left: %s", leaf)
+		}
+	}
 }
 
 // files are those of sessions and hosts.

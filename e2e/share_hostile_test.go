@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,44 @@ func TestShareSlowClient(t *testing.T) {
 	}
 	slow.close()
 	other.close()
+	s.end()
+}
+
+// A client cannot write more than a little ahead of a server that does not read. When it reads, all of it comes.
+func TestShareHoldsTheClientBack(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	noError(t, unix.Mkfifo(filepath.Join(s.dir, "gate"), 0o600))
+	s.command = []string{"sh", "-c", greets + `; read x <"$0/gate"; cat >"$0/all"; exit`, s.dir}
+	c := s.client()
+	_, text := lotsOf(t, 8*roomy)
+	var sent atomic.Int64
+	go (&client{in: c.in}).send(text, &sent)
+	if n := steady(t, sent.Load); n == 0 || n > roomy {
+		t.Errorf("the client has written %d bytes that nobody reads", n)
+	}
+	noError(t, os.WriteFile(filepath.Join(s.dir, "gate"), []byte("go\n"), 0))
+	c.wantExit(0)
+	text = append([]byte(initialized+"\n"), text...)
+	testkit.Until(t, "the server has all of it", func() bool {
+		all, _ := os.ReadFile(filepath.Join(s.dir, "all"))
+		return bytes.Equal(all, text)
+	})
+	s.end()
+}
+
+// A client that gives up a server that does not read closes its input, and its session ends as any other.
+func TestShareGivesUpAStuckServer(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--eof-grace=200ms")
+	noError(t, unix.Mkfifo(filepath.Join(s.dir, "gate"), 0o600))
+	s.command = []string{"sh", "-c", greets + `; read x <"$0/gate"; exit`, s.dir}
+	c := s.client()
+	_, text := lotsOf(t, 8*roomy)
+	var sent atomic.Int64
+	go (&client{in: c.in}).send(text, &sent)
+	steady(t, sent.Load)
+	c.close()
 	s.end()
 }
 
@@ -99,9 +138,12 @@ func fill(t *testing.T, w *os.File) (count int64) {
 	return count
 }
 
+// greets is how a server that is a script begins.
+const greets = `read line
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"script","version":"0"}}}'`
+
 // flood is a server that writes many notifications once it has met its client.
-const flood = `read line
-echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"flood","version":"0"}}}'
+const flood = greets + `
 read line; read line
 pad=$(head -c 8000 /dev/zero | tr '\0' x)
 yes '{"jsonrpc":"2.0","method":"notifications/flood","params":{"pad":"'$pad'"}}' | head -n 20000

@@ -60,6 +60,7 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 
 // However one session ends, the others notice nothing, and what it leaves is gone.
 func TestShareSessionEnds(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(c *sharer){
 		"stdin closed": func(c *sharer) { c.close() },
 		"terminated":   func(c *sharer) { kill(c.s.t, c.cmd.Process.Pid, unix.SIGTERM); c.wantExit(128 + int(unix.SIGTERM)) },
@@ -110,6 +111,7 @@ func TestShareLinger(t *testing.T) {
 // A process of the server's session is killed, or the host itself. Open calls get errors, and the sessions go on with
 // another server without a new handshake. Nothing is left of the first.
 func TestShareServerKilled(t *testing.T) {
+	t.Parallel()
 	for name, which := range map[string]func(*sharing) int{
 		"server": (*sharing).server, "supervisor": (*sharing).supervisor, "anchor": (*sharing).anchor, "host": (*sharing).host,
 	} {

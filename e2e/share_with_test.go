@@ -58,6 +58,7 @@ func TestShareKeeps(t *testing.T) {
 // A container that a shared server made is there for all of its sessions, and ends with the server.
 func TestShareContainers(t *testing.T) {
 	e := engineFor(t)
+	t.Parallel()
 	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

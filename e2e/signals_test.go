@@ -55,6 +55,7 @@ func TestPassedSignalEndsServer(t *testing.T) {
 
 // A signal that the wrapper inherited as ignored stays so: what `nohup` and a shell's background jobs rely on.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()

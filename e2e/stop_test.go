@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,6 +98,51 @@ func TestStopMistakes(t *testing.T) {
 		t.Error("a session was touched by mistake")
 	}
 	endNicely(g, a, b)
+}
+
+// asUser is the hidden word of a child that works for a user in the place of root.
+const asUser = "__as"
+
+// Root's child is told to stop what root has seen alive. What has ended since then keeps nothing from being stopped.
+func TestStopSomeHaveEnded(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	const gone = "fedcba9876543210"
+	user := caller{uid: nobody}
+	s := startGatewayAs(t, nobody).named("a", "serve")
+	dead := startInnocent(t, nobody)
+	forge(t, nobody, dirOf(nobody), nil, dead.pid) // ended, but for a process
+	if o := user.run(t, "stop", gone, s.id()); o.code != 2 || !s.whole(4) {
+		t.Errorf("a user who is mistaken: exit code %d, %s", o.code, o.stderr)
+	}
+	for _, c := range []struct {
+		ids  []string
+		code int
+		want map[string]bool // which of them have ended
+	}{
+		{[]string{gone}, 0, map[string]bool{gone: true}},
+		{[]string{gone, anID, s.id()}, 1, map[string]bool{gone: true, anID: false, s.id(): true}},
+	} {
+		o := user.run(t, append([]string{asUser, "stop", "--json"}, c.ids...)...)
+		var answer struct {
+			Stopped []struct {
+				ID    string
+				Ended bool
+			}
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &answer); err != nil {
+			t.Fatalf("%v: %s%s", err, o.stdout, o.stderr)
+		}
+		got := map[string]bool{}
+		for _, one := range answer.Stopped {
+			got[one.ID] = one.Ended
+		}
+		if o.code != c.code || !maps.Equal(got, c.want) {
+			t.Errorf("stop %v: exit code %d, %v, want %v", c.ids, o.code, got, c.want)
+		}
+	}
+	s.waitDead()
 }
 
 // A stop that asks again, or is out of patience, does not shorten the grace.

@@ -113,6 +113,7 @@ const (
 
 // A server that sends back what it gets: what comes back is what was sent, to the last byte.
 func TestBytesAreIdentical(t *testing.T) {
+	t.Parallel()
 	for stdio, size := range map[string]int64{"pipe": gib, "socketpair": 128 * mib} {
 		t.Run(stdio, func(t *testing.T) {
 			if size == gib {

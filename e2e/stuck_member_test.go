@@ -45,9 +45,6 @@ func blocked() int {
 
 func TestStuckMembersHoldNothingBack(t *testing.T) {
 	testkit.Long(t)
-	if !onOwnHostAlone(t) {
-		return
-	}
 	for name, children := range map[string][]string{
 		"one":     {"stuck=1", "setsid,closefds", "daemon,clearenv"},
 		"several": {"stuck=1", "setsid,stuck=2", "stuck=3", "setsid,closefds", "daemon"},
@@ -56,7 +53,11 @@ func TestStuckMembersHoldNothingBack(t *testing.T) {
 			for _, cgroup := range []string{"auto", "off"} {
 				for cause, e := range map[string]ending{"gateway-gone": stuckEnds[0], "signal": stuckEnds[1]} {
 					t.Run(fmt.Sprintf("%s%s/%s/cgroup=%s", name, strings.Join(alone, ""), e.name, cgroup), func(t *testing.T) {
-						flags := append([]string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}, alone...)
+						t.Parallel()
+						if !onOwnHostAlone(t) {
+							return
+						}
+						flags := append([]string{"--term-grace=500ms", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}, alone...)
 						s := hungTree(t, flags, children...)
 						began := time.Now()
 						e.end(s)
@@ -77,11 +78,12 @@ func TestStuckMembersHoldNothingBack(t *testing.T) {
 // A member that can be read, and is to be kept, is kept beside one that cannot.
 func TestStuckMemberBesideKeptOne(t *testing.T) {
 	testkit.Long(t)
-	if !onOwnHostAlone(t) {
-		return
-	}
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			if !onOwnHostAlone(t) {
+				return
+			}
 			flags := []string{"--term-grace=1s", "--kill-timeout=2s", "--containers=off", "--cgroup=" + cgroup}
 			s := hungTree(t, flags, "stuck=1", "setsid,keep,closefds", "daemon")
 			s.signal(syscall.SIGTERM)
@@ -109,12 +111,13 @@ func (s *session) endedBut(cause string, kept bool) {
 // turn: it forks now, or reads nothing where it cannot fork either.
 func TestStuckMemberWithoutFork(t *testing.T) {
 	testkit.Long(t)
-	if !onOwnHostAlone(t) {
-		return
-	}
 	for _, forks := range []bool{true, false} {
 		for _, cgroup := range []string{"auto", "off"} {
 			t.Run(fmt.Sprintf("anchor forks=%v/cgroup=%s", forks, cgroup), func(t *testing.T) {
+				t.Parallel()
+				if !onOwnHostAlone(t) {
+					return
+				}
 				flags := []string{"--term-grace=500ms", "--kill-timeout=1s", "--containers=off", "--cgroup=" + cgroup}
 				s := hungTree(t, flags, "stuck=1", "setsid,stuck=2", "setsid,keep,closefds", "daemon")
 				supervisor, dir := s.supervisor(), pidsCgroup(t)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,20 +86,35 @@ func boot(t *testing.T) *booted {
 	cmd.Stdout, cmd.Stderr = &says, &says
 	ok(t, cmd.Start())
 	b := &booted{t: t}
+	t.Cleanup(func() {
+		b.end(cmd)
+		if t.Failed() {
+			t.Logf("%s", says.String())
+		}
+	})
 	testkit.Until(t, "systemd", func() bool { b.pid = systemdBelow(cmd.Process.Pid); return b.pid > 0 })
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s", b.run("journalctl", "--no-pager", "-n", "60").stdout)
 		}
-		// All processes end with it.
-		ok(t, unix.Kill(b.pid, unix.SIGKILL))
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s", says.String())
-		}
 	})
 	testkit.Until(t, "the end of the boot", func() bool { return b.run("systemctl", "is-active", "basic.target").code == 0 })
 	return b
+}
+
+// end ends systemd, or what was to become it, and waits for the script, which cleans up.
+func (b *booted) end(cmd *exec.Cmd) {
+	first := []int{b.pid}
+	if b.pid == 0 {
+		first = childrenOf(cmd.Process.Pid)
+	}
+	// All processes end with it.
+	for _, pid := range first {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	late := time.AfterFunc(testkit.Patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = cmd.Wait()
 }
 
 // systemdBelow is a descendant that is systemd; 0 if there is none yet.
@@ -154,7 +170,7 @@ func (b *booted) has(words ...string) bool {
 	return false
 }
 
-// session is the record of the only session in a directory there.
+// session is the record of the only session in a directory of records there.
 func (b *booted) session(dir string) (r struct {
 	Anchor, Supervisor, Server, Parent mark
 	Cgroup                             string
@@ -162,7 +178,7 @@ func (b *booted) session(dir string) (r struct {
 ) {
 	b.t.Helper()
 	testkit.Until(b.t, "a record in "+dir, func() bool {
-		all, _ := filepath.Glob(b.path(dir + "/mcp-tether/*.json"))
+		all, _ := filepath.Glob(b.path(dir + "/*.json"))
 		if len(all) != 1 {
 			return false
 		}
@@ -207,7 +223,7 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 	// unit.
 	ctl("systemd-run", "--unit=leaky", "-p", "KillMode=process", "-p", "SendSIGKILL=no", "mcp-tether", "run", "--", "sh", "-c", "setsid sleep 4701 & exec sleep 4702")
 	testkit.Until(t, "the server", func() bool { return b.has("sleep", "4701") && b.has("sleep", "4702") })
-	s := b.session(m.runtime)
+	s := b.session(m.runtime + "/mcp-tether")
 	// Stopped first, so that neither sees the other's end.
 	both := []string{strconv.Itoa(s.Anchor.PID), strconv.Itoa(s.Supervisor.PID)}
 	b.must(append([]string{"kill", "-STOP"}, both...)...)
@@ -247,7 +263,10 @@ func TestGatewayUnitUnderSystemd(t *testing.T) {
 	b := boot(t)
 	b.must("systemctl", "start", "gateway.service")
 	testkit.Until(t, "gateway and server", func() bool { return b.has("sleep", "4711") && b.has("sleep", "4712") && b.has("sleep", "4713") })
-	s := b.session("/run/agent")
+	s := b.session(fmt.Sprintf("/tmp/mcp-tether-%d", agentID))
+	if list := b.must("mcp-tether", "ps", "--json"); !strings.Contains(list, strconv.Itoa(s.Server.PID)) {
+		t.Errorf("root does not see the unit's session: %s", list)
+	}
 	if _, err := os.Stat(b.path(s.Cgroup)); err != nil || !strings.Contains(s.Cgroup, "/system.slice/gateway.service/") {
 		t.Errorf("the session's cgroup is %s, %v", s.Cgroup, err)
 	}

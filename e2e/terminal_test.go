@@ -14,6 +14,7 @@ import (
 
 // A shell inside the wrapper is as good as one without.
 func TestTerminalShell(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
@@ -201,6 +202,7 @@ var hungUp = []string{"serve,ignore-eof", "daemon", "setsid,closefds,clearenv,ch
 
 // The terminal is closed.
 func TestTerminalHangUp(t *testing.T) {
+	t.Parallel()
 	for _, cgroup := range []string{"auto", "off"} {
 		t.Run("leader/cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()

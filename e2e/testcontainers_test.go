@@ -42,7 +42,7 @@ func bridgedFor(t *testing.T) *reached {
 	needDockerClient(t)
 	_, err := os.Stat("npm/node_modules/testcontainers")
 	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
-	e := &reached{engine: oneEngine(t, &engines.bridged, "docker-bridge", "dockerd", "")}
+	e := &reached{engine: oneEngine(t, &engines.bridged, "docker", "docker-bridge", "")}
 	e.image = e.engine.image(t)
 	if e.do(t, http.MethodGet, "/images/"+ryukImage+"/json", nil, nil) != http.StatusOK {
 		e.importRyuk(t)

@@ -120,7 +120,9 @@ func TestTrees(t *testing.T) {
 				t.Run(sh.name+"/cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
 					sample(t, 6, i, 3*j, 2*k)
 					testkit.Need(t, !sh.root0 || os.Geteuid() == 0, "root")
-					t.Parallel()
+					if !storms(sh.children...) {
+						t.Parallel()
+					}
 					storm(t, sh.children...)
 					sh.test(t, cgroup, e)
 				})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -235,8 +236,9 @@ func TestStoppedAnchorIsStopped(t *testing.T) {
 	awaitState(t, s.pid, "T")
 	s.signal(syscall.SIGTERM)
 	quiet(300 * time.Millisecond)
-	if state(s.pid) != "T" || state(supervisor) != "S" {
-		t.Errorf("anchor %q, supervisor %q", state(s.pid), state(supervisor))
+	// A busy machine may find the supervisor running.
+	if anchor, other := state(s.pid), state(supervisor); anchor != "T" || slices.Contains([]string{"T", "Z", ""}, other) {
+		t.Errorf("anchor %q, supervisor %q", anchor, other)
 	}
 	s.closeStdin()
 	s.gone()
@@ -244,6 +246,7 @@ func TestStoppedAnchorIsStopped(t *testing.T) {
 
 // stop ends a session whose supervisor is stopped.
 func TestStopContinues(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{{"--no-anchor"}, nil} {
 		t.Run(strings.Join(flags, ""), func(t *testing.T) {
 			t.Parallel()

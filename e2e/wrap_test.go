@@ -122,6 +122,57 @@ func TestWrapSome(t *testing.T) {
 }
 
 // What OpenClaw 2026.9.6 wrote with "openclaw mcp set every", but for the path of the server.
+// --check judges the servers that --server names.
+func TestWrapChecksWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	h.put(".mcp.json", `{"mcpServers":{"files":{"command":"mcp-tether","args":["run","--","x"]},"other":{"command":"y"}}}`)
+	if o := h.run("wrap", "--check", "--server", "files", "./.mcp.json"); o.code != 0 {
+		t.Errorf("the wrapped one: %+v", o)
+	}
+	if o := h.run("wrap", "--check", "--server", "other", "./.mcp.json"); o.code != 1 {
+		t.Errorf("the other one: %+v", o)
+	}
+}
+
+// With --absolute an entry has the name by which it is known, whatever the program's file is called.
+func TestWrapAbsoluteName(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	file := h.put(".mcp.json", `{"mcpServers":{"z":{"command":"npx"}}}`)
+	program := filepath.Join(h.dir, "bin/tether-1.2")
+	ok(t, os.Mkdir(filepath.Dir(program), 0o700))
+	copyProgram(t, tether, program)
+	wrap := func() outcome {
+		cmd := exec.Command(program, "wrap", "--yes", "--absolute", "./.mcp.json")
+		cmd.Env, cmd.Dir = []string{"HOME=" + h.dir, "PATH=" + filepath.Join(h.dir, "bin")}, h.dir
+		return finish(t, cmd)
+	}
+	if o := wrap(); o.code != 2 || !strings.Contains(o.stderr, "must be named mcp-tether") {
+		t.Errorf("under another name: %+v", o)
+	}
+	link := filepath.Join(h.dir, "bin/mcp-tether")
+	ok(t, os.Symlink("tether-1.2", link))
+	if o := wrap(); o.code != 0 || !strings.Contains(h.text(file), `"command":"`+link+`"`) {
+		t.Errorf("linked: %+v\n%s", o, h.text(file))
+	}
+}
+
+// A client's configuration that is kept elsewhere is still the client's.
+func TestWrapOfLinkedConfiguration(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	kept := h.put("dotfiles/codex", codexText)
+	ok(t, os.Mkdir(filepath.Join(h.dir, ".codex"), 0o700))
+	ok(t, os.Symlink(kept, filepath.Join(h.dir, ".codex/config.toml")))
+	if o := h.run("wrap", "--dry-run", "--format", "json", "./dotfiles/codex"); o.code != 2 {
+		t.Errorf("as JSON: %+v", o)
+	}
+	if o := h.run("wrap", "--yes", "--preset", "./dotfiles/codex"); o.code != 0 || !strings.Contains(h.text(kept), `"--hibernate", "10m"`) {
+		t.Errorf("%+v\n%s", o, h.text(kept))
+	}
+}
+
 func TestWrapOpenClaw(t *testing.T) {
 	t.Parallel()
 	h := newWrapHome(t)
