@@ -71,11 +71,39 @@ func TestATornLineCostsOnlyItself(t *testing.T) {
 	if !errors.Is(err, ErrTorn) || !reflect.DeepEqual(got, n) {
 		t.Fatalf("read %v, %v", got, err)
 	}
-	j.Reset()
+	if err := j.Reset(); err != nil {
+		t.Error(err)
+	}
 	if got, err := open(t, dir).Notes(journalled); got != nil || err != nil {
 		t.Fatalf("after the reset: %v, %v", got, err)
 	}
 	j.Close()
+}
+
+// A later Journal of the session empties it too, and takes notes after that.
+func TestAJournalIsEmptiedByALaterOne(t *testing.T) {
+	dir, n := t.TempDir(), notes()
+	first, later := open(t, dir).Journal(journalled), open(t, dir).Journal(journalled)
+	if err := later.Reset(); err != nil {
+		t.Errorf("there is none: %v", err)
+	}
+	if err := first.Note(n[0]); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	if err := later.Reset(); err != nil {
+		t.Error(err)
+	}
+	if got, err := open(t, dir).Notes(journalled); got != nil || err != nil {
+		t.Errorf("after the reset: %v, %v", got, err)
+	}
+	defer later.Close()
+	if err := later.Note(n[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, dir).Notes(journalled); err != nil || !reflect.DeepEqual(got, n[1:]) {
+		t.Errorf("read %v, %v", got, err)
+	}
 }
 
 func TestAJournalIsReplaced(t *testing.T) {

@@ -87,11 +87,16 @@ func (j *Journal) Replace(notes []engine.Note) error {
 	return j.open()
 }
 
-// Reset empties the journal: nothing that it lists is left.
-func (j *Journal) Reset() {
-	if j.fd >= 0 && unix.Ftruncate(j.fd, 0) == nil {
-		j.torn = false
+// Reset empties the journal, also of the notes of an earlier Journal: nothing that it lists is left.
+func (j *Journal) Reset() error {
+	if j.fd < 0 { // There may be no descriptor to open it with.
+		return j.dir.at.Unlink(j.name)
 	}
+	if err := unix.Ftruncate(j.fd, 0); err != nil {
+		return fmt.Errorf("empty journal %s: %w", j.name, err)
+	}
+	j.torn = false
+	return nil
 }
 
 // Close closes the file and leaves it.

@@ -95,8 +95,8 @@ func (t *tree) openEngine(recall bool) {
 	if t.lease != nil {
 		e.dir = t.lease.Dir()
 		e.journal = e.dir.Journal(t.hand.ID)
-		if recall {
-			e.claim.Complete = e.recall() == nil
+		if e.unread = recall; recall {
+			_ = e.recallOnce() // The removal tries again.
 		}
 	}
 	if e.listener, e.socket, err = session.Listen(e.dir, t.hand.ID, os.Getuid()); err != nil {
@@ -259,8 +259,7 @@ func (e *engine) note(n container.Note) {
 	if e.journal == nil {
 		return
 	}
-	if e.ledger.Empty() {
-		e.journal.Reset()
+	if e.ledger.Empty() && !e.unread && e.journal.Reset() == nil {
 		return
 	}
 	if err := e.journal.Note(n); err != nil && !e.warned {
@@ -287,7 +286,7 @@ func (e *engine) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forgetAt = forgetEvery
-	if err != nil || e.journal == nil {
+	if err != nil || e.journal == nil || e.unread {
 		return // at another time, or never
 	}
 	there := map[string]bool{}
@@ -522,7 +521,9 @@ func (e *engine) closeJournal(empty bool) {
 		return
 	}
 	if empty {
-		e.journal.Reset()
+		if err := e.journal.Reset(); err != nil {
+			e.log.Debug().Err(err).Msg("the journal of containers could not be emptied")
+		}
 	}
 	e.journal.Close()
 	e.journal = nil

@@ -170,6 +170,88 @@ func TestNextTreeWithoutJournal(t *testing.T) {
 	}
 }
 
+// remembered is a session whose last tree has left containers: their notes are in the journal.
+func remembered(t *testing.T, left ...container.Note) (s *Session, dir *session.Directory) {
+	t.Helper()
+	s = woken(t, awake)
+	s.hand.ID, s.opts.Engine = session.NewID(), "unix://"+t.TempDir()+"/none"
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.lease.Release)
+	j := dir.Journal(s.hand.ID)
+	defer j.Close()
+	for _, n := range left {
+		if err := j.Note(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.left.containers = true
+	s.tree.clear = true
+	return s, dir
+}
+
+// What the journal lists is removed once. A note that stayed would have a later tree pause a container of others again.
+func TestJournalOfAnEarlierTreeIsEmptied(t *testing.T) {
+	touched := container.Note{Op: container.OpStarted, Kind: container.Container, ID: "f", Started: "2026-01-02T03:04:05Z", Paused: true}
+	for name, byClient := range map[string]bool{"with the tree": false, "by a client": true} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := remembered(t, touched)
+			s.tree.openEngine(true)
+			e := s.tree.engine
+			if e == nil || len(e.ledger.Started()) != 1 || !e.claim.Complete {
+				t.Fatalf("the notes are not known: %+v", e)
+			}
+			if byClient {
+				e.note(container.Note{Op: container.OpRemoved, Kind: container.Container, ID: "f"})
+				if got, err := dir.Notes(s.hand.ID); len(got) > 0 || err != nil {
+					t.Errorf("at once the journal has %v, %v", got, err)
+				}
+			}
+			// The engine is gone: the outcome is said to have come.
+			e.outcome = make(chan removal, 1)
+			e.outcome <- removal{}
+			s.forgetTree()
+			if got, err := dir.Notes(s.hand.ID); len(got) > 0 || err != nil {
+				t.Errorf("the journal has %v, %v", got, err)
+			}
+			if s.left.containers {
+				t.Error("the next tree looks for them again")
+			}
+		})
+	}
+	// The control: they are not removed.
+	s, dir := remembered(t, touched)
+	s.tree.openEngine(true)
+	s.forgetTree()
+	if got, err := dir.Notes(s.hand.ID); len(got) != 1 || err != nil || !s.left.containers {
+		t.Errorf("the journal has %v, %v; left %v", got, err, s.left.containers)
+	}
+}
+
+// A journal that cannot be read is neither emptied nor replaced before that: its notes are known from nowhere else.
+func TestUnreadJournalStays(t *testing.T) {
+	made := container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a", Request: "r"}
+	s, dir := remembered(t, made)
+	e := &engine{dir: dir, journal: dir.Journal(s.hand.ID), unread: true, forgetAt: forgetEvery}
+	e.claim.Session = s.hand.ID
+	for _, op := range []container.Op{container.OpCreated, container.OpRemoved} {
+		e.note(container.Note{Op: op, Kind: container.Container, ID: "b", Request: "s"})
+	}
+	if err := e.recallOnce(); err != nil || !e.claim.Complete {
+		t.Fatalf("all is known %v: %v", e.claim.Complete, err)
+	}
+	if all := e.ledger.Objects(); len(all) != 1 || all[0].ID != "a" {
+		t.Errorf("known is %+v", all)
+	}
+	e.closeJournal(false)
+}
+
 // An engine that cannot be found again may still have what the session has made.
 func TestRemoveAgainWithoutEngine(t *testing.T) {
 	s := &Session{}

@@ -214,7 +214,8 @@ func (s *Session) sleep() {
 // forgetTree closes the tree. What its server has written is still passed on.
 func (s *Session) forgetTree() {
 	r := s.closeTree()
-	s.left.containers = r.removed.err != nil || s.left.containers
+	// What earlier trees had left is gone once a later one has removed it.
+	s.left.containers = r.removed.err != nil || s.left.containers && !r.removed.done
 	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
 		s.left.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
