@@ -216,7 +216,7 @@ func (s *Session) forgetTree() {
 	r := s.closeTree()
 	// What earlier trees had left is gone once a later one has removed it.
 	s.left.containers = r.removed.err != nil || s.left.containers && !r.removed.done
-	if len(r.survivors) > 0 || r.leaked && r.removed.err == nil {
+	if len(r.survivors) > 0 || r.unseen {
 		s.left.strays = true
 		s.log.Error().Int("survivors", len(r.survivors)).Msg("the server is gone, and not all that it has started")
 	}

@@ -189,9 +189,11 @@ type remains struct {
 	survivors []teardown.Survivor
 	kept      []proc.Stat
 	removed   removal
-	leaked    bool
-	leaf      *cgroup.Leaf // nil once it is removed
-	code      int          // the server's
+	// unseen says that processes are left and cannot be listed.
+	unseen bool
+	leaked bool
+	leaf   *cgroup.Leaf // nil once it is removed
+	code   int          // the server's
 	// began is when the teardown began; zero if there was none.
 	began time.Time
 }
@@ -208,7 +210,8 @@ func (t *tree) close() remains {
 		r.survivors = append(r.survivors, t.scope.Unclear()...)
 	}
 	r.removed = t.closeEngine(t.engine)
-	r.leaked = len(r.survivors) > 0 || t.unseen(r.kept, unread) || r.removed.err != nil
+	r.unseen = len(r.survivors) == 0 && t.unseen(r.kept, unread)
+	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.err != nil
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -65,6 +66,41 @@ func TestStraysAreEndedBeforeTheSession(t *testing.T) {
 	s.loop()
 	if s.tree == nil || s.tree == first || s.tree.machine.State != teardown.Done || s.hib.phase != over {
 		t.Errorf("the session is over, phase %v, with the tree %+v", s.hib.phase, s.tree)
+	}
+}
+
+// What could not be listed when its server fell asleep is looked for again at the end of the session, whatever has become
+// of the containers.
+func TestWhatCannotBeListedIsNotForgotten(t *testing.T) {
+	for name, gone := range map[string]error{"containers removed": nil, "containers left": errNotRemoved} {
+		t.Run(name, func(t *testing.T) {
+			child := exec.Command("cat")
+			in, err := child.StdinPipe()
+			if err == nil {
+				err = child.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { in.Close(); _ = child.Wait() }()
+			s := woken(t, asleep)
+			s.tree.engine = &engine{listener: -1, outcome: make(chan removal, 1)}
+			s.tree.engine.outcome <- removal{err: gone}
+			var files unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+				t.Fatal(err)
+			}
+			s.forgetTree()
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+				t.Fatal(err)
+			}
+			if !s.left.strays || s.left.containers != (gone != nil) {
+				t.Errorf("left are strays %v, containers %v", s.left.strays, s.left.containers)
+			}
+		})
 	}
 }
 
