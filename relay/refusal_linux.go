@@ -56,7 +56,7 @@ type Unanswered struct {
 // limit, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	for !r.down.broken {
-		if r.drained() {
+		if r.Drained() {
 			r.down.put(r.unjudged())
 			r.answerForTheDead()
 			r.answerOpen(open)

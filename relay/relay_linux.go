@@ -167,7 +167,7 @@ func (r *Relay) tellOfClient() {
 	}
 	switch {
 	case r.owed != "":
-	case len(r.waiting) > 0 && r.drained():
+	case len(r.waiting) > 0 && r.Drained():
 		r.emit(ClientWrote, "")
 	case len(r.waiting) == 0 && r.up.ended && !r.closed:
 		r.closed = true
@@ -220,7 +220,7 @@ func (r *Relay) Disconnect() {
 }
 
 func (r *Relay) forgetServer() {
-	if r.drained() { // Otherwise the rest of a line that has begun is still to be read.
+	if r.Drained() { // Otherwise the rest of a line that has begun is still to be read.
 		r.nextOfServer = lines{}
 	}
 	if r.fromServer.Partial() { // The client has half of a line.
@@ -251,8 +251,8 @@ func (r *Relay) Finish() {
 	}
 }
 
-// drained reports whether the client has everything that the last server wrote. No other server is started before that.
-func (r *Relay) drained() bool {
+// Drained reports whether the client has everything that the last server wrote. No other server is started before that.
+func (r *Relay) Drained() bool {
 	return r.down.done() || len(r.down.pending) == 0 && readable(r.down.from.fd) == 0
 }
 

@@ -130,7 +130,7 @@ func (r *Relay) Crashed(why string) { r.owed = why }
 
 // answerForTheDead answers the calls of a server that has crashed.
 func (r *Relay) answerForTheDead() {
-	if r.owed == "" || !r.drained() {
+	if r.owed == "" || !r.Drained() {
 		return
 	}
 	why := r.owed

@@ -34,8 +34,10 @@ type hibernation struct {
 	// crashPause is how long it has to wait, and grows with each server that does not live long.
 	restarts   bool
 	crashPause time.Duration
-	// closing says that the client has closed its end.
+	// closing says that the client has closed its end. closeBy is when to look whether it still reads, while messages of it
+	// wait for a server; zero when there is nothing to look for.
 	closing bool
+	closeBy time.Time
 }
 
 // openRelay prepares the relay.
@@ -81,7 +83,7 @@ func (h *hibernation) due() time.Time {
 	case waking:
 		return earliest(h.wakeBy, h.restAt, shrinkAt)
 	case asleep:
-		return earliest(h.retryAt, shrinkAt)
+		return earliest(h.retryAt, h.closeBy, shrinkAt)
 	}
 	return shrinkAt
 }
@@ -104,8 +106,25 @@ func (s *Session) onHibernateTime(now time.Time) {
 			s.onRelay(h.relay.Settled())
 		}
 	case asleep:
+		s.whileAsleep(now)
+	}
+}
+
+// whileAsleep looks whether the client still reads if it has closed its end, and tries again to wake the server.
+func (s *Session) whileAsleep(now time.Time) {
+	h := s.hib
+	if isDue(h.closeBy, now) {
+		h.closeBy = time.Time{}
+		if !h.relay.Drained() {
+			// No server is started before the client has all that the last one wrote.
+			s.end(causeStdin)
+			return
+		}
+	}
+	if isDue(h.retryAt, now) {
 		h.retryAt = time.Time{}
 		s.onRelay(h.relay.Move([2]unix.PollFd{}))
+		s.endIfClosed()
 	}
 }
 
@@ -176,9 +195,15 @@ func (s *Session) onRelay(events []relay.Event) {
 	}
 }
 
-// endIfClosed ends a session without a server when the client has closed its end and no message waits.
+// endIfClosed ends a session without a server when the client has closed its end and no message waits. A message that
+// waits is for the next server, if the client reads in time.
 func (s *Session) endIfClosed() {
-	if s.hib.closing && !s.hib.relay.Waiting() {
+	h := s.hib
+	switch {
+	case h.phase != asleep || !h.closing:
+	case h.relay.Waiting():
+		h.closeBy = time.Now().Add(s.opts.EOFGrace)
+	default:
 		s.end(causeStdin)
 	}
 }

@@ -1,8 +1,11 @@
 package supervise
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +42,13 @@ func TestAServerThatEndsWhileItWakesHasFailed(t *testing.T) {
 // woken is a session with a relay, and a tree without processes.
 func woken(t *testing.T, p phase) *Session {
 	t.Helper()
+	s, _, _ := withClient(t, p)
+	return s
+}
+
+// withClient is the same with the client's ends of the streams.
+func withClient(t *testing.T, p phase) (s *Session, toRelay, fromRelay int) {
+	t.Helper()
 	var up, down [2]int
 	for _, pipe := range []*[2]int{&up, &down} {
 		if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -46,12 +56,12 @@ func woken(t *testing.T, p phase) *Session {
 		}
 		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
 	}
-	s := &Session{}
+	s = &Session{}
 	s.hand.Mailbox = -1
 	s.left.scope.Root = os.Getpid()
 	s.hib = &hibernation{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
 	s.newTree()
-	return s
+	return s, up[1], down[0]
 }
 
 // What earlier trees have left gets a teardown of its own, also if the session ends at the moment when its server has
@@ -101,6 +111,104 @@ func TestWhatCannotBeListedIsNotForgotten(t *testing.T) {
 				t.Errorf("left are strays %v, containers %v", s.left.strays, s.left.containers)
 			}
 		})
+	}
+}
+
+// A client that has closed its end, and does not read what the last server wrote, does not hold up the end of the session
+// with a message that it has still sent. If it reads in time, the message is for the next server.
+func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
+	const asked = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"
+	for name, before := range map[string]phase{"asleep": falling, "crashed": crashing} {
+		for _, reads := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, reads %v", name, reads), func(t *testing.T) {
+				s, toRelay, fromRelay := withClient(t, before)
+				s.opts.Command, s.opts.EOFGrace = []string{"/nonexistent/server"}, time.Hour
+				fill(t, s, fromRelay)
+				s.changePhase(onTreeGone)
+				if _, err := unix.Write(toRelay, []byte(asked)); err != nil {
+					t.Fatal(err)
+				}
+				copyOnce(s)
+				s.onStdinClosed()
+				deadline := s.hib.due()
+				if s.hib.phase != asleep || s.cause != noCause || deadline.IsZero() {
+					t.Fatalf("phase %v, cause %v, due at %v", s.hib.phase, s.cause, deadline)
+				}
+				if !reads {
+					s.onHibernateTime(deadline)
+					if s.hib.phase != over || s.cause != causeStdin {
+						t.Errorf("phase %v, cause %v", s.hib.phase, s.cause)
+					}
+					return
+				}
+				// It waits for the next attempt to start a server, which comes later.
+				s.hib.retryAt = deadline.Add(time.Hour)
+				readUntil(t, s, fromRelay, "last words\n")
+				s.onHibernateTime(deadline)
+				if s.hib.phase != asleep || s.cause != noCause || !s.hib.due().Equal(s.hib.retryAt) {
+					t.Fatalf("phase %v, cause %v, due at %v", s.hib.phase, s.cause, s.hib.due())
+				}
+				s.onHibernateTime(s.hib.retryAt)
+				readUntil(t, s, fromRelay, "/nonexistent/server")
+				if s.hib.phase != over || s.cause != causeStdin {
+					t.Errorf("in the end phase %v, cause %v", s.hib.phase, s.cause)
+				}
+			})
+		}
+	}
+}
+
+// fill connects a server that has ended, and whose last words find the client's stream full.
+func fill(t *testing.T, s *Session, fromRelay int) {
+	t.Helper()
+	var child proc.Child
+	closeTheirs, err := s.hib.relay.Connect(&child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTheirs()
+	if err := unix.SetNonblock(fromRelay, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err := unix.Write(child.Stdout, []byte(strings.Repeat("\n", 16<<10)+"last words\n")); err != nil {
+			t.Fatal(err)
+		}
+		copyOnce(s)
+		if copyOnce(s); !s.hib.relay.Drained() {
+			return
+		}
+	}
+	t.Fatal("the client's stream is never full")
+}
+
+// copyOnce is one turn of the loop, which does not wait.
+func copyOnce(s *Session) {
+	fds := s.hib.relay.Polls()
+	proc.Poll(fds[:], 0)
+	s.onRelay(s.hib.relay.Move(fds))
+}
+
+// readUntil has the client read all that the relay has for it. What comes last must have the text in it.
+func readUntil(t *testing.T, s *Session, fromRelay int, text string) {
+	t.Helper()
+	var last []byte
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := unix.Read(fromRelay, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 && s.hib.relay.Drained() {
+			break
+		}
+		if n > 0 {
+			last = append(last[max(0, len(last)-200):], buf[:n]...)
+		}
+		copyOnce(s)
+	}
+	if !strings.Contains(string(last), text) {
+		t.Errorf("read %q at the end, want %q", last[max(0, len(last)-200):], text)
 	}
 }
 
