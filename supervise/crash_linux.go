@@ -3,8 +3,6 @@ package supervise
 import (
 	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // restartCalm is how long a server must have lived for its successor to be started without a pause.
@@ -41,8 +39,7 @@ func (s *Session) reportCrash() {
 	h.relay.Crashed(answer)
 	s.forgetTree()
 	s.log.Error().Int("exit", code).Dur("next_try_in", h.crashPause).Msg("server ended by itself")
-	s.onRelay(h.relay.Move([2]unix.PollFd{}))
-	s.endIfClosed()
+	s.listenToClient()
 }
 
 // lastWord is the answer to the calls that were open when the server ended.

@@ -123,8 +123,7 @@ func (s *Session) whileAsleep(now time.Time) {
 	}
 	if isDue(h.retryAt, now) {
 		h.retryAt = time.Time{}
-		s.onRelay(h.relay.Move([2]unix.PollFd{}))
-		s.endIfClosed()
+		s.listenToClient()
 	}
 }
 
@@ -233,6 +232,12 @@ func (s *Session) sleep() {
 	s.record.Sleeps++
 	s.forgetTree()
 	s.log.Info().Int("sleeps", s.record.Sleeps).Msg("server sleeps")
+	s.listenToClient()
+}
+
+// listenToClient acts on what the client has done meanwhile. poll(2) does not tell of the end of a file.
+func (s *Session) listenToClient() {
+	s.onRelay(s.hib.relay.Move([2]unix.PollFd{}))
 	s.endIfClosed()
 }
 

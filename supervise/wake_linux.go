@@ -87,7 +87,7 @@ func (s *Session) refuseWaiting() {
 	h.retryAt = backOff(&h.pause, time.Now())
 	s.log.Error().Str("why", h.why).Dur("next_try_in", h.pause).Msg("server could not be woken")
 	s.onRelay(h.relay.Refuse("mcp-tether: the server could not be woken: " + h.why))
-	s.endIfClosed()
+	s.listenToClient()
 }
 
 // flushRelay passes on what the server has still written, and answers the requests that it left open with an error. The

@@ -235,19 +235,40 @@ func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 // A server that ends when its standard input has ended has not crashed. If that is a file or /dev/null, poll(2) does not
 // tell of its end.
 func TestTheEndOfAFileIsNoCrash(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	s := woken(t, awake)
+	s := fromFile(t, awake)
 	s.opts.OnCrash = OnCrashRestart
-	s.hib.relay = relay.New(relay.ReadEnd(int(null.Fd())), relay.WriteEnd(int(null.Fd())), roomy, time.Now())
-	fds := s.hib.relay.Polls()
-	proc.Poll(fds[:1], 0)
-	s.hib.relay.Move(fds)
+	copyOnce(s)
 	s.onServerExit()
 	if s.hib.phase != awake || s.cause != causeServer {
 		t.Errorf("phase %v, cause %v", s.hib.phase, s.cause)
 	}
+}
+
+// A session whose client's stream is such a file ends with the server that has read it, also if that did not end by itself:
+// when it falls asleep, or when it cannot be woken.
+func TestTheEndOfAFileEndsASessionWithoutAServer(t *testing.T) {
+	for name, before := range map[string]phase{"idle": falling, "not woken": waking, "crashed": crashing} {
+		t.Run(name, func(t *testing.T) {
+			s := fromFile(t, before)
+			copyOnce(s)
+			s.changePhase(onTreeGone)
+			if s.hib.phase != over || s.cause != causeStdin || !s.done {
+				t.Errorf("phase %v, cause %v", s.hib.phase, s.cause)
+			}
+		})
+	}
+}
+
+// fromFile is a session whose client's stream is /dev/null.
+func fromFile(t *testing.T, p phase) *Session {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	s := woken(t, p)
+	s.hib.relay = relay.New(relay.ReadEnd(int(null.Fd())), relay.WriteEnd(int(null.Fd())), roomy, time.Now())
+	s.tree.relay = s.hib.relay
+	return s
 }
