@@ -128,6 +128,26 @@ func TestWakeFailsWithoutRoots(t *testing.T) {
 	}
 }
 
+// The same when the server asks again, and the refusal comes together with its last answer.
+func TestWakeFailsWithoutRootsAtTheLastMoment(t *testing.T) {
+	s := rooted(t)
+	s.wakes(call)
+	s.write(s.serverOut, rootsAsked)
+	s.write(s.toRelay, rootsGiven)
+	s.write(s.serverOut, pongOf(1))
+	s.tells(s.relay.Settled())
+	s.tells(s.write(s.serverOut, rootsAsked))
+	s.reads(s.fromRelay, rootsAsked+rootsAsked)
+	s.reads(s.serverIn, rootsGiven+pingOf(1)+pingOf(2))
+	_, err := unix.Write(s.toRelay, []byte(rootsKept))
+	s.must(err)
+	events := s.write(s.serverOut, pongOf(2))
+	if len(events) != 1 || events[0].Kind != RestoreFailed || !strings.Contains(events[0].Text, "roots") {
+		t.Errorf("events %v", events)
+	}
+	s.reads(s.serverIn, rootsKept)
+}
+
 // A server that has not asked for the roots yet lacks them: the relay's caller is told so.
 func TestWakeLacksRoots(t *testing.T) {
 	s := rooted(t)

@@ -32,6 +32,9 @@ func (r *Relay) replay() {
 		r.up.drain()
 		return
 	}
+	if r.failsWithoutRoots() {
+		return
+	}
 	r.mode = modePassing
 	r.talk.Accepted()
 	r.release()
@@ -82,10 +85,9 @@ func (r *Relay) lookForRoots() {
 	if len(r.steps) == 0 {
 		return
 	}
-	has, denied := r.talk.HasRoots()
+	has, _ := r.talk.HasRoots()
 	switch {
-	case denied:
-		r.fail("the client refuses its roots, which it gave to the server before")
+	case r.failsWithoutRoots():
 	case r.steps[0].Roots && has:
 		r.steps = r.steps[1:]
 		r.replay()
@@ -93,6 +95,16 @@ func (r *Relay) lookForRoots() {
 		r.settling = true
 		r.emit(Settling, "")
 	}
+}
+
+// failsWithoutRoots fails if the client refuses a new server the roots. The refusal may come together with the last answer
+// of the server.
+func (r *Relay) failsWithoutRoots() bool {
+	_, denied := r.talk.HasRoots()
+	if denied {
+		r.fail("the client refuses its roots, which it gave to the server before")
+	}
+	return denied
 }
 
 // Settled says that a server which has read the roots has had the time to make use of them. If the server has asked
