@@ -57,7 +57,7 @@ type Unanswered struct {
 func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	for !r.down.broken {
 		if r.Drained() {
-			r.down.put(r.unjudged())
+			r.down.put(r.lastLine())
 			r.answerForTheDead()
 			r.answerOpen(open)
 			open = Unanswered{}
@@ -73,6 +73,22 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 		r.down.move(fd[0].Revents)
 	}
 	return true
+}
+
+// lastLine returns what the client gets of a line of the server that has not ended. Where lines are judged, that is a
+// message that lacks only its newline. Half of one may belong to a message that does not pass.
+func (r *Relay) lastLine() []byte {
+	if r.mode == modePassing || r.fromServer.Partial() || len(r.nextOfServer.begun) == 0 {
+		return r.unjudged()
+	}
+	line, _ := r.nextOfServer.next([]byte("\n"))
+	r.nextOfServer.skip()
+	known := false
+	r.each(line, func(m mcp.Message) { known = m.Kind != mcp.Opaque && m.Kind != mcp.Unclear })
+	if !known {
+		return nil
+	}
+	return r.serverLine(line)
 }
 
 // answerOpen answers every open request with an error: a request is never sent twice.

@@ -177,19 +177,20 @@ func TestFlushPaysDebts(t *testing.T) {
 	}
 }
 
-// Half a line that was kept back from the client is passed on at last, and an answer does not run into it.
+// A last message without its newline, which was kept back from the client, is passed on, and an answer does not run into
+// it.
 func TestFlushPassesOnAKeptLine(t *testing.T) {
 	s := newStage(t, false)
 	s.shakeHands()
 	s.write(s.toRelay, request("7"))
 	s.relay.EndServer()
-	s.tells(s.write(s.serverOut, serverSays[:20]))
+	s.tells(s.write(s.serverOut, strings.TrimSuffix(serverSays, "\n")))
 	s.reads(s.fromRelay, "")
 	s.relay.Finish()
 	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
 		t.Error("the client has not got everything")
 	}
-	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
+	s.reads(s.fromRelay, serverSays+refusal("7"))
 }
 
 // The same for the answer to a request that no server has had.
@@ -200,13 +201,54 @@ func TestFlushKeepsTheAnswersToWaitingRequestsApart(t *testing.T) {
 	s.write(s.toRelay, request("7"))
 	s.connect()
 	s.relay.Restore()
-	s.write(s.serverOut, strings.Replace(welcome, "2025-11-25", "2025-06-18", 1)+serverSays[:20])
+	s.write(s.serverOut, strings.Replace(welcome, "2025-11-25", "2025-06-18", 1)+strings.TrimSuffix(serverSays, "\n"))
 	s.relay.Finish()
 	s.endServer()
 	if !s.relay.Flush(Unanswered{Answer: "no server"}, time.Now().Add(testkit.Patience)) {
 		t.Error("the client has not got everything")
 	}
-	s.reads(s.fromRelay, serverSays[:20]+"\n"+refusal("7"))
+	s.reads(s.fromRelay, serverSays+refusal("7"))
+}
+
+// Where the lines of a server are judged, half of one does not reach the client at the end of the session: it may be half
+// of an answer to what was repeated, or of a request that nobody could answer. Nor does its other half.
+func TestFlushDropsHalfALine(t *testing.T) {
+	half := func(line string) string { return line[:len(line)/2] }
+	ends := func(s *stage) { s.relay.EndServer() }
+	wakes := func(s *stage) {
+		s.fallAsleep()
+		s.write(s.toRelay, call)
+		s.connect()
+		s.relay.Restore()
+	}
+	for name, c := range map[string]struct {
+		before func(*stage)
+		output string
+	}{
+		"of a repeated answer":              {wakes, half(welcome)},
+		"a repeated answer but the newline": {wakes, strings.TrimSuffix(welcome, "\n")},
+		"of a request":                      {ends, half(serverAsks)},
+		"a request but the newline":         {ends, strings.TrimSuffix(serverAsks, "\n")},
+		"of a notification":                 {ends, half(serverSays)},
+		"of noise":                          {ends, "no JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.shakeHands()
+			c.before(s)
+			s.write(s.serverOut, c.output)
+			s.relay.Finish()
+			for _, more := range []string{"", "the rest\n" + serverSays} {
+				if _, err := unix.Write(s.serverOut, []byte(more)); err != nil {
+					t.Fatal(err)
+				}
+				if !s.relay.Flush(Unanswered{}, time.Now().Add(testkit.Patience)) {
+					t.Error("the client has not got everything")
+				}
+				s.reads(s.fromRelay, strings.TrimPrefix(more, "the rest\n"))
+			}
+		})
+	}
 }
 
 // A client that reads slowly gets all in time. One that does not read is waited for to the limit, and one that is gone
