@@ -241,6 +241,10 @@ func (m *Mux) sendNow(k *call, line []byte) {
 		m.handshake.phase = phaseAsked
 	case mcp.MethodSetLevel:
 		m.logs.sent = k.want
+	case mcp.MethodUnsubscribe:
+		if w := m.watched[k.target]; w != nil {
+			w.on = false
+		}
 	}
 	m.toServer(line)
 }

@@ -164,8 +164,9 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 	m.resumeCalls()
 }
 
-// resumeCalls lets calls go to the server.
+// resumeCalls lets calls go to the server, behind the subscriptions that they may count on.
 func (m *Mux) resumeCalls() {
+	m.watchAll()
 	m.sendHeld()
 	m.adjustLevel()
 }
@@ -200,7 +201,7 @@ func (m *Mux) nextHandshake() {
 	h := &m.handshake
 	if len(h.waiting) == 0 {
 		if m.acceptsCalls() {
-			m.sendHeld()
+			m.resumeCalls()
 		}
 		return
 	}

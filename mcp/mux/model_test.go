@@ -2,6 +2,7 @@ package mux
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -57,6 +58,7 @@ type simClient struct {
 	unsure            map[string]bool // subscribed or not: a request was cancelled
 	id                Client
 	asked, met, ready bool
+	roots             bool // has roots, and says so in its handshake
 	open, cancelled   map[string]simCall
 	level             int
 	levels            int // setLevel requests that are open
@@ -85,8 +87,10 @@ type simServer struct {
 	tasks              map[string]Client
 	running            map[string]bool
 	asks               map[string]string
-	clients            map[Client]bool
 	count              int
+	rootsDue           bool // it is to ask for roots
+	rootsOf            Client
+	takenBack          bool // its first request is
 }
 
 type world struct {
@@ -100,7 +104,18 @@ type world struct {
 	trace   []string
 	failed  string
 	modern  bool // no handshake
-	spoil   func(Out) []Out
+	// asksRoots: the server asks for roots as soon as it is initialized, and again when they have changed.
+	asksRoots bool
+	// rootful is how many clients of four have roots.
+	rootful int
+	// absent are clients of an earlier host that have not come to this one yet.
+	absent map[Client]absentee
+	spoil  func(Out) []Out
+}
+
+type absentee struct {
+	*simClient
+	State
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -258,6 +273,9 @@ func (w *world) applied(c *simClient, call simCall, msg wire) {
 	}
 	switch call.method {
 	case "initialize":
+		if s := w.server; good && s != nil && c.roots && s.rootsOf != 0 && s.rootsOf != c.id {
+			w.fail("client %d may use a server that works with the roots of %d", c.id, s.rootsOf)
+		}
 		c.met = c.met || good
 		if !good {
 			c.asked = false
@@ -301,6 +319,9 @@ func (w *world) askedOf(c *simClient, msg wire) {
 		w.fail("client %d: id %s of the server is used twice", c.id, msg.ID)
 	}
 	c.asks[string(msg.ID)] = msg.Params.M
+	if msg.Method == "roots/list" {
+		w.server.rootsOf = c.id
+	}
 }
 
 func (w *world) told(c *simClient, msg wire) {
@@ -351,8 +372,19 @@ func (w *world) told(c *simClient, msg wire) {
 func (w *world) say(c *simClient, line string) error {
 	w.note(fmt.Sprintf("%d", c.id), line)
 	outs, err := w.m.FromClient(c.id, []byte(line))
+	if w.misfit(err) && strings.Contains(line, `"initialize"`) {
+		w.detach(c)
+		return err
+	}
 	w.deliver(outs, err)
 	return err
+}
+
+// misfit reports whether a client needs a server of its own for the sake of roots: another has been asked for them, or
+// only one of them has any.
+func (w *world) misfit(err error) bool {
+	var misfit *MisfitError
+	return errors.As(err, &misfit) && strings.Contains(misfit.Reason, "roots") && (w.asksRoots || w.rootful%4 > 0)
 }
 
 // id is one that the client does not wait for.
@@ -404,7 +436,11 @@ func (w *world) clientActs(c *simClient) {
 		c.asked = true
 		id := w.id(c)
 		c.open[id] = simCall{method: "initialize"}
-		_ = w.say(c, strings.Replace(hello, `"id":0`, `"id":`+id, 1))
+		line := strings.Replace(hello, `"id":0`, `"id":`+id, 1)
+		if c.roots {
+			line = strings.Replace(line, `"capabilities":{}`, `"capabilities":{"roots":{"listChanged":true}}`, 1)
+		}
+		_ = w.say(c, line)
 		return
 	}
 	if !c.ready && (c.met || w.r.IntN(8) == 0) {
@@ -449,6 +485,8 @@ func (w *world) clientActs(c *simClient) {
 		w.batch(c)
 	case n < 22:
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
+	case n < 23 && c.roots:
+		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	default:
 		w.garbage(c)
 	}
@@ -510,7 +548,11 @@ func (w *world) answerAsk(c *simClient) {
 	id := ids[w.r.IntN(len(ids))]
 	mark := c.asks[id]
 	delete(c.asks, id)
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s"}}`, id, mark))
+	if mark == "-roots" && !c.roots {
+		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
+		return
+	}
+	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
 }
 
 func (w *world) batch(c *simClient) {
@@ -554,6 +596,10 @@ func (w *world) serverActs() {
 	if !s.initialized {
 		return
 	}
+	if s.rootsDue {
+		w.askRoots()
+		return
+	}
 	if w.modern && w.r.IntN(3) == 0 {
 		w.serverTellsListeners()
 		return
@@ -575,9 +621,22 @@ func (w *world) serverActs() {
 	default:
 		lines := []string{`noise`, `{"id":99999,"result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`,
 			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99999}}`,
-			`{"jsonrpc":"2.0","id":"p","method":"ping"}`, `{"method":"notifications/cancelled","params":{"requestId":1}}`}
-		w.tell(lines[w.r.IntN(len(lines))])
+			`{"jsonrpc":"2.0","id":"p","method":"ping"}`}
+		if n := w.r.IntN(len(lines) + 1); n < len(lines) {
+			w.tell(lines[n])
+			return
+		}
+		w.serverTakesBack("1")
 	}
+}
+
+// serverTakesBack cancels what the server asks. It still wants roots then.
+func (w *world) serverTakesBack(id string) {
+	s := w.server
+	s.rootsDue = s.rootsDue || s.asks[id] == "-roots"
+	s.takenBack = s.takenBack || s.asks[id] != ""
+	delete(s.asks, id)
+	w.tell(fmt.Sprintf(`{"method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
 
 func (w *world) serverReads() {
@@ -602,6 +661,9 @@ func (w *world) serverReads() {
 			w.fail("notifications/initialized at the wrong time")
 		}
 		s.initialized = true
+		w.rootsAreDue()
+	case msg.Method == "notifications/roots/list_changed":
+		w.rootsAreDue()
 	case msg.Method == "notifications/cancelled":
 		i := slices.IndexFunc(s.open, func(r *simRequest) bool { return r.n == string(msg.Params.RequestID) })
 		if !s.seen[string(msg.Params.RequestID)] {
@@ -615,9 +677,25 @@ func (w *world) serverReads() {
 	}
 }
 
+// rootsAreDue has the server ask for roots, at once as a rule.
+func (w *world) rootsAreDue() {
+	if w.server.rootsDue = w.asksRoots; w.asksRoots && w.r.IntN(4) > 0 {
+		w.askRoots()
+	}
+}
+
+func (w *world) askRoots() {
+	s := w.server
+	s.rootsDue = false
+	s.count++
+	id := strconv.Itoa(s.count)
+	s.asks[id] = "-roots" // Of no call.
+	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"roots/list","params":{"m":"-roots"}}`, id))
+}
+
 func (w *world) serverHearsAnswer(msg wire) {
 	mark, ok := w.server.asks[string(msg.ID)]
-	if string(msg.ID) == `"p"` {
+	if string(msg.ID) == `"p"` || string(msg.ID) == "1" && w.server.takenBack {
 		return
 	}
 	if !ok {
@@ -721,9 +799,9 @@ func (w *world) answer(i int) {
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result))
 }
 
-// refusable: no client has a handshake that a next server must accept as well.
+// refusable: no client has a handshake that a next server must accept as well, and none has been asked for its roots.
 func (w *world) refusable() bool {
-	return w.m.handshake.result == nil
+	return w.m.handshake.result == nil && w.server.rootsOf == 0
 }
 
 func (w *world) serverProgress() {
@@ -803,7 +881,7 @@ func (w *world) serverAsks() {
 func (w *world) start() {
 	w.note("host", "starts the server")
 	w.server = &simServer{seen: map[string]bool{}, subscribed: map[string]bool{}, tasks: map[string]Client{}, running: map[string]bool{},
-		asks: map[string]string{}, clients: map[Client]bool{}}
+		asks: map[string]string{}}
 	w.server.asked, w.server.initialized = w.modern, w.modern
 	w.deliver(w.m.ServerStarted(), nil)
 }
@@ -830,6 +908,7 @@ func (w *world) attach() *simClient {
 	c := &simClient{id: w.next, open: map[string]simCall{}, cancelled: map[string]simCall{}, subscribed: map[string]bool{},
 		pending: map[string]int{}, unsure: map[string]bool{}, tasks: map[string]bool{}, asks: map[string]string{}, counted: map[string]int{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
+	c.roots = w.r.IntN(4) < w.rootful
 	w.clients[c.id] = c
 	w.m.Attach(c.id)
 	return c
@@ -841,12 +920,11 @@ func (w *world) detach(c *simClient) {
 	w.deliver(w.m.Detach(c.id), nil)
 }
 
-// crash has the host end and another one go on.
+// crash has the host end and another one go on. Its clients come to that one by and by.
 func (w *world) crash() {
 	w.note("host", "is killed")
-	states := map[Client]State{}
 	for id, c := range w.clients {
-		states[id] = w.m.State(id)
+		state := w.m.State(id)
 		// What is open by the account is what the client waits for; the attached process answers it.
 		for spelling, n := range c.counted {
 			if _, open := c.open[spelling]; open != (n > 0) && c.cancelled[spelling].batch == 0 {
@@ -856,8 +934,8 @@ func (w *world) crash() {
 		if !c.met {
 			c.asked = false
 		}
-		c.level, c.levels = levelNumber(states[id].Level), 0
-		c.ready = states[id].Ready && c.met || w.modern
+		c.level, c.levels = levelNumber(state.Level), 0
+		c.ready = state.Ready && c.met || w.modern
 		clear(c.open)
 		clear(c.cancelled)
 		clear(c.counted)
@@ -866,20 +944,38 @@ func (w *world) crash() {
 		clear(c.pending)
 		clear(c.unsure)
 		clear(c.subscribed)
-		for _, uri := range states[id].URIs {
+		for _, uri := range state.URIs {
 			c.subscribed[uri] = true
 		}
+		w.absent[id] = absentee{c, state}
 	}
+	clear(w.clients)
 	w.server = nil
 	w.m = New(Limits{})
 	if w.r.IntN(2) == 0 {
 		w.start()
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.clients)) {
-		w.note("host", fmt.Sprintf("resumes %d %+v", id, states[id]))
-		outs, err := w.m.Resume(id, states[id])
-		w.deliver(outs, err)
+	if w.r.IntN(2) == 0 {
+		w.resumeAll()
 	}
+}
+
+func (w *world) resumeAll() {
+	for _, id := range slices.Sorted(maps.Keys(w.absent)) {
+		w.resume(id)
+	}
+}
+
+func (w *world) resume(id Client) {
+	a := w.absent[id]
+	delete(w.absent, id)
+	w.note("host", fmt.Sprintf("resumes %d %+v", id, a.State))
+	outs, err := w.m.Resume(id, a.State)
+	if w.misfit(err) {
+		return
+	}
+	w.clients[id] = a.simClient
+	w.deliver(outs, err)
 }
 
 // --- a history
@@ -888,7 +984,9 @@ func (w *world) step() {
 	ids := slices.Sorted(maps.Keys(w.clients))
 	n := w.r.IntN(100)
 	switch {
-	case len(ids) == 0 || n < 4 && len(ids) < 4:
+	case len(w.absent) > 0 && n < 10:
+		w.resume(slices.Min(slices.Collect(maps.Keys(w.absent))))
+	case len(ids) == 0 || n < 4 && len(ids) < 4 || len(w.absent) > 0 && n < 14:
 		w.attach()
 	case n < 6:
 		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
@@ -905,20 +1003,44 @@ func (w *world) step() {
 	}
 }
 
-// settle lets the server answer all, and compares what is left.
+// settle lets all be answered, and compares what is left.
 func (w *world) settle() {
-	for w.m.NeedsServer() || w.server != nil && (len(w.server.inbox) > 0 || len(w.server.open) > 0) {
-		switch {
-		case w.failed != "":
-			return
-		case w.server == nil:
-			w.start()
-		case len(w.server.inbox) > 0:
-			w.serverReads()
-		default:
-			w.serverAnswers()
-		}
+	w.resumeAll()
+	for w.failed == "" && w.finish() {
 	}
+	if w.failed != "" {
+		return
+	}
+	w.compare()
+}
+
+// finish does one thing that is still to be done, and reports whether there was one.
+func (w *world) finish() bool {
+	s := w.server
+	switch {
+	case s == nil && w.m.NeedsServer():
+		w.start()
+	case s == nil:
+		return false
+	case len(s.inbox) > 0:
+		w.serverReads()
+	case s.rootsDue:
+		w.askRoots()
+	case len(s.open) > 0:
+		w.serverAnswers()
+	default:
+		for _, id := range slices.Sorted(maps.Keys(w.clients)) {
+			if c := w.clients[id]; len(c.asks) > 0 {
+				w.answerAsk(c)
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+func (w *world) compare() {
 	levels, asked := []int{}, 0
 	subscribed := map[string]bool{}
 	for _, c := range w.clients {
@@ -946,6 +1068,9 @@ func (w *world) settle() {
 	if w.server == nil {
 		return
 	}
+	if len(w.server.asks) > 0 {
+		w.fail("the server waits for an answer: %v", w.server.asks)
+	}
 	if !maps.Equal(subscribed, w.server.subscribed) {
 		w.fail("subscribed to %v, the server knows %v", subscribed, w.server.subscribed)
 	}
@@ -959,8 +1084,12 @@ func (w *world) settle() {
 
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, spoil: spoil}
+	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, absent: map[Client]absentee{}, spoil: spoil}
 	w.modern = w.r.IntN(4) == 0
+	if !w.modern {
+		w.asksRoots = w.r.IntN(2) == 0
+		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))
+	}
 	for range 10 + w.r.IntN(60) {
 		if w.step(); w.failed != "" {
 			return w

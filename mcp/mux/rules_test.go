@@ -919,6 +919,82 @@ func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
 }
 
+// settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request
+// about a resource that the server is sent then.
+func (f *fixture) settles() string {
+	f.begin()
+	f.handshake.settling = settling{}
+	f.resumeCalls()
+	got := said(f.out)
+	method, found := strings.CutPrefix(got, fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"resources/`, f.lastID))
+	method, whole := strings.CutSuffix(method, `","params":{"uri":"file:///a"}}`)
+	if !found || !whole {
+		return got
+	}
+	return method
+}
+
+// restarted has a client that is subscribed to a resource, and a next server that settles. The client says a line before
+// that server starts.
+func restarted(t *testing.T, says string) *fixture {
+	t.Helper()
+	f := met(t, 1)
+	f.handshake.roots = true
+	f.from(1, subscribe("subscribe", "file:///a"))
+	f.server(`{"id":2,"result":{}}`)
+	f.ServerGone("it ended")
+	f.from(1, says)
+	f.ServerStarted()
+	f.server(strings.Replace(welcome, `"id":1`, fmt.Sprintf(`"id":%d`, f.lastID), 1))
+	if !f.handshake.on {
+		t.Error("the server does not settle")
+	}
+	return f
+}
+
+func TestSubscriptionsWhileAServerSettles(t *testing.T) {
+	const cancelled = `{"method":"notifications/cancelled","params":{"requestId":1}}`
+	// The request that waited for the server is cancelled. The client is subscribed from before.
+	f := restarted(t, subscribe("subscribe", "file:///a"))
+	f.want(f.from(1, cancelled), "")
+	f.want(f.settles(), "subscribe")
+
+	// Its subscriber leaves.
+	f = restarted(t, "")
+	f.server(`{"id":4,"result":{}}`)
+	f.want(said(f.Detach(1)), "")
+	f.want(f.settles(), "unsubscribe")
+
+	// Its subscriber cancels the request to end it, which is not the end of a subscription that the server has.
+	f = restarted(t, "")
+	f.server(`{"id":4,"result":{}}`)
+	f.want(f.from(1, subscribe("unsubscribe", "file:///a")), "")
+	f.want(f.from(1, cancelled), "")
+	f.want(f.settles(), "unsubscribe")
+	f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, f.lastID))
+	if len(f.watched) != 0 {
+		t.Errorf("%d resources are remembered", len(f.watched))
+	}
+}
+
+// The one that leaves has no handshake, and the server does not take requests during another one's.
+func TestSubscriberLeavesDuringAHandshake(t *testing.T) {
+	const refusal = `{"id":2,"error":{"code":-32602,"message":"no"}}`
+	for _, answer := range []string{strings.Replace(welcome, `"id":1`, `"id":2`, 1), refusal} {
+		f := newFixture(t)
+		f.Attach(1)
+		f.ServerStarted()
+		f.from(1, subscribe("subscribe", "file:///a"))
+		f.server(`{"id":1,"result":{}}`)
+		f.Attach(2)
+		f.from(2, hello)
+		f.want(said(f.Detach(1)), "")
+		if got, want := f.server(answer), "\n"+`s {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`; !strings.HasSuffix(got, want) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 // That a client uses no handshake is part of what the next host must know.
 func TestModernClientIsNoted(t *testing.T) {
 	f := newFixture(t)

@@ -60,7 +60,6 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 		w.busy, w.asking = true, k
 		if k.method == mcp.MethodUnsubscribe {
 			m.leave(w, c, k.target)
-			w.on = false
 		}
 		m.send(k, line)
 		return
@@ -119,7 +118,7 @@ func (m *Mux) watchNext(uri string, w *watch) {
 		m.watchStep(w, next, next.take())
 	}
 	if wanted := len(w.clients) > 0; !w.busy && wanted != w.on && m.acceptsCalls() {
-		w.busy, w.on = true, false
+		w.busy = true
 		method := mcp.MethodUnsubscribe
 		if wanted {
 			method = mcp.MethodSubscribe
@@ -129,8 +128,15 @@ func (m *Mux) watchNext(uri string, w *watch) {
 	m.tidy(uri, w)
 }
 
+// watchAll goes on with each resource after a time in which the server took no requests.
+func (m *Mux) watchAll() {
+	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {
+		m.watchNext(uri, m.watched[uri])
+	}
+}
+
 func (m *Mux) tidy(uri string, w *watch) {
-	if len(w.clients) == 0 && !w.busy && len(w.queue) == 0 {
+	if len(w.clients) == 0 && !w.on && !w.busy && len(w.queue) == 0 {
 		delete(m.watched, uri)
 	}
 }
