@@ -107,6 +107,7 @@ func (m *Mux) met(k *call) {
 	k.client.met = true
 	m.note(k.client)
 	m.answer(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.ids[0], m.handshake.result))
+	m.confirmAlone()
 	m.adjustLevel()
 }
 

@@ -739,6 +739,8 @@ func (w *world) serverHearsRequest(msg wire) {
 			w.fail("the server sees initialize twice")
 		}
 		s.asked = true
+	} else if !s.initialized && r.method != "ping" { // Each client says that it is ready before it calls.
+		w.fail("the server gets %s before it is initialized", r.method)
 	}
 	s.open = append(s.open, r)
 	switch r.method { // A server does these in order.
@@ -1068,6 +1070,11 @@ func (w *world) compare() {
 	if w.server == nil {
 		return
 	}
+	for _, c := range w.clients {
+		if c.met && c.ready && !w.server.initialized {
+			w.fail("the server was not told that client %d is ready", c.id)
+		}
+	}
 	if len(w.server.asks) > 0 {
 		w.fail("the server waits for an answer: %v", w.server.asks)
 	}
@@ -1170,6 +1177,12 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 		"initialize comes twice": func(o Out) []Out {
 			if o.To == Server && holds(o, `"initialize"`) {
 				return []Out{o, o}
+			}
+			return []Out{o}
+		},
+		"the server is not told that a client is ready": func(o Out) []Out {
+			if o.To == Server && holds(o, "notifications/initialized") {
+				return nil
 			}
 			return []Out{o}
 		},

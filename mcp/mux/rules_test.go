@@ -919,6 +919,42 @@ func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
 }
 
+// The clients that are ready count, whichever way they came, beside one that has not confirmed its handshake.
+func TestReadyClientsConfirmTheHandshake(t *testing.T) {
+	const told = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
+	state := met(t, 1).State(1)
+	begin := func() *fixture {
+		f := newFixture(t)
+		f.Attach(2)
+		f.from(2, hello)
+		f.ServerStarted()
+		f.server(welcome)
+		return f
+	}
+	f := begin() // It comes from an earlier host.
+	outs, err := f.Resume(1, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.want(said(outs), told)
+	f.want(f.from(2, ready), "")
+
+	f = begin() // It has said so too early.
+	f.Attach(1)
+	f.want(f.from(1, ready), "")
+	if got := f.from(1, hello); !strings.HasPrefix(got, `a {"jsonrpc":"2.0","id":0,"result"`) || !strings.HasSuffix(got, "\n"+told) {
+		t.Error(got)
+	}
+
+	f = begin() // It is not ready either.
+	state.Ready = false
+	if outs, err = f.Resume(1, state); err != nil {
+		t.Fatal(err)
+	}
+	f.want(said(outs), "")
+	f.want(f.from(1, ready), "s "+ready)
+}
+
 // settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request
 // about a resource that the server is sent then.
 func (f *fixture) settles() string {

@@ -77,6 +77,7 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 		}
 	}
 	c.met = true
+	m.confirmAlone()
 	c.level = levelNumber(s.Level)
 	m.logs.works = m.logs.works || c.level > 0
 	for _, uri := range s.URIs {
