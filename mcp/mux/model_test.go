@@ -320,7 +320,18 @@ func (w *world) askedOf(c *simClient, msg wire) {
 	}
 	c.asks[string(msg.ID)] = msg.Params.M
 	if msg.Method == "roots/list" {
-		w.server.rootsOf = c.id
+		w.rootsAskedOf(c)
+	}
+}
+
+// rootsAskedOf checks that no other client uses the server, or is about to.
+func (w *world) rootsAskedOf(c *simClient) {
+	w.server.rootsOf = c.id
+	for _, other := range w.clients {
+		begins := slices.ContainsFunc(slices.Collect(maps.Values(other.open)), func(call simCall) bool { return call.method == "initialize" })
+		if other != c && (other.met || begins) {
+			w.fail("client %d is asked for its roots beside %d", c.id, other.id)
+		}
 	}
 }
 
@@ -739,6 +750,9 @@ func (w *world) serverHearsRequest(msg wire) {
 			w.fail("the server sees initialize twice")
 		}
 		s.asked = true
+		if w.asksRoots && w.r.IntN(8) == 0 { // Too early, but it may.
+			w.askRoots()
+		}
 	} else if !s.initialized && r.method != "ping" { // Each client says that it is ready before it calls.
 		w.fail("the server gets %s before it is initialized", r.method)
 	}

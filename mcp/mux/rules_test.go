@@ -341,6 +341,17 @@ func TestRootsAreOneClients(t *testing.T) {
 	f.from(1, ready)
 	f.refused(f.server(roots), "by the roots of one")
 	f.want(f.from(1, changed), "")
+	// It asks before it answers the handshake, for which another one waits.
+	f = newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, withRoots)
+	f.ServerStarted()
+	f.from(2, withRoots)
+	f.refused(f.server(roots), "by the roots of one")
+	if got := f.server(welcome); !strings.Contains(got, "\nb {") {
+		t.Error(got)
+	}
 }
 
 // If a server has had its client's roots, the next one gets no call before it has them, too.
