@@ -27,10 +27,12 @@ type call struct {
 	level, want int
 	// line waits for the server, or for another call.
 	line []byte
-	// own: the mux asks. sent: the server has it. cancelled: no answer is expected, and it may still run. mute: the client
-	// uses its id for another call. modern: it names its protocol version. mayTask: the answer may be a task.
-	own, sent, cancelled, mute, modern, mayTask bool
-	batch                                       *batch
+	// own: the mux asks. uncounted: its client has left, and it is not among orphans. sent: the server has it. cancelled: no
+	// answer is expected, and it may still run. mute: the client uses its id for another call. modern: it names its protocol
+	// version. mayTask: the answer may be a task.
+	own, uncounted, sent, cancelled, mute, modern, mayTask bool
+
+	batch *batch
 	// next is another call with the same id at the client.
 	next *call
 }
@@ -373,7 +375,7 @@ func (m *Mux) close(k *call) {
 	delete(m.calls, k.n)
 	c := k.client
 	if c == nil {
-		if k.sent && !k.own {
+		if k.sent && !k.own && !k.uncounted {
 			m.orphans--
 		}
 		return
@@ -526,7 +528,7 @@ func (m *Mux) orphan(k *call) {
 	case m.orphans < m.limits.Kept:
 		m.orphans++
 	case k.changesState():
-		k.own = true
+		k.uncounted = true
 	default:
 		m.ghosts++
 		delete(m.calls, k.n)

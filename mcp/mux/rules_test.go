@@ -966,6 +966,41 @@ func TestReadyClientsConfirmTheHandshake(t *testing.T) {
 	f.want(f.from(1, ready), "s "+ready)
 }
 
+// Beyond Limits.Kept, what a client leaves open is not counted. Its answer is still that to a client: the mux itself has
+// been refused nothing.
+func TestRefusalOfOneThatHasLeft(t *testing.T) {
+	begin := func() *fixture {
+		f := &fixture{New(Limits{Kept: 1}), t}
+		f.Attach(1)
+		f.Attach(2)
+		f.ServerStarted()
+		f.from(1, toolCall)
+		return f
+	}
+	f := begin()
+	f.from(1, hello)
+	f.from(2, hello)
+	f.Detach(1)
+	f.want(f.server(`{"id":2,"error":{"code":-32602,"message":"no"}}`), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
+	if f.Broken() != "" {
+		t.Error(f.Broken())
+	}
+
+	f = begin()
+	f.from(2, hello)
+	f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1))
+	f.from(2, ready)
+	f.from(2, level("error"))
+	f.server(`{"id":3,"result":{}}`)
+	f.from(1, strings.Replace(level("debug"), `"id":1`, `"id":2`, 1))
+	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`+"\n"+ownLevel(5, "error"))
+	f.want(f.server(`{"id":4,"error":{}}`), ownLevel(6, "error"))
+	f.want(f.server(`{"id":1,"result":{}}`), "")
+	if f.orphans != 0 {
+		t.Error(f.orphans, "calls of it are open")
+	}
+}
+
 // settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request
 // about a resource that the server is sent then.
 func (f *fixture) settles() string {
