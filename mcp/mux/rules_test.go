@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -999,6 +1000,48 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	if f.orphans != 0 {
 		t.Error(f.orphans, "calls of it are open")
 	}
+}
+
+// What a client without a handshake asked for outlives the server and the host, too.
+func TestWithoutHandshakeIsRemembered(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, level("error"))
+	f.server(`{"id":1,"result":{}}`)
+	f.from(1, subscribe("subscribe", "file:///a"))
+	f.server(`{"id":2,"result":{}}`)
+	state := f.State(1)
+	restored := func(n int) string {
+		return fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, n) + "\na " + news("file:///a")
+	}
+	f.ServerGone("it ended")
+	f.want(said(f.ServerStarted()), restored(3)+"\n"+ownLevel(4, "error"))
+
+	// The handshake of another client goes first.
+	f.ServerGone("it ended")
+	f.Attach(2)
+	f.from(2, hello)
+	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":5`, 1))
+	got := f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1))
+	f.lines(got[strings.Index(got, "\n")+1:], restored(6), ownLevel(7, "info"))
+
+	f = newFixture(t)
+	outs, err := f.Resume(1, state)
+	if err != nil || len(outs) > 0 || f.NeedsServer() {
+		t.Fatal(said(outs), err)
+	}
+	if got := f.State(1); !reflect.DeepEqual(got, state) {
+		t.Errorf("%+v, want %+v", got, state)
+	}
+	f.want(said(f.ServerStarted()), restored(1)+"\n"+ownLevel(2, "error"))
+
+	f = newFixture(t) // The server is there already.
+	f.ServerStarted()
+	if outs, err = f.Resume(1, state); err != nil {
+		t.Fatal(err)
+	}
+	f.want(said(outs), restored(1)+"\n"+ownLevel(2, "error"))
 }
 
 // settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request

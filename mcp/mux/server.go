@@ -40,11 +40,15 @@ func (m *Mux) ServerStarted() []Out {
 		return nil
 	}
 	m.up = true
-	if m.handshake.result == nil {
+	switch h := &m.handshake; {
+	case h.result != nil:
+		m.askOwn(mcp.MethodInitialize, "", string(h.params))
+	case h.params != nil: // The handshake of a client waits, and goes before what was remembered.
 		m.sendHeld()
-		return m.out
+	default:
+		m.restore()
+		m.resumeCalls()
 	}
-	m.askOwn(mcp.MethodInitialize, "", string(m.handshake.params))
 	return m.out
 }
 

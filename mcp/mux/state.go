@@ -62,9 +62,21 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	c := m.clients[id]
 	c.modern, c.ready = s.Modern, s.Ready
 	h.roots = h.roots || s.Roots
-	if s.Result == nil {
-		return m.out, nil
+	if s.Result != nil {
+		m.rejoin(c, s)
 	}
+	c.level = levelNumber(s.Level)
+	m.logs.works = m.logs.works || c.level > 0
+	for _, uri := range s.URIs {
+		m.rewatch(c, uri)
+	}
+	m.adjustLevel()
+	return m.out, nil
+}
+
+// rejoin takes up the handshake of a client of an earlier mux.
+func (m *Mux) rejoin(c *client, s State) {
+	h := &m.handshake
 	if h.result == nil {
 		h.result = bytes.Clone(s.Result)
 		h.latest = h.result
@@ -78,14 +90,7 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	}
 	c.met = true
 	m.confirmAlone()
-	c.level = levelNumber(s.Level)
-	m.logs.works = m.logs.works || c.level > 0
-	for _, uri := range s.URIs {
-		m.rewatch(c, uri)
-	}
-	m.adjustLevel()
 	m.note(c)
-	return m.out, nil
 }
 
 // unfit says why a client with a handshake cannot go on here; "" if it can.
