@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"regexp"
 	"testing"
 
@@ -145,6 +146,37 @@ func TestFailures(t *testing.T) {
 		known.add(Case{Mode: "leaf"}, Result{Verdict: verdict}, true)
 		if known.failed() != 0 {
 			t.Errorf("%s fails, though it is known", verdict)
+		}
+	}
+}
+
+// The end of a sample takes back no failure that was seen. A case that it cuts short does not count.
+func TestEndOfASample(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdicts       []string // The time is over with the last one.
+		counts, failed int
+	}{
+		"held":                    {[]string{verdictOK}, 1, 0},
+		"failed":                  {[]string{verdictLeak}, 1, 1},
+		"failed twice":            {[]string{verdictLeak, verdictHang}, 1, 1},
+		"failed and was cut off":  {[]string{verdictLeak, verdictBroken}, 1, 1},
+		"failed and held once":    {[]string{verdictLeak, verdictOK}, 1, 1},
+		"failed in a second try":  {[]string{verdictBroken, verdictLeak}, 1, 1},
+		"cut off":                 {[]string{verdictBroken}, 0, 0},
+		"cut off in a second try": {[]string{verdictBroken, verdictBroken}, 0, 0},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		sample := campaign{jobs: 1, again: 2}
+		sample.try = func(_ context.Context, k Case) Result {
+			r := Result{Case: k.String(), Verdict: c.verdicts[0]}
+			if c.verdicts = c.verdicts[1:]; len(c.verdicts) == 0 {
+				end()
+			}
+			return r
+		}
+		sample.all(ctx, []Case{{Mode: "leaf", Ending: endEOF}})
+		if got, failed := sample.table.total(), sample.table.failed(); got != c.counts || failed != c.failed || failed != len(sample.told) {
+			t.Errorf("%s: %d count and %d failed: %+v", name, got, failed, sample.told)
 		}
 	}
 }
