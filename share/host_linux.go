@@ -367,6 +367,7 @@ func (h *host) settle() {
 		if h.server.pid != 0 {
 			h.server.flush(h)
 		}
+		h.server.listen(h)
 		if len(h.touched) == 0 {
 			return
 		}
@@ -454,7 +455,7 @@ func (h *host) resumeAccept() {
 func (h *host) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
-			h.server.put(o.Line)
+			h.server.put(o)
 			continue
 		}
 		c := h.clients[o.To]
@@ -478,7 +479,6 @@ func (h *host) throttle(now time.Time) {
 	for _, c := range h.clients {
 		c.moved = 0
 	}
-	h.server.listen(h, false)
 }
 
 // unthrottle lets the server go on once there is room. After throttleTime it ends a client that does not read.
@@ -486,7 +486,6 @@ func (h *host) unthrottle(now time.Time) {
 	switch {
 	case h.queued <= outputBudget/2:
 		h.throttledUntil = time.Time{}
-		h.server.listen(h, true)
 		return
 	case now.Before(h.throttledUntil):
 		return

@@ -342,8 +342,8 @@ func TestCallThatCannotBeNoted(t *testing.T) {
 		h.lines(c)
 	}
 	calls, cancelled := 0, 0
-	for _, line := range h.server.queue {
-		if strings.Contains(string(line), mcp.MethodCancelled) {
+	for _, o := range h.server.queue {
+		if strings.Contains(string(o.Line), mcp.MethodCancelled) {
 			cancelled++
 		} else {
 			calls++
@@ -376,7 +376,7 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		}
 		_ = unix.Close(null)
 		if size > 0 {
-			h.server.put(make([]byte, size))
+			h.server.put(mux.Out{Line: make([]byte, size)})
 			h.settle()
 		} else {
 			h.step()
@@ -404,5 +404,99 @@ func TestStateIsNotedWithTheLine(t *testing.T) {
 	var s mux.State
 	if err := json.Unmarshal(c.notes.state(), &s); err != nil || len(c.notes.unread()) > 0 || !s.Ready {
 		t.Errorf("noted %+v, %v; unread %q", s, err, c.notes.unread())
+	}
+}
+
+// pipeServer gives the host a server whose ends of the pipes the test has. No process has its number.
+func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
+	t.Helper()
+	in, out := fdPair(t), fdPair(t)
+	h.server.pid, h.server.in, h.server.out = 1<<30, must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
+	for _, fd := range []*int{&h.server.in, &h.server.out} {
+		t.Cleanup(func() { h.shut(fd) })
+	}
+	for _, fd := range []int{h.server.in, h.server.out, in[0], out[1]} {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.watch(h.server.in, source{kind: onServerIn}, 0)
+	h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
+	h.mux.ServerStarted()
+	return in[0], out[1]
+}
+
+// fill has the server write a line until the host reads no more of it, or has read enough.
+func fill(t *testing.T, h *host, stdout int, line string, enough int) {
+	t.Helper()
+	lines := []byte(strings.Repeat(line+"\n", max(1, (32<<10)/len(line))))
+	rest := lines
+	for written := 0; written < enough; {
+		n, err := unix.Write(stdout, rest)
+		if err != nil { // Its pipe is full, and the host has nothing to do.
+			return
+		}
+		written += n
+		if rest = rest[n:]; len(rest) == 0 {
+			rest = lines
+		}
+		for h.turn(t) > 0 {
+		}
+	}
+}
+
+// A server that asks and does not read is held back. It is read from again once it reads, unless too much waits for
+// clients.
+func TestServerThatAsksAndDoesNotRead(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	longID := strings.Repeat("x", 32<<10)
+	for what, line := range map[string]string{
+		"pings":                ping,
+		"pings with long ids":  `{"jsonrpc":"2.0","id":"` + longID + `","method":"ping"}`,
+		"pings in one line":    "[" + strings.Repeat(ping+",", 100) + ping + "]",
+		"what nobody can tell": `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}`,
+		"that with long ids":   `{"jsonrpc":"2.0","id":"` + longID + `","method":"sampling/createMessage"}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHost(t)
+			stdin, stdout := pipeServer(t, h)
+			fill(t, h, stdout, line, 16*pauseReading)
+			if h.server.size < pauseReading/2 || h.server.size > 2*pauseReading {
+				t.Fatalf("%d bytes wait for the server", h.server.size)
+			}
+			unread := waiting(h.server.out)
+			h.throttle(time.Now())
+			got := make([]byte, 64<<10)
+			drain := func() {
+				for h.server.size > 0 {
+					must(t)(unix.Read(stdin, got))
+					h.turn(t)
+				}
+			}
+			drain()
+			if now := waiting(h.server.out); now != unread {
+				t.Errorf("it is read from while too much waits for clients: %d of %d bytes are left", now, unread)
+			}
+			h.unthrottle(time.Now())
+			h.settle()
+			for waiting(h.server.out) > 0 {
+				if h.turn(t) == 0 {
+					t.Fatal("it is never read from again")
+				}
+				drain()
+			}
+		})
+	}
+}
+
+// What clients send does not have the server held back: it may have to write before it reads on.
+func TestServerIsReadThatHasMuchToRead(t *testing.T) {
+	h := newHost(t)
+	_, stdout := pipeServer(t, h)
+	h.server.put(mux.Out{Line: make([]byte, 4*pauseReading)})
+	h.settle()
+	must(t)(unix.Write(stdout, []byte(lastLine)))
+	if h.turn(t) == 0 || waiting(h.server.out) > 0 {
+		t.Error("it is not read from")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/argv"
+	"mcp-tether/mcp/mux"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
@@ -18,11 +19,14 @@ type server struct {
 	pid          int // 0 while there is none
 	in, out, err int
 	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was written.
-	queue [][]byte
-	size  int64
-	sent  int
+	// replies is the length of those lines that answer its own requests without a client.
+	queue         []mux.Out
+	size, replies int64
+	sent          int
 	// waits says that its side is full.
 	waits bool
+	// unheard says that it is not read from for now.
+	unheard bool
 	// buf is what it has written of its next line. The first scanned bytes are known to have no end of line.
 	buf     []byte
 	scanned int
@@ -44,7 +48,7 @@ const (
 // forget sets the state without a server.
 func (s *server) forget() {
 	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
-	s.queue, s.size, s.sent, s.waits = nil, 0, 0, false
+	s.queue, s.size, s.replies, s.sent, s.waits, s.unheard = nil, 0, 0, 0, false, false
 	s.buf, s.scanned, s.spoke = nil, 0, false
 }
 
@@ -110,10 +114,11 @@ func (h *host) serverEnv() []string {
 }
 
 // put queues a line for the server.
-func (s *server) put(line []byte) {
+func (s *server) put(o mux.Out) {
 	if s.pid != 0 && s.in >= 0 {
-		s.queue = append(s.queue, line)
-		s.size += int64(len(line))
+		s.queue = append(s.queue, o)
+		s.size += int64(len(o.Line))
+		s.replies += replySize(o)
 	}
 }
 
@@ -154,14 +159,17 @@ func (s *server) flush(h *host) {
 // follows. An open one would be reported in each step, because nothing reads from it.
 func (h *host) stopWriting() {
 	s := &h.server
-	s.queue, s.size, s.sent = nil, 0, 0
+	s.queue, s.size, s.replies, s.sent = nil, 0, 0, 0
 	h.shut(&s.in)
 	h.touchAll()
 }
 
 // next are the first lines of the queue, for one writev(2).
 func (s *server) next() [][]byte {
-	batch := append([][]byte(nil), s.queue[:min(len(s.queue), 64)]...)
+	batch := make([][]byte, min(len(s.queue), 64))
+	for i := range batch {
+		batch[i] = s.queue[i].Line
+	}
 	batch[0] = batch[0][s.sent:]
 	return batch
 }
@@ -169,9 +177,10 @@ func (s *server) next() [][]byte {
 // took drops from the queue what was written.
 func (s *server) took(n int) {
 	s.size -= int64(n)
-	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0]); s.queue = s.queue[1:] {
-		n -= len(s.queue[0])
-		s.queue[0] = nil
+	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0].Line); s.queue = s.queue[1:] {
+		n -= len(s.queue[0].Line)
+		s.replies -= replySize(s.queue[0])
+		s.queue[0] = mux.Out{}
 	}
 	s.sent = n
 }
@@ -247,14 +256,25 @@ func (h *host) readServerErr() {
 	}
 }
 
-// listen starts or stops reading from the server.
-func (s *server) listen(h *host, on bool) {
-	if s.out < 0 {
+// replySize is what a line counts towards server.replies.
+func replySize(o mux.Out) int64 {
+	if o.Reply {
+		return int64(len(o.Line))
+	}
+	return 0
+}
+
+// listen starts or stops reading from the server. It is held back while too much waits for clients, or for itself
+// because of its own requests. What clients send does not count: a server may have to be read from before it reads.
+func (s *server) listen(h *host) {
+	unheard := !h.throttledUntil.IsZero() || s.replies > pauseReading
+	if s.out < 0 || unheard == s.unheard {
 		return
 	}
-	events := uint32(0)
-	if on {
-		events = unix.EPOLLIN
+	s.unheard = unheard
+	events := uint32(unix.EPOLLIN)
+	if unheard {
+		events = 0
 	}
 	h.change(s.out, source{kind: onServerOut}, events)
 }

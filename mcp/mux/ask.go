@@ -30,7 +30,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		return
 	}
 	if msg.Method == mcp.MethodPing {
-		m.toServer(resultLine(id))
+		m.replyToServer(resultLine(id))
 		return
 	}
 	c, why := m.clientFor(msg)
@@ -41,7 +41,7 @@ func (m *Mux) serverAsks(msg mcp.Message) {
 		c, why = nil, "it may not judge the calls of all by the roots of one"
 	}
 	if c == nil {
-		m.toServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
+		m.replyToServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
 		return
 	}
 	m.forward(c, msg, id)

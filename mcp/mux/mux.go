@@ -22,6 +22,8 @@ type Out struct {
 	Line []byte
 	// Answers are the ids, as JSON, of To's requests that are answered by this line. They are open until it is written.
 	Answers []string
+	// Reply says that the mux itself answers a request of the server by this line.
+	Reply bool
 }
 
 // MisfitError says why a client cannot share this server and needs one of its own. The line that caused it had no
@@ -265,5 +267,10 @@ func (m *Mux) read(line []byte) []mcp.Message {
 }
 
 func (m *Mux) toServer(line []byte) { m.out = append(m.out, Out{To: Server, Line: line}) }
+
+// replyToServer answers a request of the server that goes to no client.
+func (m *Mux) replyToServer(line []byte) {
+	m.out = append(m.out, Out{To: Server, Line: line, Reply: true})
+}
 
 func (m *Mux) toClient(c *client, line []byte) { m.out = append(m.out, Out{To: c.id, Line: line}) }
