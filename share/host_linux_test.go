@@ -15,6 +15,7 @@ import (
 	"mcp-tether/internal/testkit"
 	"mcp-tether/mcp"
 	"mcp-tether/mcp/mux"
+	"mcp-tether/relay"
 )
 
 const (
@@ -498,5 +499,56 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 	must(t)(unix.Write(stdout, []byte(lastLine)))
 	if h.turn(t) == 0 || waiting(h.server.out) > 0 {
 		t.Error("it is not read from")
+	}
+}
+
+// What the server has written before its end is read, and no more: here, as beside a process that outlives it and writes
+// on, neither of its streams ever runs dry.
+func TestServerEndBesideAWriter(t *testing.T) {
+	h := newHost(t)
+	h.server.pid = 1 << 30 // no process has that number
+	h.server.out = must(t)(unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0))
+	// Each read of it writes as much again.
+	errs := fdPair(t)
+	must(t)(unix.Write(errs[1], []byte("a last word")))
+	h.server.err = must(t)(unix.Dup(errs[0]))
+	h.first = &client{err: relay.ReadEnd(errs[1])}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.onServerEnd(0)
+	}()
+	select {
+	case <-done:
+	case <-time.After(testkit.Patience):
+		t.Fatal("it is read without an end")
+	}
+	if strings.Contains(h.server.why, "--max-message") {
+		t.Errorf("standard output is read without an end: %s", h.server.why)
+	}
+	if n := waiting(errs[0]); n != len("a last word") {
+		t.Errorf("%d bytes of standard error were passed on", n)
+	}
+}
+
+// Its last words are passed on, also more of them than one read takes.
+func TestLastWordsOfTheServer(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	_, stdout := pipeServer(t, h)
+	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.mux.FromClient(c.id, []byte(helloLine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mux.FromServer([]byte(welcomeLine))
+	const count = 3 * serverRead / len(lastLine)
+	must(t)(unix.Write(stdout, []byte(strings.Repeat(lastLine, count))))
+	h.onServerEnd(0)
+	if len(c.queue) != count {
+		t.Errorf("%d of %d lines were passed on", len(c.queue), count)
 	}
 }

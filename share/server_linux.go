@@ -188,11 +188,11 @@ func (s *server) took(n int) {
 // serverRead bounds one read from the server, in bytes.
 const serverRead = 64 << 10
 
-// readServer reads once from the server, and passes its whole lines on. It reports whether there was anything.
-func (h *host) readServer() bool {
+// readServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
+func (h *host) readServer() int {
 	s := &h.server
 	if s.out < 0 {
-		return false
+		return 0
 	}
 	if cap(s.buf)-len(s.buf) < serverRead {
 		s.buf = append(make([]byte, 0, max(2*cap(s.buf), 2*serverRead)), s.buf...)
@@ -200,16 +200,16 @@ func (h *host) readServer() bool {
 	n, err := unix.Read(s.out, s.buf[len(s.buf):len(s.buf)+serverRead])
 	switch {
 	case err == unix.EAGAIN, err == unix.EINTR:
-		return err == unix.EINTR
+		return 0
 	case err != nil, n == 0:
 		h.shut(&s.out)
 		// Whatever the server still does, no answer can come any more: it is to end.
 		h.stopWriting()
-		return false
+		return 0
 	}
 	s.buf = s.buf[:len(s.buf)+n]
 	h.serverLines()
-	return true
+	return n
 }
 
 func (h *host) serverLines() {
@@ -239,12 +239,12 @@ func (h *host) serverLines() {
 }
 
 // readServerErr passes on what the server writes to standard error, to the session that has been attached longest. What
-// that session does not take at once is lost.
-func (h *host) readServerErr() {
+// that session does not take at once is lost. It returns how many bytes there were.
+func (h *host) readServerErr() int {
 	var buf [4 << 10]byte
 	s := &h.server
 	if s.err < 0 {
-		return
+		return 0
 	}
 	n, err := unix.Read(s.err, buf[:])
 	switch {
@@ -254,6 +254,7 @@ func (h *host) readServerErr() {
 	case h.first != nil:
 		_, _ = h.first.err.Write(buf[:n])
 	}
+	return n
 }
 
 // replySize is what a line counts towards server.replies.
@@ -291,15 +292,13 @@ func (h *host) shut(fd *int) {
 // onServerEnd handles the end of the server's session.
 func (h *host) onServerEnd(code int) {
 	s := &h.server
-	s.pid = 0            // It is reaped, and another process may have its pid.
-	for h.readServer() { // What it wrote before.
+	s.pid = 0 // It is reaped, and another process may have its pid.
+	// What it wrote before, and no more: a process that outlives it may write for ever.
+	for left, n := waiting(s.out), 1; left > 0 && n > 0; left -= n {
+		n = h.readServer()
 	}
-	for s.err >= 0 {
-		before := waiting(s.err)
-		if before == 0 {
-			break
-		}
-		h.readServerErr()
+	for left, n := waiting(s.err), 1; left > 0 && n > 0; left -= n {
+		n = h.readServerErr()
 	}
 	for _, fd := range []*int{&s.in, &s.out, &s.err} {
 		h.shut(fd)
