@@ -209,7 +209,7 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
 		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
-		MaxMessage: opts.MaxMessage, EOFGrace: opts.EOFGrace,
+		MaxMessage: opts.MaxMessage, WakeTimeout: opts.WakeTimeout, EOFGrace: opts.EOFGrace,
 		EndLimit: opts.LongestEnd() + endMargin,
 	}
 }

@@ -16,8 +16,10 @@ type roots struct {
 	working bool
 }
 
-// isWork reports whether a server might judge a request by the roots.
-func isWork(method string) bool {
+// IsWork reports whether a server might judge a request by the roots. In line it would take most of a kilobyte each time.
+//
+//go:noinline
+func IsWork(method string) bool {
 	switch method {
 	case MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe, MethodDiscover,
 		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
@@ -28,7 +30,7 @@ func isWork(method string) bool {
 
 // heard takes a message of the client. The news that the roots have changed may be why a server asks.
 func (r *roots) heard(m Message) {
-	r.working = r.working || m.Method == MethodRootsChanged || m.Kind == Request && isWork(m.Method)
+	r.working = r.working || m.Method == MethodRootsChanged || m.Kind == Request && IsWork(m.Method)
 }
 
 func (r *roots) ask() {

@@ -71,6 +71,7 @@ type host struct {
 	throttledUntil time.Time
 	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
 	acceptAt time.Time
+	settling settling
 	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
 	// written. Zero means never.
 	lingerAt, tellAt time.Time
@@ -249,7 +250,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt, h.server.notBefore} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt, h.server.notBefore, h.settling.lookAt} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -364,6 +365,7 @@ func (h *host) settle() {
 			h.needServer()
 		}
 		h.keepStates()
+		h.followSettling()
 		if h.server.pid != 0 {
 			h.server.flush(h)
 		}

@@ -231,11 +231,17 @@ func (h *host) serverLines() {
 		s.buf = nil
 	}
 	if int64(len(s.buf)) > h.o.MaxMessage {
-		s.why = fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage)
-		s.buf, s.scanned = nil, 0
-		h.shut(&s.out)
-		_ = proc.SignalChild(s.pid, unix.SIGTERM)
+		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage))
 	}
+}
+
+// endServer ends a server that is of no use any more. Nothing that it still writes is read.
+func (h *host) endServer(why string) {
+	s := &h.server
+	s.why = why
+	s.buf, s.scanned = nil, 0
+	h.shut(&s.out)
+	_ = proc.SignalChild(s.pid, unix.SIGTERM)
 }
 
 // readServerErr passes on what the server writes to standard error, to the session that has been attached longest. What

@@ -124,7 +124,11 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	}
 	defer m.forget(a) // After the answer, so that a ping comes behind it.
 	var top [4]span
-	if pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil {
+	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
+	if a.roots {
+		m.rootsAnswered(c, unreadable || msg.IsError)
+	}
+	if unreadable {
 		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
 		return
 	}
@@ -140,7 +144,7 @@ func (m *Mux) forget(a *ask) {
 		delete(m.asked, a.key)
 	}
 	if a.roots {
-		m.rootsAnswered()
+		m.rootsClosed()
 	}
 }
 

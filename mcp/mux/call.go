@@ -234,6 +234,7 @@ func (k *call) take() []byte {
 
 func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
+	m.handshake.worked = m.handshake.worked || mcp.IsWork(k.method)
 	if k.client != nil {
 		m.noteKnown(k.client)
 		k.client.sent += k.weight()

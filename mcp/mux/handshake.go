@@ -35,6 +35,9 @@ type handshake struct {
 	// roots says that the server has asked a client for its roots, which it may use for all. It stays with the client when
 	// another server takes the place of this one.
 	roots bool
+	// given says that a server has got them, and that the client has not refused them since. early says that a server asked
+	// before it had any work, as its successors will.
+	given, early bool
 	settling
 	// modern says that the server has answered a request that needs no handshake.
 	modern bool

@@ -91,6 +91,7 @@ type simServer struct {
 	rootsDue           bool // it is to ask for roots
 	rootsOf            Client
 	takenBack          bool // its first request is
+	denied             bool // it got no roots, for it is not certain whose
 }
 
 type world struct {
@@ -607,6 +608,10 @@ func (w *world) serverActs() {
 	if !s.initialized {
 		return
 	}
+	if _, rests, _ := w.m.Settling(); rests && w.r.IntN(2) == 0 {
+		w.rest()
+		return
+	}
 	if s.rootsDue {
 		w.askRoots()
 		return
@@ -713,6 +718,7 @@ func (w *world) serverHearsAnswer(msg wire) {
 		w.fail("the server hears an answer to no question: %s", msg.ID)
 	}
 	delete(w.server.asks, string(msg.ID))
+	w.server.denied = w.server.denied || mark == "-roots" && msg.Error != nil && msg.Error.Code == codeInternal
 	if msg.Result != nil && msg.Result.M != mark {
 		w.fail("the server asked %s and hears %s", mark, msg.Result.M)
 	}
@@ -1051,9 +1057,30 @@ func (w *world) finish() bool {
 				return true
 			}
 		}
-		return false
+		return w.rest()
 	}
 	return true
+}
+
+func (w *world) rest() bool {
+	on, rests, refused := w.m.Settling()
+	if refused {
+		w.fail("settling fails: a client refuses its roots")
+	}
+	if on && !rests { // It takes too long.
+		for _, c := range w.clients {
+			if c.met && !w.server.denied {
+				w.fail("client %d waits for a server that never settles", c.id)
+			}
+		}
+		w.end()
+		return true
+	}
+	if rests {
+		w.note("host", "has seen the server rest")
+		w.deliver(w.m.Rested(), nil)
+	}
+	return rests
 }
 
 func (w *world) compare() {

@@ -25,7 +25,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		// A server that is settling may have the old ones, and must ask for the new ones before calls go on.
 		s := &m.handshake.settling
 		if m.alone(c) && (m.acceptsCalls() || s.on) {
-			s.again = s.on
+			s.again, s.worked = s.on, true
 			m.toServer(splice(r.msg.Raw))
 		}
 	case mcp.MethodTaskStatus:

@@ -355,92 +355,220 @@ func TestRootsAreOneClients(t *testing.T) {
 	}
 }
 
-// If a server has had its client's roots, the next one gets no call before it has them, too.
-func TestRootsAreSettledFirst(t *testing.T) {
-	withRoots := strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
-	roots := `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
-	ping := `s {"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`
-	begin := func() *fixture {
-		f := newFixture(t)
-		f.Attach(1)
-		f.from(1, withRoots)
-		f.ServerStarted()
-		f.server(welcome)
-		f.from(1, ready)
-		f.server(roots)
-		f.from(1, `{"id":1,"result":{"roots":[]}}`)
-		f.ServerGone("it ended")
-		f.Attach(2)
-		if got := f.from(2, withRoots); !strings.Contains(got, "works with the roots of another client") {
-			t.Error(got)
-		}
-		f.Detach(2)
-		f.from(1, toolCall)
-		f.ServerStarted()
-		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 4))
-		return f
+const (
+	askRoots   = `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
+	askedRoots = `a {"jsonrpc":"2.0","id":%d,"method":"roots/list"}`
+	giveRoots  = `{"id":%d,"result":{"roots":[]}}`
+	gotRoots   = `s {"id":1,"result":{"roots":[]}}`
+	denyRoots  = `{"id":%d,"error":{"code":-32603,"message":"no"}}`
+	anyPing    = `s {"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`
+	pong       = `{"id":%d,"result":{}}`
+	newRoots   = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+	heldCall   = `s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`
+)
+
+func withRoots() string {
+	return strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
+}
+
+// afterRoots is a server that has taken the place of one which had its client's roots, as the answer says. A call waits.
+func afterRoots(t *testing.T, answer string) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.Attach(1)
+	f.from(1, withRoots())
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	f.server(askRoots)
+	f.from(1, fmt.Sprintf(answer, 1))
+	f.ServerGone("it ended")
+	f.Attach(2)
+	if got := f.from(2, withRoots()); !strings.Contains(got, "works with the roots of another client") {
+		t.Error(got)
 	}
-	const waiting = `s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`
-	f := begin() // It asks at once.
-	f.want(f.server(roots), "a "+strings.Replace(roots, `"id":1`, `"id":2`, 1))
-	f.want(f.server(`{"id":4,"result":{}}`), "")
-	f.lines(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`, fmt.Sprintf(ping, 5))
-	f.want(f.from(1, `{"id":9,"method":"x"}`), "")
-	f.lines(f.server(`{"id":5,"result":{}}`), waiting, `s {"id":6,"method":"x"}`)
-
-	f = begin() // The client is quicker than the ping.
-	f.server(roots)
-	f.want(f.from(1, `{"id":2,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`)
-	f.want(f.server(`{"id":4,"error":{}}`), fmt.Sprintf(ping, 5))
-	f.want(f.server(`{"id":5,"error":{}}`), waiting)
-
-	f = begin() // They change meanwhile.
-	f.server(roots)
-	f.from(1, `{"id":2,"result":{"roots":[]}}`)
-	const changed = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
-	f.want(f.from(1, changed), "s "+changed)
-	f.want(f.server(`{"id":4,"result":{}}`), fmt.Sprintf(ping, 5))
-	f.want(f.server(roots), "a "+strings.Replace(roots, `"id":1`, `"id":3`, 1))
-	f.want(f.server(`{"id":5,"result":{}}`), "")
-	f.lines(f.from(1, `{"id":3,"result":{"roots":[]}}`), `s {"id":1,"result":{"roots":[]}}`, fmt.Sprintf(ping, 6))
-	f.want(f.server(`{"id":6,"result":{}}`), waiting)
-
-	f = begin() // It does not ask.
-	f.want(f.server(`{"id":4,"result":{}}`), waiting)
-
-	f = begin() // The next host knows of it.
-	state := f.State(1)
-	f = newFixture(t)
-	if _, err := f.Resume(1, state); err != nil {
-		t.Fatal(err)
-	}
+	f.Detach(2)
 	f.from(1, toolCall)
 	f.ServerStarted()
-	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(ping, 3))
+	return f
+}
 
-	for name, before := range map[string]func(*fixture){
-		"another one's handshake is open": func(*fixture) {},
-		"another one was met":             func(f *fixture) { f.server(welcome) },
-		"another one was met and left":    func(f *fixture) { f.server(welcome); f.Detach(2) },
-	} {
-		f = newFixture(t)
-		f.Attach(2)
-		f.from(2, withRoots)
-		f.ServerStarted()
-		before(f)
-		var misfit *MisfitError
-		if _, err := f.Resume(1, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "roots") {
-			t.Errorf("%s: %v", name, err)
-		}
+// settling checks what a new server is to do next.
+func (f *fixture) settling(on, rests, refused bool) {
+	f.t.Helper()
+	if gotOn, gotRests, got := f.Settling(); gotOn != on || gotOn && gotRests != rests || got != refused {
+		f.t.Errorf("settling: %t, rests: %t, refused: %t", gotOn, gotRests, got)
 	}
+}
+
+// If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.
+func TestRootsAreSettledFirst(t *testing.T) {
+	begin := func() *fixture {
+		f := afterRoots(t, giveRoots)
+		f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		f.settling(true, false, false)
+		return f
+	}
+	given := func() *fixture {
+		f := begin()
+		f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
+		f.lines(f.from(1, fmt.Sprintf(giveRoots, 2)), gotRoots, fmt.Sprintf(anyPing, 4))
+		f.settling(true, false, false)
+		return f
+	}
+	resting := func() *fixture {
+		f := given()
+		f.want(f.server(fmt.Sprintf(pong, 4)), "")
+		f.settling(true, true, false)
+		return f
+	}
+	again := func(f *fixture, n, ping int) { // It goes on after roots that came too late.
+		f.t.Helper()
+		f.want(said(f.Rested()), "") // Not yet.
+		f.lines(f.from(1, fmt.Sprintf(giveRoots, n)), gotRoots, fmt.Sprintf(anyPing, ping))
+		f.want(f.server(fmt.Sprintf(pong, ping)), "")
+		f.want(said(f.Rested()), fmt.Sprintf(anyPing, ping+1))
+		f.want(f.server(fmt.Sprintf(pong, ping+1)), heldCall)
+		f.settling(false, false, false)
+	}
+
+	f := resting()
+	f.want(f.from(1, `{"id":9,"method":"x"}`), "")
+	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 6))
+	f.settling(true, false, false)
+	f.want(said(f.Rested()), "")
+	f.lines(f.server(`{"id":6,"error":{}}`), heldCall, `s {"id":5,"method":"x"}`)
+	f.settling(false, false, false)
+
+	f = given() // It asks again before it answers the first ping,
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
+	f.want(f.server(fmt.Sprintf(pong, 4)), "")
+	again(f, 3, 5)
+	f = resting() // or while it rests,
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
+	again(f, 3, 5)
+	f = resting() // or before the last answer.
+	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 5))
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
+	f.want(f.server(fmt.Sprintf(pong, 5)), "")
+	again(f, 3, 6)
+
+	f = resting() // They change.
+	f.want(f.from(1, newRoots), "s "+newRoots)
+	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 5))
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
+	f.want(f.server(fmt.Sprintf(pong, 5)), "")
+	again(f, 3, 6)
+
+	f = begin() // It does not ask.
+	f.want(said(f.Rested()), "")
+	f.settling(true, false, false)
+	if got := said(f.ServerGone("it takes too long")); !strings.Contains(got, `"id":1,"error"`) {
+		t.Error(got)
+	}
+	f.settling(false, false, false)
+
+	f = begin() // The client refuses them now.
+	f.server(askRoots)
+	f.want(f.from(1, fmt.Sprintf(denyRoots, 2)), `s {"id":1,"error":{"code":-32603,"message":"no"}}`)
+	f.settling(true, false, true)
+	f = given() // It does so later.
+	f.server(askRoots)
+	f.from(1, fmt.Sprintf(denyRoots, 3))
+	f.settling(true, false, true)
 
 	// With the client its roots are gone, and another one may come.
 	f = begin()
 	f.ServerGone("it ended")
 	f.Detach(1)
 	f.Attach(2)
-	if got := f.from(2, withRoots); !strings.HasPrefix(got, "b {") {
+	if got := f.from(2, withRoots()); !strings.HasPrefix(got, "b {") {
 		t.Error(got)
+	}
+}
+
+// A server need not ask, or be answered with roots, if the last one did not have them before it had work.
+func TestRootsThatNeedNotCome(t *testing.T) {
+	begin := func(f *fixture) {
+		f.t.Helper()
+		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, 4))
+		f.settling(true, false, false)
+	}
+	end := func(f *fixture, ping int, call string) {
+		f.t.Helper()
+		f.want(f.server(fmt.Sprintf(pong, ping)), "")
+		f.want(said(f.Rested()), fmt.Sprintf(anyPing, ping+1))
+		f.want(f.server(fmt.Sprintf(pong, ping+1)), call)
+	}
+	f := afterRoots(t, denyRoots) // The client has always refused them.
+	begin(f)
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
+	f.want(f.server(fmt.Sprintf(pong, 4)), "")
+	f.lines(f.from(1, fmt.Sprintf(denyRoots, 2)), `s {"id":1,"error":{"code":-32603,"message":"no"}}`, fmt.Sprintf(anyPing, 5))
+	end(f, 5, heldCall)
+
+	for name, before := range map[string]string{"a call": toolCall, "a change": newRoots} {
+		t.Run("first asked after "+name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Attach(1)
+			f.from(1, withRoots())
+			f.ServerStarted()
+			f.server(welcome)
+			f.from(1, ready)
+			f.from(1, before)
+			f.server(askRoots)
+			f.from(1, fmt.Sprintf(giveRoots, 1))
+			f.ServerGone("it ended")
+			n := 2
+			if before == toolCall {
+				n = 3
+			}
+			f.from(1, `{"id":9,"method":"x"}`)
+			f.ServerStarted()
+			f.lines(f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, n+2))
+			end(f, n+2, fmt.Sprintf(`s {"id":%d,"method":"x"}`, n))
+			f.ServerGone("it ended") // If it asks, the client must not refuse.
+			f.from(1, `{"id":9,"method":"x"}`)
+			f.ServerStarted()
+			f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+5))
+			f.server(askRoots)
+			f.from(1, fmt.Sprintf(denyRoots, 2))
+			f.settling(true, false, true)
+		})
+	}
+}
+
+// The next host knows of roots. They are one client's there, too.
+func TestRootsOfTheLastHost(t *testing.T) {
+	for answer, pinged := range map[string]bool{giveRoots: false, denyRoots: true} {
+		state := afterRoots(t, answer).State(1)
+		f := newFixture(t)
+		if _, err := f.Resume(1, state); err != nil {
+			t.Fatal(err)
+		}
+		f.from(1, toolCall)
+		f.ServerStarted()
+		want := `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
+		if pinged {
+			want += "\n" + fmt.Sprintf(anyPing, 3)
+		}
+		f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), want)
+
+		for name, before := range map[string]func(*fixture){
+			"another one's handshake is open": func(*fixture) {},
+			"another one was met":             func(f *fixture) { f.server(welcome) },
+			"another one was met and left":    func(f *fixture) { f.server(welcome); f.Detach(2) },
+		} {
+			f = newFixture(t)
+			f.Attach(2)
+			f.from(2, withRoots())
+			f.ServerStarted()
+			before(f)
+			var misfit *MisfitError
+			if _, err := f.Resume(1, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "roots") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

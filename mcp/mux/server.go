@@ -28,7 +28,7 @@ func (m *Mux) forgetServer() {
 // forgetRoots forgets that a server has a client's roots, if there is no server and no client with a handshake.
 func (m *Mux) forgetRoots() {
 	if !m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
-		m.handshake.roots = false
+		m.handshake.roots, m.handshake.given, m.handshake.early = false, false, false
 	}
 }
 

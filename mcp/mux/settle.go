@@ -2,47 +2,112 @@ package mux
 
 import "mcp-tether/mcp"
 
-// settling is the time in which a new server may ask for the roots of its client, which bound what calls may do
-// (client/roots). Calls wait meanwhile. A server may ask as soon as it is notified that the client is ready; then it
-// has asked when it answers a ping. It has taken note of the roots when it answers a ping that comes after them.
+// settling is the time in which a new server takes the roots of its client, which bound what calls may do
+// (client/roots). Calls wait meanwhile. If the last server asked before it had any work, this one must ask, too. Nothing tells
+// when it has made use of the answer. So it must answer a ping, rest for a moment, and answer another.
 type settling struct {
-	// on: calls wait. pinged: a ping is open. again: the roots came after it, or the news that they have changed.
-	on, pinged, again bool
-	// asking counts the requests for roots that are open.
+	// on: calls wait. stage is what for.
+	on    bool
+	stage stage
+	// again: the roots came after the first ping, or the news that they have changed.
+	again bool
+	// asking counts the requests for roots that are open. has: the server has got an answer with roots.
 	asking int
+	has    bool
+	// worked: the server was given work that it might judge by the roots.
+	worked bool
+	// refused: the client refuses what it gave the last server, so no call may reach this one.
+	refused bool
 }
+
+// stage is what a server that settles is to do next.
+type stage uint8
+
+const (
+	stageRoots stage = iota
+	stagePing
+	stageRest
+	stageLastPing
+)
 
 // settle begins the settling of a new server.
 func (m *Mux) settle() {
 	m.handshake.on = true
-	m.pingServer()
+	m.awaitRoots()
 }
 
-func (m *Mux) pingServer() {
-	s := &m.handshake.settling
-	s.pinged, s.again = true, false
+// awaitRoots goes on with the first ping, as soon as the server has the roots that it asks for.
+func (m *Mux) awaitRoots() {
+	h := &m.handshake
+	h.stage = stageRoots
+	if h.asking > 0 || h.given && h.early && !h.has {
+		return
+	}
+	h.again = false
+	m.pingServer(stagePing)
+}
+
+func (m *Mux) pingServer(in stage) {
+	m.handshake.stage = in
 	m.askOwn(mcp.MethodPing, "", "{}")
 }
 
 // settled takes the answer to a ping.
 func (m *Mux) settled() {
 	s := &m.handshake.settling
-	s.pinged = false
 	switch {
-	case !s.on || s.asking > 0:
-	case s.again:
-		m.pingServer()
+	case !s.on:
+	case s.again || s.asking > 0:
+		m.awaitRoots()
+	case s.stage == stagePing:
+		s.stage = stageRest
 	default:
 		s.on = false
 		m.resumeCalls()
 	}
 }
 
-// rootsAnswered takes the news that the server has been answered.
-func (m *Mux) rootsAnswered() {
+// Rested takes the news that a server has had the moment that Settling asked for.
+func (m *Mux) Rested() []Out {
+	m.begin()
+	switch s := &m.handshake.settling; {
+	case !s.on || s.stage != stageRest:
+	case s.again || s.asking > 0:
+		m.awaitRoots()
+	default:
+		m.pingServer(stageLastPing)
+	}
+	return m.out
+}
+
+// Settling reports whether calls wait for a new server to take the roots of its client. rests says that it needs a
+// moment for itself; then Rested is to be called. refused says that the client refuses what it gave the last server. The
+// server must then be ended, and also if it takes too long.
+func (m *Mux) Settling() (on, rests, refused bool) {
+	s := &m.handshake.settling
+	return s.on, s.stage == stageRest, s.refused
+}
+
+// rootsAnswered takes the client's answer to a server that asks for its roots.
+func (m *Mux) rootsAnswered(c *client, refused bool) {
+	h := &m.handshake
+	switch {
+	case !refused:
+		h.has, h.given = true, true
+		h.early = h.early || !h.worked
+	case h.on && h.given:
+		h.refused = true
+	default:
+		h.given = false
+	}
+	m.note(c)
+}
+
+// rootsClosed takes the news that a request for roots is open no more.
+func (m *Mux) rootsClosed() {
 	s := &m.handshake.settling
 	s.asking--
-	if s.again = true; s.on && s.asking == 0 && !s.pinged {
-		m.pingServer()
+	if s.again = true; s.on && s.stage == stageRoots {
+		m.awaitRoots()
 	}
 }

@@ -12,8 +12,8 @@ import (
 // requests, which Changes and Out.Answers report.
 type State struct {
 	// Modern says that the client uses requests without a handshake. Ready: it has confirmed its handshake.
-	// Roots: a server has asked for its roots.
-	Modern, Ready, Roots bool
+	// Roots: a server has asked for its roots. Given: it has got them. Early: it asked before it had any work.
+	Modern, Ready, Roots, Given, Early bool
 	// Params and Result are those of its handshake, as JSON; nil without one.
 	Params, Result []byte
 	// Level is the log level that it asked for, "" if it has not.
@@ -37,8 +37,9 @@ func (m *Mux) State(id Client) State {
 	if c == nil {
 		return State{}
 	}
-	s := State{Modern: c.modern, Ready: c.ready, Roots: c.met && m.handshake.roots, URIs: slices.Sorted(maps.Keys(c.uris)), LastAsk: m.lastAsk}
+	s := State{Modern: c.modern, Ready: c.ready, URIs: slices.Sorted(maps.Keys(c.uris)), LastAsk: m.lastAsk}
 	if c.met {
+		s.Roots, s.Given, s.Early = m.handshake.roots, m.handshake.given, m.handshake.early
 		s.Params, s.Result = m.handshake.params, m.handshake.result
 	}
 	if c.level > 0 {
@@ -61,7 +62,7 @@ func (m *Mux) Resume(id Client, s State) ([]Out, error) {
 	m.Attach(id)
 	c := m.clients[id]
 	c.modern, c.ready = s.Modern, s.Ready
-	h.roots = h.roots || s.Roots
+	h.roots, h.given, h.early = h.roots || s.Roots, h.given || s.Given, h.early || s.Early
 	if s.Result != nil {
 		m.rejoin(c, s)
 	}

@@ -1,0 +1,104 @@
+package share
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/mcp"
+	"mcp-tether/mcp/mux"
+)
+
+// newServerWithRoots is a host whose new server has asked for the roots of its client, and has them. A call waits.
+func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string), stdin int) {
+	t.Helper()
+	h = newHost(t)
+	h.o.WakeTimeout = enoughLooks * lookPause
+	c = connect(t, h, mux.State{
+		Ready: true, Roots: true, Given: true, Early: true,
+		Params: []byte(`{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}`),
+		Result: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`),
+	})
+	h.greet(c)
+	h.tellAt = time.Time{}
+	stdin, stdout := pipeServer(t, h)
+	hears := func(line string) {
+		c.notes.took(copy(c.notes.room(), line+"\n"))
+		h.lines(c)
+		h.settle()
+	}
+	hears(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`)
+	says = func(line string) {
+		must(t)(unix.Write(stdout, []byte(line+"\n")))
+		for h.turn(t) > 0 {
+		}
+	}
+	says(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	says(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+	hears(`{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	return h, c, says, stdin
+}
+
+// enoughLooks is how often a server that takes long is looked at.
+const enoughLooks = 3 * enoughRest
+
+// look looks at the server as if its time had come. The host waits for that time.
+func look(t *testing.T, h *host) {
+	t.Helper()
+	if h.timeout() < 0 {
+		t.Fatal("it is never looked at again")
+	}
+	h.settling.lookAt = time.Now()
+	h.settle()
+}
+
+// A new server gets its ping, its rest and another ping before the call that waits.
+func TestNewServerRests(t *testing.T) {
+	h, _, says, stdin := newServerWithRoots(t)
+	gets := func(method string) {
+		t.Helper()
+		got := make([]byte, 64<<10)
+		n, err := unix.Read(stdin, got)
+		lines := strings.Split(strings.TrimSpace(string(got[:max(n, 0)])), "\n")
+		if last := lines[len(lines)-1]; (method == "") != (err == unix.EAGAIN) || !strings.Contains(last, method) {
+			t.Errorf("it gets %q, %v, want %q", last, err, method)
+		}
+	}
+	gets(mcp.MethodPing)
+	says(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	for h.settling.rested < enoughRest-1 {
+		gets("")
+		look(t, h)
+	}
+	gets("")
+	look(t, h)
+	gets(mcp.MethodPing)
+	says(`{"jsonrpc":"2.0","id":4,"result":{}}`)
+	gets("tools/call")
+	if h.settling != (settling{}) {
+		t.Errorf("once it has settled: %+v", h.settling)
+	}
+}
+
+// One that takes too long is ended, and the call gets an error.
+func TestNewServerTakesTooLong(t *testing.T) {
+	h, c, says, _ := newServerWithRoots(t)
+	for h.server.out >= 0 {
+		if h.settling.looks > enoughLooks {
+			t.Fatal("it is not ended")
+		}
+		look(t, h)
+	}
+	if h.settling.looks < enoughLooks {
+		t.Errorf("it is ended after %d looks", h.settling.looks)
+	}
+	c.queue = nil
+	says(`{"jsonrpc":"2.0","id":3,"result":{}}`) // It comes too late.
+	h.onServerEnd(143)
+	if len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), "--wake-timeout") {
+		t.Errorf("the client gets %q", fmt.Sprint(c.queue))
+	}
+}
