@@ -200,3 +200,23 @@ func TestShareSqueezed(t *testing.T) {
 		c.close()
 	}
 }
+
+// A server that hangs in its handshake goes with the session that has given up. The next session gets another server.
+func TestShareHangingHandshake(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	mode := filepath.Join(s.dir, "mode")
+	noError(t, os.WriteFile(mode, []byte("mute"), 0o666))
+	c := s.attach()
+	c.write(initialize(version))
+	testkit.Until(t, "the handshake has begun", func() bool { return s.received("initialize") })
+	noError(t, os.Remove(mode))
+	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
+	_ = c.cmd.Wait()
+	next := s.client()
+	next.echo()
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers were started", n)
+	}
+	next.close()
+}

@@ -561,7 +561,8 @@ func (h *host) count(by int) {
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
 		h.lingerAt = time.Now().Add(h.o.Linger)
-		if h.o.Alone != "" {
+		// A later session would wait for the answer that this one has not waited for, and the server may hang.
+		if h.o.Alone != "" || h.mux.Greeting() {
 			h.lingerAt = time.Now()
 		}
 	}

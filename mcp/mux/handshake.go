@@ -43,6 +43,9 @@ type handshake struct {
 	modern bool
 }
 
+// Greeting reports whether the server has been sent initialize, and has not answered.
+func (m *Mux) Greeting() bool { return m.handshake.phase == phaseAsked }
+
 // misfit says why a request cannot be served by this server; "" if it can.
 func (m *Mux) misfit(r request, k *call) string {
 	h := &m.handshake
