@@ -513,6 +513,8 @@ func TestBatchIsWaryOfOtherUsers(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		var r proc.Reader
+		// Start returns a moment before the kernel shows the environment of the new program.
+		testkit.Until(t, "its environment", func() bool { return r.HasEnv(cmd.Process.Pid, KeepMark) })
 		s, err := r.Stat(cmd.Process.Pid)
 		if err != nil {
 			t.Fatal(err)
