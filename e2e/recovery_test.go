@@ -129,7 +129,7 @@ func (s *session) sweepByNextSession() {
 // Without a leaf the anchor sees no process when it can open nothing. It ends the server, and does not claim more.
 func TestBlindRecoveryClaimsNothing(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick("--cgroup=off", "--kill-timeout=300ms")}, "serve,ignore-term", "daemon")
+	s := begin(t, setup{flags: quick("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
 	supervisor := s.supervisor()
 	limitFiles(t, s.pid, 0)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))

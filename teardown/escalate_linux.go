@@ -32,6 +32,7 @@ func (s *Scope) Terminate(server int) []Sent {
 		s.unreadable = nil // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
+	s.starved++
 	for n := range termSweeps {
 		members, _, err := s.Members()
 		if server > 0 && noneListed(members, err) {
@@ -61,8 +62,12 @@ func (s *Scope) Terminate(server int) []Sent {
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
 
-// noneListed reports whether a look has failed to list any process. One that was listed and could not be read is left until the
-// next look, and a signal to all that cannot be seen would reach it.
+// starvedRounds is how many rounds in a row wait for a descriptor or memory to look with. After that the session counts as one
+// in which nothing can be listed.
+const starvedRounds = 6
+
+// noneListed reports whether a look has failed to list any process. What could not be looked at for want of a descriptor is left
+// until the next look, and a signal to all that cannot be seen would reach it.
 func noneListed(members []proc.Stat, err error) bool {
 	return err != nil && len(members) == 0 && !errors.Is(err, errUnread)
 }
@@ -110,9 +115,10 @@ func (s *Scope) Kill(server int) []Sent {
 			return sent
 		}
 	}
+	s.starved++
 	members, kept, err := s.Members()
-	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that is listed and could not
-	// be read may have to be kept.
+	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that could not be looked at
+	// may have to be kept.
 	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errUnread) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
@@ -231,9 +237,14 @@ func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// blind signals the server and its process group when nothing can be listed (no /proc). The number of the group cannot
-// be reused before the server, which is in it, is waited for.
+// blind signals the server and its process group when nothing can be listed (no /proc). A server that is known to be kept is
+// left alone. The number of the group cannot be reused before the server, which is in it, is waited for.
 func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
+	for id := range s.kept {
+		if id.PID == server {
+			return nil
+		}
+	}
 	var sent []Sent
 	for _, sig := range sigs {
 		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
@@ -245,8 +256,12 @@ func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
 	return sent
 }
 
-// groupOf is the server's process group if only the session is in it, else 0.
+// groupOf is the server's process group if only the session is in it, else 0. What is to be kept may be in it, too: the kernel
+// makes no exception.
 func (s *Scope) groupOf(server int) int {
+	if len(s.kept)+len(s.Keep) > 0 {
+		return 0
+	}
 	// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
 	if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
 		return pgid

@@ -238,17 +238,86 @@ func TestTerminateAfterBlind(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	blind := s.Terminate(server.PID)
-	s.Terminate(server.PID) // the second look fails as well
+	var blind []Sent
+	for range starvedRounds + 2 { // the looks after that fail as well
+		blind = append(blind, s.Terminate(server.PID)...)
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	if len(blind) == 0 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
+	if len(blind) != 2 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
 		t.Errorf("blindly: %+v", blind)
 	}
 	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, other.PIDs) {
 		t.Errorf("then reached %v, want %v", got, other.PIDs)
 	}
+}
+
+// A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so the first ones are
+// made again. If that lasts, the server is signalled, but no group in which something is known to be kept.
+func TestStarvedLookSparesTheKept(t *testing.T) {
+	for name, looked := range map[string]bool{"looked at before": true, "never looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			s := own(t)
+			server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+			kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
+			if looked {
+				s.expect(t, "before", server.PIDs, kept.PIDs)
+			}
+			var sent []Sent
+			withoutFiles(t, func() { sent = append(s.Terminate(server.PID), s.Kill(server.PID)...) })
+			if len(sent) > 0 {
+				t.Errorf("signalled %+v", sent)
+			}
+			if s.expect(t, "then", server.PIDs, kept.PIDs); t.Failed() {
+				return
+			}
+			withoutFiles(t, func() {
+				for range starvedRounds + 1 {
+					s.Kill(server.PID)
+				}
+			})
+			awaitExit(t, server.PID)
+			s.expect(t, "that lasted", nil, kept.PIDs)
+		})
+	}
+}
+
+// If no look can be had, and nothing is known to be kept, the server and its group are ended.
+func TestLastingStarvationEndsTheGroup(t *testing.T) {
+	s := own(t)
+	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+	beside := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID})
+	withoutFiles(t, func() {
+		for range starvedRounds + 1 {
+			s.Kill(server.PID)
+		}
+	})
+	awaitExit(t, server.PID)
+	awaitExit(t, beside.PID)
+}
+
+// A leaf can be killed without a look, but not before what is in it may have been seen.
+func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
+	s := own(t)
+	s.Leaf = leaf(t, "mcp-tether-test-starved-kill")
+	s.Leaf.Hold()
+	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
+	enter(t, s.Leaf, server.PID)
+	enter(t, s.Leaf, kept.PID)
+	withoutFiles(t, func() { s.Kill(server.PID) })
+	s.expect(t, "then", server.PIDs, kept.PIDs)
+}
+
+// A server that is to be kept is not signalled as one that cannot be seen.
+func TestBlindSparesTheKeptServer(t *testing.T) {
+	s := own(t)
+	k := start(t, "rest", 1, KeepMark)
+	s.expect(t, "before", nil, k.PIDs)
+	if sent := s.blind(k.PID, syscall.SIGKILL); len(sent) > 0 {
+		t.Errorf("signalled %+v", sent)
+	}
+	s.expect(t, "afterwards", nil, k.PIDs)
 }
 
 // A server that was listed and asked is not asked again when a later look fails.

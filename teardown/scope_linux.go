@@ -66,6 +66,8 @@ type Scope struct {
 	// last is the last look, and hunts how many rounds do without another (killBorn).
 	last  look
 	hunts int
+	// starved is how many rounds have begun since a look was not short of a descriptor or memory.
+	starved int
 }
 
 // look is what one look at the processes of a session has found.
@@ -112,10 +114,15 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 		case other:
 		}
 	}
-	if err == nil && len(s.last.unread) > 0 {
-		err = errUnread
+	var unread error
+	starved := proc.Starved(err) || proc.Starved(lerr)
+	if !starved {
+		s.starved = 0
 	}
-	return members, kept, errors.Join(err, lerr)
+	if starved && s.starved <= starvedRounds || !starved && len(s.last.unread) > 0 {
+		unread = errUnread
+	}
+	return members, kept, errors.Join(err, lerr, unread)
 }
 
 // errUnread says that some processes of a session were left alone, because they could not be looked at.
