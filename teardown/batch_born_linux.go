@@ -44,7 +44,11 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 // groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
 // else that of its mark or leaf. A kept process has none, nor has what it starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
-	if p.Dead() {
+	if p.Dead() || b.own[p.PID] {
+		return nil
+	}
+	if b.below[p.PPID] {
+		b.below[p.PID] = true // its children come later
 		return nil
 	}
 	for _, gr := range b.Groups {

@@ -60,6 +60,10 @@ type Batch struct {
 	marks   map[proc.ID]string
 	// forks says that a member has started while the batch ends them.
 	forks bool
+	// within says that the caller has the mark of a group, or is in its leaf, and so is what it starts.
+	within bool
+	// own and below are those of the last look.
+	own, below map[int]bool
 	// patience is how long the next process may keep the batch waiting.
 	patience time.Duration
 }
@@ -98,6 +102,7 @@ func (b *Batch) start() {
 	b.marks, b.patience = map[proc.ID]string{}, patience
 	for _, gr := range b.Groups {
 		gr.start()
+		b.within = b.within || gr.holdsCaller()
 	}
 }
 
@@ -239,6 +244,8 @@ type snapshot struct {
 	born map[string][]int
 	// own are the caller and its ancestors, which are never touched.
 	own map[int]bool
+	// below are the caller and what it has started to ask engines with, if it is within a group.
+	below map[int]bool
 }
 
 func (b *Batch) look() (snapshot, error) {
@@ -246,7 +253,7 @@ func (b *Batch) look() (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	t := snapshot{make(map[int]proc.Stat, len(all)), make(map[int][]int, len(all)), map[string][]int{}, map[int]bool{}}
+	t := snapshot{make(map[int]proc.Stat, len(all)), make(map[int][]int, len(all)), map[string][]int{}, map[int]bool{}, map[int]bool{}}
 	for _, s := range all {
 		t.byPID[s.PID] = s
 	}
@@ -261,7 +268,21 @@ func (b *Batch) look() (snapshot, error) {
 	for pid := os.Getpid(); pid > 0 && !t.own[pid]; pid = t.byPID[pid].PPID {
 		t.own[pid] = true
 	}
+	if b.within {
+		t.addBelow(os.Getpid())
+	}
+	b.own, b.below = t.own, t.below
 	return t, nil
+}
+
+func (t *snapshot) addBelow(pid int) {
+	if t.below[pid] {
+		return
+	}
+	t.below[pid] = true
+	for _, child := range t.children[pid] {
+		t.addBelow(child)
+	}
 }
 
 // markOf reads the mark of a process that has started since Since, once. Before execve(2) the process shows its parent's.
@@ -317,6 +338,18 @@ func (gr *Group) start() {
 	}
 }
 
+// holdsCaller reports whether the caller has the mark of a group, or is in its leaf, or may be.
+func (gr *Group) holdsCaller() bool {
+	if gr.Session != "" && os.Getenv(gr.Mark) == gr.Session {
+		return true
+	}
+	if gr.Leaf == nil {
+		return false
+	}
+	inside, err := gr.Leaf.Holds(os.Getpid())
+	return inside || err != nil
+}
+
 // members lists the living members: those seen before, and all processes below them now.
 func (gr *Group) members(t snapshot) []proc.Stat {
 	defer gr.scope.reader.EndAside()
@@ -326,7 +359,7 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 		pid := queue[0]
 		queue = queue[1:]
 		s, ok := t.byPID[pid]
-		if reached[pid] || !ok || t.own[pid] {
+		if reached[pid] || !ok || t.own[pid] || t.below[pid] {
 			continue
 		}
 		reached[pid] = true

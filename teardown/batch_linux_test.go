@@ -274,9 +274,48 @@ func sweepOwnLeaf(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer leaf.Close()
+	k := start(t, "rest", 1) // a command of the caller is in the leaf as well
 	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
 	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
+	if !k.Alive() {
+		t.Fatal("a command of the caller was ended")
+	}
 	fmt.Fprintln(os.Stdout, "swept")
+}
+
+// A pass may be called from a shell with the mark of the session that it ends. A command that it starts to ask an engine has
+// the mark too, and is no member, nor is what that starts.
+func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
+	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
+	t.Setenv(mark, session)
+	gr := &Group{UID: os.Getuid(), Mark: mark, Session: session}
+	b := startBatch(t, gr)
+	before := start(t, "nest", 2, mark+"="+session)
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gr.members(table); len(got) > 0 || len(table.born[session]) == 0 {
+		t.Errorf("members %v of %v", pids(got), table.born)
+	}
+	since := start(t, "nest", 2, mark+"="+session)
+	if got, none := b.stopBorn(); len(got) > 0 || !none {
+		t.Errorf("stopped %v, none=%v", pids(got), none)
+	}
+	end(t, gr)
+	for _, k := range []*testkit.Kin{before, since} {
+		if !k.Alive() {
+			t.Errorf("%v: ended", k.PIDs)
+		}
+	}
+	// What is not below the caller is a member.
+	b.within = false
+	if table, err = b.look(); err != nil {
+		t.Fatal(err)
+	}
+	if got := gr.members(table); !slices.Contains(pids(got), before.PID) {
+		t.Errorf("members %v, without %d", pids(got), before.PID)
+	}
 }
 
 // A process that has started since the look is stopped if its parent, its mark or its leaf makes it a member.
