@@ -166,6 +166,7 @@ func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
 		signalAll(&s.reader, fresh, syscall.SIGSTOP)
 		s.hunts = maxHunts
 		if born, err := s.killBorn(); err == nil {
+			s.resume(stopped, members)
 			return members, born
 		}
 		next, _, err := s.Members()

@@ -186,6 +186,26 @@ func TestKillEndsFamilyOnTheRun(t *testing.T) {
 // goes on.
 func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	s := own(t)
+	s.continuesWhatIsKept(t, nil)
+}
+
+// The same if births can be followed from the second look on, because that was at the whole table.
+func TestStopAllContinuesWhatIsKeptBeforeBirths(t *testing.T) {
+	s := own(t)
+	s.continuesWhatIsKept(t, func() []int {
+		s.Helpers = func() []proc.ID { // called in each look
+			if _, err := s.reader.All(); err != nil {
+				t.Error(err)
+			}
+			return nil
+		}
+		return start(t, "rest", 1).PIDs
+	})
+}
+
+// continuesWhatIsKept has a member become one to keep before it is stopped. since returns what is a member since.
+func (s *Scope) continuesWhatIsKept(t *testing.T, since func() []int) {
+	t.Helper()
 	k := start(t, "heir", 1)
 	members, _, err := s.Members()
 	if err != nil || !slices.Equal(pids(members), k.PIDs) {
@@ -197,8 +217,12 @@ func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
 	if heir := k.Await(); heir != k.PID {
 		t.Fatalf("the heir is %d, want %d", heir, k.PID)
 	}
-	if members, _ = s.stopAll(members); len(members) > 0 {
-		t.Errorf("%v are to be killed", pids(members))
+	var others []int
+	if since != nil {
+		others = since()
+	}
+	if members, _ = s.stopAll(members); !slices.Equal(pids(members), others) {
+		t.Errorf("%v are to be killed, want %v", pids(members), others)
 	}
 	// A stopped process would not read the end of its input.
 	k.Stdin.Close()
