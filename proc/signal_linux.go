@@ -71,7 +71,12 @@ func (r *Reader) judged(pid int, judge func(Stat) error) (Stat, error) {
 	return s, err
 }
 
+// signalByPID refuses the number of a thread. Without a pidfd nothing else does: /proc shows a thread like a process, and
+// kill(2) signals the whole process that it belongs to.
 func (r *Reader) signalByPID(pid int, judge func(Stat) error, sigs []syscall.Signal) error {
+	if err := unix.Tgkill(pid, pid, 0); err == unix.ESRCH {
+		return vanished(err)
+	}
 	s, err := r.judged(pid, judge)
 	if err != nil {
 		return err

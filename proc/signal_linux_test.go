@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -58,6 +59,50 @@ func TestSignalSparesAnotherStartTime(t *testing.T) {
 		}
 	}
 	answers(t, k)
+}
+
+// The number of a thread is no process's. kill(2) takes it for that of the thread's process all the same.
+func TestSignalSparesProcessOfThread(t *testing.T) {
+	k := testkit.Start(t, "echo", 1, nil)
+	var tids []int
+	testkit.Until(t, "a second thread", func() bool {
+		all, err := pids(path(k.PID, "task"))
+		tids = slices.DeleteFunc(all, func(tid int) bool { return tid == k.PID })
+		return err == nil && len(tids) > 0
+	})
+	var r Reader
+	judge := func(s Stat) error {
+		if s.PID != k.PID {
+			t.Errorf("judged as a process: %+v", s)
+		}
+		return nil
+	}
+	for _, tid := range tids {
+		if err := r.SignalIf(tid, judge, syscall.SIGKILL); err == nil {
+			t.Errorf("thread %d was signalled", tid)
+		}
+		if err := r.signalByPID(tid, judge, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {
+			t.Errorf("thread %d without pidfd: %v, want ErrGone", tid, err)
+		}
+	}
+	answers(t, k)
+	if err := r.signalByPID(k.PID, judge, []syscall.Signal{syscall.SIGKILL}); err != nil {
+		t.Errorf("its process: %v", err)
+	}
+	k.Dead()
+}
+
+// A process goes on after its first thread has ended, and is still reached.
+func TestSignalWithoutPidfdReachesHeadless(t *testing.T) {
+	k := testkit.Start(t, "headless", 1, nil)
+	s, err := new(Reader).Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(Reader).signalByPID(k.PID, is(s.ID), []syscall.Signal{syscall.SIGKILL}); err != nil {
+		t.Error(err)
+	}
+	k.Dead()
 }
 
 var (
