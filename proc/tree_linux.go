@@ -29,7 +29,8 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 		return nil, err
 	}
 	var (
-		out   []Stat
+		out []Stat
+		// known says of each process that was met whether its children are descendants.
 		known = map[int]bool{root: true}
 		queue = first
 		// unread says why a process that may be there is not in the list.
@@ -38,7 +39,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 	for len(queue) > 0 {
 		pid := queue[0]
 		queue = queue[1:]
-		if known[pid] {
+		if _, met := known[pid]; met {
 			continue
 		}
 		s, err := r.Stat(pid)
@@ -49,15 +50,29 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 		if err != nil || !known[s.PPID] {
 			continue
 		}
-		known[pid] = true
 		out = append(out, s)
-		more, err := r.children(pid, s.Threads)
+		more, same, err := r.childrenOf(s)
 		if Starved(err) {
 			unread = err
 		}
+		// If it has ended meanwhile, its own children have another parent by now.
+		known[pid] = same
 		queue = append(queue, more...)
 	}
 	return out, unread
+}
+
+// childrenOf lists the children of a process. same says that the pid was its own all the while, and is true if there are none.
+func (r *Reader) childrenOf(p Stat) (list []int, same bool, err error) {
+	list, err = r.children(p.PID, p.Threads)
+	if len(list) == 0 {
+		return nil, true, err
+	}
+	now, statErr := r.Stat(p.PID)
+	if err == nil {
+		err = statErr
+	}
+	return list, statErr == nil && now.ID == p.ID, err
 }
 
 // Starved reports whether an error says that there is no descriptor or memory for a look now. It tells nothing about the

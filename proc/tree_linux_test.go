@@ -149,6 +149,30 @@ func TestDescendantsOfOne(t *testing.T) {
 	}
 }
 
+// The children of a process may be read when its pid has become another process's. They are not descendants then.
+func TestChildrenOfReusedPID(t *testing.T) {
+	k := testkit.Start(t, "nest", 2, nil)
+	var r Reader
+	s, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, same, err := r.childrenOf(s)
+	if len(list) != 1 || !slices.Contains(k.PIDs, list[0]) || !same || err != nil {
+		t.Errorf("children %v, same %t, %v", list, same, err)
+	}
+	s.Start--
+	if _, same, err := r.childrenOf(s); same || err != nil {
+		t.Errorf("of another process: same %t, %v", same, err)
+	}
+	k.Stdin.Close()
+	k.Dead()
+	wait(t, k.PID)
+	if list, _, err := r.childrenOf(s); len(list) > 0 || err != nil && !errors.Is(err, ErrGone) {
+		t.Errorf("of none: %v, %v", list, err)
+	}
+}
+
 // A process whose first thread has ended shows state Z, and lives.
 func TestProcessWithoutMainThreadIsNotDead(t *testing.T) {
 	k := testkit.Start(t, "headless", 1, nil)

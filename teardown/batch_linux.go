@@ -39,7 +39,7 @@ type Group struct {
 	spare map[proc.ID]bool // what is known of whether a process is kept
 	// known are the processes of the last look, the dead and the kept ones too, by pid.
 	known map[int]kin
-	// unseen counts the members of the leaf that are not in the snapshot, because they started later.
+	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
 	unseen int
 	// unread are the processes that the last look has left alone, because it could not be read whether they are to be kept.
 	unread []proc.Stat
@@ -407,11 +407,15 @@ func (gr *Group) roots(t snapshot) []int {
 	}
 	pids, _ := gr.Leaf.Procs()
 	for _, pid := range pids {
-		if _, ok := t.byPID[pid]; !ok {
+		// The snapshot is older. What it knows by this pid, and below it, may be another process.
+		switch now, err := gr.scope.reader.Stat(pid); {
+		case err == nil && now.ID == t.byPID[pid].ID:
+			queue = append(queue, pid)
+		case !errors.Is(err, proc.ErrGone):
 			gr.unseen++
 		}
 	}
-	return append(queue, pids...)
+	return queue
 }
 
 // maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may contain a cycle.

@@ -246,6 +246,33 @@ func TestBatchLeaf(t *testing.T) {
 	k.Dead()
 }
 
+// A member of the leaf may have the pid of another process, which has ended since the snapshot. The children of that process
+// are not the leaf's.
+func TestBatchLeafSparesChildrenOfReusedPID(t *testing.T) {
+	leaf := ownLeaf(t)
+	own(t)
+	member, child := startIn(t, leaf, "rest"), start(t, "rest", 1)
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		gr := &Group{Leaf: leaf, UID: -1}
+		b := startBatch(t, gr)
+		table, err := b.look()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := table.byPID[member.PID]
+		before.Start -= age
+		table.byPID[member.PID] = before
+		table.children[member.PID] = child.PIDs
+		want := []int{}
+		if age == 0 {
+			want = sorted(member.PID, child.PID)
+		}
+		if got := pids(gr.members(table)); !slices.Equal(got, want) || gr.unseen != int(age) {
+			t.Errorf("%s: members %v, want %v, and %d unseen", what, got, want, gr.unseen)
+		}
+	}
+}
+
 // A pass may be called from a shell that outlived its session and is in its leaf: both must survive the pass.
 func TestBatchFromWithin(t *testing.T) {
 	if name := os.Getenv("MCP_TETHER_TEST_LEAF"); name != "" {
