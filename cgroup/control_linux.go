@@ -23,14 +23,27 @@ var controls = [...]struct {
 // Hold opens the control files, and keeps them open until Close. If one cannot be opened (cgroup.kill before Linux
 // 5.14), it and those that follow are opened when they are needed.
 func (l *Leaf) Hold() {
-	l.held = map[string]int{}
 	for _, c := range controls {
-		fd, err := unix.Openat(l.fd, c.name, c.mode|unix.O_CLOEXEC, 0)
-		if err != nil {
+		if l.hold(c.name, c.mode) != nil {
 			return
 		}
-		l.held[c.name] = fd
 	}
+}
+
+// hold opens a control file, unless it is open, and keeps it so.
+func (l *Leaf) hold(name string, mode int) error {
+	if _, ok := l.held[name]; ok {
+		return nil
+	}
+	fd, err := unix.Openat(l.fd, name, mode|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s of cgroup %s: %w", name, l.Dir, err)
+	}
+	if l.held == nil {
+		l.held = map[string]int{}
+	}
+	l.held[name] = fd
+	return nil
 }
 
 // Descriptors are the leaf's directory, that above it and the control files that are held, in the order that Adopt wants.

@@ -154,13 +154,21 @@ func (l *Leaf) Kill() error {
 }
 
 // Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
-// be killed.
+// be killed. The file that has stopped them stays open until they are resumed: no other may be had by then.
 func (l *Leaf) Freeze(on bool) error {
-	state := "0"
+	const name = "cgroup.freeze"
 	if on {
-		state = "1"
+		if err := l.hold(name, unix.O_WRONLY); err != nil {
+			return err
+		}
+		return l.write(name, "1")
 	}
-	return l.write("cgroup.freeze", state)
+	err := l.write(name, "0")
+	if fd, ok := l.held[name]; ok {
+		_ = unix.Close(fd)
+		delete(l.held, name)
+	}
+	return err
 }
 
 // frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.

@@ -307,6 +307,39 @@ func TestLeafFreeze(t *testing.T) {
 	}
 }
 
+// What was frozen is thawed also if no file can be opened by then.
+func TestLeafThawsWithoutDescriptors(t *testing.T) {
+	l := newLeaf(t)
+	l.start(t)
+	t.Cleanup(func() { _ = l.Freeze(false) })
+	for range 2 {
+		if err := l.Freeze(true); err != nil || !l.AwaitFrozen() {
+			t.Fatalf("not frozen: %v", err)
+		}
+		var files unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+			t.Fatal(err)
+		}
+		thawed := l.Freeze(false)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+			t.Fatal(err)
+		}
+		if thawed != nil {
+			t.Fatal(thawed)
+		}
+		testkit.Until(t, "the leaf to thaw", func() bool {
+			events, err := l.read("cgroup.events")
+			return err != nil || strings.Contains(string(events), "frozen 0")
+		})
+		if len(l.held) > 0 {
+			t.Errorf("still open: %v", l.held)
+		}
+	}
+}
+
 func TestCreateErrors(t *testing.T) {
 	l := newLeaf(t)
 	name := l.Dir[len(parent(t))+1:]
