@@ -124,9 +124,16 @@ func (t *tree) onlyOthers() bool {
 	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
 }
 
-// others counts the processes that do not belong to the session.
+// others counts the processes that do not belong to the session: those that the last look has found, and those that it
+// cannot see (hidepid). One that has ended explains nothing that is left.
 func (t *tree) others() int {
-	return len(t.scope.Foreign) + len(t.scope.Helpers()) + t.scope.Strangers()
+	n := t.scope.Strangers()
+	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
+		if t.reader.Life(id) != proc.Dead {
+			n++
+		}
+	}
+	return n
 }
 
 // First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
@@ -221,14 +228,23 @@ func (t *tree) close() remains {
 	return r
 }
 
-// unseen reports whether children are left that cannot be listed (no /proc, no descriptor). What is kept, and what is not
-// ours, explains why children are left, but not when the last look has failed: unread says so.
+// unseen reports whether children are left that cannot be listed (no /proc, hidepid, no descriptor).
 func (t *tree) unseen(kept []proc.Stat, unread error) bool {
-	if t.clear || len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf()) {
+	if t.clear || t.explained(kept, unread) {
+		return false
+	}
+	// Since the last look, the removal of containers may have started and ended helpers.
+	if _, kept, unread = t.scope.Members(); t.explained(kept, unread) {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
 	return left && !t.scope.OnlyHeldZombies()
+}
+
+// explained reports whether children are left because they are kept, or are not ours. A look that has failed may have missed a
+// member, unless the leaf is empty.
+func (t *tree) explained(kept []proc.Stat, unread error) bool {
+	return len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf())
 }
 
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.

@@ -55,3 +55,42 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 		t.Error("nothing could be listed, and nothing has leaked")
 	}
 }
+
+// What was there before the session explains what is left only while it lives. Who cannot be looked at may live.
+func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	c := &common{}
+	self, err := c.reader.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := self.ID
+	gone.Start--
+	for name, x := range map[string]struct {
+		before, helper proc.ID
+		explained      bool
+	}{
+		"it lives":         {self.ID, gone, true},
+		"a helper lives":   {gone, self.ID, true},
+		"both have ended":  {gone, gone, false},
+		"nothing is known": {proc.ID{}, gone, true},
+	} {
+		// The look is at what is below the child, so the child itself is not listed.
+		tr := &tree{common: c, scope: teardown.Scope{Root: cmd.Process.Pid, Foreign: []proc.ID{x.before}}}
+		tr.scope.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
+		if tr.onlyOthers() != x.explained || tr.unseen(nil, nil) == x.explained {
+			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen(nil, nil))
+		}
+	}
+}
