@@ -16,7 +16,7 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 		return f, false
 	}
 	doors := x.doors(top, r)
-	if doors.reached() != "" || x.answers(top) {
+	if doors.reached() != "" || x.answers(top, g) {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
@@ -30,16 +30,16 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 }
 
 // answers reports whether a server may be at work for a process that is not its gateway. It may be if its output goes
-// to a terminal or a file. It may also be if a reader of its output is neither an ancestor nor below it. Examples are
-// "echo request | server | reader", and systemd-journald.
-func (x *index) answers(top *process) bool {
+// to a terminal or a file. It may also be if a reader of its output is neither its gateway g nor below it. Examples are
+// "echo request | server | reader", "answer=$(echo request | server)" and systemd-journald. g is nil for none.
+func (x *index) answers(top, g *process) bool {
 	elsewhere, readers := x.h.Stdout(top.PID)
 	below := map[int]bool{top.PID: true}
 	for _, p := range x.tree([]*process{top}, scope{uid: -1, sessions: true, newborns: true}) {
 		below[p.PID] = true
 	}
 	for _, pid := range readers {
-		if !below[pid] && !x.isAncestor(pid, top) {
+		if !below[pid] && (g == nil || g.PID != pid) {
 			return true
 		}
 	}

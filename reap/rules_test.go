@@ -218,6 +218,22 @@ func TestFind(t *testing.T) {
 			[]string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
 			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } }, []int{},
 		},
+		"the server of a job whose answer its script waits for": {
+			[]string{"9 1 4 bash bash /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } }, []int{},
+		},
+		"the same from cron": {
+			[]string{"8 1 4 cron cron -f", "9 8 4 sh sh -c /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } }, []int{},
+		},
+		"the server of a gateway whose own parent gets the answer": {
+			[]string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } }, []int{},
+		},
+		"a dropped server whose answer only its gateway could read": {
+			[]string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } }, []int{10},
+		},
 		"the launcher that was started for the server": {
 			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}, nil, []int{10, 11},
 		},

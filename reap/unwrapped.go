@@ -116,8 +116,8 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	}
 	reached := ""
 	if in.Far == proc.Severed {
-		// A job without a gateway may have given it one request: "echo request | server >file" in a script of cron or systemd.
-		if reached = x.doors(top, r).reached(); reached == "" && x.answers(top) {
+		// A job without a gateway may have given it one request: "echo request | server >file" in a script of systemd.
+		if reached = x.doors(top, r).reached(); reached == "" && x.answers(top, nil) {
 			reached = "its output goes to a terminal, a file or a process that is not its gateway"
 		}
 		if reached != "" {
