@@ -2,6 +2,7 @@ package reap
 
 import (
 	"fmt"
+	"slices"
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -16,32 +17,69 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 		return f, false
 	}
 	doors := x.doors(top, r)
-	if doors.reached() != "" || x.answers(top, g) {
+	if x.inUse(doors, in, g) != "" {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
 	x.fill(&f, []*process{top}, scope{uid: top.UID, sessions: true})
 	f.Top, f.Command = top.ID, session.Redact(top.Args)
 	f.still = func() bool {
-		now := x.h.Stdin(top.PID)
-		return x.h.Lives(top.ID) == proc.Alive && now.Far == proc.Severed && doors.reached() == ""
+		return x.h.Lives(top.ID) == proc.Alive && doors.otherInput(in) == 0 && doors.reached() == ""
 	}
 	return f, len(f.Members) > 0
 }
 
-// answers reports whether a server may be at work for a process that is not its gateway. It may be if its output goes
-// to a terminal or a file. It may also be if a reader of its output is neither its gateway g nor below it. Examples are
-// "echo request | server | reader", "answer=$(echo request | server)" and systemd-journald. g is nil for none.
-func (x *index) answers(top, g *process) bool {
-	elsewhere, readers := x.h.Stdout(top.PID)
-	below := map[int]bool{top.PID: true}
-	for _, p := range x.tree([]*process{top}, scope{uid: -1, sessions: true, newborns: true}) {
+// belowServer reports whether another known server, up to top, has started a process.
+func (x *index) belowServer(p, top *process, r *Rules) bool {
+	for n := 0; p != nil && p != top && n < maxClimb; n++ {
+		if p = x.parent(p); p != nil && !proc.IsLauncher(p.Comm) {
+			if _, known := r.serverOf(p); known {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
+// is in; "" if they are not. g is their gateway, nil for none.
+func (x *index) inUse(d *doors, in proc.Stdin, g *process) string {
+	if why := d.reached(); why != "" {
+		return why
+	}
+	if pid := d.otherInput(in); pid > 0 {
+		return fmt.Sprintf("pid %d has another standard input", pid)
+	}
+	if x.answers(d.servers, g) {
+		return "its output goes to a terminal, a file or a process that is not its gateway"
+	}
+	return ""
+}
+
+// otherInput is the pid of a server whose standard input is not in, or is not severed any more; 0 for none.
+func (d *doors) otherInput(in proc.Stdin) int {
+	for _, p := range d.servers {
+		if now := d.h.Stdin(p.PID); now.Far != proc.Severed || now.Peer != in.Peer {
+			return p.PID
+		}
+	}
+	return 0
+}
+
+// answers reports whether servers, the topmost process first, may be at work for a process that is not their gateway.
+// They may be if an output goes to a terminal or a file. They may also be if a reader of it is neither the gateway g nor
+// below the topmost one. Examples are "echo request | server | reader", "answer=$(echo request | server)" and
+// systemd-journald. g is nil for none.
+func (x *index) answers(servers []*process, g *process) bool {
+	below := map[int]bool{servers[0].PID: true}
+	for _, p := range x.tree(servers[:1], scope{uid: -1, sessions: true, newborns: true}) {
 		below[p.PID] = true
 	}
-	for _, pid := range readers {
-		if !below[pid] && (g == nil || g.PID != pid) {
+	for _, p := range servers {
+		elsewhere, readers := x.h.Stdout(p.PID)
+		if elsewhere || slices.ContainsFunc(readers, func(pid int) bool { return !below[pid] && (g == nil || g.PID != pid) }) {
 			return true
 		}
 	}
-	return elsewhere
+	return false
 }

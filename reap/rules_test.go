@@ -237,6 +237,45 @@ func TestFind(t *testing.T) {
 		"the launcher that was started for the server": {
 			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}, nil, []int{10, 11},
 		},
+		"a server in a pipeline of its launcher": {
+			[]string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			func(h *host) {
+				h.Stdin = func(pid int) proc.Stdin {
+					if pid == 12 {
+						return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+					}
+					return proc.Stdin{Far: proc.Severed, Why: "severed"}
+				}
+			}, []int{},
+		},
+		"a server in a pipeline that has had its only request": {
+			[]string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
+			func(h *host) {
+				h.Stdin = func(pid int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed", Peer: uint64(pid)} }
+				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
+			}, []int{},
+		},
+		"a server whose launcher has it write to a file": {
+			[]string{"10 1 5 sh sh -c mcp-server-x >out", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } }, []int{},
+		},
+		"a server that has pipes to a known server of its own": {
+			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
+			func(h *host) {
+				h.Stdin = func(pid int) proc.Stdin {
+					if pid == 12 {
+						return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+					}
+					return proc.Stdin{Far: proc.Severed, Why: "severed"}
+				}
+			}, []int{10, 11, 12},
+		},
+		"the same server in a pipeline, under a gateway that has dropped its launcher": {
+			[]string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			func(h *host) {
+				h.Stdin = func(pid int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed", Peer: uint64(pid)} }
+			}, []int{},
+		},
 		"a newborn": {
 			[]string{"10 1 1000 fs-server /opt/fs-server --root /srv"}, nil, []int{},
 		},
@@ -568,5 +607,26 @@ func TestServerBelowSudo(t *testing.T) {
 	want := []proc.ID{h.proc(11).ID, h.proc(12).ID}
 	if len(found) != 1 || found[0].Class != classSevered || found[0].UID != h.UID || !slices.Equal(found[0].Members, want) {
 		t.Errorf("%+v", found)
+	}
+}
+
+// A dropped server is looked at once more as it was looked at first: all servers of its tree are.
+func TestFindStillDropped(t *testing.T) {
+	rows := []string{"9 1 4 codex codex", "10 9 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}
+	for pid, want := range map[int]bool{0: true, 10: false, 11: false} {
+		h := table(t, rows...)
+		found := find(h, modelRules())
+		if len(found) != 1 || found[0].Class != classDropped {
+			t.Fatalf("%+v", found)
+		}
+		h.Stdin = func(of int) proc.Stdin {
+			if of == pid {
+				return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+			}
+			return proc.Stdin{Far: proc.Severed, Why: "severed"}
+		}
+		if found[0].still() != want {
+			t.Errorf("pid %d is held: want still dropped: %t", pid, want)
+		}
 	}
 }

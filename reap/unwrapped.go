@@ -114,17 +114,15 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	if !known {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
-	reached := ""
+	used := ""
 	if in.Far == proc.Severed {
 		// A job without a gateway may have given it one request: "echo request | server >file" in a script of systemd.
-		if reached = x.doors(top, r).reached(); reached == "" && x.answers(top, nil) {
-			reached = "its output goes to a terminal, a file or a process that is not its gateway"
-		}
-		if reached != "" {
-			f.Evidence = append(f.Evidence, reached)
+		used = x.inUse(x.doors(top, r), in, nil)
+		if used != "" {
+			f.Evidence = append(f.Evidence, used)
 		}
 	}
-	if in.Far != proc.Severed || !known || reached != "" {
+	if in.Far != proc.Severed || !known || used != "" {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
 		f.Advice = "not proven: look at it, and end it by hand if no process needs it"
 		if holder := x.h.Holder(in); holder > 0 {
@@ -140,26 +138,31 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 }
 
 // doors are the processes by whose sockets a server can be reached: the server and its launchers, not a browser below
-// it. whole is the tree that they are in.
+// it. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
+// has started: "sh -c 'tail -F queue | server'" has one whose standard input is not the shell's.
 type doors struct {
-	h     *host
-	pids  []int
-	whole []int
+	h       *host
+	pids    []int
+	whole   []int
+	servers []*process
 }
 
-func (x *index) doors(top *process, r Rules) doors {
-	d := doors{h: x.h, pids: []int{top.PID}}
-	for _, p := range x.tree([]*process{top}, scope{uid: top.UID, sessions: true}) {
+func (x *index) doors(top *process, r Rules) *doors {
+	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
+	for _, p := range x.tree(d.servers, scope{uid: top.UID, sessions: true}) {
 		d.whole = append(d.whole, p.PID)
 		if _, matched := r.Match(p.UID, p.Args); p != top && (matched || proc.IsLauncher(p.Comm)) {
 			d.pids = append(d.pids, p.PID)
+		}
+		if _, known := r.serverOf(p); known && p != top && !x.belowServer(p, top, &r) {
+			d.servers = append(d.servers, p)
 		}
 	}
 	return d
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.
-func (d doors) reached() string {
+func (d *doors) reached() string {
 	for _, pid := range d.pids {
 		if why := d.h.Reached(pid, d.whole); why != "" {
 			return fmt.Sprintf("pid %d can be reached: %s", pid, why)
