@@ -29,7 +29,10 @@ func TestReaders(t *testing.T) {
 	}
 	reader, writer, neither := start(r, nil), start(nil, w), start(nil, nil)
 	var rd Reader
-	all := rd.Readers([]int{reader, writer, neither, 1 << 30})
+	all, complete := rd.Readers([]int{reader, writer, neither, 1 << 30})
+	if !complete {
+		t.Error("a process that is not there was not looked at")
+	}
 	if elsewhere, got := rd.Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
 		t.Errorf("%v, %v; want %d", elsewhere, got, reader)
 	}
@@ -59,18 +62,22 @@ func TestStdoutOfSocket(t *testing.T) {
 	}
 	ours, theirs := sockets(t)
 	gateway, pid := reader(t, nil, ours), server(theirs)
-	if elsewhere, got := rd.Stdout(pid, rd.Readers([]int{gateway, pid})); elsewhere || !slices.Equal(got, []int{gateway}) {
+	look := func(inSight ...int) (bool, []int) {
+		of, _ := rd.Readers(inSight)
+		return rd.Stdout(pid, of)
+	}
+	if elsewhere, got := look(gateway, pid); elsewhere || !slices.Equal(got, []int{gateway}) {
 		t.Errorf("held in sight: %t, %v; want %d", elsewhere, got, gateway)
 	}
 	ours.Close()
-	if elsewhere, got := rd.Stdout(pid, rd.Readers([]int{pid})); !elsewhere || len(got) > 0 {
+	if elsewhere, got := look(pid); !elsewhere || len(got) > 0 {
 		t.Errorf("held out of sight: %t, %v", elsewhere, got)
 	}
 	if err := unix.Kill(gateway, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the other end of a closed socket is not elsewhere", func() bool {
-		elsewhere, got := rd.Stdout(pid, rd.Readers([]int{gateway, pid}))
+		elsewhere, got := look(gateway, pid)
 		return !elsewhere && len(got) == 0
 	})
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -80,4 +87,42 @@ func TestStdoutOfSocket(t *testing.T) {
 	if elsewhere, got := rd.Stdout(server(os.NewFile(uintptr(fd), "tcp")), nil); !elsewhere || len(got) > 0 {
 		t.Errorf("a socket without a known other end: %t, %v", elsewhere, got)
 	}
+}
+
+// The reader of a pipe may be out of sight: a process of another user, or one that may not be dumped. Then the kernel is
+// asked, which knows when there is none.
+func TestStdoutOfPipe(t *testing.T) {
+	r, w := pipes(t)
+	cmd := exec.Command("sleep", "60")
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid, unseen := cmd.Process.Pid, reader(t, r)
+	w.Close()
+	var rd Reader
+	look := func(inSight ...int) (elsewhere bool, readers []int, all bool) {
+		of, all := rd.Readers(inSight)
+		elsewhere, readers = rd.Stdout(pid, of)
+		return elsewhere, readers, all
+	}
+	if elsewhere, got, all := look(unseen, pid); elsewhere || !all || !slices.Equal(got, []int{unseen}) {
+		t.Errorf("read in sight: %t, %v, %t; want %d", elsewhere, got, all, unseen)
+	}
+	if elsewhere, got, all := look(pid); !elsewhere || !all || len(got) > 0 {
+		t.Errorf("read out of sight: %t, %v, %t", elsewhere, got, all)
+	}
+	if err := unix.Kill(unseen, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "a pipe without a reader is not elsewhere", func() bool {
+		elsewhere, got, all := look(pid)
+		return !elsewhere && all && len(got) == 0
+	})
+	withoutFiles(t, func() {
+		if elsewhere, got, all := look(pid); !elsewhere || all || len(got) > 0 {
+			t.Errorf("without a descriptor: %t, %v, %t", elsewhere, got, all)
+		}
+	})
 }

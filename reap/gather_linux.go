@@ -101,12 +101,16 @@ func (h *host) ask(r *proc.Reader) {
 	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
 	h.Stdin = proc.StdinOf
 	h.Reached = r.Reached
-	var readers map[string][]int // of all pipes and sockets, which are looked at once
+	var (
+		readers map[string][]int // of all pipes and sockets, which are looked at once
+		all     bool
+	)
 	h.Stdout = func(pid int) (bool, []int) {
 		if readers == nil {
-			readers = r.Readers(pids)
+			readers, all = r.Readers(pids)
 		}
-		return r.Stdout(pid, readers)
+		elsewhere, of := r.Stdout(pid, readers)
+		return elsewhere || !all, of
 	}
 	h.Inside = func(pid int) bool {
 		ns, err := proc.PIDNamespace(pid)
