@@ -21,18 +21,67 @@ const (
 	maxReaders = 64
 )
 
+const (
+	// starvedLooks is how often processes are looked at once more that could not be looked at for want of a descriptor or
+	// memory, and starvedPause how long the others then have to give some back.
+	starvedLooks = 20
+	starvedPause = 10 * time.Millisecond
+)
+
 // Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and what else is
-// wanted. Several readers share the work. Entries that vanish or cannot be read meanwhile are missing: unknown. It returns
-// soon, whatever the processes do.
+// wanted. Several readers share the work. Entries that vanish or may not be read are missing: unknown. It returns soon,
+// whatever the processes do. If there is no descriptor or memory to look at a process that may be there, there is an error
+// and no table: what is missing from a table would count as dead.
 func Snapshot(readers int, want *Wanted) ([]Process, error) {
 	list, err := pids("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	s := &snapshot{want: want, list: list, out: make([]Process, 0, len(list)), ended: make(chan struct{}, maxReaders)}
+	return snapshotOf(list, readers, want)
+}
+
+// snapshotOf is a Snapshot of these processes.
+func snapshotOf(list []int, readers int, want *Wanted) ([]Process, error) {
+	s := &snapshot{want: want, list: list, out: make([]Process, 0, len(list)), ended: make(chan struct{}, maxReaders+2*(starvedLooks+1))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range max(readers, 1) {
+	s.read(max(readers, 1))
+	for n := 0; n < starvedLooks && len(s.starved) > 0; n++ {
+		s.mu.Unlock()
+		time.Sleep(starvedPause)
+		s.mu.Lock()
+		s.list, s.next, s.starved = s.starved, 0, nil
+		s.read(1) // which makes do with one descriptor
+	}
+	s.closed = true
+	s.addWaitedFor()
+	if len(s.starved) > 0 {
+		return nil, fmt.Errorf("read the process table: no descriptor or memory to look at %d processes", len(s.starved))
+	}
+	return s.out, nil
+}
+
+// snapshot is the work that the readers share.
+type snapshot struct {
+	want *Wanted
+
+	ended chan struct{} // a reader has ended
+
+	mu   sync.Mutex
+	list []int
+	next int // in list
+	out  []Process
+	// starved are those that could not be looked at for want of a descriptor or memory.
+	starved []int
+	readers []*tableReader
+	// hurry says that no memory is read any more: what it would show is unknown.
+	hurry  bool
+	closed bool
+}
+
+// read has so many more readers read the list, and waits for all that do not wait themselves.
+func (s *snapshot) read(readers int) {
+	for range readers {
 		s.start()
 	}
 	tick := time.NewTicker(lateAfter)
@@ -45,23 +94,13 @@ func Snapshot(readers int, want *Wanted) ([]Process, error) {
 		}
 		s.mu.Lock()
 	}
-	s.closed = true
-	s.addUnread()
-	return s.out, nil
-}
-
-// snapshot is the work that the readers share.
-type snapshot struct {
-	want *Wanted
-	list []int
-
-	ended chan struct{} // a reader has ended
-
-	mu      sync.Mutex
-	next    int // in list
-	out     []Process
-	readers []*tableReader
-	closed  bool
+	// Of those that no reader reached, the memory is not read.
+	s.hurry = true
+	s.mu.Unlock()
+	for r := new(tableReader); s.step(r); {
+	}
+	s.mu.Lock()
+	s.hurry = false
 }
 
 // tableReader is one of the readers.
@@ -115,35 +154,37 @@ func (s *snapshot) step(r *tableReader) bool {
 		s.mu.Unlock()
 		return false
 	}
-	pid := s.list[s.next]
+	pid, hurry := s.list[s.next], s.hurry
 	s.next++
 	s.mu.Unlock()
-	p, ok := r.entry(pid)
-	if !ok {
+	p, ok, err := r.entry(pid)
+	if !ok && err == nil {
 		return true
 	}
-	if args, env := s.wants(&p); args || env {
+	var words, values []string
+	starved := err != nil
+	if args, env := s.wants(&p); ok && (args || env) {
 		s.mu.Lock()
+		p.Stuck = hurry
 		r.now, r.since, r.late = &p, time.Now(), false
 		s.mu.Unlock()
-		full := p
-		if args {
-			full.Args = r.Args(pid)
+		if args && !hurry {
+			words = r.Args(pid)
 		}
-		if env {
-			full.Env, _ = r.Env(pid, s.want.Names...)
+		if env && !hurry {
+			values, _ = r.Env(pid, s.want.Names...)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		r.now = nil
-		if !s.closed {
-			s.out = append(s.out, full)
-		}
-		return true
+		starved = r.Unread()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
+	r.now = nil
+	p.Args, p.Env = words, values
+	switch {
+	case s.closed:
+	case starved:
+		s.starved = append(s.starved, pid)
+	default:
 		s.out = append(s.out, p)
 	}
 	return true
@@ -156,21 +197,12 @@ func (s *snapshot) wants(p *Process) (args, env bool) {
 	return s.want.Args(p.UID), s.want.Env(p.UID)
 }
 
-// addUnread adds the processes for which a reader still waits, and those that no reader reached.
-func (s *snapshot) addUnread() {
+// addWaitedFor adds the processes for which a reader still waits.
+func (s *snapshot) addWaitedFor() {
 	for _, r := range s.readers {
 		if r.now != nil {
-			p := *r.now
-			p.Stuck = true
-			s.out = append(s.out, p)
-		}
-	}
-	var r tableReader
-	for _, pid := range s.list[s.next:] {
-		if p, ok := r.entry(pid); ok {
-			args, env := s.wants(&p)
-			p.Stuck = args || env
-			s.out = append(s.out, p)
+			r.now.Stuck = true
+			s.out = append(s.out, *r.now)
 		}
 	}
 }
@@ -178,15 +210,22 @@ func (s *snapshot) addUnread() {
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads what the kernel tells about a process without reading its memory.
-func (r *tableReader) entry(pid int) (Process, bool) {
+// entry reads what the kernel tells about a process without reading its memory. The error says that there is no descriptor
+// or memory for that (Starved).
+func (r *tableReader) entry(pid int) (p Process, ok bool, starved error) {
 	s, err := r.Stat(pid)
-	if err != nil || s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0 {
-		return Process{}, false
+	if err == nil && (s.PPID == kthreadd || s.PID == kthreadd && s.PPID == 0) {
+		return Process{}, false, nil
 	}
-	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
-	uid, err := UID(pid)
-	return Process{Stat: s, UID: uid}, err == nil
+	uid := -1
+	if err == nil {
+		// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
+		uid, err = UID(pid)
+	}
+	if Starved(err) {
+		return Process{}, false, err
+	}
+	return Process{Stat: s, UID: uid}, err == nil, nil
 }
 
 // Env reads the named variables of the environment that a process was started with; ok is false when it cannot be read.

@@ -80,37 +80,16 @@ func TestDescendantsWithoutDescriptors(t *testing.T) {
 		in.Close()
 		_ = cmd.Wait()
 	}()
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	stop, stopped := make(chan bool), make(chan bool)
-	go func() {
-		defer close(stopped)
-		for {
-			for _, n := range []uint64{0, limit.Max} {
-				_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: limit.Max}, nil)
-			}
-			select {
-			case <-stop:
-				return
-			default:
-			}
-		}
-	}()
 	var r Reader
 	missed := 0
-	for range 5000 {
-		all, err := r.Descendants(os.Getpid())
-		if err == nil && !slices.Contains(pidsOf(all), cmd.Process.Pid) {
-			missed++
+	toggleFiles(t, func() {
+		for range 5000 {
+			all, err := r.Descendants(os.Getpid())
+			if err == nil && !slices.Contains(pidsOf(all), cmd.Process.Pid) {
+				missed++
+			}
 		}
-	}
-	close(stop)
-	<-stopped
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if missed > 0 {
 		t.Errorf("missed %d times without an error", missed)
 	}
@@ -267,15 +246,52 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 // withoutFiles does something while no file can be opened.
 func withoutFiles(t *testing.T, do func()) {
 	t.Helper()
+	withFiles(t, 0, do)
+}
+
+// withFiles does something while the numbers of files that are opened are below a limit.
+func withFiles(t *testing.T, limit uint64, do func()) {
+	t.Helper()
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
 		t.Fatal(err)
 	}
 	do()
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// toggleFiles does something while files can be opened now and then.
+func toggleFiles(t *testing.T, do func()) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() {
+		defer close(stopped)
+		for {
+			for _, n := range []uint64{0, limit.Max} {
+				_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: limit.Max}, nil)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-stopped
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	do()
 }

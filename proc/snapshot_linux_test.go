@@ -1,0 +1,75 @@
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// everything is what these tests read of all processes.
+func everything() *Wanted {
+	yes := func(int) bool { return true }
+	return &Wanted{Args: yes, Env: yes, Names: []string{"PATH"}}
+}
+
+// A process that cannot be looked at for want of a descriptor is not missing from a table: there is no table.
+func TestSnapshotWithoutDescriptors(t *testing.T) {
+	us := os.Getpid()
+	withoutFiles(t, func() {
+		if all, err := snapshotOf([]int{us}, 2, everything()); err == nil {
+			t.Errorf("%+v, and no error", all)
+		}
+	})
+	if all, err := snapshotOf([]int{us, 1 << 30}, 2, everything()); err != nil || len(all) != 1 || all[0].PID != us || all[0].Args == nil || all[0].Env == nil {
+		t.Errorf("the control: %+v, %v", all, err)
+	}
+}
+
+// The same where descriptors come and go.
+func TestSnapshotAtALimitThatChanges(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = cmd.Wait()
+	}()
+	toggleFiles(t, func() {
+		for range 20 {
+			all, err := Snapshot(2, everything())
+			i := slices.IndexFunc(all, func(p Process) bool { return p.PID == cmd.Process.Pid })
+			if err == nil && (i < 0 || all[i].Args == nil || all[i].Env == nil) {
+				t.Fatalf("a process, or what is known of it, is missing without an error: %d", i)
+			}
+		}
+	})
+}
+
+// One descriptor is enough: several readers get in each other's way, and what they miss is read by one.
+func TestSnapshotWithOneDescriptor(t *testing.T) {
+	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(free)
+	list := slices.Repeat([]int{os.Getpid()}, 500)
+	withFiles(t, uint64(free+1), func() {
+		all, err := snapshotOf(list, 4, everything())
+		if err != nil || len(all) != len(list) {
+			t.Errorf("%d of %d, %v", len(all), len(list), err)
+		}
+		for _, p := range all {
+			if p.Args == nil || p.Env == nil {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}
