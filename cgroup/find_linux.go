@@ -27,14 +27,17 @@ const (
 )
 
 // ErrNotSearched says that Find has not looked everywhere.
-var ErrNotSearched = errors.New("not all cgroups were searched for leaves: a user has too many, or nested too deep")
+var ErrNotSearched = errors.New("not all cgroups were searched for leaves")
+
+// errTooMany is one reason for that; errTooDeep is another.
+var errTooMany = errors.New("a user has too many")
 
 // Find searches the hierarchy that this process can see for cgroups whose name begins with prefix. It does not look
 // below those. The error is ErrNone without cgroup v2. Any other one comes with what was found.
 func Find(prefix string) ([]Found, error) {
 	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
-		return nil, err
+		return nil, notSearched(err)
 	}
 	roots := mountPoints(mounts)
 	if len(roots) == 0 {
@@ -42,7 +45,7 @@ func Find(prefix string) ([]Found, error) {
 	}
 	top, err := openCgroup(roots[0])
 	if err != nil {
-		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], err)
+		return nil, fmt.Errorf("look for cgroups below %s: %w", roots[0], notSearched(err))
 	}
 	var st unix.Stat_t
 	_ = unix.Fstat(top, &st)
@@ -72,11 +75,21 @@ type search struct {
 	err    error
 }
 
-// cut notes that something of a user's was not looked at. Another user than root has no leaf there.
-func (s *search) cut(whose int) {
-	if uid := os.Getuid(); uid == 0 || whose == uid || whose == s.top {
-		s.err = ErrNotSearched
+// cut notes that something of a user's was not looked at, and why. Another user than root has no leaf there.
+func (s *search) cut(whose int, why error) {
+	err, uid := notSearched(why), os.Getuid()
+	if errors.Is(err, ErrNotSearched) && (uid == 0 || whose == uid || whose == s.top) {
+		s.err = err
 	}
+}
+
+// notSearched makes an error ErrNotSearched unless it hides no leaf. A cgroup that is gone has none, and one that is closed
+// to this user has none of this user's.
+func notSearched(why error) error {
+	if IsGone(why) || errors.Is(why, unix.EACCES) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", ErrNotSearched, why)
 }
 
 // below looks below an open directory, which it closes. A user to whom a part of the hierarchy was given owns all that is
@@ -84,15 +97,20 @@ func (s *search) cut(whose int) {
 func (s *search) below(fd int, dir string, levels, owner int) {
 	defer unix.Close(fd)
 	names, err := children(fd)
-	if levels == 0 && len(names) > 0 {
-		s.cut(owner)
+	if err != nil {
+		s.cut(owner, err)
+		return
 	}
-	if err != nil || levels == 0 {
+	if levels == 0 {
+		if len(names) > 0 {
+			s.cut(owner, errTooDeep)
+		}
 		return
 	}
 	for _, name := range names {
 		var st unix.Stat_t
-		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			s.cut(owner, err)
 			continue
 		}
 		whose := owner
@@ -100,7 +118,7 @@ func (s *search) below(fd int, dir string, levels, owner int) {
 			whose = int(st.Uid)
 		}
 		if s.seen[whose]++; s.seen[whose] > s.most {
-			s.cut(whose)
+			s.cut(whose, errTooMany)
 			continue
 		}
 		sub := dir + "/" + name
@@ -108,8 +126,11 @@ func (s *search) below(fd int, dir string, levels, owner int) {
 			s.out = append(s.out, Found{sub, time.Unix(st.Mtim.Unix()), int(st.Uid)})
 			continue
 		}
-		if next, err := openDir(fd, name); err == nil {
-			s.below(next, sub, levels-1, whose)
+		next, err := openDir(fd, name)
+		if err != nil {
+			s.cut(whose, err)
+			continue
 		}
+		s.below(next, sub, levels-1, whose)
 	}
 }

@@ -145,6 +145,39 @@ func TestSearchOfManyUsers(t *testing.T) {
 	}
 }
 
+// What cannot be opened for want of a descriptor is not looked at, and that is said. What is gone by now is no matter.
+func TestSearchWithoutDescriptors(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/a/b/c/d/want", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := search{prefix: "want", top: os.Getuid(), most: maxCgroups, seen: map[int]int{}}
+	top := opened(t, dir)
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(top + 3), Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	s.below(top, dir, maxLevels, s.top)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.out) > 0 || !errors.Is(s.err, ErrNotSearched) || !errors.Is(s.err, unix.EMFILE) {
+		t.Errorf("%v, %v", s.out, s.err)
+	}
+	if s = searched(t, dir, maxCgroups); len(s.out) != 1 || s.err != nil {
+		t.Errorf("the control: %v, %v", s.out, s.err)
+	}
+	s.err = nil
+	for _, harmless := range []error{unix.ENOENT, unix.ENODEV, unix.EACCES} {
+		if s.cut(s.top, fmt.Errorf("open: %w", harmless)); s.err != nil {
+			t.Error(s.err)
+		}
+	}
+}
+
 // searched is a search below a directory.
 func searched(t *testing.T, dir string, most int) search {
 	t.Helper()

@@ -84,6 +84,9 @@ func Open(dir string) (*Leaf, error) {
 	return &Leaf{Dir: dir, fd: fd, up: above}, nil
 }
 
+// IsGone reports whether an error says that there is no such cgroup.
+func IsGone(err error) bool { return vanished(err) || errors.Is(err, ErrNone) }
+
 // openCgroup opens a directory that must be one of cgroup v2: the error is ErrNone for others.
 func openCgroup(dir string) (int, error) { return onlyCgroup(kernel.OpenPath(dir)) }
 

@@ -61,8 +61,12 @@ func group(f *Finding) *teardown.Group {
 	if f.leaf == "" {
 		return g
 	}
-	if leaf, err := cgroup.Open(f.leaf); err == nil {
+	leaf, err := openLeaf(f.leaf, f.UID)
+	switch {
+	case err == nil:
 		g.Leaf = leaf
+	case !cgroup.IsGone(err):
+		f.unseen = "its cgroup may be left: " + err.Error()
 	}
 	return g
 }

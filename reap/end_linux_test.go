@@ -86,6 +86,23 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 	leaf.Close()
 }
 
+// A leaf that cannot be opened for want of a descriptor may be there, and nothing but the record names it.
+func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
+	s := deadSession(t, "")
+	f := Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}
+	var g *teardown.Group
+	withoutFiles(t, func() { g = group(&f) })
+	f.conclude(g)
+	if f.Result != resultFailed || len(f.Survivors) != 1 || left(t, s) == "" {
+		t.Errorf("%s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+	f = Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: f.leaf}
+	f.conclude(group(&f))
+	if f.Result != resultRemoved || left(t, s) != "" {
+		t.Errorf("a leaf that is gone: %s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+}
+
 // Where processes outside of a session have its mark, a newborn is not ended for that.
 func TestGroupOfInheritedMark(t *testing.T) {
 	for _, inherited := range []bool{false, true} {

@@ -65,8 +65,8 @@ type Finding struct {
 	keep   []string
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
-	// ending is what to end in an engine, nil for nothing. unseen says why containers may be left that could not be looked
-	// for.
+	// ending is what to end in an engine, nil for nothing. unseen says why containers or a cgroup may be left that could not
+	// be looked for.
 	ending *ending
 	unseen string
 	// born is when the eldest container was created, where there are no processes.

@@ -44,7 +44,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	h.noteStuck()
 	h.readSessions(xdgRuntime, warn)
 	look.recorded()
-	h.Leaves = h.leaves(began, warn)
+	h.findLeaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
 	look.finish()
@@ -231,16 +231,15 @@ func (h *host) withoutLock(rec *session.Record) (held, known bool) {
 	return true, false
 }
 
-// leaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
+// findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
 // that is proof enough.
-func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
+func (h *host) findLeaves(began time.Time, warn func(error)) {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
 	}
 	found, err := cgroup.Find(cgroup.Prefix)
 	h.noteSearch(err, warn)
-	var out []cgroupLeaf
 	// Of other users' leaves only the owner is read.
 	for _, f := range found {
 		id := f.Dir[len(f.Dir)-idLength:]
@@ -252,11 +251,8 @@ func (h *host) leaves(began time.Time, warn func(error)) []cgroupLeaf {
 		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
 			continue
 		}
-		if l, err := readLeaf(f.Dir, id); err == nil {
-			out = append(out, l)
-		}
+		h.addLeaf(f.Dir, id, f.UID)
 	}
-	return out
 }
 
 // noteSearch reports what kept the search for leaves from finding all. Without cgroup v2 there are none.
@@ -280,22 +276,47 @@ func (h *host) addRecordedLeaves() {
 		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
 			continue
 		}
-		if l, err := readLeaf(s.Cgroup, s.ID); err == nil && l.UID == s.Owner {
-			h.Leaves = append(h.Leaves, l)
-		}
+		h.addLeaf(s.Cgroup, s.ID, s.Owner)
 	}
 }
 
-// readLeaf reads owner and members of a leaf. Members that cannot be read are left out.
-func readLeaf(dir, id string) (cgroupLeaf, error) {
+// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be looked at counts as the user's, and as one
+// without members: what ends it looks once more (openLeaf).
+func (h *host) addLeaf(dir, id string, uid int) {
+	l := cgroupLeaf{Dir: dir, ID: id, UID: uid}
+	leaf, err := openLeaf(dir, uid)
+	if err == nil {
+		// Of the cgroups below it, some may be of a kind that has no list.
+		l.PIDs, err = leaf.Procs()
+		l.Foreign = leaf.Foreign()
+		leaf.Close()
+		if !proc.Starved(err) {
+			err = nil
+		}
+	}
+	if cgroup.IsGone(err) {
+		return
+	}
+	if err != nil && len(h.Unknown) < maxNamed {
+		h.Unknown = append(h.Unknown, err.Error())
+	}
+	h.Leaves = append(h.Leaves, l)
+}
+
+// openLeaf opens the leaf of a user. The error is cgroup.ErrNone for that of another one.
+func openLeaf(dir string, uid int) (*cgroup.Leaf, error) {
 	leaf, err := cgroup.Open(dir)
 	if err != nil {
-		return cgroupLeaf{}, err
+		return nil, err
 	}
-	defer leaf.Close()
-	uid, err := leaf.Owner()
-	pids, _ := leaf.Procs()
-	return cgroupLeaf{Dir: dir, ID: id, UID: uid, PIDs: pids, Foreign: leaf.Foreign()}, err
+	owner, err := leaf.Owner()
+	if err == nil && owner != uid {
+		err = cgroup.ErrNone
+	}
+	if err != nil {
+		leaf.Close()
+	}
+	return leaf, err
 }
 
 const (

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
@@ -109,6 +111,44 @@ func TestGatherNotesTheSearch(t *testing.T) {
 		if len(h.Unknown) != want.unknown || warned != want.warned {
 			t.Errorf("%v: unknown %q, %d warnings", err, h.Unknown, warned)
 		}
+	}
+}
+
+// A recorded leaf that cannot be looked at is still the session's, and the pass is not complete. One that is gone, or
+// belongs to another user, is none.
+func TestGatherLeafWithoutDescriptors(t *testing.T) {
+	at := "/sys/fs/cgroup/mcp-tether-" + deadID
+	dead := storedSession{Owner: os.Getuid(), Lease: true}
+	dead.Record = session.Record{ID: deadID, Cgroup: at}
+	h := &host{Sessions: []storedSession{dead}}
+	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
+		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)
+	}
+	withoutFiles(t, h.addRecordedLeaves)
+	if len(h.Leaves) != 1 || h.Leaves[0].Dir != at || h.Leaves[0].UID != os.Getuid() || len(h.Unknown) != 1 {
+		t.Errorf("%+v, %q", h.Leaves, h.Unknown)
+	}
+	h = &host{}
+	if dir, err := cgroup.Current(); err == nil {
+		if h.addLeaf(dir, deadID, 1<<30); len(h.Leaves)+len(h.Unknown) > 0 {
+			t.Errorf("another user's: %+v, %q", h.Leaves, h.Unknown)
+		}
+	}
+}
+
+// withoutFiles does something while no file can be opened.
+func withoutFiles(t *testing.T, do func()) {
+	t.Helper()
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
 	}
 }
 
