@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A living gateway lets go of its servers' pipes: servers that ignore the end of their input stay. They are listed at
@@ -61,6 +63,34 @@ func TestReapSparesListener(t *testing.T) {
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		_ = os.Remove("/tmp/listener-" + family)
+	}
+}
+
+// A server may be in use in a script whose own standard input is closed: another process writes to it, or the script waits
+// for its answer. The same server with its launcher alone is the control.
+func TestReapSparesPipeline(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	server := fixture + " listen none /tmp/"
+	ok(t, os.WriteFile("/tmp/script", []byte("echo up; answer=$(true | "+server+"awaited)\n"), 0o600))
+	for kind, argv := range map[string][]string{
+		"fed":     {"/bin/sh", "-c", "echo up; tail -f /dev/null | " + server + "fed >/tmp/fed.out"},
+		"awaited": {"/bin/sh", "/tmp/script"}, // it does not mention the server
+		"alone":   {"/bin/sh", "-c", server + "alone; true"},
+	} {
+		pid, match := orphan(t, argv...), "--match=fixture listen none /tmp/"+kind
+		testkit.Until(t, kind+": the server", func() bool {
+			out, err := os.ReadFile("/tmp/fed.out")
+			return len(operator.reap(t, -1, match).Findings) > 0 && (kind != "fed" || err == nil && len(out) > 0)
+		})
+		outgrow(t)
+		r := operator.reap(t, -1, "--kill", "--unwrapped", match)
+		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+		if used := kind != "alone"; lives != used || (r.classes() == "suspect") != used {
+			t.Errorf("%s: lives: %v, found %v", kind, lives, r.Findings)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
