@@ -10,14 +10,14 @@ import (
 	"mcp-tether/teardown"
 )
 
-// endFindings ends all proven findings at once, their containers beside their processes, and notes what became of each.
-// since is when the look at the host began, in clock ticks. The error says that it could not even try.
+// maxAtOnce bounds how many findings are ended at once. A cgroup takes two descriptors meanwhile, and a process may often
+// have no more than 1024.
+const maxAtOnce = 100
+
+// endFindings ends all proven findings, their containers beside their processes, and notes what became of each. since is
+// when the look at the host began, in clock ticks. The error says that some could not even be tried.
 func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since uint64) error {
-	var (
-		batch  = teardown.Batch{Since: since}
-		ending []*Finding
-		groups = map[*Finding]*teardown.Group{}
-	)
+	var ending []*Finding
 	for i := range findings {
 		f := &findings[i]
 		f.Result = resultListed
@@ -29,9 +29,26 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since
 			continue
 		}
 		ending = append(ending, f)
+	}
+	var errs error
+	for len(ending) > 0 {
+		n := min(len(ending), maxAtOnce)
+		if err := endAtOnce(ending[:n], grace, since); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("end what was found: %w", err))
+		}
+		ending = ending[n:]
+	}
+	return errs
+}
+
+// endAtOnce ends findings at once.
+func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
+	batch := teardown.Batch{Since: since}
+	groups := map[*Finding]*teardown.Group{}
+	for _, f := range ending {
 		if f.Class != classContainer {
-			batch.Groups = append(batch.Groups, group(f))
-			groups[f] = batch.Groups[len(batch.Groups)-1]
+			groups[f] = group(f)
+			batch.Groups = append(batch.Groups, groups[f])
 		}
 	}
 	wait := endContainers(ending, grace)
@@ -41,7 +58,12 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since
 	}
 	wait()
 	if err != nil {
-		return fmt.Errorf("end what was found: %w", err)
+		for _, g := range batch.Groups {
+			if g.Leaf != nil {
+				g.Leaf.Close()
+			}
+		}
+		return err
 	}
 	for _, f := range ending {
 		f.conclude(groups[f])

@@ -3,6 +3,7 @@ package reap
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"syscall"
@@ -100,6 +101,38 @@ func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 	f.conclude(group(&f))
 	if f.Result != resultRemoved || left(t, s) != "" {
 		t.Errorf("a leaf that is gone: %s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+}
+
+// However many dead sessions have a cgroup, there are descriptors enough to end them.
+func TestEndOfManyLeaves(t *testing.T) {
+	dir, err := cgroup.Current()
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	var found []Finding
+	for n := range maxAtOnce + maxAtOnce/2 {
+		leaf := fmt.Sprintf("%s/mcp-tether-many-%d-%d", dir, os.Getpid(), n)
+		if err := os.Mkdir(leaf, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Rmdir(leaf) })
+		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), leaf: leaf})
+	}
+	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(free)
+	withFiles(t, uint64(free+2*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range found {
+		if f.Result != resultRemoved {
+			t.Fatalf("%s: %q", f.Result, f.Survivors)
+		}
 	}
 }
 

@@ -139,11 +139,17 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 // withoutFiles does something while no file can be opened.
 func withoutFiles(t *testing.T, do func()) {
 	t.Helper()
+	withFiles(t, 0, do)
+}
+
+// withFiles does something while the numbers of files that are opened are below a limit.
+func withFiles(t *testing.T, limit uint64, do func()) {
+	t.Helper()
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
 		t.Fatal(err)
 	}
 	do()
