@@ -273,7 +273,7 @@ func (x *index) earlierBoot(labels map[string]string) (proc.Life, string) {
 func (x *index) labelledGateway(labels map[string]string) gateway {
 	g, err := proc.ParseGlobalID(labels[engine.LabelGateway])
 	switch {
-	case err != nil:
+	case err != nil || g.Boot == "":
 		return gateway{State: proc.Unknown.String()}
 	case g.Boot != x.h.Boot:
 		return gateway{ID: g.ID, State: proc.Dead.String()}

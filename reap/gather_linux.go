@@ -215,7 +215,7 @@ func readSession(h *host, dir *session.Directory, id string) (*storedSession, er
 // withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age removes the
 // older of the two. It looks for the supervisor by its identity instead. Where that is not possible, nothing is known.
 func (h *host) withoutLock(rec *session.Record) (held, known bool) {
-	if rec.Host.Boot != h.Boot {
+	if rec.Host.Boot != h.Boot && rec.Host.Boot != "" {
 		return false, true
 	}
 	if rec.Host != h.Host || rec.Supervisor.Zero() {

@@ -123,17 +123,21 @@ func (x *index) mark(id string, marked []*process) (Finding, bool) {
 	switch {
 	case err != nil:
 		return f, false
-	case g.Host.Boot != x.h.Boot || g.Host != x.h.Host:
+	case g.Boot != "" && g.Host != x.h.Host:
 		return f, false
 	}
-	f.Gateway = x.gateway(g.ID)
+	// Without a boot the pid may be of any pid namespace.
+	f.Gateway = gateway{ID: g.ID, State: proc.Unknown.String()}
+	if g.Boot != "" {
+		f.Gateway = x.gateway(g.ID)
+	}
 	f.Evidence = []string{"its environment names session " + id + ", which no supervisor looks after"}
 	hidden := slices.ContainsFunc(marked, func(p *process) bool { return !x.rooted(p) })
 	if hidden {
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
 	f.Evidence = append(f.Evidence, fmt.Sprintf("its gateway (pid %d) is %s", g.PID, f.Gateway.State))
-	if x.h.Lives(g.ID) != proc.Dead || hidden {
+	if f.Gateway.State != proc.Dead.String() || hidden {
 		f.Class, f.Advice = classSuspect, "its gateway is not known to be dead: end it by hand if you know better"
 	} else if why := x.outlived(f.UID, id); why != "" {
 		f.Class, f.Advice = classSuspect, keepAdvice

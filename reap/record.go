@@ -26,7 +26,7 @@ func (x *index) records(r Rules) []Finding {
 func (x *index) record(s *storedSession) (Finding, bool) {
 	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: x.keeps[s.ID]}
 	f.Gateway = x.gateway(s.Gateway)
-	if s.Host.Boot != x.h.Boot {
+	if s.Host.Boot != x.h.Boot && s.Host.Boot != "" {
 		f.Gateway.State = proc.Dead.String()
 		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
 		x.claim(&f, s)
@@ -34,7 +34,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	}
 	if s.Host != x.h.Host {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
-		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, where its processes are known by other numbers"}
+		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, or may be: its processes may be known by other numbers there"}
 		f.Advice = "run mcp-tether reap in that namespace; if it is gone: mcp-tether reap --forget " + s.ID
 		return f, true
 	}

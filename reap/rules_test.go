@@ -549,6 +549,23 @@ func TestFindSession(t *testing.T) {
 	}
 }
 
+// A supervisor may be unable to read the boot id. What it has left is of an unknown boot, and may live.
+func TestFindWithoutBoot(t *testing.T) {
+	for name, more := range map[string]func(*host){
+		"record": func(h *host) { h.dead(10).Host = proc.Host{} },
+		"mark": func(h *host) {
+			h.proc(10).Session, h.proc(10).Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}}.String()
+		},
+	} {
+		h := table(t, "10 1 5 node s")
+		more(h)
+		found := find(h, Rules{})
+		if len(found) != 1 || found[0].Class != classSuspect || found[0].Advice == "" || found[0].Gateway.State != proc.Unknown.String() {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
 // Readers of the JSON iterate over the lists.
 func TestFindListsAreNotNil(t *testing.T) {
 	h := table(t, "10 1 5 node s")

@@ -54,12 +54,12 @@ func (t *tree) environ() []string {
 	if e := t.engine; e != nil {
 		out = e.endpoint.Environ(out, e.socket)
 	}
-	host, err := t.reader.ReadHost()
-	if err != nil {
-		t.degrade(err)
+	if host, err := t.reader.ReadHost(); err == nil {
+		t.record.Host = host
+	} else {
+		t.log.Warn().Err(err).Msg("ps may not show this session, and reap may not end what is left of it")
 	}
-	t.record.Host = host
-	out = append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: host}.String())
+	out = append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: t.record.Host}.String())
 	if len(t.opts.Keep) > 0 {
 		// The last one: a process that writes its title over its environment loses the mark before the patterns.
 		out = append(out, session.EnvKept+"="+teardown.JoinKeep(t.opts.Keep))
