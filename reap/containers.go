@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"mcp-tether/describe"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // knownEngine is a container engine, and what it has.
@@ -38,15 +40,13 @@ type ending struct {
 // claim adds the containers of a dead recorded session to its finding.
 func (x *index) claim(f *Finding, s *storedSession) {
 	e := s.At
-	if e == nil {
-		return
+	asked := e != nil && e.Err == nil
+	// What is torn lacks some lines. What cannot be read otherwise may lack all of them.
+	lacks := s.Torn != nil && (!asked || !errors.Is(s.Torn, session.ErrTorn))
+	if lacks || !asked && !s.Ledger.Empty() {
+		f.unsettled(s)
 	}
-	if e.Err != nil {
-		if !s.Ledger.Empty() || s.Torn != nil {
-			f.unseen = fmt.Sprintf("containers of it may be left: engine %s: %v", e.URL, e.Err)
-			f.Evidence = append(f.Evidence, f.unseen)
-			f.Advice = "the record stays until the engine answers; if it is gone for good: mcp-tether reap --forget " + s.ID
-		}
+	if !asked {
 		return
 	}
 	c := engine.Claim{Session: s.ID, Ledger: s.Ledger.Clone(), TrustIDs: s.Owner == x.h.UID}
@@ -69,6 +69,22 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	}
 	x.doubtful(e, s.ID, doubtful)
 }
+
+// unsettled says why containers of a dead recorded session may be left: then its record stays.
+func (f *Finding) unsettled(s *storedSession) {
+	why := s.Torn
+	if s.At == nil {
+		why = errNoEngine
+	} else if s.At.Err != nil {
+		why = fmt.Errorf("engine %s: %w", s.At.URL, s.At.Err)
+	}
+	f.unseen = "containers of it may be left: " + why.Error()
+	f.Evidence = append(f.Evidence, f.unseen)
+	f.Advice = "the record stays until they can be looked for; if that cannot be: mcp-tether reap --forget " + s.ID
+}
+
+// errNoEngine says that a session's journal is there without its record.
+var errNoEngine = errors.New("its engine is not known: give its URL (--engine)")
 
 // count says how many of each kind there are: "2 containers, 1 network".
 func count(all []describe.Container) string {

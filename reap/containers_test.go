@@ -11,6 +11,7 @@ import (
 	"mcp-tether/clients"
 	"mcp-tether/engine"
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // noon is when the passes of these tests begin: ten seconds after boot, by the tables of rules_test.go.
@@ -246,6 +247,36 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 		f := find(h, Rules{})[0]
 		if (f.unseen == "") != c.known || f.ending != nil || strings.Contains(strings.Join(f.Evidence, ";"), "no answer") == c.known {
 			t.Errorf("%s: %q, %q", name, f.unseen, f.Evidence)
+		}
+	}
+}
+
+// So does one whose engine is not known, or whose journal cannot be read: it may name containers.
+func TestRecordThatCannotBeSettled(t *testing.T) {
+	torn := fmt.Errorf("read journal: %w", session.ErrTorn)
+	for name, c := range map[string]struct {
+		ids       string
+		torn      error
+		nowhere   bool
+		want      string
+		unsettled bool
+	}{
+		"of an unknown engine":                        {"a", nil, true, "", true},
+		"of an unknown engine, damaged":               {"", torn, true, "", true},
+		"of an unknown engine, without containers":    {"", nil, true, "", false},
+		"that is damaged, and the engine answers":     {"", torn, false, "record:a!", false},
+		"that cannot be read, and the engine answers": {"", errors.New("no descriptor"), false, "record:a!", true},
+	} {
+		h, s := noted(t, c.ids, box("a", deadID))
+		h.Engines[0].Err, s.Torn = nil, c.torn
+		if c.nowhere {
+			s.At, h.Engines = nil, nil
+		}
+		if got := fates(h, Rules{}); got != c.want {
+			t.Errorf("a journal %s: %q, want %q", name, got, c.want)
+		}
+		if f := find(h, Rules{})[0]; (f.unseen != "") != c.unsettled || (f.Advice != "") != c.unsettled {
+			t.Errorf("a journal %s: %q, %q", name, f.unseen, f.Advice)
 		}
 	}
 }
