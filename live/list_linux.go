@@ -33,7 +33,7 @@ func List(dirs []*session.Directory) ([]Session, error) {
 			if err != nil || rec.Host != host || rec.UID != os.Getuid() {
 				continue
 			}
-			if held, err := dir.Held(id); err == nil && held {
+			if alive, err := dir.Alive(id); err == nil && alive {
 				out = append(out, measureInTime(rec, dir, now, &wait))
 			}
 		}

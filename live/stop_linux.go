@@ -75,8 +75,8 @@ func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout 
 // session stays when a process survived.
 func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left string) {
 	for {
-		held, err := dir.Held(id)
-		if err == nil && !held {
+		alive, err := dir.Alive(id)
+		if err == nil && !alive {
 			if _, err = dir.Read(id); err == nil {
 				return "over, but something of it survived: mcp-tether reap names it"
 			}

@@ -23,7 +23,13 @@ func Forget(runtime, id string) error {
 		if !recordedIn(dir, id) {
 			continue
 		}
-		err := dir.Remove(id)
+		alive, err := dir.Alive(id)
+		switch {
+		case err == nil && alive:
+			err = session.ErrHeld
+		case !errors.Is(err, session.ErrUnclear):
+			err = dir.Remove(id)
+		}
 		if err == nil {
 			err = dir.RemoveSocket(session.FallbackSocket(id, os.Getuid()), id)
 		}

@@ -187,15 +187,12 @@ func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
 // readSession reads one session; nil when it ended meanwhile.
 func readSession(h *host, dir *session.Directory, id string) (*storedSession, error) {
 	s := &storedSession{Dir: dir, Owner: h.UID}
-	held, lockErr := dir.Held(id)
-	s.Held, s.Lease = held, lockErr == nil
+	alive, lockErr := dir.Alive(id)
+	s.Held, s.Lease = alive, lockErr == nil
 	rec, err := dir.Read(id)
 	switch {
 	case err == nil:
 		s.Record = rec
-		if errors.Is(lockErr, session.ErrNoLock) {
-			s.Held, s.Lease = h.withoutLock(&rec)
-		}
 		if !s.Held {
 			s.readLedger()
 		}
@@ -210,25 +207,6 @@ func readSession(h *host, dir *session.Directory, id string) (*storedSession, er
 	// There is only a lock. Its supervisor is about to write the record, or died before it could.
 	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	return s, nil
-}
-
-// withoutLock judges a session whose lock file is gone while its record is there: what cleans /tmp by age removes the
-// older of the two. It looks for the supervisor by its identity instead. Where that is not possible, nothing is known.
-func (h *host) withoutLock(rec *session.Record) (held, known bool) {
-	if rec.Host.Boot != h.Boot && rec.Host.Boot != "" {
-		return false, true
-	}
-	if rec.Host != h.Host || rec.Supervisor.Zero() {
-		return true, false
-	}
-	var r proc.Reader
-	switch r.Life(rec.Supervisor) {
-	case proc.Alive:
-		return true, true
-	case proc.Dead:
-		return false, true
-	}
-	return true, false
 }
 
 // findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
