@@ -54,12 +54,18 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	f.ending = &ending{engine: e}
 	for _, t := range mine {
 		if x.looked[t.ID] || !x.endable(&t, &c) {
-			// Take it off the ledger, whichever of the two proofs it rests on.
+			// Take it off the ledger, whichever of the two proofs it rests on. The end looks again: a label is no proof then.
+			c.Complete = true
 			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
 			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
 			continue
 		}
 		x.add(f, e, t)
+	}
+	for _, t := range f.ending.targets {
+		if c.Complete && !t.Stop {
+			c.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: t.Kind, ID: t.ID, Request: t.Labels[engine.LabelRequest]})
+		}
 	}
 	if c.TrustIDs {
 		f.ending.claim = &c

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcp-tether/engine"
+	"mcp-tether/proc"
 	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
@@ -172,6 +173,33 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	}
 	if names := left(t, s); names != "" {
 		t.Errorf("files left: %s", names)
+	}
+}
+
+// A directory of records may be shared with another machine, and so may an engine. What the session has made there stays,
+// also what it makes while this one is ended.
+func TestEndSparesAnotherMachine(t *testing.T) {
+	e := startFake(t, "a", "theirs", "late")
+	made := time.Unix(1, 0).UTC().Format(time.RFC3339Nano)
+	for id, host := range map[string]proc.Host{"a": here, "theirs": {Boot: "another"}, "late": {Boot: "another"}} {
+		l := e.have[id]
+		l[engine.LabelSession], l[engine.LabelCreated], l[engine.LabelSupervisor], l[engine.LabelMachine] = deadID, made, gone(host), "another"
+	}
+	e.have["a"][engine.LabelMachine] = ourMachine
+	s := deadSession(t, e.url, "a", "theirs")
+	late := e.have["late"]
+	delete(e.have, "late")
+	h, _ := looked(t, Reach{Recorded: true}, s)
+	h.Machine = ourMachine
+	found := find(h, Rules{})
+	e.mu.Lock()
+	e.have["late"] = late
+	e.mu.Unlock()
+	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	if found[0].Result != resultEnded || len(e.have) != 2 || e.have["a"] != nil {
+		t.Errorf("%+v, left %v", found[0], e.have)
 	}
 }
 
