@@ -274,6 +274,7 @@ func byPath() map[string]string {
 		"session.openDir/kernel.OpenDir":       opens,
 		"session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
 		"session.notOpened/unix.Lstat":         "for the text of an error",
+		"session.closed/unix.Lstat":            "whether an error is worth a word",
 		"session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
 		"session.Users/os.ReadDir":             names,
 		"cgroup.Find/kernel.Read":              kernel,

@@ -42,7 +42,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 		return nil, err
 	}
 	h.noteStuck()
-	h.readSessions(xdgRuntime, warn)
+	h.readSessions(xdgRuntime)
 	look.recorded()
 	h.findLeaves(began, warn)
 	h.addRecordedLeaves()
@@ -146,67 +146,69 @@ func (h *host) noteStuck() {
 }
 
 // readSessions reads the records, unless their file system does not answer.
-func (h *host) readSessions(xdgRuntime string, warn func(error)) {
+func (h *host) readSessions(xdgRuntime string) {
 	var (
 		found  []storedSession
-		warned []error
+		unread []string
+		all    bool
 	)
-	if kernel.InTime(lookFiles, func() {
-		found = sessions(h, xdgRuntime, func(err error) { warned = append(warned, err) })
-	}) {
-		h.Sessions = found
-		for _, err := range warned {
-			warn(err)
-		}
-		return
+	if kernel.InTime(lookFiles, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
+	} else {
+		h.Blind = true
 	}
-	h.Blind = true
-	h.Unknown = append(h.Unknown, "the records cannot be read in time, so no session is judged")
+	if h.Blind {
+		h.Unknown = append(h.Unknown, "not all records can be read in time, so no session is judged")
+	}
 }
 
-// sessions reads the records and the states of their leases. The directories stay open until the pass ends.
-func sessions(h *host, xdgRuntime string, warn func(error)) []storedSession {
-	var out []storedSession
-	for _, dir := range session.OpenAll(h.UID, xdgRuntime) {
+// sessions reads the records and the states of their leases. The directories stay open until the pass ends. all says that
+// it has seen all sessions, if not their records.
+func sessions(h *host, xdgRuntime string) (out []storedSession, unread []string, all bool) {
+	dirs, left := session.OpenAllBut(h.UID, xdgRuntime)
+	all = len(left) == 0
+	for _, dir := range dirs {
 		ids, err := dir.IDs()
 		if err != nil {
-			warn(err)
-			continue
+			left, all = append(left, err), false
 		}
 		for _, id := range ids {
-			if s, err := readSession(h, dir, id); err != nil {
-				warn(fmt.Errorf("left alone: %w", err))
-			} else if s != nil {
-				out = append(out, *s)
+			s := readSession(h, dir, id)
+			if s == nil {
+				continue
+			}
+			if out = append(out, *s); s.Unread != nil {
+				left = append(left, s.Unread)
 			}
 		}
 	}
-	return out
+	for _, err := range left {
+		unread = append(unread, err.Error())
+	}
+	return out, unread, all
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, dir *session.Directory, id string) (*storedSession, error) {
+func readSession(h *host, dir *session.Directory, id string) *storedSession {
 	s := &storedSession{Dir: dir, Owner: h.UID}
 	alive, lockErr := dir.Alive(id)
 	s.Held, s.Lease = alive, lockErr == nil
-	rec, err := dir.Read(id)
-	switch {
-	case err == nil:
-		s.Record = rec
-		if !s.Held {
-			s.readLedger()
+	var err error
+	if s.Record, err = dir.Read(id); err != nil {
+		s.Unread = err
+		if errors.Is(err, unix.ENOENT) {
+			// There is only a lock. Its supervisor is about to write the record, or died before it could.
+			s.Unread = lockErr
 		}
-		return s, nil
-	case !errors.Is(err, unix.ENOENT):
-		return nil, err
-	case errors.Is(lockErr, session.ErrNoLock):
-		return nil, nil
-	case lockErr != nil:
-		return nil, lockErr
+		if errors.Is(s.Unread, session.ErrNoLock) {
+			return nil
+		}
+		s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
 	}
-	// There is only a lock. Its supervisor is about to write the record, or died before it could.
-	s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
-	return s, nil
+	if !s.Held {
+		s.readLedger()
+	}
+	return s
 }
 
 // findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -94,6 +95,73 @@ func TestGatherOtherTable(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A record that cannot be read makes the pass incomplete. The lease still says whether its session lives.
+func TestGatherDamagedRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		record             string // "" for none
+		lock, held, lease  bool
+		unknown, supervise bool
+	}{
+		"damaged":                  {record: "{", lock: true, lease: true, unknown: true},
+		"damaged, of a living one": {record: "{", lock: true, held: true, lease: true, unknown: true, supervise: true},
+		"damaged, without a lock":  {record: "{", unknown: true, supervise: true},
+		"a lock alone":             {lock: true, lease: true},
+	} {
+		s := deadSession(t, "", "a")
+		file := filepath.Join(s.Dir.Name, deadID)
+		err := os.Remove(file + ".json")
+		if c.record != "" {
+			err = os.WriteFile(file+".json", []byte(c.record), 0o600)
+		}
+		if !c.lock {
+			err = errors.Join(err, os.Remove(file+".lock"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.held {
+			lease, err := s.Dir.Take(deadID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lease.Release()
+		}
+		h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(h.Sessions, func(s storedSession) bool { return s.ID == deadID })
+		if i < 0 {
+			t.Errorf("%s: not found", name)
+			continue
+		}
+		got := h.Sessions[i]
+		unknown := slices.ContainsFunc(h.Unknown, func(why string) bool { return strings.Contains(why, deadID) })
+		if got.Lease != c.lease || (got.Unread != nil) != (c.record != "") || unknown != c.unknown || got.Ledger.Empty() != c.supervise {
+			t.Errorf("%s: %+v, unknown %q", name, got, h.Unknown)
+		}
+		found := find(h, Rules{Session: deadID})
+		if c.supervise && len(found) > 0 || !c.supervise && (len(found) != 1 || found[0].proven(true) != (c.record == "")) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// Where records may be missing, no session is judged.
+func TestGatherClosedDirectory(t *testing.T) {
+	s := deadSession(t, "")
+	if err := os.Chmod(s.Dir.Name, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	h, err := gather(filepath.Dir(s.Dir.Name), Reach{None: true}, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.Blind || !strings.Contains(strings.Join(h.Unknown, ";"), s.Dir.Name) || len(find(h, Rules{Session: deadID})) > 0 {
+		t.Errorf("blind %v, unknown %q", h.Blind, h.Unknown)
 	}
 }
 

@@ -30,8 +30,8 @@ type index struct {
 	adopters map[int]bool
 	// kept are the processes that are marked to be kept or match the patterns of their mark, and all below them, by pid.
 	kept map[int]bool
-	// keeps are the patterns that records and marks give for a session, and unclear the sessions with a mark whose patterns
-	// cannot be read.
+	// keeps are the patterns that records and marks give for a session, and unclear the sessions with a mark or a record
+	// whose patterns cannot be read.
 	keeps   map[string][]string
 	unclear map[string]bool
 }
@@ -66,6 +66,9 @@ func newIndex(h *host) *index {
 			x.supervised[owned{s.Owner, s.ID}] = true
 		}
 		x.addKeep(s.ID, s.Keep)
+		if s.Unread != nil {
+			x.unclear[s.ID] = true
+		}
 	}
 	for a := range x.line(x.byPID[h.Self]) {
 		x.ancestors[a.PID] = true
@@ -331,7 +334,7 @@ const (
 func spare(own []storedSession) []string {
 	var out []string
 	for i := range own {
-		if s := &own[i]; s.Held || !s.Lease || len(s.Keep) > 0 {
+		if s := &own[i]; s.Held || !s.Lease || len(s.Keep) > 0 || s.Unread != nil {
 			out = append(out, s.ID)
 		}
 	}

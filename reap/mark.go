@@ -164,6 +164,6 @@ func (x *index) outlived(uid int, id string) string {
 
 const (
 	// keepUnclear is why nothing of a session is proven whose patterns are not known.
-	keepUnclear = "its session keeps processes (--keep), and it is not known which"
+	keepUnclear = "its session may keep processes (--keep), and it is not known which"
 	keepAdvice  = "it may be meant to stay: end it by hand if no process needs it"
 )

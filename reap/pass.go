@@ -182,16 +182,16 @@ func hasDirectory(runtime string) bool {
 	return len(dirs) > 0
 }
 
-// hasRecords reports whether the user has any session on disk, living or dead.
+// hasRecords reports whether the user has any session on disk, living or dead, or may have.
 func hasRecords(runtime string) bool {
-	dirs := session.OpenAll(os.Getuid(), runtime)
+	dirs, left := session.OpenAllBut(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
 		if ids, err := dir.IDs(); err != nil || len(ids) > 0 {
 			return true
 		}
 	}
-	return false
+	return len(left) > 0
 }
 
 // HasDead reports whether the user has a session whose supervisor is dead, or a shared server whose host is. It reads

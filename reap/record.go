@@ -52,9 +52,12 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		tops = append(tops, x.inLeaf(leaf)...)
 	}
 	if s.Supervisor.Zero() && x.unclear[s.ID] {
-		// There is only a lock, so no record says what is to be kept.
+		// There is only a lock, or a record that cannot be read, so none says what is to be kept.
 		f.Class, f.Advice = classSuspect, keepAdvice
 		f.Evidence = append(f.Evidence, keepUnclear)
+	}
+	if s.Unread != nil {
+		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	x.claim(&f, s)

@@ -1,6 +1,7 @@
 package reap
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -546,6 +547,23 @@ func TestFindSession(t *testing.T) {
 	r.Session = deadID
 	if got := ended(h, r); !slices.Equal(got, []int{10}) {
 		t.Errorf("ended %v", got)
+	}
+}
+
+// Of a dead session whose record cannot be read, nothing is proven: not by its leaf, and not by its mark.
+func TestFindUnreadRecord(t *testing.T) {
+	h := table(t, "10 1 5 node s", "11 1 6 chrome c")
+	s := h.dead(0)
+	s.Record = session.Record{Version: 1, ID: deadID, Host: here}
+	s.Unread = errors.New("damaged")
+	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}}
+	mark(h, 11)
+	found := find(h, Rules{})
+	if len(found) != 1 || found[0].Class != classSuspect || len(found[0].Members) != 2 || !strings.Contains(found[0].Advice, "--forget") {
+		t.Errorf("%+v", found)
+	}
+	if !slices.Contains(spare(h.Sessions), deadID) {
+		t.Error("other users' passes do not spare what carries its mark")
 	}
 }
 

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,37 @@ import (
 
 	"mcp-tether/proc"
 )
+
+// A record that is written can be read. The command line is for people, the patterns are not.
+func TestWriteLongRecord(t *testing.T) {
+	dir, id := open(t, t.TempDir()), NewID()
+	lease, err := dir.Take(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	long := Record{Version: Version, ID: id, Args: []string{strings.Repeat("x", maxRecord)}, Keep: []string{"chrome"}}
+	if err := lease.Write(long); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := dir.Read(id); err != nil || len(r.Args) > 0 || len(r.Keep) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	long.Args, long.Keep = nil, []string{""}
+	rest, err := json.Marshal(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]error{maxRecord - 1: nil, maxRecord: unix.EFBIG} {
+		long.Keep[0] = strings.Repeat("x", size-len(rest))
+		if err := lease.Write(long); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		if _, err := dir.Read(id); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
 
 func TestLease(t *testing.T) {
 	dir, id := t.TempDir(), NewID()

@@ -120,9 +120,16 @@ func lock(fd int) error {
 	return err
 }
 
-// Write replaces the record. On a full disk the previous record stays.
+// Write replaces the record. On a full disk the previous record stays. A long one goes without its command line, which is
+// for people.
 func (l *Lease) Write(r Record) error {
 	b, err := json.Marshal(r)
+	if len(b) >= maxRecord {
+		r.Args = nil
+		if b, err = json.Marshal(r); len(b) >= maxRecord {
+			err = unix.EFBIG
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("encode record %s: %w", l.id, err)
 	}

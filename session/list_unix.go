@@ -75,6 +75,12 @@ func (d *Directory) IDs() ([]string, error) {
 // OpenAll opens those session directories of a user that exist, and that others cannot write to. No user opens those of
 // another one, not even root: a user that may write there may have put anything in the way.
 func OpenAll(uid int, xdgRuntime string) []*Directory {
+	dirs, _ := OpenAllBut(uid, xdgRuntime)
+	return dirs
+}
+
+// OpenAllBut is OpenAll. It also says which directories of the user it has left out: they may have records.
+func OpenAllBut(uid int, xdgRuntime string) (dirs []*Directory, left []error) {
 	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
 	if strings.HasPrefix(xdgRuntime, "/") {
 		candidates = append(candidates, dirIn(xdgRuntime))
@@ -119,19 +125,24 @@ func CloseAll(dirs []*Directory) {
 	}
 }
 
-// own opens the user's real directories that others cannot write to, each once.
-func own(candidates []string, uid int) []*Directory {
+// own opens the user's real directories that others cannot write to, each once. left are the errors of the user's others.
+func own(candidates []string, uid int) (out []*Directory, left []error) {
 	type place struct{ dev, ino uint64 }
-	var out []*Directory
 	seen := map[place]bool{}
 	for _, name := range candidates {
 		dir, err := openDir(name)
 		if err != nil {
+			if closed(name, uid, err) {
+				left = append(left, err)
+			}
 			continue
 		}
 		var st unix.Stat_t
 		if dir.Stat(&st) != nil || st.Mode&0o022 != 0 || int(st.Uid) != uid {
 			dir.Close()
+			if int(st.Uid) == uid {
+				left = append(left, fmt.Errorf("session directory %s can be written by others: chmod 700 it", name))
+			}
 			continue
 		}
 		// A file system numbers its files by itself: two directories may have the same number.
@@ -144,7 +155,15 @@ func own(candidates []string, uid int) []*Directory {
 		seen[here] = true
 		out = append(out, newDirectory(dir))
 	}
-	return out
+	return out, left
+}
+
+// closed reports whether a directory that could not be opened is the user's, or may be. Another user may put anything in
+// the place of one below /tmp: that is no directory of records.
+func closed(name string, uid int, err error) bool {
+	var st unix.Stat_t
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
+		errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil && int(st.Uid) == uid
 }
 
 // Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -140,13 +141,36 @@ func TestOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	uid := os.Getuid()
-	got := own([]string{good, open, file, link, dir + "/none", good, good + "/."}, uid)
+	got, left := own([]string{good, open, file, link, dir + "/none", good, good + "/."}, uid)
 	if names := namesOf(got); len(names) != 1 || names[0] != good {
 		t.Errorf("%v", names)
 	}
-	// Another user's directory is not opened, not even by root.
-	if got := own([]string{good}, uid+1); len(got) > 0 {
-		t.Errorf("%v", got)
+	if len(left) != 1 || !strings.Contains(left[0].Error(), open) {
+		t.Errorf("left out: %v", left)
+	}
+	// Another user's directory is not opened, not even by root, and not worth a word.
+	if got, left := own([]string{good, open}, uid+1); len(got)+len(left) > 0 {
+		t.Errorf("%v, left out: %v", got, left)
+	}
+}
+
+// Only what is there and the user's may have records.
+func TestClosed(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		err  error
+		uid  int
+		want bool
+	}{
+		{unix.EMFILE, os.Getuid(), true}, {unix.EACCES, os.Getuid(), true}, {unix.EACCES, os.Getuid() + 1, false},
+		{unix.ENOENT, os.Getuid(), false}, {unix.ELOOP, os.Getuid(), false}, {unix.EXDEV, os.Getuid(), false},
+	} {
+		if got := closed(dir, c.uid, c.err); got != c.want {
+			t.Errorf("%v, uid %d: %v", c.err, c.uid, got)
+		}
+	}
+	if closed(dir+"/none", os.Getuid(), unix.EACCES) {
+		t.Error("what cannot be seen counts as there")
 	}
 }
 

@@ -44,7 +44,7 @@ func removeFallback(socket, id string) error {
 	if socket != FallbackSocket(id, uid) {
 		return nil
 	}
-	dirs := own([]string{fallbackDir(uid)}, uid)
+	dirs, _ := own([]string{fallbackDir(uid)}, uid)
 	defer CloseAll(dirs)
 	for _, d := range dirs {
 		// What cannot be found out counts as held.
