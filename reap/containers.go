@@ -135,6 +135,7 @@ func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
 func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
 	x.looked[t.ID] = true
 	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
+	f.bear(&t.Info)
 	f.ending.targets = append(f.ending.targets, t)
 }
 
@@ -158,6 +159,7 @@ func (x *index) suspect(f *Finding, e *knownEngine, i *engine.Info, why string) 
 	x.looked[i.ID] = true
 	f.Containers = append(f.Containers, found(e, i, why))
 	f.nameAfter(i)
+	f.bear(i)
 	for _, have := range f.Evidence {
 		if have == why {
 			return
@@ -174,6 +176,10 @@ func (f *Finding) nameAfter(i *engine.Info) {
 	if len(f.Command) == 0 && i.Image != "" {
 		f.Command = []string{i.Image}
 	}
+}
+
+// bear makes a finding at least as old as an object of it.
+func (f *Finding) bear(i *engine.Info) {
 	if f.born.IsZero() || i.Created.Before(f.born) {
 		f.born = i.Created
 	}

@@ -135,6 +135,39 @@ func TestContainersAndFilters(t *testing.T) {
 	}
 }
 
+// A record without processes is as old as its eldest container, or else as its session.
+func TestRecordMinAge(t *testing.T) {
+	const hour = 3600 * proc.TicksPerSecond
+	for name, c := range map[string]struct {
+		all  []engine.Info
+		age  uint64
+		want int
+	}{
+		"of a young container":        {[]engine.Info{box("a", deadID)}, hour, 0},
+		"of one that is old enough":   {[]engine.Info{box("a", deadID)}, proc.TicksPerSecond, 1},
+		"with nothing left":           {nil, 3 * hour, 0},
+		"with nothing left, but old":  {nil, hour, 1},
+		"of another boot, but as old": {nil, hour, 1},
+	} {
+		h, s := noted(t, "a", c.all...)
+		s.Started = noon.Add(-2 * time.Hour)
+		if strings.Contains(name, "boot") {
+			s.Host.Boot = "old"
+		}
+		found := find(h, Rules{MinAge: c.age})
+		if len(found) != c.want {
+			t.Errorf("%s: %+v", name, found)
+			continue
+		}
+		for _, f := range found {
+			f.record = &session.Directory{}
+			if f.describe(h); f.AgeSeconds != int64(h.Began.Sub(f.born).Seconds()) || f.AgeSeconds == 0 || f.User == "" {
+				t.Errorf("%s: %d s, user %q", name, f.AgeSeconds, f.User)
+			}
+		}
+	}
+}
+
 // noted is a host with the record of a dead session that noted containers.
 func noted(t *testing.T, ids string, all ...engine.Info) (*host, *storedSession) {
 	t.Helper()

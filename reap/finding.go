@@ -69,7 +69,7 @@ type Finding struct {
 	// be looked for.
 	ending *ending
 	unseen string
-	// born is when the eldest container was created, where there are no processes.
+	// born is when the eldest container was created, or else when the session of a record began.
 	born time.Time
 	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
 	boxed string
@@ -120,9 +120,11 @@ func (f Finding) proven(unwrapped bool) bool {
 // describe fills in what is shown to people, and decides nothing.
 func (f *Finding) describe(h *host) {
 	if f.Top.Zero() && !f.born.IsZero() {
-		// An engine does not say which user its containers belong to.
 		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
-		return
+		if f.record == nil {
+			// An engine does not say which user its containers belong to.
+			return
+		}
 	}
 	f.User = describe.User(f.UID)
 	if !f.Top.Zero() && h.Since > f.Top.Start {

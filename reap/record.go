@@ -17,6 +17,9 @@ func (x *index) records(r Rules) []Finding {
 			continue
 		}
 		if f, ok := x.record(s); ok {
+			if f.born.IsZero() {
+				f.born = s.Started
+			}
 			out = append(out, f)
 		}
 	}
