@@ -65,8 +65,35 @@ func redactWords(a string, command bool) (shown string, hideNext bool) {
 			return strings.Join(append(words[:i], name+":", redactedWord), " "), false
 		}
 		words[i], hideNext = redactWord(w, command && i == 0)
+		if i+1 < len(words) && goesOn(w, i == 0) {
+			return strings.Join(append(words[:i+1], redactedWord), " "), false
+		}
 	}
 	return strings.Join(words, " "), hideNext
+}
+
+// goesOn reports whether the value of a secret that is assigned in a word goes on behind a space. It does, or may, if the
+// argument begins with the assignment: then it is no command of a shell, or one cannot tell. Elsewhere it does behind an open
+// quote or a backslash, and behind the name of a scheme of authorization.
+func goesOn(w string, first bool) bool {
+	for {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return false
+		}
+		if namesSecret(lastName(name)) {
+			bare := strings.TrimLeft(value, quotes)
+			opened := len(value) - len(bare)
+			if first || strings.HasSuffix(value, `\`) || opened > 0 && strings.IndexByte(bare, value[opened-1]) < 0 {
+				return true
+			}
+			switch strings.ToLower(bare) {
+			case "bearer", "basic", "token", "digest":
+				return true
+			}
+		}
+		w = value
+	}
 }
 
 // header finds the colon in "Name:value" when the name is that of a secret, or -1. Behind other names it looks for members

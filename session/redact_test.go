@@ -37,6 +37,13 @@ func TestRedactHides(t *testing.T) {
 		{"srv", `{region:eu,token:` + secret + `}`}, {"srv", `{a:{token:` + secret + `}}`}, {"srv", `{'a':'b','token':'` + secret + `'}`},
 		{"sh", "-c", `srv --config "{\"a\":1,\"token\":\"` + secret + `\"}"`},
 		{"srv", `{"url":"https://u:` + secret + `@h","token":"x"}`}, {"srv", `{"a":"https://h","b":"https://u:` + secret + `@h/"}`},
+		{"docker", "run", "-e", "AUTH_HEADER=Bearer " + secret, "image"}, {"srv", "--password=correct horse " + secret}, {"srv", "--auth=Basic " + secret},
+		{"srv", "--dsn", "Server=db;Password=two " + secret + ";Database=x"}, {"env", "API_KEY= " + secret, "srv"},
+		{"sh", "-c", `API_KEY="two ` + secret + `" exec srv`}, {"sh", "-c", `A=1 API_KEY="two ` + secret + `" exec srv`},
+		{"sh", "-c", `A=1 API_KEY='two ` + secret + `' exec srv`}, {"sh", "-c", "exec srv --auth=Bearer\\ " + secret},
+		{"sh", "-c", `A=1 API_KEY="it's ` + secret + `" exec srv`}, {"sh", "-c", `A=1 API_KEY="x; ` + secret + `" exec srv`},
+		{"sh", "-c", `bash -c "A=1 API_KEY=\"two ` + secret + `\" srv"`},
+		{"sh", "-c", "exec srv --auth=Token " + secret}, {"sh", "-c", `exec srv --auth="Bearer ` + secret + `"`},
 		{"srv", "-c", `mcp.env={"A"="b","API_TOKEN"="` + secret + `"}`}, {"srv", "API_KEY=" + secret + ";auth:x"},
 	} {
 		if got := strings.Join(Redact(args), " "); strings.Contains(got, secret) {
@@ -84,7 +91,7 @@ func TestRedactShowsTheOrdinary(t *testing.T) {
 		{"/home/user/very/long/path/to/some/interpreter/binary", "x"}, {"srv", "internationalization_service"}, {"srv", "12345678901234567890"},
 		{"0123456789abcdef0123456789abcdef"}, {"srv", "--config", `{"region":"eu","port":8080,"url":"https://keys.example.org:8443/a:b"}`},
 		{"srv", "https://auth.example.org:8443/mcp"}, {"docker", "run", "-v", "data:/srv/tokens:ro", "-v", "a:sessions:ro", "h:5000/auth-server:1.2"},
-		{"srv", `{"a":{"b":["c","d"]}}`}, {"srv", "https://example.org/a@b"},
+		{"srv", `{"a":{"b":["c","d"]}}`}, {"sh", "-c", `NAME="two words" exec srv`}, {"srv", "https://example.org/a@b"},
 	} {
 		if got := Redact(args); !slices.Equal(got, args) {
 			t.Errorf("%q became %q", args, got)
@@ -103,6 +110,21 @@ func TestRedactKeepsNames(t *testing.T) {
 	for i, want := range []string{"srv", "--token", redactedWord, "--key=" + redactedWord, "K_SECRET=" + redactedWord, "Authorization: " + redactedWord, "https://" + redactedWord + "@h/x"} {
 		if got[i] != want {
 			t.Errorf("%q became %q, want %q", args[i], got[i], want)
+		}
+	}
+}
+
+// What follows a secret in a shell's command is shown, where the secret certainly ends.
+func TestRedactShowsTheRest(t *testing.T) {
+	for command, want := range map[string]string{
+		"exec srv --key=x --stdio":           "exec srv --key=" + redactedWord + " --stdio",
+		`A=1 API_KEY="x" exec srv`:           "A=1 API_KEY=" + redactedWord + " exec srv",
+		`A=1 API_KEY="two words" exec srv`:   "A=1 API_KEY=" + redactedWord + " " + redactedWord,
+		"exec srv --auth=Bearer x --stdio":   "exec srv --auth=" + redactedWord + " " + redactedWord,
+		"srv https://h/?token=x&a=b --stdio": "srv https://h/?token=" + redactedWord + "&a=b --stdio",
+	} {
+		if got := Redact([]string{"sh", "-c", command}); got[2] != want {
+			t.Errorf("%q became %q, want %q", command, got[2], want)
 		}
 	}
 }
