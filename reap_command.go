@@ -16,6 +16,7 @@ import (
 	"mcp-tether/engine"
 	"mcp-tether/proc"
 	"mcp-tether/reap"
+	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -84,7 +85,7 @@ func reapCommand(as *role) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if id := c.String("forget"); id != "" {
-				return forget(id, c.Duration("timeout"))
+				return forget(id, c.Duration("timeout"), as != nil && as.delegated)
 			}
 			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
@@ -96,11 +97,15 @@ func reapCommand(as *role) *cli.Command {
 }
 
 // forget removes a record that is in the way: its engine is gone, or its pid namespace.
-func forget(id string, timeout time.Duration) error {
+func forget(id string, timeout time.Duration, delegated bool) error {
 	if os.Getuid() == 0 {
 		return reap.ForgetAsRoot(runtimeDir(), id, timeout)
 	}
-	return reap.Forget(runtimeDir(), id)
+	err := reap.Forget(runtimeDir(), id)
+	if delegated && (errors.Is(err, session.ErrHeld) || errors.Is(err, session.ErrUnclear)) {
+		return status{reap.CodeHeld, err}
+	}
+	return err
 }
 
 func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
@@ -233,6 +238,10 @@ func reapPass(c *cli.Context, o reap.Options) error {
 
 func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	if failure != nil && len(r.Findings) == 0 {
+		if c.Bool("json") {
+			r.Incomplete = append(r.Incomplete, failure.Error())
+			_ = r.JSON(os.Stdout)
+		}
 		return status{exitLook, failure}
 	}
 	var err error

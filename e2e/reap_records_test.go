@@ -422,8 +422,14 @@ func TestReapOtherNamespace(t *testing.T) {
 	}
 	forge(t, nobody, theirDir, nil, victim.pid)
 	hold(t, filepath.Join(theirDir, anID+".lock"))
-	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 {
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 || !strings.Contains(o.stderr, "held by a living supervisor") {
 		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
+	}
+	// Another pass of that user is under way.
+	put(t, nobody, filepath.Join(theirDir, "reap.lock"), nil)
+	hold(t, filepath.Join(theirDir, "reap.lock"))
+	if o := operator.run(t, "reap", "--kill", "--json"); o.code != 2 || !strings.Contains(o.stderr, "another reap is under way") {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 }
 

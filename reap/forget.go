@@ -11,6 +11,9 @@ import (
 // errNoRecord says that the user has no record of a session.
 var errNoRecord = errors.New("no such record")
 
+// CodeHeld is the exit code with which root's child says that a user's session lives, or may.
+const CodeHeld = 3
+
 // Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
 // supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.
 func Forget(runtime, id string) error {

@@ -96,13 +96,18 @@ func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 		return err
 	}
 	users, _ := delegate.Users(session.Users())
-	done := make([]bool, len(users))
+	codes := make([]int, len(users))
 	delegate.Each(users, timeout, func(ctx context.Context, i int, u delegate.User) {
 		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
-		done[i] = err == nil && code == 0
+		if codes[i] = code; err != nil {
+			codes[i] = -1
+		}
 	})
-	if slices.Contains(done, true) {
+	if slices.Contains(codes, 0) {
 		return nil
+	}
+	if i := slices.Index(codes, CodeHeld); i >= 0 {
+		return fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, users[i].Name, session.ErrHeld)
 	}
 	return err
 }
