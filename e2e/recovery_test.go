@@ -85,7 +85,7 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 		t.Run("nofile="+name, func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, setup{flags: quick()}, "serve,ignore-term", escapees...)
-			supervisor, leaf := s.supervisor(), cgroupLeaf(s.ids[0])
+			supervisor, leaf := s.supervisor(), cgroupLeaf(s.id())
 			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
 			testkit.Until(t, "the anchor to hold the leaf", func() bool {
 				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
@@ -201,7 +201,7 @@ func TestNestedLeafIsRemoved(t *testing.T) {
 			t.Run(name+map[bool]string{true: ", supervisor killed"}[killed], func(t *testing.T) {
 				t.Parallel()
 				s := begin(t, setup{flags: quick()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
-				leaf := cgroupLeaf(s.ids[0])
+				leaf := cgroupLeaf(s.id())
 				t.Cleanup(func() { removeNested(leaf) })
 				nestedProcs(t, leaf, depth)
 				if killed {
