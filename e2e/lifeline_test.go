@@ -154,8 +154,11 @@ func holders(path string) []proc {
 		if pid == self.pid || !hasOpen(dir, path) {
 			continue
 		}
-		// What another test has forked has all that we have open, until it executes something.
-		if p := describe(pid); p.args != self.args {
+		// What another test has forked has all that we have open, until it executes something: maybe since we looked. At that
+		// moment it has no arguments.
+		p := describe(pid)
+		forked := p.args == self.args || p.args == "" && p.ppid == self.pid
+		if !forked && hasOpen(dir, path) {
 			found = append(found, p)
 		}
 	}
