@@ -162,16 +162,9 @@ func quiet(d time.Duration) { <-time.After(d) }
 // seed is the source of a test's random choices.
 type seed struct{ *rand.Rand }
 
-// newSeed takes the seed from MCP_TETHER_SEED, or makes one, and prints it. The name of a case must not depend on it: a case that
-// failed is run again by its name, with other seeds too.
 func newSeed(t *testing.T) seed {
 	t.Helper()
-	n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64)
-	if err != nil {
-		n = uint64(time.Now().UnixNano())
-	}
-	t.Logf("MCP_TETHER_SEED=%d", n)
-	return seed{rand.New(rand.NewPCG(n, 0))}
+	return seed{rand.New(rand.NewPCG(testkit.Seed(t), 0))}
 }
 
 func (s seed) between(least, most time.Duration) time.Duration {

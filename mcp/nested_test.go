@@ -3,6 +3,8 @@ package mcp
 import (
 	"math/rand/v2"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // endByBytes is the index behind the nested value that begins with p[0], found byte by byte; 0 if it does not end.
@@ -31,9 +33,7 @@ func endByBytes(p []byte) int {
 // Blocks find the end that bytes find, whatever the value consists of and wherever it is cut. The alphabets have what
 // looks like a bracket or a quote to a careless mask, and text that is no JSON.
 func TestNestedValuesEndWhereBytesSay(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	rnd := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	ended := 0
 	for _, alphabet := range []string{
 		`"\{}[],1`, `""\\aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[{]}`, `[]{}yY_#!"` + "\x7f\xa2\xdb\xfb\xfd\xff\x01\x00",

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"mcp-tether/argv"
+	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/teardown"
 )
 
 var (
-	modelSeed  = flag.Uint64("model.seed", 0, "seed of the model of hosts; 0 takes the time")
 	modelHosts = flag.Uint64("model.hosts", modelRounds, "how many hosts to play")
 	modelRound = flag.Uint64("model.round", 0, "play this round only")
 )
@@ -36,11 +35,7 @@ type verdicts struct {
 }
 
 func TestModel(t *testing.T) {
-	seed := *modelSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d: -model.seed=%d repeats it", seed, seed)
+	seed := testkit.Seed(t)
 	from, to := uint64(1), *modelHosts
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound

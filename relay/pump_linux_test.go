@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // pumpEnds makes a pump and its far ends: what is written to in comes out of out.
@@ -56,9 +58,7 @@ func TestPumpPassesBytesUnchanged(t *testing.T) {
 
 // testPump tells whether the shortcut was in use.
 func testPump(t *testing.T, p *pump, in, out int) (shortcut bool) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	rnd := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 	var sent, got []byte
 	for len(sent) < 4<<20 || len(got) < len(sent) {
 		if len(sent) < 4<<20 {

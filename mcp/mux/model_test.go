@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // The model: clients, a server and a host that act at random, each with its own account of what it has said and heard.
@@ -1156,11 +1158,7 @@ func TestRandomHistories(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
 		histories = n
 	}
-	first := rand.Uint64()
-	if n, err := strconv.ParseUint(os.Getenv("MCP_TETHER_SEED"), 10, 64); err == nil {
-		first = n
-	}
-	t.Logf("MCP_TETHER_SEED=%d", first)
+	first := testkit.Seed(t)
 	var all sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {

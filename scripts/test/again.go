@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcp-tether/internal/testkit"
 )
 
 // mostAgain is how many failures may be due to the machine. More of them are no accident.
@@ -16,7 +18,7 @@ const mostAgain = 4
 const fresh = 3
 
 // seedWord is the environment variable that repeats the random choices of a test, and the word by which the test tells of it.
-const seedWord = "MCP_TETHER_SEED="
+const seedWord = testkit.SeedVar + "="
 
 var seedTold = regexp.MustCompile(seedWord + `\d+`)
 
