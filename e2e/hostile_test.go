@@ -191,9 +191,8 @@ func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	s.spawn(setup{flags: outerFlags}, inner.wrap(quick("--cgroup="+cgroup),
 		node(s.dir, "serve", "daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term")...)...)
 	s.waitReady()
-	if len(s.ids) != 2 {
-		t.Errorf("records %v, want two", s.ids)
-	}
+	awaitTrue(t, "the records of both", func() bool { return len(s.records()) == 2 })
+	s.ids = s.records()
 	chain := []int{s.pid}
 	for range 3 {
 		chain = append(chain, s.below(chain[len(chain)-1]))
