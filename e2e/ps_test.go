@@ -75,6 +75,9 @@ func TestPs(t *testing.T) {
 	theirs.shareRuntime()
 	theirs.spawn(setup{flags: quick("--name=theirs")}, node(theirs.dir, "serve")...)
 	theirs.waitReady()
+	for _, each := range []*session{s, theirs} {
+		each.ids = []string{each.ownRecord()}
+	}
 
 	list := operator.ps(t)
 	if len(list) != 2 || len(list[0].Tree) != 0 {

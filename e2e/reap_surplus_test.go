@@ -114,6 +114,7 @@ func TestSurplusOfSessions(t *testing.T) {
 	}
 	for _, s := range all {
 		s.waitReady()
+		s.ids = []string{s.ownRecord()}
 	}
 	if r := operator.reap(t, 0, "--kill", "--surplus=4"); len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
