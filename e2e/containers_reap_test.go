@@ -41,7 +41,7 @@ func (s *session) boxRecord() string {
 	found := ""
 	testkit.Until(s.t, fmt.Sprintf("a record that names anchor %d", s.pid), func() bool {
 		for _, id := range s.records() {
-			if s.record(id).Anchor.PID == s.pid {
+			if s.recordNow(id).Anchor.PID == s.pid {
 				found = id
 			}
 		}

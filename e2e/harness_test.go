@@ -219,6 +219,12 @@ func (s *session) record(id string) record {
 	return r
 }
 
+// recordNow is record for another's session, which may have ended: then it is empty.
+func (s *session) recordNow(id string) (r record) {
+	_ = json.Unmarshal([]byte(s.rawRecord(id)), &r)
+	return r
+}
+
 // supervisor is the pid in the session's record.
 func (s *session) supervisor() int {
 	s.t.Helper()

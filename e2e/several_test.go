@@ -69,13 +69,13 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 	}
 }
 
-// ownRecord is the id of the record that names this session's server, among those of others. A server may be ready before
-// its record is written.
+// ownRecord is the id of the record that names this session's server, among those of others, which may be removed meanwhile. A
+// server may be ready before its record is written.
 func (s *session) ownRecord() (own string) {
 	s.t.Helper()
 	awaitTrue(s.t, fmt.Sprint("a record that names server ", s.server), func() bool {
 		for _, id := range s.records() {
-			if s.record(id).Server.PID == s.server {
+			if s.recordNow(id).Server.PID == s.server {
 				own = id
 			}
 		}
