@@ -155,13 +155,13 @@ func TestHibernateRealRoots(t *testing.T) {
 		noError(t, os.Mkdir(d, 0o777))
 		noError(t, os.WriteFile(filepath.Join(d, "file"), []byte("content of "+d), 0o666))
 	}
-	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}, Idle: "500ms"}, "node", filesystemJS, outside)
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + inside}, Idle: "2s"}, "node", filesystemJS, outside)
 	read := func(file string) (string, bool) {
 		t.Helper()
 		answer := p.order(map[string]any{"try": map[string]any{"name": "read_text_file", "arguments": map[string]string{"path": file}}})
 		return answer.Text, strings.Contains(answer.Text, "content of")
 	}
-	cycles := rounds(20)
+	cycles := rounds(10)
 	for i := 1; i <= cycles; i++ {
 		p.asleep()
 		// Which of them wakes the server is judged first.
