@@ -313,10 +313,10 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{endpoint: at, grace: time.Millisecond, limit: 500 * time.Millisecond, claim: container.Claim{Session: "s", Complete: true, TrustIDs: true}}
+	e := &engine{endpoint: at, grace: time.Millisecond, limit: time.Second, claim: container.Claim{Session: "s", Complete: true, TrustIDs: true}}
 	e.ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a"})
-	// On a machine that is too slow for a round, the next one asks again.
-	if r := e.remove(); r.err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds {
+	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
+	if r := e.remove(); r.err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds/2 {
 		t.Errorf("asked %d times, killed %d times: %v", asked.Load(), killed.Load(), r.err)
 	}
 }
