@@ -20,7 +20,7 @@ FUZZTIME ?= 5s
 ROOMS   := kernel proc cgroup mcp mcp/mux http1 http2 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor share
 UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
-fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >fuzz.out 2>&1
+fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >$$out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
 
@@ -99,14 +99,14 @@ race:
 # Every fuzz target of the unit packages, one after the other: go test takes one at a time. On a busy machine it may miss
 # its own deadline at the end and call that a failure; with no failing input, the target is tried once more.
 fuzz:
-	@for package in $(UNITS); do \
+	@out=$$(mktemp); for package in $(UNITS); do \
 		list=$$($(GO) test -vet=off -tags $(TAGS) -list '^Fuzz' $$package) || { echo "$$list"; exit 1; }; \
 		for target in $$(echo "$$list" | grep '^Fuzz'); do \
 			echo "fuzz $$package $$target"; \
-			$(fuzz_once) || { grep -q 'context deadline exceeded' fuzz.out && ! grep -q 'Failing input' fuzz.out && $(fuzz_once); } || \
-				{ cat fuzz.out; rm -f fuzz.out; exit 1; }; \
+			$(fuzz_once) || { grep -q 'context deadline exceeded' $$out && ! grep -q 'Failing input' $$out && $(fuzz_once); } || \
+				{ cat $$out; rm -f $$out; exit 1; }; \
 		done; \
-	done; rm -f fuzz.out
+	done; rm -f $$out
 
 size: build
 	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]

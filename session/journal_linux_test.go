@@ -195,6 +195,7 @@ func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 
 // If a path does not fit into a socket address, or a directory cannot be written to, the socket is made below /tmp.
 func TestTheSocketFallsBackBelowTmp(t *testing.T) {
+	id := NewID() // another run has the same directory
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
@@ -204,15 +205,15 @@ func TestTheSocketFallsBackBelowTmp(t *testing.T) {
 		if dir != "" {
 			in = open(t, dir)
 		}
-		fd, path, err := Listen(in, journalled, os.Getuid())
+		fd, path, err := Listen(in, id, os.Getuid())
 		if err != nil {
 			t.Fatal(err)
 		}
 		unix.Close(fd)
-		if want := "/tmp/mcp-tether-" + strconv.Itoa(os.Getuid()) + "/" + journalled + ".sock"; path != want {
+		if want := "/tmp/mcp-tether-" + strconv.Itoa(os.Getuid()) + "/" + id + ".sock"; path != want {
 			t.Errorf("for %q: %s, want %s", dir, path, want)
 		}
-		if err := in.RemoveSocket(path, journalled); err != nil {
+		if err := in.RemoveSocket(path, id); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

@@ -75,7 +75,7 @@ func TestKillSparesKept(t *testing.T) {
 }
 
 func TestKillLeaf(t *testing.T) {
-	l := leaf(t, "mcp-tether-test-kill")
+	l := leaf(t, "kill")
 	// No subreaper: only the leaf knows the daemon.
 	s := &Scope{Root: os.Getpid(), Leaf: l}
 	inside, kept := start(t, "daemon", 1), start(t, "rest", 1, KeepMark)
@@ -376,7 +376,7 @@ func TestUnreadIsNotSignalled(t *testing.T) {
 
 func TestUnreadInLeafIsNotKilled(t *testing.T) {
 	s := own(t)
-	s.Leaf = leaf(t, "mcp-tether-test-unread-kill")
+	s.Leaf = leaf(t, "unread-kill")
 	s.Leaf.Hold()
 	s.leavesUnread(t)
 }

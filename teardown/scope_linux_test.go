@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -155,7 +156,8 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 	if err != nil {
 		testkit.Need(t, false, "cgroup v2: "+err.Error())
 	}
-	l, err := cgroup.Create(dir, name)
+	// Another run, or one that was killed, has names of its own.
+	l, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), name))
 	if err != nil {
 		testkit.Need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
 	}
@@ -188,7 +190,7 @@ func enter(t *testing.T, l *cgroup.Leaf, pid int) {
 
 // A process in the leaf is a member, even without a common ancestor.
 func TestMembersOfLeaf(t *testing.T) {
-	l := leaf(t, "mcp-tether-test-members")
+	l := leaf(t, "members")
 	s := &Scope{Root: os.Getpid(), Leaf: l}
 	inside, outside := start(t, "daemon", 1), start(t, "daemon", 1)
 	for _, k := range []*testkit.Kin{inside, outside} {
@@ -253,7 +255,7 @@ func TestUnclearOrphansAreToldOf(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
 		}
 	}
-	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "mcp-tether-test-unclear")
+	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "unclear")
 	if s.expect(t, "with a leaf it would be in it", nil, nil); len(s.Unclear()) > 0 {
 		t.Errorf("%+v", s.Unclear())
 	}
@@ -353,7 +355,7 @@ func TestWithoutACopyNothingIsKnown(t *testing.T) {
 
 // A member of the leaf that cannot be looked up for want of a descriptor may be there.
 func TestLeafMemberIsNotPassedOver(t *testing.T) {
-	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "mcp-tether-test-unread")}
+	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "unread")}
 	s.Leaf.Hold()
 	k := start(t, "rest", 1)
 	enter(t, s.Leaf, k.PID)
