@@ -95,9 +95,9 @@ var finales = []finale{
 		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
-		// Claude Code.
+		// Claude Code. The same holds for its half a second.
 		name: "SIGINT, SIGTERM, SIGKILL", end: intTermKill, root: "serve,ignore-term", flags: []string{"--term-grace=5s"},
-		causes: []string{"signal"}, exit: []string{"signal 9"}, bare: true,
+		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
 		name: "supervisor SIGKILL", end: func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) },
