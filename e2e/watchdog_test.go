@@ -177,7 +177,8 @@ func TestTracedSupervisorKilled(t *testing.T) {
 	wantExit(t, s.wait(), "exit 137")
 	s.gone()
 	s.endedWhole("supervisor-gone")
-	if used > 300*time.Millisecond {
+	// It waits for about a second. The recovery needs little, and more under load.
+	if used > 600*time.Millisecond {
 		t.Errorf("the anchor used %v of processor time", used)
 	}
 }
