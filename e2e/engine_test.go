@@ -274,7 +274,9 @@ type box struct {
 	Image  string
 	State  string
 	Status string
-	Labels map[string]string
+	// Command is what it runs, in one line.
+	Command string
+	Labels  map[string]string
 }
 
 func (b box) String() string {
