@@ -174,11 +174,12 @@ func TestReapSparesHTTPServer(t *testing.T) {
 		// The other one must outlive the end of its input.
 		preload := filepath.Join(t.TempDir(), "stay.cjs")
 		ok(t, os.WriteFile(preload, []byte("setInterval(() => {}, 1e6); process.exit = () => {}"), 0o600))
-		argv := []string{"node", "-r", preload, js, "stdio"}
+		argv, address := []string{"node", "-r", preload, js, "stdio"}, ""
 		if http {
+			address = freeAddress(t)
 			argv = []string{"node", js, "streamableHttp"}
 		}
-		pid := orphanOf(t, http, argv...)
+		pid := orphanOf(t, address, argv...)
 		outgrow(t)
 		r := operator.reap(t, -1, "--kill", "--unwrapped", "--match=mcp-server-everything")
 		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
@@ -186,7 +187,7 @@ func TestReapSparesHTTPServer(t *testing.T) {
 			t.Errorf("http: %v; it lives: %v, found %v", http, lives, r.Findings)
 		}
 		if http {
-			conn, err := net.Dial("tcp", "127.0.0.1:3001")
+			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Errorf("it does not answer: %v", err)
 			} else {
@@ -197,11 +198,21 @@ func TestReapSparesHTTPServer(t *testing.T) {
 	}
 }
 
-// orphanOf starts a real server over a pipe that is closed, from a shell that has ended, once it is up.
-func orphanOf(t *testing.T, http bool, argv ...string) (pid int) {
+// freeAddress is one that nobody listens at: the network is the machine's, and another run may be in it.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// orphanOf starts a real server over a pipe that is closed, from a shell that has ended, once it is up. With an address it
+// speaks HTTP there.
+func orphanOf(t *testing.T, address string, argv ...string) (pid int) {
 	t.Helper()
 	shell := exec.Command("/bin/sh", append([]string{"-c", `exec 3<&0; "$@" <&3 >/dev/null & exec 3<&-; echo $!`, "sh"}, argv...)...)
-	shell.Env = append(os.Environ(), "PORT=3001")
+	shell.Env = append(os.Environ(), "PORT="+address[strings.LastIndexByte(address, ':')+1:])
 	// The pipe is closed when the shell has ended.
 	_, err := shell.StdinPipe()
 	ok(t, err)
@@ -214,8 +225,8 @@ func orphanOf(t *testing.T, http bool, argv ...string) (pid int) {
 	_, err = fmt.Sscan(string(out), &pid)
 	ok(t, err)
 	testkit.Until(t, "a server that is up", func() bool {
-		if http {
-			conn, err := net.Dial("tcp", "127.0.0.1:3001")
+		if address != "" {
+			conn, err := net.Dial("tcp", address)
 			if err == nil {
 				_ = conn.Close()
 			}
