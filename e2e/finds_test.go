@@ -306,7 +306,9 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 		noError(t, err)
 		noError(t, hoarder.Start())
 		defer func() { _, _ = in.Close(), hoarder.Wait() }()
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		testkit.Need(t, line != "more\n", "a user with fewer inotify instances than descriptors")
+		if line != "held\n" {
 			t.Fatalf("%q, %v", line, err)
 		}
 		if err := closes(t, w, 1, "pipe", time.Second); !errors.Is(err, os.ErrDeadlineExceeded) {
