@@ -145,7 +145,7 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 	case ours && !j.Complete:
 		sure, t.Why = j.judgeLabel(x)
 		return t, sure
-	case j.TrustIDs && x.Labels[LabelSession] == "" && j.played(x):
+	case j.TrustIDs && j.played(x):
 		t.Why = "made by podman from a manifest of the session: its name, and the time of its creation"
 		return t, true
 	case ours:

@@ -17,7 +17,7 @@ func (j *judge) played(x Info) bool {
 // Plays reports whether podman made an object because of a request to play a manifest. Such objects have no labels of
 // ours. What identifies them is that their names are in the manifest, and that they were not there before.
 func (o Object) Plays(x Info) bool {
-	if x.Created.Before(o.At) || x.Created.After(o.At.Add(maxRequestDelay)) {
+	if x.Labels[LabelSession] != "" || x.Created.Before(o.At) || x.Created.After(o.At.Add(maxRequestDelay)) {
 		return false
 	}
 	isPod := func(name string) bool { return x.Name == name || strings.HasPrefix(x.Name, name+"-pod") } // of a deployment

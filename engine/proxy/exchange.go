@@ -17,7 +17,7 @@ type exchange struct {
 
 	// settle, unless nil, is called with the outcome before the client learns it.
 	settle func(outcome)
-	// wantsBody is set if settle needs the body of a success.
+	// wantsBody is set if settle needs the body.
 	wantsBody bool
 	// leave leaves the gate. It is called when the outcome is settled, or never will be, and may be called again.
 	leave func()
@@ -26,11 +26,11 @@ type exchange struct {
 // outcome is the result of a request.
 type outcome struct {
 	http1.Response
-	data []byte // the body of a success, if it was wanted
+	data []byte // the body, if it was wanted
 	err  error  // why there is no data
 }
 
-// decode decodes the body of a success.
+// decode decodes the body.
 func (o outcome) decode(into any) error {
 	if o.err != nil {
 		return o.err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"mcp-tether/engine"
@@ -32,12 +33,16 @@ func (l *link) playKube(x *exchange, head []byte) bool {
 }
 
 // playedKube notes what podman made: the pods that it reports, or if it failed those that exist since then, and its
-// network.
+// network. A pod that the failure names is another's: its name was taken.
 func (p *Proxy) playedKube(play engine.Note, o outcome) {
-	var report struct{ Pods []struct{ ID string } }
+	var report struct {
+		Pods    []struct{ ID string }
+		Message string
+	}
 	asked := engine.Object{Names: play.Names, At: play.At}
+	err := o.decode(&report)
 	if o.Success() {
-		if err := o.decode(&report); err != nil {
+		if err != nil {
 			p.Warn(fmt.Errorf("pods that podman made from a manifest are known by their names only: %w", err))
 			return
 		}
@@ -52,7 +57,7 @@ func (p *Proxy) playedKube(play engine.Note, o outcome) {
 	pods, podErr := cl.Pods(ctx)
 	networks, netErr := cl.Networks(ctx)
 	for _, x := range append(pods, networks...) {
-		if asked.Plays(x) {
+		if asked.Plays(x) && !strings.Contains(report.Message, `"`+x.Name+`"`) {
 			p.madeFrom(play, x.Kind, x.ID)
 		}
 	}

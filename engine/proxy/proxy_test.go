@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcp-tether/http1"
 )
@@ -97,6 +98,43 @@ func TestManifestBeforeLongFiles(t *testing.T) {
 			t.Errorf("%q", names)
 		}
 		s.mu.Unlock()
+	}
+}
+
+// A manifest may fail because another has made a pod of that name meanwhile. That pod is not the session's.
+func TestManifestWhosePodIsAnothers(t *testing.T) {
+	for name, x := range map[string]struct {
+		reason, labels string
+		taken          bool
+	}{
+		"image not known":         {`{"message":"playing YAML file: \"x\": image not known"}`, `{}`, true},
+		"not a reason":            {`no`, `{}`, true},
+		"its name is taken":       {`{"message":"adding pod to state: name \"web\" is in use: pod already exists"}`, `{}`, false},
+		"another name is":         {`{"message":"adding pod to state: name \"web-2\" is in use: pod already exists"}`, `{}`, true},
+		"it is another session's": {`{"message":"image not known"}`, `{"mcp-tether.session":"t"}`, false},
+	} {
+		s := newScene(t, func(e *peer) {
+			for {
+				line, _, ok := e.hearRequest()
+				switch {
+				case !ok:
+					return
+				case strings.HasPrefix(line, "POST "):
+					e.say(reply(500, x.reason))
+				case strings.HasSuffix(line, "/pods/json"):
+					at := time.Now().Format(time.RFC3339Nano)
+					e.say(reply(200, fmt.Sprintf(`[{"Id":"p1","Name":"web","Created":%q,"Labels":%s}]`, at, x.labels)))
+				default:
+					e.say(reply(200, "[]"))
+				}
+			}
+		})
+		c := s.client()
+		c.say(post("/v4.0.0/libpod/play/kube", "metadata:\n  name: web\n"))
+		c.hear(reply(500, x.reason))
+		if got := strings.Contains(s.noted(), "created pod p1"); got != x.taken {
+			t.Errorf("%s: noted: %q", name, s.noted())
+		}
 	}
 }
 

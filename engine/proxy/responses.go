@@ -115,7 +115,7 @@ func (l *link) settle(x *exchange, r http1.Response, body *http1.Body) (raw []by
 		return nil
 	}
 	o := outcome{Response: r}
-	if x.wantsBody && r.Success() {
+	if x.wantsBody {
 		o.data, o.err = body.ReadAll(l.fromEngine, maxCreated, &raw)
 	}
 	x.settle(o)
