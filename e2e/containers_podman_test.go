@@ -150,6 +150,34 @@ func TestPodmanKubePlay(t *testing.T) {
 	}
 }
 
+// A pod of the session goes with its infra container. One that another process has put a container into stays, and only
+// the session's own container in it goes.
+func TestPodmanPodWithAnothersContainer(t *testing.T) {
+	e := podmanFor(t)
+	e.importInfra(t)
+	mark := e.mark(t)
+	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+	for _, pod := range []string{mark + "alone", mark + "shared"} {
+		ask := func(path, body string) {
+			t.Helper()
+			if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 201") {
+				t.Fatalf("%s: %s", path, got)
+			}
+		}
+		ask("/v4.0.0/libpod/pods/create", fmt.Sprintf(`{"name":%q,"no_infra":false,"netns":{"nsmode":"none"}}`, pod))
+		t.Cleanup(func() { e.podman(t, "pod", "rm", "-f", "-t", "0", pod) })
+		ask("/v4.0.0/libpod/containers/create", fmt.Sprintf(`{"image":%q,"pod":%q,"name":%q,"labels":{%q:%q},"command":["boxed","ignore-eof"]}`, e.image(t), pod, pod+"-own", markLabel, mark))
+	}
+	if o := e.podman(t, "run", "-d", "--pod", mark+"shared", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof"); o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	s.endLeaving()
+	pods := e.podman(t, "pod", "ps", "--format", "{{.Name}}", "--filter", "name="+mark).stdout
+	if strings.TrimSpace(pods) != mark+"shared" || len(e.awaitRunning(t, mark, 1)) != 1 || len(e.marked(t, mark)) != 1 {
+		t.Errorf("left are pods %q with %v", pods, e.marked(t, mark))
+	}
+}
+
 // importInfra imports the image that scripts/engine has podman use for the first container of a pod: it rests.
 func (e *engine) importInfra(t *testing.T) {
 	t.Helper()

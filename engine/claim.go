@@ -32,6 +32,8 @@ type Target struct {
 	connected []string
 	// start is the session's start of a container that is to be stopped.
 	start Started
+	// played says that podman made this pod from a manifest, with its containers. No label tells which they are.
+	played bool
 }
 
 // How far an engine's time of creation may be from ours.
@@ -132,7 +134,7 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 		return t, false
 	case recorded && (ours || j.TrustIDs):
 		sure, t.Why = j.judgeRecorded(x, known)
-		t.connected = j.Ledger.connected[x.ID]
+		t.connected, t.played = j.Ledger.connected[x.ID], known.Request == ""
 		return t, sure
 	case foreign && x.Kind == Container:
 		return j.judgeStarted(t, start)
@@ -146,7 +148,7 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 		sure, t.Why = j.judgeLabel(x)
 		return t, sure
 	case j.TrustIDs && j.played(x):
-		t.Why = "made by podman from a manifest of the session: its name, and the time of its creation"
+		t.Why, t.played = "made by podman from a manifest of the session: its name, and the time of its creation", true
 		return t, true
 	case ours:
 		t.Why = "carries the session's label, but the session did not create it: a copy"

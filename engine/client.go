@@ -111,26 +111,28 @@ func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
 	return x.info(), nil
 }
 
-// PodContainers returns the ids of a pod, by its id or name, and of its containers.
-func (c Client) PodContainers(ctx context.Context, ref string) (pod string, containers []string, err error) {
+// PodContainers returns the ids of a pod, by its id or name, and of its containers. Podman makes the infra container with
+// the pod; infra is "" if there is none.
+func (c Client) PodContainers(ctx context.Context, ref string) (pod, infra string, containers []string, err error) {
 	path, err := pathOf(libpod+"/pods/", ref, "/json")
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	type object struct {
 		ID string `json:"Id"`
 	}
 	var x struct {
 		object
-		Containers []object
+		InfraContainerID string
+		Containers       []object
 	}
 	if err := c.decode(ctx, path, &x); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	for _, o := range x.Containers {
 		containers = append(containers, o.ID)
 	}
-	return x.ID, containers, nil
+	return x.ID, x.InfraContainerID, containers, nil
 }
 
 // Needs returns the ids of the containers that podman starts before a container, by its id or name. Other engines start none.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,11 +112,11 @@ func (a *lastResults) find(t Target) int {
 	return slices.IndexFunc(a.results, func(r Result) bool { return r.Kind == t.Kind && r.ID == t.ID })
 }
 
-// withoutShared leaves out the networks and volumes that were tried and are still there: other containers use them.
+// withoutShared leaves out what was tried and is still there because other containers use it: networks, volumes and pods.
 func (a *lastResults) withoutShared(mine []Target) []Target {
 	return slices.DeleteFunc(mine, func(t Target) bool {
 		i := a.find(t)
-		return i >= 0 && (t.Kind == Network || t.Kind == Volume && a.results[i].Done)
+		return i >= 0 && (t.Kind == Network || t.Kind == Volume && a.results[i].Done || errors.Is(a.results[i].Err, errShared))
 	})
 }
 

@@ -27,12 +27,16 @@ const (
 	maxParallel = 16 // objects that are worked on at the same time
 	firstPause  = 10 * time.Millisecond
 	maxPause    = 160 * time.Millisecond
-	// sharedTries is how often the removal of a network or volume is tried. Other containers may use it as long as they like.
+	// sharedTries is how often the removal of what others use is tried. They may use it as long as they like.
 	sharedTries = 4
 )
 
-// errStillThere says that an object was removed, but that the engine still knows it.
-var errStillThere = errors.New("removed, but still there")
+var (
+	// errStillThere says that an object was removed, but that the engine still knows it.
+	errStillThere = errors.New("removed, but still there")
+	// errShared says that containers of others are in a pod.
+	errShared = errors.New("a container that is not the session's is in it")
+)
 
 // EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. Their volumes
 // are last, if all containers and pods are gone. It inspects each container once more. A running one gets its stop
@@ -41,7 +45,7 @@ var errStillThere = errors.New("removed, but still there")
 // result for each target, in their order. EndTargets returns when all targets are done, when the context is, or when no
 // engine is there.
 func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Duration) []Result {
-	e := ender{cl: cl, grace: grace, slots: make(chan struct{}, maxParallel)}
+	e := ender{cl: cl, targets: targets, grace: grace, slots: make(chan struct{}, maxParallel)}
 	results := make([]Result, len(targets))
 	for i, t := range targets {
 		results[i].Target = t
@@ -63,9 +67,10 @@ func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Dur
 
 // ender is one run of EndTargets.
 type ender struct {
-	cl    Client
-	grace time.Duration
-	slots chan struct{}
+	cl      Client
+	targets []Target
+	grace   time.Duration
+	slots   chan struct{}
 }
 
 // endTarget ends one target. It waits without a slot, so that all grace periods run in parallel.
@@ -135,6 +140,9 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	if r.Stop {
 		return e.cl.Stop(ctx, r.ID)
 	}
+	if err := e.checkPod(ctx, r); err != nil {
+		return err
+	}
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
 	}
@@ -149,6 +157,25 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 		}
 	}
 	return errStillThere
+}
+
+// checkPod returns an error if a pod has containers that are not the session's: they would be removed with it.
+func (e *ender) checkPod(ctx context.Context, r *Result) error {
+	if r.Kind != Pod || r.played {
+		return nil
+	}
+	_, infra, members, err := e.cl.PodContainers(ctx, r.ID)
+	for _, id := range members {
+		if id != infra && !e.owns(id) {
+			return fmt.Errorf("%w: %s", errShared, id)
+		}
+	}
+	return err
+}
+
+// owns reports whether a container is to be removed.
+func (e *ender) owns(id string) bool {
+	return slices.ContainsFunc(e.targets, func(t Target) bool { return t.Kind == Container && t.ID == id && !t.Stop })
 }
 
 // pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile. What the
@@ -177,7 +204,7 @@ func (r *Result) retry(ctx context.Context, request func() error) {
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than a timeout
 		}
-		isLast := tries == sharedTries && (r.Kind == Network || r.Kind == Volume)
+		isLast := tries == sharedTries && (r.Kind == Network || r.Kind == Volume || errors.Is(err, errShared))
 		if isLast && (r.Name == KubeNetwork || r.Kind == Volume && errors.Is(err, ErrConflict)) {
 			r.Done = true // other pods use the network, and would have made it too; or another's container uses the volume
 			return

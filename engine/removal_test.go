@@ -596,6 +596,59 @@ func TestEndOfNetworks(t *testing.T) {
 	}
 }
 
+// A pod goes with the containers in it, so one that others have put a container into stays. The session's own containers end
+// all the same.
+func TestEndOfPods(t *testing.T) {
+	start := Note{Op: OpStarted, Kind: Container, ID: "z", Started: asked().Format(time.RFC3339Nano)}
+	for name, x := range map[string]struct {
+		notes   []Note
+		members string
+		goes    bool
+	}{
+		"its own":                      {[]Note{createdNote(Pod, "r1", "p")}, `{"Id":"a"},{"Id":"i"}`, true},
+		"none":                         {[]Note{createdNote(Pod, "r1", "p")}, ``, true},
+		"another's":                    {[]Note{createdNote(Pod, "r1", "p")}, `{"Id":"z"},{"Id":"i"}`, false},
+		"another's, which was started": {[]Note{createdNote(Pod, "r1", "p"), start}, `{"Id":"z"},{"Id":"i"}`, false},
+		"what podman has made with it": {[]Note{{Op: OpCreated, Kind: Pod, ID: "p"}}, `{"Id":"z"},{"Id":"i"}`, true},
+	} {
+		f := newFake(t, map[string]*fakeObject{"a": {running: true, labels: labels("s", "")}, "z": {running: true, started: asked()}})
+		gone := false
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			path, isPod := strings.CutPrefix(r.URL.Path, "/v4.0.0/libpod/pods/")
+			switch {
+			case !isPod:
+				return false
+			case gone && path == "json":
+				_, _ = fmt.Fprint(w, `[]`)
+			case gone:
+				http.Error(w, `{"message":"no such pod"}`, http.StatusNotFound)
+			case r.Method != http.MethodGet:
+				gone = r.Method == http.MethodDelete
+				f.did = append(f.did, r.Method+" "+path)
+			case path == "json":
+				_, _ = fmt.Fprint(w, `[{"Id":"p","Name":"web","Status":"Running","Created":"2026-01-02T03:04:06Z","Labels":{"mcp-tether.request":"r1"}}]`)
+			default:
+				_, _ = fmt.Fprintf(w, `{"Id":"p","InfraContainerID":"i","Containers":[%s]}`, x.members)
+			}
+			return true
+		})
+		c := recorded("a")
+		for _, n := range x.notes {
+			c.Ledger.Add(n)
+		}
+		_, err := c.End(soon(t), f.Client, 0)
+		deeds := strings.Join(f.deeds(), ", ")
+		if touched := strings.Contains(deeds, " p"); gone != x.goes || touched != x.goes || f.have["a"] != nil || (err == nil) != x.goes {
+			t.Errorf("%s: did %s: %v", name, deeds, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "pod web: a container that is not the session's is in it: z") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The network of podman's pods stays without an error while pods of others use it. It is not tried again.
 func TestEndOfTheNetworkOfAllPods(t *testing.T) {
 	f := newFake(t, nil)

@@ -59,7 +59,7 @@ func (p *Proxy) toStart(to route) (found []engine.Info, alone bool, err error) {
 		var pod string
 		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 		defer cancel()
-		pod, refs, err = engine.Client{Dial: p.Dial}.PodContainers(ctx, to.ref)
+		pod, _, refs, err = engine.Client{Dial: p.Dial}.PodContainers(ctx, to.ref)
 		if err != nil || p.objects.has(engine.Pod, pod) {
 			return nil, false, err
 		}
