@@ -535,6 +535,36 @@ func TestSocketThatTheEngineDoesNotSee(t *testing.T) {
 	}
 }
 
+// A network of the session stays if somebody else's container is in it that does not run, or never did. Docker would remove
+// the network, and the container could not be started any more.
+func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		for _, ran := range []bool{false, true} {
+			mark := e.mark(t)
+			ask := func(host, path, body, want string) {
+				t.Helper()
+				if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
+					t.Fatalf("%s: %s: %s", e.kind, path, got)
+				}
+			}
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			label := fmt.Sprintf(`"Labels":{%q:%q}`, markLabel, mark)
+			t.Cleanup(func() { e.removeNetworks(t, mark) })
+			ask(host, "/v1.40/networks/create", `{"Name":"`+mark+`",`+label+`}`, "201")
+			ask(e.host, "/v1.40/containers/create?name="+mark, fmt.Sprintf(`{"Image":%q,%s,"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}}`, e.image(t), label, mark), "201")
+			if ran {
+				ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
+				ask(e.host, "/v1.40/containers/"+mark+"/stop?t=0", "", "204")
+			}
+			s.endLeaving()
+			if len(e.networks(t, mark)) != 1 {
+				t.Fatalf("%s: it ran before: %v: the network is gone", e.kind, ran)
+			}
+			ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
+		}
+	}
+}
+
 // A network of the session goes also if the session connected somebody else's container to it, which stays as it is.
 func TestNetworkWithAnothersContainer(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {

@@ -54,13 +54,17 @@ func (c Client) Containers(ctx context.Context) ([]Info, error) {
 	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
 }
 
-// ContainersWith lists the containers that have a volume, in any state.
-func (c Client) ContainersWith(ctx context.Context, volume string) ([]Info, error) {
-	path, err := pathOf("/containers/json?all=1&filters=%7B%22volume%22:%5B%22", volume, "%22%5D%7D")
+// ContainersWith lists the containers that have a volume or are in a network, in any state. Docker knows the network of a
+// container that was never started only by the network's name.
+func (c Client) ContainersWith(ctx context.Context, x Info) ([]Info, error) {
+	path, err := pathOf("/containers/json?all=1&filters=%7B%22"+string(x.Kind)+"%22:%5B%22", x.ID, "%22")
 	if err != nil {
 		return nil, err
 	}
-	return list[listedContainer](ctx, c, Container, path)
+	if !isNoID(x.Name) {
+		path += ",%22" + x.Name + "%22"
+	}
+	return list[listedContainer](ctx, c, Container, path+"%5D%7D")
 }
 
 // Networks lists all networks.

@@ -34,7 +34,7 @@ const (
 var (
 	// errStillThere says that an object was removed, but that the engine still knows it.
 	errStillThere = errors.New("removed, but still there")
-	// errShared says that containers of others are in a pod.
+	// errShared says that containers of others are in a pod or network.
 	errShared = errors.New("a container that is not the session's is in it")
 )
 
@@ -140,14 +140,14 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	if r.Stop {
 		return e.cl.Stop(ctx, r.ID)
 	}
-	if err := e.checkPod(ctx, r); err != nil {
+	for _, id := range r.connected {
+		_ = e.cl.Disconnect(ctx, r.ID, id) // or the check says what is in the way
+	}
+	if err := e.checkShared(ctx, r); err != nil {
 		return err
 	}
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
-	}
-	for _, id := range r.connected {
-		_ = e.cl.Disconnect(ctx, r.ID, id) // or the removal says what is in the way
 	}
 	what := r.Info
 	what.SharesVolumes = r.now.SharesVolumes
@@ -159,12 +159,21 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	return errStillThere
 }
 
-// checkPod returns an error if a pod has containers that are not the session's: they would be removed with it.
-func (e *ender) checkPod(ctx context.Context, r *Result) error {
-	if r.Kind != Pod || r.played {
-		return nil
+// checkShared returns an error if containers that are not the session's are in a pod or network. They would be removed with
+// the pod. From a network docker takes them away, if they do not run: they could not be started again.
+func (e *ender) checkShared(ctx context.Context, r *Result) (err error) {
+	var infra string
+	var members []string
+	switch {
+	case r.Kind == Pod && !r.played:
+		_, infra, members, err = e.cl.PodContainers(ctx, r.ID)
+	case r.Kind == Network:
+		var all []Info
+		all, err = e.cl.ContainersWith(ctx, r.Info)
+		for _, x := range all {
+			members = append(members, x.ID)
+		}
 	}
-	_, infra, members, err := e.cl.PodContainers(ctx, r.ID)
 	for _, id := range members {
 		if id != infra && !e.owns(id) {
 			return fmt.Errorf("%w: %s", errShared, id)

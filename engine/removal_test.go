@@ -34,6 +34,7 @@ type fakeObject struct {
 	created, started         time.Time
 	ignores                  bool // its stop signal
 	stopSignal               string
+	in                       string // the network that a container is in
 }
 
 func newFake(t *testing.T, have map[string]*fakeObject) *fake {
@@ -81,7 +82,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/containers/json", r.URL.Path == "/networks":
-		f.list(w, parts[0] == "networks")
+		f.list(w, parts[0] == "networks", r.FormValue("filters"))
 		return
 	case parts[0] == "images":
 		_, _ = fmt.Fprint(w, `{"Config":{"Labels":{}}}`)
@@ -112,10 +113,10 @@ func (f *fake) do(id string, r *http.Request) {
 	}
 }
 
-func (f *fake) list(w http.ResponseWriter, networks bool) {
+func (f *fake) list(w http.ResponseWriter, networks bool, filters string) {
 	all := []map[string]any{}
 	for id, x := range f.have {
-		if x.network != networks {
+		if x.network != networks || filters != "" && !strings.Contains(filters, `{"network":["`+x.in+`"`) {
 			continue
 		}
 		o := map[string]any{"Id": id, "Labels": x.labels, "Created": x.created}
@@ -596,6 +597,44 @@ func TestEndOfNetworks(t *testing.T) {
 	}
 }
 
+// Docker would remove a network although a container is in it that does not run. That container could not be started again.
+func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
+	start := Note{Op: OpStarted, Kind: Container, ID: "z", Started: asked().Format(time.RFC3339Nano)}
+	connect := Note{Op: OpConnect, Kind: Network, ID: "n", Container: "z"}
+	for name, x := range map[string]struct {
+		more []Note
+		z    fakeObject
+		goes bool
+	}{
+		"in none":                  {nil, fakeObject{}, true},
+		"in another":               {nil, fakeObject{in: "m"}, true},
+		"stopped":                  {nil, fakeObject{in: "n"}, false},
+		"started by the session":   {[]Note{start}, fakeObject{in: "n", running: true, started: asked()}, false},
+		"connected by the session": {[]Note{connect}, fakeObject{in: "n", running: true}, true},
+	} {
+		f := newFake(t, map[string]*fakeObject{"a": {in: "n"}, "z": &x.z, "n": {network: true, labels: labels("s", "r1")}})
+		f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if strings.HasSuffix(r.URL.Path, "/disconnect") {
+				f.have["z"].in = ""
+			}
+			return false
+		})
+		c := recorded("a")
+		for _, n := range append(x.more, createdNote(Network, "r1", "n")) {
+			c.Ledger.Add(n)
+		}
+		_, err := c.End(soon(t), f.Client, 0)
+		if gone := f.have["n"] == nil; gone != x.goes || (err == nil) != x.goes || f.have["a"] != nil {
+			t.Errorf("%s: did %q: %v", name, f.deeds(), err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "network n: a container that is not the session's is in it: z") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A pod goes with the containers in it, so one that others have put a container into stays. The session's own containers end
 // all the same.
 func TestEndOfPods(t *testing.T) {
@@ -756,10 +795,11 @@ func TestEndWhereTheListCannotBeRead(t *testing.T) {
 	at := asked()
 	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true}, "f": {running: true, started: at}, "z": {running: true}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/containers/json" {
+		all := r.RequestURI == "/containers/json?all=1"
+		if all {
 			_, _ = fmt.Fprint(w, `[{"Id":"z","Created":"yesterday"}]`)
 		}
-		return r.URL.Path == "/containers/json"
+		return all
 	})
 	c := recorded("a", "gone")
 	c.Ledger.Add(createdNote(Network, "", "n"))

@@ -45,7 +45,7 @@ func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
 	cl := engine.Client{Dial: p.Dial}
-	users, err := cl.ContainersWith(ctx, name)
+	users, err := cl.ContainersWith(ctx, engine.Info{Kind: engine.Volume, ID: name})
 	if err != nil {
 		return engine.Info{}, err
 	}
