@@ -81,6 +81,8 @@ func (l *Ledger) Add(n Note) {
 		l.start(n)
 	case OpConnect:
 		l.connect(n.ID, n.Container)
+	case OpParted:
+		l.part(n.ID, n.Container)
 	case OpCarry:
 		l.forgetCarried(n.ID)
 		l.carried = append(l.carried, Carried{n.ID, n.Started})
@@ -101,6 +103,14 @@ func (l *Ledger) connect(network, id string) {
 	if !slices.Contains(l.connected[network], id) {
 		l.connected[network] = append(l.connected[network], id)
 	}
+}
+
+func (l *Ledger) part(network, id string) {
+	if all := slices.DeleteFunc(l.connected[network], func(have string) bool { return have == id }); len(all) > 0 {
+		l.connected[network] = all
+		return
+	}
+	delete(l.connected, network)
 }
 
 // created turns a request into an object. Nested proxies may note the same object twice, and several requests may be

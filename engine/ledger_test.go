@@ -129,6 +129,18 @@ func TestLedgerCloneStandsAlone(t *testing.T) {
 	}
 }
 
+// What is known of a container's connection is forgotten when it is undone, or has failed.
+func TestLedgerOfUndoneConnections(t *testing.T) {
+	note := func(op Op, id string) Note { return Note{Op: op, Kind: Network, ID: "n", Container: id} }
+	l := ledger(note(OpParted, "a"), note(OpConnect, "a"), note(OpConnect, "b"), note(OpParted, "a"))
+	clone := l.Clone()
+	l.Add(note(OpParted, "b"))
+	want := map[string][]string{"n": {"b"}}
+	if !reflect.DeepEqual(clone.connected, want) || len(l.connected) > 0 || len(l.Notes()) > 0 {
+		t.Errorf("%v, then %v: %v", clone.connected, l.connected, l.Notes())
+	}
+}
+
 // Containers that were connected to a network are known until the network is removed, in every copy.
 func TestConnectedContainers(t *testing.T) {
 	connect := func(network, id string) Note {

@@ -16,6 +16,7 @@ const (
 	OpRemoved Op = "removed" // a client of the session removed an object: ID
 	OpCarry   Op = "carry"   // a container's anonymous volume will be given to another container by name: ID, Started
 	OpConnect Op = "connect" // another's container will be connected to a network of the session: ID, Container
+	OpParted  Op = "parted"  // it is not connected: that failed, or a client of the session has undone it: ID, Container
 )
 
 // Note is one thing that a session did to its engine. A session's journal consists of notes.

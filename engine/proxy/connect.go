@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"mcp-tether/engine"
@@ -11,7 +12,7 @@ import (
 )
 
 // connectNetwork notes that another's container will be connected to a network of the session. The network can be
-// removed only when the container is disconnected.
+// removed only when the container is disconnected. The note is taken back if that fails, or when a client undoes it.
 func (l *link) connectNetwork(x *exchange, head []byte, to route) bool {
 	body := x.request.Body()
 	object, raw, refused := l.readAhead(x.request, body)
@@ -20,23 +21,40 @@ func (l *link) connectNetwork(x *exchange, head []byte, to route) bool {
 	}
 	var asked struct{ Container string }
 	if !l.p.Attached && json.Unmarshal(object, &asked) == nil && asked.Container != "" {
-		l.p.connect(to.ref, asked.Container)
+		l.p.connect(x, to, asked.Container)
 	}
 	return l.forwardRest(x, append(head, raw...), body)
 }
 
-// connect makes a note if another's container will be connected to a network of the session.
-func (p *Proxy) connect(network, ref string) {
+// connect makes a note if another's container will be connected to a network of the session. One that is in it already
+// stays there.
+func (p *Proxy) connect(x *exchange, to route, ref string) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
-	networks, err := engine.Client{Dial: p.Dial}.Networks(ctx)
+	cl := engine.Client{Dial: p.Dial}
+	networks, err := cl.Networks(ctx)
 	for _, n := range networks {
-		if n.Name != network && !strings.HasPrefix(n.ID, network) || !p.objects.has(engine.Network, n.ID) {
+		if n.Name != to.ref && !strings.HasPrefix(n.ID, to.ref) || !p.objects.has(engine.Network, n.ID) {
 			continue
 		}
 		var c engine.Info
-		if c, err = p.inspect(ref); err == nil && !p.objects.has(engine.Container, c.ID) {
-			p.Note(engine.Note{Op: engine.OpConnect, Kind: engine.Network, ID: n.ID, Container: c.ID})
+		var have []engine.Info
+		if c, err = p.inspect(ref); err == nil && to.action == actionConnect {
+			have, err = cl.ContainersWith(ctx, n)
+		}
+		isIn := slices.ContainsFunc(have, func(h engine.Info) bool { return h.ID == c.ID })
+		if err != nil || isIn || p.objects.has(engine.Container, c.ID) {
+			continue
+		}
+		note := engine.Note{Op: engine.OpConnect, Kind: engine.Network, ID: n.ID, Container: c.ID}
+		if to.action == actionConnect {
+			p.Note(note)
+		}
+		note.Op = engine.OpParted
+		x.settle = func(o outcome) {
+			if o.Success() != (to.action == actionConnect) {
+				p.Note(note)
+			}
 		}
 	}
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {

@@ -116,7 +116,7 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 		return l.create(x, head, to)
 	case actionPlayKube:
 		return l.playKube(x, head)
-	case actionConnect:
+	case actionConnect, actionDisconnect:
 		return l.connectNetwork(x, head, to)
 	case actionStart:
 		return l.start(x, head, to)

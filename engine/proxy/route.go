@@ -16,16 +16,17 @@ import (
 type action int
 
 const (
-	actionOther    action = iota
-	actionCreate          // creates an object, which is to be labelled and noted
-	actionPlayKube        // creates podman's pods from a manifest
-	actionStart           // starts, initializes or resumes a container or a pod, perhaps one that existed before
-	actionRemove          // removes an object, perhaps one of the session's
-	actionAttach          // may turn the connection into a stream
-	actionExec            // the same
-	actionUpgrade         // may switch to another protocol
-	actionConnect         // connects a container to a network
-	actionBuild           // builds an image, perhaps in containers
+	actionOther      action = iota
+	actionCreate            // creates an object, which is to be labelled and noted
+	actionPlayKube          // creates podman's pods from a manifest
+	actionStart             // starts, initializes or resumes a container or a pod, perhaps one that existed before
+	actionRemove            // removes an object, perhaps one of the session's
+	actionAttach            // may turn the connection into a stream
+	actionExec              // the same
+	actionUpgrade           // may switch to another protocol
+	actionConnect           // connects a container to a network
+	actionDisconnect        // undoes that
+	actionBuild             // builds an image, perhaps in containers
 )
 
 // switches reports whether a request takes the connection over.
@@ -130,6 +131,8 @@ func matchPost(segments []string, libpod bool) route {
 		return route{action: actionAttach, kind: engine.Container, ref: middle}
 	case first == "networks" && middle != "" && last == "connect":
 		return route{action: actionConnect, kind: engine.Network, ref: middle}
+	case first == "networks" && middle != "" && last == "disconnect":
+		return route{action: actionDisconnect, kind: engine.Network, ref: middle}
 	case first == "exec" && middle != "" && last == "start":
 		return route{action: actionExec}
 	}

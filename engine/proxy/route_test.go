@@ -43,6 +43,7 @@ func TestRoutes(t *testing.T) {
 		"POST /containers/abc/init":                    {},
 		"POST /v4.0.0/libpod/pods/p/restart":           {action: actionStart, kind: engine.Pod, libpod: true, ref: "p", restart: true},
 		"POST /v1.41/networks/n/connect":               {action: actionConnect, kind: engine.Network, ref: "n"},
+		"POST /libpod/networks/n/disconnect":           {action: actionDisconnect, kind: engine.Network, libpod: true, ref: "n"},
 		"POST /pods/p/start":                           {},
 		"POST /containers/a%2Fb/start":                 {action: actionStart, kind: engine.Container, ref: "a/b"},
 		"POST /containers/abc/attach?stream=1":         {action: actionAttach, kind: engine.Container, ref: "abc"},
