@@ -13,6 +13,16 @@ type objects struct {
 	started  sync.Map // id of a container that existed before, and that the session started
 	attached sync.Map // container that a client has attached to, as in the request
 	others   sync.Map // name of a volume that a create named, and that is not the session's
+
+	mu     sync.Mutex
+	asking map[string]*asking // by the id of a container, while starts of it are under way
+}
+
+// asking are starts of one container that are under way at the same time.
+type asking struct {
+	now     int  // how many have no outcome yet
+	several bool // there were more
+	success bool // one has succeeded
 }
 
 // object identifies an object of an engine.
@@ -36,6 +46,35 @@ func (o *objects) has(kind engine.Kind, id string) bool {
 func (o *objects) hasStarted(id string) bool {
 	_, ok := o.started.Load(id)
 	return ok
+}
+
+// ask counts a start that is noted.
+func (o *objects) ask(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asking == nil {
+		o.asking = map[string]*asking{}
+	}
+	if o.asking[id] == nil {
+		o.asking[id] = &asking{}
+	}
+	a := o.asking[id]
+	a.several = a.now > 0
+	a.now++
+}
+
+// settle counts the outcome of a start. It reports whether the container may run because of another start that was under
+// way at the same time.
+func (o *objects) settle(id string, success bool) (shared bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.asking[id]
+	a.now--
+	a.success = a.success || success
+	if a.now == 0 {
+		delete(o.asking, id)
+	}
+	return a.several && (a.success || a.now > 0)
 }
 
 // isAttached reports whether a client has attached to a container, by its id, the beginning of its id, or its name.

@@ -133,24 +133,34 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 // starting notes a start before the engine is asked. A container that is resumed was started before, so its start is
 // known, unless the request fails.
 func (p *Proxy) starting(c engine.Info, to route) {
-	n := engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()}
+	p.objects.ask(c.ID)
 	if to.resume {
-		n.Op, n.Paused, n.Started, n.Restarts = engine.OpStarted, true, c.StartedAt.Format(time.RFC3339Nano), c.Restarts
+		p.resumed(c)
+		return
 	}
-	p.Note(n)
+	p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
+}
+
+func (p *Proxy) resumed(c engine.Info) {
+	p.Note(engine.Note{
+		Op: engine.OpStarted, Kind: engine.Container, ID: c.ID, Name: c.Name, Paused: true,
+		Started: c.StartedAt.Format(time.RFC3339Nano), Restarts: c.Restarts, At: time.Now(),
+	})
 }
 
 // started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
-// After a failed start of several, alone is false, and some of them may be.
+// After a failed start of several, alone is false, and some of them may be. It may also run because of another start of the
+// session that was under way at the same time: two clients may have asked for it.
 func (p *Proxy) started(before engine.Info, to route, o outcome, alone bool) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
-	if to.resume {
-		if !o.Success() && to.kind != engine.Pod {
-			p.Note(kept)
-		}
+	shared := p.objects.settle(before.ID, o.Success())
+	switch {
+	case to.resume && o.Success() && shared:
+		p.resumed(before) // the failure of the other may have come in between
 		return
-	}
-	if !o.Success() && !before.Running && alone {
+	case to.resume && (o.Success() || to.kind == engine.Pod):
+		return
+	case !o.Success() && !shared && (to.resume || !before.Running && alone):
 		p.Note(kept)
 		return
 	}
@@ -160,8 +170,9 @@ func (p *Proxy) started(before engine.Info, to route, o outcome, alone bool) {
 		p.Note(kept) // it has ended already, and was removed
 	case err != nil:
 		p.Warn(fmt.Errorf("cannot tell when container %s was started: %w", before.ID, err))
-	case !o.Success() && !after.Running:
+	case !o.Success() && !after.Running, to.resume && after.Paused:
 		p.Note(kept)
+	case to.resume:
 	default:
 		p.objects.start(after.ID)
 		p.Note(engine.Note{

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mcp-tether/engine"
 )
 
 // inspection is what the engine says of a container.
@@ -152,6 +154,74 @@ func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 		c.say("POST " + x.target + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
 		c.hear(x.answer)
 		s.expectNotes(x.notes)
+	}
+}
+
+// Two clients may start or resume a container at the same time. The engine refuses one of them, which takes back no note of
+// the other, in whichever order the outcomes come. What neither has started is another's.
+func TestStartByTwoClients(t *testing.T) {
+	for _, x := range []struct {
+		verb, before, after string
+		first, second       int // how the engine answers
+		want                int // containers that the session has started
+	}{
+		{"unpause", "paused", "running", 204, 500, 1},
+		{"unpause", "paused", "running", 500, 204, 1},
+		{"unpause", "paused", "paused", 500, 204, 1}, // and paused again
+		{"unpause", "paused", "paused", 500, 500, 0},
+		{"unpause", "paused", "running", 500, 500, 0},
+		{"start", "exited", "running", 204, 304, 1},
+		{"start", "exited", "running", 304, 204, 1},
+		{"start", "exited", "exited", 500, 500, 0},
+		{"start", "exited", "running", 304, 304, 0},
+	} {
+		asked, may := make(chan int, 2), [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+		var mu sync.Mutex
+		requests := 0
+		s := newScene(t, func(e *peer) {
+			for {
+				line, _, ok := e.hearRequest()
+				mu.Lock()
+				state, n := x.before, requests
+				switch {
+				case strings.HasPrefix(line, "POST "):
+					requests++
+				case n == 2:
+					state = x.after
+				}
+				mu.Unlock()
+				switch {
+				case !ok:
+					return
+				case line == "POST /containers/a/"+x.verb:
+					asked <- n
+					<-may[n]
+					e.say(reply([]int{x.first, x.second}[n], ""))
+				case line == "GET /containers/a/json":
+					e.say(reply(200, fmt.Sprintf(`{"Id":"a","State":{"Running":%t,"Paused":%t,"StartedAt":"2026-01-02T03:04:05Z"}}`, state != "exited", state == "paused")))
+				default:
+					e.say(reply(404, ""))
+				}
+			}
+		})
+		first, second := s.client(), s.client()
+		for _, c := range []*peer{first, second} {
+			c.say("POST /containers/a/" + x.verb + " HTTP/1.1\r\n\r\n")
+			<-asked
+		}
+		close(may[0])
+		first.hear(reply(x.first, ""))
+		close(may[1])
+		second.hear(reply(x.second, ""))
+		var l engine.Ledger
+		s.mu.Lock()
+		for _, n := range s.notes {
+			l.Add(n)
+		}
+		s.mu.Unlock()
+		if got := l.Started(); len(got) != x.want {
+			t.Errorf("%+v: started %+v by %s", x, got, s.noted())
+		}
 	}
 }
 
