@@ -54,17 +54,31 @@ func (c Client) Containers(ctx context.Context) ([]Info, error) {
 	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
 }
 
-// ContainersWith lists the containers that have a volume or are in a network, in any state. Docker knows the network of a
-// container that was never started only by the network's name.
-func (c Client) ContainersWith(ctx context.Context, x Info) ([]Info, error) {
-	path, err := pathOf("/containers/json?all=1&filters=%7B%22"+string(x.Kind)+"%22:%5B%22", x.ID, "%22")
+// ContainersWith returns the ids of the containers that have a volume or are in a network, in any state. Docker knows the
+// network of a container that was never started only by the network's name.
+func (c Client) ContainersWith(ctx context.Context, kind Kind, id, name string) (ids []string, err error) {
+	path, err := pathOf("/containers/json?all=1&filters=%7B%22"+string(kind)+"%22:%5B%22", id, "%22")
 	if err != nil {
 		return nil, err
 	}
-	if !isNoID(x.Name) {
-		path += ",%22" + x.Name + "%22"
+	if !isNoID(name) {
+		path += ",%22" + name + "%22"
 	}
-	return list[listedContainer](ctx, c, Container, path+"%5D%7D")
+	var all []object
+	err = c.decode(ctx, path+"%5D%7D", &all)
+	return idsIn(all), err
+}
+
+// object is what is read of an object that needs no more than its id.
+type object struct {
+	ID string `json:"Id"`
+}
+
+func idsIn(all []object) (ids []string) {
+	for _, o := range all {
+		ids = append(ids, o.ID)
+	}
+	return ids
 }
 
 // Networks lists all networks.
@@ -122,9 +136,6 @@ func (c Client) PodContainers(ctx context.Context, ref string) (pod, infra strin
 	if err != nil {
 		return "", "", nil, err
 	}
-	type object struct {
-		ID string `json:"Id"`
-	}
 	var x struct {
 		object
 		InfraContainerID string
@@ -133,10 +144,7 @@ func (c Client) PodContainers(ctx context.Context, ref string) (pod, infra strin
 	if err := c.decode(ctx, path, &x); err != nil {
 		return "", "", nil, err
 	}
-	for _, o := range x.Containers {
-		containers = append(containers, o.ID)
-	}
-	return x.ID, x.InfraContainerID, containers, nil
+	return x.ID, x.InfraContainerID, idsIn(x.Containers), nil
 }
 
 // Needs returns the ids of the containers that podman starts before a container, by its id or name. Other engines start none.

@@ -39,9 +39,19 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 // HadGrace reports whether all that the claim may still contain has had its grace period, as the results of an End show.
 func (c Claim) HadGrace(ended []Result) bool {
 	isOpen := func(s Started) bool { return !s.unknown().IsZero() }
-	isNew := func(r Result) bool { return r.Kind == Container && !r.Done && !r.asked }
+	isNew := func(r *Result) bool { return r.Kind == Container && !r.Done && !r.asked }
 	return c.Complete && len(c.Ledger.pending) == 0 && len(ended) > 0 &&
-		!slices.ContainsFunc(c.Ledger.started, isOpen) && !slices.ContainsFunc(ended, isNew)
+		!slices.ContainsFunc(c.Ledger.started, isOpen) && !anyOf(ended, isNew)
+}
+
+// anyOf is slices.ContainsFunc without a copy of each.
+func anyOf[T any](all []T, is func(*T) bool) bool {
+	for i := range all {
+		if is(&all[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // openTime is how long after a request the engine may still carry out a create or start, though no client waits for it.
@@ -52,18 +62,18 @@ const openTime = 10 * time.Second
 func (c Claim) open(found []Result, now time.Time) error {
 	var open []string
 	for _, o := range c.Ledger.pending {
-		is := func(r Result) bool { return r.Kind == o.Kind && r.Labels[LabelRequest] == o.Request }
-		if o.Kind != Volume && now.Sub(o.At) < openTime && !slices.ContainsFunc(found, is) {
+		is := func(r *Result) bool { return r.Kind == o.Kind && r.Labels[LabelRequest] == o.Request }
+		if o.Kind != Volume && now.Sub(o.At) < openTime && !anyOf(found, is) {
 			open = append(open, fmt.Sprintf("create of a %s", o.Kind))
 		}
 	}
 	for _, s := range c.Ledger.started {
-		is := func(r Result) bool { return r.ID == s.ID && (!s.Known || s.mayBe(r.now.StartedAt)) }
+		is := func(r *Result) bool { return r.ID == s.ID && (!s.Known || s.mayBe(r.now.StartedAt)) }
 		limit := openTime
 		if s.Known {
 			limit *= 2
 		}
-		if now.Sub(cmp.Or(s.Last, s.unknown())) < limit && !slices.ContainsFunc(found, is) {
+		if now.Sub(cmp.Or(s.Last, s.unknown())) < limit && !anyOf(found, is) {
 			open = append(open, "start of "+s.ID)
 		}
 	}
@@ -99,33 +109,46 @@ func oneLine(errs ...error) error {
 type lastResults struct{ results []Result }
 
 func (a *lastResults) add(results []Result) {
-	for _, r := range results {
-		if i := a.find(r.Target); i >= 0 {
-			a.results[i] = r
+	for i := range results {
+		if have := a.find(&results[i].Target); have != nil {
+			*have = results[i]
 			continue
 		}
-		a.results = append(a.results, r)
+		a.results = append(a.results, results[i])
 	}
 }
 
-func (a *lastResults) find(t Target) int {
-	return slices.IndexFunc(a.results, func(r Result) bool { return r.Kind == t.Kind && r.ID == t.ID })
+// find returns the last result of a target; nil if there is none.
+func (a *lastResults) find(t *Target) *Result {
+	for i := range a.results {
+		if r := &a.results[i]; r.Kind == t.Kind && r.ID == t.ID {
+			return r
+		}
+	}
+	return nil
 }
 
 // withoutShared leaves out what was tried and is still there because other containers use it: networks, volumes and pods.
 func (a *lastResults) withoutShared(mine []Target) []Target {
-	return slices.DeleteFunc(mine, func(t Target) bool {
-		i := a.find(t)
-		return i >= 0 && (t.Kind == Network || t.Kind == Volume && a.results[i].Done || errors.Is(a.results[i].Err, errShared))
-	})
+	n := 0
+	for i := range mine {
+		t := &mine[i]
+		r := a.find(t)
+		if r == nil || t.Kind != Network && (t.Kind != Volume || !r.Done) && !errors.Is(r.Err, errShared) {
+			mine[n] = *t
+			n++
+		}
+	}
+	return mine[:n]
 }
 
 // settleVanished marks failed targets that no longer exist as done: something else has removed them.
 func (a *lastResults) settleVanished(mine []Target) {
-	for i, r := range a.results {
-		there := func(t Target) bool { return t.Kind == r.Kind && t.ID == r.ID }
-		if r.Err != nil && !slices.ContainsFunc(mine, there) {
-			a.results[i].Done, a.results[i].Err = true, nil
+	for i := range a.results {
+		r := &a.results[i]
+		there := func(t *Target) bool { return t.Kind == r.Kind && t.ID == r.ID }
+		if r.Err != nil && !anyOf(mine, there) {
+			r.Done, r.Err = true, nil
 		}
 	}
 }
@@ -133,8 +156,8 @@ func (a *lastResults) settleVanished(mine []Target) {
 // failed joins the errors of the targets that are not done; nil if there are none.
 func (a *lastResults) failed() error {
 	errs := make([]error, len(a.results))
-	for i, r := range a.results {
-		errs[i] = r.Err
+	for i := range a.results {
+		errs[i] = a.results[i].Err
 	}
 	return oneLine(errs...)
 }

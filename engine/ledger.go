@@ -106,11 +106,14 @@ func (l *Ledger) connect(network, id string) {
 }
 
 func (l *Ledger) part(network, id string) {
-	if all := slices.DeleteFunc(l.connected[network], func(have string) bool { return have == id }); len(all) > 0 {
-		l.connected[network] = all
-		return
+	all := l.connected[network]
+	for i, have := range all {
+		if have == id {
+			all[i] = all[len(all)-1]
+			l.connected[network] = all[:len(all)-1]
+			return
+		}
 	}
-	delete(l.connected, network)
 }
 
 // created turns a request into an object. Nested proxies may note the same object twice, and several requests may be

@@ -136,7 +136,7 @@ func TestLedgerOfUndoneConnections(t *testing.T) {
 	clone := l.Clone()
 	l.Add(note(OpParted, "b"))
 	want := map[string][]string{"n": {"b"}}
-	if !reflect.DeepEqual(clone.connected, want) || len(l.connected) > 0 || len(l.Notes()) > 0 {
+	if !reflect.DeepEqual(clone.connected, want) || len(l.connected["n"]) > 0 || len(l.Notes()) > 0 {
 		t.Errorf("%v, then %v: %v", clone.connected, l.connected, l.Notes())
 	}
 }

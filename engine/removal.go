@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,11 +46,11 @@ var (
 func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Duration) []Result {
 	e := ender{cl: cl, targets: targets, grace: grace, slots: make(chan struct{}, maxParallel)}
 	results := make([]Result, len(targets))
-	for i, t := range targets {
-		results[i].Target = t
+	for i := range targets {
+		results[i].Target = targets[i]
 	}
 	for _, kind := range []Kind{Container, Pod, Network, Volume} {
-		if kind == Volume && slices.ContainsFunc(results, func(r Result) bool { return r.Kind != Network && r.Err != nil }) {
+		if kind == Volume && anyOf(results, func(r *Result) bool { return r.Kind != Network && r.Err != nil }) {
 			break // what uses the volume may be ours
 		}
 		var all sync.WaitGroup
@@ -168,11 +167,7 @@ func (e *ender) checkShared(ctx context.Context, r *Result) (err error) {
 	case r.Kind == Pod && !r.played:
 		_, infra, members, err = e.cl.PodContainers(ctx, r.ID)
 	case r.Kind == Network:
-		var all []Info
-		all, err = e.cl.ContainersWith(ctx, r.Info)
-		for _, x := range all {
-			members = append(members, x.ID)
-		}
+		members, err = e.cl.ContainersWith(ctx, Network, r.ID, r.Name)
 	}
 	for _, id := range members {
 		if id != infra && !e.owns(id) {
@@ -184,7 +179,7 @@ func (e *ender) checkShared(ctx context.Context, r *Result) (err error) {
 
 // owns reports whether a container is to be removed.
 func (e *ender) owns(id string) bool {
-	return slices.ContainsFunc(e.targets, func(t Target) bool { return t.Kind == Container && t.ID == id && !t.Stop })
+	return anyOf(e.targets, func(t *Target) bool { return t.Kind == Container && t.ID == id && !t.Stop })
 }
 
 // pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile. What the

@@ -45,15 +45,15 @@ func (p *Proxy) anonymousOfSession(name string) (engine.Info, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
 	cl := engine.Client{Dial: p.Dial}
-	users, err := cl.ContainersWith(ctx, engine.Info{Kind: engine.Volume, ID: name})
+	users, err := cl.ContainersWith(ctx, engine.Volume, name, "")
 	if err != nil {
 		return engine.Info{}, err
 	}
-	for _, x := range users {
-		if !p.objects.has(engine.Container, x.ID) {
+	for _, id := range users {
+		if !p.objects.has(engine.Container, id) {
 			continue
 		}
-		x, err := cl.Inspect(ctx, x.ID)
+		x, err := cl.Inspect(ctx, id)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return engine.Info{}, err
 		}

@@ -33,27 +33,28 @@ func (p *Proxy) connect(x *exchange, to route, ref string) {
 	defer cancel()
 	cl := engine.Client{Dial: p.Dial}
 	networks, err := cl.Networks(ctx)
-	for _, n := range networks {
+	for i := range networks {
+		n := &networks[i]
 		if n.Name != to.ref && !strings.HasPrefix(n.ID, to.ref) || !p.objects.has(engine.Network, n.ID) {
 			continue
 		}
 		var c engine.Info
-		var have []engine.Info
+		var have []string
 		if c, err = p.inspect(ref); err == nil && to.action == actionConnect {
-			have, err = cl.ContainersWith(ctx, n)
+			have, err = cl.ContainersWith(ctx, engine.Network, n.ID, n.Name)
 		}
-		isIn := slices.ContainsFunc(have, func(h engine.Info) bool { return h.ID == c.ID })
-		if err != nil || isIn || p.objects.has(engine.Container, c.ID) {
+		if err != nil || slices.Contains(have, c.ID) || p.objects.has(engine.Container, c.ID) {
 			continue
 		}
-		note := engine.Note{Op: engine.OpConnect, Kind: engine.Network, ID: n.ID, Container: c.ID}
-		if to.action == actionConnect {
-			p.Note(note)
+		note := func(op engine.Op) {
+			p.Note(engine.Note{Op: op, Kind: engine.Network, ID: n.ID, Container: c.ID})
 		}
-		note.Op = engine.OpParted
+		if to.action == actionConnect {
+			note(engine.OpConnect)
+		}
 		x.settle = func(o outcome) {
 			if o.Success() != (to.action == actionConnect) {
-				p.Note(note)
+				note(engine.OpParted)
 			}
 		}
 	}

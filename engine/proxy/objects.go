@@ -52,13 +52,14 @@ func (o *objects) hasStarted(id string) bool {
 func (o *objects) ask(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asking == nil {
-		o.asking = map[string]*asking{}
-	}
-	if o.asking[id] == nil {
-		o.asking[id] = &asking{}
-	}
 	a := o.asking[id]
+	if a == nil {
+		a = &asking{}
+		if o.asking == nil {
+			o.asking = map[string]*asking{}
+		}
+		o.asking[id] = a
+	}
 	a.several = a.now > 0
 	a.now++
 }

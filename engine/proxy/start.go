@@ -40,12 +40,12 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	if !x.enter(&l.p.gate) {
 		return l.refuse(x.request, unavailable, errEnding)
 	}
-	for _, c := range found {
-		l.p.starting(c, to)
+	for i := range found {
+		l.p.starting(&found[i], to)
 	}
 	x.settle = func(o outcome) {
-		for _, c := range found {
-			l.p.started(c, to, o, alone)
+		for i := range found {
+			l.p.started(&found[i], to, o, alone)
 		}
 	}
 	return l.forward(x, head)
@@ -132,18 +132,19 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 
 // starting notes a start before the engine is asked. A container that is resumed was started before, so its start is
 // known, unless the request fails.
-func (p *Proxy) starting(c engine.Info, to route) {
+func (p *Proxy) starting(c *engine.Info, to route) {
 	p.objects.ask(c.ID)
 	if to.resume {
-		p.resumed(c)
+		p.noteStarted(c, true)
 		return
 	}
 	p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
 }
 
-func (p *Proxy) resumed(c engine.Info) {
+// noteStarted notes that a container runs, perhaps because it was paused and is resumed.
+func (p *Proxy) noteStarted(c *engine.Info, paused bool) {
 	p.Note(engine.Note{
-		Op: engine.OpStarted, Kind: engine.Container, ID: c.ID, Name: c.Name, Paused: true,
+		Op: engine.OpStarted, Kind: engine.Container, ID: c.ID, Name: c.Name, Paused: paused,
 		Started: c.StartedAt.Format(time.RFC3339Nano), Restarts: c.Restarts, At: time.Now(),
 	})
 }
@@ -151,12 +152,12 @@ func (p *Proxy) resumed(c engine.Info) {
 // started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
 // After a failed start of several, alone is false, and some of them may be. It may also run because of another start of the
 // session that was under way at the same time: two clients may have asked for it.
-func (p *Proxy) started(before engine.Info, to route, o outcome, alone bool) {
+func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
 	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
 	shared := p.objects.settle(before.ID, o.Success())
 	switch {
 	case to.resume && o.Success() && shared:
-		p.resumed(before) // the failure of the other may have come in between
+		p.noteStarted(before, true) // the failure of the other may have come in between
 		return
 	case to.resume && (o.Success() || to.kind == engine.Pod):
 		return
@@ -175,9 +176,6 @@ func (p *Proxy) started(before engine.Info, to route, o outcome, alone bool) {
 	case to.resume:
 	default:
 		p.objects.start(after.ID)
-		p.Note(engine.Note{
-			Op: engine.OpStarted, Kind: engine.Container, ID: after.ID, Name: after.Name,
-			Started: after.StartedAt.Format(time.RFC3339Nano), Restarts: after.Restarts, At: time.Now(),
-		})
+		p.noteStarted(&after, false)
 	}
 }
