@@ -175,6 +175,27 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 	}
 }
 
+// Docker 29 makes a volume for a create without a body, and others refuse it. It is passed on as it is.
+func TestCreateOfAVolumeWithoutABody(t *testing.T) {
+	const plain, empty = "POST /volumes/create HTTP/1.1\r\n\r\n", "POST /v1.41/volumes/create HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+	s := newScene(t, func(e *peer) {
+		for range 2 {
+			e.hear(plain)
+			e.say(reply(201, `{"Name":"v"}`))
+			e.hear(empty)
+			e.say(reply(400, `{}`))
+		}
+	})
+	c := s.client()
+	for range 2 {
+		c.say(plain)
+		c.hear(reply(201, `{"Name":"v"}`))
+		c.say(empty)
+		c.hear(reply(400, `{}`))
+	}
+	s.expectNotes("")
+}
+
 func TestClientThatWaitsForContinue(t *testing.T) {
 	s := newScene(t, func(c *peer) {
 		c.hear("POST /containers/create HTTP/1.1\r\nContent-Length: 75\r\n\r\n" + added)
