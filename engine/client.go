@@ -239,7 +239,7 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 	case Pod:
 		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
 	case Network:
-		return c.removeNetwork(ctx, x)
+		return c.removeNetwork(ctx, &x)
 	case Volume:
 		if x.CreatedAt != "" {
 			return c.removeVolume(ctx, x)
@@ -250,9 +250,20 @@ func (c Client) Remove(ctx context.Context, x Info) error {
 
 // removeNetwork removes a network that no container uses. Podman finds the containers only by the network's name: asked by
 // its id, it takes the network away from them (NetworkRm in pkg/domain/infra/abi of containers/podman). There the id is
-// made from the name, so both mean the same network. Elsewhere the id counts.
-func (c Client) removeNetwork(ctx context.Context, x Info) error {
-	err := c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
+// made from the name, so both mean the same network, and also one that was made anew. Elsewhere the id counts.
+func (c Client) removeNetwork(ctx context.Context, x *Info) error {
+	have, err := c.Networks(ctx)
+	if err != nil {
+		return err
+	}
+	same := func(n *Info) bool {
+		request := n.Labels[LabelRequest]
+		return n.ID == x.ID && request == x.Labels[LabelRequest] && (request != "" || n.Created.Equal(x.Created))
+	}
+	if !anyOf(have, same) {
+		return fmt.Errorf("network %s: %w", x.ID, ErrNotFound)
+	}
+	err = c.do(ctx, "DELETE", libpod+"/networks/", x.Name, "")
 	if isUnknown(err) { // not podman, or it is gone
 		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
 	}

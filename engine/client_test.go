@@ -145,7 +145,6 @@ func TestDeeds(t *testing.T) {
 		"POST /containers/a1/wait?condition=not-running":  func(ctx context.Context, c Client) error { return c.AwaitStop(ctx, "a1") },
 		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Container, ID: "a1"}) },
 		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Pod, ID: "a1"}) },
-		"DELETE /networks/a1":                             func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Network, ID: "a1"}) },
 	} {
 		for answer, result := range map[string]error{
 			"HTTP/1.1 204 No Content\r\n\r\n":                                      nil,

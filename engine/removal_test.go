@@ -748,6 +748,36 @@ func TestEndOfPodmansNetworks(t *testing.T) {
 	}
 }
 
+// Podman removes a network by its name. One that another has made anew, once the session's was removed, is not touched.
+func TestEndOfANetworkThatIsMadeAnew(t *testing.T) {
+	for name, x := range map[string]struct{ first, second string }{
+		"another session's": {"r1", "r9"}, "of nobody": {"r1", ""}, "not labelled before either": {"", ""},
+	} {
+		f := newFake(t, nil)
+		at, removed := asked(), 0
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			switch {
+			case r.Method == http.MethodDelete:
+				removed++
+			case r.URL.Path == "/networks":
+				request := []string{x.first, x.second}[min(removed, 1)]
+				all := []map[string]any{{"Id": "n", "Name": "net", "Created": at.Add(time.Duration(removed)), "Labels": labels("", request)}}
+				_ = json.NewEncoder(w).Encode(all)
+			default:
+				return false
+			}
+			return true
+		})
+		c := recorded()
+		c.Ledger.Add(Note{Op: OpCreated, Kind: Network, Request: x.first, ID: "n", At: at})
+		if ended, err := c.End(soon(t), f.Client, 0); err != nil || len(ended) != 1 || !ended[0].Done || removed != 1 {
+			t.Errorf("%s: removed %d times: %+v, %v", name, removed, ended, err)
+		}
+	}
+}
+
 // A filter in front of docker may forbid requests that are not docker's.
 func TestPodmansRequestsToAFilter(t *testing.T) {
 	f := newFake(t, map[string]*fakeObject{"n": {network: true}})
