@@ -60,8 +60,8 @@ func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target
 	// Of several objects with the label of one request, the oldest is the original.
 	oldest := slices.Clone(have)
 	sort.SliceStable(oldest, func(a, b int) bool { return oldest[a].Created.Before(oldest[b].Created) })
-	for _, x := range oldest {
-		t, sure := j.judge(x)
+	for i := range oldest {
+		t, sure := j.judge(&oldest[i])
 		switch {
 		case sure:
 			mine = append(mine, t)
@@ -116,8 +116,8 @@ func newJudge(c Claim, have []Info, images ImageLabels) *judge {
 }
 
 // judge says whether an object is the session's. Why stays empty if nothing connects it with the session.
-func (j *judge) judge(x Info) (t Target, sure bool) {
-	t = Target{Info: x}
+func (j *judge) judge(x *Info) (t Target, sure bool) {
+	t = Target{Info: *x}
 	ours := x.Labels[LabelSession] == j.Session && j.Session != ""
 	asked := key{x.Kind, x.Labels[LabelRequest]}
 	start, foreign := j.started[x.ID]
@@ -133,13 +133,13 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
 	case recorded && (ours || j.TrustIDs):
-		sure, t.Why = j.judgeRecorded(x, known)
+		sure, t.Why = j.judgeRecorded(x, &known)
 		t.connected, t.played = j.Ledger.connected[x.ID], known.Request == ""
 		return t, sure
 	case foreign && x.Kind == Container:
 		return j.judgeStarted(t, start)
 	case pending && (ours || j.TrustIDs):
-		sure, t.Why = j.judgePending(x, want)
+		sure, t.Why = j.judgePending(x, &want)
 		if sure {
 			delete(j.pending, asked)
 		}
@@ -157,7 +157,7 @@ func (j *judge) judge(x Info) (t Target, sure bool) {
 }
 
 // judgeRecorded judges an object whose id is on record.
-func (j *judge) judgeRecorded(x Info, known Object) (sure bool, why string) {
+func (j *judge) judgeRecorded(x *Info, known *Object) (sure bool, why string) {
 	switch request := x.Labels[LabelRequest]; {
 	case j.replies[reply{key{x.Kind, x.ID}, request}] && request != "":
 		return true, "created by the session: its id is on record, with the request that it carries"
@@ -168,7 +168,7 @@ func (j *judge) judgeRecorded(x Info, known Object) (sure bool, why string) {
 }
 
 // judgePending judges an object that the session asked for without learning the outcome.
-func (j *judge) judgePending(x Info, want Object) (sure bool, why string) {
+func (j *judge) judgePending(x *Info, want *Object) (sure bool, why string) {
 	if x.Created.Before(want.At.Add(-listPrecision)) {
 		return false, "carries the label of a request of the session, but is older"
 	}
@@ -182,7 +182,7 @@ func (j *judge) judgePending(x Info, want Object) (sure bool, why string) {
 }
 
 // judgeLabel judges an object with the session's label where the record of ids may be incomplete.
-func (j *judge) judgeLabel(x Info) (sure bool, why string) {
+func (j *judge) judgeLabel(x *Info) (sure bool, why string) {
 	at, err := time.Parse(time.RFC3339Nano, x.Labels[LabelCreated])
 	if err != nil {
 		return false, "carries the session's label without its time: a copy"
@@ -197,7 +197,7 @@ func (j *judge) judgeLabel(x Info) (sure bool, why string) {
 }
 
 // copied says why a container's labels may come from its image; "" if they do not.
-func (j *judge) copied(x Info) string {
+func (j *judge) copied(x *Info) string {
 	if x.Kind != Container {
 		return ""
 	}
@@ -223,7 +223,7 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	case !j.TrustIDs:
 		t.Why = "started by the session, says a record of another user"
 		return t, false
-	case !t.StartedAt.IsZero() && !t.startedBySession(t.Info):
+	case !t.StartedAt.IsZero() && !t.startedBySession(&t.Info):
 		return t, false
 	}
 	t.Why = "was there before, and started by the session"
@@ -234,7 +234,7 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 }
 
 // startedBySession reports whether a container still runs from the session's start, and not from a later one.
-func (t Target) startedBySession(now Info) bool {
+func (t *Target) startedBySession(now *Info) bool {
 	switch {
 	case !now.Running && !now.Initialized || now.ID != t.start.ID:
 		return false

@@ -10,13 +10,13 @@ const KubeNetwork = "podman-default-kube-network"
 
 // played reports whether podman made an object from a manifest that the session asked it to play, and whose outcome is
 // unknown.
-func (j *judge) played(x Info) bool {
-	return slices.ContainsFunc(j.Ledger.pending, func(o Object) bool { return o.Names != nil && o.Plays(x) })
+func (j *judge) played(x *Info) bool {
+	return anyOf(j.Ledger.pending, func(o *Object) bool { return o.Names != nil && o.Plays(x) })
 }
 
 // Plays reports whether podman made an object because of a request to play a manifest. Such objects have no labels of
 // ours. What identifies them is that their names are in the manifest, and that they were not there before.
-func (o Object) Plays(x Info) bool {
+func (o *Object) Plays(x *Info) bool {
 	if x.Labels[LabelSession] != "" || x.Created.Before(o.At) || x.Created.After(o.At.Add(maxRequestDelay)) {
 		return false
 	}

@@ -24,7 +24,7 @@ var (
 // create passes on a create with our labels added. It is noted before the engine is asked, and once more before the client
 // learns the id. A create that cannot be labelled is refused.
 func (l *link) create(x *exchange, head []byte, to route) bool {
-	if to.kind == engine.Volume && x.request.Body().Ended() {
+	if to.kind == engine.Volume && x.request.ContentLength <= 0 && !x.request.Chunked {
 		return l.forward(x, head) // docker 29 makes up a volume; it stays in any case
 	}
 	object, refused := l.readCreate(x.request)

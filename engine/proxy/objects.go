@@ -15,7 +15,7 @@ type objects struct {
 	others   sync.Map // name of a volume that a create named, and that is not the session's
 
 	mu     sync.Mutex
-	asking map[string]*asking // by the id of a container, while starts of it are under way
+	asking sync.Map // by the id of a container, while starts of it are under way
 }
 
 // asking are starts of one container that are under way at the same time.
@@ -52,16 +52,11 @@ func (o *objects) hasStarted(id string) bool {
 func (o *objects) ask(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	a := o.asking[id]
-	if a == nil {
-		a = &asking{}
-		if o.asking == nil {
-			o.asking = map[string]*asking{}
-		}
-		o.asking[id] = a
+	have, _ := o.asking.LoadOrStore(id, &asking{})
+	if a, ok := have.(*asking); ok {
+		a.several = a.now > 0
+		a.now++
 	}
-	a.several = a.now > 0
-	a.now++
 }
 
 // settle counts the outcome of a start. It reports whether the container may run because of another start that was under
@@ -69,17 +64,21 @@ func (o *objects) ask(id string) {
 func (o *objects) settle(id string, success bool) (shared bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	a := o.asking[id]
+	have, _ := o.asking.Load(id)
+	a, ok := have.(*asking)
+	if !ok {
+		return false
+	}
 	a.now--
 	a.success = a.success || success
 	if a.now == 0 {
-		delete(o.asking, id)
+		o.asking.Delete(id)
 	}
 	return a.several && (a.success || a.now > 0)
 }
 
 // isAttached reports whether a client has attached to a container, by its id, the beginning of its id, or its name.
-func (o *objects) isAttached(to engine.Info) (attached bool) {
+func (o *objects) isAttached(to *engine.Info) (attached bool) {
 	o.attached.Range(func(key, _ any) bool {
 		ref, ok := key.(string)
 		attached = ok && (ref == to.Name || strings.HasPrefix(to.ID, ref))

@@ -56,7 +56,9 @@ func (p *Proxy) playedKube(play engine.Note, o outcome) {
 	cl := engine.Client{Dial: p.Dial}
 	pods, podErr := cl.Pods(ctx)
 	networks, netErr := cl.Networks(ctx)
-	for _, x := range append(pods, networks...) {
+	pods = append(pods, networks...)
+	for i := range pods {
+		x := &pods[i]
 		if asked.Plays(x) && !strings.Contains(report.Message, `"`+x.Name+`"`) {
 			p.madeFrom(play, x.Kind, x.ID)
 		}

@@ -77,7 +77,7 @@ func (p *Proxy) toStart(to route) (found []engine.Info, alone bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if p.startIsOurs(c, to) {
+		if p.startIsOurs(&c, to) {
 			found = append(found, c)
 		}
 	}
@@ -111,7 +111,7 @@ func (p *Proxy) needed(refs []string) ([]string, error) {
 
 // startIsOurs reports whether a container that the session did not create will run because of this start. That includes a
 // restart of a container that the session started: the time of its last start proves whose it is.
-func (p *Proxy) startIsOurs(c engine.Info, to route) bool {
+func (p *Proxy) startIsOurs(c *engine.Info, to route) bool {
 	switch {
 	case p.objects.has(engine.Container, c.ID):
 		return false
