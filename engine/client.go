@@ -116,14 +116,19 @@ func list[T interface{ info(kind Kind) Info }](ctx context.Context, c Client, ki
 	return infos, nil
 }
 
-// Inspect returns everything about one container, by its id or name.
+// Inspect returns everything about one container, by its id or name. For docker OTHER/ALIAS is a name as well: that by which
+// another container knows it (docker create --link).
 func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
-	path, err := pathOf("/containers/", id, "/json")
+	name, alias, linked := strings.Cut(id, "/")
+	path, err := pathOf("/containers/", name, "")
+	if err == nil && linked {
+		path, err = pathOf(path+"/", alias, "")
+	}
 	if err != nil {
 		return Info{}, err
 	}
 	var x inspected
-	if err := c.decode(ctx, path, &x); err != nil {
+	if err := c.decode(ctx, path+"/json", &x); err != nil {
 		return Info{}, err
 	}
 	return x.info(), nil

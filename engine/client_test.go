@@ -184,6 +184,11 @@ func TestOddIDsAreNotAskedFor(t *testing.T) {
 		if err := c.Remove(t.Context(), Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
+		for _, id := range []string{id, "a/" + id, id + "/a", "a/b/" + id} {
+			if _, err := c.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
+				t.Errorf("inspect %q: %v", id, err)
+			}
+		}
 	}
 	if r := requests(); len(r) != 0 {
 		t.Errorf("asked %q", r)

@@ -17,16 +17,18 @@ func inspection(id, name string, running bool, started string) string {
 func TestStartOfAContainerThatWasThere(t *testing.T) {
 	const started = "2026-01-02T03:04:05.678900001Z"
 	s := newScene(t, table(map[string]string{
-		"GET /containers/old/json":         inspection("c1", "old", false, "0001-01-01T00:00:00Z"),
-		"GET /containers/c1/json":          inspection("c1", "old", true, started),
-		"POST /v1.41/containers/old/start": reply(204, ""),
-		"GET /containers/busy/json":        inspection("c2", "busy", true, started),
-		"POST /containers/busy/restart":    reply(204, ""),
-		"GET /containers/bad/json":         inspection("c3", "bad", false, started),
-		"POST /containers/bad/start":       reply(500, "no"),
-		"GET /containers/quick/json":       inspection("c4", "quick", false, started),
-		"POST /containers/quick/start":     reply(204, ""),
-		"GET /containers/odd/json":         reply(500, "no"),
+		"GET /containers/old/json":           inspection("c1", "old", false, "0001-01-01T00:00:00Z"),
+		"GET /containers/c1/json":            inspection("c1", "old", true, started),
+		"POST /v1.41/containers/old/start":   reply(204, ""),
+		"GET /containers/busy/json":          inspection("c2", "busy", true, started),
+		"POST /containers/busy/restart":      reply(204, ""),
+		"GET /containers/bad/json":           inspection("c3", "bad", false, started),
+		"POST /containers/bad/start":         reply(500, "no"),
+		"GET /containers/quick/json":         inspection("c4", "quick", false, started),
+		"POST /containers/quick/start":       reply(204, ""),
+		"GET /containers/odd/json":           reply(500, "no"),
+		"GET /containers/other/alias/json":   inspection("c1", "old", false, "0001-01-01T00:00:00Z"), // a link of docker's
+		"POST /containers/other/alias/start": reply(204, ""),
 	}))
 	c := s.client()
 	for _, x := range []struct{ target, answer, notes string }{
@@ -35,6 +37,7 @@ func TestStartOfAContainerThatWasThere(t *testing.T) {
 		{"/containers/none/start", reply(404, `{"message":"no such thing"}`), ""},
 		{"/containers/bad/start", reply(500, "no"), "start container c3 bad; kept container c3"},
 		{"/containers/quick/start", reply(204, ""), "start container c4 quick; kept container c4"},
+		{"/containers/other/alias/start", reply(204, ""), "start container c1 old; started container c1 old " + started},
 		{"/containers/odd/start", "HTTP/1.1 502 Bad Gateway\r\n", ""},
 	} {
 		s.mu.Lock()
