@@ -1,6 +1,7 @@
 package mux
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -148,10 +149,16 @@ func (m *Mux) forget(a *ask) {
 	}
 }
 
+// openAsks are the open requests of the server, in their order. Pointers are sorted: a sort of numbers would be another five
+// kilobytes.
+func (m *Mux) openAsks() []*ask {
+	return slices.SortedFunc(maps.Values(m.asks), func(a, b *ask) int { return cmp.Compare(a.n, b.n) })
+}
+
 // abandonAsks answers what the server has asked a client that has left.
 func (m *Mux) abandonAsks(c *client) {
-	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
-		if a := m.asks[n]; a.client == c {
+	for _, a := range m.openAsks() {
+		if a.client == c {
 			m.toServer(errorLine(a.id, codeInternal, "the client has left"))
 			m.forget(a)
 		}

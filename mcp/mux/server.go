@@ -57,8 +57,8 @@ func (m *Mux) ServerStarted() []Out {
 func (m *Mux) ServerGone(why string) []Out {
 	m.begin()
 	m.handshake.settling = settling{}
-	for _, n := range slices.Sorted(maps.Keys(m.asks)) {
-		m.takeBack(m.asks[n], why)
+	for _, a := range m.openAsks() {
+		m.takeBack(a, why)
 	}
 	m.failAll(why)
 	for uri, w := range m.watched {
