@@ -121,7 +121,15 @@ func (t *tree) onlyOthers() bool {
 	began := time.Now()
 	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
 	members, kept, err := t.scope.Members()
-	return err == nil && len(members) == 0 && (len(kept)+t.others() > 0 || t.scope.OnlyHeldZombies())
+	if err != nil || len(members) > 0 {
+		return false
+	}
+	if len(kept)+t.others() == 0 {
+		return t.scope.OnlyHeldZombies()
+	}
+	// A process that is reparented while the table is read may be missed once.
+	members, _, err = t.scope.Members()
+	return err == nil && len(members) == 0
 }
 
 // others counts the processes that do not belong to the session: those that the last look has found, and those that it
