@@ -18,6 +18,8 @@ type ask struct {
 	id, key, token string
 	// mayTask says that the client may answer with a task; roots that its roots are asked for.
 	mayTask, roots bool
+	// early: the server had no work yet when it asked.
+	early bool
 }
 
 // maxAsks bounds how many requests of the server may be open.
@@ -55,6 +57,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	if a.roots = msg.Method == mcp.MethodRoots; a.roots {
 		m.handshake.roots = true
 		m.handshake.asking++
+		a.early = !m.handshake.worked
 	}
 	token := at(msg.Raw, "params", "_meta", "progressToken")
 	if token.to > 0 {
@@ -127,7 +130,7 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	var top [4]span
 	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
 	if a.roots {
-		m.rootsAnswered(c, unreadable || msg.IsError)
+		m.rootsAnswered(a, unreadable || msg.IsError)
 	}
 	if unreadable {
 		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))

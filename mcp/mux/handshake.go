@@ -208,6 +208,7 @@ func (m *Mux) nextHandshake() {
 	h := &m.handshake
 	if len(h.waiting) == 0 {
 		if m.acceptsCalls() {
+			m.restore()
 			m.resumeCalls()
 		}
 		return

@@ -401,6 +401,37 @@ func (f *fixture) settling(on, rests, refused bool) {
 	}
 }
 
+// The client of a server that was started again is certain, although the server asks before it answers the handshake. The
+// client gives its roots whenever it likes, and what counts is when the server asked.
+func TestRootsAskedForEarly(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.from(1, withRoots())
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	f.server(askRoots)
+	f.want(f.from(1, toolCall), heldCall)
+	f.from(1, fmt.Sprintf(giveRoots, 1))
+	for n := 3; n < 12; n += 4 {
+		f.ServerGone("it ended")
+		f.from(1, toolCall)
+		f.ServerStarted()
+		f.want(f.server(askRoots), fmt.Sprintf(askedRoots, f.lastAsk))
+		f.from(1, fmt.Sprintf(giveRoots, f.lastAsk))
+		f.lines(f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, n+2))
+		f.want(f.server(fmt.Sprintf(pong, n+2)), "")
+		f.want(said(f.Rested()), fmt.Sprintf(anyPing, n+3))
+		f.want(f.server(fmt.Sprintf(pong, n+3)), strings.Replace(heldCall, `"id":2`, fmt.Sprintf(`"id":%d`, n), 1))
+	}
+	// A server that does not ask gets no call.
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":16`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	f.settling(true, false, false)
+}
+
 // If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.
 func TestRootsAreSettledFirst(t *testing.T) {
 	begin := func() *fixture {

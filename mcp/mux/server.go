@@ -42,6 +42,7 @@ func (m *Mux) ServerStarted() []Out {
 	m.up = true
 	switch h := &m.handshake; {
 	case h.result != nil:
+		m.knowReady() // The server may ask before it answers.
 		m.askOwn(mcp.MethodInitialize, "", string(h.params))
 	case h.params != nil: // The handshake of a client waits, and goes before what was remembered.
 		m.sendHeld()
@@ -84,11 +85,7 @@ func (m *Mux) failAll(why string) {
 
 // restore sends a new server what the last one was asked to remember.
 func (m *Mux) restore() {
-	for _, c := range m.order {
-		if c.met && c.ready {
-			m.noteKnown(c)
-		}
-	}
+	m.knowReady()
 	for _, uri := range slices.Sorted(maps.Keys(m.watched)) {
 		w := m.watched[uri]
 		if len(w.clients) == 0 || w.on {
@@ -99,6 +96,15 @@ func (m *Mux) restore() {
 		line := updatedLine(uri)
 		for _, c := range w.clients {
 			m.toClient(c, line)
+		}
+	}
+}
+
+// knowReady records that a new server knows the clients that are ready.
+func (m *Mux) knowReady() {
+	for _, c := range m.order {
+		if c.met && c.ready {
+			m.noteKnown(c)
 		}
 	}
 }

@@ -89,18 +89,18 @@ func (m *Mux) Settling() (on, rests, refused bool) {
 }
 
 // rootsAnswered takes the client's answer to a server that asks for its roots.
-func (m *Mux) rootsAnswered(c *client, refused bool) {
+func (m *Mux) rootsAnswered(a *ask, refused bool) {
 	h := &m.handshake
 	switch {
 	case !refused:
 		h.has, h.given = true, true
-		h.early = h.early || !h.worked
+		h.early = h.early || a.early
 	case h.on && h.given:
 		h.refused = true
 	default:
 		h.given = false
 	}
-	m.note(c)
+	m.note(a.client)
 }
 
 // rootsClosed takes the news that a request for roots is open no more.

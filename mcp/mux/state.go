@@ -86,6 +86,9 @@ func (m *Mux) rejoin(c *client, s State) {
 	if h.params == nil {
 		h.params = bytes.Clone(s.Params)
 		if m.up {
+			if c.ready {
+				m.noteKnown(c) // The server may ask before it answers.
+			}
 			m.askOwn(mcp.MethodInitialize, "", string(h.params))
 		}
 	}
