@@ -181,6 +181,7 @@ func TestEndOfRecordedContainers(t *testing.T) {
 func TestEndSparesAnotherMachine(t *testing.T) {
 	e := startFake(t, "a", "theirs", "late")
 	made := time.Unix(1, 0).UTC().Format(time.RFC3339Nano)
+	e.mu.Lock()
 	for id, host := range map[string]proc.Host{"a": here, "theirs": {Boot: "another"}, "late": {Boot: "another"}} {
 		l := e.have[id]
 		l[engine.LabelSession], l[engine.LabelCreated], l[engine.LabelSupervisor], l[engine.LabelMachine] = deadID, made, gone(host), "another"
@@ -189,6 +190,7 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 	s := deadSession(t, e.url, "a", "theirs")
 	late := e.have["late"]
 	delete(e.have, "late")
+	e.mu.Unlock()
 	h, _ := looked(t, Reach{Recorded: true}, s)
 	h.Machine = ourMachine
 	found := find(h, Rules{})
@@ -198,6 +200,8 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if found[0].Result != resultEnded || len(e.have) != 2 || e.have["a"] != nil {
 		t.Errorf("%+v, left %v", found[0], e.have)
 	}
