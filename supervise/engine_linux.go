@@ -259,7 +259,7 @@ func (e *engine) note(n container.Note) {
 	if e.journal == nil {
 		return
 	}
-	if e.ledger.Empty() && !e.unread && e.journal.Reset() == nil {
+	if e.ledger.Empty() && e.claim.Complete && e.journal.Reset() == nil {
 		return
 	}
 	if err := e.journal.Note(n); err != nil && !e.warned {
@@ -286,7 +286,7 @@ func (e *engine) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forgetAt = forgetEvery
-	if err != nil || e.journal == nil || e.unread {
+	if err != nil || e.journal == nil || !e.claim.Complete {
 		return // at another time, or never
 	}
 	there := map[string]bool{}

@@ -54,9 +54,11 @@ func (t *tree) environ() []string {
 	if e := t.engine; e != nil {
 		out = e.endpoint.Environ(out, e.socket)
 	}
-	if host, err := t.reader.ReadHost(); err == nil {
-		t.record.Host = host
-	} else {
+	host, err := t.reader.ReadHost()
+	if err == nil || t.record.Host.Boot == "" {
+		t.record.Host = host // A boot without a pid namespace proves more than neither.
+	}
+	if err != nil {
 		t.log.Warn().Err(err).Msg("ps may not show this session, and reap may not end what is left of it")
 	}
 	out = append(out, session.EnvID+"="+t.hand.ID, session.EnvGateway+"="+proc.GlobalID{ID: t.record.Gateway, Host: t.record.Host}.String())
