@@ -311,7 +311,7 @@ const brokenTries = 3
 
 // confirmed runs a case. One that failed is run again, and counts if it fails once more. A failure that does not come
 // back may be due to the machine, or is a race to look for by hand. It is told at the end (told). One that the end of the
-// context leaves no time to confirm counts.
+// context leaves no time to run again counts.
 func (c *campaign) confirmed(ctx context.Context, k Case) Result {
 	r := c.try(ctx, k)
 	for try := 1; try < brokenTries && r.Verdict == verdictBroken && ctx.Err() == nil; try++ {
@@ -321,18 +321,23 @@ func (c *campaign) confirmed(ctx context.Context, k Case) Result {
 	if _, isKnown := c.known.match(first); isKnown || !first.failed() {
 		return first
 	}
+	held := first
 	for try := 0; try < c.again && ctx.Err() == nil; try++ {
-		if r = c.try(ctx, k); r.failed() && !cutOff(ctx, r) {
+		switch r = c.try(ctx, k); {
+		case cutOff(ctx, r):
+		case r.failed():
 			return r
+		default:
+			held = r
 		}
 	}
-	if r.failed() || ctx.Err() != nil {
+	if held.failed() {
 		return first
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tell("once "+first.Verdict, first)
-	return r
+	return held
 }
 
 // cutOff reports whether the end of the context may be why a case could not be run.

@@ -153,17 +153,17 @@ func TestFailures(t *testing.T) {
 // The end of a sample takes back no failure that was seen. A case that it cuts short does not count.
 func TestEndOfASample(t *testing.T) {
 	for name, c := range map[string]struct {
-		verdicts       []string // The time is over with the last one.
-		counts, failed int
+		verdicts             []string // The time is over with the last one.
+		counts, failed, told int
 	}{
-		"held":                    {[]string{verdictOK}, 1, 0},
-		"failed":                  {[]string{verdictLeak}, 1, 1},
-		"failed twice":            {[]string{verdictLeak, verdictHang}, 1, 1},
-		"failed and was cut off":  {[]string{verdictLeak, verdictBroken}, 1, 1},
-		"failed and held once":    {[]string{verdictLeak, verdictOK}, 1, 1},
-		"failed in a second try":  {[]string{verdictBroken, verdictLeak}, 1, 1},
-		"cut off":                 {[]string{verdictBroken}, 0, 0},
-		"cut off in a second try": {[]string{verdictBroken, verdictBroken}, 0, 0},
+		"held":                    {[]string{verdictOK}, 1, 0, 0},
+		"failed":                  {[]string{verdictLeak}, 1, 1, 1},
+		"failed twice":            {[]string{verdictLeak, verdictHang}, 1, 1, 1},
+		"failed and was cut off":  {[]string{verdictLeak, verdictBroken}, 1, 1, 1},
+		"failed and held once":    {[]string{verdictLeak, verdictOK}, 1, 0, 1},
+		"failed in a second try":  {[]string{verdictBroken, verdictLeak}, 1, 1, 1},
+		"cut off":                 {[]string{verdictBroken}, 0, 0, 0},
+		"cut off in a second try": {[]string{verdictBroken, verdictBroken}, 0, 0, 0},
 	} {
 		ctx, end := context.WithCancel(t.Context())
 		sample := campaign{jobs: 1, again: 2}
@@ -175,7 +175,7 @@ func TestEndOfASample(t *testing.T) {
 			return r
 		}
 		sample.all(ctx, []Case{{Mode: "leaf", Ending: endEOF}})
-		if got, failed := sample.table.total(), sample.table.failed(); got != c.counts || failed != c.failed || failed != len(sample.told) {
+		if got, failed := sample.table.total(), sample.table.failed(); got != c.counts || failed != c.failed || len(sample.told) != c.told {
 			t.Errorf("%s: %d count and %d failed: %+v", name, got, failed, sample.told)
 		}
 	}
