@@ -413,7 +413,13 @@ func TestRootsAskedForEarly(t *testing.T) {
 	f.server(askRoots)
 	f.want(f.from(1, toolCall), heldCall)
 	f.from(1, fmt.Sprintf(giveRoots, 1))
-	for n := 3; n < 12; n += 4 {
+	// A server that does not ask gets no call.
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":4`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	f.settling(true, false, false)
+	for n := 5; n < 12; n += 4 {
 		f.ServerGone("it ended")
 		f.from(1, toolCall)
 		f.ServerStarted()
@@ -424,12 +430,6 @@ func TestRootsAskedForEarly(t *testing.T) {
 		f.want(said(f.Rested()), fmt.Sprintf(anyPing, n+3))
 		f.want(f.server(fmt.Sprintf(pong, n+3)), strings.Replace(heldCall, `"id":2`, fmt.Sprintf(`"id":%d`, n), 1))
 	}
-	// A server that does not ask gets no call.
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":16`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	f.settling(true, false, false)
 }
 
 // If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.
