@@ -92,13 +92,18 @@ func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 // unproven expects that a process that cleared its environment is reported when its command line is known, and lives.
 func (p pairTree) unproven(t *testing.T, s *session) {
 	t.Helper()
+	for _, p := range s.members() {
+		if strings.Contains(p.args, " fork ") { // of a double fork, the first child ends by itself
+			awaitTrue(t, p.String()+" to end", func() bool { return !lives(p) })
+		}
+	}
 	left := append(s.members(), holders(s.flock)...)
 	match := "--match=fixture node " + s.dir
 	if len(left) == 0 {
 		return // it was not up yet, or is descended from one that could be proven
 	}
 	found := operator.reap(t, 1, match)
-	// The tree may still be starting: of a double fork, the first child ends by itself.
+	// The tree may still be starting.
 	left = slices.DeleteFunc(left, func(p proc) bool { return !lives(p) })
 	operator.reap(t, 1, match, "--kill", "--unwrapped")
 	for _, p := range left {
