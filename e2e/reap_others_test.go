@@ -366,8 +366,15 @@ func TestReapOpensNothingOfOthers(t *testing.T) {
 // watchOpens tells whether a file was opened since, for more than a look.
 func watchOpens(t *testing.T, file string) (opened func() bool) {
 	t.Helper()
-	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
-	testkit.Need(t, !errors.Is(err, unix.EMFILE), "an inotify instance") // other containers of the host may have root's
+	var (
+		fd  int
+		err error
+	)
+	// Others take root's instances as well, and the kernel takes back closed ones a moment later.
+	testkit.Until(t, "an inotify instance", func() bool {
+		fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+		return !errors.Is(err, unix.EMFILE)
+	})
 	if err == nil {
 		_, err = unix.InotifyAddWatch(fd, file, unix.IN_OPEN)
 	}

@@ -213,6 +213,7 @@ func TestShareHangingHandshake(t *testing.T) {
 	noError(t, os.Remove(mode))
 	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
 	_ = c.cmd.Wait()
+	testkit.Until(t, "the end of the server that hangs", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
 	next := s.client()
 	next.echo()
 	if n := s.starts(); n != 2 {

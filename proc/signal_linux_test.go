@@ -74,6 +74,7 @@ func TestSignalSparesProcessOfThread(t *testing.T) {
 	judge := func(s Stat) error {
 		if s.PID != k.PID {
 			t.Errorf("judged as a process: %+v", s)
+			return ErrGone
 		}
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // everything is what these tests read of all processes.
@@ -42,6 +44,8 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 		in.Close()
 		_ = cmd.Wait()
 	}()
+	// The kernel shows them a moment after Start.
+	testkit.Until(t, "the arguments of cat", func() bool { return new(Reader).Args(cmd.Process.Pid) != nil })
 	toggleFiles(t, func() {
 		for range 20 {
 			all, err := Snapshot(2, everything())

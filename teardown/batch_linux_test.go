@@ -326,8 +326,8 @@ func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
 		t.Errorf("members %v of %v", pids(got), table.born)
 	}
 	since := start(t, "nest", 2, mark+"="+session)
-	if got, none := b.stopBorn(); len(got) > 0 || !none {
-		t.Errorf("stopped %v, none=%v", pids(got), none)
+	if got := stopAllBorn(t, b); len(got) > 0 {
+		t.Errorf("stopped %v", pids(got))
 	}
 	end(t, gr)
 	for _, k := range []*testkit.Kin{before, since} {

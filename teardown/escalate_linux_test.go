@@ -324,7 +324,7 @@ func TestLastingStarvationEndsTheGroup(t *testing.T) {
 // A leaf can be killed without a look, but not before what is in it may have been seen.
 func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
 	s := own(t)
-	s.Leaf = leaf(t, "mcp-tether-test-starved-kill")
+	s.Leaf = leaf(t, "starved-kill")
 	s.Leaf.Hold()
 	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
 	enter(t, s.Leaf, server.PID)
