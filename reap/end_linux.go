@@ -10,8 +10,8 @@ import (
 	"mcp-tether/teardown"
 )
 
-// maxAtOnce bounds how many findings are ended at once. A cgroup takes two descriptors meanwhile, and a process may often
-// have no more than 1024.
+// maxAtOnce bounds how many findings with a cgroup are ended at once. Each takes three descriptors meanwhile, and a process
+// may often have no more than 1024.
 const maxAtOnce = 100
 
 // endFindings ends all proven findings, their containers beside their processes, and notes what became of each. since is
@@ -32,13 +32,27 @@ func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since
 	}
 	var errs error
 	for len(ending) > 0 {
-		n := min(len(ending), maxAtOnce)
+		n := portion(ending)
 		if err := endAtOnce(ending[:n], grace, since); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("end what was found: %w", err))
 		}
 		ending = ending[n:]
 	}
 	return errs
+}
+
+// portion is how many of the findings are ended at once.
+func portion(all []*Finding) int {
+	leaves := 0
+	for n, f := range all {
+		if f.leaf != "" {
+			leaves++
+		}
+		if leaves > maxAtOnce {
+			return n
+		}
+	}
+	return len(all)
 }
 
 // endAtOnce ends findings at once.

@@ -158,7 +158,7 @@ func (h *host) readSessions(xdgRuntime string) {
 		h.Blind = true
 	}
 	if h.Blind {
-		h.Unknown = append(h.Unknown, "not all records can be read in time, so no session is judged")
+		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged")
 	}
 }
 

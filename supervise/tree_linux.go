@@ -124,7 +124,8 @@ func (t *tree) onlyOthers() bool {
 	if err != nil || len(members) > 0 {
 		return false
 	}
-	if len(kept)+t.others() == 0 {
+	// Strays are left alone, too, and told of at the end (Unclear).
+	if len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
 		return t.scope.OnlyHeldZombies()
 	}
 	// A process that is reparented while the table is read may be missed once.

@@ -57,6 +57,35 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 }
 
 // What was there before the session explains what is left only while it lives. Who cannot be looked at may live.
+// What a process has left that was there before the session, and that has ended, holds up no end.
+func TestStrayHoldsUpNothing(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	gone := proc.ID{PID: cmd.Process.Pid, Start: 1}
+	for name, c := range map[string]struct {
+		before []proc.ID
+		only   bool
+	}{
+		"a stray":  {[]proc.ID{gone}, true},
+		"a member": {nil, false},
+	} {
+		tr := &tree{common: &common{}, scope: teardown.Scope{Root: os.Getpid(), Foreign: c.before, Mark: "MCP_TETHER_NONE=1", Since: 1, Helpers: func() []proc.ID { return nil }}}
+		if got := tr.onlyOthers(); got != c.only {
+			t.Errorf("%s: only others %t", name, got)
+		}
+	}
+}
+
 func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
