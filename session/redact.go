@@ -56,6 +56,9 @@ func redactWords(a string, command bool) (shown string, hideNext bool) {
 			// What ends a line of a command, perhaps with a backslash before it, is no value. Nor is what two spaces enclose.
 			if strings.Trim(w, lineBlanks+`\`) != "" {
 				words[i], hideNext = redactedWord, false
+				if i+1 < len(words) && isOpen(w) {
+					return strings.Join(append(words[:i+1], redactedWord), " "), false
+				}
 			}
 			continue
 		}
@@ -76,24 +79,28 @@ func redactWords(a string, command bool) (shown string, hideNext bool) {
 // argument begins with the assignment: then it is no command of a shell, or one cannot tell. Elsewhere it does behind an open
 // quote or a backslash, and behind the name of a scheme of authorization.
 func goesOn(w string, first bool) bool {
+	open := isOpen(w)
 	for {
 		name, value, ok := strings.Cut(w, "=")
 		if !ok {
 			return false
 		}
 		if namesSecret(lastName(name)) {
-			bare := strings.TrimLeft(value, quotes)
-			opened := len(value) - len(bare)
-			if first || strings.HasSuffix(value, `\`) || opened > 0 && strings.IndexByte(bare, value[opened-1]) < 0 {
+			if first || open {
 				return true
 			}
-			switch strings.ToLower(bare) {
+			switch strings.ToLower(strings.TrimLeft(value, quotes)) {
 			case "bearer", "basic", "token", "digest":
 				return true
 			}
 		}
 		w = value
 	}
+}
+
+// isOpen reports whether a shell would go on behind the space after a word: a quote is open, or the space is escaped.
+func isOpen(w string) bool {
+	return strings.HasSuffix(w, `\`) || strings.Count(w, `"`)%2 > 0 || strings.Count(w, "'")%2 > 0
 }
 
 // header finds the colon in "Name:value" when the name is that of a secret, or -1. Behind other names it looks for members

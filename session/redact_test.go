@@ -43,6 +43,8 @@ func TestRedactHides(t *testing.T) {
 		{"sh", "-c", `A=1 API_KEY='two ` + secret + `' exec srv`}, {"sh", "-c", "exec srv --auth=Bearer\\ " + secret},
 		{"sh", "-c", `A=1 API_KEY="it's ` + secret + `" exec srv`}, {"sh", "-c", `A=1 API_KEY="x; ` + secret + `" exec srv`},
 		{"sh", "-c", `bash -c "A=1 API_KEY=\"two ` + secret + `\" srv"`},
+		{"sh", "-c", `exec srv --password "two ` + secret + `"`}, {"sh", "-c", `docker run -e "API_KEY=two ` + secret + `" image`},
+		{"sh", "-c", `exec srv --flag "--password=two ` + secret + `"`}, {"sh", "-c", `A=1 TOKEN=pre"two ` + secret + `"`},
 		{"sh", "-c", "exec srv --auth=Token " + secret}, {"sh", "-c", `exec srv --auth="Bearer ` + secret + `"`},
 		{"srv", "-c", `mcp.env={"A"="b","API_TOKEN"="` + secret + `"}`}, {"srv", "API_KEY=" + secret + ";auth:x"},
 	} {
