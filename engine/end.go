@@ -129,12 +129,14 @@ func (a *lastResults) find(t *Target) *Result {
 }
 
 // withoutShared leaves out what was tried and is still there because other containers use it: networks, volumes and pods.
+// A container of the session that the engine made late may have been what was in the way.
 func (a *lastResults) withoutShared(mine []Target) []Target {
+	late := anyOf(mine, func(t *Target) bool { return t.Kind == Container && a.find(t) == nil })
 	n := 0
 	for i := range mine {
 		t := &mine[i]
 		r := a.find(t)
-		if r == nil || t.Kind != Network && (t.Kind != Volume || !r.Done) && !errors.Is(r.Err, errShared) {
+		if r == nil || late && t.Kind != Volume || t.Kind != Network && (t.Kind != Volume || !r.Done) && !errors.Is(r.Err, errShared) {
 			mine[n] = *t
 			n++
 		}

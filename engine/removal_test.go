@@ -635,6 +635,29 @@ func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
 	}
 }
 
+// The engine may make a container of the session when its network is looked at. Both go in the next round.
+func TestEndOfANetworkWithALateContainer(t *testing.T) {
+	now := time.Now()
+	f := newFake(t, map[string]*fakeObject{"n": {network: true, labels: labels("s", "r2")}})
+	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if strings.Contains(r.URL.Query().Get("filters"), `"network"`) && len(f.did) == 0 && f.have["a"] == nil {
+			f.have["a"] = &fakeObject{labels: labels("s", "r1"), created: now, in: "n"}
+		}
+		return false
+	})
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	c.Ledger.Add(Note{Op: OpCreate, Kind: Container, Request: "r1", At: now})
+	c.Ledger.Add(createdNote(Network, "r2", "n"))
+	if _, err := c.End(soon(t), f.Client, 0); err != nil {
+		t.Error(err)
+	}
+	if did := f.deeds(); !slices.ContainsFunc(did, func(d string) bool { return strings.HasPrefix(d, "DELETE /containers/a") }) || !slices.Contains(did, "DELETE /networks/n") {
+		t.Errorf("did %q", did)
+	}
+}
+
 // A pod goes with the containers in it, so one that others have put a container into stays. The session's own containers end
 // all the same.
 func TestEndOfPods(t *testing.T) {

@@ -59,7 +59,7 @@ func (p *Proxy) playedKube(play engine.Note, o outcome) {
 	pods = append(pods, networks...)
 	for i := range pods {
 		x := &pods[i]
-		if asked.Plays(x) && !strings.Contains(report.Message, `"`+x.Name+`"`) {
+		if asked.Plays(x) && !strings.Contains(report.Message, `name "`+x.Name+`" is in use`) {
 			p.madeFrom(play, x.Kind, x.ID)
 		}
 	}

@@ -110,6 +110,7 @@ func TestManifestWhosePodIsAnothers(t *testing.T) {
 		"image not known":         {`{"message":"playing YAML file: \"x\": image not known"}`, `{}`, true},
 		"not a reason":            {`no`, `{}`, true},
 		"its name is taken":       {`{"message":"adding pod to state: name \"web\" is in use: pod already exists"}`, `{}`, false},
+		"it is made, and fails":   {`{"message":"the pod \"web\" is invalid; duplicate container name \"x\" detected"}`, `{}`, true},
 		"another name is":         {`{"message":"adding pod to state: name \"web-2\" is in use: pod already exists"}`, `{}`, true},
 		"it is another session's": {`{"message":"image not known"}`, `{"mcp-tether.session":"t"}`, false},
 	} {
