@@ -417,6 +417,7 @@ func TestRootsAskedForEarly(t *testing.T) {
 	f.ServerGone("it ended")
 	f.from(1, toolCall)
 	f.ServerStarted()
+	f.settling(true, false, false) // It may hang in its handshake.
 	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":4`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	f.settling(true, false, false)
 	for n := 5; n < 12; n += 4 {

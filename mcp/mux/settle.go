@@ -84,8 +84,9 @@ func (m *Mux) Rested() []Out {
 // moment for itself; then Rested is to be called. refused says that the client refuses what it gave the last server. The
 // server must then be ended, and also if it takes too long.
 func (m *Mux) Settling() (on, rests, refused bool) {
-	s := &m.handshake.settling
-	return s.on, s.stage == stageRest, s.refused
+	h := &m.handshake
+	greets := h.phase == phaseAsked && h.result != nil && h.roots // It was started again, and its time counts from then.
+	return h.on || greets, h.on && h.stage == stageRest, h.refused
 }
 
 // rootsAnswered takes the client's answer to a server that asks for its roots.
