@@ -121,7 +121,6 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
-// What OpenClaw 2026.9.6 wrote with "openclaw mcp set every", but for the path of the server.
 // --check judges the servers that --server names.
 func TestWrapChecksWhatIsNamed(t *testing.T) {
 	t.Parallel()
@@ -173,6 +172,7 @@ func TestWrapOfLinkedConfiguration(t *testing.T) {
 	}
 }
 
+// What OpenClaw 2026.9.6 wrote with "openclaw mcp set every", but for the path of the server.
 func TestWrapOpenClaw(t *testing.T) {
 	t.Parallel()
 	h := newWrapHome(t)

@@ -20,7 +20,7 @@ func everything() *Wanted {
 // A process that cannot be looked at for want of a descriptor is not missing from a table: there is no table.
 func TestSnapshotWithoutDescriptors(t *testing.T) {
 	us := os.Getpid()
-	withoutFiles(t, func() {
+	testkit.WithFiles(t, 0, func() {
 		if all, err := snapshotOf([]int{us}, 2, everything()); err == nil {
 			t.Errorf("%+v, and no error", all)
 		}
@@ -65,7 +65,7 @@ func TestSnapshotWithOneDescriptor(t *testing.T) {
 	}
 	unix.Close(free)
 	list := slices.Repeat([]int{os.Getpid()}, 500)
-	withFiles(t, uint64(free+1), func() {
+	testkit.WithFiles(t, uint64(free+1), func() {
 		all, err := snapshotOf(list, 4, everything())
 		if err != nil || len(all) != len(list) {
 			t.Errorf("%d of %d, %v", len(all), len(list), err)

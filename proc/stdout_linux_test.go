@@ -120,7 +120,7 @@ func TestStdoutOfPipe(t *testing.T) {
 		elsewhere, got, all := look(pid)
 		return !elsewhere && all && len(got) == 0
 	})
-	withoutFiles(t, func() {
+	testkit.WithFiles(t, 0, func() {
 		if elsewhere, got, all := look(pid); !elsewhere || all || len(got) > 0 {
 			t.Errorf("without a descriptor: %t, %v, %t", elsewhere, got, all)
 		}

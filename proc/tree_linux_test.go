@@ -64,7 +64,6 @@ func parentsFirst(t *testing.T, list []Stat) {
 	}
 }
 
-// The negative control: without a subreaper above it, a daemon falls out of the tree.
 // A process that cannot be read for want of a descriptor is not passed over in silence: a teardown would take it for
 // one that has ended. Another part of the program may take the last descriptor at any moment of the look.
 func TestDescendantsWithoutDescriptors(t *testing.T) {
@@ -95,6 +94,7 @@ func TestDescendantsWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// The negative control: without a subreaper above it, a daemon falls out of the tree.
 func TestDescendantsLoseDaemonWithoutSubreaper(t *testing.T) {
 	var adopts int32
 	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptrOf(&adopts), 0, 0, 0); err != nil || adopts != 0 {
@@ -234,34 +234,12 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	if look(); len(stats) != 1 || err != nil || !has || r.Unread() {
 		t.Errorf("the control: %v, %v, %t", stats, err, has)
 	}
-	withoutFiles(t, look)
+	testkit.WithFiles(t, 0, look)
 	if len(stats) != 0 || !Starved(err) || has || !r.Unread() {
 		t.Errorf("without a descriptor: %v, %v, %t", stats, err, has)
 	}
 	if r.Unread() {
 		t.Error("it is told twice")
-	}
-}
-
-// withoutFiles does something while no file can be opened.
-func withoutFiles(t *testing.T, do func()) {
-	t.Helper()
-	withFiles(t, 0, do)
-}
-
-// withFiles does something while the numbers of files that are opened are below a limit.
-func withFiles(t *testing.T, limit uint64, do func()) {
-	t.Helper()
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	do()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
 	}
 }
 

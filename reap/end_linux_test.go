@@ -92,7 +92,7 @@ func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 	s := deadSession(t, "")
 	f := Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}
 	var g *teardown.Group
-	withoutFiles(t, func() { g = group(&f) })
+	testkit.WithFiles(t, 0, func() { g = group(&f) })
 	f.conclude(g)
 	if f.Result != resultFailed || len(f.Survivors) != 1 || left(t, s) == "" {
 		t.Errorf("%s %q, files %q", f.Result, f.Survivors, left(t, s))
@@ -125,7 +125,7 @@ func TestEndOfManyLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	unix.Close(free)
-	withFiles(t, uint64(free+2*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
+	testkit.WithFiles(t, uint64(free+2*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
 	if err != nil {
 		t.Error(err)
 	}

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
@@ -192,7 +190,7 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
 		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)
 	}
-	withoutFiles(t, h.addRecordedLeaves)
+	testkit.WithFiles(t, 0, h.addRecordedLeaves)
 	if len(h.Leaves) != 1 || h.Leaves[0].Dir != at || h.Leaves[0].UID != os.Getuid() || len(h.Unknown) != 1 {
 		t.Errorf("%+v, %q", h.Leaves, h.Unknown)
 	}
@@ -201,28 +199,6 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 		if h.addLeaf(dir, deadID, 1<<30); len(h.Leaves)+len(h.Unknown) > 0 {
 			t.Errorf("another user's: %+v, %q", h.Leaves, h.Unknown)
 		}
-	}
-}
-
-// withoutFiles does something while no file can be opened.
-func withoutFiles(t *testing.T, do func()) {
-	t.Helper()
-	withFiles(t, 0, do)
-}
-
-// withFiles does something while the numbers of files that are opened are below a limit.
-func withFiles(t *testing.T, limit uint64, do func()) {
-	t.Helper()
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	do()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/teardown"
 )
 
-// A child that was there before the session explains why a child is left. It does not if nothing can be listed: then a
-// member may be left as well.
-func TestWhatCannotBeListedHasLeaked(t *testing.T) {
+// startChild starts a child that lives as long as the test.
+func startChild(t *testing.T) (pid int) {
+	t.Helper()
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -26,9 +26,16 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 		in.Close()
 		_ = cmd.Wait()
 	})
+	return cmd.Process.Pid
+}
+
+// A child that was there before the session explains why a child is left. It does not if nothing can be listed: then a
+// member may be left as well.
+func TestWhatCannotBeListedHasLeaked(t *testing.T) {
+	pid := startChild(t)
 	c := &common{}
 	c.hand.Mailbox = -1
-	st, err := c.reader.Stat(cmd.Process.Pid)
+	st, err := c.reader.Stat(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,22 +63,10 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 	}
 }
 
-// What was there before the session explains what is left only while it lives. Who cannot be looked at may live.
 // What a process has left that was there before the session, and that has ended, holds up no end.
 func TestStrayHoldsUpNothing(t *testing.T) {
-	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Wait()
-	})
-	gone := proc.ID{PID: cmd.Process.Pid, Start: 1}
+	pid := startChild(t)
+	gone := proc.ID{PID: pid, Start: 1}
 	for name, c := range map[string]struct {
 		before []proc.ID
 		only   bool
@@ -86,19 +81,9 @@ func TestStrayHoldsUpNothing(t *testing.T) {
 	}
 }
 
+// What was there before the session explains what is left only while it lives. Who cannot be looked at may live.
 func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
-	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		_ = cmd.Wait()
-	})
+	pid := startChild(t)
 	c := &common{}
 	self, err := c.reader.Stat(os.Getpid())
 	if err != nil {
@@ -116,7 +101,7 @@ func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
 		"nothing is known": {proc.ID{}, gone, true},
 	} {
 		// The look is at what is below the child, so the child itself is not listed.
-		tr := &tree{common: c, scope: teardown.Scope{Root: cmd.Process.Pid, Foreign: []proc.ID{x.before}}}
+		tr := &tree{common: c, scope: teardown.Scope{Root: pid, Foreign: []proc.ID{x.before}}}
 		tr.scope.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
 		if tr.onlyOthers() != x.explained || tr.unseen(nil, nil) == x.explained {
 			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen(nil, nil))

@@ -499,7 +499,7 @@ func TestBatchLeavesWhatIsBelowTheUnread(t *testing.T) {
 	delete(gr.spare, parent.ID)
 	// The same for those that have started since the look.
 	gr.known = map[int]kin{}
-	withoutFiles(t, func() {
+	testkit.WithFiles(t, 0, func() {
 		if g := gr.unlessKept(parent, kin{}); g != nil {
 			t.Error("a new process that cannot be read is a member")
 		}
@@ -522,12 +522,12 @@ func TestBatchNamesTheUnread(t *testing.T) {
 		err             error
 	)
 	// One descriptor is too few for the copy that reads the memory of other users' processes.
-	withFiles(t, lowestFree(t)+1, func() { left, _, err = b.ask() })
+	testkit.WithFiles(t, lowestFree(t)+1, func() { left, _, err = b.ask() })
 	if left != 2 || err != nil {
 		t.Errorf("%d members, %v", left, err)
 	}
 	endOnly(t, k.PID)
-	withFiles(t, lowestFree(t)+1, func() { survivors, err = b.conclude() })
+	testkit.WithFiles(t, lowestFree(t)+1, func() { survivors, err = b.conclude() })
 	if survivors != 1 || len(gr.Survivors) != 1 || gr.Survivors[0].PID != without(k.PIDs, k.PID)[0] || err != nil {
 		t.Errorf("%d survivors, %+v, %v", survivors, gr.Survivors, err)
 	}
@@ -570,7 +570,7 @@ func TestBatchStarvedToTheEnd(t *testing.T) {
 	k := start(t, "rest", 1)
 	b := Batch{Groups: []*Group{{Seeds: ids(t, k.PID), UID: -1}}}
 	var err error
-	withoutFiles(t, func() { err = b.End(Grace{}) })
+	testkit.WithFiles(t, 0, func() { err = b.End(Grace{}) })
 	if !proc.Starved(err) {
 		t.Errorf("the error is %v", err)
 	}

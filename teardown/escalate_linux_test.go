@@ -289,14 +289,14 @@ func TestStarvedLookSparesTheKept(t *testing.T) {
 				s.expect(t, "before", server.PIDs, kept.PIDs)
 			}
 			var sent []Sent
-			withoutFiles(t, func() { sent = append(s.Terminate(server.PID), s.Kill(server.PID)...) })
+			testkit.WithFiles(t, 0, func() { sent = append(s.Terminate(server.PID), s.Kill(server.PID)...) })
 			if len(sent) > 0 {
 				t.Errorf("signalled %+v", sent)
 			}
 			if s.expect(t, "then", server.PIDs, kept.PIDs); t.Failed() {
 				return
 			}
-			withoutFiles(t, func() {
+			testkit.WithFiles(t, 0, func() {
 				for range starvedRounds + 1 {
 					s.Kill(server.PID)
 				}
@@ -312,7 +312,7 @@ func TestLastingStarvationEndsTheGroup(t *testing.T) {
 	s := own(t)
 	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
 	beside := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID})
-	withoutFiles(t, func() {
+	testkit.WithFiles(t, 0, func() {
 		for range starvedRounds + 1 {
 			s.Kill(server.PID)
 		}
@@ -329,7 +329,7 @@ func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
 	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
 	enter(t, s.Leaf, server.PID)
 	enter(t, s.Leaf, kept.PID)
-	withoutFiles(t, func() { s.Kill(server.PID) })
+	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
 	s.expect(t, "then", server.PIDs, kept.PIDs)
 }
 
@@ -393,7 +393,7 @@ func (s *Scope) leavesUnread(t *testing.T) {
 		members []proc.Stat
 		err     error
 	)
-	withFiles(t, lowestFree(t)+1, func() {
+	testkit.WithFiles(t, lowestFree(t)+1, func() {
 		members, _, err = s.Members()
 		sent = append(s.Terminate(server.PID), s.Kill(server.PID)...)
 	})

@@ -284,7 +284,7 @@ func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
 	} {
 		s.Foreign, s.Mark, s.Leaf = with.Foreign, with.Mark, with.Leaf
 		s.last = look{known: map[int]uint64{}, below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
-		withoutFiles(t, func() {
+		testkit.WithFiles(t, 0, func() {
 			for _, p := range all {
 				if r := s.judge(p); r != other {
 					t.Errorf("%s: %d has role %d", name, p.PID, r)
@@ -311,7 +311,7 @@ func TestUnreadIsNeitherMemberNorKeptInAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var members []proc.Stat
-	withoutFiles(t, func() { members = gr.members(table) })
+	testkit.WithFiles(t, 0, func() { members = gr.members(table) })
 	if len(members)+len(gr.Kept) > 0 || gr.left != 1 {
 		t.Errorf("without a descriptor: members %v, kept %v, left %d", pids(members), pids(gr.Kept), gr.left)
 	}
@@ -330,7 +330,7 @@ func TestWithoutACopyNothingIsKnown(t *testing.T) {
 	for name, s := range map[string]*Scope{"group": &gr.scope, "session": {}} {
 		s.Wary = true
 		defer s.reader.EndAside()
-		withoutFiles(t, func() {
+		testkit.WithFiles(t, 0, func() {
 			if s.keeps(p) || !s.last.unread[p.PID] {
 				t.Errorf("%s without a descriptor: %v", name, s.last.unread)
 			}
@@ -363,33 +363,11 @@ func TestLeafMemberIsNotPassedOver(t *testing.T) {
 		found []proc.Stat
 		err   error
 	)
-	withoutFiles(t, func() { found, err = s.addLeaf(nil) })
+	testkit.WithFiles(t, 0, func() { found, err = s.addLeaf(nil) })
 	if len(found) > 0 || err != nil || !s.last.unread[k.PID] {
 		t.Errorf("found %v, %v, unread %v", pids(found), err, s.last.unread)
 	}
 	if found, err = s.addLeaf(nil); err != nil || !slices.Equal(pids(found), k.PIDs) {
 		t.Errorf("then found %v, %v", pids(found), err)
-	}
-}
-
-// withoutFiles does something while no file can be opened.
-func withoutFiles(t *testing.T, do func()) {
-	t.Helper()
-	withFiles(t, 0, do)
-}
-
-// withFiles does something while no descriptor can be had from a number on.
-func withFiles(t *testing.T, limit uint64, do func()) {
-	t.Helper()
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	do()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1045,7 +1045,6 @@ func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
 	}
 }
 
-// A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 // Of a client that leaves, what waits for an answer to another request of its own does not get its turn.
 func TestNothingIsSaidToOneThatLeaves(t *testing.T) {
 	f := met(t, 1, 2)
@@ -1060,6 +1059,7 @@ func TestNothingIsSaidToOneThatLeaves(t *testing.T) {
 	f.want(said(f.Detach(2)), "")
 }
 
+// A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	f := &fixture{New(Limits{Kept: 1}), t}
