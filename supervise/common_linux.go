@@ -23,6 +23,8 @@ type common struct {
 	polled pollSet
 	lease  *session.Lease // nil where no record can be kept
 	record session.Record
+	// unread says that there is a record of the supervisor, which the recovering anchor could not read.
+	unread bool
 	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
 	leafLeft bool
 	// sweeper ends dead sessions of the same user; zero when there is none.

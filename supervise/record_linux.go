@@ -35,9 +35,9 @@ func (s *Session) state() string {
 	return session.StateRunning
 }
 
-// writeRecord replaces the record.
+// writeRecord replaces the record, unless there is one that could not be read: it tells reap more than we know.
 func (s *Session) writeRecord(state string) {
-	if s.lease == nil {
+	if s.lease == nil || s.unread {
 		return
 	}
 	r := &s.record

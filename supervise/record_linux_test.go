@@ -28,6 +28,43 @@ func TestRecordOfARecoverySaysWhere(t *testing.T) {
 	}
 }
 
+// The record of the supervisor tells reap more than that of a recovering anchor which could not read it: every read(2) may
+// fail. What is no record any more is replaced.
+func TestRecoveryKeepsWhatItCannotRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		kept bool
+	}{
+		{"cannot be read", func(path string) error { return os.Symlink("loop.json", path) }, true},
+		{"corrupt", func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) }, false},
+		{"none", func(string) error { return nil }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			s := &Session{}
+			s.hand.ID = session.NewID()
+			dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.make(dir.Name + "/" + s.hand.ID + ".json"); err != nil {
+				t.Fatal(err)
+			}
+			if dir, _ = s.findRecord(); dir == nil {
+				t.Fatal("no directory of records")
+			}
+			if err := s.takeRecord(dir, 1); err != nil {
+				t.Fatal(err)
+			}
+			s.closeRecord(true)
+			if _, err := dir.Read(s.hand.ID); (err != nil) != c.kept {
+				t.Errorf("the record was read with error %v; want the old one kept: %v", err, c.kept)
+			}
+		})
+	}
+}
+
 // The record says that a session is ending only when it is, because the next one with its key waits for that end
 // (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail when
 // the record had the state and the cause of the tree.

@@ -149,6 +149,8 @@ func (c *common) findRecord() (dir *session.Directory, recorded bool) {
 	}
 	r, err := dir.Read(c.hand.ID)
 	if err != nil {
+		var errno unix.Errno
+		c.unread = errors.As(err, &errno) && errno != unix.ENOENT
 		// The lock is made first and removed last.
 		_, lockErr := dir.Held(c.hand.ID)
 		return dir, !errors.Is(err, unix.ENOENT) || !errors.Is(lockErr, session.ErrNoLock)
