@@ -74,7 +74,7 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 		if err != nil || id == c.hand.ID || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
-		if held, err := dir.Held(id); err != nil || !held {
+		if alive, err := dir.Alive(id); err != nil || !alive {
 			continue
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
