@@ -27,8 +27,12 @@ import (
 //go:embed skips.txt
 var skipList string
 
-// atOnce is how many short tests of a package run at a time, even on few processors.
-const atOnce = 8
+// How many tests of a package run at a time, even on few processors: they wait for processes more than they compute. A test
+// that is not short may start a browser, so fewer of these do.
+const (
+	shortAtOnce = 8
+	longAtOnce  = 4
+)
 
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
@@ -50,12 +54,14 @@ func main() {
 	}
 	// -vet=off: make check does it, once. -trimpath: what is compiled for the tests and for the binary is the same.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-trimpath", "-tags", *tags, "-timeout", timeout.String()}
+	atOnce := longAtOnce
 	if *short {
-		// Short tests wait for processes more than they compute. The others need too much memory to run at once.
-		args = append(args, "-short", "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+		args, atOnce = append(args, "-short"), shortAtOnce
 	}
 	if *race {
 		args = append(args, "-race")
+	} else {
+		args = append(args, "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
 	}
 	if *only != "" {
 		args = append(args, "-run", *only)
