@@ -117,7 +117,7 @@ func (m *Mux) served() (c *client, why string) {
 
 // alone reports whether the server has known no other client, and none waits to use it.
 func (m *Mux) alone(c *client) bool {
-	return m.sole == c.id && len(m.handshake.waiting) == 0 && !slices.ContainsFunc(m.order, func(other *client) bool { return other != c && other.met })
+	return m.sole == c.id && len(m.handshake.waiting) == 0 && !m.knowsOthers(c)
 }
 
 // clientAnswers takes a client's answer to a request of the server.

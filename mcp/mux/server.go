@@ -27,9 +27,19 @@ func (m *Mux) forgetServer() {
 
 // forgetRoots forgets that a server has a client's roots, if there is no server and no client with a handshake.
 func (m *Mux) forgetRoots() {
-	if !m.up && !slices.ContainsFunc(m.order, func(c *client) bool { return c.met }) {
+	if !m.up && !m.knowsOthers(nil) {
 		m.handshake.roots, m.handshake.given, m.handshake.early = false, false, false
 	}
+}
+
+// knowsOthers reports whether there is a client with a handshake beside that one.
+func (m *Mux) knowsOthers(beside *client) bool {
+	for _, c := range m.order {
+		if c.met && c != beside {
+			return true
+		}
+	}
+	return false
 }
 
 // ServerStarted takes the news that there is a server, which has been sent nothing. It returns what must be sent to the
