@@ -56,12 +56,22 @@ func (m *Mux) misfit(r request, k *call) string {
 		return ""
 	}
 	switch {
-	case h.modern || slices.ContainsFunc(m.order, func(c *client) bool { return c.modern && c != k.client }):
+	case m.isModern(k.client):
 		return "the server serves clients without a handshake, and this client begins with one"
 	case h.params == nil:
 		return ""
 	}
 	return m.unlike(r.params.of(r.msg.Raw))
+}
+
+// isModern reports whether the server serves clients without a handshake, beside that one.
+func (m *Mux) isModern(beside *client) bool {
+	for _, c := range m.order {
+		if c.modern && c != beside {
+			return true
+		}
+	}
+	return m.handshake.modern
 }
 
 // unlike says how a client differs from the first one; "" if the server cannot tell them apart.

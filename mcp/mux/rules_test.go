@@ -12,6 +12,8 @@ import (
 const (
 	sampling = `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[]}}`
 	toolCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+	// modernList needs no handshake.
+	modernList = `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 )
 
 func (f *fixture) lines(got string, want ...string) {
@@ -47,11 +49,10 @@ func TestOneHandshakeForAll(t *testing.T) {
 }
 
 func TestMisfits(t *testing.T) {
-	modern := `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	for _, c := range []struct{ name, line, reason string }{
 		{"version", strings.Replace(hello, "2025-11-25", "2025-06-18", 1), `the protocolVersion "2025-11-25", and this one has "2025-06-18"`},
 		{"capabilities", strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"sampling":{}}`, 1), `the capabilities {}, and this one has {"sampling":{}}`},
-		{"no handshake", modern, "this client uses none"},
+		{"no handshake", modernList, "this client uses none"},
 	} {
 		f := met(t, 1)
 		f.Attach(2)
@@ -66,14 +67,14 @@ func TestMisfits(t *testing.T) {
 	f.Attach(1)
 	f.Attach(2)
 	f.ServerStarted()
-	f.from(1, modern)
+	f.from(1, modernList)
 	if _, err := f.FromClient(2, []byte(hello)); err == nil {
 		t.Error("a handshake is taken beside clients that use none")
 	}
 	// A client that probes and then falls back is no misfit.
 	f = met(t, 1)
 	f.Attach(2)
-	f.want(f.from(2, strings.Replace(modern, "tools/list", "server/discover", 1)), "s "+strings.Replace(strings.Replace(modern, "tools/list", "server/discover", 1), `"id":1`, `"id":2`, 1))
+	f.want(f.from(2, strings.Replace(modernList, "tools/list", "server/discover", 1)), "s "+strings.Replace(strings.Replace(modernList, "tools/list", "server/discover", 1), `"id":1`, `"id":2`, 1))
 	f.server(`{"id":2,"error":{"code":-32601,"message":"no"}}`)
 	if got := f.from(2, hello); !strings.HasPrefix(got, "b {") {
 		t.Error(got)
@@ -971,6 +972,16 @@ func TestResume(t *testing.T) {
 	if _, err := f.Resume(8, other); err == nil {
 		t.Error("a client that was promised more goes on")
 	}
+
+	f = newFixture(t) // Another one has called without a handshake, and waits for the answer.
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, modernList)
+	var misfit *MisfitError
+	if _, err := f.Resume(2, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "without a handshake") {
+		t.Error("a handshake goes on beside a client that uses none:", err)
+	}
+	f.want(f.server(`{"id":1,"result":{}}`), `a {"id":1,"result":{}}`)
 }
 
 func TestAnotherServerBreaksIt(t *testing.T) {

@@ -101,7 +101,7 @@ func (m *Mux) rejoin(c *client, s State) {
 func (m *Mux) unfit(s State) string {
 	h := &m.handshake
 	switch {
-	case h.modern:
+	case m.isModern(nil):
 		return "the server serves clients without a handshake"
 	case h.params == nil:
 		return ""
