@@ -305,7 +305,9 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k == nil || !k.sent: // An answer to no question, or a late one.
 		return
 	}
-	m.handshake.modern = m.handshake.modern || k.modern && !msg.IsError
+	if k.modern && !msg.IsError && m.handshake.params == nil { // Beside a handshake, clients may probe.
+		m.handshake.modern = true
+	}
 	switch {
 	case k.method == mcp.MethodInitialize:
 		m.initialized(k, msg)

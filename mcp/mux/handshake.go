@@ -39,7 +39,7 @@ type handshake struct {
 	// before it had any work, as its successors will.
 	given, early bool
 	settling
-	// modern says that the server has answered a request that needs no handshake.
+	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
 

@@ -79,6 +79,28 @@ func TestMisfits(t *testing.T) {
 	if got := f.from(2, hello); !strings.HasPrefix(got, "b {") {
 		t.Error(got)
 	}
+	// Nor is anyone if the server knows of what it probes for, as long as a handshake counts.
+	f = met(t, 1, 2)
+	f.from(2, strings.Replace(modernList, "tools/list", "server/discover", 1))
+	f.want(f.server(`{"id":3,"result":{}}`), `b {"id":1,"result":{}}`)
+	f.Attach(3)
+	if got := f.from(3, hello); !strings.HasPrefix(got, "c {") {
+		t.Error(got)
+	}
+	// The call of one that has left is answered, too.
+	f = newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, modernList)
+	f.Detach(1)
+	f.Attach(2)
+	f.from(2, hello)
+	f.server(`{"id":1,"result":{}}`)
+	f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1))
+	f.Attach(3)
+	if got := f.from(3, hello); !strings.HasPrefix(got, "c {") {
+		t.Error(got)
+	}
 }
 
 func TestHandshakeOutlivesTheFirstClient(t *testing.T) {
