@@ -61,6 +61,7 @@ type simClient struct {
 	id                Client
 	asked, met, ready bool
 	roots             bool // has roots, and says so in its handshake
+	given             bool // a server has them, and was not refused them since
 	open, cancelled   map[string]simCall
 	level             int
 	levels            int // setLevel requests that are open
@@ -94,6 +95,9 @@ type simServer struct {
 	rootsOf            Client
 	takenBack          bool // its first request is
 	denied             bool // it got no roots, for it is not certain whose
+	took               bool // it has had an answer with roots
+	barred             bool // the client refuses it the roots that another one had
+	outdated           bool // it has roots that have changed, and no call may come before that news
 }
 
 type world struct {
@@ -473,6 +477,12 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	n := w.r.IntN(24)
+	switch early := w.server != nil && !w.server.initialized; { // A server asks for roots while it greets: that is rare.
+	case early && len(c.asks) > 0 && w.r.IntN(2) == 0:
+		n = 18
+	case early && w.asksRoots && w.r.IntN(4) == 0:
+		n = 22
+	}
 	if w.modern && n >= 11 { // The rest belongs to earlier versions.
 		n = 21 + n%3
 	}
@@ -500,6 +510,9 @@ func (w *world) clientActs(c *simClient) {
 	case n < 22:
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
 	case n < 23 && c.roots:
+		if on, _, _ := w.m.Settling(); on && w.server.took && w.server.rootsOf == c.id {
+			w.server.outdated = true
+		}
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	default:
 		w.garbage(c)
@@ -562,11 +575,28 @@ func (w *world) answerAsk(c *simClient) {
 	id := ids[w.r.IntN(len(ids))]
 	mark := c.asks[id]
 	delete(c.asks, id)
-	if mark == "-roots" && !c.roots {
+	if mark == "-roots" && c.roots {
+		w.answerRoots(c, id)
+		return
+	}
+	if mark == "-roots" {
 		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
 		return
 	}
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
+}
+
+// answerRoots has a client give its roots, or refuse them. A server that settles gets no call then if they were given before.
+func (w *world) answerRoots(c *simClient, id string) {
+	on, _, _ := w.m.Settling()
+	if w.r.IntN(8) > 0 {
+		c.given, w.server.took = true, true
+		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"-roots","roots":[]}}`, id))
+		return
+	}
+	w.server.barred = w.server.barred || on && c.given
+	c.given = c.given && on
+	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"not any more"}}`, id))
 }
 
 func (w *world) batch(c *simClient) {
@@ -608,9 +638,10 @@ func (w *world) serverActs() {
 		return
 	}
 	if !s.initialized {
+		w.answersLate()
 		return
 	}
-	if _, rests, _ := w.m.Settling(); rests && w.r.IntN(2) == 0 {
+	if _, rests, refused := w.m.Settling(); (rests || refused) && w.r.IntN(2) == 0 {
 		w.rest()
 		return
 	}
@@ -648,6 +679,14 @@ func (w *world) serverActs() {
 	}
 }
 
+// answersLate answers an initialize that waits while roots are asked for.
+func (w *world) answersLate() {
+	s := w.server
+	if i := slices.IndexFunc(s.open, func(r *simRequest) bool { return r.method == "initialize" }); i >= 0 && w.r.IntN(8) == 0 {
+		w.answer(i)
+	}
+}
+
 // serverTakesBack cancels what the server asks. It still wants roots then.
 func (w *world) serverTakesBack(id string) {
 	s := w.server
@@ -681,6 +720,7 @@ func (w *world) serverReads() {
 		s.initialized = true
 		w.rootsAreDue()
 	case msg.Method == "notifications/roots/list_changed":
+		s.outdated = false
 		w.rootsAreDue()
 	case msg.Method == "notifications/cancelled":
 		i := slices.IndexFunc(s.open, func(r *simRequest) bool { return r.n == string(msg.Params.RequestID) })
@@ -758,13 +798,19 @@ func (w *world) serverHearsRequest(msg wire) {
 			w.fail("the server sees initialize twice")
 		}
 		s.asked = true
-		if w.asksRoots && w.r.IntN(8) == 0 { // Too early, but it may.
+		if w.asksRoots && w.r.IntN(4) == 0 { // Too early, but it may.
 			w.askRoots()
 		}
 	} else if !s.initialized && r.method != "ping" { // Each client says that it is ready before it calls.
 		w.fail("the server gets %s before it is initialized", r.method)
 	}
+	if r.method == "tools/call" && (s.barred || s.outdated) {
+		w.fail("the server gets a call; barred: %t, outdated: %t", s.barred, s.outdated)
+	}
 	s.open = append(s.open, r)
+	if r.method == "initialize" && len(s.asks) > 0 && w.r.IntN(2) == 0 {
+		return // It answers late.
+	}
 	switch r.method { // A server does these in order.
 	case "initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
 		w.answer(len(s.open) - 1)
@@ -915,6 +961,7 @@ func (w *world) end() {
 	w.server = nil
 	w.deliver(w.m.ServerGone("it ended"), nil)
 	for _, c := range w.clients {
+		c.given = c.given && c.met
 		if len(c.open) > 0 {
 			w.fail("client %d waits for a server that has ended: %v", c.id, c.open)
 		}
@@ -955,6 +1002,7 @@ func (w *world) crash() {
 				w.fail("client %d: %s is open %d times by the account", id, spelling, n)
 			}
 		}
+		c.given = c.given && c.met
 		if !c.met {
 			c.asked = false
 		}
@@ -1066,8 +1114,12 @@ func (w *world) finish() bool {
 
 func (w *world) rest() bool {
 	on, rests, refused := w.m.Settling()
+	if refused != (w.server != nil && w.server.barred) {
+		w.fail("the mux says that roots are refused: %t", refused)
+	}
 	if refused {
-		w.fail("settling fails: a client refuses its roots")
+		w.end()
+		return true
 	}
 	if on && !rests { // It takes too long.
 		for _, c := range w.clients {

@@ -24,9 +24,14 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
 		// A server that is settling may have the old ones, and must ask for the new ones before calls go on.
 		s := &m.handshake.settling
-		if m.alone(c) && (m.acceptsCalls() || s.on) {
+		settles, _, _ := m.Settling()
+		switch {
+		case !m.alone(c):
+		case m.acceptsCalls() || s.on:
 			s.again, s.worked = s.on, true
 			m.toServer(splice(r.msg.Raw))
+		case settles: // It comes once the server has answered the handshake.
+			s.changed = true
 		}
 	case mcp.MethodTaskStatus:
 		if m.tasks.ofClients[textOf(msg.Raw, r.target)] == c {

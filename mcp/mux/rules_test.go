@@ -456,6 +456,39 @@ func TestRootsAskedForEarly(t *testing.T) {
 	}
 }
 
+// A server that was started again gets no call if it asks before it answers the handshake and the client refuses. If the
+// roots change meanwhile, it hears of that as soon as it may.
+func TestRootsThatChangeEarly(t *testing.T) {
+	const initialized = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
+	answer := strings.Replace(welcome, `"id":1`, `"id":3`, 1)
+	for name, says := range map[string]struct{ client, server string }{
+		"refused": {fmt.Sprintf(denyRoots, 2), initialized},
+		"changed": {newRoots, initialized + "\ns " + newRoots},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := afterRoots(t, giveRoots)
+			f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
+			f.from(1, says.client)
+			f.settling(true, false, name == "refused")
+			f.want(f.server(answer), says.server)
+			f.settling(true, false, name == "refused")
+		})
+	}
+
+	f := afterRoots(t, giveRoots) // They change after the server has taken them.
+	f.server(askRoots)
+	f.from(1, fmt.Sprintf(giveRoots, 2))
+	f.want(f.from(1, newRoots), "")
+	f.lines(f.server(answer), initialized, "s "+newRoots, fmt.Sprintf(anyPing, 4))
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
+	f.want(f.server(fmt.Sprintf(pong, 4)), "")
+	f.lines(f.from(1, fmt.Sprintf(giveRoots, 3)), gotRoots, fmt.Sprintf(anyPing, 5))
+	f.want(f.server(fmt.Sprintf(pong, 5)), "")
+	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 6))
+	f.want(f.server(fmt.Sprintf(pong, 6)), heldCall)
+	f.settling(false, false, false)
+}
+
 // If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.
 func TestRootsAreSettledFirst(t *testing.T) {
 	begin := func() *fixture {

@@ -1,6 +1,10 @@
 package mux
 
-import "mcp-tether/mcp"
+import (
+	"fmt"
+
+	"mcp-tether/mcp"
+)
 
 // settling is the time in which a new server takes the roots of its client, which bound what calls may do
 // (client/roots). Calls wait meanwhile. If the last server asked before it had any work, this one must ask, too. Nothing tells
@@ -9,8 +13,9 @@ type settling struct {
 	// on: calls wait. stage is what for.
 	on    bool
 	stage stage
-	// again: the roots came after the first ping, or the news that they have changed.
-	again bool
+	// again: the roots came after the first ping, or the news that they have changed. changed: that news came before the
+	// server had answered the handshake, and waits.
+	again, changed bool
 	// asking counts the requests for roots that are open. has: the server has got an answer with roots.
 	asking int
 	has    bool
@@ -32,7 +37,12 @@ const (
 
 // settle begins the settling of a new server.
 func (m *Mux) settle() {
-	m.handshake.on = true
+	h := &m.handshake
+	h.on = true
+	if h.changed {
+		h.worked = true
+		m.toServer(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodRootsChanged))
+	}
 	m.awaitRoots()
 }
 
@@ -85,18 +95,20 @@ func (m *Mux) Rested() []Out {
 // server must then be ended, and also if it takes too long.
 func (m *Mux) Settling() (on, rests, refused bool) {
 	h := &m.handshake
-	greets := h.phase == phaseAsked && h.result != nil && h.roots // It was started again, and its time counts from then.
+	// It was started again, its time counts from then, and it may ask for roots before it answers.
+	greets := h.phase == phaseAsked && h.result != nil && h.roots
 	return h.on || greets, h.on && h.stage == stageRest, h.refused
 }
 
 // rootsAnswered takes the client's answer to a server that asks for its roots.
 func (m *Mux) rootsAnswered(a *ask, refused bool) {
 	h := &m.handshake
+	settles, _, _ := m.Settling()
 	switch {
 	case !refused:
 		h.has, h.given = true, true
 		h.early = h.early || a.early
-	case h.on && h.given:
+	case settles && h.given:
 		h.refused = true
 	default:
 		h.given = false
