@@ -52,7 +52,7 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 		r, ok := c.server.answered(m, now)
 		c.past.answer(m.ID)
 		if r.method == MethodRoots {
-			c.roots.refused = m.IsError
+			c.roots.got, c.roots.refused = !m.IsError, m.IsError
 		}
 		return ok && r.method != MethodPing
 	case m.Kind == Notification:

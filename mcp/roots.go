@@ -5,13 +5,14 @@ package mcp
 // the first call. The protocol does not say when a server asks, but one that asked before it had any work does so at
 // its start.
 type roots struct {
-	// asked says that this server has asked, refused that the client's last answer to it was an error.
-	asked, refused bool
+	// asked says that this server has asked. got says that the client's last answer to it had roots, refused that it was
+	// an error.
+	asked, got, refused bool
 	// usual says that a server has asked at its start, late that one asked for the first time in the middle of its work.
 	usual, late bool
-	// tried says that this server has not taken the place of the last one yet. wasRefused is the value of refused for the
-	// last server before this one that was used and has asked.
-	tried, wasRefused bool
+	// tried says that this server has not taken the place of the last one yet. given says that of the servers before this one
+	// that were used, the last that had an answer got roots.
+	tried, given bool
 	// working says that this server was given work that it might judge by the roots.
 	working bool
 }
@@ -43,11 +44,11 @@ func (r *roots) ask() {
 
 // next is what remains when the server has ended.
 func (r *roots) next() roots {
-	was := r.wasRefused
-	if r.asked && !r.tried {
-		was = r.refused
+	given := r.given
+	if !r.tried {
+		given = r.got || given && !r.refused
 	}
-	return roots{usual: r.usual, late: r.late, tried: true, wasRefused: was}
+	return roots{usual: r.usual, late: r.late, tried: true, given: given}
 }
 
 // unknown says why it could not be known whether a new server has the roots; "" if it could.
@@ -59,7 +60,7 @@ func (r *roots) unknown() string {
 }
 
 // HasRoots reports whether this server has the client's roots, if it is one that asks for them. denied says that the
-// client refuses a new server what it gave the last one.
+// client refuses a new server what it gave one before.
 func (c *Conversation) HasRoots() (has, denied bool) {
 	if !c.roots.usual {
 		return true, false
@@ -69,5 +70,5 @@ func (c *Conversation) HasRoots() (has, denied bool) {
 			return false, false
 		}
 	}
-	return c.roots.asked, c.roots.asked && c.roots.refused && !c.roots.wasRefused
+	return c.roots.asked, c.roots.refused && c.roots.given
 }

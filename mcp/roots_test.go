@@ -49,6 +49,10 @@ func TestHasRoots(t *testing.T) {
 		"given, then denied":     {[]string{askRoots, denyRoots, "gone", askRoots, giveRoots, "gone", askRoots, denyRoots}, true, false},
 		"denied while it works":  {[]string{askRoots, giveRoots, "gone", "used", askRoots, denyRoots, "gone", askRoots, denyRoots}, true, false},
 		"denied ever":            {[]string{askRoots, denyRoots, "gone", askRoots, denyRoots}, true, false},
+		"denied at first":        {[]string{"gone", askRoots, denyRoots}, true, false},
+		"denied after silence":   {[]string{askRoots, "gone", askRoots, denyRoots}, true, false},
+		"given, silence, denied": {[]string{askRoots, giveRoots, "gone", "used", askRoots, "gone", askRoots, denyRoots}, true, true},
+		"denied, then given":     {[]string{askRoots, denyRoots, askRoots, giveRoots, "gone", askRoots, denyRoots}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &Conversation{}
