@@ -317,6 +317,7 @@ func (h *host) onServerEnd(code int) {
 		return
 	}
 	s.why = ""
+	h.settling = settling{} // The next one may be started before anything is looked at.
 	switch {
 	case spoke:
 		if why == "" {

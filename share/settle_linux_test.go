@@ -25,12 +25,8 @@ func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string
 	h.greet(c)
 	h.tellAt = time.Time{}
 	stdin, stdout := pipeServer(t, h)
-	hears := func(line string) {
-		c.notes.took(copy(c.notes.room(), line+"\n"))
-		h.lines(c)
-		h.settle()
-	}
-	hears(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`)
+	hears(h, c, waitingCall)
+	h.settle()
 	says = func(line string) {
 		must(t)(unix.Write(stdout, []byte(line+"\n")))
 		for h.turn(t) > 0 {
@@ -38,8 +34,17 @@ func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string
 	}
 	says(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
 	says(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
-	hears(`{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	hears(h, c, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	h.settle()
 	return h, c, says, stdin
+}
+
+const waitingCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`
+
+// hears has the host read a line of a client. What follows from it is left to h.settle.
+func hears(h *host, c *client, line string) {
+	c.notes.took(copy(c.notes.room(), line+"\n"))
+	h.lines(c)
 }
 
 // enoughLooks is how often a server that takes long is looked at.
@@ -83,7 +88,7 @@ func TestNewServerRests(t *testing.T) {
 	}
 }
 
-// One that takes too long is ended, and the call gets an error.
+// One that takes too long is ended, and the call gets an error. The next one is not.
 func TestNewServerTakesTooLong(t *testing.T) {
 	h, c, says, _ := newServerWithRoots(t)
 	for h.server.out >= 0 {
@@ -100,5 +105,13 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	h.onServerEnd(143)
 	if len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), "--wake-timeout") {
 		t.Errorf("the client gets %q", fmt.Sprint(c.queue))
+	}
+	// The next one has its own time, even if it is started in the same step.
+	hears(h, c, waitingCall)
+	pipeServer(t, h)
+	h.settling.lookAt = time.Time{}
+	h.settle()
+	if h.settling.looks != 1 || h.server.out < 0 {
+		t.Errorf("the next server has been looked at %d times, its output is %d", h.settling.looks, h.server.out)
 	}
 }
