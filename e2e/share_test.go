@@ -177,6 +177,36 @@ func TestShareHibernates(t *testing.T) {
 	s.end()
 }
 
+// A server that is started anew may end before it has answered the handshake, also where its session has a relay. The call
+// that waits gets an error, and the sessions go on with the next server.
+func TestShareNewServerDies(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--hibernate=1h", "--on-crash=restart"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, flag)
+			dies := filepath.Join(s.dir, "dies")
+			s.command = slices.Concat([]string{"sh", "-c", `if rm "$0" 2>/dev/null; then read -r _; exit 3; fi; exec "$@"`, dies}, s.command)
+			a, b := s.client(), s.client()
+			a.write(toolCall(77, "hold", ""))
+			b.echo()
+			noError(t, os.WriteFile(dies, nil, 0o666))
+			kill(t, s.supervisor(), unix.SIGKILL)
+			if r := a.answer(77); r.Error == nil {
+				t.Errorf("the open call was answered with %s", r.Result)
+			}
+			if b.try() {
+				t.Error("the call for the server that died was answered")
+			}
+			testkit.Until(t, "the next server answers", a.try)
+			b.echo()
+			a.close()
+			b.close()
+			s.end()
+		})
+	}
+}
+
 // Where no thread can be had any more, the host goes on.
 func TestShareSqueezed(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")

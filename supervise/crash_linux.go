@@ -18,6 +18,10 @@ func (s *Session) lookForCrash() {
 		// The server has seen the end of its standard input, so it may end: there is nothing to start another one for.
 		return
 	}
+	if s.opts.Share != "" && s.hib.relay.Unfinished() {
+		// The host answers what is open and starts the next server. It would take an error of the relay for the server's.
+		return
+	}
 	if why := s.hib.relay.Unrestorable(); why != "" {
 		s.log.Warn().Str("why", why).Msg("the server cannot be restarted")
 		return

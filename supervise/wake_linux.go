@@ -99,7 +99,9 @@ func (s *Session) flushRelay() {
 	var owed relay.Unanswered
 	switch s.cause {
 	case causeServer:
-		owed.Answer = s.tree.lastWord()
+		if s.opts.Share == "" { // The host of a shared server answers for it.
+			owed.Answer = s.tree.lastWord()
+		}
 	case causeChanged:
 		owed.Answer = "mcp-tether: the server could not be woken: " + s.hib.why
 	case causeTooLong:
