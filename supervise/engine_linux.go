@@ -231,17 +231,29 @@ func (e *engine) dial() (net.Conn, error) {
 	return e.endpoint.Dial(dialTimeout, nil, e.addHelper)
 }
 
-// addHelper remembers a helper, and forgets those whose sessions (setsid(2)) have no process left.
+// addHelper remembers a helper, and forgets those whose sessions (setsid(2)) have no process left, or whose pid another
+// process has.
 func (e *engine) addHelper(pid int) {
 	all, err := e.reader.Descendants(os.Getpid())
 	if err == nil {
 		e.helpers = slices.DeleteFunc(e.helpers, func(id proc.ID) bool {
-			return !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == id.PID })
+			return !hasSession(all, id)
 		})
 	}
 	if st, err := e.reader.Stat(pid); err == nil {
 		e.helpers = append(slices.Clip(e.helpers), st.ID)
 	}
+}
+
+// hasSession reports whether a process of the table is in the session of this leader, and none has taken the leader's pid.
+func hasSession(all []proc.Stat, leader proc.ID) (has bool) {
+	for _, p := range all {
+		if p.PID == leader.PID && p.Start != leader.Start {
+			return false
+		}
+		has = has || p.Session == leader.PID
+	}
+	return has
 }
 
 // running are the helpers, which are no members of the session.
@@ -439,16 +451,22 @@ func (e *engine) removeOnce(ctx context.Context, grace time.Duration) removal {
 }
 
 // endHelpers ends our helpers and what they have started. They would end by themselves, because no process holds their
-// connections any more, but perhaps after us.
+// connections any more, but perhaps after us. The number of one that has ended may be that of another session, so nothing
+// is done for that one.
 func (e *engine) endHelpers() {
 	helpers := e.running()
 	if len(helpers) == 0 {
 		return
 	}
 	all, _ := e.reader.Descendants(os.Getpid()) // what cannot be listed ends by itself
-	for _, p := range all {
-		if slices.ContainsFunc(helpers, func(id proc.ID) bool { return id.PID == p.Session && p.Start >= id.Start }) {
-			_ = e.reader.Signal(p.ID, unix.SIGKILL)
+	for _, id := range helpers {
+		if e.reader.Life(id) != proc.Alive {
+			continue
+		}
+		for _, p := range all {
+			if p.Session == id.PID {
+				_ = e.reader.Signal(p.ID, unix.SIGKILL)
+			}
 		}
 	}
 }

@@ -22,18 +22,31 @@ const sshMaster = `#!/bin/sh
 exec cat
 `
 
-// The daemon is nobody's member, as long as its helper lives and afterwards. An orphan of the server is one, though it looks
-// just the same.
-func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
+// adoptOrphans makes us a subreaper until the end of the test.
+func adoptOrphans(t *testing.T) {
+	t.Helper()
 	if err := proc.BecomeSubreaper(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
-	dir := t.TempDir()
-	file := filepath.Join(dir, "master")
-	script := fmt.Sprintf(sshMaster, file)
-	testkit.WriteProgram(t, filepath.Join(dir, "docker"), []byte(script))
+}
+
+// leavesMaster makes us a subreaper, and puts such a docker command into PATH. The pid of its daemon is in the file master of
+// dir.
+func leavesMaster(t *testing.T) (dir string) {
+	t.Helper()
+	adoptOrphans(t)
+	dir = t.TempDir()
+	testkit.WriteProgram(t, filepath.Join(dir, "docker"), fmt.Appendf(nil, sshMaster, filepath.Join(dir, "master")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return dir
+}
+
+// The daemon is nobody's member, as long as its helper lives and afterwards. An orphan of the server is one, though it looks
+// just the same.
+func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
+	dir := leavesMaster(t)
+	file := filepath.Join(dir, "master")
 	s := &Session{}
 	s.opts.Engine = "ssh://far"
 	s.left.scope.Root = os.Getpid()
@@ -85,6 +98,62 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	expectMembers(t, &tr.scope, "in the next tree", nil)
 	if !tr.onlyOthers() {
 		t.Error("the next tree waits for the end of the daemon")
+	}
+}
+
+// When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
+// that session is not ours to end, also when its leader is gone. A later helper lets go of the number.
+func TestReusedNumberOfAHelper(t *testing.T) {
+	adoptOrphans(t)
+	for name, c := range map[string]struct {
+		script string
+		older  uint64 // than the leader of the session
+		gone   bool   // the leader
+		ends   bool
+	}{
+		"not reused":         {script: "exec cat", ends: true},
+		"reused":             {script: "exec cat", older: 1},
+		"reused by one gone": {script: "exec 3<&0; cat <&3 &", older: 1, gone: true},
+	} {
+		cmd := exec.Command("/bin/sh", "-c", c.script)
+		in, w := testkit.Pipe(t)
+		r, out := testkit.Pipe(t)
+		cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, &unix.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		out.Close()
+		echoes := func() bool {
+			b := []byte{'x'}
+			_, _ = w.Write(b)
+			_, err := r.Read(b)
+			return err == nil
+		}
+		e := &engine{}
+		leader, err := e.reader.Stat(cmd.Process.Pid)
+		if err != nil || !echoes() {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.gone {
+			_ = cmd.Wait()
+		}
+		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		e.addHelper(os.Getpid())
+		if known := len(e.helpers) == 2; known == (c.older > 0 && !c.gone) {
+			t.Errorf("%s: a later helper has left %v of %v", name, e.helpers, leader)
+		}
+		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		e.endHelpers()
+		if echoes() == c.ends {
+			t.Errorf("%s: ended %t, want %t", name, !c.ends, c.ends)
+		}
+		w.Close()
+		testkit.Until(t, "the end of the session", func() bool {
+			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
+			all, err := e.reader.Descendants(os.Getpid())
+			return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == leader.PID })
+		})
 	}
 }
 
