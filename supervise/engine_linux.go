@@ -19,6 +19,7 @@ import (
 	"mcp-tether/engine/proxy"
 	"mcp-tether/proc"
 	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 // engine is the tree's side of a container engine. Until a client connects it is a listening socket in the supervisor's
@@ -39,6 +40,8 @@ type engine struct {
 	unread bool
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
+	// scope is the tree's, which has to know what is below our helpers before they end; nil without a tree.
+	scope *teardown.Scope
 
 	mu       sync.Mutex // of all below
 	ledger   container.Ledger
@@ -91,7 +94,7 @@ func (t *tree) openEngine(recall bool) {
 			return
 		}
 	}
-	e.claim.Complete = !recall
+	e.claim.Complete, e.scope = !recall, &t.scope
 	if t.lease != nil {
 		e.dir = t.lease.Dir()
 		e.journal = e.dir.Journal(t.hand.ID)
@@ -451,12 +454,15 @@ func (e *engine) removeOnce(ctx context.Context, grace time.Duration) removal {
 }
 
 // endHelpers ends our helpers and what they have started. They would end by themselves, because no process holds their
-// connections any more, but perhaps after us. The number of one that has ended may be that of another session, so nothing
-// is done for that one.
+// connections any more, but perhaps after us. What they leave falls to us. Nothing shows whose that is, unless it was seen
+// below them. The number of one that has ended may be that of another session, so nothing is done for that one.
 func (e *engine) endHelpers() {
 	helpers := e.running()
 	if len(helpers) == 0 {
 		return
+	}
+	if e.scope != nil {
+		_, _, _ = e.scope.Members()
 	}
 	all, _ := e.reader.Descendants(os.Getpid()) // what cannot be listed ends by itself
 	for _, id := range helpers {

@@ -12,6 +12,7 @@ import (
 
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
+	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -99,6 +100,33 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	if !tr.onlyOthers() {
 		t.Error("the next tree waits for the end of the daemon")
 	}
+}
+
+// The daemon is no member of the next tree either if its helper was started when nobody looked at the processes any more: to
+// remove the containers of a server that had ended at once.
+func TestWhatAHelperLeavesAtTheEndIsNoMember(t *testing.T) {
+	dir := leavesMaster(t)
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
+	s.left.scope.Root = os.Getpid()
+	tr := s.newTree()
+	tr.openEngine(false)
+	if tr.engine == nil {
+		t.Fatal("no engine")
+	}
+	tr.clear = true
+	conn, err := tr.engine.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := daemonIn(t, filepath.Join(dir, "master"))
+	conn.Close()
+	s.closeTree()
+	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
+		st, err := s.reader.Stat(master.PID)
+		return err == nil && st.PPID == os.Getpid()
+	})
+	expectMembers(t, &s.newTree().scope, "in the next tree", nil)
 }
 
 // When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
