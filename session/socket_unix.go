@@ -12,13 +12,14 @@ import (
 	"mcp-tether/kernel"
 )
 
-// HasSocket reports whether a session has a socket, in the directory of its record or in the one below /tmp.
-func HasSocket(id string, uid int, xdgRuntime string) bool {
+// MayHaveContainers reports whether a session has a socket for clients of its engine, or a journal that is not empty, in the
+// directory of its record or in the one below /tmp. While its server sleeps, it has no socket.
+func MayHaveContainers(id string, uid int, xdgRuntime string) bool {
 	dirs := OpenAll(uid, xdgRuntime)
 	defer CloseAll(dirs)
 	for _, d := range dirs {
 		var st unix.Stat_t
-		if d.at.Look(file(id, socketSuffix), &st) == nil {
+		if d.at.Look(file(id, socketSuffix), &st) == nil || d.at.Look(file(id, journalSuffix), &st) == nil && st.Size > 0 {
 			return true
 		}
 	}

@@ -389,7 +389,7 @@ func longestEnd(o Options, id string) time.Duration {
 		// The last of the server's output goes to a client that may read slowly.
 		end += o.EOFGrace
 	}
-	if o.Containers != ContainersOff && session.HasSocket(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
+	if o.Containers != ContainersOff && session.MayHaveContainers(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
 		end += o.longestRemoval()
 	}
 	return end

@@ -337,3 +337,28 @@ func TestLongestEndCountsContainers(t *testing.T) {
 	}
 	s.closeTree()
 }
+
+// A server that sleeps has no socket for clients. What it has left is in the journal, and is removed at the session's end.
+func TestLongestEndCountsWhatASleepingServerHasLeft(t *testing.T) {
+	s, dir := remembered(t)
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Dir(dir.Name))
+	o := Defaults()
+	plain := longestEnd(o, s.hand.ID)
+	if want := o.TermGrace + o.KillTimeout; plain != want {
+		t.Errorf("without a journal: %v, want %v", plain, want)
+	}
+	j := dir.Journal(s.hand.ID)
+	defer j.Close()
+	if err := j.Note(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := longestEnd(o, s.hand.ID), plain+o.longestRemoval(); got != want {
+		t.Errorf("with containers: %v, want %v", got, want)
+	}
+	if err := j.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if got := longestEnd(o, s.hand.ID); got != plain {
+		t.Errorf("with an empty journal: %v, want %v", got, plain)
+	}
+}
