@@ -121,10 +121,12 @@ func (s *session) sweeper() (pid int) {
 	s.t.Helper()
 	supervisor := s.below(s.pid)
 	testkit.Until(s.t, "a sweep", func() bool {
-		for _, pid = range childrenOf(supervisor) {
-			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if bytes.Contains(args, []byte("\x00__sweep\x00")) {
-				return true
+		for _, child := range childrenOf(supervisor) {
+			for _, pid = range childrenOf(child) {
+				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if bytes.Contains(args, []byte("\x00__sweep\x00")) {
+					return true
+				}
 			}
 		}
 		return false

@@ -163,6 +163,18 @@ func KillChild(pid int) {
 	}
 }
 
+// KillGroup is KillChild for a child that leads a process group. It also waits for those of the group that fall to us when
+// the child has ended (Adopts).
+func KillGroup(leader int) {
+	_ = unix.Kill(-leader, unix.SIGKILL)
+	for range execTimeout / pollPause {
+		if _, err := unix.Wait4(-leader, nil, unix.WNOHANG|unix.WALL, nil); err != nil {
+			return
+		}
+		Sleep(pollPause)
+	}
+}
+
 // readErrno waits for the exec, which closes the pipe. If that fails, or a step before it, errno and step come first.
 func readErrno(fd int) (errno syscall.Errno, step byte) {
 	var b [2]byte

@@ -15,7 +15,8 @@ import (
 const sweepDelay = time.Second
 
 // sweep ends this user's dead sessions in a process of its own. It may take as long as a teardown, and it may fail, for
-// example where no more processes can be started. Neither affects this session.
+// example where no more processes can be started. Neither affects this session. A copy of us adopts what the sweep leaves: a
+// command that reaches an engine may leave a daemon, which is not the session's.
 func (c *common) sweep() {
 	if !c.opts.HasDead() {
 		return
@@ -26,7 +27,7 @@ func (c *common) sweep() {
 	}
 	defer unix.Close(null)
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(c.ownEnviron()), NewSession: true,
+		Path: proc.SelfExe, Argv: argv.SweepArgs(os.Args[0]), Env: proc.WithOneProcessor(c.ownEnviron()), NewSession: true, Adopts: true,
 		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: c.inherited, Until: c.polled.fds,
 	})
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *common) endSweep() {
 		return
 	}
 	if err := c.reader.Signal(c.sweeper, unix.SIGKILL); err == nil {
-		proc.KillChild(c.sweeper.PID)
+		proc.KillGroup(c.sweeper.PID)
 	}
 	c.sweeper = proc.ID{}
 }
