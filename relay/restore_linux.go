@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"slices"
 
 	"mcp-tether/mcp"
 )
@@ -60,7 +59,8 @@ func (r *Relay) answered(m mcp.Message) {
 	}
 	r.down.put(tell)
 	if more := r.steps[0].More; more != nil {
-		r.steps = slices.Insert(r.steps, 1, more()...)
+		// slices.Insert would bring two kilobytes for this type.
+		r.steps = append(append(r.steps[:1:1], more()...), r.steps[1:]...)
 	}
 	r.next()
 }
