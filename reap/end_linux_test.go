@@ -140,8 +140,8 @@ func TestEndOfManyLeaves(t *testing.T) {
 func TestGroupOfInheritedMark(t *testing.T) {
 	for _, inherited := range []bool{false, true} {
 		f := Finding{Session: deadID, inherited: inherited}
-		if got := group(&f).Session; (got == "") != inherited {
-			t.Errorf("inherited %t: newborns of session %q are ended", inherited, got)
+		if got := group(&f); got.Inherited != inherited || got.Session != deadID {
+			t.Errorf("inherited %t: got %t, of session %q", inherited, got.Inherited, got.Session)
 		}
 	}
 }

@@ -44,11 +44,11 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 // groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
 // else that of its mark or leaf. A kept process has none, nor has what it starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
-	if p.Dead() || b.own[p.PID] {
+	if p.Dead() || b.last.own[p.PID] {
 		return nil
 	}
-	if b.below[p.PPID] {
-		b.below[p.PID] = true // its children come later
+	if b.last.below[p.PPID] {
+		b.last.below[p.PID] = true // its children come later
 		return nil
 	}
 	for _, gr := range b.Groups {
@@ -65,8 +65,9 @@ func (b *Batch) groupOf(p proc.Stat) *Group {
 	}
 	id := b.markOf(p)
 	for _, gr := range b.Groups {
-		if id != "" && gr.Session == id || gr.Leaf != nil && gr.Leaf.Has(p.PID) {
-			return gr.unlessKept(p, kin{})
+		if id != "" && gr.Session == id && !gr.Inherited || gr.Leaf != nil && gr.Leaf.Has(p.PID) {
+			kept, unread := gr.keptAbove(b.last, p, nil)
+			return gr.unlessKept(p, kin{kept: kept, unread: unread})
 		}
 	}
 	return nil

@@ -23,6 +23,8 @@ type Group struct {
 	Leaf *cgroup.Leaf
 	// Mark is the variable of the environment that names the session, and Session its value; "" when there is none.
 	Mark, Session string
+	// Inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
+	Inherited bool
 	// KeepVar is the variable in which a process with the mark has the patterns of --keep; "" when there is none.
 	KeepVar string
 	// UID is the only user whose processes are touched; -1 for any.
@@ -37,6 +39,8 @@ type Group struct {
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
 	spare map[proc.ID]bool // what is known of whether a process is kept
+	// marked are the processes that were asked for the session's mark since the last look, and their answers.
+	marked map[proc.ID]bool
 	// known are the processes of the last look, the dead and the kept ones too, by pid.
 	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
@@ -62,8 +66,8 @@ type Batch struct {
 	forks bool
 	// within says that the caller has the mark of a group, or is in its leaf, and so is what it starts.
 	within bool
-	// own and below are those of the last look.
-	own, below map[int]bool
+	// last is the last look.
+	last snapshot
 	// patience is how long the next process may keep the batch waiting.
 	patience time.Duration
 }
@@ -271,7 +275,7 @@ func (b *Batch) look() (snapshot, error) {
 	if b.within {
 		t.addBelow(os.Getpid())
 	}
-	b.own, b.below = t.own, t.below
+	b.last = t
 	return t, nil
 }
 
@@ -332,7 +336,7 @@ const (
 func (gr *Group) start() {
 	gr.scope.again = true
 	gr.scope.Keep, gr.scope.markVar, gr.scope.keepVar = gr.Keep, gr.Mark, gr.KeepVar
-	gr.seen, gr.asked, gr.spare = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
+	gr.seen, gr.asked, gr.spare, gr.marked = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
 		gr.seen[id] = true
 	}
@@ -369,6 +373,7 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 	var out []proc.Stat
 	gr.known = make(map[int]kin, len(all))
 	gr.scope.last.unread, gr.unread = nil, nil
+	clear(gr.marked)
 	for _, s := range all {
 		kept, unread := gr.keptAbove(t, s, reached)
 		gr.known[s.PID] = kin{s.Start, kept, unread}
@@ -398,7 +403,7 @@ func (gr *Group) roots(t snapshot) []int {
 			queue = append(queue, id.PID)
 		}
 	}
-	if gr.Session != "" {
+	if gr.Session != "" && !gr.Inherited {
 		queue = append(queue, t.born[gr.Session]...)
 	}
 	gr.unseen = 0
@@ -421,19 +426,20 @@ func (gr *Group) roots(t snapshot) []int {
 // maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may contain a cycle.
 const maxClimb = 256
 
-// keptAbove reports whether a process, or an ancestor of it within the group, is to be kept. If none is known to be, unread says
-// that one of them could not be read, so nobody knows. A dead process is neither.
+// keptAbove reports whether a process, or an ancestor of it, is to be kept. A kept ancestor may be outside of the group. It must
+// have the session's mark then, because a pattern may match a gateway or a shell as well. If none is known to be kept, unread
+// says that one of them could not be read, so nobody knows. A dead process is neither.
 func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) (kept, unread bool) {
 	if s.Dead() {
 		return false, false
 	}
 	for range maxClimb {
-		if gr.keeps(s) {
+		if gr.spare[s.ID] || (group[s.PID] || gr.isMarked(s)) && gr.keeps(s) {
 			return true, false
 		}
 		unread = unread || gr.scope.last.unread[s.PID]
 		up, ok := t.byPID[s.PPID]
-		if !ok || !group[up.PID] || up.Start > s.Start {
+		if !ok || up.Start > s.Start {
 			break
 		}
 		s = up
@@ -451,6 +457,20 @@ func (gr *Group) keeps(s proc.Stat) bool {
 		}
 	}
 	return keep
+}
+
+// isMarked reports whether a process has the session's mark.
+func (gr *Group) isMarked(s proc.Stat) bool {
+	if gr.Session == "" {
+		return false
+	}
+	marked, asked := gr.marked[s.ID]
+	if !asked {
+		gr.scope.Wary = !isOurs(s.PID)
+		marked = gr.allowed(s) && gr.scope.hasEnv(s, gr.Mark+"="+gr.Session)
+		gr.marked[s.ID] = marked
+	}
+	return marked
 }
 
 func (gr *Group) allowed(s proc.Stat) bool {

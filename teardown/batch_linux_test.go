@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -198,6 +199,126 @@ func TestBatchSparesWhoBecomesKept(t *testing.T) {
 	}
 	if !k.Alive() {
 		t.Error("ended")
+	}
+}
+
+// keeper starts a shell of that name with a script that says when it is ready and starts a `sleep` when it gets a line. What
+// starts from since on is younger than all others of the script. launch gives the pid of the `sleep`, which has the mark.
+func keeper(t *testing.T, mark, script string, env ...string) (since uint64, launch func() int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "keeper")
+	testkit.WriteProgram(t, file, []byte("#!/bin/sh\n"+script+"\nexit\n"))
+	cmd := exec.Command(file)
+	cmd.Env = append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill() // its shell below ends at the end of its input
+		_ = cmd.Wait()
+	})
+	var ready string
+	if _, err := fmt.Fscan(out, &ready); err != nil {
+		t.Fatal(err)
+	}
+	started := now(t)
+	testkit.Until(t, "the next clock tick", func() bool { since = now(t); return since > started })
+	return since, func() (child int) {
+		t.Helper()
+		if _, err := fmt.Fprintln(in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fscan(out, &child); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
+		var r proc.Reader
+		testkit.Until(t, "sleep", func() bool { s, err := r.Stat(child); return err == nil && s.Comm == "sleep" && r.HasEnv(child, mark) })
+		return child
+	}
+}
+
+// What a kept process starts while a group is ended is kept, although the group has not found that process itself. A parent
+// without the mark of the session keeps nothing, whatever its name.
+func TestBatchSparesBornOfTheKept(t *testing.T) {
+	const (
+		mark   = "MCP_TETHER_TEST_SESSION"
+		own    = mark + "=one"
+		start  = "echo ready; read go; sleep 300 & echo $!; read go"
+		marked = "echo ready; read go; " + own + " sleep 300 & echo $!; read go"
+	)
+	for name, c := range map[string]struct {
+		script, env string
+		inherited   bool
+		kept        bool
+	}{
+		"of the kept":                 {start, own, false, true},
+		"of what the kept started":    {"sh -c '" + start + "'", own, false, true},
+		"without the mark in between": {"env -u " + mark + " sh -c '" + marked + "'", own, false, true},
+		"of one of another session":   {marked, mark + "=two", false, false},
+		"of one without a mark":       {marked, "", false, false},
+		"with a mark that others had": {marked, "", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since, launch := keeper(t, own, c.script, c.env)
+			group := func() *Group {
+				return &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
+			}
+			b := startBatch(t, group())
+			lookFor(t, b)
+			b.Since = since
+			child := launch()
+			if got := pids(stopAllBorn(t, b)); slices.Contains(got, child) == c.kept {
+				t.Errorf("stopped %v, of %d", got, child)
+			}
+			b = &Batch{Groups: []*Group{group()}, Since: since}
+			if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
+				t.Error(err)
+			}
+			if got := lives(t, child); got != c.kept {
+				t.Errorf("the child lives: %t", got)
+			}
+		})
+	}
+}
+
+// lives reports whether a process lives, though another than the test is its parent.
+func lives(t *testing.T, pid int) bool {
+	t.Helper()
+	var r proc.Reader
+	s, err := r.Stat(pid)
+	if err != nil && !errors.Is(err, proc.ErrGone) {
+		t.Fatal(err)
+	}
+	return err == nil && !s.Dead()
+}
+
+// What a kept process has left in the leaf is kept, though that process is elsewhere.
+func TestBatchLeafSparesBelowTheKept(t *testing.T) {
+	const mark = "MCP_TETHER_TEST_SESSION"
+	leaf := ownLeaf(t)
+	for _, inherited := range []bool{false, true} {
+		since, launch := keeper(t, mark+"=one", "echo ready; read go; (echo 0 >"+leaf.Dir+"/cgroup.procs; exec sleep 300) & echo $!; read go", mark+"=one")
+		child := launch()
+		gr := &Group{Leaf: leaf, UID: os.Getuid(), Mark: mark, Session: "one", Inherited: inherited, Keep: []string{"keeper"}}
+		b := Batch{Groups: []*Group{gr}, Since: since}
+		if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
+			t.Error(err)
+		}
+		if !lives(t, child) || !slices.Equal(pids(gr.Kept), []int{child}) {
+			t.Errorf("inherited %t: ended %t, kept %v", inherited, !lives(t, child), pids(gr.Kept))
+		}
+		_ = unix.Kill(child, unix.SIGKILL)
+		testkit.Until(t, "an empty leaf", func() bool { populated, err := leaf.Populated(); return err == nil && !populated })
 	}
 }
 
