@@ -2,15 +2,18 @@ package supervise
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
+	"mcp-tether/proc"
 	"mcp-tether/session"
 )
 
@@ -45,6 +48,57 @@ func TestFailedExecKeepsTheLeaf(t *testing.T) {
 				t.Errorf("the leaf is left: %+v, %q", s.left.leaf, s.record.Cgroup)
 			}
 		})
+	}
+}
+
+// What a kept process has started in the leaf since it was listed, while containers were removed, is moved out as well. Or it would
+// be found there without what it is kept for.
+func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
+	_, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	s.left.scope.Root, s.left.scope.Keep = os.Getpid(), []string{"sh"}
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	if err := s.newTree().contain(); err != nil {
+		t.Fatal(err)
+	}
+	keeper := exec.Command("sh", "-c", "read go; sleep 300 & echo $!; read go")
+	keeper.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: s.tree.scope.Leaf.FD()}
+	in, err := keeper.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := keeper.StdoutPipe()
+	if err == nil {
+		err = keeper.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r proc.Reader
+	kept, err := r.Stat(keeper.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err = fmt.Fprintln(in); err == nil {
+		_, err = fmt.Fscan(out, &child)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := s.tree.removeLeaf([]proc.Stat{kept})
+	if st, err := r.Stat(child); err != nil || st.Dead() {
+		t.Errorf("the child has ended: %v", err)
+	}
+	_ = unix.Kill(child, unix.SIGKILL)
+	_ = in.Close()
+	if err := keeper.Wait(); err != nil && keeper.ProcessState.ExitCode() < 0 {
+		t.Errorf("the kept process: %v", err)
+	}
+	if leaf != nil {
+		t.Errorf("left: %s, %v", leaf.Dir, leaf.RemoveSoon(removeTries))
 	}
 }
 

@@ -265,9 +265,10 @@ func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
 	if leaf == nil {
 		return nil
 	}
-	for _, k := range kept {
-		_ = leaf.Expel(k.PID)
-	}
+	teardown.Expel(leaf, kept, func() (again []proc.Stat) {
+		_, again, _ = t.scope.Members()
+		return again
+	})
 	if err := leaf.RemoveSoon(removeTries); err != nil {
 		t.log.Warn().Err(err).Msg("cgroup not removed")
 		return leaf

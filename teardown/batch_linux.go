@@ -35,6 +35,7 @@ type Group struct {
 	Survivors []Survivor
 	Kept      []proc.Stat
 
+	batch *Batch
 	scope Scope
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
@@ -105,6 +106,7 @@ func unlessStarved(err error) error {
 func (b *Batch) start() {
 	b.marks, b.patience = map[proc.ID]string{}, patience
 	for _, gr := range b.Groups {
+		gr.batch = b
 		gr.start()
 		b.within = b.within || gr.holdsCaller()
 	}
@@ -238,6 +240,17 @@ func (b *Batch) conclude() (survivors int, err error) {
 		survivors += len(gr.Survivors)
 	}
 	return survivors, err
+}
+
+// Expel moves the kept processes of a group that was ended out of its leaf.
+func (gr *Group) Expel() {
+	Expel(gr.Leaf, gr.Kept, func() []proc.Stat {
+		gr.Kept = nil
+		if t, err := gr.batch.look(); err == nil {
+			gr.members(t)
+		}
+		return gr.Kept
+	})
 }
 
 // snapshot is one look at all processes.
