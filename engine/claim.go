@@ -42,8 +42,8 @@ const (
 	listPrecision = time.Second
 	// maxLabelDelay is the longest that a busy engine may take to create an object after its label was written.
 	maxLabelDelay = 5 * time.Second
-	// maxRequestDelay is the longest that a busy engine may take to create an object after a request whose outcome is
-	// unknown. An object with the request's labels that was created later is a copy.
+	// maxRequestDelay is the longest that a busy engine may take to create or start an object after a request whose
+	// outcome is unknown. An object with the request's labels that was created later is a copy.
 	maxRequestDelay = time.Minute
 )
 

@@ -182,6 +182,7 @@ func TestTargetsThatWereStarted(t *testing.T) {
 	unknown := ledger(start)
 	second := Note{Op: OpStart, ID: "f", At: asked().Add(time.Hour)}
 	again := ledger(append(known.Notes(), second)...)
+	late := asked().Add(2 * time.Hour)
 	for name, x := range map[string]struct {
 		ledger  Ledger
 		running bool
@@ -198,11 +199,16 @@ func TestTargetsThatWereStarted(t *testing.T) {
 		"has ended":                              {known, false, at, false, [2]int{}},
 		"not known since when":                   {known, true, time.Time{}, true, [2]int{}},
 		"outcome unknown, runs since":            {unknown, true, at, true, [2]int{}},
+		"outcome unknown, by a slow engine":      {unknown, true, at.Add(50 * time.Second), true, [2]int{}},
 		"outcome unknown, ran before":            {unknown, true, at.Add(-2 * time.Second), false, [2]int{}},
+		"outcome unknown, started much later":    {unknown, true, late, false, [2]int{}},
 		"outcome unknown, does not run":          {unknown, false, at, false, [2]int{}},
 		"outcomes unknown, runs from the first":  {ledger(start, second), true, at, true, [2]int{}},
 		"restarted, and not stopped yet":         {again, true, at, true, [2]int{}},
 		"restarted, and runs again":              {again, true, at.Add(time.Hour), true, [2]int{}},
+		"restarted, and started much later":      {again, true, late, false, [2]int{}},
+		"outcomes unknown, runs from the last":   {ledger(start, second), true, at.Add(time.Hour), true, [2]int{}},
+		"outcomes unknown, started much later":   {ledger(start, second), true, late, false, [2]int{}},
 		"somebody else did, before the restart":  {again, true, at.Add(time.Minute), false, [2]int{}},
 		"start failed, somebody else started it": {ledger(start, Note{Op: OpKept, ID: "f"}), true, at, false, [2]int{}},
 	} {

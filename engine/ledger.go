@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -43,10 +44,13 @@ func (s Started) unknown() time.Time {
 	return s.At
 }
 
-// mayBe reports whether a container that was started then may have been by a start whose outcome is unknown.
+// mayBe reports whether a container that was started then may have been by a start whose outcome is unknown. One that was
+// started long after it was asked for is another client's. So a restart that waits longer for the stop before it
+// (docker restart -t 300) is missed, and so is what a restart policy does later.
 func (s Started) mayBe(then time.Time) bool {
-	asked := s.unknown()
-	return !asked.IsZero() && !then.Before(asked.Add(-listPrecision))
+	first := s.unknown()
+	last := cmp.Or(s.Last, first)
+	return !first.IsZero() && !then.Before(first.Add(-listPrecision)) && !then.After(last.Add(maxRequestDelay))
 }
 
 // Carried is an anonymous volume of a container of the session that another container was given by name. Compose does
