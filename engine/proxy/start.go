@@ -40,15 +40,23 @@ func (l *link) start(x *exchange, head []byte, to route) bool {
 	if !x.enter(&l.p.gate) {
 		return l.refuse(x.request, unavailable, errEnding)
 	}
+	settled := false
 	for i := range found {
 		l.p.starting(&found[i], to)
 	}
 	x.settle = func(o outcome) {
+		settled = true
 		for i := range found {
 			l.p.started(&found[i], to, o, alone)
 		}
 	}
-	return l.forward(x, head)
+	more := l.forward(x, head)
+	for i := range found {
+		if !settled {
+			l.p.objects.settle(found[i].ID, true) // no outcome will come, and it may have succeeded
+		}
+	}
+	return more
 }
 
 // toStart returns the containers that will run because of a request to start them. alone says that the request is about

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcp-tether/engine"
+	"mcp-tether/internal/testkit"
 )
 
 // inspection is what the engine says of a container.
@@ -226,6 +227,45 @@ func TestStartByTwoClients(t *testing.T) {
 			t.Errorf("%+v: started %+v by %s", x, got, s.noted())
 		}
 	}
+}
+
+// A start whose outcome is never known is over when its connection has ended. The refusal of a later one is that of a
+// single start: the container runs because of another's.
+func TestStartAfterOneWithoutAnOutcome(t *testing.T) {
+	const now = "2026-01-02T03:04:06Z"
+	var mu sync.Mutex
+	requests := 0
+	s := newScene(t, func(e *peer) {
+		for {
+			line, _, ok := e.hearRequest()
+			mu.Lock()
+			if strings.HasPrefix(line, "POST ") {
+				requests++
+			}
+			n := requests
+			mu.Unlock()
+			switch {
+			case !ok, n == 1 && strings.HasPrefix(line, "POST "):
+				return
+			case line == "POST /containers/c1/start":
+				e.say(reply(304, ""))
+			case line == "GET /containers/c1/json":
+				e.say(inspection("c1", "", n == 2, now))
+			default:
+				e.say(reply(404, ""))
+			}
+		}
+	})
+	first, second := s.client(), s.client()
+	first.say("POST /containers/c1/start HTTP/1.1\r\n\r\n")
+	first.hearEnd()
+	testkit.Until(t, "the start is over", func() bool {
+		_, open := s.objects.asking.Load("c1")
+		return !open
+	})
+	second.say("POST /containers/c1/start HTTP/1.1\r\n\r\n")
+	second.hear(reply(304, ""))
+	s.expectNotes("start container c1; start container c1; kept container c1")
 }
 
 // The time of a container's start proves whose start it was. So a restart of what the session started is noted anew,
