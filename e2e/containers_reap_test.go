@@ -400,15 +400,16 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 	}
 }
 
-// A container that was paused before the session, and that the session resumed, is paused again at its end. One that
-// another process has restarted since is not touched.
+// A container that was paused before the session, and that the session resumed, is paused again at its end. One that it has
+// restarted since is stopped, and one that another process has restarted is not touched, also if the session does then.
 func TestContainersThatWerePausedBefore(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
 		t.Run(e.kind, func(t *testing.T) {
 			mark := e.mark(t)
 			ours, theirs := e.bystander(t, mark, "ignore-eof"), e.bystander(t, mark, "ignore-eof")
+			restarted, both := e.bystander(t, mark, "ignore-eof"), e.bystander(t, mark, "ignore-eof")
 			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			for _, id := range []string{ours, theirs} {
+			for _, id := range []string{ours, theirs, restarted, both} {
 				e.do(t, http.MethodPost, "/v1.40/containers/"+id+"/pause", nil, nil)
 				if now, _ := e.state(t, id); now.Status != "paused" {
 					t.Fatalf("it is %s, so this proves nothing", now.Status)
@@ -418,14 +419,24 @@ func TestContainersThatWerePausedBefore(t *testing.T) {
 					t.Fatalf("it is %s and was not resumed", now.Status)
 				}
 			}
-			e.do(t, http.MethodPost, "/v1.40/containers/"+theirs+"/restart?t=0", nil, nil)
+			for _, id := range []string{theirs, both} {
+				e.do(t, http.MethodPost, "/v1.40/containers/"+id+"/restart?t=0", nil, nil)
+			}
+			for _, id := range []string{restarted, both} {
+				clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/restart?t=0", ""))
+			}
 			was, _ := e.state(t, ours)
 			s.end()
 			if now, _ := e.state(t, ours); now.Status != "paused" || now.StartedAt != was.StartedAt {
 				t.Errorf("what the session resumed is %+v, and was %+v", now, was)
 			}
-			if now, _ := e.state(t, theirs); now.Status != "running" {
-				t.Errorf("what another process restarted is %s", now.Status)
+			if now, _ := e.state(t, restarted); now.Status != "exited" {
+				t.Errorf("what the session resumed and restarted is %s", now.Status)
+			}
+			for _, id := range []string{theirs, both} {
+				if now, _ := e.state(t, id); now.Status != "running" {
+					t.Errorf("what another process restarted is %s", now.Status)
+				}
 			}
 			e.do(t, http.MethodPost, "/v1.40/containers/"+ours+"/unpause", nil, nil) // or it cannot be killed
 		})

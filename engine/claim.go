@@ -223,7 +223,7 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 	case !j.TrustIDs:
 		t.Why = "started by the session, says a record of another user"
 		return t, false
-	case !t.StartedAt.IsZero() && !t.startedBySession(&t.Info):
+	case !t.StartedAt.IsZero() && !t.start.holds(&t.Info):
 		return t, false
 	}
 	t.Why = "was there before, and started by the session"
@@ -231,18 +231,4 @@ func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
 		t.Why = "was there before, paused, and resumed by the session"
 	}
 	return t, true
-}
-
-// startedBySession reports whether a container still runs from the session's start, and not from a later one.
-func (t *Target) startedBySession(now *Info) bool {
-	switch {
-	case !now.Running && !now.Initialized || now.ID != t.start.ID:
-		return false
-	case t.start.mayBe(now.StartedAt):
-		return true
-	case !t.start.Known:
-		return false
-	}
-	// If its restart policy started it again, it is still the session's. A start by another client sets the count to 0.
-	return now.StartedAt.Equal(t.start.At) || now.Restarts > t.start.Restarts && now.StartedAt.After(t.start.At)
 }

@@ -37,7 +37,7 @@ type Started struct {
 }
 
 // unknown is when the first start was asked for whose outcome is unknown; zero if there is none.
-func (s Started) unknown() time.Time {
+func (s *Started) unknown() time.Time {
 	if s.Known {
 		return s.Again
 	}
@@ -47,10 +47,24 @@ func (s Started) unknown() time.Time {
 // mayBe reports whether a container that was started then may have been by a start whose outcome is unknown. One that was
 // started long after it was asked for is another client's. So a restart that waits longer for the stop before it
 // (docker restart -t 300) is missed, and so is what a restart policy does later.
-func (s Started) mayBe(then time.Time) bool {
+func (s *Started) mayBe(then time.Time) bool {
 	first := s.unknown()
 	last := cmp.Or(s.Last, first)
 	return !first.IsZero() && !then.Before(first.Add(-listPrecision)) && !then.After(last.Add(maxRequestDelay))
+}
+
+// holds reports whether the container still runs from that start, and not from a later one.
+func (s *Started) holds(now *Info) bool {
+	switch {
+	case now.ID != s.ID || !now.Running && !now.Initialized:
+		return false
+	case s.mayBe(now.StartedAt):
+		return true
+	case !s.Known:
+		return false
+	}
+	// If its restart policy started it again, it is still the session's. A start by another client sets the count to 0.
+	return now.StartedAt.Equal(s.At) || now.Restarts > s.Restarts && now.StartedAt.After(s.At)
 }
 
 // Carried is an anonymous volume of a container of the session that another container was given by name. Compose does
@@ -192,6 +206,17 @@ func (l *Ledger) Pending() []Object { return slices.Clone(l.pending) }
 
 // Started lists, in order, the containers that existed before and that the session started.
 func (l *Ledger) Started() []Started { return slices.Clone(l.started) }
+
+// HasStarted reports whether a container that existed before runs from a start of the session; resumed, whether the session
+// has only resumed it.
+func (l *Ledger) HasStarted(now *Info) (started, resumed bool) {
+	for i := range l.started {
+		if s := &l.started[i]; s.holds(now) {
+			return true, s.Paused && now.StartedAt.Equal(s.At)
+		}
+	}
+	return false, false
+}
 
 // Empty reports whether nothing has to be removed or stopped.
 func (l *Ledger) Empty() bool {

@@ -104,7 +104,7 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 	if r.Done || r.Err != nil {
 		return
 	}
-	if r.now.ID != r.ID || r.Stop && !r.startedBySession(&r.now) {
+	if r.now.ID != r.ID || r.Stop && !r.start.holds(&r.now) {
 		r.Done = true // another one with that name, or not ours to stop
 		return
 	}
@@ -186,7 +186,7 @@ func (e *ender) owns(id string) bool {
 // engine has restarted for the session is left to the next look, which stops it.
 func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
 	now, err := e.cl.Inspect(ctx, r.ID)
-	if err != nil || now.Paused || !r.startedBySession(&now) || r.start.mayBe(now.StartedAt) {
+	if err != nil || now.Paused || !r.start.holds(&now) || r.start.mayBe(now.StartedAt) {
 		return err
 	}
 	return e.cl.Pause(ctx, r.ID)

@@ -126,6 +126,17 @@ func (s *scene) noted() string {
 	return strings.Join(out, "; ")
 }
 
+// ledger is what the notes so far add up to.
+func (s *scene) ledger() *engine.Ledger {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var l engine.Ledger
+	for _, n := range s.notes {
+		l.Add(n)
+	}
+	return &l
+}
+
 func (s *scene) expectNotes(want string) {
 	s.Helper()
 	if got := s.noted(); got != want {

@@ -10,12 +10,12 @@ import (
 // objects is what the proxy knows of a session's objects. The zero value is empty.
 type objects struct {
 	created  sync.Map // object: the session created it
-	started  sync.Map // id of a container that existed before, and that the session started
 	attached sync.Map // container that a client has attached to, as in the request
 	others   sync.Map // name of a volume that a create named, and that is not the session's
 
 	mu     sync.Mutex
-	asking sync.Map // by the id of a container, while starts of it are under way
+	asking sync.Map      // by the id of a container, while starts of it are under way
+	starts engine.Ledger // of containers that existed before
 }
 
 // asking are starts of one container that are under way at the same time.
@@ -33,7 +33,6 @@ type object struct {
 
 func (o *objects) add(kind engine.Kind, id string)    { o.created.Store(object{kind, id}, nil) }
 func (o *objects) remove(kind engine.Kind, id string) { o.created.Delete(object{kind, id}) }
-func (o *objects) start(id string)                    { o.started.Store(id, nil) }
 func (o *objects) attach(ref string)                  { o.attached.Store(ref, nil) }
 
 // has reports whether the session created an object, by its full id.
@@ -42,10 +41,19 @@ func (o *objects) has(kind engine.Kind, id string) bool {
 	return ok
 }
 
-// hasStarted reports whether the session started a container that existed before.
-func (o *objects) hasStarted(id string) bool {
-	_, ok := o.started.Load(id)
-	return ok
+// start remembers a start of a container that existed before, or its outcome.
+func (o *objects) start(n *engine.Note) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.starts.Add(*n)
+}
+
+// hasStarted reports whether a container that existed before runs because the session started it; resumed, because the
+// session resumed it. Others may have started it since.
+func (o *objects) hasStarted(c *engine.Info) (started, resumed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.starts.HasStarted(c)
 }
 
 // ask counts a start that is noted.

@@ -120,14 +120,15 @@ func (p *Proxy) needed(refs []string) ([]string, error) {
 // startIsOurs reports whether a container that the session did not create will run because of this start. That includes a
 // restart of a container that the session started: the time of its last start proves whose it is.
 func (p *Proxy) startIsOurs(c *engine.Info, to route) bool {
+	started, resumed := p.objects.hasStarted(c)
 	switch {
 	case p.objects.has(engine.Container, c.ID):
 		return false
-	case to.resume && (!c.Paused || p.objects.hasStarted(c.ID)):
+	case to.resume && (!c.Paused || started && !resumed):
 		return false
 	case to.resume:
 	case c.Running:
-		return to.restart && p.objects.hasStarted(c.ID)
+		return to.restart && started
 	}
 	return !p.Attached || p.objects.isAttached(c)
 }
@@ -143,47 +144,54 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 func (p *Proxy) starting(c *engine.Info, to route) {
 	p.objects.ask(c.ID)
 	if to.resume {
-		p.noteStarted(c, true)
+		p.Note(*startedNote(c, true))
 		return
 	}
-	p.Note(engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
+	p.noteStart(&engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
 }
 
-// noteStarted notes that a container runs, perhaps because it was paused and is resumed.
-func (p *Proxy) noteStarted(c *engine.Info, paused bool) {
-	p.Note(engine.Note{
+// startedNote says that a container runs, perhaps because it was paused and is resumed.
+func startedNote(c *engine.Info, paused bool) *engine.Note {
+	return &engine.Note{
 		Op: engine.OpStarted, Kind: engine.Container, ID: c.ID, Name: c.Name, Paused: paused,
 		Started: c.StartedAt.Format(time.RFC3339Nano), Restarts: c.Restarts, At: time.Now(),
-	})
+	}
+}
+
+// noteStart notes a start or its outcome, and remembers it.
+func (p *Proxy) noteStart(n *engine.Note) {
+	p.objects.start(n)
+	p.Note(*n)
 }
 
 // started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
 // After a failed start of several, alone is false, and some of them may be. It may also run because of another start of the
 // session that was under way at the same time: two clients may have asked for it.
 func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
-	kept := engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
+	n := &engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
 	shared := p.objects.settle(before.ID, o.Success())
 	switch {
-	case to.resume && o.Success() && shared:
-		p.noteStarted(before, true) // the failure of the other may have come in between
+	case to.resume && o.Success():
+		// It is noted once more, as the failure of another may have come in between.
+		p.noteStart(startedNote(before, true))
 		return
-	case to.resume && (o.Success() || to.kind == engine.Pod):
+	case to.resume && to.kind == engine.Pod:
 		return
 	case !o.Success() && !shared && (to.resume || !before.Running && alone):
-		p.Note(kept)
+		p.noteStart(n)
 		return
 	}
 	after, err := p.inspect(before.ID)
 	switch {
-	case errors.Is(err, engine.ErrNotFound):
-		p.Note(kept) // it has ended already, and was removed
+	case errors.Is(err, engine.ErrNotFound): // it has ended already, and was removed
 	case err != nil:
 		p.Warn(fmt.Errorf("cannot tell when container %s was started: %w", before.ID, err))
+		return
 	case !o.Success() && !after.Running, to.resume && after.Paused:
-		p.Note(kept)
 	case to.resume:
+		return
 	default:
-		p.objects.start(after.ID)
-		p.noteStarted(&after, false)
+		n = startedNote(&after, false)
 	}
+	p.noteStart(n)
 }

@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	"mcp-tether/engine"
 	"mcp-tether/internal/testkit"
 )
 
@@ -146,11 +147,11 @@ func TestResumeOfAContainerThatWasPaused(t *testing.T) {
 	}))
 	c := s.client()
 	for _, x := range []struct{ target, answer, notes string }{
-		{"/containers/a/unpause", reply(204, ""), "started container a a " + then},
+		{"/containers/a/unpause", reply(204, ""), "started container a a " + then + "; started container a a " + then},
 		{"/v4.0.0/libpod/containers/bad/unpause", reply(500, "no"), "started container bad bad " + then + "; kept container bad"},
 		{"/containers/runs/unpause", reply(409, "no"), ""},
-		{"/v4.0.0/libpod/pods/p/unpause", reply(200, ""), "started container a a " + then},
-		{"/v4.0.0/libpod/pods/q/unpause", reply(200, ""), "started container a a " + then},
+		{"/v4.0.0/libpod/pods/p/unpause", reply(200, ""), "started container a a " + then + "; started container a a " + then},
+		{"/v4.0.0/libpod/pods/q/unpause", reply(200, ""), "started container a a " + then + "; started container a a " + then},
 	} {
 		s.mu.Lock()
 		s.notes = nil
@@ -217,13 +218,7 @@ func TestStartByTwoClients(t *testing.T) {
 		first.hear(reply(x.first, ""))
 		close(may[1])
 		second.hear(reply(x.second, ""))
-		var l engine.Ledger
-		s.mu.Lock()
-		for _, n := range s.notes {
-			l.Add(n)
-		}
-		s.mu.Unlock()
-		if got := l.Started(); len(got) != x.want {
+		if got := s.ledger().Started(); len(got) != x.want {
 			t.Errorf("%+v: started %+v by %s", x, got, s.noted())
 		}
 	}
@@ -311,6 +306,77 @@ func TestRestartOfWhatTheSessionStarted(t *testing.T) {
 	}
 	const start, started = "start container c1; ", "started container c1 "
 	s.expectNotes(start + started + then + "; " + start + started + now + "; " + start + started + now + "; " + start + "kept container c1")
+}
+
+// What counts as started by the session is what still runs from that start: others may have started, or paused and resumed, a
+// container since. A container that the session has resumed, and then restarted, is the session's to stop.
+func TestRestartOfWhatWasStartedBefore(t *testing.T) {
+	const then, now, late = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "2026-01-02T03:04:07Z"
+	state := func(state, started string, restarts int) string {
+		return reply(200, fmt.Sprintf(`{"Id":"a","RestartCount":%d,"State":{"Running":%t,"Paused":%t,"StartedAt":%q}}`, restarts, state != "exited", state == "paused", started))
+	}
+	stopped, runs, paused := state("exited", then, 0), state("running", then, 0), state("paused", then, 0)
+	for name, x := range map[string]struct {
+		verbs   string   // each with the status of the engine's answer
+		inspect []string // the engine's answers to inspections
+		want    string   // when the session started it
+	}{
+		"others have started it since": {"start 204, restart 204", []string{stopped, runs, state("running", now, 0), state("running", late, 0)}, then},
+		"its policy has started it since": {
+			"start 204, restart 204", []string{stopped, runs, state("running", now, 2), state("running", late, 0)}, late,
+		},
+		"a start was refused": {"start 204, start 500, restart 204", []string{stopped, runs, stopped, runs, runs}, ""},
+		"others have started and paused it since": {
+			"start 204, unpause 204", []string{stopped, runs, state("paused", now, 0)}, now + " paused",
+		},
+		"paused":                                 {"start 204, unpause 204", []string{stopped, runs, paused}, then},
+		"resumed":                                {"unpause 204, restart 204", []string{paused, runs, state("running", now, 0)}, now},
+		"not resumed":                            {"unpause 500, restart 204", []string{paused, runs, state("running", now, 0)}, ""},
+		"resumed, paused and resumed":            {"unpause 204, unpause 204", []string{paused, paused}, then + " paused"},
+		"resumed, restarted, paused and resumed": {"unpause 204, restart 204, unpause 204", []string{paused, runs, state("running", now, 0), state("paused", now, 0)}, now},
+	} {
+		s := newScene(t, inspections(x.inspect))
+		c := s.client()
+		for verb := range strings.SplitSeq(x.verbs, ", ") {
+			verb, status, _ := strings.Cut(verb, " ")
+			c.say("POST /containers/a/" + verb + "?answer=" + status + " HTTP/1.1\r\n\r\n")
+			c.hear("HTTP/1.1 " + status + " X\r\nContent-Length: 0\r\n\r\n")
+		}
+		got := ""
+		for _, start := range s.ledger().Started() {
+			got = start.At.Format(time.RFC3339)
+			if start.Paused {
+				got += " paused"
+			}
+		}
+		if got != x.want {
+			t.Errorf("%s: started %q by %s, instead of %q", name, got, s.noted(), x.want)
+		}
+	}
+}
+
+// inspections returns an engine that answers inspections in this order, and each POST as its query says.
+func inspections(answers []string) func(*peer) {
+	var mu sync.Mutex
+	return func(e *peer) {
+		for {
+			line, _, ok := e.hearRequest()
+			status, err := strconv.Atoi(line[strings.LastIndex(line, "=")+1:])
+			answer := reply(status, "")
+			mu.Lock()
+			switch {
+			case strings.HasPrefix(line, "GET /containers/a/json") && len(answers) > 0:
+				answer, answers = answers[0], answers[1:]
+			case err != nil:
+				answer = reply(404, "")
+			}
+			mu.Unlock()
+			if !ok {
+				return
+			}
+			e.say(answer)
+		}
+	}
 }
 
 func TestOnlyWhatIsAttached(t *testing.T) {
