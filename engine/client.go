@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,8 @@ func (c Client) Containers(ctx context.Context) ([]Info, error) {
 }
 
 // ContainersWith returns the ids of the containers that have a volume or are in a network, in any state. Docker knows the
-// network of a container that was never started only by the network's name.
+// network of a container that was never started only by the network's name. So a name finds those of a network too that
+// was removed and made anew.
 func (c Client) ContainersWith(ctx context.Context, kind Kind, id, name string) (ids []string, err error) {
 	path, err := pathOf("/containers/json?all=1&filters=%7B%22"+string(kind)+"%22:%5B%22", id, "%22")
 	if err != nil {
@@ -66,12 +68,35 @@ func (c Client) ContainersWith(ctx context.Context, kind Kind, id, name string) 
 	}
 	var all []object
 	err = c.decode(ctx, path+"%5D%7D", &all)
-	return idsIn(all), err
+	for i := range all {
+		if !all[i].isOfAnother(id, name) {
+			ids = append(ids, all[i].ID)
+		}
+	}
+	return ids, err
 }
 
-// object is what is read of an object that needs no more than its id.
+// maxSettings is how much of a container's networks is decoded, in bytes. Decoded, it may take a multiple of that.
+const maxSettings = 64 << 10
+
+// isOfAnother reports whether a container was in a network of the same name that is gone, and is not in this one. It cannot
+// be started. Podman gives a network's name for its id, and old versions of docker give none.
+func (o *object) isOfAnother(id, name string) bool {
+	var settings map[string]any
+	text := o.NetworkSettings
+	if len(text) > maxSettings || bytes.Contains(text, []byte(`"`+id+`"`)) || json.Unmarshal(text, &settings) != nil {
+		return false
+	}
+	networks, _ := settings["Networks"].(map[string]any)
+	network, _ := networks[name].(map[string]any)
+	of, _ := network["NetworkID"].(string)
+	return of != "" && of != name
+}
+
+// object is what is read of an object that needs no more than its id, or of a container in a network.
 type object struct {
-	ID string `json:"Id"`
+	ID              string `json:"Id"`
+	NetworkSettings json.RawMessage
 }
 
 func idsIn(all []object) (ids []string) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,6 +103,34 @@ func TestNoPods(t *testing.T) {
 	c, _ := answering(t, answered("404 Not Found", `{"message":"page not found"}`))
 	if pods, err := c.Pods(t.Context()); len(pods) != 0 || err != nil {
 		t.Errorf("%v, %v", pods, err)
+	}
+}
+
+// A container that was in a network of that name, which is gone, is not in the one that was made anew.
+func TestContainersWith(t *testing.T) {
+	const entry = `{"Id":"a","NetworkSettings":%s}`
+	for settings, in := range map[string]bool{
+		`{"Networks":{"net":{"NetworkID":"n1"}}}`:                             true,
+		`{"Networks":{"net":{"NetworkID":"old"}}}`:                            false,
+		`{"Networks":{"net":{"NetworkID":"old"},"m":{"NetworkID":"m1"}}}`:     false,
+		`{"Networks":{"net":{"NetworkID":"old"},"other":{"NetworkID":"n1"}}}`: true,
+		`{"Networks":{"net":{"NetworkID":""}}}`:                               true, // docker's, never started
+		`{"Networks":{"net":{"NetworkID":"net"}}}`:                            true, // podman's
+		`{"Networks":{"net":null}}`:                                           true,
+		`{"Networks":{"m":{"NetworkID":"m1"}}}`:                               true,
+		`{"Networks":{}}`:                                                     true,
+		`{}`:                                                                  true,
+		`null`:                                                                true,
+	} {
+		c, _ := answering(t, answered("200 OK", "["+fmt.Sprintf(entry, settings)+`,{"Id":"b"}]`))
+		got, err := c.ContainersWith(t.Context(), Network, "n1", "net")
+		want := []string{"a", "b"}
+		if !in {
+			want = want[1:]
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", settings, got, err)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ func TestConnectionOfAnothersContainer(t *testing.T) {
 		"made":                       {``, []string{"n/connect"}, reply(200, ""), noted},
 		"forbidden":                  {``, []string{"net/connect"}, reply(403, ""), noted + "; parted n c"},
 		"there before":               {`{"Id":"d"},{"Id":"c"}`, []string{"n/connect"}, reply(200, ""), ""},
+		"in one that is gone":        {`{"Id":"c","NetworkSettings":{"Networks":{"net":{"NetworkID":"old"}}}}`, []string{"n/connect"}, reply(200, ""), noted},
 		"undone":                     {``, []string{"n/connect", "net/disconnect"}, reply(200, ""), noted + "; parted n c"},
 		"not undone":                 {``, []string{"net/disconnect"}, reply(500, ""), ""},
 		"of a network that is not":   {``, []string{"m/connect", "m/disconnect"}, reply(200, ""), ""},
