@@ -191,23 +191,46 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// The launcher of our npm package and the binary that it becomes are one program.
+// The launcher of our npm package and the binary that it becomes are one program. Those of two installations are not.
 func TestLaunches(t *testing.T) {
-	dir := t.TempDir()
-	launcher := filepath.Join(dir, "lib/node_modules/mcp-tether/mcp-tether")
-	own := filepath.Join(dir, "lib/node_modules/mcp-tether-linux-x64/mcp-tether")
-	elsewhere := filepath.Join(dir, "mcp-tether-0.1.0-linux-amd64/mcp-tether") // as a release unpacks
-	link := filepath.Join(dir, "bin/mcp-tether")
-	for _, file := range []string{launcher, own, elsewhere} {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const platform = "node_modules/mcp-tether-linux-x64/mcp-tether"
+	elsewhere := "mcp-tether-0.1.0-linux-amd64/mcp-tether" // as a release unpacks
+	all := []string{
+		"lib/node_modules/mcp-tether/mcp-tether", "lib/" + platform, "npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform,
+		"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, elsewhere,
+	}
+	for _, file := range all {
+		file = filepath.Join(dir, file)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Dir(link), 0o700), os.Symlink(launcher, link)); err != nil {
-		t.Fatal(err)
+	for link, to := range map[string]string{
+		"bin": filepath.Join(dir, all[0]), "pnpm/mcp-tether@1/node_modules/mcp-tether-linux-x64": "../../platform@1/node_modules/mcp-tether-linux-x64",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !launches(link, own) || launches(elsewhere, own) || launches(link, elsewhere) {
-		t.Error(launches(link, own), launches(elsewhere, own), launches(link, elsewhere))
+	for _, x := range []struct {
+		found, own string
+		want       bool
+	}{
+		{"bin", "lib/" + platform, true},
+		{"bin", elsewhere, false},
+		{elsewhere, "lib/" + platform, false},
+		{"bin", "npx/" + platform, false},
+		{"npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform, true},
+		{"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, true},
+		{"bin", "gone/" + platform, false},
+	} {
+		if got := launches(filepath.Join(dir, x.found), filepath.Join(dir, x.own)); got != x.want {
+			t.Errorf("%s launches %s: %v", x.found, x.own, got)
+		}
 	}
 }
 

@@ -33,13 +33,17 @@ func Program() Check {
 }
 
 // launches reports whether a program that was found is the launcher of our npm package, and own the binary of a platform's
-// package, which the launcher becomes. So it is after an installation without scripts.
+// package, which the launcher becomes. So it is after an installation without scripts. That package is beside the launcher's,
+// with pnpm as a link. One of another installation is another program.
 func launches(found, own string) bool {
-	const modules, name = "node_modules", clients.Program
+	const name = clients.Program
 	found, err := filepath.EvalSymlinks(found)
-	dir := filepath.Dir(own)
-	return err == nil && strings.HasSuffix(found, filepath.Join("/", modules, name, name)) &&
-		filepath.Base(filepath.Dir(dir)) == modules && strings.HasPrefix(filepath.Base(dir), name+"-")
+	dir, platform := filepath.Dir(filepath.Dir(found)), filepath.Base(filepath.Dir(own))
+	if err != nil || found != filepath.Join(dir, name, name) || filepath.Base(dir) != "node_modules" || !strings.HasPrefix(platform, name+"-") {
+		return false
+	}
+	becomes, err := filepath.EvalSymlinks(filepath.Join(dir, platform, name))
+	return err == nil && becomes == own
 }
 
 // engineTimeout bounds a question to an engine.
