@@ -239,9 +239,13 @@ func (e *engine) dial() (net.Conn, error) {
 func (e *engine) addHelper(pid int) {
 	all, err := e.reader.Descendants(os.Getpid())
 	if err == nil {
-		e.helpers = slices.DeleteFunc(e.helpers, func(id proc.ID) bool {
-			return !hasSession(all, id)
-		})
+		left := e.helpers[:0]
+		for _, id := range e.helpers {
+			if hasSession(all, id) {
+				left = append(left, id)
+			}
+		}
+		e.helpers = left
 	}
 	if st, err := e.reader.Stat(pid); err == nil {
 		e.helpers = append(slices.Clip(e.helpers), st.ID)
