@@ -202,6 +202,7 @@ func TestLaunches(t *testing.T) {
 	all := []string{
 		"lib/node_modules/mcp-tether/mcp-tether", "lib/" + platform, "npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform,
 		"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, elsewhere,
+		"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform,
 	}
 	for _, file := range all {
 		file = filepath.Join(dir, file)
@@ -227,6 +228,8 @@ func TestLaunches(t *testing.T) {
 		{"npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform, true},
 		{"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, true},
 		{"bin", "gone/" + platform, false},
+		{"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform, true},
+		{"bin", "global/node_modules/mcp-tether/" + platform, false},
 	} {
 		if got := launches(filepath.Join(dir, x.found), filepath.Join(dir, x.own)); got != x.want {
 			t.Errorf("%s launches %s: %v", x.found, x.own, got)

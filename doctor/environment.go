@@ -34,7 +34,7 @@ func Program() Check {
 
 // launches reports whether a program that was found is the launcher of our npm package, and own the binary of a platform's
 // package, which the launcher becomes. So it is after an installation without scripts. That package is beside the launcher's,
-// with pnpm as a link. One of another installation is another program.
+// with pnpm as a link, or below it. One of another installation is another program.
 func launches(found, own string) bool {
 	const name = clients.Program
 	found, err := filepath.EvalSymlinks(found)
@@ -42,8 +42,12 @@ func launches(found, own string) bool {
 	if err != nil || found != filepath.Join(dir, name, name) || filepath.Base(dir) != "node_modules" || !strings.HasPrefix(platform, name+"-") {
 		return false
 	}
-	becomes, err := filepath.EvalSymlinks(filepath.Join(dir, platform, name))
-	return err == nil && becomes == own
+	for _, in := range []string{filepath.Join(dir, name, "node_modules"), dir} {
+		if becomes, err := filepath.EvalSymlinks(filepath.Join(in, platform, name)); err == nil {
+			return becomes == own
+		}
+	}
+	return false
 }
 
 // engineTimeout bounds a question to an engine.
