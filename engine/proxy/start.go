@@ -191,7 +191,8 @@ func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
 	case to.resume:
 		return
 	default:
-		n = startedNote(&after, false)
+		_, resumed := p.objects.hasStarted(&after) // a restart that failed may have left it as it was
+		n = startedNote(&after, resumed)
 	}
 	p.noteStart(n)
 }

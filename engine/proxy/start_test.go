@@ -331,6 +331,7 @@ func TestRestartOfWhatWasStartedBefore(t *testing.T) {
 		},
 		"paused":                                 {"start 204, unpause 204", []string{stopped, runs, paused}, then},
 		"resumed":                                {"unpause 204, restart 204", []string{paused, runs, state("running", now, 0)}, now},
+		"resumed, not restarted":                 {"unpause 204, restart 500", []string{paused, runs, runs}, then + " paused"},
 		"not resumed":                            {"unpause 500, restart 204", []string{paused, runs, state("running", now, 0)}, ""},
 		"resumed, paused and resumed":            {"unpause 204, unpause 204", []string{paused, paused}, then + " paused"},
 		"resumed, restarted, paused and resumed": {"unpause 204, restart 204, unpause 204", []string{paused, runs, state("running", now, 0), state("paused", now, 0)}, now},
