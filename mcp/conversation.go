@@ -242,7 +242,14 @@ func (c *Conversation) Unfinished() bool {
 	if c.handshake.done() {
 		return len(c.Pending(true)) > 0
 	}
-	return !c.modern || c.handshake.answered
+	modern := c.modern && !c.handshake.answered
+	for _, r := range c.client.requests.waiting() {
+		if r.method == MethodInitialize {
+			return true
+		}
+		modern = modern || r.restorable()
+	}
+	return !modern
 }
 
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed

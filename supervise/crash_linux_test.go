@@ -18,19 +18,24 @@ func TestTheHostAnswersForASharedServer(t *testing.T) {
 		ready  = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 		call   = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}` + "\n"
 		answer = `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n"
+		listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}` + "\n"
+		agreed = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{}}}` + "\n"
 	)
 	for name, c := range map[string]struct {
 		lines    []string
 		restarts bool
 	}{
-		"nothing said":          {lines: nil},
-		"initialize unanswered": {lines: []string{hello}},
-		"handshake unfinished":  {lines: []string{hello, met}},
-		"nothing open":          {lines: []string{hello, met, ready}, restarts: true},
-		"call open":             {lines: []string{hello, met, ready, call}},
-		"half a call":           {lines: []string{hello, met, ready, call[:10]}},
-		"call answered":         {lines: []string{hello, met, ready, call, answer}, restarts: true},
-		"no handshake":          {lines: []string{call, answer, call}, restarts: true},
+		"nothing said":               {lines: nil},
+		"initialize unanswered":      {lines: []string{hello}},
+		"handshake unfinished":       {lines: []string{hello, met}},
+		"nothing open":               {lines: []string{hello, met, ready}, restarts: true},
+		"call open":                  {lines: []string{hello, met, ready, call}},
+		"half a call":                {lines: []string{hello, met, ready, call[:10]}},
+		"call answered":              {lines: []string{hello, met, ready, call, answer}, restarts: true},
+		"no handshake":               {lines: []string{call, answer, call}, restarts: true},
+		"no handshake, and then one": {lines: []string{call, answer, hello}},
+		"subscribed":                 {lines: []string{listen, agreed}, restarts: true},
+		"not subscribed":             {lines: []string{listen}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, says, hears := conversation(t)
@@ -63,7 +68,7 @@ func conversation(t *testing.T) (s *Session, says func(line string), hears func(
 	says = func(line string) {
 		t.Helper()
 		to := toRelay
-		if strings.Contains(line, `"result"`) {
+		if strings.Contains(line, `"result"`) || strings.Contains(line, "acknowledged") {
 			to = child.Stdout
 		}
 		if _, err := unix.Write(to, []byte(line)); err != nil {
