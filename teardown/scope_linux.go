@@ -134,7 +134,7 @@ func (s *Scope) judge(p proc.Stat) role {
 	l.known[p.PID] = p.Start
 	switch {
 	case p.PID == s.reader.AsidePID():
-	case l.foreign[p.PPID] || l.helpers[p.Session] || s.isForeign(p):
+	case l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p): // a helper may not have its own session yet
 		l.foreign[p.PID] = true
 		s.setForeign(p.ID)
 	case l.unclear[p.PPID] || s.isUnclear(p):

@@ -224,6 +224,24 @@ func TestHelpersAreNoMembers(t *testing.T) {
 	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
 }
 
+// A helper is no member in the moment before it has a session of its own.
+func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
+	s := own(t)
+	k := start(t, "rest", 1)
+	var r proc.Reader
+	st, err := r.Stat(k.PID)
+	if err != nil || st.Session == st.PID {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	s.expect(t, "control: not known", k.PIDs, nil)
+	helper := st.ID
+	s.Helpers = func() []proc.ID { return []proc.ID{helper} }
+	s.expect(t, "known", nil, nil)
+	s.foreign = nil
+	helper.Start--
+	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
+}
+
 // If there are foreign children, an orphan without the mark may be theirs or the session's. It is left alone. If it was
 // started after the session began, it is reported.
 func TestUnclearOrphansAreToldOf(t *testing.T) {
