@@ -23,6 +23,7 @@ type image struct {
 	setFiles   bool
 	actions    [2]sigaction // default, ignore
 	move       [2]byte
+	adopter    [16]byte // AdopterName
 }
 
 // cloneArgs is struct clone_args, version 2 (clone(2)).
@@ -47,6 +48,7 @@ func newImage(c Child) (*image, error) {
 	}
 	img := &image{path: path, argv: argv, envv: envv, child: c, parent: uintptr(unix.Getpid()), move: [2]byte{'0'}}
 	img.actions[1].handler = sigIgn
+	copy(img.adopter[:], AdopterName)
 	img.setFiles = c.Inherited.Files != syscall.Rlimit{}
 	return img, nil
 }
@@ -99,7 +101,7 @@ func sigprocmask(how uintptr, set, old *uint64) {
 func (img *image) exec() {
 	step, errno := img.prepare()
 	if errno == 0 && img.child.Adopts {
-		errno = adopt()
+		errno = img.adopt()
 	}
 	if errno == 0 {
 		sigprocmask(unix.SIG_SETMASK, &img.child.Inherited.Mask, nil)
@@ -119,12 +121,13 @@ func (img *image) exec() {
 //go:norace
 //go:nocheckptr
 //go:nosplit
-func adopt() syscall.Errno {
+func (img *image) adopt() syscall.Errno {
 	syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 || pid == 0 {
 		return errno
 	}
+	syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&img.adopter)), 0, 0, 0, 0)
 	_, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, uintptr(^uint32(0)), 0)
 	for fd := uintptr(0); errno != 0 && fd < maxFiles; fd++ { // before Linux 5.9
 		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)

@@ -13,6 +13,9 @@ type Process struct {
 	Stuck bool
 }
 
+// AdopterName is the command name of the copy that Child.Adopts puts above a child. It has its parent's command line.
+const AdopterName = "mcp-tether-wait"
+
 // Wanted says what a Snapshot reads of a process beside its stat and owner.
 type Wanted struct {
 	// Args and Env say, by a process's effective user, whether its command line and its environment are read.

@@ -167,11 +167,15 @@ func KillChild(pid int) {
 // the child has ended (Adopts).
 func KillGroup(leader int) {
 	_ = unix.Kill(-leader, unix.SIGKILL)
-	for range execTimeout / pollPause {
-		if _, err := unix.Wait4(-leader, nil, unix.WNOHANG|unix.WALL, nil); err != nil {
+	for left := execTimeout / pollPause; left > 0; {
+		pid, err := unix.Wait4(-leader, nil, unix.WNOHANG|unix.WALL, nil)
+		if err != nil {
 			return
 		}
-		Sleep(pollPause)
+		if pid == 0 {
+			Sleep(pollPause)
+			left--
+		}
 	}
 }
 

@@ -57,7 +57,8 @@ func newIndex(h *host) *index {
 			x.children[up.PID] = append(x.children[up.PID], p)
 			x.noteAdoption(up, p)
 		}
-		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() {
+		// What adopts orphans of a supervisor's commands has its command line, and may outlive it.
+		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() && p.Comm != proc.AdopterName {
 			x.supervised[owned{p.UID, id}] = true
 		}
 	}

@@ -102,6 +102,10 @@ func TestFind(t *testing.T) {
 			[]string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
 			func(h *host) { mark(h, 10); mark(h, 11) }, []int{},
 		},
+		"what adopts the orphans of a supervisor's commands is none": {
+			[]string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
+			func(h *host) { mark(h, 10) }, []int{10},
+		},
 		"older than its parent: that pid has changed hands": {
 			[]string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"}, func(h *host) { h.dead(10) }, []int{10},
 		},
