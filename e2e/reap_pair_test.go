@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,11 @@ func nestable() bool { _, err := testkit.WritableCgroup(); return err == nil }
 // sweep expects that one pass leaves nothing, or only what cannot be proven.
 func (p pairTree) sweep(t *testing.T, s *session, cgroup bool) {
 	t.Helper()
+	// A child that was forked just before has the lease until it executes the server.
+	awaitTrue(t, "the lease to be free", func() bool {
+		locks, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*.lock"))
+		return !slices.ContainsFunc(locks, func(lock string) bool { return len(holders(lock)) > 0 })
+	})
 	r := operator.reap(t, 0, "--kill")
 	for _, f := range r.Findings {
 		if f.Class != "record" {
