@@ -45,10 +45,7 @@ func TestConcludeIsNoGuess(t *testing.T) {
 
 // A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
 func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
-	dir, err := cgroup.Current()
-	if err == nil {
-		err = unix.Access(dir, unix.W_OK)
-	}
+	dir, err := testkit.WritableCgroup()
 	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-conclude-%d", os.Getpid()))
 	if err != nil {
@@ -90,41 +87,20 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 // What a kept process has started in the leaf since the last look, while containers were removed, is moved out of it as well. Or it
 // would be found there without what it is kept for.
 func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
-	dir, err := cgroup.Current()
-	if err == nil {
-		err = unix.Access(dir, unix.W_OK)
-	}
+	dir, err := testkit.WritableCgroup()
 	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-moved-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Rmdir(leaf.Dir) })
-	keeper := exec.Command("sh", "-c", "read go; sleep 300 & echo $!; read go")
-	keeper.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: leaf.FD()}
-	in, err := keeper.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := keeper.StdoutPipe()
-	if err == nil {
-		err = keeper.Start()
-	}
-	if err != nil {
-		t.Fatal(errors.Join(err, leaf.Remove()))
-	}
+	_, launch, _ := testkit.Keeper(t, leaf.FD())
 	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
 	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
 	if err := b.End(quickly()); err != nil {
 		t.Error(err)
 	}
-	var child int
-	if _, err = fmt.Fprintln(in); err == nil {
-		_, err = fmt.Fscan(out, &child)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := launch()
 	f := Finding{Class: classCgroup, Session: deadID}
 	f.conclude(g)
 	if f.Result != resultRemoved {
@@ -133,11 +109,6 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 	var r proc.Reader
 	if st, err := r.Stat(child); err != nil || st.Dead() {
 		t.Errorf("the child has ended: %v", err)
-	}
-	_ = unix.Kill(child, unix.SIGKILL)
-	_ = in.Close()
-	if err := keeper.Wait(); err != nil && keeper.ProcessState.ExitCode() < 0 {
-		t.Errorf("the kept process: %v", err)
 	}
 }
 
@@ -160,10 +131,7 @@ func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
 
 // However many dead sessions have a cgroup, there are descriptors enough to end them.
 func TestEndOfManyLeaves(t *testing.T) {
-	dir, err := cgroup.Current()
-	if err == nil {
-		err = unix.Access(dir, unix.W_OK)
-	}
+	dir, err := testkit.WritableCgroup()
 	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	var found []Finding
 	for n := range maxAtOnce + maxAtOnce/2 {

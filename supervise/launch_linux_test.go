@@ -2,12 +2,10 @@ package supervise
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -63,40 +61,18 @@ func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
 	}
-	keeper := exec.Command("sh", "-c", "read go; sleep 300 & echo $!; read go")
-	keeper.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: s.tree.scope.Leaf.FD()}
-	in, err := keeper.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := keeper.StdoutPipe()
-	if err == nil {
-		err = keeper.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid, launch, end := testkit.Keeper(t, s.tree.scope.Leaf.FD())
 	var r proc.Reader
-	kept, err := r.Stat(keeper.Process.Pid)
+	kept, err := r.Stat(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var child int
-	if _, err = fmt.Fprintln(in); err == nil {
-		_, err = fmt.Fscan(out, &child)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := launch()
 	leaf := s.tree.removeLeaf([]proc.Stat{kept})
 	if st, err := r.Stat(child); err != nil || st.Dead() {
 		t.Errorf("the child has ended: %v", err)
 	}
-	_ = unix.Kill(child, unix.SIGKILL)
-	_ = in.Close()
-	if err := keeper.Wait(); err != nil && keeper.ProcessState.ExitCode() < 0 {
-		t.Errorf("the kept process: %v", err)
-	}
+	end()
 	if leaf != nil {
 		t.Errorf("left: %s, %v", leaf.Dir, leaf.RemoveSoon(removeTries))
 	}
