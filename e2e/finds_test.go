@@ -453,14 +453,18 @@ func TestTerminalBesideStdin(t *testing.T) {
 // One Ctrl-C is one interrupt, with and without us.
 func TestTerminalInterruptsOnce(t *testing.T) {
 	t.Parallel()
+	const server = "$FIXTURE signals 9>$LIFE"
 	// The process with the other end of standard input outlives the interrupt, which would otherwise be followed by an end
-	// of input.
-	const elsewhere = "(trap '' INT; exec sleep 1000) | "
-	for name, how := range map[string]string{"bare": "", "wrapped": "$TETHER ", "stdin elsewhere": elsewhere + "$TETHER ", "bare, stdin elsewhere": elsewhere} {
+	// of input. The server waits for its trap: a subshell that is interrupted before gives the terminal to its parent.
+	const elsewhere = "(trap '' INT; echo; exec sleep 1000) | (read -r; exec "
+	for name, line := range map[string]string{
+		"bare": server, "wrapped": "$TETHER " + server,
+		"bare, stdin elsewhere": elsewhere + server + ")", "stdin elsewhere": elsewhere + "$TETHER " + server + ")",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			y, s := newShell(t)
-			y.typed(how + "$FIXTURE signals 9>$LIFE\n")
+			y.typed(line + "\n")
 			y.ready()
 			y.typed(ctrlC)
 			y.expect("got 2\r")
