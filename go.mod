@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/rogpeppe/go-internal v1.16.0
-	github.com/rs/zerolog v1.35.1
+	github.com/rs/zerolog v1.34.0 // 1.35 links log/slog, which is 127 kB of the binary
 	github.com/shirou/gopsutil/v3 v3.24.5
 	github.com/urfave/cli/v2 v2.27.7
 	golang.org/x/net v0.59.0
