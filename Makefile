@@ -65,8 +65,9 @@ build:
 
 # What the tests are made of is compiled as the binary is, or most of it would be compiled twice. KIND=root, user or
 # namespaces: only what scripts/test/skips.txt lists for that kind of user may be skipped. AGAIN=1: a test that failed runs again
-# by itself, with its seed and several times, and is reported as unsteady if it always passes then.
-tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again)
+# by itself, with its seed and several times, and is reported as unsteady if it always passes then. SLOWEST=30: so many tests
+# that took longest are named.
+tests = CGO_ENABLED=0 $(GO) run -trimpath ./scripts/test -tags $(TAGS) $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) $(if $(SLOWEST),-slowest $(SLOWEST))
 
 test:
 	@$(tests) -short

@@ -1,6 +1,6 @@
 // Command test runs the tests of the project and says what they left out.
 //
-//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
+//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-slowest N] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests
 // that were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on
@@ -40,6 +40,7 @@ func main() {
 	again := flag.Bool("again", false, "run a test that failed again, by itself and several times, and tell it as unsteady if it always passes then")
 	race := flag.Bool("race", false, "with the race detector")
 	only := flag.String("run", "", "only the tests that this regular expression matches")
+	slowest := flag.Int("slowest", 0, "name this many tests that took longest")
 	tags := flag.String("tags", "", "build tags")
 	timeout := flag.Duration("timeout", 40*time.Minute, "how long a package may take")
 	flag.Parse()
@@ -74,6 +75,7 @@ func main() {
 	if *as != "" && !r.judge(os.Stdout, allowed, *as) {
 		err = errNotAllowed
 	}
+	r.tellSlowest(os.Stdout, *slowest)
 	r.tellLeftOut(os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)

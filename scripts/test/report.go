@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +20,7 @@ type report struct {
 	unsteady       []test            // failed, and then passed by themselves
 	again          []test            // failed, and then again
 	seeds          map[test][]string // as for the environment
+	seconds        map[test]float64  // what it took, without waiting for its turn
 	idle           []string          // packages that failed, and in which roles were not used
 	// broken says that a package did not run to its end.
 	broken bool
@@ -32,13 +34,14 @@ func (t test) String() string { return strings.TrimPrefix(t.pkg, "mcp-tether/") 
 func newReport() *report {
 	return &report{
 		said: map[test][]string{}, parents: map[test]bool{}, passed: map[test]bool{}, failed: map[test]bool{},
-		skipped: map[test]string{}, seeds: map[test][]string{},
+		skipped: map[test]string{}, seeds: map[test][]string{}, seconds: map[test]float64{},
 	}
 }
 
 // add takes an event. What a test said is shown if it has failed; what was said outside of tests, if the package has.
 func (r *report) add(e event, out io.Writer) {
 	t := test{e.Package, e.Test}
+	r.seconds[t] += e.Elapsed
 	switch {
 	case e.Action == "output":
 		r.said[t] = append(r.said[t], e.Output)
@@ -162,6 +165,21 @@ func (r *report) summarize(out io.Writer) {
 	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
 	for _, why := range slices.Sorted(maps.Keys(byReason)) {
 		fmt.Fprintf(out, "  %d skipped, %s: %s\n", len(byReason[why]), why, named(byReason[why]))
+	}
+}
+
+// tellSlowest names the top-level tests that took longest, with the sum of what their subtests took. Tests run side by
+// side, so all the sums are more than the run took.
+func (r *report) tellSlowest(out io.Writer, n int) {
+	sums := map[string]float64{}
+	for t, seconds := range r.seconds {
+		if t.name != "" && !r.parents[t] {
+			sums[topLevel(t)] += seconds
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Compare(sums[b], sums[a]) })
+	for _, name := range names[:min(n, len(names))] {
+		fmt.Fprintf(out, "%8.1f s  %s\n", sums[name], name)
 	}
 }
 

@@ -60,6 +60,32 @@ func TestReportShowsRaces(t *testing.T) {
 	}
 }
 
+// A test with subtests takes what they take together, and nothing is counted twice.
+func TestSlowest(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport()
+	for _, line := range []string{
+		event1("run", "TestA", ""), event1("run", "TestA/one", ""), event1("run", "TestA/two", ""), event1("run", "TestB", ""), event1("run", "TestC", ""),
+		took("TestA/one", 2), took("TestA/two", 1.5), took("TestA", 3.5), took("TestB", 3), took("TestC", 4),
+	} {
+		r.take(line, &out)
+	}
+	r.tellSlowest(&out, 2)
+	if got, want := out.String(), "     4.0 s  e2e.TestC\n     3.5 s  e2e.TestA\n"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	out.Reset()
+	r.tellSlowest(&out, 9)
+	if got := strings.Count(out.String(), "\n"); got != 3 {
+		t.Errorf("it names %d tests, want 3", got)
+	}
+}
+
+// took is the event of a test that has passed after so many seconds.
+func took(name string, seconds float64) string {
+	return fmt.Sprintf(`{"Action":"pass","Package":"mcp-tether/e2e","Test":%q,"Elapsed":%v}`+"\n", name, seconds)
+}
+
 // The line points to a heading that there is.
 func TestLeftOutPointsToTheDocs(t *testing.T) {
 	var out bytes.Buffer
