@@ -305,8 +305,8 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k == nil || !k.sent: // An answer to no question, or a late one.
 		return
 	}
-	if k.modern && !msg.IsError && m.handshake.params == nil { // Beside a handshake, clients may probe.
-		m.handshake.modern = true
+	if k.modern && !msg.IsError {
+		m.provesModern()
 	}
 	switch {
 	case k.method == mcp.MethodInitialize:

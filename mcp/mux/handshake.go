@@ -74,6 +74,13 @@ func (m *Mux) isModern(beside *client) bool {
 	return m.handshake.modern
 }
 
+// provesModern takes what only a server says that needs no handshake. Beside a handshake it proves nothing: clients may probe.
+func (m *Mux) provesModern() {
+	if m.handshake.params == nil {
+		m.handshake.modern = true
+	}
+}
+
 // unlike says how a client differs from the first one; "" if the server cannot tell them apart.
 func (m *Mux) unlike(params []byte) string {
 	h := &m.handshake

@@ -111,7 +111,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 // subscriptions).
 func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
 	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
-		m.handshake.modern = true
+		m.provesModern()
 		m.toClient(k.client, splice(msg.Raw, edit{id, k.ids[0]}))
 	}
 }

@@ -87,6 +87,15 @@ func TestMisfits(t *testing.T) {
 	if got := f.from(3, hello); !strings.HasPrefix(got, "c {") {
 		t.Error(got)
 	}
+	// Nor if it knows of subscriptions.
+	f = met(t, 1, 2)
+	const agreed = `{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%d}}}`
+	f.from(2, `{"id":1,"method":"subscriptions/listen"}`)
+	f.want(f.server(fmt.Sprintf(agreed, 3)), "b "+fmt.Sprintf(agreed, 1))
+	f.Attach(3)
+	if got := f.from(3, hello); !strings.HasPrefix(got, "c {") {
+		t.Error(got)
+	}
 	// The call of one that has left is answered, too.
 	f = newFixture(t)
 	f.Attach(1)
