@@ -14,7 +14,8 @@ import (
 type Conversation struct {
 	client, server side
 	handshake      handshake
-	// modern says that the server answered a request of 2026-07-28 or later, so it needs no handshake.
+	// modern says that the server answered a request of 2026-07-28 or later, or opened a subscription, so it needs no
+	// handshake.
 	modern bool
 	memory restorable
 	lists  lists
@@ -211,10 +212,13 @@ func cancelledID(m Message) string {
 	return id
 }
 
+// without reports whether the server works without a handshake, and has none.
+func (c *Conversation) without() bool { return c.modern && !c.handshake.answered }
+
 // MaySleep is "" when nothing stands in the way of ending the server; otherwise it says for the log what does. It does
 // not know of a message of which only a part has come: ask Scanner.Partial, too.
 func (c *Conversation) MaySleep(now time.Time) string {
-	if !c.handshake.done() && (!c.modern || c.handshake.answered) {
+	if !c.handshake.done() && !c.without() {
 		return "handshake unfinished"
 	}
 	for _, reason := range []string{
@@ -242,14 +246,12 @@ func (c *Conversation) Unfinished() bool {
 	if c.handshake.done() {
 		return len(c.Pending(true)) > 0
 	}
-	modern := c.modern && !c.handshake.answered
 	for _, r := range c.client.requests.waiting() {
 		if r.method == MethodInitialize {
 			return true
 		}
-		modern = modern || r.restorable()
 	}
-	return !modern
+	return !c.without()
 }
 
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed

@@ -139,6 +139,12 @@ func TestMaySleepOnlyAfterTheHandshake(t *testing.T) {
 		{"probed in vain, then met", []string{ask(">", 1, "server/discover", modernMeta), refuse("<", 1, -32601), initialize, welcome, initialized}, ""},
 		{"version in the request", []string{ask(">", 1, "tools/call", modernMeta), reply("<", 1, "{}")}, ""},
 		{"no version in the request", []string{ask(">", 1, "tools/call", `{"_meta":{},"x":"protocolVersion"}`), reply("<", 1, "{}")}, unfinished},
+		{"subscribed", []string{listen, agreed}, ""},
+		{"subscribed, not acknowledged", []string{listen}, unfinished},
+		{"subscribed, then asked", []string{listen, agreed, initialize}, "1 request of the client unanswered (initialize)"},
+		{"subscribed, then answered", []string{listen, agreed, initialize, welcome}, unfinished},
+		{"answered, then subscribed", []string{initialize, welcome, listen, agreed}, unfinished},
+		{"subscribed amid a handshake, which begins anew", []string{initialize, welcome, listen, agreed, initialize, refuse("<", 0, -32602)}, unfinished},
 		{"old client, new server, then a new client", []string{initialize, refuse("<", 0, -32602), ask(">", 1, "tools/list", modernMeta), reply("<", 1, "{}")}, ""},
 		{"both eras", []string{ask(">", 1, "tools/list", modernMeta), reply("<", 1, "{}"), initialize, welcome}, unfinished},
 	})

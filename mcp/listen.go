@@ -21,6 +21,7 @@ func (c *Conversation) acknowledged(m Message) {
 	open := c.client.requests.open[subscriptionOf(m)]
 	if len(open) == 1 && open[0].method == MethodListen {
 		open[0].agreed = bytes.Clone(ValueAt(m.Raw, "params", "notifications"))
+		c.modern = c.modern || !c.handshake.answered // The request itself is not answered before its end.
 	}
 }
 

@@ -20,6 +20,7 @@ func TestTheHostAnswersForASharedServer(t *testing.T) {
 		answer = `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n"
 		listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}` + "\n"
 		agreed = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{}}}` + "\n"
+		ended  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"
 	)
 	for name, c := range map[string]struct {
 		lines    []string
@@ -35,6 +36,8 @@ func TestTheHostAnswersForASharedServer(t *testing.T) {
 		"no handshake":               {lines: []string{call, answer, call}, restarts: true},
 		"no handshake, and then one": {lines: []string{call, answer, hello}},
 		"subscribed":                 {lines: []string{listen, agreed}, restarts: true},
+		"unsubscribed":               {lines: []string{listen, agreed, ended}, restarts: true},
+		"subscribed, half greeted":   {lines: []string{listen, agreed, hello, met}},
 		"not subscribed":             {lines: []string{listen}},
 	} {
 		t.Run(name, func(t *testing.T) {
