@@ -251,3 +251,33 @@ func TestShareHangingHandshake(t *testing.T) {
 	}
 	next.close()
 }
+
+// One that is started anew and hangs in its handshake is ended, although sessions stay. Their calls get errors. They go on
+// with the next server that answers.
+func TestShareNewServerHangs(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--wake-timeout=2s")
+	a, b := s.client(), s.client()
+	b.echo()
+	mode := filepath.Join(s.dir, "mode")
+	noError(t, os.WriteFile(mode, []byte("mute"), 0o666))
+	a.write(toolCall(77, "hold", ""))
+	testkit.Until(t, "the call is open", func() bool { return s.received("hold") })
+	kill(t, s.server(), unix.SIGKILL)
+	if r := a.answer(77); r.Error == nil {
+		t.Errorf("the open call was answered with %s", r.Result)
+	}
+	a.write(toolCall(78, "echo", ""))
+	b.write(toolCall(78, "echo", ""))
+	for _, c := range []*sharer{a, b} {
+		if r := c.answer(78); r.Error == nil || !strings.Contains(r.Error.Message, "--wake-timeout") {
+			t.Errorf("the call that waited was answered with %s, %+v", r.Result, r.Error)
+		}
+	}
+	noError(t, os.Remove(mode))
+	testkit.Until(t, "the next server answers", a.try)
+	b.echo()
+	a.close()
+	b.close()
+	s.end()
+}

@@ -28,7 +28,7 @@ const (
 func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, special: map[*client]bool{}, mux: mux.New(mux.Limits{})}
-	h.o.MaxMessage = mcp.DefaultMax
+	h.o.MaxMessage, h.o.WakeTimeout = mcp.DefaultMax, testkit.Patience
 	h.server.forget()
 	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
 	t.Cleanup(func() {

@@ -19,7 +19,7 @@ type Options struct {
 	Max int
 	// MaxMessage bounds a message, in bytes.
 	MaxMessage int64
-	// WakeTimeout bounds how long a new server may take over the client's roots.
+	// WakeTimeout bounds how long a server that was started anew may take over the handshake and the client's roots.
 	WakeTimeout time.Duration
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.

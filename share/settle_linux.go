@@ -2,9 +2,9 @@ package share
 
 import "time"
 
-// settling is how the host looks at a new server that takes the roots of its client: whether it comes to rest in between,
-// and whether it takes too long. Servers look their roots up after they have read them, in threads of their own, and
-// answer pings meanwhile.
+// settling is how the host looks at a new server that answers the handshake and takes the roots of its client: whether it
+// comes to rest in between, and whether it takes too long. Servers look their roots up after they have read them, in
+// threads of their own, and answer pings meanwhile.
 type settling struct {
 	// lookAt is when to look again; zero means never. looks counts the looks.
 	lookAt time.Time
@@ -26,7 +26,7 @@ const (
 func (h *host) followSettling() {
 	s := &h.settling
 	on, rests, refused := h.mux.Settling()
-	if !on {
+	if !on || h.ending {
 		*s = settling{}
 		return
 	}
@@ -41,7 +41,11 @@ func (h *host) followSettling() {
 	case refused:
 		h.endServer("the client refuses its roots, which it gave to the server before")
 	case s.looks > int(h.o.WakeTimeout/lookPause):
-		h.endServer("the new server did not take the client's roots in time (--wake-timeout)")
+		lacks := "take the client's roots"
+		if h.mux.Greeting() {
+			lacks = "answer the handshake"
+		}
+		h.endServer("the new server did not " + lacks + " in time (--wake-timeout)")
 	case rests:
 		h.lookForRest()
 	}

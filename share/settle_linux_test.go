@@ -88,9 +88,9 @@ func TestNewServerRests(t *testing.T) {
 	}
 }
 
-// One that takes too long is ended, and the call gets an error. The next one is not.
-func TestNewServerTakesTooLong(t *testing.T) {
-	h, c, says, _ := newServerWithRoots(t)
+// lookToTheEnd looks at the server until it has taken too long.
+func lookToTheEnd(t *testing.T, h *host) {
+	t.Helper()
 	for h.server.out >= 0 {
 		if h.settling.looks > enoughLooks {
 			t.Fatal("it is not ended")
@@ -100,6 +100,12 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	if h.settling.looks < enoughLooks {
 		t.Errorf("it is ended after %d looks", h.settling.looks)
 	}
+}
+
+// One that takes too long is ended, and the call gets an error. The next one is not.
+func TestNewServerTakesTooLong(t *testing.T) {
+	h, c, says, _ := newServerWithRoots(t)
+	lookToTheEnd(t, h)
 	c.queue = nil
 	says(`{"jsonrpc":"2.0","id":3,"result":{}}`) // It comes too late.
 	h.onServerEnd(143)
@@ -111,7 +117,43 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	pipeServer(t, h)
 	h.settling.lookAt = time.Time{}
 	h.settle()
-	if h.settling.looks != 1 || h.server.out < 0 {
+	if h.settling.looks >= enoughLooks || h.server.out < 0 {
 		t.Errorf("the next server has been looked at %d times, its output is %d", h.settling.looks, h.server.out)
+	}
+}
+
+// One that hangs in its handshake is ended as well, also if no client has roots. All calls that wait get errors. While the
+// host ends, that is left to the server's session.
+func TestNewServerThatDoesNotGreet(t *testing.T) {
+	h := newHost(t)
+	h.o.WakeTimeout = enoughLooks * lookPause
+	state := mux.State{Ready: true, Params: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`), Result: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`)}
+	clients := []*client{connect(t, h, state), connect(t, h, state)}
+	for _, c := range clients {
+		h.greet(c)
+		hears(h, c, waitingCall)
+	}
+	h.tellAt = time.Time{}
+	pipeServer(t, h)
+	h.settle()
+	lookToTheEnd(t, h)
+	h.onServerEnd(143)
+	for _, c := range clients {
+		if n := len(c.queue); n == 0 || !strings.Contains(string(c.queue[n-1].Line), "did not answer the handshake in time (--wake-timeout)") {
+			t.Errorf("client %d gets %q", c.id, fmt.Sprint(c.queue))
+		}
+	}
+	// The next one has its own time, unless the host ends first.
+	h.server.notBefore = time.Time{}
+	hears(h, clients[0], waitingCall)
+	pipeServer(t, h)
+	h.settle()
+	if h.settling.looks == 0 || h.settling.looks >= enoughLooks {
+		t.Errorf("the next server has been looked at %d times", h.settling.looks)
+	}
+	h.ending = true
+	h.settle()
+	if h.settling != (settling{}) || h.server.out < 0 {
+		t.Errorf("while the host ends: %+v, its output is %d", h.settling, h.server.out)
 	}
 }

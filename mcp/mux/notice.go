@@ -30,7 +30,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		case m.acceptsCalls() || s.on:
 			s.again, s.worked = s.on, true
 			m.toServer(splice(r.msg.Raw))
-		case settles: // It comes once the server has answered the handshake.
+		case settles && m.handshake.roots: // It comes once the server has answered the handshake.
 			s.changed = true
 		}
 	case mcp.MethodTaskStatus:

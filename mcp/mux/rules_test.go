@@ -465,6 +465,31 @@ func TestRootsAskedForEarly(t *testing.T) {
 	}
 }
 
+// A server that was started again may hang in its handshake, with roots or without. The first server may take as long as
+// its clients wait.
+func TestOnlyALaterHandshakeIsBounded(t *testing.T) {
+	f := newFixture(t)
+	f.Attach(1)
+	f.ServerStarted()
+	f.from(1, hello)
+	f.settling(false, false, false)
+	f.server(welcome)
+	f.from(1, ready)
+	f.settling(false, false, false)
+	for _, n := range []int{2, 4} {
+		f.ServerGone("it ended")
+		f.settling(false, false, false)
+		f.from(1, toolCall)
+		f.ServerStarted()
+		f.settling(true, false, false)
+		if n == 2 {
+			continue // It is ended.
+		}
+		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, strings.Replace(heldCall, `"id":2`, `"id":4`, 1))
+		f.settling(false, false, false)
+	}
+}
+
 // A server that was started again gets no call if it asks before it answers the handshake and the client refuses. If the
 // roots change meanwhile, it hears of that as soon as it may.
 func TestRootsThatChangeEarly(t *testing.T) {
@@ -496,6 +521,20 @@ func TestRootsThatChangeEarly(t *testing.T) {
 	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 6))
 	f.want(f.server(fmt.Sprintf(pong, 6)), heldCall)
 	f.settling(false, false, false)
+
+	f = newFixture(t) // They change before any server has asked for them.
+	f.Attach(1)
+	f.from(1, withRoots())
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	f.ServerGone("it ended")
+	f.from(1, toolCall)
+	f.ServerStarted()
+	f.want(f.from(1, newRoots), "")
+	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 1))
+	f.want(f.from(1, fmt.Sprintf(giveRoots, 1)), gotRoots)
+	f.lines(f.server(answer), initialized, fmt.Sprintf(anyPing, 4))
 }
 
 // If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.

@@ -90,13 +90,12 @@ func (m *Mux) Rested() []Out {
 	return m.out
 }
 
-// Settling reports whether calls wait for a new server to take the roots of its client. rests says that it needs a
-// moment for itself; then Rested is to be called. refused says that the client refuses what it gave the last server. The
-// server must then be ended, and also if it takes too long.
+// Settling reports whether calls wait for a new server to answer the handshake that the last one has answered, and to take
+// the roots of its client. rests says that it needs a moment for itself; then Rested is to be called. refused says that
+// the client refuses what it gave the last server. The server must then be ended, and also if it takes too long.
 func (m *Mux) Settling() (on, rests, refused bool) {
 	h := &m.handshake
-	// It was started again, its time counts from then, and it may ask for roots before it answers.
-	greets := h.phase == phaseAsked && h.result != nil && h.roots
+	greets := h.phase == phaseAsked && h.result != nil // It may ask for roots before it answers.
 	return h.on || greets, h.on && h.stage == stageRest, h.refused
 }
 
