@@ -140,11 +140,11 @@ func (p *Proxy) inspect(ref string) (engine.Info, error) {
 }
 
 // starting notes a start before the engine is asked. A container that is resumed was started before, so its start is
-// known, unless the request fails.
+// known, unless the request fails. It counts as resumed at once: perhaps no outcome comes.
 func (p *Proxy) starting(c *engine.Info, to route) {
 	p.objects.ask(c.ID)
 	if to.resume {
-		p.Note(*startedNote(c, true))
+		p.noteStart(startedNote(c, true))
 		return
 	}
 	p.noteStart(&engine.Note{Op: engine.OpStart, Kind: engine.Container, ID: c.ID, Name: c.Name, At: time.Now()})
@@ -165,8 +165,8 @@ func (p *Proxy) noteStart(n *engine.Note) {
 }
 
 // started notes the outcome of a start, unless it cannot be known. After a failed restart the container may be running.
-// After a failed start of several, alone is false, and some of them may be. It may also run because of another start of the
-// session that was under way at the same time: two clients may have asked for it.
+// After a failed start or resume of several, alone is false, and some of them may be. It may also run because of another
+// start of the session that was under way at the same time: two clients may have asked for it.
 func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
 	n := &engine.Note{Op: engine.OpKept, Kind: engine.Container, ID: before.ID}
 	shared := p.objects.settle(before.ID, o.Success())
@@ -175,9 +175,7 @@ func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
 		// It is noted once more, as the failure of another may have come in between.
 		p.noteStart(startedNote(before, true))
 		return
-	case to.resume && to.kind == engine.Pod:
-		return
-	case !o.Success() && !shared && (to.resume || !before.Running && alone):
+	case !o.Success() && !shared && alone && (to.resume || !before.Running):
 		p.noteStart(n)
 		return
 	}

@@ -335,12 +335,26 @@ func TestRestartOfWhatWasStartedBefore(t *testing.T) {
 		"not resumed":                            {"unpause 500, restart 204", []string{paused, runs, state("running", now, 0)}, ""},
 		"resumed, paused and resumed":            {"unpause 204, unpause 204", []string{paused, paused}, then + " paused"},
 		"resumed, restarted, paused and resumed": {"unpause 204, restart 204, unpause 204", []string{paused, runs, state("running", now, 0), state("paused", now, 0)}, now},
+		"perhaps resumed":                        {"unpause, restart 204", []string{paused, runs, state("running", now, 0)}, now},
+		"perhaps resumed, not restarted":         {"unpause, restart 500", []string{paused, runs, runs}, then + " paused"},
+		"perhaps resumed, then by others":        {"unpause, restart 204", []string{paused, state("running", now, 0), state("running", late, 0)}, then + " paused"},
+		"resumed by a pod that failed":           {"pod-unpause 500, restart 204", []string{paused, runs, runs, state("running", now, 0)}, now},
+		"not resumed by a pod that failed":       {"pod-unpause 500, restart 204", []string{paused, paused, runs, state("running", now, 0)}, ""},
 	} {
 		s := newScene(t, inspections(x.inspect))
 		c := s.client()
 		for verb := range strings.SplitSeq(x.verbs, ", ") {
-			verb, status, _ := strings.Cut(verb, " ")
-			c.say("POST /containers/a/" + verb + "?answer=" + status + " HTTP/1.1\r\n\r\n")
+			verb, status, answered := strings.Cut(verb, " ")
+			target := "/containers/a/" + verb
+			if pod, is := strings.CutPrefix(verb, "pod-"); is {
+				target = "/v4.0.0/libpod/pods/p/" + pod
+			}
+			c.say("POST " + target + "?answer=" + status + " HTTP/1.1\r\n\r\n")
+			if !answered {
+				c.hearEnd()
+				c = s.client()
+				continue
+			}
 			c.hear("HTTP/1.1 " + status + " X\r\nContent-Length: 0\r\n\r\n")
 		}
 		got := ""
@@ -356,7 +370,8 @@ func TestRestartOfWhatWasStartedBefore(t *testing.T) {
 	}
 }
 
-// inspections returns an engine that answers inspections in this order, and each POST as its query says.
+// inspections returns an engine that answers inspections in this order, and each POST as its query says, or not at all. Its
+// pod has the same container.
 func inspections(answers []string) func(*peer) {
 	var mu sync.Mutex
 	return func(e *peer) {
@@ -368,6 +383,10 @@ func inspections(answers []string) func(*peer) {
 			switch {
 			case strings.HasPrefix(line, "GET /containers/a/json") && len(answers) > 0:
 				answer, answers = answers[0], answers[1:]
+			case line == "GET /v4.0.0/libpod/pods/p/json":
+				answer = reply(200, `{"Id":"p","Containers":[{"Id":"a"}]}`)
+			case strings.HasSuffix(line, "?answer="):
+				ok = false
 			case err != nil:
 				answer = reply(404, "")
 			}
