@@ -139,6 +139,10 @@ func (t *tree) serveEngine() {
 	}
 	e := t.engine
 	resumeGC()
+	_ = e.recallOnce() // The removal tries again.
+	for _, n := range e.ledger.Notes() {
+		e.proxy.Recall(n) // What is restarted, or used, may be what an earlier tree has started or made.
+	}
 	base := t.labels()
 	e.proxy.Labels = func() map[string]string {
 		out := maps.Clone(base)

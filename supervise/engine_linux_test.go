@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -196,6 +197,81 @@ func remembered(t *testing.T, left ...container.Note) (s *Session, dir *session.
 	return s, dir
 }
 
+// What a client does to objects of an earlier tree is noted, as if this tree had made them: a restart of what was started, and
+// another's container in a network.
+func TestNextTreeKnowsWhatWasMade(t *testing.T) {
+	const then, now = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
+	s, dir := remembered(t,
+		container.Note{Op: container.OpStarted, Kind: container.Container, ID: "f", Started: then},
+		container.Note{Op: container.OpCreated, Kind: container.Network, ID: "n", Request: "r"})
+	var restarted atomic.Bool
+	s.opts.Engine = serving(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/containers/f/restart":
+			restarted.Store(true)
+		case r.URL.Path == "/containers/f/json" && restarted.Load():
+			fmt.Fprintf(w, `{"Id":"f","State":{"Running":true,"StartedAt":%q}}`, now)
+		case r.URL.Path == "/containers/f/json":
+			fmt.Fprintf(w, `{"Id":"f","State":{"Running":true,"StartedAt":%q}}`, then)
+		case r.URL.Path == "/networks":
+			fmt.Fprint(w, `[{"Id":"n","Name":"net"}]`)
+		case r.Method == http.MethodGet:
+			fmt.Fprint(w, `[]`)
+		}
+	})
+	s.tree.openEngine(true)
+	s.tree.serveEngine()
+	e := s.tree.engine
+	c, err := net.Dial("unix", e.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
+	for path, body := range map[string]string{"/containers/f/restart": "", "/networks/n/connect": `{"Container":"f"}`} {
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %+v, %v", path, r, err)
+		}
+		r.Body.Close()
+	}
+	var ledger container.Ledger
+	notes, err := dir.Notes(s.hand.ID)
+	for _, n := range notes {
+		ledger.Add(n)
+	}
+	at, _ := time.Parse(time.RFC3339, now)
+	if ours, _ := ledger.HasStarted(&container.Info{ID: "f", Running: true, StartedAt: at}); !ours || err != nil {
+		t.Errorf("the restart is not noted: %+v, %v", notes, err)
+	}
+	connects := func(n container.Note) bool { return n.Op == container.OpConnect && n.ID == "n" && n.Container == "f" }
+	if !slices.ContainsFunc(notes, connects) {
+		t.Errorf("the connection is not noted: %+v", notes)
+	}
+	e.outcome = make(chan removal, 1)
+	e.outcome <- removal{}
+	s.forgetTree()
+}
+
+// serving is the URL of an engine.
+func serving(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/e.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handle}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + dir + "/e.sock"
+}
+
 // What the journal lists is removed once. A note that stayed would have a later tree pause a container of others again.
 func TestJournalOfAnEarlierTreeIsEmptied(t *testing.T) {
 	touched := container.Note{Op: container.OpStarted, Kind: container.Container, ID: "f", Started: "2026-01-02T03:04:05Z", Paused: true}
@@ -281,17 +357,8 @@ func TestRemovalLimit(t *testing.T) {
 
 // A container that cannot be removed is asked to stop, and waited for, in the first round only.
 func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
-	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	l, err := net.Listen("unix", dir+"/e.sock")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var asked, killed atomic.Int32
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodDelete:
 			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
@@ -306,10 +373,8 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 		default:
 			fmt.Fprint(w, `{"Id":"a","State":{"Running":true}}`)
 		}
-	})}
-	go func() { _ = server.Serve(l) }()
-	defer server.Close()
-	at, err := container.EndpointAt("unix://"+dir+"/e.sock", "", false)
+	})
+	at, err := container.EndpointAt(url, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}

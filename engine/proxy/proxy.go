@@ -85,6 +85,16 @@ const (
 // All other requests still pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
 
+// Recall adds what an earlier proxy of the session has noted, and what still counts.
+func (p *Proxy) Recall(n engine.Note) {
+	switch n.Op {
+	case engine.OpCreated, engine.OpCarry:
+		p.objects.add(n.Kind, n.ID)
+	case engine.OpStart, engine.OpStarted:
+		p.objects.start(&n)
+	}
+}
+
 // Forget takes an object that no longer exists off the list of those that the session created.
 func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }
 
