@@ -90,6 +90,29 @@ func TestRecoveryWithoutTheEngine(t *testing.T) {
 	s.wantLeft()
 }
 
+// Only the record says which engine it was. While it cannot be read, it stays with the journal: another engine that is in sight,
+// or none, proves nothing.
+func TestRecoveryThatCannotReadItsRecord(t *testing.T) {
+	for name, inSight := range map[string]bool{"no engine in sight": false, "another in sight": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := inContext(t, newFake(t, nil))
+			c.use("")
+			if inSight {
+				c.use(newFake(t, nil).host)
+			}
+			base, supervisor := filepath.Join(s.recordDir(), s.id()), s.supervisor()
+			s.ok(os.Remove(base + ".json"))
+			s.ok(os.Symlink("loop", base+".json"))
+			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
+			s.wantLeft()
+			if len(readFile(t, base+".containers")) == 0 {
+				t.Error("the journal is empty")
+			}
+		})
+	}
+}
+
 // dozing is a session of the engine that the current context names. Its server is asleep, and it has a container: the
 // engine was gone when the server fell asleep.
 func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {

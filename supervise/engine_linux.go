@@ -202,6 +202,11 @@ func (c *common) findEngine(dir *session.Directory) *engine {
 	return e
 }
 
+// hasNotes reports whether there is something to look for, though no engine may be in sight.
+func (c *common) hasNotes(dir *session.Directory) bool {
+	return dir != nil && c.opts.Containers != ContainersOff && dir.HasNotes(c.hand.ID)
+}
+
 // recallOnce reads the journal of an earlier engine of the session, unless an earlier call has succeeded. The error
 // says that there may be more objects than we know of. A damaged journal is no error, because reading it again does not
 // help.

@@ -46,7 +46,8 @@ func Recover(opts Options, o Orphan) (int, error) {
 		return o.verdict()
 	}
 	held := s.takeRecord(dir, 1)
-	if s.findEngine(dir) != nil {
+	if s.findEngine(dir) != nil || s.hasNotes(dir) {
+		// It reads the record itself. Where it finds no engine it fails, and the notes stay for reap.
 		s.remover = o.args
 	}
 	s.end(causeSupervisor)

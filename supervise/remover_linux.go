@@ -23,8 +23,11 @@ func Remove(opts Options, hand argv.Handover) int {
 	defer s.sink.flush()
 	dir, _ := s.findRecord()
 	r := s.closeEngine(s.findEngine(dir))
-	if r.err != nil || !r.done {
+	switch {
+	case r.err != nil, !r.done:
 		return ExitFailure
+	case s.unread && s.hasNotes(dir):
+		return ExitFailure // The record may name another engine.
 	}
 	s.postLetter(letter{closed: true, code: r.count})
 	return 0
