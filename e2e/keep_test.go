@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -61,4 +64,57 @@ func TestKeepNothing(t *testing.T) {
 	if c := s.ended(); len(c.Kept) > 0 {
 		t.Errorf("kept = %v", c.Kept)
 	}
+}
+
+// What a session has once kept stays also if its supervisor is killed: the record tells the anchor. The process that
+// matches the pattern has ended by then, so nothing else shows that its child is to be kept. Seen to fail where the
+// supervisor alone knew.
+func TestKeepOutlastsTheSupervisor(t *testing.T) {
+	t.Parallel()
+	const helper = "daemon,closefds,comm=shared-helper/setsid,closefds,comm=other"
+	for _, cgroup := range []string{"auto", "off"} {
+		t.Run("asleep/cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			s := greeted(t, setup{flags: sleepy("--keep=shared-*", "--cgroup="+cgroup)}, "mcp", helper)
+			all := holders(s.flock)
+			s.asleep(1)
+			s.wantOrphanKept(all, nil)
+		})
+		t.Run("ending/cgroup="+cgroup, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, setup{flags: []string{"--keep=shared-*", "--term-grace=1h", "--cgroup=" + cgroup}}, "serve", helper, "ignore-term")
+			all := holders(s.flock)
+			resists := slices.DeleteFunc(s.members(), func(p proc) bool {
+				return !strings.HasSuffix(p.args, " ignore-term") || strings.Contains(p.args, " serve ")
+			})
+			s.signal(syscall.SIGTERM)
+			s.until("ending", func() bool { return s.sleeper().State == "ending" })
+			s.wantOrphanKept(all, resists)
+		})
+	}
+}
+
+// wantOrphanKept ends the process that matches the pattern, then the supervisor, then what holds up the session's end. The
+// child of the first one must outlive all that.
+func (s *session) wantOrphanKept(all, last []proc) {
+	t := s.t
+	t.Helper()
+	top := slices.IndexFunc(all, func(p proc) bool { return strings.Contains(p.args, "comm=shared-helper") })
+	if len(all) != 2 || top < 0 {
+		t.Fatalf("%v is to be kept", all)
+	}
+	for _, pid := range []int{all[top].pid, s.supervisor()} {
+		s.ok(syscall.Kill(pid, syscall.SIGKILL))
+		awaitExit(t, pid)
+	}
+	for _, p := range last {
+		s.ok(syscall.Kill(p.pid, syscall.SIGKILL))
+	}
+	s.wait()
+	if child := all[1-top]; !lives(child) {
+		t.Errorf("%v was ended", child)
+	}
+	s.endedWhole("supervisor-gone")
+	s.endAll()
+	s.nothingLeft()
 }

@@ -253,6 +253,7 @@ func (s *Session) forgetTree() {
 	s.code = 0
 	s.hib.relay.Disconnect()
 	s.record.Server = proc.ID{}
+	s.noteKept(r.kept)
 	s.writeRecord(s.state())
 	debug.FreeOSMemory()
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"mcp-tether/proc"
@@ -55,6 +56,32 @@ func (s *Session) writeRecord(state string) {
 	if err := s.lease.Write(*r); err != nil {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
+}
+
+// maxKept bounds how many processes to keep the record names.
+const maxKept = 100
+
+// noteKept puts processes that are kept into the record, before those of earlier looks, and reports whether one is new
+// there. They are for a recovering anchor: nothing may show any more that a process is to be kept.
+func (c *common) noteKept(kept []proc.Stat) (news bool) {
+	if len(kept) == 0 {
+		return false
+	}
+	var all []proc.ID
+	for _, p := range kept[:min(len(kept), maxKept)] {
+		all = append(all, p.ID)
+	}
+	was := c.record.Kept
+	for _, id := range was {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	if len(all) == len(was) {
+		return false
+	}
+	c.record.Kept = all[:min(len(all), maxKept)]
+	return true
 }
 
 // identity is zero for a process that cannot be read, because a pid alone proves nothing.

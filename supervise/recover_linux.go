@@ -38,6 +38,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	t := s.newTree()
 	t.code = o.status
 	dir, recorded := s.findRecord()
+	t.scope.Spare(s.record.Kept)
 	t.findServer(o.letter)
 	t.findLeaf(o.letter)
 	left, _ := proc.Reap(func(pid int, ws unix.WaitStatus) { t.noteServer(pid, ws) })
