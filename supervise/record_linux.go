@@ -36,6 +36,13 @@ func (s *Session) state() string {
 	return session.StateRunning
 }
 
+// How long to wait before a record is written that could not be. The next session of the key may start beside one that ends,
+// as long as the record says that it goes on.
+const (
+	endingPause  = 100 * time.Millisecond
+	rewritePause = 30 * time.Second
+)
+
 // writeRecord replaces the record, unless there is one that could not be read: it tells reap more than we know.
 func (s *Session) writeRecord(state string) {
 	if s.lease == nil || s.unread {
@@ -53,9 +60,19 @@ func (s *Session) writeRecord(state string) {
 		// The supervisor was killed before it had written the record.
 		r.Host, _ = s.reader.ReadHost()
 	}
-	if err := s.lease.Write(*r); err != nil {
+	err := s.lease.Write(*r)
+	if err == nil {
+		s.rewriteAt = time.Time{}
+		return
+	}
+	if s.rewriteAt.IsZero() {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
+	pause := rewritePause
+	if s.cause != noCause {
+		pause = endingPause
+	}
+	s.rewriteAt = time.Now().Add(pause)
 }
 
 // maxKept bounds how many processes to keep the record names.

@@ -3,6 +3,7 @@ package supervise
 import (
 	"os"
 	"testing"
+	"time"
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -103,6 +104,39 @@ func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
 				t.Errorf("waited for: %v, want %v", got, c.waitedFor)
 			}
 		})
+	}
+}
+
+// A state that could not be written is written once there is room: the next session of the key waits only for one whose
+// record says that it ends. Nobody waits for that, and nothing spins.
+func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
+	s := recorded(t)
+	s.opts.Key, s.tree = "k", &tree{common: &s.common}
+	s.writeRecord(s.state())
+	full := s.lease.Dir().Name + "/" + s.hand.ID + ".json.tmp" // a directory is no file to write to
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.cause = causeSignal
+	s.writeRecord(s.state())
+	if wait := s.timeout(s.rewriteAt.Add(-endingPause)); wait != endingPause {
+		t.Errorf("it is written again after %v, want %v", wait, endingPause)
+	}
+	past := time.Now().Add(-time.Hour)
+	s.rewriteAt = past
+	if s.onTime(time.Now()); !s.rewriteAt.After(past) {
+		t.Errorf("it failed again, and is next written at %v", s.rewriteAt)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	s.onTime(s.rewriteAt)
+	r, err := s.lease.Dir().Read(s.hand.ID)
+	if next := (&common{opts: s.opts}); err != nil || !next.follows(r) || r.Cause != s.cause.String() {
+		t.Errorf("the record says %q (%s), %v", r.State, r.Cause, err)
+	}
+	if wait := s.timeout(time.Now()); wait >= 0 {
+		t.Errorf("it is written once more, after %v", wait)
 	}
 }
 

@@ -47,6 +47,8 @@ type Session struct {
 	done bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
+	// rewriteAt is when to write the record again that could not be written; zero when it could.
+	rewriteAt time.Time
 	// lookAt ends a wait for the predecessor; zero when there is none.
 	lookAt time.Time
 }
@@ -225,7 +227,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.lookAt, s.stdout.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt, s.hib.due())
 	if due.IsZero() {
 		return -1
 	}
@@ -256,6 +258,9 @@ func (s *Session) onTime(now time.Time) {
 	}
 	if isDue(s.ownersAt, now) {
 		s.checkOwners(now)
+	}
+	if isDue(s.rewriteAt, now) {
+		s.writeRecord(s.state())
 	}
 	if isDue(s.stdout.lookAt, now) {
 		s.lookAtStdout()
