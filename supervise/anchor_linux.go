@@ -390,7 +390,7 @@ func longestEnd(o Options, id string) time.Duration {
 		end += o.EOFGrace
 	}
 	if o.Containers != ContainersOff && session.MayHaveContainers(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
-		end += o.longestRemoval()
+		end += o.longestRemovals()
 	}
 	return end
 }

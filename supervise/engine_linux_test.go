@@ -386,6 +386,32 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 	}
 }
 
+// A session that is told to end while it removes the containers of a server that falls asleep, or has crashed, looks once
+// more for those that it could not remove. The watchdog, the next session of the key and a host have time for both.
+func TestLongestEndCountsBothRemovals(t *testing.T) {
+	s, _ := listening(t)
+	defer s.closeTree()
+	for name, relays := range map[string]func(o *Options){
+		"hibernate": func(o *Options) { o.Hibernate = time.Minute },
+		"on-crash":  func(o *Options) { o.OnCrash = OnCrashRestart },
+	} {
+		o := Defaults()
+		relays(&o)
+		without := o
+		without.Containers = ContainersOff
+		want := 2 * o.longestRemoval()
+		for what, got := range map[string]time.Duration{
+			"watchdog":     longestEnd(o, s.hand.ID) - longestEnd(without, s.hand.ID),
+			"next session": o.longestPredecessor(s.hand.ID) - without.longestPredecessor(s.hand.ID),
+			"host":         o.LongestEnd() - without.LongestEnd(),
+		} {
+			if got != want {
+				t.Errorf("%s: the %s has %v for containers, want %v", name, what, got, want)
+			}
+		}
+	}
+}
+
 // The watchdog of a session with a socket for clients waits for the removal of its containers, however long it is allowed
 // to take.
 func TestLongestEndCountsContainers(t *testing.T) {

@@ -106,11 +106,21 @@ func (o *Options) longestRemoval() time.Duration {
 	return o.removalLimit()/2 + maxRounds*(o.ContainerGrace+o.removalLimit()+answerTime)
 }
 
+// longestRemovals is the longest time that all removals at the end of a session may take. One whose server falls asleep, or
+// has crashed, may be told to end while it removes containers. What it cannot remove then, it tries to remove once more.
+func (o *Options) longestRemovals() time.Duration {
+	all := o.longestRemoval()
+	if o.relays() {
+		all *= 2
+	}
+	return all
+}
+
 // LongestEnd is the longest time that the end of a session may take, whatever it has.
 func (o *Options) LongestEnd() time.Duration {
 	end := o.EOFGrace + o.TermGrace + o.KillTimeout
 	if o.Containers != ContainersOff {
-		end += o.longestRemoval()
+		end += o.longestRemovals()
 	}
 	return end
 }
