@@ -90,21 +90,28 @@ func (l *Leaf) RemoveSoon(tries int) (err error) {
 	return err
 }
 
-// removeSelf removes the leaf from the cgroup above it. If another cgroup there has the leaf's name, the leaf is gone.
+// removeSelf removes the leaf from the cgroup above it.
 func (l *Leaf) removeSelf() error {
-	var own, named unix.Stat_t
-	name := path.Base(l.Dir)
-	err := unix.Fstat(l.fd, &own)
-	if err == nil {
-		err = unix.Fstatat(l.up, name, &named, unix.AT_SYMLINK_NOFOLLOW)
-	}
-	if err != nil {
+	if err := l.inPlace(); err != nil {
 		return err
 	}
-	if own.Ino != named.Ino || own.Dev != named.Dev {
-		return unix.ENOENT
+	return unix.Unlinkat(l.up, path.Base(l.Dir), unix.AT_REMOVEDIR)
+}
+
+// Gone reports whether the leaf was removed. Another cgroup may have its name by now.
+func (l *Leaf) Gone() bool { return vanished(l.inPlace()) }
+
+// inPlace looks for the leaf in the cgroup above it. If another cgroup there has the leaf's name, the leaf is gone.
+func (l *Leaf) inPlace() error {
+	var own, named unix.Stat_t
+	err := unix.Fstat(l.fd, &own)
+	if err == nil {
+		err = unix.Fstatat(l.up, path.Base(l.Dir), &named, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	return unix.Unlinkat(l.up, name, unix.AT_REMOVEDIR)
+	if err == nil && (own.Ino != named.Ino || own.Dev != named.Dev) {
+		err = unix.ENOENT
+	}
+	return err
 }
 
 // removeDeepest goes down to a cgroup with nothing below it and removes that and its siblings, and reports whether there

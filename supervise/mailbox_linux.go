@@ -27,7 +27,7 @@ type letter struct {
 }
 
 // postLetter writes to the anchor. A session without an anchor has no mailbox. If the mailbox is full the letter is lost,
-// and the anchor finds what it needs by the session's id.
+// and the anchor finds what it needs by the record or the session's id.
 func (c *common) postLetter(l letter) {
 	if c.hand.Mailbox < 0 {
 		return

@@ -102,24 +102,33 @@ func (c *common) openLogAnyway() {
 	c.log.Warn().Err(err).Msg("log goes to standard error")
 }
 
-// findServer takes the server from the supervisor's last letter, else from the record. It must be a child of ours: the
-// pid of a child cannot be reused before we wait for it.
+// findServer takes the server from the last letter that has come from the supervisor, else from the record: a later letter
+// may be lost. It must be a child of ours: the pid of a child cannot be reused before we wait for it.
 func (t *tree) findServer(l *letter) {
-	id := t.record.Server
-	if l != nil && l.server.PID > 0 {
-		id = l.server
-	}
-	if st, err := t.reader.Stat(id.PID); err == nil && st.ID == id && st.PPID == os.Getpid() {
-		t.server, t.scope.Server, t.record.Server = id.PID, id.PID, id
+	if l == nil || !t.takeServer(l.server) {
+		t.takeServer(t.record.Server)
 	}
 }
 
-// findLeaf takes the leaf from the supervisor's last letter, else from the record; without one, it looks below the cgroup
-// that we are in.
+// takeServer takes a process for the server, if it is a child of ours.
+func (t *tree) takeServer(id proc.ID) bool {
+	st, err := t.reader.Stat(id.PID)
+	if err != nil || st.ID != id || st.PPID != os.Getpid() {
+		return false
+	}
+	t.server, t.scope.Server, t.record.Server = id.PID, id.PID, id
+	return true
+}
+
+// findLeaf takes the leaf from the last letter that has come from the supervisor. If that is gone, or there is none, it goes by
+// the record; without one, it looks below the cgroup that we are in.
 func (t *tree) findLeaf(l *letter) {
 	if l != nil && l.leaf != nil {
-		t.scope.Leaf, t.record.Cgroup = l.leaf, l.leaf.Dir
-		return
+		t.scope.Leaf = l.leaf
+		if !l.leaf.Gone() {
+			t.record.Cgroup = l.leaf.Dir
+			return
+		}
 	}
 	if t.openLeaf() != nil {
 		_ = t.openLeaf() // A transient error must not lose the leaf.

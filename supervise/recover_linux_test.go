@@ -1,0 +1,61 @@
+package supervise
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+	"mcp-tether/proc"
+	"mcp-tether/session"
+)
+
+// A letter may have been lost, so that the last one tells of an earlier server. The record tells of the present one.
+func TestRecoveryFindsTheServerBehindAnOldLetter(t *testing.T) {
+	c := &common{}
+	c.record.Server = c.identity(startChild(t))
+	old := c.record.Server
+	old.Start--
+	for name, l := range map[string]*letter{"none": nil, "no server": {}, "an old one": {server: old}, "the same": {server: c.record.Server}} {
+		tr := &tree{common: c}
+		if tr.findServer(l); tr.server != c.record.Server.PID || tr.server == 0 {
+			t.Errorf("%s: found %d, want %d", name, tr.server, c.record.Server.PID)
+		}
+	}
+	c.record.Server = proc.ID{}
+	tr := &tree{common: c}
+	if tr.findServer(&letter{server: old}); tr.server != 0 {
+		t.Errorf("found %d, which is another process", tr.server)
+	}
+}
+
+// The leaf of an earlier server is gone, and that of the present one has its name. Seen to stay where the letter was
+// believed.
+func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
+	_, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	if err := s.newTree().contain(); err != nil {
+		t.Fatal(err)
+	}
+	old := s.tree.scope.Leaf
+	defer old.Close()
+	dir := old.Dir
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.newTree().contain(); err != nil {
+		t.Fatal(err)
+	}
+	s.tree.scope.Leaf.Close()
+	tr := s.newTree()
+	tr.findLeaf(&letter{leaf: old})
+	if left := tr.removeLeaf(nil); left != nil {
+		left.Close()
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v, %v", dir, err, os.Remove(dir))
+	}
+}
