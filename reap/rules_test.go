@@ -365,6 +365,28 @@ func TestFindSurplus(t *testing.T) {
 	}
 }
 
+// Sessions of one kind are a surplus under a gateway as far as each is known to have a server.
+func TestFindSurplusOfSessions(t *testing.T) {
+	for name, c := range map[string]struct {
+		record session.Record
+		unread error
+		want   int
+	}{
+		"awake":  {record: session.Record{State: session.StateRunning, Server: proc.ID{PID: 10, Start: 5}}, want: 1},
+		"asleep": {record: session.Record{State: session.StateAsleep}},
+		"unread": {unread: errors.New("damaged")},
+	} {
+		h := table(t, "10 1 5 node s")
+		c.record.Host = here
+		for range 9 {
+			h.Sessions = append(h.Sessions, storedSession{Record: c.record, Unread: c.unread, Held: true, Lease: true})
+		}
+		if found := find(h, modelRules()); len(found) != c.want || c.want > 0 && (found[0].Class != classSurplus || found[0].Count != 9) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
 // An empty leaf, and one with a member in another pid namespace, prove nothing.
 func TestFindLeavesOfOthers(t *testing.T) {
 	for _, c := range []struct {
