@@ -48,8 +48,8 @@ func ps(c *cli.Context) error {
 		return usageError("--interval must be more than 0")
 	}
 	for {
-		dirs := session.OpenAll(os.Getuid(), runtimeDir())
-		all, incomplete, err := livingSessions(dirs, live.AddContainers)
+		dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
+		all, unread, err := livingSessions(dirs, left, live.AddContainers)
 		session.CloseAll(dirs)
 		if err != nil {
 			return err
@@ -57,6 +57,7 @@ func ps(c *cli.Context) error {
 		if c.Bool("watch") && term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json") {
 			fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		}
+		incomplete := unread
 		for _, l := range all {
 			if l.Unknown != "" {
 				incomplete = append(incomplete, "session "+l.ID+": "+l.Unknown)
@@ -65,7 +66,7 @@ func ps(c *cli.Context) error {
 		for _, w := range incomplete {
 			fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
 		}
-		if err := show(c, all); err != nil {
+		if err := show(c, all, unread); err != nil {
 			return err
 		}
 		switch {
@@ -79,16 +80,16 @@ func ps(c *cli.Context) error {
 	}
 }
 
-func show(c *cli.Context, all []live.Session) error {
+func show(c *cli.Context, all []live.Session, unread []string) error {
 	if c.Bool("json") {
 		if !c.Bool("tree") {
 			for i := range all {
 				all[i].Tree = nil
 			}
 		}
-		return live.JSON(os.Stdout, all)
+		return live.JSON(os.Stdout, all, unread)
 	}
-	if len(all) == 0 {
+	if len(all)+len(unread) == 0 {
 		fmt.Fprintln(os.Stderr, "no living sessions")
 		return nil
 	}
@@ -96,16 +97,18 @@ func show(c *cli.Context, all []live.Session) error {
 }
 
 // livingSessions lists the sessions in the user's directories, and as root those of all users, eldest first. more adds
-// to the user's own sessions. incomplete says whose sessions could not be read.
-func livingSessions(dirs []*session.Directory, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
-	if all, err = live.List(dirs); err != nil {
+// to the user's own sessions. left says which directories could not be opened, and incomplete what could not be read.
+func livingSessions(dirs []*session.Directory, left []error, more func([]live.Session)) (all []live.Session, incomplete []string, err error) {
+	note := func(what string) { incomplete = append(incomplete, what) }
+	for _, err := range left {
+		note(err.Error())
+	}
+	if all, err = live.List(dirs, note); err != nil {
 		return nil, nil, err
 	}
 	more(all)
 	if os.Getuid() == 0 {
-		var others []live.Session
-		others, incomplete = live.Others()
-		all = append(all, others...)
+		all = append(all, live.Others(note)...)
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].Started.Before(all[j].Started) })
 	return all, incomplete, nil

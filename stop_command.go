@@ -16,7 +16,8 @@ import (
 const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
 A session is given by its id or the beginning of it (mcp-tether ps shows them), or picked by a flag.
 
-Exit code: 0 all ended, or --all and there was none; 1 something is still there; 2 no living session is meant.
+Exit code: 0 all ended, or --all and there was none; 1 something is still there; 2 no living session is
+meant, or a flag may mean one that could not be read.
 
 Examples:
    mcp-tether stop 3f9a
@@ -48,9 +49,9 @@ func stop(c *cli.Context, delegated bool) error {
 	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
 		return usageError("stop needs a SESSION, --name, --gateway or --all")
 	}
-	dirs := session.OpenAll(os.Getuid(), runtimeDir())
+	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	all, incomplete, err := livingSessions(dirs, func([]live.Session) {})
+	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func stop(c *cli.Context, delegated bool) error {
 		return err
 	}
 	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
-	if err == nil && len(incomplete) > 0 {
+	// By ids alone, all that were meant are known.
+	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
 		return status{code: exitLook}
 	}
 	return err

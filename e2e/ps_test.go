@@ -174,3 +174,37 @@ func TestPsHidesDead(t *testing.T) {
 	operator.reap(t, 0, "--kill")
 	s.swept()
 }
+
+// A session that lives and cannot be read is named, and the exit code says that not all is known: to its own user as to root.
+func TestPsUnread(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for _, owner := range []int{0, nobody} {
+		s := startGatewayAs(t, owner).named("a", "serve")
+		whole := s.rawRecord(s.id())
+		record := filepath.Join(s.recordDir(), s.id()+".json")
+		put(t, owner, record, []byte("{"))
+		for _, c := range []caller{operator, {uid: owner}} {
+			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all"}, {"stop", "--name=a"}} {
+				o := c.run(t, args...)
+				if o.code != 2 || !strings.Contains(o.stderr, "session "+s.id()) || args[len(args)-1] == "--json" && !strings.Contains(o.stdout, "session "+s.id()) {
+					t.Errorf("owner %d, %d: %v: exit code %d, %s%s", owner, c.uid, args, o.code, o.stdout, o.stderr)
+				}
+			}
+		}
+		if !s.whole(4) {
+			t.Error("it was touched")
+		}
+		other := s.gw.named("b", "serve")
+		if o := operator.run(t, "stop", other.id()); o.code != 0 {
+			t.Errorf("by its id: exit code %d, %s", o.code, o.stderr)
+		}
+		other.waitDead()
+		put(t, owner, record, []byte(whole))
+		if o := operator.run(t, "stop", "--all"); o.code != 0 { // the control
+			t.Errorf("when it can be read again: exit code %d, %s", o.code, o.stderr)
+		}
+		s.waitDead()
+	}
+}

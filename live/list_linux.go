@@ -1,18 +1,21 @@
 package live
 
 import (
+	"errors"
 	"os"
 	"sort"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mcp-tether/kernel"
 	"mcp-tether/proc"
 	"mcp-tether/session"
 )
 
-// List reads the living sessions that have a record in one of the directories, eldest first. The directories must stay open:
-// StopAs and AddContainers look there again.
-func List(dirs []*session.Directory) ([]Session, error) {
+// List reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
+// or may, and could not be read. The directories must stay open: StopAs and AddContainers look there again.
+func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	var r proc.Reader
 	host, err := r.ReadHost()
 	if err != nil {
@@ -27,13 +30,20 @@ func List(dirs []*session.Directory) ([]Session, error) {
 		wait = sessionTimeout
 	)
 	for _, dir := range dirs {
-		ids, _ := dir.IDs()
+		ids, err := dir.IDs()
+		if err != nil {
+			note(err.Error())
+		}
 		for _, id := range ids {
 			rec, err := dir.Read(id)
-			if err != nil || rec.Host != host || rec.UID != os.Getuid() {
+			if err == nil && (rec.Host != host || rec.UID != os.Getuid()) {
 				continue
 			}
-			if alive, err := dir.Alive(id); err == nil && alive {
+			alive, err := living(dir, id, err)
+			switch {
+			case err != nil:
+				note("session " + id + ": " + err.Error())
+			case alive:
 				out = append(out, measureInTime(rec, dir, now, &wait))
 			}
 		}
@@ -41,6 +51,23 @@ func List(dirs []*session.Directory) ([]Session, error) {
 	// A generic sort of so large a type would add eight kilobytes to the program.
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Started.Before(out[j].Started) })
 	return out, nil
+}
+
+// living reports whether a session lives. readErr is what came of reading its record. The error says that it may live, and that
+// too little is known of it.
+func living(dir *session.Directory, id string, readErr error) (bool, error) {
+	if errors.Is(readErr, unix.ENOENT) {
+		// Its supervisor is about to write the record, or has removed it.
+		return false, nil
+	}
+	alive, err := dir.Alive(id)
+	if errors.Is(err, session.ErrNoLock) || err == nil && !alive {
+		return false, nil
+	}
+	if readErr != nil {
+		err = readErr
+	}
+	return true, err
 }
 
 // How long the processes of a session may keep ps waiting. Each session that does so halves the time for later ones,

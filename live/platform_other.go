@@ -10,10 +10,10 @@ import (
 )
 
 // List needs Linux: without start times and pidfds no process could be identified for certain.
-func List([]*session.Directory) ([]Session, error) { return nil, proc.ErrUnsupported }
+func List([]*session.Directory, func(string)) ([]Session, error) { return nil, proc.ErrUnsupported }
 
 // Others needs Linux as well.
-func Others() ([]Session, []string) { return nil, nil }
+func Others(func(string)) []Session { return nil }
 
 // StopAs needs living sessions, and so Linux.
 func StopAs([]Session, int, time.Duration) []Stopped { return nil }

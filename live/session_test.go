@@ -93,14 +93,15 @@ aaaa000000000000  n0    ending (signal)  10 (dead)  30      2      2?           
 func TestJSON(t *testing.T) {
 	for n, all := range [][]Session{nil, fourSessions()[:1]} {
 		var b strings.Builder
-		if err := JSON(&b, all); err != nil {
+		if err := JSON(&b, all, []string{"x"}[:n]); err != nil {
 			t.Fatal(err)
 		}
 		var got struct {
-			Version  int
-			Sessions []map[string]any
+			Version    int
+			Sessions   []map[string]any
+			Incomplete []string
 		}
-		if err := json.Unmarshal([]byte(b.String()), &got); err != nil || got.Version != 1 || got.Sessions == nil || len(got.Sessions) != n {
+		if err := json.Unmarshal([]byte(b.String()), &got); err != nil || got.Version != 1 || got.Sessions == nil || len(got.Sessions) != n || len(got.Incomplete) != n {
 			t.Errorf("%v, %s", err, b.String())
 			continue
 		}

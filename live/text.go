@@ -11,12 +11,13 @@ import (
 	"mcp-tether/proc"
 )
 
-// JSON writes the sessions as one object.
-func JSON(w io.Writer, all []Session) error {
+// JSON writes the sessions as one object, and says what could not be read.
+func JSON(w io.Writer, all []Session, unread []string) error {
 	return describe.JSON(w, struct {
-		Version  int       `json:"version"`
-		Sessions []Session `json:"sessions"`
-	}{describe.SchemaVersion, append([]Session{}, all...)}) // [] instead of null
+		Version    int       `json:"version"`
+		Sessions   []Session `json:"sessions"`
+		Incomplete []string  `json:"incomplete,omitempty"`
+	}{describe.SchemaVersion, append([]Session{}, all...), unread}) // [] instead of null
 }
 
 // Text writes the sessions for people, with each process and container if tree is set.

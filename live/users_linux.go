@@ -14,42 +14,50 @@ import (
 const othersDeadline = 5 * time.Second
 
 // Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
-// user reads them, and its answer is that user's word. incomplete says whose sessions could not be read.
-func Others() (all []Session, incomplete []string) {
+// user reads them, and its answer is that user's word. Others calls note for what could not be read.
+func Others(note func(string)) (all []Session) {
 	users, left := delegate.Users(session.Users())
 	for _, u := range left {
-		incomplete = append(incomplete, fmt.Sprintf("user %s: %v", u.Name, delegate.ErrTooMany))
+		note("user " + u.Name + ": " + delegate.ErrTooMany.Error())
 	}
-	lists, errs := make([][]Session, len(users)), make([]error, len(users))
+	lists, unread := make([][]Session, len(users)), make([][]string, len(users))
 	delegate.Each(users, othersDeadline, func(ctx context.Context, i int, u delegate.User) {
-		lists[i], errs[i] = listAs(ctx, u)
+		var err error
+		if lists[i], unread[i], err = listAs(ctx, u); err != nil {
+			unread[i] = []string{err.Error()}
+		}
 	})
 	for i, u := range users {
-		if errs[i] != nil {
-			incomplete = append(incomplete, fmt.Sprintf("user %s: %v", u.Name, errs[i]))
+		for _, w := range unread[i][:min(len(unread[i]), maxUnread)] {
+			note("user " + u.Name + ": " + w)
 		}
 		all = append(all, lists[i]...)
 	}
-	return all, incomplete
+	return all
 }
 
-// listAs reads the living sessions of another user.
-func listAs(ctx context.Context, u delegate.User) ([]Session, error) {
+// maxUnread bounds how many of the sessions that another user cannot read are named.
+const maxUnread = 20
+
+// listAs reads the living sessions of another user, and what that user could not read.
+func listAs(ctx context.Context, u delegate.User) (all []Session, unread []string, err error) {
 	out, _, err := delegate.Run(ctx, u, []string{"ps", "--json", "--tree"}, delegate.MaxAnswer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var answer struct {
-		Sessions []Session `json:"sessions"`
+		Sessions   []Session `json:"sessions"`
+		Incomplete []string  `json:"incomplete"`
 	}
 	if err := delegate.Decode(out, &answer); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range answer.Sessions {
 		answer.Sessions[i].UID = u.UID
 	}
 	// An id becomes a word of a command line.
-	return slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) }), nil
+	all = slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) })
+	return all, answer.Incomplete, nil
 }
 
 // StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
