@@ -80,24 +80,35 @@ func TestNoProcNoAnchor(t *testing.T) {
 	}
 }
 
-// Another user's process may be hidden. Then it can be said that it is there, but not which process it is.
+// Another user's process may be hidden. Then it can be said that it is there, but not which process it is. One that is kept
+// does not account for it.
 func TestHiddenSurvivor(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
-	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-	s := g.tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
-	s.waitReady()
-	s.signal(syscall.SIGTERM)
-	wantExit(t, s.wait(), "exit 143")
-	if left := s.members(); len(left) != 1 {
-		t.Fatalf("left: %v, want the one of another user", left)
+	for _, c := range []struct {
+		tree         []string
+		hidden, kept int
+	}{
+		{[]string{"setsid,setuid,comm=" + name, "daemon"}, 1, 0},
+		{[]string{"setsid,setuid,comm=" + name, "daemon", "daemon,keep"}, 1, 1},
+		{[]string{"daemon", "daemon,keep"}, 0, 1},
+	} {
+		g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
+		s := g.tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
+		s.waitReady()
+		s.signal(syscall.SIGTERM)
+		wantExit(t, s.wait(), "exit 143")
+		e := s.ended()
+		if left := s.members(); len(left) != c.hidden+c.kept || len(e.Kept) != c.kept {
+			t.Fatalf("%v: left: %v, kept: %v, want %d of another user", c.tree, left, e.Kept, c.hidden)
+		}
+		if *e.Leaked != (c.hidden > 0) {
+			t.Errorf("%v: %d processes are hidden, and the log says: survivors = %v, leaked = %v", c.tree, c.hidden, e.Survivors, *e.Leaked)
+		}
+		if got := s.records(); len(got) != c.hidden {
+			t.Errorf("%v: records = %v, want the session's for a later sweep if one is hidden", c.tree, got)
+		}
+		s.endAll()
 	}
-	if c := s.ended(); !*c.Leaked {
-		t.Errorf("a process is left, and the log says: survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
-	}
-	if got := s.records(); len(got) != 1 {
-		t.Errorf("records = %v, want the session's, for a later sweep", got)
-	}
-	s.endAll()
 }

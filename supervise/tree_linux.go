@@ -126,11 +126,27 @@ func (t *tree) onlyOthers() bool {
 	}
 	// Strays are left alone, too, and told of at the end (Unclear).
 	if len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
-		return t.scope.OnlyHeldZombies()
+		return t.scope.OnlyHeldZombies() && !t.hidden()
 	}
 	// A process that is reparented while the table is read may be missed once.
 	members, _, err = t.scope.Members()
-	return err == nil && len(members) == 0
+	return err == nil && len(members) == 0 && !t.hidden()
+}
+
+// hidden reports whether a living child cannot be seen (hidepid), and is neither a helper nor was there before. It may be a
+// member. One below a process that is seen is what that one is.
+func (t *tree) hidden() bool {
+	return t.reader.HidesChild(t.hasOther)
+}
+
+// hasOther reports whether a pid is that of a helper, or of a child that was there before.
+func (t *tree) hasOther(pid int) bool {
+	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
+		if id.PID == pid {
+			return true
+		}
+	}
+	return false
 }
 
 // keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
@@ -252,13 +268,13 @@ func (t *tree) unseen(kept []proc.Stat, unread error) bool {
 		return false
 	}
 	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
-	return left && !t.scope.OnlyHeldZombies()
+	return left && (t.hidden() || !t.scope.OnlyHeldZombies())
 }
 
 // explained reports whether children are left because they are kept, or are not ours. A look that has failed may have missed a
-// member, unless the leaf is empty.
+// member, unless the leaf is empty. No look finds a hidden one.
 func (t *tree) explained(kept []proc.Stat, unread error) bool {
-	return len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf())
+	return len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf()) && !t.hidden()
 }
 
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
