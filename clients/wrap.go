@@ -157,6 +157,44 @@ func linesOf(text []byte) []string {
 // ErrIndirect says that an entry starts this program in a way of its own.
 var ErrIndirect = errors.New("it starts " + Program + " in a way of its own")
 
+// errNoCommand says that an entry starts this program, but no server.
+var errNoCommand = errors.New("it does not start as " + Program + " run and a command, so no server runs")
+
+// ownWay says why an entry that starts this program is left alone, unless it is wrapped. It is nil for an entry that
+// starts another program.
+func (e *entry) ownWay() error {
+	words := e.words()
+	direct := path.Base(e.command.text) == Program
+	switch {
+	case !direct && startsRun(words):
+		return ErrIndirect
+	case direct || packageOf(e.command.text, words) == Program:
+		return errNoCommand
+	}
+	return nil
+}
+
+// startsRun reports whether this program is among the words, be it as a package with a version, and "run" and a command
+// follow. A line for a shell is one of the words, after a flag such as -lc. A directory of that name starts nothing.
+func startsRun(words []string) bool {
+	for i, w := range words {
+		if i > 0 && strings.LastIndexByte(words[i-1], '-') == 0 && strings.HasSuffix(words[i-1], "c") && startsRun(strings.Fields(w)) {
+			return true
+		}
+		if name, _, _ := strings.Cut(path.Base(strings.Trim(w, `"'`)), "@"); name != Program {
+			continue
+		}
+		rest := words[i+1:]
+		if len(rest) > 0 && rest[0] == "--" { // of npm exec
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0] == "run" && argv.CommandAt(rest[1:]) < len(rest)-1 {
+			return true
+		}
+	}
+	return false
+}
+
 // commandAt is the index in args of the command that a wrapped entry starts in the end; 0 where the entry is not wrapped.
 func (e *entry) commandAt() int {
 	if path.Base(e.command.text) != Program || len(e.args) < 2 || e.args[0].text != "run" {
@@ -179,14 +217,14 @@ func (e *entry) words() []string {
 // rewrite gives the edits that an entry needs, and says in c what becomes of it.
 func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	at := e.commandAt()
-	direct := path.Base(e.command.text) == Program
-	indirect := slices.ContainsFunc(e.args, func(a word) bool { return path.Base(a.text) == Program })
+	if at == 0 {
+		c.Err = e.ownWay()
+	}
 	switch {
+	case c.Err != nil:
+		return nil
 	case w.Unwrap && at > 0:
 		return e.unwrap(text, at)
-	case at == 0 && (direct || indirect):
-		c.Err = ErrIndirect
-		return nil
 	case w.Unwrap:
 		return nil
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):

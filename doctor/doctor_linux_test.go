@@ -120,6 +120,8 @@ func TestClients(t *testing.T) {
 	}
 	put(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.b]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"y\"]\n")
 	put(".cursor/mcp.json", `{"mcpServers":{"c":{"command":"mcp-tether","args":["run","--","z"]}}}`)
+	put(".config/zed/settings.json", `{"context_servers":{"e":{"command":"npx","args":["mcp-tether","run","z"]},"f":{"command":"mcp-tether","args":["run","z"]}}}`)
+	put(".openclaw/openclaw.json", `{"mcp":{"servers":{"g":{"command":"mcp-tether","args":["npx","z"]},"h":{"command":"x","args":["/src/mcp-tether"]}}}}`)
 	put(".claude.json", `{`)
 	target := put("dot/settings.json", `{"mcpServers":{"d":{"command":"x"}}}`)
 	if err := os.MkdirAll(filepath.Join(home, ".gemini"), 0o700); err != nil {
@@ -135,6 +137,8 @@ func TestClients(t *testing.T) {
 	for _, want := range []string{
 		"warn  clients    Codex: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
 		"ok    clients    Cursor: 1 server, wrapped\n",
+		"ok    clients    Zed: 2 servers, all wrapped, or started by mcp-tether in a way of its own\n",
+		"warn  clients    OpenClaw: 2 of 2 servers not wrapped: g, h\n",
 		"warn  clients    Claude Code: ",
 		"warn  clients    Gemini CLI: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
 	} {

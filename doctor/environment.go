@@ -113,8 +113,12 @@ func client(p clients.Place) Check {
 		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
 	}
 	var bare []string
+	how := "wrapped"
 	for _, c := range r.Changes {
-		if !c.Wrapped && !errors.Is(c.Err, clients.ErrIndirect) {
+		switch {
+		case errors.Is(c.Err, clients.ErrIndirect):
+			how = "wrapped, or started by mcp-tether in a way of its own"
+		case !c.Wrapped:
 			bare = append(bare, c.Name)
 		}
 	}
@@ -125,7 +129,7 @@ func client(p clients.Place) Check {
 	case 0:
 		return good("clients", "%s: no servers that run as processes", p.Client.Title)
 	case 1:
-		return good("clients", "%s: 1 server, wrapped", p.Client.Title)
+		return good("clients", "%s: 1 server, %s", p.Client.Title, how)
 	}
-	return good("clients", "%s: %d servers, all wrapped", p.Client.Title, len(r.Changes))
+	return good("clients", "%s: %d servers, all %s", p.Client.Title, len(r.Changes), how)
 }

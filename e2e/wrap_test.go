@@ -121,11 +121,14 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
-// --check judges the servers that --server names.
+// --check judges the servers that --server names. One that cannot start is not wrapped.
 func TestWrapChecksWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	h := newWrapHome(t)
-	h.put(".mcp.json", `{"mcpServers":{"files":{"command":"mcp-tether","args":["run","--","x"]},"other":{"command":"y"}}}`)
+	h.put(".mcp.json", `{"mcpServers":{"files":{"command":"mcp-tether","args":["run","--","x"]},"other":{"command":"y"},"broken":{"command":"mcp-tether","args":["x"]}}}`)
+	if o := h.run("wrap", "--check", "--server", "broken", "./.mcp.json"); o.code != 1 || !strings.Contains(o.stdout, "no server runs") {
+		t.Errorf("one without run: %+v", o)
+	}
 	if o := h.run("wrap", "--check", "--server", "files", "./.mcp.json"); o.code != 0 {
 		t.Errorf("the wrapped one: %+v", o)
 	}
