@@ -236,7 +236,7 @@ func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 		c.Preset = w.Flags != nil
 	}
 	if at > 0 {
-		return e.rewrap(at, w)
+		return e.rewrap(text, at, w)
 	}
 	return e.wrap(text, w)
 }
@@ -280,29 +280,73 @@ func (e *entry) wrap(text []byte, w Wrapping) []edit {
 	return append(edits, edit{span{at, at}, list})
 }
 
-// unwrap undoes wrap, or what a user has written by hand.
+// unwrap undoes wrap, or what a user has written by hand. Comments stay.
 func (e *entry) unwrap(text []byte, at int) []edit {
 	command := e.args[at]
 	edits := []edit{{e.command.span, string(text[command.start:command.end])}}
-	from, to := e.args[0].start, command.end
+	gone := span{e.args[0].start, command.end}
 	if at+1 < len(e.args) {
-		to = e.args[at+1].start
+		gone.end = e.args[at+1].start
 	} else if e.args[at-1].text != "--" && e.argsStart < e.commandStart && e.addedList(text) {
-		from, to = e.argsStart, e.commandStart
-	} else if rest := bytes.TrimLeft(text[to:], " \t\r\n"); rest[0] == ',' {
-		to = len(text) - len(rest) + 1 // an empty list has no comma
+		return append(edits, edit{span{e.argsStart, e.commandStart}, ""})
+	} else if comma := e.commaAfter(text, at); comma > 0 {
+		gone.end = comma + 1 // an empty list has no comma
 	}
-	return append(edits, edit{span{from, to}, ""})
+	return append(edits, edit{gone, e.comments(text, gone)})
+}
+
+// commaAfter is where the comma after the last word stands; 0 where there is none.
+func (e *entry) commaAfter(text []byte, last int) int {
+	for at := e.args[last].end; at < e.list.end; at = max(at+1, commentEnd(text, at)) {
+		if text[at] == ',' {
+			return at
+		}
+	}
+	return 0
+}
+
+// comments are the comments in a part of the list.
+func (e *entry) comments(text []byte, in span) (kept string) {
+	for at := in.start; at < in.end; {
+		if end := commentEnd(text, at); end > 0 {
+			kept += string(text[at:end])
+			at = end
+			continue
+		}
+		at++
+		for _, w := range e.args {
+			if w.start == at-1 { // there are no comments in it
+				at = max(at, w.end)
+			}
+		}
+	}
+	return kept
+}
+
+// commentEnd is the end of the comment that begins at a place outside words, and of the white space behind it; 0 where
+// none begins.
+func commentEnd(text []byte, at int) int {
+	if text[at] != '#' && text[at] != '/' {
+		return 0
+	}
+	end := lineEnd(text, at)
+	if bytes.HasPrefix(text[at:], []byte("/*")) {
+		end = min(len(text), at+2+bytes.Index(text[at+2:], []byte("*/"))+2)
+	}
+	for end < len(text) && text[end] <= ' ' {
+		end++
+	}
+	return end
 }
 
 // addedList reports whether nothing but a comma and white space stands between the list and the name of the command after
-// it.
+// it, and no comment in the list.
 func (e *entry) addedList(text []byte) bool {
-	return len(bytes.Trim(text[e.list.end:e.commandStart], ", \t\r\n")) == 0
+	return len(bytes.Trim(text[e.list.end:e.commandStart], ", \t\r\n")) == 0 && e.comments(text, *e.list) == ""
 }
 
 // rewrap changes the flags and the path of a wrapped entry, where the user gave new ones.
-func (e *entry) rewrap(at int, w Wrapping) []edit {
+func (e *entry) rewrap(text []byte, at int, w Wrapping) []edit {
 	var edits []edit
 	if w.Path != "" && w.Path != e.command.text {
 		edits = append(edits, edit{e.command.span, quote(w.Path)})
@@ -313,10 +357,12 @@ func (e *entry) rewrap(at int, w Wrapping) []edit {
 		switch {
 		case end == 1: // there were none
 			edits = append(edits, edit{span{e.args[0].end, e.args[0].end}, ", " + flags})
-		case flags == "":
-			edits = append(edits, edit{span{e.args[0].end, e.args[end-1].end}, ""})
 		default:
-			edits = append(edits, edit{span{e.args[1].start, e.args[end-1].end}, flags})
+			gone := span{e.args[1].start, e.args[end-1].end}
+			if flags == "" {
+				gone.end = e.args[end].start
+			}
+			edits = append(edits, edit{gone, e.comments(text, gone) + flags})
 		}
 	}
 	return edits

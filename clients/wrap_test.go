@@ -114,7 +114,7 @@ func unwrapped(t *testing.T, text []byte, format Format, want string) {
 	}
 }
 
-// What a user has written may have a comma after the last word, which an empty list must not have.
+// What a user has written may have a comma after the last word, which an empty list must not have, and comments, which stay.
 func TestUnwrapLastComma(t *testing.T) {
 	for _, c := range []struct {
 		format   Format
@@ -126,8 +126,30 @@ func TestUnwrapLastComma(t *testing.T) {
 			"[mcp_servers.x]\ncommand = \"srv\"\nargs = [\n   # it\n]\n"},
 		{TOML, "[mcp_servers.x]\nargs = [\"run\", \"srv\",]\ncommand = \"mcp-tether\"\n", "[mcp_servers.x]\ncommand = \"srv\"\n"},
 		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv","1",]}}}`, `{"servers":{"x":{"command":"srv","args":["1",]}}}`},
+		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv" /* it, */,]}}}`, `{"servers":{"x":{"command":"srv","args":[/* it, */]}}}`},
+		{TOML, "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\n  \"run\", \"--\", \"srv\" # it, so\n  ,\n]\n",
+			"[mcp_servers.x]\ncommand = \"srv\"\nargs = [\n  # it, so\n  \n]\n"},
+		{JSON, `{"servers":{"x":{"command":"mcp-tether","args":["run","--","srv" /* it, */]}}}`, `{"servers":{"x":{"command":"srv","args":[ /* it, */]}}}`},
+		{JSON, `{"servers":{"x":{"args":["run", /* it */ "srv"],"command":"mcp-tether"}}}`, `{"servers":{"x":{"args":[/* it */ ],"command":"srv"}}}`},
+		{TOML, "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [ # so\n  \"run\", \"--\",\n  # pinned, \"1.2\"\n  \"npx\", # runs\n  \"x\", # it\n]\n",
+			"[mcp_servers.x]\ncommand = \"npx\"\nargs = [ # so\n  # pinned, \"1.2\"\n  # runs\n  \"x\", # it\n]\n"},
+		{JSON, "{servers:{x:{command:'mcp-tether',args:['run', // begins\n '--name', /* of */ '//', '--', '/*', /* of it */\n '#']}}}",
+			"{servers:{x:{command:'/*',args:[// begins\n /* of */ /* of it */\n '#']}}}"},
 	} {
 		unwrapped(t, []byte(c.in), c.format, c.want)
+	}
+}
+
+// Comments between flags stay when the flags change.
+func TestRewrapKeepsComments(t *testing.T) {
+	const before = "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  \"--hibernate\", # after\n  \"10m\", # a while\n  \"--\", \"npx\"]\n"
+	for want, flags := range map[string][]string{
+		"[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  # after\n  # a while\n  \"--\", \"npx\"]\n":                    {},
+		"[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  # after\n  \"--name\", \"n\", # a while\n  \"--\", \"npx\"]\n": {"--name", "n"},
+	} {
+		if r, err := Rewrite([]byte(before), TOML, Wrapping{Flags: flags}, every); err != nil || string(r.Text) != want {
+			t.Errorf("%q: %v\n%s\nwant\n%s", flags, err, r.Text, want)
+		}
 	}
 }
 
@@ -212,10 +234,17 @@ func FuzzWrap(f *testing.F) {
 		f.Add([]byte(c.in), c.format == TOML)
 		f.Add([]byte(c.out), c.format == TOML)
 	}
+	f.Add([]byte("{servers:{x:{command:'mcp-tether',args:['run', // a\n '--name', /* b */ '//', '--', 'srv' /* , */ , ]}}}"), false)
+	f.Add([]byte("[mcp_servers.x]\ncommand = 'mcp-tether'\nargs = [ 'run', '--', 'srv' # ,\n , ]\n"), true)
 	f.Fuzz(func(t *testing.T, in []byte, asTOML bool) {
 		format := JSON
 		if asTOML {
 			format = TOML
+		}
+		for _, w := range []Wrapping{{Unwrap: true}, {Flags: []string{}}} {
+			if _, err := Rewrite(in, format, w, every); errors.Is(err, errNotMeant) {
+				t.Fatal(err)
+			}
 		}
 		r, err := Rewrite(in, format, Wrapping{}, every)
 		if errors.Is(err, errNotMeant) {
