@@ -210,6 +210,7 @@ func wrapping(c *cli.Context) (clients.Wrapping, error) {
 		}
 		w.Flags = append([]string{}, words...)
 	}
+	w.PathIn = pathIn
 	if c.Bool("absolute") {
 		var err error
 		if w.Path, err = ownPath(); err != nil {
@@ -237,7 +238,18 @@ func ownPath() (string, error) {
 			return filepath.Abs(link)
 		}
 	}
-	return "", fmt.Errorf("--absolute: this program is %s; its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
+	return "", fmt.Errorf("to write the path of this program, %s: its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
+}
+
+// pathIn is the command for a server that has these directories as its PATH: "", the name, where it is found in them.
+// Clients read a directory that is not absolute in ways of their own.
+func pathIn(dirs string) (string, error) {
+	for _, dir := range filepath.SplitList(dirs) {
+		if _, err := exec.LookPath(filepath.Join(dir, clients.Program)); err == nil && filepath.IsAbs(dir) {
+			return "", nil
+		}
+	}
+	return ownPath()
 }
 
 // placesOf are the files that the arguments name, or those of all known clients. Beside ErrNoConfiguration there may be

@@ -21,6 +21,8 @@ type entry struct {
 	// commandStart: head comes before their value and tail after it.
 	argsStart, commandStart int
 	head, tail              string
+	// env is what the entry adds to the environment.
+	env map[string]any
 	// err says why the entry cannot be changed.
 	err error
 }

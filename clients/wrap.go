@@ -22,6 +22,8 @@ type Wrapping struct {
 	// Path is the command that clients start: a path, or Program where that is found by name. "" leaves the command of
 	// servers that are wrapped already, and is Program for others.
 	Path string
+	// PathIn gives Path for a server that has a PATH of its own, where some clients look for the command. Nil gives Path.
+	PathIn func(dirs string) (string, error)
 	// Flags are those of run. Nil leaves the flags of servers that are wrapped already.
 	Flags []string
 	// Preset is the client whose preset is given to servers without flags, unless Flags are given. The zero Client has
@@ -83,12 +85,17 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 	if err != nil {
 		return Rewritten{}, err
 	}
+	before, err := parse(text, format)
+	if err != nil {
+		return Rewritten{}, err
+	}
 	r := Rewritten{Remote: remote}
 	var edits []edit
 	for i := range found {
 		e := &found[i]
 		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
+			e.env, _ = lookup(before, e.keys)["env"].(map[string]any)
 			mine := e.rewrite(text, w, &c)
 			c.Edited = len(mine) > 0
 			edits = append(edits, mine...)
@@ -97,7 +104,7 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 	}
 	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
 	r.Text, r.Hunks = apply(text, edits), hunks(text, edits)
-	if err := meant(text, r.Text, format, r.Changes, w); err != nil {
+	if err := meant(before, r.Text, format, r.Changes, w); err != nil {
 		return Rewritten{}, err // nothing would change
 	}
 	return r, nil
@@ -230,6 +237,11 @@ func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	case at == 0 && strings.HasPrefix(e.command.text, "-"):
 		c.Err = errForm // run would take it for a flag
 		return nil
+	}
+	if dirs, own := e.env["PATH"].(string); own && at == 0 && w.Path == "" && w.PathIn != nil {
+		if w.Path, c.Err = w.PathIn(dirs); c.Err != nil {
+			return nil
+		}
 	}
 	if w.Flags == nil && (at == 0 || e.flagsEnd(at) == 1) {
 		w.Flags, c.Lost = w.Preset.preset(e.started(at))
@@ -395,11 +407,7 @@ var errNotMeant = errors.New("the new text would not say what it should; please 
 
 // meant reads the new text as a client would. Each server must start what it started before, and the changed ones in
 // the way that was asked for.
-func meant(old, out []byte, format Format, changes []Change, w Wrapping) error {
-	before, err := parse(old, format)
-	if err != nil {
-		return err
-	}
+func meant(before map[string]any, out []byte, format Format, changes []Change, w Wrapping) error {
 	after, err := parse(out, format)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotMeant, err)

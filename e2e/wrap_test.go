@@ -160,6 +160,23 @@ func TestWrapAbsoluteName(t *testing.T) {
 	}
 }
 
+// An entry with a PATH of its own has the path of the program, unless the name leads to it there.
+func TestWrapWithAnotherPATH(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	const text = `{"mcpServers":{"x":{"command":"npx","env":{"PATH":"DIRS"}}}}`
+	for dirs, want := range map[string]string{"/none:/bin/none": tether, "/none:" + filepath.Dir(tether): "mcp-tether", "": tether, "${HOME}/bin:.": tether} {
+		before := strings.Replace(text, "DIRS", dirs, 1)
+		file := h.put(".mcp.json", before)
+		if o := h.run("wrap", "--yes", "./.mcp.json"); o.code != 0 || !strings.Contains(h.text(file), `"command":"`+want+`"`) {
+			t.Errorf("%q: %+v\n%s", dirs, o, h.text(file))
+		}
+		if o := h.run("unwrap", "--yes", "./.mcp.json"); o.code != 0 || h.text(file) != before {
+			t.Errorf("%q, unwrapped: %+v\n%s", dirs, o, h.text(file))
+		}
+	}
+}
+
 // A client's configuration that is kept elsewhere is still the client's.
 func TestWrapOfLinkedConfiguration(t *testing.T) {
 	t.Parallel()
