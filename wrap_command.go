@@ -471,7 +471,7 @@ func (r *rewriting) show(w io.Writer, check bool) {
 // excerpt cuts a long line down to the part where it begins to differ from the lines of the other side.
 func excerpt(line string, others []string) string {
 	if len(line) <= maxShown {
-		return describe.Text(line)
+		return tabbed(line)
 	}
 	same := 0
 	for _, o := range others {
@@ -482,7 +482,12 @@ func excerpt(line string, others []string) string {
 		same = max(same, n)
 	}
 	from := max(0, min(same-maxShown/4, len(line)-maxShown))
-	return "..." + describe.Text(line[from:min(len(line), from+maxShown)]) + "..."
+	return "..." + tabbed(line[from:min(len(line), from+maxShown)]) + "..."
+}
+
+// tabbed is describe.Text for lines of files, where tabs indent.
+func tabbed(line string) string {
+	return describe.Text(strings.ReplaceAll(line, "\t", "    "))
 }
 
 // The JSON form.

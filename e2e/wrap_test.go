@@ -121,6 +121,19 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
+// The difference shows tabs as spaces, and nothing that steers a terminal.
+func TestWrapShowsTabs(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	h.put(".mcp.json", "{\"mcpServers\": {\n\t\"x\": {\n\t\t\"command\":\t\"np\u202ex\",\n\t\t\"args\": [\"-y\"]\n\t}\n}}\n")
+	o := h.run("wrap", "--dry-run", "./.mcp.json")
+	for _, want := range []string{"\n-        \"command\":    \"np?x\",\n+        \"command\":    \"mcp-tether\",\n", "\n+        \"args\": [\"run\", \"--\", \"np?x\", \"-y\"]\n"} {
+		if o.code != 0 || !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in %+v", want, o)
+		}
+	}
+}
+
 // --check judges the servers that --server names. One that cannot start is not wrapped.
 func TestWrapChecksWhatIsNamed(t *testing.T) {
 	t.Parallel()
