@@ -115,12 +115,14 @@ func rewrite(c *cli.Context) error {
 	for _, r := range all {
 		r.apply(w, only, c.Bool("preset") || r.preset)
 	}
-	for name, found := range only {
-		if !found {
-			return errors.Join(failures(all, missing), fmt.Errorf("no file has a server %q that is started as a process", name))
+	look := c.Bool("dry-run")
+	for _, name := range c.StringSlice("server") {
+		if !only[name] {
+			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process", name))
+			look = true
 		}
 	}
-	return settle(c, w, all, missing)
+	return settle(c, w, all, missing, look)
 }
 
 // named holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
@@ -289,8 +291,9 @@ func eachOnce(places []clients.Place) []clients.Place {
 	})
 }
 
-// settle shows what is to change, asks, and changes it. missing says which clients have no configuration.
-func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error) error {
+// settle shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no configuration, and which
+// servers are nowhere.
+func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, look bool) error {
 	asJSON := c.Bool("json")
 	if !asJSON {
 		for _, r := range all {
@@ -307,7 +310,7 @@ func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error)
 		if bare > 0 {
 			answer = status{code: exitFindings}
 		}
-	case edited == 0 || c.Bool("dry-run"):
+	case edited == 0 || look:
 	default:
 		if answer = ask(c, edited, w.Unwrap); answer == nil {
 			change(all, asJSON)

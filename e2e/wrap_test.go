@@ -121,6 +121,34 @@ func TestWrapSome(t *testing.T) {
 	}
 }
 
+// A name that no file has changes nothing, and the report says what was looked at.
+func TestWrapOfNoServer(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	codex := h.put(".codex/config.toml", codexText)
+	h.put(".cursor/mcp.json", `{`)
+	o := h.run("wrap", "--yes", "--json", "--server", "files", "--server", "none", "--server", "nil")
+	var report struct {
+		Files []struct {
+			Client, Error string
+			Changed       bool
+		}
+	}
+	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || len(report.Files) != 2 {
+		t.Fatalf("%v: %+v", err, o)
+	}
+	for _, f := range report.Files {
+		if f.Changed || (f.Error == "") != (f.Client == "codex") {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, want := range []string{`no file has a server "none"`, `no file has a server "nil"`, ".cursor/mcp.json: line 1"} {
+		if o.code != 2 || !strings.Contains(o.stderr, want) || h.text(codex) != codexText {
+			t.Errorf("no %q in %+v", want, o)
+		}
+	}
+}
+
 // The difference shows tabs as spaces, and nothing that steers a terminal.
 func TestWrapShowsTabs(t *testing.T) {
 	t.Parallel()
