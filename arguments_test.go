@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
 
 	"mcp-tether/argv"
+	"mcp-tether/supervise"
 )
 
 // The anchor reads the command line before there is a flag parser. It must find what the parser would find.
@@ -93,6 +95,38 @@ func TestWantsAnchorKnowsTheSwitches(t *testing.T) {
 				t.Errorf("--%s: taken for a switch %v", name, got)
 			}
 		}
+	}
+}
+
+// An empty variable, or an empty pattern, says nothing.
+func TestEmptyIsUnset(t *testing.T) {
+	plainEnvironment(t)
+	read := func(flags ...string) supervise.Options {
+		t.Helper()
+		o, err := parse(append(append([]string{"mcp-tether", "run"}, flags...), "--", "srv"), true)
+		if err != nil {
+			t.Error(err)
+		}
+		if len(o.Keep) > 0 {
+			t.Errorf("keep %q", o.Keep)
+		}
+		o.HasDead, o.Keep = nil, nil
+		return o
+	}
+	want := read()
+	for _, f := range runFlags() {
+		variable := f.(cli.DocGenerationFlag).GetEnvVars()[0]
+		t.Setenv(variable, "")
+		if got := read(); !reflect.DeepEqual(got, want) {
+			t.Errorf("empty %s: %+v, want %+v", variable, got, want)
+		}
+	}
+	if got := read("--keep="); !reflect.DeepEqual(got, want) {
+		t.Errorf("an empty pattern: %+v", got)
+	}
+	// What a flag says is meant.
+	if _, err := parse([]string{"mcp-tether", "run", "--cgroup=", "--", "srv"}, true); err == nil {
+		t.Error("an empty mode of the cgroup")
 	}
 }
 

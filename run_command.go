@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,7 +61,7 @@ func runCommand(as *role) *cli.Command {
 		Description:     runHelp,
 		HideHelpCommand: true,
 		OnUsageError:    badUsage,
-		Flags:           runFlags(),
+		Flags:           unlessEmpty(runFlags()),
 		// Everything is done in Before, which then ends the command with an error. Ahead of an action the library checks once
 		// more for each flag whether it is set, with a regular expression for each name. That would cost a tenth of a
 		// millisecond at each start.
@@ -134,6 +135,24 @@ func runFlags() []cli.Flag {
 	}
 }
 
+// unlessEmpty takes away the variables of texts that are set but empty, as launchers and unit files leave them. The
+// library passes over empty ones of other types.
+func unlessEmpty(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		if text, ok := f.(*cli.StringFlag); ok && len(text.EnvVars) > 0 {
+			if value, set := os.LookupEnv(text.EnvVars[0]); set && value == "" {
+				text.EnvVars = nil
+			}
+		}
+	}
+	return flags
+}
+
+// patterns are those of --keep without empty ones. These would match the processes that have no name.
+func patterns(all []string) []string {
+	return slices.DeleteFunc(all, func(glob string) bool { return glob == "" })
+}
+
 // options reads the flags of run.
 func options(c *cli.Context) (supervise.Options, error) {
 	o := supervise.Options{
@@ -142,7 +161,7 @@ func options(c *cli.Context) (supervise.Options, error) {
 		EOFGrace:    c.Duration("eof-grace"),
 		TermGrace:   c.Duration("term-grace"),
 		KillTimeout: c.Duration("kill-timeout"),
-		Keep:        c.StringSlice("keep"),
+		Keep:        patterns(c.StringSlice("keep")),
 		Cgroup:      supervise.Cgroup(c.String("cgroup")),
 		Key:         c.String("exclusive"),
 		Share:       os.Getenv(session.EnvShared),
