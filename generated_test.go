@@ -72,34 +72,94 @@ var pages = map[string]string{
 	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md",
 }
 
-// Every flag stands on its command's page, with its variable and its default.
+// Every flag stands on its command's page, with its default and, for run, its variable, where that page has a table of
+// flags. The flags of some commands stand in the table of the others in docs/reference.md as well.
 func TestPagesListFlags(t *testing.T) {
+	rows := 0
 	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
-		b, err := os.ReadFile(filepath.Join("docs", pages[c.Name]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range flagsOf(c) {
-			line := lineWith(string(b), "--"+f.name)
-			switch {
-			case line == "":
-				t.Errorf("docs/%s says nothing of %s --%s", pages[c.Name], c.Name, f.name)
-			case c.Name == "run" && !strings.Contains(line, "`"+f.variable+"`"):
-				t.Errorf("docs/%s does not give %s for --%s", pages[c.Name], f.variable, f.name)
-			case c.Name == "run" && f.byDefault != "" && !strings.Contains(line, "`"+f.byDefault+"`"):
-				t.Errorf("docs/%s does not give %s for --%s", pages[c.Name], f.byDefault, f.name)
+		for name, page := range pagesOf(t, c.Name) {
+			for _, f := range flagsOf(c) {
+				if lack := lacks(page, c.Name, f); lack != "" {
+					t.Errorf("%s does not give %s for %s --%s", name, lack, c.Name, f.name)
+				}
+				row := rowOf(page, f.name)
+				if row == "" {
+					continue
+				}
+				rows++
+				if lacks(strings.Replace(page, row, "", 1), c.Name, f) == "" {
+					t.Errorf("%s: without the row of %s --%s, the test sees nothing", name, c.Name, f.name)
+				}
+				if f.hasDefault(c.Name) && lacks(strings.Replace(page, row, strings.ReplaceAll(row, "`"+f.byDefault+"`", "`another`"), 1), c.Name, f) == "" {
+					t.Errorf("%s: with another default of %s --%s, the test sees nothing", name, c.Name, f.name)
+				}
 			}
 		}
 	}
+	if rows < 60 {
+		t.Errorf("only %d rows", rows)
+	}
 }
 
-func lineWith(text, part string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.Contains(line, part) {
+// pagesOf are the texts that list the flags of a command, by their names.
+func pagesOf(t *testing.T, command string) map[string]string {
+	t.Helper()
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	texts := map[string]string{pages[command]: read(pages[command])}
+	// In the table of the other commands, the first row of each has its name, and the next ones have none.
+	own, others := false, ""
+	for line := range strings.Lines(read("reference.md")) {
+		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "| "), "| ")
+		if own = strings.TrimSpace(first) == "`"+command+"`" || own && first == ""; own {
+			others += "| " + rest
+		}
+	}
+	if others != "" {
+		texts["the table of reference.md"] = others
+	}
+	return texts
+}
+
+// lacks says what a text does not say of a flag; "" if it says all. A text without a table of flags need only mention it.
+func lacks(text, command string, f described) string {
+	if !strings.Contains(text, "\n| `--") {
+		if regexp.MustCompile("--" + f.name + "([^a-z-]|$)").MatchString(text) {
+			return ""
+		}
+		return "a word"
+	}
+	row := rowOf(text, f.name)
+	switch {
+	case row == "":
+		return "a row"
+	case command == "run" && !strings.Contains(row, "`"+f.variable+"`"):
+		return f.variable
+	case f.hasDefault(command) && !strings.Contains(row, "`"+f.byDefault+"`"):
+		return f.byDefault
+	}
+	return ""
+}
+
+// rowOf is the row of a table that begins with a flag; "" if there is none.
+func rowOf(text, flag string) string {
+	name := regexp.MustCompile("`--" + flag + "[ `]")
+	for line := range strings.Lines(text) {
+		if first, _, _ := strings.Cut(line, " | "); strings.HasPrefix(first, "| `--") && name.MatchString(first) {
 			return line
 		}
 	}
 	return ""
+}
+
+// hasDefault reports whether pages give the default. For most flags that are a number, 0 is none.
+func (f described) hasDefault(command string) bool {
+	return f.byDefault != "" && (f.byDefault != "0" || command == "run")
 }
 
 // described is a flag as pages and completions describe it.
