@@ -164,10 +164,11 @@ func isTether(p *process) bool {
 	return argv.SupervisedID(p.Args) != "" || argv.IsHost(p.Args) || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
 }
 
-// tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p.
+// tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p. What
+// adopts orphans of a wrapper's commands looks after nothing, and may outlive the wrapper.
 func (x *index) tethered(p *process) bool {
 	for a := range x.line(p) {
-		if isTether(a) {
+		if isTether(a) && a.Comm != proc.AdopterName {
 			return true
 		}
 	}

@@ -106,6 +106,18 @@ func TestFind(t *testing.T) {
 			[]string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
 			func(h *host) { mark(h, 10) }, []int{10},
 		},
+		"what adopts the orphans of another session's commands, in the leaf": {
+			[]string{"9 1 4 mcp-tether-wait mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 ssh s", "11 1 6 daemon d"},
+			func(h *host) {
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{9, 10, 11}}}
+			}, []int{9, 10, 11},
+		},
+		"what adopts the orphans of a living session's commands, in the leaf": {
+			[]string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
+			func(h *host) {
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{9, 10}}}
+			}, []int{},
+		},
 		"older than its parent: that pid has changed hands": {
 			[]string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"}, func(h *host) { h.dead(10) }, []int{10},
 		},
