@@ -68,7 +68,7 @@ func reapCommand(as *role) *cli.Command {
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
 			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
-			&cli.StringFlag{Name: "session", Usage: "look at one session `ID` only"},
+			&cli.StringFlag{Name: "session", Usage: "look at one session only, by its whole `ID`"},
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
 				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
@@ -123,6 +123,9 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	}
 	if !delegated && o.Kill && o.Unwrapped && o.Dwell >= o.Timeout {
 		return o, usageError(fmt.Sprintf("--timeout %v would end the pass before --dwell %v is over: give more", o.Timeout, o.Dwell))
+	}
+	if id := c.String("session"); c.IsSet("session") && !session.ValidID(id) {
+		return o, usageError("--session takes a whole id, of 16 hexadecimal digits (mcp-tether ps and reap show it)")
 	}
 	var pattern *regexp.Regexp
 	if p := c.String("match"); p != "" {

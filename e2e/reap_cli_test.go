@@ -43,6 +43,7 @@ func TestReapMistakes(t *testing.T) {
 	for _, args := range [][]string{
 		{"everything"}, {"--match=("}, {"--config=/nonexistent"}, {"--config=" + broken}, {"--term-grace=soon"}, {"--term-grace=-1s"},
 		{"--min-age=-1s"}, {"--timeout=0s"}, {"--surplus=0"}, {"--no-such-flag"},
+		{"--session="}, {"--session=" + s.id()[:4]}, {"--session=no-session-has-this"},
 		{"--unwrapped", "--dwell=1m"}, {"--unwrapped", "--timeout=10s"},
 	} {
 		o := operator.run(t, append([]string{"reap", "--kill"}, args...)...)

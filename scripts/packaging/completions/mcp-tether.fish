@@ -37,7 +37,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l quiet -d 'print 
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l match -d 'take command lines that match REGEXP for MCP servers, too' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l config -d 'read MCP servers from FILE (JSON or TOML; repeatable) instead of the known gateways'\'' files' -r -F
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l home -d 'look for the known gateways'\'' files in DIR as well, for the processes of its owner (repeatable)' -r -F
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l session -d 'look at one session ID only' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l session -d 'look at one session only, by its whole ID' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l forget -d 'only remove the record of this dead SESSION, whatever may be left of it' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l engine -d 'look at the container engine at URL instead of the one the docker command would use' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l no-containers -d 'look at no container engine'
