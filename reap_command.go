@@ -121,8 +121,8 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if o.Grace.Term < 0 || o.Grace.Kill < 0 || c.Duration("min-age") < 0 || c.Duration("dwell") < 0 || c.Duration("timeout") <= 0 || c.Int("surplus") < 1 {
 		return o, usageError("times must not be negative, --timeout and --surplus must be more than 0")
 	}
-	if !delegated && o.Kill && o.Unwrapped && o.Dwell >= o.Timeout {
-		return o, usageError(fmt.Sprintf("--timeout %v would end the pass before --dwell %v is over: give more", o.Timeout, o.Dwell))
+	if ending := o.Grace.Term + o.Grace.Kill; !delegated && o.Kill && o.Unwrapped && o.Timeout-o.Dwell <= ending {
+		return o, usageError(fmt.Sprintf("--timeout %v leaves no time for --dwell %v, and %v to end what was dropped: give more", o.Timeout, o.Dwell, ending))
 	}
 	if id := c.String("session"); c.IsSet("session") && !session.ValidID(id) {
 		return o, usageError("--session takes a whole id, of 16 hexadecimal digits (mcp-tether ps and reap show it)")

@@ -51,20 +51,19 @@ func Users(uids []int) (all, left []User) {
 	return all[:n:n], all[n:]
 }
 
-// Each calls do for every user, several at a time, and returns after total at the latest. Each user has a slice of that
-// time: one that hangs leaves time for those that wait.
+// Each calls do for every user, several at a time, and returns after total at the latest. Each user has a slice of the time
+// that is left: one that hangs leaves time for those that wait, and those that are quick leave them theirs.
 func Each(users []User, total time.Duration, do func(ctx context.Context, i int, u User)) {
-	ctx, cancel := context.WithTimeout(context.Background(), total)
-	defer cancel()
-	waves := (len(users) + atOnce - 1) / atOnce
-	slice := total / time.Duration(max(waves, 1))
+	end := time.Now().Add(total)
 	turns := make(chan struct{}, atOnce)
 	var wait sync.WaitGroup
 	for i, u := range users {
 		turns <- struct{}{}
+		waves := (len(users) - i + atOnce - 1) / atOnce
+		slice := time.Until(end) / time.Duration(waves)
 		wait.Go(func() {
 			defer func() { <-turns }()
-			mine, done := context.WithTimeout(ctx, slice)
+			mine, done := context.WithTimeout(context.Background(), slice)
 			defer done()
 			do(mine, i, u)
 		})

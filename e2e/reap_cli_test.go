@@ -44,7 +44,8 @@ func TestReapMistakes(t *testing.T) {
 		{"everything"}, {"--match=("}, {"--config=/nonexistent"}, {"--config=" + broken}, {"--term-grace=soon"}, {"--term-grace=-1s"},
 		{"--min-age=-1s"}, {"--timeout=0s"}, {"--surplus=0"}, {"--no-such-flag"},
 		{"--session="}, {"--session=" + s.id()[:4]}, {"--session=no-session-has-this"},
-		{"--unwrapped", "--dwell=1m"}, {"--unwrapped", "--timeout=10s"},
+		{"--unwrapped", "--dwell=1m"}, {"--unwrapped", "--timeout=10s"}, {"--unwrapped", "--timeout=15s"},
+		{"--unwrapped", "--dwell=0s", "--timeout=20s", "--kill-timeout=19s"},
 	} {
 		o := operator.run(t, append([]string{"reap", "--kill"}, args...)...)
 		if o.code != 2 || !strings.HasPrefix(o.stderr, "mcp-tether: ") || o.stdout != "" {

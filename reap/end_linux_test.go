@@ -168,13 +168,18 @@ func TestGroupOfInheritedMark(t *testing.T) {
 	}
 }
 
-// Without time for the dwell, dropped servers are only reported.
+// Without time for the dwell, dropped servers are only reported, and the pass is not complete.
 func TestSettleDroppedWithoutTime(t *testing.T) {
-	now := time.Now()
-	dropped := []Finding{{Class: classDropped}}
-	settleDropped(dropped, now.Add(time.Hour), now.Add(time.Minute))
-	if f := dropped[0]; f.proven(true) || f.Advice == "" {
-		t.Errorf("%s, %q", f.Class, f.Advice)
+	for _, unwrapped := range []bool{true, false} {
+		dropped := []Finding{{Class: classDropped}}
+		o := Options{Unwrapped: unwrapped, Dwell: time.Hour}
+		late, err := o.end(dropped, time.Now().Add(time.Minute), 0)
+		if err != nil || late != unwrapped {
+			t.Errorf("unwrapped %t: late %t, %v", unwrapped, late, err)
+		}
+		if f := dropped[0]; f.over() || unwrapped && (f.proven(true) || f.Advice == "") {
+			t.Errorf("unwrapped %t: %s, %q", unwrapped, f.Class, f.Advice)
+		}
 	}
 }
 
@@ -188,8 +193,8 @@ func TestDwellBeginsAtTheLook(t *testing.T) {
 	}
 	o := Options{Unwrapped: true, Dwell: 50 * time.Millisecond}
 	looked := time.Now()
-	if err := o.end(own, looked.Add(testkit.Patience), 0); err != nil {
-		t.Fatal(err)
+	if late, err := o.end(own, looked.Add(testkit.Patience), 0); late || err != nil {
+		t.Fatal(late, err)
 	}
 	if after := again.Sub(looked); after < o.Dwell || own[2].proven(true) {
 		t.Errorf("looked at again after %v, %s", after, own[2].Class)

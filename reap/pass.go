@@ -93,34 +93,41 @@ func Pass(o Options) (Report, error) {
 		if !h.Blind {
 			tidySockets(o.Runtime, warn)
 		}
-		err = o.end(own, deadline, h.Since)
+		var late bool
+		if late, err = o.end(own, deadline, h.Since); late {
+			r.Incomplete = append(r.Incomplete, noTime)
+		}
 	}
 	r.Findings = append(r.Findings, own...)
 	return r, err
 }
 
+// noTime says that dropped servers were left for want of time.
+const noTime = "there is no time to see whether a dropped server stays so: give more (--timeout)"
+
 // end ends what is proven. The dropped servers come last, because they are waited for. Their dwell begins here, just after
-// they were looked at. Since the pass began, those of other users may have taken longer than a dwell.
-func (o *Options) end(own []Finding, deadline time.Time, since uint64) error {
+// they were looked at. Since the pass began, those of other users may have taken longer than a dwell. late says that there
+// was no time for it.
+func (o *Options) end(own []Finding, deadline time.Time, since uint64) (late bool, err error) {
 	until := time.Now().Add(o.Dwell)
 	sort.SliceStable(own, func(a, b int) bool { return own[a].Class != classDropped && own[b].Class == classDropped })
 	n := slices.IndexFunc(own, func(f Finding) bool { return f.Class == classDropped })
 	if n < 0 || !o.Unwrapped {
-		return endFindings(own, o.Unwrapped, o.Grace, since)
+		return false, endFindings(own, o.Unwrapped, o.Grace, since)
 	}
-	err := endFindings(own[:n], true, o.Grace, since)
-	settleDropped(own[n:], until, deadline.Add(-o.Grace.Term-o.Grace.Kill))
-	return errors.Join(err, endFindings(own[n:], true, o.Grace, since))
+	err = endFindings(own[:n], true, o.Grace, since)
+	late = !settleDropped(own[n:], until, deadline.Add(-o.Grace.Term-o.Grace.Kill))
+	return late, errors.Join(err, endFindings(own[n:], true, o.Grace, since))
 }
 
 // settleDropped waits, one time for all dropped servers, until the dwell is over. It spares those that are no longer
-// dropped, and all of them if there is not that much time.
-func settleDropped(dropped []Finding, until, deadline time.Time) {
+// dropped. If there is not that much time, it spares all of them and returns false.
+func settleDropped(dropped []Finding, until, deadline time.Time) bool {
 	if until.After(deadline) {
 		for i := range dropped {
-			dropped[i].Class, dropped[i].Advice = classSuspect, "there is no time to see whether it stays so: give more (--timeout)"
+			dropped[i].Class, dropped[i].Advice = classSuspect, noTime
 		}
-		return
+		return false
 	}
 	time.Sleep(time.Until(until))
 	for i := range dropped {
@@ -128,6 +135,7 @@ func settleDropped(dropped []Finding, until, deadline time.Time) {
 			f.Class, f.Advice = classSuspect, "it was not as it had been when it was looked at again: the next pass will tell"
 		}
 	}
+	return true
 }
 
 // tidySockets removes the sockets of killed supervisors that could keep no record, and what killed hosts have left.
