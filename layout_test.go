@@ -279,7 +279,7 @@ func byPath() map[string]string {
 		"session.Users/os.ReadDir":             names,
 		"cgroup.Find/kernel.Read":              kernel,
 		"cgroup.Current/kernel.Read":           kernel,
-		"cgroup.Holds/kernel.Read":             kernel,
+		"cgroup.where/kernel.Read":             kernel,
 		"cgroup.openCgroup/kernel.OpenPath":    "no part of the path is a link, and what is opened is a cgroup",
 		"clients.ownDir/unix.Stat":             own,
 		"clients.ownDir/os.Stat":               own,

@@ -53,14 +53,14 @@ func belowDir(dir, depth int, visit func(dir int) error) error {
 func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
 // Remove removes the leaf and the cgroups below it, however deep. A leaf that is gone is no error; EBUSY means that a
-// process is still in it.
+// process is still in it. Then nothing below it is removed either: an empty cgroup may be that of another living session.
 func (l *Leaf) Remove() error {
 	// As a rule nothing is below it, and nothing need be opened.
 	if err := l.removeSelf(); err == nil || vanished(err) {
 		return nil
 	}
 	var below error
-	for {
+	for populated, unknown := l.Populated(); !populated || unknown != nil; {
 		deeper, err := l.removeDeepest()
 		if err != nil && !vanished(err) {
 			below = fmt.Errorf("remove cgroup below %s: %w", l.Dir, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -140,13 +141,33 @@ func (l *Leaf) OpenProcs() (int, error) {
 	return fd, nil
 }
 
+// ErrOthers says that a process is in the leaf of another session.
+var ErrOthers = errors.New("it is in the leaf of another session")
+
 // Expel moves a process of the leaf to the parent cgroup. One that is elsewhere stays there: it may have a cgroup of its
-// own, or a pid that was reused.
+// own, or a pid that was reused. So does one in the leaf of another session below this one, and the error is ErrOthers: that
+// session would not find it any more.
 func (l *Leaf) Expel(pid int) error {
-	if !l.Has(pid) {
+	below, in, _ := l.where(pid)
+	if !in {
 		return nil
 	}
+	if strings.Contains(below, "/"+Prefix) {
+		return ErrOthers
+	}
 	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
+}
+
+// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it.
+func (l *Leaf) OnlyOthers() bool {
+	pids, err := l.Procs()
+	for _, pid := range pids {
+		below, in, err := l.where(pid)
+		if err != nil || in && !strings.Contains(below, "/"+Prefix) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
@@ -268,16 +289,20 @@ func (l *Leaf) Has(pid int) bool {
 
 // Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
 func (l *Leaf) Holds(pid int) (bool, error) {
+	_, in, err := l.where(pid)
+	return in, err
+}
+
+// where is Holds, and gives the cgroup of the process as a path below the leaf.
+func (l *Leaf) where(pid int) (below string, in bool, err error) {
 	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
 	b, err := kernel.Read(file, nil)
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w", file, err)
+		return "", false, fmt.Errorf("read %s: %w", file, err)
 	}
-	p, ok := cgroupPath(b)
-	if !ok {
-		return false, nil
-	}
+	p, _ := cgroupPath(b)
 	// The mount point is not known here; the leaf's name is unique by its session id.
-	name := l.Dir[bytes.LastIndexByte([]byte(l.Dir), '/'):]
-	return bytes.HasSuffix([]byte(p), []byte(name)) || bytes.Contains([]byte(p), []byte(name+"/")), nil
+	name := l.Dir[strings.LastIndexByte(l.Dir, '/'):]
+	_, below, in = strings.Cut(p+"/", name+"/")
+	return "/" + below, in, nil
 }

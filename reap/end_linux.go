@@ -62,7 +62,9 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 	for _, f := range ending {
 		if f.Class != classContainer {
 			groups[f] = group(f)
-			batch.Groups = append(batch.Groups, groups[f])
+			if !f.settled {
+				batch.Groups = append(batch.Groups, groups[f])
+			}
 		}
 	}
 	wait := endContainers(ending, grace)
@@ -72,7 +74,7 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 	}
 	wait()
 	if err != nil {
-		for _, g := range batch.Groups {
+		for _, g := range groups {
 			if g.Leaf != nil {
 				g.Leaf.Close()
 			}
@@ -155,12 +157,23 @@ func stillAlive(members []proc.ID) []string {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 1000
 
+// settle leaves a cgroup in which a process to keep has a session, and the record that names it. A later pass removes them.
+func (f *Finding) settle() error {
+	if f.record == nil {
+		return nil
+	}
+	return f.record.Settle(f.Session)
+}
+
 // tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
 	if g.Leaf != nil {
 		// Kept processes are moved out of the leaf, as at the end of a session.
-		g.Expel()
+		inUse := g.Expel()
+		if populated, err := g.Leaf.Populated(); (inUse || f.settled) && populated && err == nil && f.unseen == "" {
+			return f.settle()
+		}
 		if err := g.Leaf.RemoveSoon(removeTries); err != nil {
 			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.
 			errs = append(errs, err)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
+	"mcp-tether/session"
 	"mcp-tether/teardown"
 )
 
@@ -109,6 +111,64 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 	var r proc.Reader
 	if st, err := r.Stat(child); err != nil || st.Dead() {
 		t.Errorf("the child has ended: %v", err)
+	}
+}
+
+// A session that a kept process has started stays in its leaf, and both leaves stay. The record of the outer one says that it is
+// over. It goes with its leaf, in a later pass, once nothing is in there.
+func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
+	dir, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if l, err := cgroup.Open(leaf.Dir); err == nil {
+			_ = l.RemoveSoon(removeTries)
+			l.Close()
+		}
+	})
+	inner, err := cgroup.Create(leaf.Dir, "mcp-tether-inner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	defer leaf.Close()
+	keeper, launch, end := testkit.Keeper(t, leaf.FD())
+	child := launch()
+	if err := os.WriteFile(inner.Dir+"/cgroup.procs", []byte(strconv.Itoa(child)), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := deadSession(t, "")
+	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
+	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
+	if err := b.End(quickly()); err != nil {
+		t.Error(err)
+	}
+	if err := (&Finding{Session: deadID, record: s.Dir}).tidy(g); err != nil {
+		t.Error(err)
+	}
+	if leaf.Has(keeper) || !inner.Has(child) {
+		t.Errorf("moved out: the kept %t, and the session that it has started %t", !leaf.Has(keeper), !inner.Has(child))
+	}
+	if r, err := s.Dir.Read(deadID); err != nil || r.State != session.StateKept {
+		t.Errorf("its record: %q, %v", r.State, err)
+	}
+	again := func() Finding {
+		f := []Finding{{Class: classRecord, Session: deadID, UID: os.Getuid(), record: s.Dir, leaf: leaf.Dir, settled: true}}
+		if err := endFindings(f, false, quickly(), math.MaxUint64); err != nil {
+			t.Error(err)
+		}
+		return f[0]
+	}
+	if again(); !inner.Has(child) || left(t, s) == "" {
+		t.Errorf("in use: inside %t, files %q", inner.Has(child), left(t, s))
+	}
+	end()
+	testkit.Until(t, "the leaf to be empty", func() bool { populated, err := leaf.Populated(); return err == nil && !populated })
+	if f := again(); f.Result != resultRemoved || left(t, s) != "" {
+		t.Errorf("empty: %s %q, files %q", f.Result, f.Survivors, left(t, s))
 	}
 }
 

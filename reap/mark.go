@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // marks finds the processes whose environment names a session that no supervisor looks after, and a dead gateway.
@@ -156,10 +157,20 @@ func (x *index) outlived(uid int, id string) string {
 	switch {
 	case x.unclear[id]:
 		return keepUnclear
-	case len(x.keeps[id]) > 0 && (leaf == nil || len(leaf.PIDs) == 0):
+	case len(x.keeps[id]) > 0 && (leaf == nil || len(leaf.PIDs) == 0 || x.isOver(uid, id)):
 		return "its session keeps processes (--keep): it may be one of them, or started by one"
 	}
 	return ""
+}
+
+// isOver reports whether the record of a session says that it has ended, although its leaf is in use.
+func (x *index) isOver(uid int, id string) bool {
+	for i := range x.h.Sessions {
+		if s := &x.h.Sessions[i]; s.ID == id && s.Owner == uid && s.State == session.StateKept {
+			return true
+		}
+	}
+	return false
 }
 
 const (

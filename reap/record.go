@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mcp-tether/proc"
+	"mcp-tether/session"
 )
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
@@ -45,11 +46,18 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		// It has a living supervisor, or an anchor that is about to recover it.
 		return f, false
 	}
+	leaf := x.leafOf(s.Owner, s.ID)
+	if leaf != nil {
+		f.leaf = leaf.Dir
+	}
+	if s.State == session.StateKept {
+		over := settled(&f, leaf)
+		return f, over
+	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
 	var tops []*process
 	tops, f.inherited = x.ofSession(s)
-	if leaf := x.leafOf(s.Owner, s.ID); leaf != nil {
-		f.leaf = leaf.Dir
+	if leaf != nil {
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		tops = append(tops, x.inLeaf(leaf)...)
@@ -65,6 +73,13 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	x.claim(&f, s)
 	return f, true
+}
+
+// settled is what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is
+// nothing until the cgroup is empty. What has the session's mark is what it has kept, or was started by that.
+func settled(f *Finding, leaf *cgroupLeaf) bool {
+	f.settled, f.Evidence = true, []string{"it is over, and nothing is left in its cgroup"}
+	return leaf == nil || len(leaf.PIDs) == 0 && !leaf.Foreign
 }
 
 // ofSession lists the server and the processes with the session's mark. It leaves out those that were started elsewhere,

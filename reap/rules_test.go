@@ -41,6 +41,24 @@ func table(t *testing.T, rows ...string) *host {
 	return h
 }
 
+// A session that is over, with a session of a process to keep in its cgroup, has nothing to end. What has its mark is what it has
+// kept, or was started by that. Its record goes when nothing is in the cgroup any more.
+func TestFindSettled(t *testing.T) {
+	for name, pids := range map[string][]int{"in use": {10}, "empty": nil} {
+		h := table(t, "10 1 5 node s", "11 1 6 worker w")
+		keep(h, "chrome", 10, 11)
+		h.dead(10).State = session.StateKept
+		h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: pids}}
+		if got := ended(h, Rules{}); len(got) > 0 {
+			t.Errorf("%s: ended %v", name, got)
+		}
+		settled := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.settled && f.leaf == h.Leaves[0].Dir })
+		if settled != (len(pids) == 0) {
+			t.Errorf("%s: its record goes: %t", name, settled)
+		}
+	}
+}
+
 // proc finds an entry.
 func (h *host) proc(pid int) *process {
 	return &h.Procs[slices.IndexFunc(h.Procs, func(p process) bool { return p.PID == pid })]

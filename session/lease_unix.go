@@ -167,6 +167,20 @@ func (d *Directory) writeNew(name string, b []byte) error {
 	return nil
 }
 
+// Settle notes in the record of a dead session that it is over, and that a process to keep has a session in its cgroup.
+func (d *Directory) Settle(id string) error {
+	l, err := d.Take(id)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	r, err := d.Read(id)
+	if r.State = StateKept; err == nil {
+		err = l.Write(r)
+	}
+	return err
+}
+
 // Dir is the directory of the record.
 func (l *Lease) Dir() *Directory { return l.dir }
 

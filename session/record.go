@@ -68,6 +68,7 @@ const (
 	StateFalling  = "falling-asleep" // its tree is being ended, and the session goes on
 	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
 	StateSurvived = "survived"       // over, but a process would not die
+	StateKept     = "kept"           // over, but a process to keep has a session in the cgroup
 )
 
 // NewID gives a random session id of 16 hexadecimal digits.

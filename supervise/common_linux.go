@@ -27,6 +27,8 @@ type common struct {
 	unread bool
 	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
 	leafLeft bool
+	// leafInUse says that the last leaf stays because a process to keep has a session in it.
+	leafInUse bool
 	// sweeper ends dead sessions of the same user; zero when there is none.
 	sweeper proc.ID
 	// reserved is how many threads were started in advance.

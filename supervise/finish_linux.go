@@ -31,7 +31,7 @@ func (s *Session) finish() int {
 	}
 	r.leaked = r.leaked || r.removed.err != nil
 	s.endSweep()
-	s.closeRecord(r.leaked || s.leafLeft)
+	s.closeRecord(r.leaked)
 	if !r.leaked {
 		s.postLetter(letter{closed: true, code: s.code})
 	}

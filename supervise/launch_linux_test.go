@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -75,6 +77,52 @@ func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
 	end()
 	if leaf != nil {
 		t.Errorf("left: %s, %v", leaf.Dir, leaf.RemoveSoon(removeTries))
+	}
+}
+
+// The leaf of a session that a process to keep has started stays, and so does this one: its record says that it is over.
+func TestLeafStaysForTheSessionOfTheKept(t *testing.T) {
+	_, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.left.scope.Root, s.left.scope.Keep = os.Getpid(), []string{"sh"}
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	if err := s.newTree().contain(); err != nil {
+		t.Fatal(err)
+	}
+	outer := s.tree.scope.Leaf.Dir
+	inner, err := cgroup.Create(outer, leafName("fedcba9876543210"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	_, launch, end := testkit.Keeper(t, s.tree.scope.Leaf.FD())
+	child := launch()
+	t.Cleanup(func() {
+		end()
+		if leaf, err := cgroup.Open(outer); err == nil {
+			_ = leaf.RemoveSoon(int(testkit.Patience / time.Millisecond))
+			leaf.Close()
+		}
+	})
+	if err := os.WriteFile(inner.Dir+"/cgroup.procs", []byte(strconv.Itoa(child)), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.finish()
+	if !inner.Has(child) {
+		t.Error("it was moved out of the leaf of its session")
+	}
+	if r, err := dir.Read(s.hand.ID); err != nil || r.State != session.StateKept || r.Cgroup != outer {
+		t.Errorf("its record: %q, %q, %v", r.State, r.Cgroup, err)
 	}
 }
 

@@ -110,11 +110,14 @@ func (c *common) identity(pid int) proc.ID {
 	return st.ID
 }
 
-// closeRecord removes the record, or leaves it for `reap` when a process, cgroup or container is left.
+// closeRecord removes the record, or leaves it for `reap` when a process or container is left, or a cgroup (leafLeft).
 func (s *Session) closeRecord(leaked bool) {
 	switch {
 	case s.lease == nil:
-	case leaked:
+	case s.leafLeft && s.leafInUse && !leaked:
+		s.writeRecord(session.StateKept)
+		s.lease.Release()
+	case leaked, s.leafLeft:
 		s.writeRecord(session.StateSurvived)
 		s.lease.Release()
 	default:

@@ -280,18 +280,23 @@ func (t *tree) explained(kept []proc.Stat, unread error) bool {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 50
 
-// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed.
+// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed, as
+// when a process to keep has started a session in it.
 func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
 	leaf := t.scope.Leaf
 	if leaf == nil {
 		return nil
 	}
-	teardown.Expel(leaf, kept, func() (again []proc.Stat) {
+	t.leafInUse = teardown.Expel(leaf, kept, func() (again []proc.Stat) {
 		_, again, _ = t.scope.Members()
 		return again
 	})
 	if err := leaf.RemoveSoon(removeTries); err != nil {
-		t.log.Warn().Err(err).Msg("cgroup not removed")
+		ev := t.log.Warn()
+		if t.leafInUse {
+			ev = t.log.Debug()
+		}
+		ev.Err(err).Msg("cgroup not removed")
 		return leaf
 	}
 	leaf.Close()
