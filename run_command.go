@@ -110,7 +110,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
-			Usage: "`DURATION` in which a woken server must have answered the handshake"},
+			Usage: "`DURATION` in which a woken server, or a shared one that is started anew, must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
 			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{"MCP_TETHER_ON_CRASH"},

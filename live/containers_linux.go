@@ -73,7 +73,8 @@ func (l *Session) engineKey() string {
 // askInTime is ask, for an engine whose socket may be on a file system that does not answer.
 func (e *inventory) askInTime(ctx context.Context) {
 	look := *e
-	if kernel.InTime(2*engineDeadline, func() { look.ask(ctx) }) {
+	// A dial that an inspection begins late has a deadline of its own, and a list that is there must not be lost to it.
+	if kernel.InTime(3*engineDeadline, func() { look.ask(ctx) }) {
 		*e = look
 	}
 }

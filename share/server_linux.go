@@ -324,8 +324,9 @@ func (h *host) onServerEnd(code int) {
 			why = fmt.Sprintf("the server has ended (exit code %d)", code)
 		}
 		h.deliver(h.mux.ServerGone(why))
-	case !s.ever && code >= exitFailure && code <= 127:
-		// As without --share: it cannot be started at all, and its session has said why.
+	case why == "" && !s.ever && code >= exitFailure && code <= 127:
+		// As without --share: it cannot be started at all, and its session has said why. One that the host ended may have
+		// been waiting for the last host's server.
 		h.finish(verdict{Code: code}, false)
 	case why != "":
 		h.failed(why)

@@ -2,6 +2,7 @@ package share
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +123,17 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	}
 }
 
-// One that hangs in its handshake is ended as well, also if no client has roots. All calls that wait get errors. While the
-// host ends, that is left to the server's session.
+// One that hangs in its handshake is ended as well, also if no client has roots. All calls that wait get errors. So they do
+// if its session still waited for the last host's server, and says that it could not start. While the host ends, that is
+// left to the server's session.
 func TestNewServerThatDoesNotGreet(t *testing.T) {
+	for _, code := range []int{143, exitFailure} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) { newServerThatDoesNotGreet(t, code) })
+	}
+}
+
+func newServerThatDoesNotGreet(t *testing.T, code int) {
+	t.Helper()
 	h := newHost(t)
 	h.o.WakeTimeout = enoughLooks * lookPause
 	state := mux.State{Ready: true, Params: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`), Result: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`)}
@@ -137,7 +146,7 @@ func TestNewServerThatDoesNotGreet(t *testing.T) {
 	pipeServer(t, h)
 	h.settle()
 	lookToTheEnd(t, h)
-	h.onServerEnd(143)
+	h.onServerEnd(code)
 	for _, c := range clients {
 		if n := len(c.queue); n == 0 || !strings.Contains(string(c.queue[n-1].Line), "did not answer the handshake in time (--wake-timeout)") {
 			t.Errorf("client %d gets %q", c.id, fmt.Sprint(c.queue))

@@ -185,6 +185,8 @@ func (p *Proxy) started(before *engine.Info, to route, o outcome, alone bool) {
 	case err != nil:
 		p.Warn(fmt.Errorf("cannot tell when container %s was started: %w", before.ID, err))
 		return
+	case to.resume && after.Paused && shared:
+		return // The other resume may yet succeed.
 	case !o.Success() && !after.Running, to.resume && after.Paused:
 	case to.resume:
 		return
