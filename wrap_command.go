@@ -118,7 +118,7 @@ func rewrite(c *cli.Context) error {
 	look := c.Bool("dry-run")
 	for _, name := range c.StringSlice("server") {
 		if !only[name] {
-			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process", name))
+			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
 			look = true
 		}
 	}
@@ -230,15 +230,15 @@ func ownPath() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the path of this program: %w", err)
 	}
-	if filepath.Base(exe) == clients.Program {
-		return exe, nil
-	}
 	if link, err := exec.LookPath(clients.Program); err == nil {
 		a, errA := os.Stat(link)
 		b, errB := os.Stat(exe)
 		if errA == nil && errB == nil && os.SameFile(a, b) {
-			return filepath.Abs(link)
+			return filepath.Abs(link) // An upgrade may take away what it leads to.
 		}
+	}
+	if filepath.Base(exe) == clients.Program {
+		return exe, nil
 	}
 	return "", fmt.Errorf("to write the path of this program, %s: its file must be named %s, or linked by that name in a directory of PATH", exe, clients.Program)
 }

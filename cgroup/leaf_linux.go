@@ -163,6 +163,9 @@ func (l *Leaf) OnlyOthers() bool {
 	pids, err := l.Procs()
 	for _, pid := range pids {
 		below, in, err := l.where(pid)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+			continue // It has ended.
+		}
 		if err != nil || in && !strings.Contains(below, "/"+Prefix) {
 			return false
 		}

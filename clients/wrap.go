@@ -181,12 +181,29 @@ func (e *entry) ownWay() error {
 	return nil
 }
 
+// takesDirectory reports whether a flag of a runner (uv, npm, pnpm, poetry, bun) is followed by a directory.
+func takesDirectory(flag string) bool {
+	switch flag {
+	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C":
+		return true
+	}
+	return false
+}
+
+// takesLine reports whether a flag may be followed by a line for a shell: -lc of a shell, --call of npx.
+func takesLine(flag string) bool {
+	return flag == "--call" || flag == "--command" || strings.LastIndexByte(flag, '-') == 0 && strings.HasSuffix(flag, "c")
+}
+
 // startsRun reports whether this program is among the words, be it as a package with a version, and "run" and a command
 // follow. A line for a shell is one of the words, after a flag such as -lc. A directory of that name starts nothing.
 func startsRun(words []string) bool {
 	for i, w := range words {
-		if i > 0 && strings.LastIndexByte(words[i-1], '-') == 0 && strings.HasSuffix(words[i-1], "c") && startsRun(strings.Fields(w)) {
+		if i > 0 && takesLine(words[i-1]) && startsRun(strings.Fields(w)) {
 			return true
+		}
+		if strings.HasPrefix(w, "-") || i > 0 && takesDirectory(words[i-1]) {
+			continue
 		}
 		if name, _, _ := strings.Cut(path.Base(strings.Trim(w, `"'`)), "@"); name != Program {
 			continue

@@ -44,6 +44,7 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 			case err != nil:
 				note("session " + id + ": " + err.Error())
 			case alive:
+				rec.Kept = nil // It is there for a recovering anchor.
 				out = append(out, measureInTime(rec, dir, now, &wait))
 			}
 		}

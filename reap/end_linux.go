@@ -3,6 +3,7 @@ package reap
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/proc"
@@ -162,7 +163,11 @@ func (f *Finding) settle() error {
 	if f.record == nil {
 		return nil
 	}
-	return f.record.Settle(f.Session)
+	err := f.record.Settle(f.Session)
+	if errors.Is(err, session.ErrHeld) || errors.Is(err, os.ErrNotExist) {
+		return nil // Another process looks at it just now, or it has a lock alone.
+	}
+	return err
 }
 
 // tidy removes leaf, socket and record.

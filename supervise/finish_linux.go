@@ -20,8 +20,11 @@ func (s *Session) finish() int {
 		s.code = 128 + int(s.bySignal)
 	}
 	if s.left.leaf != nil {
+		s.leafLeft = s.left.leaf.Remove() != nil // What was in it may have ended since.
+		if !s.leafLeft {
+			s.record.Cgroup = ""
+		}
 		s.left.leaf.Close()
-		s.leafLeft = true
 	}
 	if s.remover != nil {
 		r.removed = s.removeElsewhere(s.remover)

@@ -124,11 +124,12 @@ func (t *tree) takeServer(id proc.ID) bool {
 // the record; without one, it looks below the cgroup that we are in.
 func (t *tree) findLeaf(l *letter) {
 	if l != nil && l.leaf != nil {
-		t.scope.Leaf = l.leaf
 		if !l.leaf.Gone() {
-			t.record.Cgroup = l.leaf.Dir
+			t.scope.Leaf, t.record.Cgroup = l.leaf, l.leaf.Dir
 			return
 		}
+		l.forget() // The one that is there may need its descriptors.
+		l.leaf = nil
 	}
 	if t.openLeaf() != nil {
 		_ = t.openLeaf() // A transient error must not lose the leaf.

@@ -41,7 +41,6 @@ func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := s.tree.scope.Leaf
-	defer old.Close()
 	dir := old.Dir
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -57,5 +56,26 @@ func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left: %v, %v", dir, err, os.Remove(dir))
+	}
+}
+
+// A server that sleeps has no leaf, though the letter that says so was lost. Each look at the one that is gone would fail.
+func TestRecoveryTakesNoLeafThatIsGone(t *testing.T) {
+	_, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	if err := s.newTree().contain(); err != nil {
+		t.Fatal(err)
+	}
+	old := s.tree.scope.Leaf
+	if err := os.Remove(old.Dir); err != nil {
+		t.Fatal(err)
+	}
+	tr := s.newTree()
+	tr.findLeaf(&letter{leaf: old})
+	if tr.scope.Leaf != nil {
+		t.Errorf("it takes %s", tr.scope.Leaf.Dir)
 	}
 }

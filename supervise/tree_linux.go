@@ -133,8 +133,8 @@ func (t *tree) onlyOthers() bool {
 	return err == nil && len(members) == 0 && !t.hidden()
 }
 
-// hidden reports whether a living child cannot be seen (hidepid), and is neither a helper nor was there before. It may be a
-// member. One below a process that is seen is what that one is.
+// hidden reports whether a living child cannot be seen (hidepid), and is neither a helper nor was seen before the session.
+// It may be a member. One below a process that is seen is what that one is.
 func (t *tree) hidden() bool {
 	return t.reader.HidesChild(t.hasOther)
 }
@@ -287,10 +287,11 @@ func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
 	if leaf == nil {
 		return nil
 	}
+	wasInUse := t.leafInUse && len(kept) == 0 // A tree whose server did not start has listed nothing.
 	t.leafInUse = teardown.Expel(leaf, kept, func() (again []proc.Stat) {
 		_, again, _ = t.scope.Members()
 		return again
-	})
+	}) || wasInUse && leaf.OnlyOthers()
 	if err := leaf.RemoveSoon(removeTries); err != nil {
 		ev := t.log.Warn()
 		if t.leafInUse {
