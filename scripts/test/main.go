@@ -27,12 +27,8 @@ import (
 //go:embed skips.txt
 var skipList string
 
-// How many tests of a package run at a time, even on few processors: they wait for processes more than they compute. A test
-// that is not short may start a browser, so fewer of these do.
-const (
-	shortAtOnce = 8
-	longAtOnce  = 4
-)
+// atOnce is how many tests of a package run at a time, even on few processors: they wait for processes more than they compute.
+const atOnce = 8
 
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
@@ -55,9 +51,8 @@ func main() {
 	}
 	// -vet=off: make check does it, once. -trimpath: what is compiled for the tests and for the binary is the same.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-trimpath", "-tags", *tags, "-timeout", timeout.String()}
-	atOnce := longAtOnce
 	if *short {
-		args, atOnce = append(args, "-short"), shortAtOnce
+		args = append(args, "-short")
 	}
 	if *race {
 		args = append(args, "-race")
