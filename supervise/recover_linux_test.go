@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/testkit"
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -29,9 +30,9 @@ func TestRecoveryFindsTheServerBehindAnOldLetter(t *testing.T) {
 	}
 }
 
-// The leaf of an earlier server is gone, and that of the present one has its name. Seen to stay where the letter was
-// believed.
-func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
+// goneLeaf is a session, and the leaf of an earlier server of it, which is gone.
+func goneLeaf(t *testing.T) (*Session, *cgroup.Leaf) {
+	t.Helper()
 	_, err := testkit.WritableCgroup()
 	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
 	s := &Session{}
@@ -40,11 +41,18 @@ func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
 	}
-	old := s.tree.scope.Leaf
-	dir := old.Dir
-	if err := os.Remove(dir); err != nil {
+	leaf := s.tree.scope.Leaf
+	if err := os.Remove(leaf.Dir); err != nil {
 		t.Fatal(err)
 	}
+	return s, leaf
+}
+
+// The leaf of an earlier server is gone, and that of the present one has its name. Seen to stay where the letter was
+// believed.
+func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
+	s, old := goneLeaf(t)
+	dir := old.Dir
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,18 +69,7 @@ func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
 
 // A server that sleeps has no leaf, though the letter that says so was lost. Each look at the one that is gone would fail.
 func TestRecoveryTakesNoLeafThatIsGone(t *testing.T) {
-	_, err := testkit.WritableCgroup()
-	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
-	s := &Session{}
-	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
-	if err := s.newTree().contain(); err != nil {
-		t.Fatal(err)
-	}
-	old := s.tree.scope.Leaf
-	if err := os.Remove(old.Dir); err != nil {
-		t.Fatal(err)
-	}
+	s, old := goneLeaf(t)
 	tr := s.newTree()
 	tr.findLeaf(&letter{leaf: old})
 	if tr.scope.Leaf != nil {
