@@ -291,8 +291,8 @@ func eachOnce(places []clients.Place) []clients.Place {
 	})
 }
 
-// settle shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no configuration, and which
-// servers are nowhere.
+// settle shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no
+// configuration, and which servers are nowhere.
 func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, look bool) error {
 	asJSON := c.Bool("json")
 	if !asJSON {
