@@ -164,8 +164,8 @@ func (f described) hasDefault(command string) bool {
 
 // described is a flag as pages and completions describe it.
 type described struct {
-	name, value, usage, variable, byDefault string
-	file                                    bool // the value is a file
+	name, short, value, usage, variable, byDefault string // short is another name of one letter
+	file                                           bool   // the value is a file
 }
 
 // flagsOf are the visible flags of a command, in the order of its help.
@@ -177,6 +177,9 @@ func flagsOf(c *cli.Command) []described {
 			continue
 		}
 		d := described{name: f.Names()[0]}
+		if len(f.Names()) > 1 {
+			d.short = f.Names()[1]
+		}
 		d.value, d.usage = unquote(doc.GetUsage())
 		if doc.TakesValue() && d.value == "" {
 			d.value = "VALUE"
@@ -202,6 +205,9 @@ func defaultOf(f cli.Flag) string {
 	case *cli.StringFlag:
 		return f.Value
 	case *cli.IntFlag:
+		if f.DefaultText != "" {
+			return ""
+		}
 		return fmt.Sprint(f.Value)
 	}
 	return ""
@@ -245,6 +251,9 @@ func manPage(a *cli.App, c *cli.Command) string {
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.nf\n%s\n.fi\n.SH DESCRIPTION\n.nf\n%s\n.fi\n.SH OPTIONS\n", roff(c.UsageText), roff(c.Description))
 	for _, f := range flagsOf(c) {
 		fmt.Fprintf(&b, ".TP\n.B \\-\\-%s", roff(f.name))
+		if f.short != "" {
+			fmt.Fprintf(&b, ", \\-%s", f.short)
+		}
 		if f.value != "" {
 			fmt.Fprintf(&b, " \\fI%s\\fR", roff(f.value))
 		}
@@ -270,7 +279,11 @@ func commandsPage(a *cli.App) string {
 			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
 		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
 		for _, f := range flagsOf(c) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", strings.TrimSpace("--"+f.name+" "+f.value), cell(f.usage), code(f.byDefault), code(f.variable))
+			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
+			if f.short != "" {
+				names += ", " + code("-"+f.short)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(f.usage), code(f.byDefault), code(f.variable))
 		}
 	}
 	return b.String()
