@@ -152,7 +152,7 @@ func installsFromDebian(t *testing.T, dist string) {
 		if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/bin/mcp-tether reap ") {
 			t.Errorf("%v\n%s", err, unit)
 		}
-		for _, file := range []string{"usr/share/man/man1/mcp-tether-run.1.gz", "usr/share/bash-completion/completions/mcp-tether", "usr/lib/systemd/user/mcp-tether-reap.timer"} {
+		for _, file := range []string{"usr/share/man/man1/mcp-tether-run.1.gz", "usr/share/bash-completion/completions/mcp-tether", "usr/lib/systemd/user/mcp-tether-reap.timer", "usr/share/doc/mcp-tether/docs/reference.md"} {
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 				t.Error(err)
 			}
