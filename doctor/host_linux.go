@@ -12,9 +12,25 @@ import (
 	"mcp-tether/session"
 )
 
-// Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR.
+// Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
+// not answer costs only the checks that need it.
 func Host(runtime string) []Check {
-	return []Check{kernelFeatures(), leaf(), processes(), sockets(), records(runtime), limits(), memory()}
+	var all []Check
+	for _, c := range []struct {
+		about string
+		look  func() Check
+	}{
+		{"kernel", kernelFeatures},
+		{"cgroup", leaf},
+		{"processes", processes},
+		{"sockets", sockets},
+		{"records", func() Check { return records(runtime) }},
+		{"limits", limits},
+		{"memory", memory},
+	} {
+		all = append(all, inTime(c.about, "", func() []Check { return []Check{c.look()} })...)
+	}
+	return all
 }
 
 // kernelFeatures asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
@@ -85,7 +101,7 @@ func sockets() Check {
 func records(runtime string) Check {
 	dir, err := session.Open(os.Getuid(), runtime)
 	if err != nil {
-		return poor(Fail, "records", "make the directory yours, with mode 0700",
+		return poor(Fail, "records", "make the directory yours, with mode 0700, or set XDG_RUNTIME_DIR to one that is",
 			"%v: without a record, ps does not show a session, and reap has less to go by", err)
 	}
 	defer dir.Close()
@@ -100,11 +116,23 @@ func records(runtime string) Check {
 // threads each, and a server with some helpers.
 const sessionProcesses = 100
 
+// fewFiles is a limit of open files below which servers fail. Node.js alone needs about 20.
+const fewFiles = 64
+
+// openFiles is the limit of open files that a server would inherit. The Go runtime has raised our own.
+func openFiles() (uint64, bool) {
+	if at := proc.ReadAtExec(); at.Exact {
+		return at.Files.Cur, true
+	}
+	var own unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own)
+	return own.Cur, err == nil
+}
+
 // limits looks at what keeps processes from being started.
 func limits() Check {
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Cur < 64 {
-		return poor(Warn, "limits", "ulimit -n 1024", "only %d open files are allowed", files.Cur)
+	if files, ok := openFiles(); ok && files < fewFiles {
+		return poor(Warn, "limits", "ulimit -n 1024, or LimitNOFILE= of the unit", "only %d open files are allowed", files)
 	}
 	own, err := cgroup.Current()
 	if err != nil {

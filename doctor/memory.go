@@ -16,7 +16,7 @@ func memory() Check {
 	case err != nil, m.Total == 0: // What cannot be read is 0 there.
 		return poor(Warn, "memory", "mount -t proc proc on the directory that procfs belongs on", "it is not known how much there is")
 	case m.Available < m.Total/scarceDivisor:
-		return poor(Warn, "memory", "mcp-tether reap --unwrapped shows what leaked; mcp-tether ps shows what living sessions hold",
+		return poor(Warn, "memory", "mcp-tether reap shows what leaked; mcp-tether ps shows what living sessions hold",
 			"%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))
 	}
 	return good("memory", "%s of %s are available", describe.Size(m.Available), describe.Size(m.Total))

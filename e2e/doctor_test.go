@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,19 @@ func TestReapSaysWhatItLookedAt(t *testing.T) {
 	_ = y.cmd.Wait()
 	if o := operator.run(t, "reap", "--no-containers", "--session", "0123456789abcdef"); o.stdout != "" || o.stderr != "" {
 		t.Errorf("off a terminal: %+v", o)
+	}
+}
+
+// Doctor tells the limit that a server would get. The Go runtime has raised the one of doctor itself.
+func TestDoctorTellsTheLimitOfServers(t *testing.T) {
+	t.Parallel()
+	for limit, low := range map[string]bool{"48": true, "256": false} {
+		dir := t.TempDir()
+		cmd := exec.Command("/bin/sh", "-c", "ulimit -Sn "+limit+` && exec "$0" doctor`, tether)
+		cmd.Env = []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "PATH=" + os.Getenv("PATH")}
+		if o := finish(t, cmd); strings.Contains(o.stdout, "only "+limit+" open files are allowed") != low {
+			t.Errorf("%s: %+v", limit, o)
+		}
 	}
 }
 
