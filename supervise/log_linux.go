@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -24,5 +25,18 @@ func (c *common) openLog(o LogOptions) error {
 	if c.opts.Name != "" {
 		c.log = c.log.With().Str("name", c.opts.Name).Logger()
 	}
+	if o.JSON {
+		out.lost = lostJSON(c.log)
+	}
 	return nil
+}
+
+// lostJSON makes the line about dropped events for a log of which each line is an object. The log's level does not matter.
+func lostJSON(log zerolog.Logger) func(events int) []byte {
+	return func(events int) []byte {
+		var line bytes.Buffer
+		own := log.Output(&line).Level(zerolog.WarnLevel)
+		own.Warn().Int("events", events).Msg(dropReason)
+		return line.Bytes()
+	}
 }

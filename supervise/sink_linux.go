@@ -29,6 +29,8 @@ type sink struct {
 	waiting []byte
 	dropped int
 	closed  bool
+	// lost makes the line that tells how many events were dropped; nil for text.
+	lost func(events int) []byte
 }
 
 // openSink opens a log file, or standard error for "".
@@ -42,6 +44,17 @@ func openSink(file string) (*sink, error) {
 		s.file = fd
 	}
 	return s, err
+}
+
+// dropReason is why events are dropped.
+const dropReason = "log events dropped: their reader was too slow"
+
+// lossLine tells how many events were dropped.
+func (s *sink) lossLine() []byte {
+	if s.lost != nil {
+		return s.lost(s.dropped)
+	}
+	return fmt.Appendf(nil, "mcp-tether: %d %s\n", s.dropped, dropReason)
 }
 
 // Write implements io.Writer; it never blocks and never fails.
@@ -68,7 +81,10 @@ func (s *sink) drain() {
 	if len(s.waiting) == 0 {
 		return
 	}
-	out, closeOut := s.out()
+	out, closeOut, err := s.out()
+	if err != nil {
+		return // There is no descriptor now: what waits is written later.
+	}
 	defer closeOut()
 	for len(s.waiting) > 0 {
 		n, err := writeNow(out, s.waiting)
@@ -81,7 +97,7 @@ func (s *sink) drain() {
 		}
 		s.waiting = s.waiting[n:]
 		if len(s.waiting) == 0 && s.dropped > 0 {
-			s.waiting = fmt.Appendf(nil, "mcp-tether: %d log events dropped: their reader was too slow\n", s.dropped)
+			s.waiting = s.lossLine()
 			s.dropped = 0
 		}
 	}
@@ -90,19 +106,23 @@ func (s *sink) drain() {
 
 // out is the descriptor to write to. Standard error is opened anew for each write, where that is possible. Its flags are
 // shared with its other holders. And if we kept it open, the gateway could not see that they have closed it.
-func (s *sink) out() (fd int, closeOut func()) {
+// The error says that no descriptor or memory is to be had for that now.
+func (s *sink) out() (fd int, closeOut func(), err error) {
 	if s.file >= 0 {
-		return s.file, func() {}
+		return s.file, func() {}, nil
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(2, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO && st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return 2, func() {}
+		return 2, func() {}, nil
 	}
 	again, err := proc.Reopen(2, unix.O_WRONLY)
-	if err != nil {
-		return 2, func() {}
+	switch {
+	case proc.Starved(err):
+		return -1, nil, err
+	case err != nil:
+		return 2, func() {}, nil
 	}
-	return again, func() { _ = unix.Close(again) }
+	return again, func() { _ = unix.Close(again) }, nil
 }
 
 // writeSize bounds one write to a descriptor that may block, in bytes: poll(2) promises room for PIPE_BUF (pipe(7)).

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -97,6 +98,75 @@ func number(t *testing.T, b []byte) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// A log of objects has an object for the lost events, whatever its level.
+func TestSinkCountsLostEventsAsAnObject(t *testing.T) {
+	r, w := rawPipe(t)
+	var s Session
+	if err := s.openLog(LogOptions{JSON: true, Level: zerolog.ErrorLevel}); err != nil {
+		t.Fatal(err)
+	}
+	s.sink.file = w
+	for range 1000 {
+		s.log.Error().Str("filler", strings.Repeat("x", 500)).Msg("event")
+	}
+	go func() {
+		for s.sink.pending() {
+			s.sink.again()
+			proc.Sleep(time.Millisecond)
+		}
+		unix.Close(w)
+	}()
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	var out []byte
+	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
+	whole, lost := 0, 0
+	for line := range bytes.Lines(out) {
+		var event struct {
+			Message string
+			Events  int
+		}
+		if err := json.Unmarshal(line, &event); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if event.Message == "event" {
+			whole++
+		}
+		lost += event.Events
+	}
+	if lost == 0 || whole+lost != 1000 {
+		t.Errorf("%d events, and %d lost", whole, lost)
+	}
+}
+
+// Where no descriptor is to be had for a moment, what is to be written waits. Standard error is opened anew for each write.
+func TestSinkWaitsForADescriptor(t *testing.T) {
+	r, w := rawPipe(t)
+	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.Dup3(w, 2, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Dup3(own, 2, 0); unix.Close(own) }()
+	releaseStderr()
+	unix.Close(w)
+	s, _ := openSink("")
+	testkit.WithFiles(t, 0, func() { _, _ = s.Write([]byte("first\n")) })
+	if !s.pending() {
+		t.Error("nothing waits")
+	}
+	s.again()
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	got := make([]byte, 6)
+	inTime(t, "read", func() { _, _ = io.ReadFull(reader, got) })
+	if string(got) != "first\n" {
+		t.Errorf("%q", got)
+	}
 }
 
 // A reader that has gone causes neither an error nor a signal.
