@@ -3,6 +3,7 @@ package supervise
 import (
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,5 +99,21 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 	o.Containers = ContainersOff
 	if got := o.LongestEnd() + time.Second; got != plain {
 		t.Errorf("a host without containers allows for %v, want %v", got, plain)
+	}
+}
+
+// An interrupt from the keyboard is the server's own business, but while the session waits for the last one there is no server.
+func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		s := &Session{}
+		s.hand.Terminal, s.hand.Mailbox = true, -1
+		s.newTree()
+		if waits {
+			s.tree, s.lookAt = nil, time.Now().Add(time.Minute)
+		}
+		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
+		if ends := s.cause == causeSignal; ends != waits {
+			t.Errorf("waits %t: it ends %t", waits, ends)
+		}
 	}
 }

@@ -405,7 +405,8 @@ const secondInterrupt = 2 * time.Second
 // server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
 // session is ending, another signal on a terminal shortens the wait.
 func (s *Session) onEnding(c proc.Caught) {
-	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() {
+	starts := !s.lookAt.IsZero() // It waits for the predecessor, and there is no server to decide.
+	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() && !starts {
 		first := time.Since(s.interrupted) > secondInterrupt
 		s.interrupted = time.Now()
 		if first {
