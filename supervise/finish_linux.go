@@ -35,7 +35,8 @@ func (s *Session) finish() int {
 	r.leaked = r.leaked || r.removed.err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked)
-	if !r.leaked {
+	// A server's own code 2 looks like a crash of ours.
+	if !r.leaked || s.code == crashed {
 		s.postLetter(letter{closed: true, code: s.code})
 	}
 	for _, src := range s.polled.wait(0) {

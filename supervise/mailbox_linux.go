@@ -17,7 +17,7 @@ import (
 
 // letter is what the supervisor has written last.
 type letter struct {
-	// closed says that nothing is left to end: the session is over, and code is its exit code.
+	// closed says that the session is over, and code is its exit code. What it could not end is left to reap.
 	closed bool
 	code   int
 	// server is the server; zero when there is none.
