@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,29 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	}
 	if err := unix.Kill(pid, sig); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the first session had closed is not closed for the server of them all.
+func TestShareFirstStreamClosed(t *testing.T) {
+	t.Parallel()
+	for name, closed := range map[string]string{"input": "<&-", "output": ">&-", "error": "2>&-"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t)
+			s.outer = []string{"/bin/sh", "-c", `exec "$@" ` + closed, "sh"}
+			s.attach()
+			testkit.Until(t, "a host", func() bool { return len(s.with("\x00__host\x00")) == 1 })
+			s.outer = nil
+			next := s.client()
+			next.echo()
+			for fd := range 3 {
+				if is, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", s.server(), fd)); !strings.HasPrefix(is, "pipe:") {
+					t.Errorf("descriptor %d of the server: %q, %v", fd, is, err)
+				}
+			}
+			next.close()
+		})
 	}
 }
 

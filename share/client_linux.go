@@ -139,7 +139,7 @@ func reason(err error) string {
 // sendAway tells a session that it needs a server of its own.
 func (h *host) sendAway(c *client, why string) {
 	if h.o.Alone != "" {
-		h.send(c, verdict{Code: 1, Why: "the server of its own does not fit either: " + why})
+		h.send(c, verdict{Code: exitFailure, Why: "the server of its own does not fit either: " + why})
 		return
 	}
 	h.send(c, verdict{Next: nextAlone, Why: why})
@@ -302,7 +302,7 @@ func (h *host) misfit(c *client, err error) {
 }
 
 // refuse ends a client with an error.
-func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: 1, Why: why}) }
+func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFailure, Why: why}) }
 
 // endSoon has a session that has closed its input end when its time is up.
 func (h *host) endSoon(c *client) {

@@ -24,9 +24,11 @@ func Launch(o Options) error {
 	defer unix.Close(null)
 	h := o.Host
 	h.Launches = false
+	inherited := proc.ReadAtExec()
+	inherited.Closed = 0 // All three streams are /dev/null.
 	_, err = proc.Start(proc.Child{
 		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
-		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: proc.ReadAtExec(),
+		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
 	})
 	if err != nil {
 		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
@@ -359,7 +361,7 @@ func (h *host) onTime(now time.Time) {
 func (h *host) settle() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
-			h.finish(verdict{Code: 1, Why: why}, false)
+			h.finish(verdict{Code: exitFailure, Why: why}, false)
 		}
 		if !h.ending && h.server.pid == 0 && h.mux.NeedsServer() {
 			h.needServer()

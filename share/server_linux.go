@@ -89,9 +89,12 @@ func (h *host) startServer() error {
 	for _, fd := range ours {
 		_ = unix.SetNonblock(fd, true)
 	}
+	// The streams are the host's. The first session may have closed its own.
+	inherited := h.inherited
+	inherited.Closed = 0
 	pid, err := proc.Start(proc.Child{
 		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
-		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: h.inherited,
+		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
 	})
 	closeAll(theirs)
 	if err != nil {
