@@ -71,11 +71,16 @@ func runCommand(as *role) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if as != nil && as.parsed != nil && !as.checks {
+				*as.parsed = opts
+				return nil
+			}
+			// Also without --share: a mistake is not to come to light on the day on which it is switched on.
+			if err := sharing(c, opts).Validate(); err != nil {
+				return usageError(err.Error())
+			}
 			if as != nil && as.parsed != nil {
 				*as.parsed = opts
-				if as.checks {
-					return sharing(c, opts).Validate()
-				}
 				return nil
 			}
 			if as != nil && as.host != nil {
@@ -215,9 +220,6 @@ func supervised(opts supervise.Options, as *role) (int, error) {
 func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 	o := sharing(c, opts)
 	o.Host, o.Program, o.Words = *as.host, os.Args[0], os.Args[4:]
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	if o.Launches {
 		return share.Launch(o)
 	}
