@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,19 +159,33 @@ func (l *Leaf) Expel(pid int) error {
 	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 }
 
-// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it.
+// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. Nothing is known
+// of a process that is hidden (hidepid), or in another pid namespace.
 func (l *Leaf) OnlyOthers() bool {
+	own, err := l.read("cgroup.procs")
+	if err != nil || hasZero(own) {
+		return false
+	}
 	pids, err := l.Procs()
+	if err != nil {
+		return false
+	}
+	var gone []int
 	for _, pid := range pids {
 		below, in, err := l.where(pid)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
-			continue // It has ended.
-		}
-		if err != nil || in && !strings.Contains(below, "/"+Prefix) {
+		switch {
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH):
+			gone = append(gone, pid)
+		case err != nil, in && !strings.Contains(below, "/"+Prefix):
 			return false
 		}
 	}
-	return err == nil
+	if len(gone) == 0 {
+		return true
+	}
+	// What has ended is listed no more, what is hidden still is.
+	pids, err = l.Procs()
+	return err == nil && !slices.ContainsFunc(gone, func(pid int) bool { return slices.Contains(pids, pid) })
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
