@@ -117,6 +117,23 @@ func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 // A session that a kept process has started stays in its leaf, and both leaves stay. The record of the outer one says that it is
 // over. It goes with its leaf, in a later pass, once nothing is in there.
 func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
+	t.Run("kept by pattern", func(t *testing.T) {
+		concludeInUse(t, func(g *teardown.Group, _ int) { g.Keep = []string{"sh"} })
+	})
+	t.Run("spared", func(t *testing.T) {
+		concludeInUse(t, func(g *teardown.Group, keeper int) {
+			var r proc.Reader
+			st, err := r.Stat(keeper)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Spare = []proc.ID{st.ID}
+		})
+	})
+}
+
+func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
+	t.Helper()
 	dir, err := testkit.WritableCgroup()
 	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
 	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
@@ -141,7 +158,8 @@ func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := deadSession(t, "")
-	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
+	g := &teardown.Group{Leaf: leaf, UID: os.Getuid()}
+	keep(g, keeper)
 	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
 	if err := b.End(quickly()); err != nil {
 		t.Error(err)

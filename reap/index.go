@@ -166,13 +166,16 @@ func isTether(p *process) bool {
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p. What
 // adopts orphans of a wrapper's commands looks after nothing, and may outlive the wrapper.
-func (x *index) tethered(p *process) bool {
+func (x *index) tethered(p *process) bool { return x.wrapperOf(p) != nil }
+
+// wrapperOf is the nearest such wrapper, nil if there is none.
+func (x *index) wrapperOf(p *process) *process {
 	for a := range x.line(p) {
 		if isTether(a) && a.Comm != proc.AdopterName {
-			return true
+			return a
 		}
 	}
-	return false
+	return nil
 }
 
 // rooted reports whether all ancestors of p can be seen, up to init. An ancestor that cannot be seen may be a

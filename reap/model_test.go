@@ -3,6 +3,7 @@ package reap
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,6 +168,11 @@ func struck(h *host, f Finding) []proc.ID {
 		}
 	}
 	kept := func(p *process) bool {
+		for up, n := p, 0; up != nil && n < maxClimb; up, n = byPID[up.PPID], n+1 {
+			if slices.Contains(f.spare, up.ID) {
+				return true
+			}
+		}
 		for range maxClimb {
 			if p.Keep || matchesAny(f.keep, p) || matchesAny(p.Kept, p) {
 				return true

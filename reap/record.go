@@ -2,6 +2,7 @@ package reap
 
 import (
 	"fmt"
+	"slices"
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
@@ -60,7 +61,9 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if leaf != nil {
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
-		tops = append(tops, x.inLeaf(leaf)...)
+		inside := x.inLeaf(leaf)
+		x.spareOthers(&f, s.Supervisor, tops, inside)
+		tops = append(tops, inside...)
 	}
 	if s.Supervisor.Zero() && x.unclear[s.ID] {
 		// There is only a lock, or a record that cannot be read, so none says what is to be kept.
@@ -73,6 +76,30 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
 	x.claim(&f, s)
 	return f, true
+}
+
+// spareOthers spares what living wrappers of other sessions look after in the leaf of a dead one. A process to keep has started
+// such a session, and may have ended since. A session below a member is none of these: it ends with that. Nor is one that is older
+// than the dead supervisor: the dead session was within that one, whose supervisor adopts orphans.
+func (x *index) spareOthers(f *Finding, dead proc.ID, tops, inside []*process) {
+	member := map[int]bool{}
+	for _, p := range slices.Concat(tops, inside) {
+		member[p.PID] = x.wrapperOf(p) == nil
+	}
+	for _, p := range inside {
+		w := x.wrapperOf(p)
+		if w == nil || dead.Zero() || w.Start <= dead.Start || slices.Contains(f.spare, w.ID) {
+			continue
+		}
+		ends := false
+		for a := range x.line(w) {
+			ends = ends || member[a.PID]
+		}
+		if !ends {
+			x.keepTree(w, x.kept)
+			f.spare = append(f.spare, w.ID)
+		}
+	}
 }
 
 // settled is what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is

@@ -136,6 +136,28 @@ func TestFind(t *testing.T) {
 				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{9, 10}}}
 			}, []int{},
 		},
+		"the session of a process to keep that has ended, in the leaf": {
+			[]string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s", "11 10 6 chrome c", "12 1 7 daemon d"},
+			func(h *host) {
+				h.dead(0)
+				h.proc(8).Session, h.proc(9).Session = deadID, deadID
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12}}}
+			}, []int{12},
+		},
+		"a session around the dead one has adopted its server, in the leaf": {
+			[]string{"8 1 0 mcp-tether mcp-tether run -- s", "9 8 1 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s"},
+			func(h *host) {
+				h.dead(10)
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}}
+			}, []int{10},
+		},
+		"the session that a member has started, in the leaf": {
+			[]string{"7 1 2 node s", "8 7 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s"},
+			func(h *host) {
+				h.dead(7)
+				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{7, 8, 9, 10}}}
+			}, []int{7, 8, 9, 10},
+		},
 		"older than its parent: that pid has changed hands": {
 			[]string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"}, func(h *host) { h.dead(10) }, []int{10},
 		},
