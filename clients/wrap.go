@@ -181,10 +181,11 @@ func (e *entry) ownWay() error {
 	return nil
 }
 
-// takesDirectory reports whether a flag of a runner (uv, npm, pnpm, poetry, bun) is followed by a directory.
-func takesDirectory(flag string) bool {
+// namesProject reports whether a flag of a runner (uv, npm, pnpm, poetry, bun, docker compose) is followed by a directory or the
+// name of a project. It may also be a package (npx -p), which starts nothing either.
+func namesProject(flag string) bool {
 	switch flag {
-	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C":
+	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C", "-P", "-p", "--project-name", "-w", "--workspace", "--filter", "-F":
 		return true
 	}
 	return false
@@ -202,7 +203,7 @@ func startsRun(words []string) bool {
 		if i > 0 && takesLine(words[i-1]) && startsRun(strings.Fields(w)) {
 			return true
 		}
-		if strings.HasPrefix(w, "-") || i > 0 && takesDirectory(words[i-1]) {
+		if strings.HasPrefix(w, "-") || i > 0 && namesProject(words[i-1]) {
 			continue
 		}
 		if name, _, _ := strings.Cut(path.Base(strings.Trim(w, `"'`)), "@"); name != Program {

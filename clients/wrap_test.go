@@ -40,8 +40,8 @@ var wrapCases = map[string]struct {
 		`{"projects":{"/a/b":{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "\u0061\/b", "1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
 	},
 	"directories with our name": {
-		JSON, `{"servers":{"x":{"command":"npx","args":["x","/src/mcp-tether"]},"y":{"command":"uvx","args":["y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"uv","args":["--directory","/src/mcp-tether","run","z"]}}}`,
-		`{"servers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "npx", "x","/src/mcp-tether"]},"y":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uvx", "y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uv", "--directory","/src/mcp-tether","run","z"]}}}`,
+		JSON, `{"servers":{"x":{"command":"npx","args":["x","/src/mcp-tether"]},"y":{"command":"uvx","args":["y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"uv","args":["--directory","/src/mcp-tether","run","z"]},"c":{"command":"docker","args":["compose","-p","mcp-tether","run","c"]},"n":{"command":"pnpm","args":["--filter","mcp-tether","run","start"]}}}`,
+		`{"servers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "npx", "x","/src/mcp-tether"]},"y":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uvx", "y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uv", "--directory","/src/mcp-tether","run","z"]},"c":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "docker", "compose","-p","mcp-tether","run","c"]},"n":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "pnpm", "--filter","mcp-tether","run","start"]}}}`,
 	},
 	"JSON5": {
 		JSON, "// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: 'npx', args: [ // how\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
