@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -39,7 +40,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
               end of its standard input (ended only with --unwrapped)
    dropped    never wrapped: its gateway lives, but no process can write to its standard input any more
               (ended only with --unwrapped, when it is still so after --dwell)
-   suspect    like severed or container, but not proven: never ended
+   suspect    like severed, mark, cgroup or container, but not proven: never ended
    surplus    many servers of one kind under a living gateway: never ended
 
 When there is nothing it says so on a terminal, and is silent elsewhere, as from cron. Exit code: 0
@@ -85,7 +86,7 @@ func reapCommand(as *role) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if id := c.String("forget"); id != "" {
-				return forget(id, c.Duration("timeout"), as != nil && as.delegated)
+				return forget(strings.ToLower(id), c.Duration("timeout"), as != nil && as.delegated)
 			}
 			o, err := reapOptions(c, as != nil && as.delegated)
 			if err != nil {
@@ -124,7 +125,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	if ending := o.Grace.Term + o.Grace.Kill; !delegated && o.Kill && o.Unwrapped && o.Timeout-o.Dwell <= ending {
 		return o, usageError(fmt.Sprintf("--timeout %v leaves no time for --dwell %v, and %v to end what was dropped: give more", o.Timeout, o.Dwell, ending))
 	}
-	if id := c.String("session"); c.IsSet("session") && !session.ValidID(id) {
+	if c.IsSet("session") && !session.ValidID(c.String("session")) {
 		return o, usageError("--session takes a whole id, of 16 hexadecimal digits (mcp-tether ps and reap show it)")
 	}
 	var pattern *regexp.Regexp
@@ -151,7 +152,7 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 		Script:      matcher.Script,
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
-		Session:     c.String("session"),
+		Session:     strings.ToLower(c.String("session")),
 		Spare:       c.StringSlice(reap.SpareFlag),
 	}
 	return o, nil
