@@ -41,6 +41,37 @@ func TestSignalsArePassed(t *testing.T) {
 	}
 }
 
+// A gateway may have blocked signals around its start of a server, which then unblocks them.
+func TestBlockedSignalsArePassed(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"bare": nil, "two processes": {"--cgroup=auto"}, "one process": {"--no-anchor"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			argv := []string{fixture, "signals"}
+			if flags != nil {
+				argv = s.wrap(quick(flags...), argv...)
+			}
+			s.spawn(setup{bare: true}, append([]string{fixture, "under", "block=" + allSignals(), "--"}, argv...)...)
+			s.waitReady()
+			for _, sig := range passed {
+				s.signal(sig)
+				if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(int(sig)) {
+					t.Fatalf("the server %s instead of %s", got, strconv.Itoa(int(sig)))
+				}
+			}
+			if flags == nil {
+				s.signal(syscall.SIGKILL)
+				s.waitDead()
+				return
+			}
+			s.closeStdin()
+			wantExit(t, s.wait(), "exit 137")
+			s.gone()
+		})
+	}
+}
+
 // The server takes a signal as if it had been its own, and the exit code says so.
 func TestPassedSignalEndsServer(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,8 @@ func catchable(n syscall.Signal) bool {
 const lastSignal = 64
 
 // Catch directs the signals of the set (bit n-1 for signal n) to a pipe and returns its read end. Those that are not
-// catchable are left out. Call it once: there is one pipe for the process.
+// catchable are left out. The calling thread takes them also if they were blocked, so call it on the locked main thread. Call it
+// once: there is one pipe for the process.
 func Catch(set uint64) (int, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -40,7 +41,12 @@ func Catch(set uint64) (int, error) {
 			set &^= SignalBit(n)
 		}
 	}
-	return p[0], catchInto(p[1], set)
+	if err := catchInto(p[1], set); err != nil {
+		return -1, err
+	}
+	// A gateway may have blocked some around its start of this process. A child gets the mask that we inherited.
+	mask := sigsetOf(set)
+	return p[0], unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
 }
 
 // siKernel is SI_KERNEL of sigaction(2), as the one byte that the handler writes.

@@ -35,3 +35,8 @@ func rtSigaction(sig syscall.Signal, set, old *sigaction) error {
 func Ignore(sig syscall.Signal) error { return setAction(sig, sigaction{handler: sigIgn}) }
 
 func maskOf(s *unix.Sigset_t) uint64 { return *(*uint64)(unsafe.Pointer(s)) }
+
+func sigsetOf(mask uint64) (s unix.Sigset_t) {
+	*(*uint64)(unsafe.Pointer(&s)) = mask
+	return s
+}
