@@ -282,6 +282,15 @@ func (a *attachment) find() error {
 	}
 }
 
+// mostStarts bounds the hosts that end at once before any has served this session. Trying that many takes some seconds.
+const mostStarts = 8
+
+// served reports whether a host has used the notes.
+func (a *attachment) served() bool {
+	var st unix.Stat_t
+	return unix.Fstat(a.notes, &st) != nil || st.Size > 0
+}
+
 // quickEnd is the longest life of a host that counts as a quick end.
 const quickEnd = 100 * time.Millisecond
 
@@ -292,8 +301,11 @@ func (a *attachment) slowDown() error {
 		a.failures = 0
 	}
 	a.lastTry = now
-	if a.failures++; a.failures < 4 {
+	switch a.failures++; {
+	case a.failures < 4:
 		return nil
+	case a.failures > mostStarts && !a.served():
+		return fmt.Errorf("%d hosts of a shared server in a row have ended at once: start the server without --share", a.failures)
 	}
 	defer func() { a.lastTry = time.Now() }()
 	for until := now.Add(quickEnd << min(a.failures-4, 4)); time.Now().Before(until); {

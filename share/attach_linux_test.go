@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +33,27 @@ func TestEachOwnerIsSeen(t *testing.T) {
 					t.Errorf("the end of owner %d of %d, beside %d others: %v", ends+1, owners, more, err)
 				}
 			}
+		}
+	}
+}
+
+// Hosts that end at once, before any has served the session, end it. Once one has, the next is only waited for.
+func TestHostsThatEndAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, served := range []bool{false, true} {
+		notes, err := unix.MemfdCreate("notes", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(notes)
+		if served {
+			if err := unix.Ftruncate(notes, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := attachment{signals: silent(t), parent: os.Getppid(), notes: notes, failures: mostStarts, lastTry: time.Now()}
+		if err := a.slowDown(); (err == nil) != served {
+			t.Errorf("served %t: %v", served, err)
 		}
 	}
 }
