@@ -276,7 +276,7 @@ func byPath() map[string]string {
 		"session.notOpened/unix.Lstat":         "for the text of an error",
 		"session.closed/unix.Lstat":            "whether an error is worth a word",
 		"session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
-		"session.readOnly/unix.Access":         "whether a runtime directory can be written; nothing is opened",
+		"session.unmakeable/unix.Access":       "whether a runtime directory can be written; nothing is opened",
 		"session.Users/os.ReadDir":             names,
 		"cgroup.Find/kernel.Read":              kernel,
 		"cgroup.Current/kernel.Read":           kernel,

@@ -75,8 +75,9 @@ func runCommand(as *role) *cli.Command {
 				*as.parsed = opts
 				return nil
 			}
-			// Also without --share: a mistake is not to come to light on the day on which it is switched on.
-			if err := sharing(c, opts).Validate(); err != nil {
+			// Also without --share: a mistake is not to come to light on the day on which it is switched on. In a shared server's
+			// own session the flags are gone, and what is left may be variables that they have won over.
+			if err := sharing(c, opts).Validate(); err != nil && opts.Share == "" {
 				return usageError(err.Error())
 			}
 			if as != nil && as.parsed != nil {

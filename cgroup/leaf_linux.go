@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -159,33 +158,37 @@ func (l *Leaf) Expel(pid int) error {
 	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 }
 
-// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. Nothing is known
-// of a process that is hidden (hidepid), or in another pid namespace.
-func (l *Leaf) OnlyOthers() bool {
-	own, err := l.read("cgroup.procs")
-	if err != nil || hasZero(own) {
+// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. It asks the cgroups
+// alone: they list hidden processes (hidepid) and those of other pid namespaces, too.
+func (l *Leaf) OnlyOthers() bool { return onlyOthers(l.fd, maxDepth) }
+
+func onlyOthers(dir, depth int) bool {
+	list, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+	if vanished(err) {
+		return true
+	}
+	if err != nil || len(bytes.TrimSpace(list)) > 0 || depth == 0 {
 		return false
 	}
-	pids, err := l.Procs()
-	if err != nil {
-		return false
-	}
-	var gone []int
-	for _, pid := range pids {
-		below, in, err := l.where(pid)
-		switch {
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH):
-			gone = append(gone, pid)
-		case err != nil, in && !strings.Contains(below, "/"+Prefix):
+	names, err := children(dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, Prefix) {
+			continue
+		}
+		child, err := openDir(dir, name)
+		if vanished(err) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		only := onlyOthers(child, depth-1)
+		unix.Close(child)
+		if !only {
 			return false
 		}
 	}
-	if len(gone) == 0 {
-		return true
-	}
-	// What has ended is listed no more, what is hidden still is.
-	pids, err = l.Procs()
-	return err == nil && !slices.ContainsFunc(gone, func(pid int) bool { return slices.Contains(pids, pid) })
+	return err == nil || vanished(err)
 }
 
 // Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT

@@ -181,12 +181,17 @@ func (e *entry) ownWay() error {
 	return nil
 }
 
-// namesProject reports whether a flag of a runner (uv, npm, pnpm, poetry, bun, docker compose) is followed by a directory or the
-// name of a project. It may also be a package (npx -p), which starts nothing either.
-func namesProject(flag string) bool {
-	switch flag {
-	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C", "-P", "-p", "--project-name", "-w", "--workspace", "--filter", "-F":
+// namesProject reports whether the last of the words is a flag of a runner (uv, npm, pnpm, poetry, bun, docker compose) that is
+// followed by a directory or the name of a project.
+func namesProject(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	switch words[len(words)-1] {
+	case "--directory", "--project", "--prefix", "--dir", "--cwd", "-C", "--project-name", "--workspace", "--filter":
 		return true
+	case "-p": // of others it has no value
+		return slices.Contains(words, "compose")
 	}
 	return false
 }
@@ -203,7 +208,7 @@ func startsRun(words []string) bool {
 		if i > 0 && takesLine(words[i-1]) && startsRun(strings.Fields(w)) {
 			return true
 		}
-		if strings.HasPrefix(w, "-") || i > 0 && namesProject(words[i-1]) {
+		if strings.HasPrefix(w, "-") || namesProject(words[:i]) {
 			continue
 		}
 		if name, _, _ := strings.Cut(path.Base(strings.Trim(w, `"'`)), "@"); name != Program {

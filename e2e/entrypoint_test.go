@@ -150,7 +150,7 @@ func TestDockerfile(t *testing.T) {
 		"plain, with a place for records":  {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
 		"strict, with a place for records": {append(slices.Clone(strict), "--tmpfs", "/tmp"), 0},
 		// As in most images.
-		"root, with a /run that is read-only": {[]string{"--read-only", "--tmpfs", "/tmp", "-v", t.TempDir() + ":/run:ro"}, 0},
+		"root, with a /run that is read-only": {[]string{"--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run:ro"}, 0},
 	} {
 		t.Run("answers/"+name, func(t *testing.T) {
 			t.Parallel()

@@ -59,6 +59,16 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	}
 }
 
+// A flag wins over its variable, also in the server's own session, which does not get the flags of sharing.
+func TestShareFlagOverVariable(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--share-max=5", "--share-scope=gateway")
+	s.env = []string{"MCP_TETHER_SHARE_MAX=-1", "MCP_TETHER_SHARE_LINGER=-1s", "MCP_TETHER_SHARE_SCOPE=all"}
+	c := s.client()
+	c.echo()
+	c.close()
+}
+
 // What the first session had closed is not closed for the server of them all.
 func TestShareFirstStreamClosed(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	"mcp-tether/proc"
 	"mcp-tether/session"
+	"mcp-tether/teardown"
 )
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does
@@ -62,7 +63,7 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.anyUser = leaf.UID == 0 // a root session may drop privileges
 		f.Evidence = append(f.Evidence, "its cgroup is "+leaf.Dir)
 		inside := x.inLeaf(leaf)
-		x.spareOthers(&f, s.Supervisor, tops, inside)
+		x.spareOthers(&f, s, inside)
 		tops = append(tops, inside...)
 	}
 	if s.Supervisor.Zero() && x.unclear[s.ID] {
@@ -73,33 +74,52 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	if s.Unread != nil {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
-	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep})
+	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep, spare: f.spare})
 	x.claim(&f, s)
 	return f, true
 }
 
-// spareOthers spares what living wrappers of other sessions look after in the leaf of a dead one. A process to keep has started
-// such a session, and may have ended since. A session below a member is none of these: it ends with that. Nor is one that is older
-// than the dead supervisor: the dead session was within that one, whose supervisor adopts orphans.
-func (x *index) spareOthers(f *Finding, dead proc.ID, tops, inside []*process) {
-	member := map[int]bool{}
-	for _, p := range slices.Concat(tops, inside) {
-		member[p.PID] = x.wrapperOf(p) == nil
+// spareOthers spares the wrappers of other sessions in the leaf of a dead one, which look after what is below them. A process to
+// keep has started such a session, and may have ended since. A session that a member has started is none of these: it ends with
+// that.
+func (x *index) spareOthers(f *Finding, s *storedSession, inside []*process) {
+	if len(f.keep) == 0 || s.Supervisor.Zero() {
+		return
+	}
+	member := map[int]bool{s.Server.PID: !s.Server.Zero()}
+	for _, p := range inside {
+		if x.innerWrapper(s, p) == nil {
+			member[p.PID] = true
+		}
 	}
 	for _, p := range inside {
-		w := x.wrapperOf(p)
-		if w == nil || dead.Zero() || w.Start <= dead.Start || slices.Contains(f.spare, w.ID) {
-			continue
-		}
-		ends := false
-		for a := range x.line(w) {
-			ends = ends || member[a.PID]
-		}
-		if !ends {
-			x.keepTree(w, x.kept)
+		w := x.innerWrapper(s, p)
+		if w != nil && !slices.Contains(f.spare, w.ID) && !x.belowMember(w, member, f.keep) {
 			f.spare = append(f.spare, w.ID)
 		}
 	}
+}
+
+// innerWrapper is the nearest wrapper of p, as in wrapperOf, if it belongs to a session within a dead one. An older one is that of
+// a session around the dead one. It adopts orphans.
+func (x *index) innerWrapper(s *storedSession, p *process) *process {
+	if w := x.wrapperOf(p); w != nil && w.Start > s.Supervisor.Start {
+		return w
+	}
+	return nil
+}
+
+// belowMember reports whether a member that is not to be kept is a process, or above it and what is to be kept.
+func (x *index) belowMember(p *process, member map[int]bool, keep []string) bool {
+	for a := range x.line(p) {
+		if x.kept[a.PID] && !isTether(a) || teardown.KeptBy(keep, a.Comm, a.Args) {
+			return false
+		}
+		if member[a.PID] {
+			return true
+		}
+	}
+	return false
 }
 
 // settled is what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is

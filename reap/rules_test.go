@@ -59,6 +59,20 @@ func TestFindSettled(t *testing.T) {
 	}
 }
 
+// What a process to keep has started is spared by itself: that one may end before anything is signalled.
+func TestFindSparesWhatTheKeptHasStarted(t *testing.T) {
+	h := table(t, append(innerSession("daemon d"), "6 1 2 chrome c")...)
+	h.dead(0).Keep = []string{"chrome"}
+	h.proc(8).PPID = 6
+	inLeaf(h, 6, 8, 9, 10, 11, 12)
+	for _, f := range find(h, Rules{}) {
+		if f.Class == classRecord && slices.Equal(f.spare, []proc.ID{h.proc(8).ID, h.proc(9).ID}) {
+			return
+		}
+	}
+	t.Error("the wrappers are not spared")
+}
+
 // proc finds an entry.
 func (h *host) proc(pid int) *process {
 	return &h.Procs[slices.IndexFunc(h.Procs, func(p process) bool { return p.PID == pid })]
@@ -137,25 +151,36 @@ func TestFind(t *testing.T) {
 			}, []int{},
 		},
 		"the session of a process to keep that has ended, in the leaf": {
-			[]string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s", "11 10 6 chrome c", "12 1 7 daemon d"},
+			innerSession("daemon d"), func(h *host) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) }, []int{12},
+		},
+		"the session of a process to keep, in the leaf": {
+			append(innerSession("daemon d"), "6 1 2 chrome c"),
 			func(h *host) {
-				h.dead(0)
-				h.proc(8).Session, h.proc(9).Session = deadID, deadID
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12}}}
+				h.dead(0).Keep = []string{"chrome"}
+				h.proc(8).PPID = 6
+				inLeaf(h, 6, 8, 9, 10, 11, 12)
 			}, []int{12},
 		},
-		"a session around the dead one has adopted its server, in the leaf": {
-			[]string{"8 1 0 mcp-tether mcp-tether run -- s", "9 8 1 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s"},
-			func(h *host) {
-				h.dead(10)
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}}
-			}, []int{10},
+		"an orphaned session where nothing is to be kept, in the leaf": {
+			innerSession("daemon d"), func(h *host) { h.dead(0); inLeaf(h, 10, 11, 12) }, []int{10, 11, 12},
+		},
+		"the dead session's own server, if it is one of ours": {
+			innerSession("daemon d"), func(h *host) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) }, []int{8, 9, 10, 12},
 		},
 		"the session that a member has started, in the leaf": {
-			[]string{"7 1 2 node s", "8 7 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s"},
+			append(innerSession("daemon d"), "7 1 2 node s"),
 			func(h *host) {
-				h.dead(7)
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{7, 8, 9, 10}}}
+				h.dead(7).Keep = []string{"chrome"}
+				h.proc(8).PPID = 7
+				inLeaf(h, 7, 8, 9, 10)
+			}, []int{7, 8, 9, 10},
+		},
+		"a session around the dead one has adopted its server, in the leaf": {
+			append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
+			func(h *host) {
+				h.dead(7).Keep = []string{"chrome"}
+				h.proc(8).PPID = 7
+				inLeaf(h, 7, 8, 9, 10)
 			}, []int{7, 8, 9, 10},
 		},
 		"older than its parent: that pid has changed hands": {
@@ -353,6 +378,17 @@ func TestFind(t *testing.T) {
 }
 
 // mark marks a process as of a session whose gateway is dead.
+// innerSession is a table with the session of another wrapper, and an orphan.
+func innerSession(orphan string) []string {
+	return []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s",
+		"11 10 6 chrome c", "12 1 7 " + orphan}
+}
+
+// inLeaf puts processes into the dead session's leaf.
+func inLeaf(h *host, pids ...int) {
+	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: pids}}
+}
+
 func mark(h *host, pid int) {
 	p := h.proc(pid)
 	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()

@@ -5,7 +5,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -27,11 +26,12 @@ func newDirectory(at *kernel.Dir) *Directory { return &Directory{at.Name, at} }
 func (d *Directory) Close() { d.at.Close() }
 
 // Open opens the directory of the records of user uid and makes it when needed. It is mcp-tether in $XDG_RUNTIME_DIR,
-// else in /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing,
-// read-only or another user's (sudo keeps the variable) is passed over. The directory itself must be a real one of that
-// user, closed to all others. Otherwise the error says what to change, and no record is kept.
+// else in /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or
+// belongs to another user (sudo keeps the variable) is passed over, as is a /run in which no directory can be made. The
+// directory itself must be a real one of that user, closed to all others. Otherwise the error says what to change, and no
+// record is kept.
 func Open(uid int, xdgRuntime string) (*Directory, error) {
-	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) && !readOnly(dirIn(dir)) }), uid)
+	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) && !unmakeable(dir) }), uid)
 }
 
 // openPrivate makes a directory when needed, and verifies that it is the user's alone.
@@ -101,14 +101,10 @@ func dirFor(uid int, xdgRuntime string, ours func(dir string) bool) string {
 	return fallbackDir(uid)
 }
 
-// readOnly reports whether a session directory is on a file system on which nothing can be written, or would be made on
-// one. The image of a container often has an empty /run.
-func readOnly(name string) bool {
-	err := unix.Access(name, unix.W_OK)
-	if err == unix.ENOENT {
-		err = unix.Access(path.Dir(name), unix.W_OK)
-	}
-	return err == unix.EROFS
+// unmakeable reports whether a runtime directory is root's own that cannot be written and has no session directory. The image
+// of a container often has an empty /run. A directory that is there has records, even if no other can be added.
+func unmakeable(runtime string) bool {
+	return runtime == systemRuntime && unix.Access(dirIn(runtime), unix.F_OK) == unix.ENOENT && unix.Access(runtime, unix.W_OK) == unix.EROFS
 }
 
 // belongsTo reports whether name is a directory of the user.

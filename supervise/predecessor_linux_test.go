@@ -109,7 +109,7 @@ func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
 		s.hand.Terminal, s.hand.Mailbox = true, -1
 		s.newTree()
 		if waits {
-			s.tree, s.lookAt = nil, time.Now().Add(time.Minute)
+			s.tree = nil
 		}
 		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
 		if ends := s.cause == causeSignal; ends != waits {

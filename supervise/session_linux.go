@@ -405,8 +405,7 @@ const secondInterrupt = 2 * time.Second
 // server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
 // session is ending, another signal on a terminal shortens the wait.
 func (s *Session) onEnding(c proc.Caught) {
-	starts := !s.lookAt.IsZero() // It waits for the predecessor, and there is no server to decide.
-	if shared(c, s.hand.SharesGroup()) && s.tree.mayGoOn() && !starts {
+	if shared(c, s.hand.SharesGroup()) && s.tree != nil && s.tree.mayGoOn() {
 		first := time.Since(s.interrupted) > secondInterrupt
 		s.interrupted = time.Now()
 		if first {

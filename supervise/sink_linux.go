@@ -76,20 +76,20 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain writes what can be written now.
-func (s *sink) drain() {
+// drain writes what can be written now. It reports false where there is no descriptor for that.
+func (s *sink) drain() bool {
 	if len(s.waiting) == 0 {
-		return
+		return true
 	}
-	out, closeOut, err := s.out()
-	if err != nil {
-		return // There is no descriptor now: what waits is written later.
+	out, closeOut := s.out()
+	if out < 0 {
+		return false
 	}
 	defer closeOut()
 	for len(s.waiting) > 0 {
 		n, err := writeNow(out, s.waiting)
 		if errors.Is(err, unix.EAGAIN) {
-			return
+			return true
 		}
 		if err != nil {
 			// There is no reader any more.
@@ -102,27 +102,28 @@ func (s *sink) drain() {
 		}
 	}
 	s.waiting = nil
+	return true
 }
 
 // out is the descriptor to write to. Standard error is opened anew for each write, where that is possible. Its flags are
-// shared with its other holders. And if we kept it open, the gateway could not see that they have closed it.
-// The error says that no descriptor or memory is to be had for that now.
-func (s *sink) out() (fd int, closeOut func(), err error) {
+// shared with its other holders. And if we kept it open, the gateway could not see that they have closed it. It is -1
+// when no descriptor or memory is to be had for that now.
+func (s *sink) out() (fd int, closeOut func()) {
 	if s.file >= 0 {
-		return s.file, func() {}, nil
+		return s.file, func() {}
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(2, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO && st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return 2, func() {}, nil
+		return 2, func() {}
 	}
 	again, err := proc.Reopen(2, unix.O_WRONLY)
 	switch {
-	case proc.Starved(err):
-		return -1, nil, err
+	case proc.Starved(err) && isPath(2):
+		return -1, func() {}
 	case err != nil:
-		return 2, func() {}, nil
+		return 2, func() {}
 	}
-	return again, func() { _ = unix.Close(again) }, nil
+	return again, func() { _ = unix.Close(again) }
 }
 
 // writeSize bounds one write to a descriptor that may block, in bytes: poll(2) promises room for PIPE_BUF (pipe(7)).
@@ -172,13 +173,17 @@ func (s *sink) again() {
 	s.drain()
 }
 
-// flush waits for the events to be written, up to flushTime. Later events are lost.
+// flush waits for the events to be written, up to flushTime. Later events are lost. It is the last thing that a process does, so
+// where there is no descriptor, standard input gives its own.
 func (s *sink) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	for limit := time.Now().Add(flushTime); ; {
-		s.drain()
+		if !s.drain() {
+			_ = unix.Close(0)
+			s.drain()
+		}
 		if len(s.waiting) == 0 || !time.Now().Before(limit) {
 			return
 		}
@@ -204,10 +209,15 @@ func releaseStderr() {
 	_ = proc.HoldPath(2)
 }
 
+// isPath reports whether a descriptor stands for a file that it cannot read or write.
+func isPath(fd uintptr) bool {
+	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_PATH != 0
+}
+
 // ReopenStderr undoes what a session does with standard error, for a last message before the process exits.
 func ReopenStderr() {
-	flags, err := unix.FcntlInt(2, unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_PATH == 0 {
+	if !isPath(2) {
 		return
 	}
 	if again, err := proc.Reopen(2, unix.O_WRONLY); err == nil {

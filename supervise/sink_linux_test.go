@@ -144,14 +144,7 @@ func TestSinkCountsLostEventsAsAnObject(t *testing.T) {
 // Where no descriptor is to be had for a moment, what is to be written waits. Standard error is opened anew for each write.
 func TestSinkWaitsForADescriptor(t *testing.T) {
 	r, w := rawPipe(t)
-	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
-	if err == nil {
-		err = unix.Dup3(w, 2, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Dup3(own, 2, 0); unix.Close(own) }()
+	defer replaced(t, 2, w)()
 	releaseStderr()
 	unix.Close(w)
 	s, _ := openSink("")
@@ -167,6 +160,51 @@ func TestSinkWaitsForADescriptor(t *testing.T) {
 	if string(got) != "first\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+// Nor is one needed where standard error itself can be written. At the end standard input gives its own.
+func TestSinkNeedsNoFurtherDescriptor(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		r, w := rawPipe(t)
+		restore := replaced(t, 0, r)
+		restoreErr := replaced(t, 2, w)
+		unix.Close(w)
+		if released {
+			keep, _ := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 0)
+			defer unix.Close(keep)
+			releaseStderr()
+		}
+		s, _ := openSink("")
+		testkit.WithFiles(t, 3, func() {
+			_, _ = s.Write([]byte("first\n"))
+			if s.pending() != released {
+				t.Errorf("released %t: pending %t", released, s.pending())
+			}
+			s.flush()
+		})
+		restoreErr()
+		restore()
+		got := make([]byte, 6)
+		reader := os.NewFile(uintptr(r), "pipe")
+		inTime(t, "read", func() { _, _ = io.ReadFull(reader, got) })
+		reader.Close()
+		if string(got) != "first\n" {
+			t.Errorf("released %t: %q", released, got)
+		}
+	}
+}
+
+// replaced puts a descriptor in the place of another one until the end.
+func replaced(t *testing.T, old, by int) (restore func()) {
+	t.Helper()
+	saved, err := unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.Dup3(by, old, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = unix.Dup3(saved, old, 0); unix.Close(saved) }
 }
 
 // A reader that has gone causes neither an error nor a signal.
