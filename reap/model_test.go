@@ -168,10 +168,15 @@ func struck(h *host, f Finding) []proc.ID {
 		}
 	}
 	kept := func(p *process) bool {
-		for up, n := p, 0; up != nil && n < maxClimb; up, n = byPID[up.PPID], n+1 {
+		for up, n := p, 0; n < maxClimb; n++ {
 			if slices.Contains(f.spare, up.ID) {
 				return true
 			}
+			next := byPID[up.PPID]
+			if next == nil || next.Start > up.Start {
+				break
+			}
+			up = next
 		}
 		for range maxClimb {
 			if p.Keep || matchesAny(f.keep, p) || matchesAny(p.Kept, p) {

@@ -86,7 +86,10 @@ func (x *index) spareOthers(f *Finding, s *storedSession, inside []*process) {
 	if len(f.keep) == 0 || s.Supervisor.Zero() {
 		return
 	}
-	member := map[int]bool{s.Server.PID: !s.Server.Zero()}
+	member := map[int]bool{}
+	if p := x.byPID[s.Server.PID]; p != nil && p.ID == s.Server {
+		member[p.PID] = true
+	}
 	for _, p := range inside {
 		if x.innerWrapper(s, p) == nil {
 			member[p.PID] = true

@@ -167,6 +167,14 @@ func TestFind(t *testing.T) {
 		"the dead session's own server, if it is one of ours": {
 			innerSession("daemon d"), func(h *host) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) }, []int{8, 9, 10, 12},
 		},
+		"a session that has the pid of the dead server": {
+			innerSession("daemon d"),
+			func(h *host) {
+				s := h.dead(8)
+				s.Keep, s.Server.Start = []string{"chrome"}, s.Server.Start-1
+				inLeaf(h, 8, 9, 10, 11, 12)
+			}, []int{12},
+		},
 		"the session that a member has started, in the leaf": {
 			append(innerSession("daemon d"), "7 1 2 node s"),
 			func(h *host) {

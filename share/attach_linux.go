@@ -85,7 +85,7 @@ type attachment struct {
 	code          int
 	caught        []proc.Caught
 	checksParent  bool
-	lastTry       time.Time
+	lastTry       time.Time // when a host was last reached or started
 	failures      int
 }
 
@@ -261,7 +261,7 @@ func (a *attachment) find() error {
 		fd, err := a.place().Connect()
 		switch {
 		case err == nil:
-			a.conn = fd
+			a.conn, a.lastTry = fd, time.Now()
 			return a.greet()
 		case errors.Is(err, unix.EAGAIN): // The listener's backlog is full.
 		case !errors.Is(err, session.ErrNoHost):
@@ -274,6 +274,12 @@ func (a *attachment) find() error {
 			if started && again {
 				again = false // if it is killed each time, signals and the gateway's end must be seen in between
 				continue
+			}
+			if started { // The last one has ended before it could be reached.
+				a.lastTry = time.Now()
+				if err := a.slowDown(); err != nil {
+					return err
+				}
 			}
 		}
 		if err := a.wait(hostRetryPause, -1); err != nil {
@@ -300,14 +306,12 @@ func (a *attachment) slowDown() error {
 	if now.Sub(a.lastTry) > quickEnd {
 		a.failures = 0
 	}
-	a.lastTry = now
 	switch a.failures++; {
 	case a.failures < 4:
 		return nil
 	case a.failures > mostStarts && !a.served():
 		return fmt.Errorf("%d hosts of a shared server in a row have ended at once: start the server without --share", a.failures)
 	}
-	defer func() { a.lastTry = time.Now() }()
 	for until := now.Add(quickEnd << min(a.failures-4, 4)); time.Now().Before(until); {
 		if err := a.wait(time.Until(until), -1); err != nil {
 			return err

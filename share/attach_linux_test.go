@@ -58,6 +58,23 @@ func TestHostsThatEndAtOnce(t *testing.T) {
 	}
 }
 
+// How long a host takes to start does not count: only how soon after its start, or the connection to it, it has ended.
+func TestSlowStartsAreStillFailures(t *testing.T) {
+	t.Parallel()
+	a := attachment{signals: silent(t), parent: os.Getppid(), notes: -1}
+	for n := 1; n <= 3; n++ {
+		a.lastTry = time.Now().Add(-time.Millisecond) // as find leaves it
+		if err := a.slowDown(); err != nil || a.failures != n {
+			t.Errorf("%v, failures %d, want %d", err, a.failures, n)
+		}
+		time.Sleep(quickEnd + quickEnd/2) // the next start
+	}
+	a.lastTry = time.Now().Add(-2 * quickEnd)
+	if err := a.slowDown(); err != nil || a.failures != 1 {
+		t.Errorf("after a longer life: %v, failures %d", err, a.failures)
+	}
+}
+
 // silent is a descriptor on which nothing happens.
 func silent(t *testing.T) int {
 	t.Helper()

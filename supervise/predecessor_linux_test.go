@@ -104,16 +104,21 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 
 // An interrupt from the keyboard is the server's own business, but while the session waits for the last one there is no server.
 func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
-	for _, waits := range []bool{false, true} {
-		s := &Session{}
-		s.hand.Terminal, s.hand.Mailbox = true, -1
-		s.newTree()
-		if waits {
-			s.tree = nil
+	for name, c := range map[string]struct {
+		s    *Session
+		ends bool
+	}{
+		"waits":  {&Session{}, true},
+		"awake":  {woken(t, awake), false},
+		"asleep": {woken(t, asleep), false},
+	} {
+		c.s.hand.Terminal, c.s.hand.Mailbox = true, -1
+		if name == "asleep" {
+			c.s.tree = nil
 		}
-		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
-		if ends := s.cause == causeSignal; ends != waits {
-			t.Errorf("waits %t: it ends %t", waits, ends)
+		c.s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
+		if ends := c.s.cause == causeSignal; ends != c.ends {
+			t.Errorf("%s: it ends %t", name, ends)
 		}
 	}
 }

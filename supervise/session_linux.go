@@ -405,7 +405,9 @@ const secondInterrupt = 2 * time.Second
 // server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
 // session is ending, another signal on a terminal shortens the wait.
 func (s *Session) onEnding(c proc.Caught) {
-	if shared(c, s.hand.SharesGroup()) && s.tree != nil && s.tree.mayGoOn() {
+	// While the session waits for its predecessor there is neither server nor relay.
+	began := s.tree != nil || s.hib != nil
+	if shared(c, s.hand.SharesGroup()) && began && s.tree.mayGoOn() {
 		first := time.Since(s.interrupted) > secondInterrupt
 		s.interrupted = time.Now()
 		if first {
