@@ -137,6 +137,8 @@ func TestReapSparesMemberOfAnotherUser(t *testing.T) {
 	for _, c := range []caller{s.as(), operator} {
 		o := c.run(t, "reap", "--kill", "--json", "--term-grace=100ms", "--kill-timeout=100ms")
 		t.Logf("uid %d: exit code %d\n%s", c.uid, o.code, o.stdout)
+		// What was killed ends when it gets a processor.
+		awaitTrue(t, "the others to end", func() bool { return len(s.members()) <= 1 })
 		if left := s.members(); len(left) != 1 {
 			t.Errorf("after the sweep of %d: left %v, want the one of root", c.uid, left)
 		}

@@ -132,6 +132,7 @@ func TestReapDuringTeardown(t *testing.T) {
 			s.waitReady()
 			s.gw.kill()
 			s.awaitState(t, "ending")
+			awaitTrue(t, "the end of what obeys", func() bool { return len(holders(s.life.path)) <= 2 })
 			for range 5 {
 				if r := operator.reap(t, 0, "--kill", "--term-grace=0s"); len(r.Findings) > 0 {
 					t.Errorf("found %v", r.Findings)

@@ -184,7 +184,7 @@ func loungers(t *testing.T, size int) (alive func() int) {
 	}
 	return func() (n int) {
 		for _, c := range members {
-			if describe(c.Process.Pid).state == "S" {
+			if state := describe(c.Process.Pid).state; state != "" && state != "Z" && state != "X" {
 				n++
 			}
 		}

@@ -303,7 +303,7 @@ func TestShareMaxOne(t *testing.T) {
 func TestShareNested(t *testing.T) {
 	t.Parallel()
 	s := share(t)
-	s.outer = []string{tether, "run", "--eof-grace=1s", "--"}
+	s.outer = []string{tether, "run", "--eof-grace=20s", "--"}
 	c := s.client()
 	c.echo()
 	s.host()

@@ -171,7 +171,7 @@ func TestShareClientThatNeverReads(t *testing.T) {
 	if lines < 20000 {
 		t.Errorf("%d lines", lines)
 	}
-	never.wantExit(1)
+	never.wantExit(125)
 	reads.close()
 	s.end()
 	if b, _ := os.ReadFile(filepath.Join(s.dir, "stderr")); !bytes.Contains(b, []byte("does not read")) {
@@ -185,7 +185,7 @@ func TestShareTooLong(t *testing.T) {
 	s := share(t, "--max-message=100KiB")
 	long, other := s.client(), s.client()
 	go func() { _, _ = long.in.WriteString(strings.Repeat("x", 1<<20)) }()
-	long.wantExit(1)
+	long.wantExit(125)
 	other.echo()
 	if n := s.starts(); n != 1 {
 		t.Errorf("%d servers were started", n)

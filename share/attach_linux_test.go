@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
+	"mcp-tether/proc"
 )
 
 // The end of each owner ends the session, however many there are, and whatever else is waited for.
@@ -67,7 +68,7 @@ func TestSlowStartsAreStillFailures(t *testing.T) {
 		if err := a.slowDown(); err != nil || a.failures != n {
 			t.Errorf("%v, failures %d, want %d", err, a.failures, n)
 		}
-		time.Sleep(quickEnd + quickEnd/2) // the next start
+		proc.Sleep(quickEnd + quickEnd/2) // the next start
 	}
 	a.lastTry = time.Now().Add(-2 * quickEnd)
 	if err := a.slowDown(); err != nil || a.failures != 1 {
