@@ -481,9 +481,9 @@ func TestTerminalInterruptsOnce(t *testing.T) {
 // gatewayScript is a shell as a gateway: it starts a server, and outlives its terminal.
 const gatewayScript = `#!/bin/sh
 mkfifo "$DIR/in"
+echo $$ >"$DIR/script"
 "$@" <"$DIR/in" >"$DIR/out" 9>"$LIFE" &
 exec 5>"$DIR/in"
-echo $$ >"$DIR/script"
 wait
 `
 

@@ -63,7 +63,9 @@ func realGateways(base string) []realGateway {
 			name: "claude", file: ".claude.json",
 			add:    []string{"mcp", "add", "-s", "user", "every", "-e", "@MARK", "--"},
 			prompt: []string{"-p", "--allowedTools", "mcp__every__echo", "--", "say"},
-			env:    []string{"ANTHROPIC_BASE_URL=" + base, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
+			// A turn waits some seconds for a server, and then goes on without it.
+			env: []string{"ANTHROPIC_BASE_URL=" + base, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+				"MCP_CONNECT_TIMEOUT_MS=120000", "MCP_TIMEOUT=120000"},
 		},
 		{
 			name: "gemini", file: ".gemini/settings.json",
