@@ -200,7 +200,7 @@ func TestRequiredCgroupIsUsed(t *testing.T) {
 				sample(t, len(losses), i, j)
 				w.needs(t)
 				storm(t, detached...)
-				s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", detached...)
+				s := w.gateway(t).tree(setup{flags: quick("--cgroup=require", stormKill)}, "serve", detached...)
 				s.waitReady()
 				s.wantLeaf()
 				e.end(s)

@@ -809,7 +809,7 @@ func TestEngineElsewhere(t *testing.T) {
 }
 
 func testFarEngine(t *testing.T, e *engine, cli dockerCLI, name string, env []string) {
-	s, host := proxied(t, setup{env: env})
+	s, host := proxied(t, setup{flags: []string{engineTime}, env: env})
 	for _, sc := range scenes() {
 		switch sc.name {
 		case "interactive", "half-close", "keep-alive":

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -202,7 +203,10 @@ func (s *session) killTree() {
 	wrappers := s.wrappers() // they may end with the first that is killed
 	for _, p := range holders(s.life.path) {
 		if !slices.ContainsFunc(wrappers, func(w proc) bool { return w.pid == p.pid }) {
-			s.ok(syscall.Kill(p.pid, syscall.SIGKILL))
+			// It may have ended meanwhile.
+			if err := syscall.Kill(p.pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+				s.ok(err)
+			}
 		}
 	}
 }
