@@ -44,6 +44,22 @@ func inTime(t *testing.T, what string, f func()) {
 	}
 }
 
+// drained reads what a sink has written, and what waits in it, from the other end of its pipe.
+func drained(t *testing.T, s *sink, r int) (out []byte) {
+	t.Helper()
+	go func() { // the writer ends when all is written
+		for s.pending() {
+			s.again()
+			proc.Sleep(time.Millisecond)
+		}
+		unix.Close(s.file)
+	}()
+	reader := os.NewFile(uintptr(r), "pipe")
+	defer reader.Close()
+	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
+	return out
+}
+
 // While no process reads, events are dropped and no write blocks. Once one reads, the kept events arrive whole and in
 // order, with the number of the lost ones.
 func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
@@ -59,17 +75,7 @@ func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 			}
 		}
 	})
-	go func() { // the writer ends when all is written
-		for s.pending() {
-			s.again()
-			proc.Sleep(time.Millisecond)
-		}
-		unix.Close(w)
-	}()
-	reader := os.NewFile(uintptr(r), "pipe")
-	defer reader.Close()
-	var out []byte
-	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
+	out := drained(t, s, r)
 	whole := regexp.MustCompile(`(?m)^(\d+) x{500}$`).FindAllSubmatch(out, -1)
 	lost := regexp.MustCompile(`(?m)^mcp-tether: (\d+) log events dropped`).FindAllSubmatch(out, -1)
 	total, last := len(whole), -1
@@ -111,19 +117,8 @@ func TestSinkCountsLostEventsAsAnObject(t *testing.T) {
 	for range 1000 {
 		s.log.Error().Str("filler", strings.Repeat("x", 500)).Msg("event")
 	}
-	go func() {
-		for s.sink.pending() {
-			s.sink.again()
-			proc.Sleep(time.Millisecond)
-		}
-		unix.Close(w)
-	}()
-	reader := os.NewFile(uintptr(r), "pipe")
-	defer reader.Close()
-	var out []byte
-	inTime(t, "read", func() { out, _ = io.ReadAll(reader) })
 	whole, lost := 0, 0
-	for line := range bytes.Lines(out) {
+	for line := range bytes.Lines(drained(t, s.sink, r)) {
 		var event struct {
 			Message string
 			Events  int
