@@ -17,7 +17,7 @@ TARGETS ?= test test-all
 # How long each fuzz target runs in check; longer by hand: make fuzz FUZZTIME=10m
 FUZZTIME ?= 5s
 # The rooms of the house; their tests need no built binary.
-ROOMS   := kernel proc cgroup mcp mcp/mux http1 http2 jsonedit argv engine engine/proxy session relay teardown clients describe delegate supervise reap live doctor share
+ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/mcp internal/mcp/mux internal/http1 internal/http2 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/share
 UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package >$$out 2>&1
@@ -27,7 +27,7 @@ missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
 # What --version tells beside the version; of the commit, so that two builds of it are the same.
 COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DATE    ?= $(shell git log -1 --format=%cs 2>/dev/null)
-LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
+LDFLAGS := -s -w -X mcp-tether/internal/cli.version=$(VERSION) -X mcp-tether/internal/cli.commit=$(COMMIT) -X mcp-tether/internal/cli.date=$(DATE)
 
 # The collector of Go 1.26 keeps its marks within the pages that it marks, so each kind of object takes one page more. That is
 # a tenth of what a session weighs, and a session hardly ever collects. A Go that does not know the name builds without it.
@@ -36,9 +36,9 @@ ifneq ($(shell GOEXPERIMENT=$(without_marks) $(GO) env GOVERSION 2>/dev/null),)
 export GOEXPERIMENT ?= $(without_marks)
 endif
 
-# The binary enters before the Go runtime does, to record what the runtime changes (proc/atexec.go).
+# The binary enters before the Go runtime does, to record what the runtime changes (internal/proc/atexec.go).
 ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
-LDFLAGS += -E mcp-tether/proc.atExec
+LDFLAGS += -E mcp-tether/internal/proc.atExec
 endif
 
 .PHONY: help build test test-all test-engines flake check bench demo compare torture install uninstall generate release lint race fuzz size
@@ -80,7 +80,7 @@ test-all:
 # scripts/engine build: make test-engines TESTS='^TestEngine'
 TESTS ?= ^Test(Engine|Containers|Podman)
 test-engines:
-	@MCP_TETHER_NO_SKIP=1 $(tests) -run '$(TESTS)' ./engine ./e2e
+	@MCP_TETHER_NO_SKIP=1 $(tests) -run '$(TESTS)' ./internal/engine ./e2e
 
 flake:
 	scripts/flake $(RUNS) $(TARGETS)
@@ -89,7 +89,7 @@ check: lint race fuzz size
 
 lint:
 	$(GO) vet -tags $(TAGS) ./...
-	GOOS=darwin $(GO) vet -tags $(TAGS) ./...
+	GOOS=darwin $(GO) vet -tags $(TAGS) .
 	@odd=$$(gofmt -l $(SOURCES)); [ -z "$$odd" ] || { echo "gofmt -w these: $$odd" >&2; exit 1; }
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(call missing,golangci-lint); fi
 
@@ -144,7 +144,7 @@ uninstall:
 	rm -f $(share)/bash-completion/completions/mcp-tether $(share)/zsh/site-functions/_mcp-tether $(share)/fish/vendor_completions.d/mcp-tether.fish
 
 generate:
-	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' . -update
+	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' ./internal/cli -update
 	$(GO) run ./scripts/pictures docs/pictures
 
 # Needs a Debian system for the .deb and npm for the npm packages.

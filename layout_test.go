@@ -19,13 +19,14 @@ import (
 // floors says which package stands on which: imports point down, never up and never to a neighbour.
 func floors() map[string]int {
 	return map[string]int{
-		".":         4,
-		"supervise": 3, "reap": 3, "live": 3, "doctor": 3, "share": 3,
-		"relay": 2, "session": 2, "teardown": 2, "clients": 2, "describe": 2, "engine/proxy": 2,
-		"delegate": 2,
-		"argv":     1, "engine": 1, "mcp/mux": 1,
-		"proc": 0, "cgroup": 0, "mcp": 0, "http1": 0, "http2": 0, "jsonedit": 0,
-		"kernel": -1,
+		".":            5,
+		"internal/cli": 4,
+		"supervise":    3, "reap": 3, "internal/live": 3, "internal/doctor": 3, "internal/share": 3,
+		"internal/relay": 2, "internal/session": 2, "internal/teardown": 2, "internal/clients": 2, "internal/describe": 2, "internal/engine/proxy": 2,
+		"internal/delegate": 2,
+		"internal/argv":     1, "internal/engine": 1, "internal/mcp/mux": 1,
+		"internal/proc": 0, "cgroup": 0, "internal/mcp": 0, "internal/http1": 0, "internal/http2": 0, "internal/jsonedit": 0,
+		"internal/kernel": -1,
 	}
 }
 
@@ -33,9 +34,9 @@ func floors() map[string]int {
 // errors and neither log nor print.
 func libraries() map[string][]string {
 	return map[string][]string{
-		"github.com/urfave/cli":             {"."},
-		"github.com/rs/zerolog":             {".", "supervise"},
-		"github.com/shirou/gopsutil/v3/mem": {"doctor"},
+		"github.com/urfave/cli":             {"internal/cli"},
+		"github.com/rs/zerolog":             {"internal/cli", "supervise"},
+		"github.com/shirou/gopsutil/v3/mem": {"internal/doctor"},
 		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
 		"github.com/shirou/gopsutil/v3/process": {},
@@ -47,32 +48,32 @@ func libraries() map[string][]string {
 func variables() map[string]string {
 	const table = "a table that nobody writes to"
 	return map[string]string{
-		"version":              "set by the linker",
-		"commit":               "set by the linker",
-		"date":                 "set by the linker",
-		"passFlags":            table,
-		"proc.execRan":         "written before the runtime starts",
-		"proc.execMask":        "written before the runtime starts",
-		"proc.execIgnored":     "written before the runtime starts",
-		"proc.execClosed":      "written before the runtime starts",
-		"proc.execFilesCur":    "written before the runtime starts",
-		"proc.execFilesMax":    "written before the runtime starts",
-		"proc.execSlack":       "written before the runtime starts",
-		"proc.execStack":       "written before the runtime starts",
-		"proc.signalPipe":      "for the signal handler, which has no other place to look",
-		"clients.lossWords":    table,
-		"clients.knownClients": table,
-		"clients.runners":      table,
-		"clients.valueFlags":   table,
-		"clients.tables":       table,
-		"proc.launchers":       table,
-		"proc.shells":          table,
-		"cgroup.controls":      table,
-		"session.secretWords":  table,
-		"argv.switches":        table,
-		"supervise.phaseTable": table,
-		"teardown.table":       table,
-		"http2.staticTable":    table,
+		"internal/cli.version":          "set by the linker",
+		"internal/cli.commit":           "set by the linker",
+		"internal/cli.date":             "set by the linker",
+		"internal/cli.passFlags":        table,
+		"internal/proc.execRan":         "written before the runtime starts",
+		"internal/proc.execMask":        "written before the runtime starts",
+		"internal/proc.execIgnored":     "written before the runtime starts",
+		"internal/proc.execClosed":      "written before the runtime starts",
+		"internal/proc.execFilesCur":    "written before the runtime starts",
+		"internal/proc.execFilesMax":    "written before the runtime starts",
+		"internal/proc.execSlack":       "written before the runtime starts",
+		"internal/proc.execStack":       "written before the runtime starts",
+		"internal/proc.signalPipe":      "for the signal handler, which has no other place to look",
+		"internal/clients.lossWords":    table,
+		"internal/clients.knownClients": table,
+		"internal/clients.runners":      table,
+		"internal/clients.valueFlags":   table,
+		"internal/clients.tables":       table,
+		"internal/proc.launchers":       table,
+		"internal/proc.shells":          table,
+		"cgroup.controls":               table,
+		"internal/session.secretWords":  table,
+		"internal/argv.switches":        table,
+		"supervise.phaseTable":          table,
+		"internal/teardown.table":       table,
+		"internal/http2.staticTable":    table,
 	}
 }
 
@@ -118,7 +119,7 @@ func TestImportsPointDown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if path == "C" || path == "unsafe" && s.dir != "proc" {
+			if path == "C" || path == "unsafe" && s.dir != "internal/proc" {
 				t.Errorf("%s: import of %s", s.at(spec), path)
 			}
 			for library, in := range libraries() {
@@ -166,7 +167,10 @@ func TestDesignNamesWhatIsThere(t *testing.T) {
 		found, err := filepath.Glob(m[1])
 		if len(found) == 0 && !strings.Contains(m[1], "/") {
 			// A file name without a room: the file may be in any.
-			found, err = filepath.Glob("*/" + m[1])
+			for _, pattern := range []string{"*/", "internal/*/", "internal/*/*/"} {
+				here, _ := filepath.Glob(pattern + m[1])
+				found = append(found, here...)
+			}
 		}
 		if named++; err != nil || len(found) == 0 {
 			t.Errorf("design.md names %s, which is not there", m[1])
@@ -176,7 +180,8 @@ func TestDesignNamesWhatIsThere(t *testing.T) {
 		t.Errorf("only %d names were found in design.md", named)
 	}
 	for _, m := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(section, -1) {
-		if _, known := floors()[m[1]]; !known {
+		_, known := floors()[m[1]]
+		if _, inside := floors()["internal/"+m[1]]; !known && !inside {
 			t.Errorf("the section about rooms names %s, which is none", m[1])
 		}
 	}
@@ -242,7 +247,7 @@ func TestOnlyTestsImportTheTestkit(t *testing.T) {
 func TestKernelFilesAreReadInTheirRooms(t *testing.T) {
 	kernel := regexp.MustCompile(`^/(proc|sys)(/|$)`)
 	for _, s := range product(t) {
-		if s.dir == "proc" || s.dir == "cgroup" || s.dir == "kernel" {
+		if s.dir == "internal/proc" || s.dir == "cgroup" || s.dir == "internal/kernel" {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -270,33 +275,30 @@ func byPath() map[string]string {
 		mine   = own + "; only for a file of that user in a directory of that user or root"
 	)
 	return map[string]string{
-		"session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
-		"session.openDir/kernel.OpenDir":       opens,
-		"session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
-		"session.notOpened/unix.Lstat":         "for the text of an error",
-		"session.closed/unix.Lstat":            "whether an error is worth a word",
-		"session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
-		"session.unmakeable/unix.Access":       "whether a runtime directory can be written; nothing is opened",
-		"session.Users/os.ReadDir":             names,
-		"cgroup.Find/kernel.Read":              kernel,
-		"cgroup.Current/kernel.Read":           kernel,
-		"cgroup.where/kernel.Read":             kernel,
-		"cgroup.openCgroup/kernel.OpenPath":    "no part of the path is a link, and what is opened is a cgroup",
-		"clients.ownDir/unix.Stat":             own,
-		"clients.ownDir/os.Stat":               own,
-		"clients.look/unix.Open":               own + "; with O_PATH, to be looked at before it is opened",
-		"clients.readRegular/os.Stat":          own,
-		"clients.readRegular/os.Open":          own,
-		"reap.Metrics/kernel.Replace":          own,
-		"clients.put/kernel.Replace":           mine,
-		"reap.key/filepath.EvalSymlinks":       own + "; compared only",
-		"clients.here/os.Lstat":                own,
-		"clients.candidates/os.Stat":           own,
-		"clients.PlaceOf/os.Stat":              own,
-		"clients.OpenDocument/os.Lstat":        mine,
-		"clients.OpenDocument/os.OpenFile":     mine,
-		"clients.ownParent/os.Stat":            mine,
-		"cgroup.Pids/kernel.Read":              kernel,
+		"internal/session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
+		"internal/session.openDir/kernel.OpenDir":       opens,
+		"internal/session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
+		"internal/session.notOpened/unix.Lstat":         "for the text of an error",
+		"internal/session.closed/unix.Lstat":            "whether an error is worth a word",
+		"internal/session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
+		"internal/session.unmakeable/unix.Access":       "whether a runtime directory can be written; nothing is opened",
+		"internal/session.Users/os.ReadDir":             names,
+		"cgroup.Find/kernel.Read":                       kernel,
+		"cgroup.Current/kernel.Read":                    kernel,
+		"cgroup.where/kernel.Read":                      kernel,
+		"cgroup.openCgroup/kernel.OpenPath":             "no part of the path is a link, and what is opened is a cgroup",
+		"internal/clients.ownDir/unix.Stat":             own,
+		"internal/clients.look/unix.Open":               own + "; with O_PATH, to be looked at before it is opened",
+		"reap.Metrics/kernel.Replace":                   own,
+		"internal/clients.put/kernel.Replace":           mine,
+		"reap.key/filepath.EvalSymlinks":                own + "; compared only",
+		"internal/clients.here/os.Lstat":                own,
+		"internal/clients.candidates/os.Stat":           own,
+		"internal/clients.PlaceOf/os.Stat":              own,
+		"internal/clients.OpenDocument/os.Lstat":        mine,
+		"internal/clients.OpenDocument/os.OpenFile":     mine,
+		"internal/clients.ownParent/os.Stat":            mine,
+		"cgroup.Pids/kernel.Read":                       kernel,
 	}
 }
 
@@ -307,7 +309,7 @@ var pathCalls = regexp.MustCompile(`^(os\.(Open|OpenFile|OpenRoot|ReadFile|Write
 
 // What a user controls is opened once, and reached by descriptor from there on.
 func TestUsersFilesAreReachedByDescriptor(t *testing.T) {
-	rooms := []string{"session", "clients", "cgroup", "reap", "live", "delegate"}
+	rooms := []string{"internal/session", "internal/clients", "cgroup", "reap", "internal/live", "internal/delegate"}
 	used := map[string]bool{}
 	for _, s := range product(t) {
 		if !slices.Contains(rooms, s.dir) {

@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package e2e runs the built binary in front of real process trees. It has one test double, the fixture: a gateway or a
 // server, as badly behaved as a test asks for. A test waits for a lifeline, for a lock that processes without fds hold
 // in its place, or for an answer of the gateway. The lifeline is a FIFO that every descendant holds open for writing.

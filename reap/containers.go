@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"mcp-tether/describe"
-	"mcp-tether/engine"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // knownEngine is a container engine, and what it has.

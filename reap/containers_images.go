@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"mcp-tether/clients"
-	"mcp-tether/engine"
-	"mcp-tether/proc"
+	"mcp-tether/internal/clients"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
 )
 
 // lookAlikes finds containers without our label that run the image of a configured server. It reports them if they are

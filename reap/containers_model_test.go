@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/engine"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // crate is an object of the engine with its truth.

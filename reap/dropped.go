@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, and to whose

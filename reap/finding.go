@@ -3,9 +3,9 @@ package reap
 import (
 	"time"
 
-	"mcp-tether/describe"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // class says what a finding rests on.

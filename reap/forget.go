@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"mcp-tether/session"
+	"mcp-tether/internal/session"
 )
 
 // errNoRecord says that the user has no record of a session.

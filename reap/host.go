@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"mcp-tether/engine"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // host is what a pass has read.

@@ -5,11 +5,11 @@ import (
 	"path"
 	"slices"
 
-	"mcp-tether/argv"
-	"mcp-tether/clients"
-	"mcp-tether/proc"
-	"mcp-tether/session"
-	"mcp-tether/teardown"
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/clients"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
 )
 
 // index holds the tables of the rules.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mcp-tether/proc"
+	"mcp-tether/internal/proc"
 )
 
 // leaves finds our cgroups whose session is dead: those that prove that their members are the session's, or the others.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // marks finds the processes whose environment names a session that no supervisor looks after, and a dead gateway.

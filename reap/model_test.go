@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"mcp-tether/argv"
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
-	"mcp-tether/proc"
-	"mcp-tether/teardown"
 )
 
 var (

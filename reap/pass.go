@@ -9,10 +9,10 @@ import (
 	"sort"
 	"time"
 
-	"mcp-tether/describe"
-	"mcp-tether/kernel"
-	"mcp-tether/session"
-	"mcp-tether/teardown"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
 )
 
 // Options are what the user may choose for a pass.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"mcp-tether/proc"
-	"mcp-tether/session"
-	"mcp-tether/teardown"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
 )
 
 // records finds the sessions whose lease is free: their supervisor is dead. The server belongs to the session, and so does

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"mcp-tether/describe"
-	"mcp-tether/kernel"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/kernel"
 )
 
 // Looked is how much a pass has looked at: it is no news that nothing was found where there was nothing.

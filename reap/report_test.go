@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode"
 
-	"mcp-tether/describe"
-	"mcp-tether/engine"
-	"mcp-tether/proc"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
 )
 
 func sample() Report {

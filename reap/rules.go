@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"mcp-tether/proc"
+	"mcp-tether/internal/proc"
 )
 
 // Rules are what the user may choose about finding.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // table is a host in one line a process: "pid ppid start comm args...".

@@ -3,8 +3,8 @@ package reap
 import (
 	"fmt"
 
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // A scene adds a part of a host's history, and says what every process in it deserves.

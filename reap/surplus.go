@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcp-tether/session"
+	"mcp-tether/internal/session"
 )
 
 // countUnder adds a server to the count of its kind under a living gateway.

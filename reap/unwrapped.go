@@ -3,9 +3,9 @@ package reap
 import (
 	"fmt"
 
-	"mcp-tether/clients"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/clients"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // unwrapped finds known servers that were never wrapped, by their topmost process. It finds those without a gateway,

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"mcp-tether/clients"
-	"mcp-tether/engine"
-	"mcp-tether/proc"
-	"mcp-tether/session"
+	"mcp-tether/internal/clients"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // A world is a made-up host of which the truth is known. It is built by telling its history. Processes start others,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mcp-tether/teardown"
+	"mcp-tether/internal/teardown"
 )
 
 // Cgroup says what to do about the session's cgroup.

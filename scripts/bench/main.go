@@ -1,5 +1,3 @@
-//go:build linux
-
 // Command bench measures what mcp-tether costs, against a run without it.
 //
 // Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine. So

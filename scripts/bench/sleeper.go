@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 // sleeper is a server that says it is there and then does nothing.

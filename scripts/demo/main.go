@@ -1,5 +1,3 @@
-//go:build unix
-
 // Command demo shows what mcp-tether is for, on this machine, with nothing but Go installed.
 //
 // A throw-away gateway starts an MCP server. The server starts a worker and a helper. The helper detaches itself the

@@ -29,7 +29,10 @@ type report struct {
 // test is one test or subtest.
 type test struct{ pkg, name string }
 
-func (t test) String() string { return strings.TrimPrefix(t.pkg, "mcp-tether/") + "." + t.name }
+// String names a test by its room, without the path above it.
+func (t test) String() string {
+	return strings.TrimPrefix(strings.TrimPrefix(t.pkg, "mcp-tether/"), "internal/") + "." + t.name
+}
 
 func newReport() *report {
 	return &report{

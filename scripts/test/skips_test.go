@@ -82,6 +82,9 @@ func exists(t *testing.T, name string) bool {
 	t.Helper()
 	pkg, name, _ := strings.Cut(name, ".")
 	files, err := filepath.Glob("../../" + pkg + "/*_test.go")
+	if len(files) == 0 {
+		files, err = filepath.Glob("../../internal/" + pkg + "/*_test.go")
+	}
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: no tests, %v", pkg, err)
 	}

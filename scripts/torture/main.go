@@ -1,4 +1,4 @@
-//go:build linux && amd64
+//go:build amd64
 
 // Command torture injects faults into sessions of mcp-tether and looks for what they leave behind.
 //

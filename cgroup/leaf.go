@@ -1,0 +1,329 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// Leaf is one cgroup v2 directory of ours.
+type Leaf struct {
+	// Dir is its absolute path.
+	Dir string
+	// fd is the leaf, and up the cgroup above it, from which the leaf is removed.
+	fd, up int
+	// killed says that Kill was called (see FD).
+	killed bool
+	// held are the control files that Hold has opened, by name; nil as a rule.
+	held map[string]int
+}
+
+// Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
+func Current() (string, error) {
+	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
+	if err != nil {
+		return "", err
+	}
+	self, err := kernel.Read("/proc/self/cgroup", nil)
+	if err != nil {
+		return "", err
+	}
+	return findDir(mounts, self)
+}
+
+// Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
+// to this user, EEXIST when the name is taken.
+func Create(parent, name string) (*Leaf, error) {
+	dir := parent + "/" + name
+	above, err := openCgroup(parent)
+	if err != nil {
+		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
+	}
+	if err := unix.Mkdirat(above, name, 0o755); err != nil {
+		unix.Close(above)
+		return nil, fmt.Errorf("create cgroup %s: %w", dir, err)
+	}
+	l := &Leaf{Dir: dir, up: above}
+	l.fd, err = openDir(above, name)
+	if err == nil && !l.usable() {
+		err = fmt.Errorf("use cgroup %s: its type is not domain: %w", dir, unix.EOPNOTSUPP)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// usable reports whether processes can be put into the leaf. "domain invalid" children of a threaded cgroup take none.
+func (l *Leaf) usable() bool {
+	b, err := kernel.ReadAt(l.fd, "cgroup.type", nil)
+	return err != nil || !bytes.Contains(b, []byte("invalid"))
+}
+
+// Open opens an existing leaf. No part of its path may be a link. From then on the leaf is the cgroup that was opened,
+// even if another one gets its name.
+func Open(dir string) (*Leaf, error) {
+	above, err := openCgroup(path.Dir(dir))
+	if err != nil {
+		return nil, fmt.Errorf("open the cgroup above %s: %w", dir, err)
+	}
+	fd, err := onlyCgroup(openDir(above, path.Base(dir)))
+	if err != nil {
+		unix.Close(above)
+		return nil, fmt.Errorf("open cgroup %s: %w", dir, err)
+	}
+	return &Leaf{Dir: dir, fd: fd, up: above}, nil
+}
+
+// IsGone reports whether an error says that there is no such cgroup.
+func IsGone(err error) bool { return vanished(err) || errors.Is(err, ErrNone) }
+
+// openCgroup opens a directory that must be one of cgroup v2: the error is ErrNone for others.
+func openCgroup(dir string) (int, error) { return onlyCgroup(kernel.OpenPath(dir)) }
+
+// onlyCgroup passes on an opened directory of cgroup v2, and closes any other.
+func onlyCgroup(fd int, err error) (int, error) {
+	if err != nil {
+		return -1, err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		unix.Close(fd)
+		return -1, ErrNone
+	}
+	return fd, nil
+}
+
+// FD is the descriptor for CLONE_INTO_CGROUP; -1 for a nil leaf, and after Kill. Linux 6.18 kills at once each process
+// that clone3 makes in a cgroup on which cgroup.kill was ever used. A process that moves there lives.
+func (l *Leaf) FD() int {
+	if l == nil || l.killed {
+		return -1
+	}
+	return l.fd
+}
+
+// Close closes the descriptors; the leaf itself stays.
+func (l *Leaf) Close() {
+	_ = unix.Close(l.fd)
+	_ = unix.Close(l.up)
+	for _, fd := range l.held {
+		_ = unix.Close(fd)
+	}
+	l.held = nil
+}
+
+// Owner is the user that made the leaf.
+func (l *Leaf) Owner() (int, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(l.fd, &st); err != nil {
+		return -1, fmt.Errorf("look at cgroup %s: %w", l.Dir, err)
+	}
+	return int(st.Uid), nil
+}
+
+// OpenProcs opens cgroup.procs for a process that will move itself there, by writing "0".
+func (l *Leaf) OpenProcs() (int, error) {
+	fd, err := unix.Openat(l.fd, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open cgroup.procs of cgroup %s: %w", l.Dir, err)
+	}
+	return fd, nil
+}
+
+// ErrOthers says that a process is in the leaf of another session.
+var ErrOthers = errors.New("it is in the leaf of another session")
+
+// Expel moves a process of the leaf to the parent cgroup. One that is elsewhere stays there: it may have a cgroup of its
+// own, or a pid that was reused. So does one in the leaf of another session below this one, and the error is ErrOthers: that
+// session would not find it any more.
+func (l *Leaf) Expel(pid int) error {
+	below, in, _ := l.where(pid)
+	if !in {
+		return nil
+	}
+	if strings.Contains(below, "/"+Prefix) {
+		return ErrOthers
+	}
+	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
+}
+
+// OnlyOthers reports whether all that is in the leaf is known to be in the leaves of other sessions below it. It asks the cgroups
+// alone: they list hidden processes (hidepid) and those of other pid namespaces, too.
+func (l *Leaf) OnlyOthers() bool { return onlyOthers(l.fd, maxDepth) }
+
+func onlyOthers(dir, depth int) bool {
+	list, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+	if vanished(err) {
+		return true
+	}
+	if err != nil || len(bytes.TrimSpace(list)) > 0 || depth == 0 {
+		return false
+	}
+	names, err := children(dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, Prefix) {
+			continue
+		}
+		child, err := openDir(dir, name)
+		if vanished(err) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		only := onlyOthers(child, depth-1)
+		unix.Close(child)
+		if !only {
+			return false
+		}
+	}
+	return err == nil || vanished(err)
+}
+
+// Kill has the kernel kill every process in the leaf and below, forks included (cgroup.kill, Linux 5.14; ENOENT
+// before).
+func (l *Leaf) Kill() error {
+	l.killed = true
+	return l.write("cgroup.kill", "1")
+}
+
+// Freeze stops (or resumes) every process in the leaf and below, so that none can fork (Linux 5.2). A frozen process can
+// be killed. The file that has stopped them stays open until they are resumed: no other may be had by then.
+func (l *Leaf) Freeze(on bool) error {
+	const name = "cgroup.freeze"
+	if on {
+		if err := l.hold(name, unix.O_WRONLY); err != nil {
+			return err
+		}
+		return l.write(name, "1")
+	}
+	err := l.write(name, "0")
+	if fd, ok := l.held[name]; ok {
+		_ = unix.Close(fd)
+		delete(l.held, name)
+	}
+	return err
+}
+
+// frozenPause and frozenTries bound the wait for the freezer, which stops each process at its next return to user space.
+const (
+	frozenPause = time.Millisecond
+	frozenTries = 100
+)
+
+// AwaitFrozen waits until every process in the leaf and below stands still, and reports whether they do.
+func (l *Leaf) AwaitFrozen() bool {
+	for range frozenTries {
+		b, err := l.read("cgroup.events")
+		if err != nil {
+			return false
+		}
+		if bytes.Contains(b, []byte("frozen 1")) {
+			return true
+		}
+		time.Sleep(frozenPause)
+	}
+	return false
+}
+
+// Populated reports whether any live process is in the leaf or below.
+func (l *Leaf) Populated() (bool, error) {
+	b, err := l.read("cgroup.events")
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	return bytes.Contains(b, []byte("populated 1")), nil
+}
+
+// Procs lists the pids in the leaf and below. A pid of 0 (a process of another pid namespace) is left out. If the
+// cgroups below cannot be listed, the leaf's own pids are returned with the error.
+func (l *Leaf) Procs() ([]int, error) {
+	own, err := l.read("cgroup.procs")
+	if err != nil {
+		return nil, err
+	}
+	out := appendPIDs(nil, own)
+	err = l.below(func(dir int) error {
+		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+		if err != nil {
+			return err
+		}
+		out = appendPIDs(out, b)
+		return nil
+	})
+	return out, err
+}
+
+// Foreign reports whether a process of another pid namespace is in the leaf or below. Such a process is listed as 0,
+// and nothing else can be known about it. A list that cannot be read may hold one, so the answer is true.
+func (l *Leaf) Foreign() bool {
+	own, err := l.read("cgroup.procs")
+	if err != nil || hasZero(own) {
+		return true
+	}
+	found := false
+	err = l.below(func(dir int) error {
+		b, err := kernel.ReadAt(dir, "cgroup.procs", nil)
+		found = found || hasZero(b)
+		return err
+	})
+	return found || err != nil
+}
+
+func hasZero(list []byte) bool {
+	for f := range bytes.FieldsSeq(list) {
+		if string(f) == "0" {
+			return true
+		}
+	}
+	return false
+}
+
+func appendPIDs(out []int, list []byte) []int {
+	for _, f := range bytes.Fields(list) {
+		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// Has reports whether a process is known to be in the leaf or below.
+func (l *Leaf) Has(pid int) bool {
+	in, err := l.Holds(pid)
+	return err == nil && in
+}
+
+// Holds reports whether a process is in the leaf or below, by its /proc/PID/cgroup. The error says that it is not known.
+func (l *Leaf) Holds(pid int) (bool, error) {
+	_, in, err := l.where(pid)
+	return in, err
+}
+
+// where is Holds, and gives the cgroup of the process as a path below the leaf.
+func (l *Leaf) where(pid int) (below string, in bool, err error) {
+	file := "/proc/" + strconv.Itoa(pid) + "/cgroup"
+	b, err := kernel.Read(file, nil)
+	if err != nil {
+		return "", false, fmt.Errorf("read %s: %w", file, err)
+	}
+	p, _ := cgroupPath(b)
+	// The mount point is not known here; the leaf's name is unique by its session id.
+	name := l.Dir[strings.LastIndexByte(l.Dir, '/'):]
+	_, below, in = strings.Cut(p+"/", name+"/")
+	return "/" + below, in, nil
+}

@@ -1,0 +1,83 @@
+package argv
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcp-tether/internal/proc"
+)
+
+func TestWantsShare(t *testing.T) {
+	for line, want := range map[string]bool{
+		"": false, "--share -- x": true, "-share x": true, "--share=true -- x": true, "--share=0 -- x": false, "-- x --share": false,
+		"x --share": false, "--name --share -- x": false, "--name=a --share -- x": true, "--share --help": false, "-h --share": false,
+		"--share-scope user -- x": false, "--share-scope=user --share -- x": true, "--no-anchor --share x": true,
+	} {
+		if got := WantsShare(strings.Fields(line), ""); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+	if !WantsShare([]string{"--", "x"}, "1") || WantsShare([]string{"--share=false", "--", "x"}, "true") {
+		t.Error("the variable is not asked, or wins over the flag")
+	}
+}
+
+func TestShareScope(t *testing.T) {
+	for line, want := range map[string]string{
+		"--share -- x": "env", "--share-scope user -- x": "user", "--share-scope=gateway x": "gateway", "-- x --share-scope=user": "env",
+		"--name --share-scope=user -- x": "env",
+	} {
+		if got := ShareScope(strings.Fields(line), "env"); got != want {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}
+
+// The session of a shared server has the command line of its sessions, without the flags about sharing.
+func TestSessionArgs(t *testing.T) {
+	for line, want := range map[string]string{
+		"--share -- x y": "-- x y",
+		"--share --name a --share-linger 5s -- x":     "--name a -- x",
+		"--share-max=3 --share --no-anchor -- x --":   "--no-anchor -- x --",
+		"--name --share --share x --share y":          "--name --share -- x --share y",
+		"--share --share-scope user --hibernate=1h x": "--hibernate=1h -- x",
+	} {
+		got := SessionArgs("tether", strings.Fields(line))
+		if !slices.Equal(got, append([]string{"tether", "run", "--share=false"}, strings.Fields(want)...)) {
+			t.Errorf("%q gives %q", line, got)
+		}
+		if WantsShare(got[2:], "1") {
+			t.Errorf("%q: the session of the server shares", line)
+		}
+	}
+}
+
+func TestHostArgs(t *testing.T) {
+	words := []string{"--share", "--", "server", "a,b"}
+	for _, want := range []Host{
+		{Key: "k", Lock: 3, Listener: 4, GatewayFD: -1},
+		{Key: "k-2", Lock: 3, Listener: 4, Gateway: proc.ID{PID: 7, Start: 1 << 62}, GatewayFD: 5, Alone: "another version, or so", Launches: true},
+	} {
+		line := HostArgs("tether", want, words)
+		own, got, ok, err := SplitHostArgs(line)
+		if !ok || err != nil || !reflect.DeepEqual(got, want) || !slices.Equal(own, append([]string{"tether", "run"}, words...)) {
+			t.Errorf("%q: %q, %+v, %v, %v", line, own, got, ok, err)
+		}
+		if !IsHost(line) || SupervisedID(line) != "" {
+			t.Errorf("%q is not taken for a host's", line)
+		}
+	}
+	for _, line := range [][]string{{"tether", "__host", "x"}, {"tether", "__host", "x", "run"}, {"tether", "__launch", "k,a,2,3,4,5,", "run"}} {
+		if _, _, ok, err := SplitHostArgs(line); !ok || !errors.Is(err, errNotHost) {
+			t.Errorf("%q: %v, %v", line, ok, err)
+		}
+	}
+	for _, line := range [][]string{{"tether"}, {"tether", "run", "x", "y"}, {"tether", "__host"}} {
+		if _, _, ok, _ := SplitHostArgs(line); ok {
+			t.Errorf("%q is taken for a host's", line)
+		}
+	}
+}

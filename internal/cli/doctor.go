@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/clients"
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/doctor"
+	"mcp-tether/internal/engine"
+	"mcp-tether/reap"
+)
+
+const doctorHelp = `Says what this machine can do for sessions, which clients' servers are not wrapped, and what is leaking
+now. Each line is ok, warn or fail, with the cure. It changes nothing.
+
+Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 wrong command line, or the
+result cannot be written. What it could not look at is a line with warn.
+
+Examples:
+   mcp-tether doctor
+   mcp-tether doctor --json | jq '.checks[] | select(.state != "ok")'`
+
+func doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "doctor",
+		Usage:           "say what works here, what is not wrapped and what leaks",
+		UsageText:       "mcp-tether doctor [flags]",
+		Description:     doctorHelp,
+		HideHelpCommand: true,
+		OnUsageError:    badUsage,
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"}},
+		Action:          examine,
+	}
+}
+
+func examine(c *cli.Context) error {
+	if c.Args().Present() {
+		return usageError("doctor takes no arguments, got " + c.Args().First())
+	}
+	all := append(doctor.All(runtimeDir()), leaks()...)
+	show := doctor.Text
+	if c.Bool("json") {
+		show = doctor.JSON
+	}
+	if err := show(os.Stdout, all); err != nil {
+		return err
+	}
+	if doctor.Failed(all) {
+		return status{code: exitFindings}
+	}
+	return nil
+}
+
+// leakTimeout bounds the pass that looks for leaks, because reading a stuck process or file may never return.
+const leakTimeout = 20 * time.Second
+
+// leaks makes a pass of reap that ends nothing.
+func leaks() []doctor.Check {
+	o := reap.Options{Runtime: runtimeDir(), Timeout: leakTimeout, Reach: reap.Reach{Engine: os.Getenv(engine.EnvURL)}}
+	warn := unreadable(&o)
+	matcher := clients.NewMatcher(clients.Known(clients.Homes(nil, warn), warn), nil)
+	o.Rules = reap.Rules{Match: matcher.Match, Image: matcher.Image, Script: matcher.Script, SurplusOver: surplusOver}
+	if os.Getuid() == 0 {
+		o.ForUsers = []string{"reap", "--json"}
+	}
+	done := make(chan []doctor.Check, 1)
+	go func() {
+		r, err := reap.Pass(o)
+		done <- leaking(r, err)
+	}()
+	select {
+	case all := <-done:
+		return all
+	case <-time.After(leakTimeout):
+		return []doctor.Check{{About: "leaks", State: doctor.Warn, Found: "a process or file could not be read in time", Cure: "mcp-tether reap"}}
+	}
+}
+
+func leaking(r reap.Report, err error) []doctor.Check {
+	if err != nil {
+		return []doctor.Check{{About: "leaks", State: doctor.Warn, Found: err.Error(), Cure: "mcp-tether reap"}}
+	}
+	var all []doctor.Check
+	for _, f := range r.Findings {
+		c := doctor.Check{About: "leaks", State: doctor.Fail, Cure: "mcp-tether reap --kill"}
+		switch string(f.Class) {
+		case "severed", "dropped":
+			c.Cure += " --unwrapped"
+		case "suspect", "surplus":
+			c.State, c.Cure = doctor.Warn, f.Advice
+		}
+		c.Found = fmt.Sprintf("%s: %s: %d processes, %s", f.Class, describe.Command(f.Command), len(f.Members), strings.Join(f.Evidence, "; "))
+		all = append(all, c)
+	}
+	for _, w := range r.Incomplete {
+		all = append(all, doctor.Check{About: "leaks", State: doctor.Warn, Found: "not looked at: " + w, Cure: "mcp-tether reap"})
+	}
+	if len(all) == 0 {
+		return []doctor.Check{{About: "leaks", State: doctor.OK, Found: "nothing that outlived its session"}}
+	}
+	return all
+}

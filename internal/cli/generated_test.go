@@ -1,0 +1,538 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/clients"
+)
+
+// What packages hold besides the binary, and the page of all commands, are generated from the flags. After a change of
+// the flags: make generate.
+var update = flag.Bool("update", false, "write scripts/packaging/ and docs/commands.md anew")
+
+// TestMain runs the tests in the root of the repository, where the files are that they compare.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// generated are the files that follow from the flags, and what they must hold.
+func generated() map[string]string {
+	a := app([]string{"mcp-tether"}, io.Discard, nil)
+	files := map[string]string{
+		"docs/commands.md":                              commandsPage(a),
+		"scripts/packaging/man/mcp-tether.1":            mainPage(a),
+		"scripts/packaging/completions/mcp-tether.bash": bashCompletion(a),
+		"scripts/packaging/completions/_mcp-tether":     zshCompletion(a),
+		"scripts/packaging/completions/mcp-tether.fish": fishCompletion(a),
+	}
+	for _, c := range a.Commands {
+		files["scripts/packaging/man/mcp-tether-"+c.Name+".1"] = manPage(a, c)
+	}
+	return files
+}
+
+func TestGenerated(t *testing.T) {
+	files := generated()
+	if *update {
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, []byte(want)) {
+			t.Errorf("%s is not what the flags say (%v): make generate", name, err)
+		}
+	}
+	for _, dir := range []string{"scripts/packaging/man", "scripts/packaging/completions"} {
+		there, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range there {
+			if files[dir+"/"+f.Name()] == "" {
+				t.Errorf("%s/%s belongs to no command", dir, f.Name())
+			}
+		}
+	}
+}
+
+// pages are the pages of docs/ that list a command's flags.
+var pages = map[string]string{
+	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md",
+}
+
+// Every flag stands on its command's page, with its default and, for run, its variable, where that page has a table of
+// flags. The flags of some commands stand in the table of the others in docs/reference.md as well.
+func TestPagesListFlags(t *testing.T) {
+	rows := 0
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		for name, page := range pagesOf(t, c.Name) {
+			for _, f := range flagsOf(c) {
+				if lack := lacks(page, c.Name, f); lack != "" {
+					t.Errorf("%s does not give %s for %s --%s", name, lack, c.Name, f.name)
+				}
+				row := rowOf(page, f.name)
+				if row == "" {
+					continue
+				}
+				rows++
+				if lacks(strings.Replace(page, row, "", 1), c.Name, f) == "" {
+					t.Errorf("%s: without the row of %s --%s, the test sees nothing", name, c.Name, f.name)
+				}
+				if f.hasDefault(c.Name) && lacks(strings.Replace(page, row, strings.ReplaceAll(row, "`"+f.byDefault+"`", "`another`"), 1), c.Name, f) == "" {
+					t.Errorf("%s: with another default of %s --%s, the test sees nothing", name, c.Name, f.name)
+				}
+			}
+		}
+	}
+	if rows < 60 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// pagesOf are the texts that list the flags of a command, by their names.
+func pagesOf(t *testing.T, command string) map[string]string {
+	t.Helper()
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	texts := map[string]string{pages[command]: read(pages[command])}
+	// In the table of the other commands, the first row of each has its name, and the next ones have none.
+	own, others := false, ""
+	for line := range strings.Lines(read("reference.md")) {
+		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "| "), "| ")
+		if own = strings.TrimSpace(first) == "`"+command+"`" || own && first == ""; own {
+			others += "| " + rest
+		}
+	}
+	if others != "" {
+		texts["the table of reference.md"] = others
+	}
+	return texts
+}
+
+// lacks says what a text does not say of a flag; "" if it says all. A text without a table of flags need only mention it.
+func lacks(text, command string, f described) string {
+	if !strings.Contains(text, "\n| `--") {
+		if regexp.MustCompile("--" + f.name + "([^a-z-]|$)").MatchString(text) {
+			return ""
+		}
+		return "a word"
+	}
+	row := rowOf(text, f.name)
+	switch {
+	case row == "":
+		return "a row"
+	case command == "run" && !strings.Contains(row, "`"+f.variable+"`"):
+		return f.variable
+	case f.hasDefault(command) && !strings.Contains(row, "`"+f.byDefault+"`"):
+		return f.byDefault
+	}
+	return ""
+}
+
+// rowOf is the row of a table that begins with a flag; "" if there is none.
+func rowOf(text, flag string) string {
+	name := regexp.MustCompile("`--" + flag + "[ `]")
+	for line := range strings.Lines(text) {
+		if first, _, _ := strings.Cut(line, " | "); strings.HasPrefix(first, "| `--") && name.MatchString(first) {
+			return line
+		}
+	}
+	return ""
+}
+
+// hasDefault reports whether pages give the default. For most flags that are a number, 0 is none.
+func (f described) hasDefault(command string) bool {
+	return f.byDefault != "" && (f.byDefault != "0" || command == "run")
+}
+
+// described is a flag as pages and completions describe it.
+type described struct {
+	name, short, value, usage, variable, byDefault string // short is another name of one letter
+	file                                           bool   // the value is a file
+}
+
+// flagsOf are the visible flags of a command, in the order of its help.
+func flagsOf(c *cli.Command) []described {
+	var all []described
+	for _, f := range c.VisibleFlags() {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if !ok || f.Names()[0] == "help" {
+			continue
+		}
+		d := described{name: f.Names()[0]}
+		if len(f.Names()) > 1 {
+			d.short = f.Names()[1]
+		}
+		d.value, d.usage = unquote(doc.GetUsage())
+		if doc.TakesValue() && d.value == "" {
+			d.value = "VALUE"
+		}
+		if vars := doc.GetEnvVars(); len(vars) > 0 {
+			d.variable = vars[0]
+		}
+		d.byDefault = defaultOf(f)
+		d.file = d.value == "FILE" || d.value == "DIR"
+		all = append(all, d)
+	}
+	return all
+}
+
+func defaultOf(f cli.Flag) string {
+	switch f := f.(type) {
+	case *cli.DurationFlag:
+		s := f.Value.String()
+		if before, whole := strings.CutSuffix(s, "m0s"); whole {
+			return before + "m"
+		}
+		return s
+	case *cli.StringFlag:
+		return f.Value
+	case *cli.IntFlag:
+		if f.DefaultText != "" {
+			return ""
+		}
+		return fmt.Sprint(f.Value)
+	}
+	return ""
+}
+
+// unquote takes the placeholder out of a usage text, where it stands in back quotes.
+func unquote(usage string) (placeholder, text string) {
+	_, rest, ok := strings.Cut(usage, "`")
+	if !ok {
+		return "", usage
+	}
+	placeholder, _, _ = strings.Cut(rest, "`")
+	return placeholder, strings.ReplaceAll(usage, "`", "")
+}
+
+// roff escapes text for troff.
+func roff(s string) string {
+	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\e`), "-", `\-`), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
+			lines[i] = `\&` + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func mainPage(a *cli.App) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH MCP\\-TETHER 1\n.SH NAME\nmcp\\-tether \\- %s\n.SH SYNOPSIS\n", roff(a.Usage))
+	b.WriteString(".B mcp\\-tether\n.I COMMAND\n[flags]\n.SH COMMANDS\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, ".TP\n.BR mcp\\-tether\\-%s (1)\n%s\n", c.Name, roff(c.Usage))
+	}
+	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, ""))
+	return b.String()
+}
+
+func manPage(a *cli.App, c *cli.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH MCP\\-TETHER\\-%s 1\n.SH NAME\nmcp\\-tether\\-%s \\- %s\n", strings.ToUpper(c.Name), c.Name, roff(c.Usage))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.nf\n%s\n.fi\n.SH DESCRIPTION\n.nf\n%s\n.fi\n.SH OPTIONS\n", roff(c.UsageText), roff(c.Description))
+	for _, f := range flagsOf(c) {
+		fmt.Fprintf(&b, ".TP\n.B \\-\\-%s", roff(f.name))
+		if f.short != "" {
+			fmt.Fprintf(&b, ", \\-%s", f.short)
+		}
+		if f.value != "" {
+			fmt.Fprintf(&b, " \\fI%s\\fR", roff(f.value))
+		}
+		fmt.Fprintf(&b, "\n%s", roff(f.usage))
+		if f.byDefault != "" && f.byDefault != "0" {
+			fmt.Fprintf(&b, " (default %s)", roff(f.byDefault))
+		}
+		if f.variable != "" {
+			fmt.Fprintf(&b, "\n.br\nEnvironment: %s", f.variable)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, c.Name))
+	return b.String()
+}
+
+// commandsPage is what --help says of all commands, as one page.
+func commandsPage(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("# Commands and flags\n\nWhat `--help` says. This page is generated (`make generate`); what is behind it: [reference](reference.md).\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n```\n%s\n```\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
+			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
+		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+		for _, f := range flagsOf(c) {
+			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
+			if f.short != "" {
+				names += ", " + code("-"+f.short)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(f.usage), code(f.byDefault), code(f.variable))
+		}
+	}
+	return b.String()
+}
+
+// cell escapes a text for a cell of a table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ").Replace(s)
+}
+
+// code sets a word in the type of code.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+func seeAlso(a *cli.App, own string) string {
+	var all []string
+	if own != "" {
+		all = append(all, ".BR mcp\\-tether (1)")
+	}
+	for _, c := range a.Commands {
+		if c.Name != own {
+			all = append(all, ".BR mcp\\-tether\\-"+c.Name+" (1)")
+		}
+	}
+	return strings.Join(all, ",\n") + "\n"
+}
+
+// words are the names of the commands, and the long flags of each.
+func words(a *cli.App) (commands []string, flags map[string][]described) {
+	flags = map[string][]described{}
+	for _, c := range a.Commands {
+		commands = append(commands, c.Name)
+		flags[c.Name] = flagsOf(c)
+	}
+	return commands, flags
+}
+
+func dashed(all []described, keep func(described) bool) string {
+	var out []string
+	for _, f := range all {
+		if keep(f) {
+			out = append(out, "--"+f.name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func always(described) bool { return true }
+
+func bashCompletion(a *cli.App) string {
+	commands, flags := words(a)
+	var b strings.Builder
+	fmt.Fprintf(&b, `# bash completion for mcp-tether
+
+_mcp_tether() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags= files= values= i
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		COMPREPLY=($(compgen -W '%s --help --version' -- "$cur"))
+		return
+	fi
+	case $command in
+`, strings.Join(commands, " "))
+	for _, name := range commands {
+		fmt.Fprintf(&b, "\t%s)\n\t\tflags='%s --help'\n", name, dashed(flags[name], always))
+		fmt.Fprintf(&b, "\t\tfiles='%s'\n", dashed(flags[name], func(f described) bool { return f.file }))
+		fmt.Fprintf(&b, "\t\tvalues='%s'\n\t\t;;\n", dashed(flags[name], func(f described) bool { return f.value != "" }))
+	}
+	fmt.Fprintf(&b, `	*) return ;;
+	esac
+	if [[ " $files " == *" $prev "* ]]; then
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+	fi
+	[[ " $values " == *" $prev "* ]] && return
+	if [[ $command == run ]]; then
+		# What follows the flags is a command line of its own.
+		for ((i = 2; i < COMP_CWORD; i++)); do
+			[[ ${COMP_WORDS[i]} == -- ]] || continue
+			declare -F _command_offset >/dev/null && _command_offset $((i + 1)) && return
+			COMPREPLY=($(compgen -c -f -- "$cur"))
+			return
+		done
+	fi
+	case $command:$cur in
+	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
+	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
+	wrap:* | unwrap:*) COMPREPLY=($(compgen -W '%s' -- "$cur") $(compgen -f -- "$cur")) ;;
+	esac
+}
+complete -F _mcp_tether mcp-tether
+`, strings.Join(clients.Names(), " "))
+	return b.String()
+}
+
+// single quotes a text for a shell.
+func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func zshCompletion(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("#compdef mcp-tether\n\n_mcp_tether() {\n\tlocal -a commands\n\tcommands=(\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\t\t%s\n", single(c.Name+":"+c.Usage))
+	}
+	b.WriteString("\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "\t%s)\n\t\tshift words\n\t\t((CURRENT--))\n\t\t_arguments -S \\\n", c.Name)
+		for _, f := range flagsOf(c) {
+			spec := "--" + f.name + "[" + strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(f.usage) + "]"
+			if f.file {
+				spec += ":" + strings.ToLower(f.value) + ":_files"
+			} else if f.value != "" {
+				spec += ":" + strings.ToLower(f.value) + ":"
+			}
+			fmt.Fprintf(&b, "\t\t\t%s \\\n", single(spec))
+		}
+		rest := "'*:file:_files'"
+		if c.Name == "run" {
+			rest = "'*::command:_normal'"
+		}
+		b.WriteString("\t\t\t" + rest + "\n\t\t;;\n")
+	}
+	b.WriteString("\tesac\n}\n\n_mcp_tether \"$@\"\n")
+	return b.String()
+}
+
+func fishCompletion(a *cli.App) string {
+	var b strings.Builder
+	b.WriteString("# fish completion for mcp-tether\n\ncomplete -c mcp-tether -f\n")
+	for _, c := range a.Commands {
+		fmt.Fprintf(&b, "complete -c mcp-tether -n __fish_use_subcommand -a %s -d %s\n", c.Name, single(c.Usage))
+	}
+	for _, c := range a.Commands {
+		for _, f := range flagsOf(c) {
+			fmt.Fprintf(&b, "complete -c mcp-tether -n '__fish_seen_subcommand_from %s' -l %s -d %s", c.Name, f.name, single(f.usage))
+			if f.file {
+				b.WriteString(" -r -F")
+			} else if f.value != "" {
+				b.WriteString(" -x")
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
+	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a '" + strings.Join(clients.Names(), " ") + "' -F\n")
+	return b.String()
+}
+
+func TestEveryCommandHasAPage(t *testing.T) {
+	var names []string
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		names = append(names, c.Name)
+	}
+	for name := range pages {
+		if !slices.Contains(names, name) {
+			t.Errorf("no command %s", name)
+		}
+	}
+	if len(names) != len(pages) {
+		t.Errorf("commands %v, pages of %d", names, len(pages))
+	}
+}
+
+// copied is a command line that a reader may copy, and explained is one with an explanation that a shell would take for
+// arguments.
+var (
+	copied    = regexp.MustCompile(`^ {3,4}(mcp-tether|make|systemctl|apt|npm|docker|kubectl|\*/5) `)
+	explained = regexp.MustCompile(`\S {2,}[^#\s]`)
+)
+
+// An explanation beside a command begins with "#". docs/commands.md has the help texts.
+func TestCommandsCanBeCopied(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, page := range append(pages, "README.md") {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if copied.MatchString(line) {
+				lines++
+				if explained.MatchString(line) {
+					t.Errorf("%s: %s", page, line)
+				}
+			}
+		}
+	}
+	if lines < 50 || !explained.MatchString("    mcp-tether ps   until interrupted") {
+		t.Errorf("%d lines: the test shows nothing", lines)
+	}
+}
+
+// shownFile is a block of a page that begins with the name of a file of scripts/packaging/. Its groups are the name,
+// and what the block says the file holds.
+var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(.*?)```\n")
+
+// Such a block shows that file as it is, and each example is shown.
+func TestPagesShowFiles(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range shownFile.FindAllStringSubmatch(string(b), -1) {
+			file, err := os.ReadFile(block[1])
+			if err != nil || string(file) != block[2] {
+				t.Errorf("%s does not show %s as it is (%v)", page, block[1], err)
+			}
+			shown[block[1]] = true
+		}
+	}
+	for _, dir := range []string{"scripts/packaging/systemd/*", "scripts/packaging/examples/*"} {
+		files, err := filepath.Glob(dir)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, f := range files {
+			if !shown[f] && f != crontab {
+				t.Errorf("no page shows %s", f)
+			}
+		}
+	}
+	line, err := os.ReadFile(crontab)
+	if b, perr := os.ReadFile("docs/cron.md"); err != nil || perr != nil || !strings.Contains(string(b), "    "+string(line)) {
+		t.Errorf("docs/cron.md does not show the crontab: %v, %v", err, perr)
+	}
+}
+
+// crontab is one line, which its page shows without its name.
+const crontab = "scripts/packaging/examples/crontab"

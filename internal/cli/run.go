@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/share"
+	"mcp-tether/internal/teardown"
+	"mcp-tether/reap"
+	"mcp-tether/supervise"
+)
+
+// role is what another process of ours asked this one to do; nil when a user called us.
+type role struct {
+	hand argv.Handover
+	// parsed, if not nil, gets the options, and nothing is run.
+	parsed *supervise.Options
+	// checks says that the flags about sharing must be valid as well, which otherwise only the host sees to.
+	checks bool
+	// host is what a host of a shared server, or the process that starts it, got from its parent; nil for any other.
+	host *argv.Host
+	// delegated says that root has started us, as a user, to do something for that user.
+	delegated bool
+}
+
+const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
+(the process that spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
+SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
+
+Containers that the session creates through a Docker or podman engine end with it, too (--containers).
+With --hibernate an idle server is ended, and started again by the next message. With --share sessions
+of the same command, directory and environment talk to one server.
+
+Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
+be executed, 127 if it is not found.
+
+A flag wins over its environment variable. Durations are such as 500ms, 1.5s, 2m.
+
+Examples:
+   mcp-tether run -- npx -y @modelcontextprotocol/server-everything
+   mcp-tether run -- docker run -i --rm mcp/fetch                 # the container ends with the session
+   mcp-tether run --hibernate 10m -- npx -y @modelcontextprotocol/server-memory
+   mcp-tether run --share -- npx -y @modelcontextprotocol/server-memory        # one server for all sessions
+   mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
+   mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
+
+func runCommand(as *role) *cli.Command {
+	return &cli.Command{
+		Name:            "run",
+		Usage:           "start a server and end all of it with its session",
+		UsageText:       "mcp-tether run [flags] -- COMMAND [ARG...]",
+		Description:     runHelp,
+		HideHelpCommand: true,
+		OnUsageError:    badUsage,
+		Flags:           unlessEmpty(runFlags()),
+		// Everything is done in Before, which then ends the command with an error. Ahead of an action the library checks once
+		// more for each flag whether it is set, with a regular expression for each name. That would cost a tenth of a
+		// millisecond at each start.
+		Action: func(*cli.Context) error { return nil },
+		Before: func(c *cli.Context) error {
+			opts, err := options(c)
+			if err != nil {
+				return err
+			}
+			if as != nil && as.parsed != nil && !as.checks {
+				*as.parsed = opts
+				return nil
+			}
+			// Also without --share: a mistake is not to come to light on the day on which it is switched on. In a shared server's
+			// own session the flags are gone, and what is left may be variables that they have won over.
+			if err := sharing(c, opts).Validate(); err != nil && opts.Share == "" {
+				return usageError(err.Error())
+			}
+			if as != nil && as.parsed != nil {
+				*as.parsed = opts
+				return nil
+			}
+			if as != nil && as.host != nil {
+				return hosted(c, opts, as)
+			}
+			code, err := supervised(opts, as)
+			return status{code, err}
+		},
+	}
+}
+
+func runFlags() []cli.Flag {
+	d := supervise.Defaults()
+	return []cli.Flag{
+		&cli.StringFlag{Name: "name", Usage: "`LABEL` for logs and ps", EnvVars: []string{"MCP_TETHER_NAME"}},
+		&cli.DurationFlag{Name: "eof-grace", Value: d.EOFGrace, EnvVars: []string{"MCP_TETHER_EOF_GRACE"},
+			Usage: "`DURATION` that the server may go on after standard input was closed"},
+		&cli.DurationFlag{Name: "term-grace", Value: d.TermGrace, EnvVars: []string{"MCP_TETHER_TERM_GRACE"},
+			Usage: "`DURATION` from SIGTERM to SIGKILL"},
+		&cli.DurationFlag{Name: "kill-timeout", Value: d.KillTimeout, EnvVars: []string{"MCP_TETHER_KILL_TIMEOUT"},
+			Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
+		&cli.StringSliceFlag{Name: "keep", EnvVars: []string{"MCP_TETHER_KEEP_MATCH"},
+			Usage: "leave descendants alone whose command matches `GLOB` (repeatable); so does MCP_TETHER_KEEP=1 in their environment"},
+		&cli.StringFlag{Name: "cgroup", Value: "auto", EnvVars: []string{"MCP_TETHER_CGROUP"},
+			Usage: "use a cgroup v2 leaf: `MODE` auto, off or require"},
+		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},
+			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
+		&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
+			Usage: "container engine `URL` instead of the one the docker command would use"},
+		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
+			Usage: "`DURATION` from a container's stop signal to its removal"},
+		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
+			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
+		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
+			Usage: "`DURATION` in which a woken server, or a shared one that is started anew, must have answered the handshake"},
+		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
+			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
+		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{"MCP_TETHER_ON_CRASH"},
+			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
+		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
+			Usage: "`LEVEL` trace, debug, info, warn or error"},
+		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},
+		&cli.StringFlag{Name: "log-file", EnvVars: []string{"MCP_TETHER_LOG_FILE"},
+			Usage: "append the log to `FILE` instead of standard error"},
+		&cli.StringFlag{Name: "exclusive", EnvVars: []string{"MCP_TETHER_EXCLUSIVE"},
+			Usage: "wait until an ending session of the same gateway with this `KEY` is entirely gone"},
+		&cli.BoolFlag{Name: "share", DisableDefaultText: true, EnvVars: []string{argv.EnvShare},
+			Usage: "share one server with the other sessions that have the same command, directory and environment"},
+		&cli.StringFlag{Name: "share-scope", Value: argv.ScopeGateway, EnvVars: []string{argv.EnvScope},
+			Usage: "share among the sessions of one gateway or of all gateways of the user: `SCOPE` gateway or user"},
+		&cli.DurationFlag{Name: "share-linger", Value: 10 * time.Minute, EnvVars: []string{"MCP_TETHER_SHARE_LINGER"},
+			Usage: "`DURATION` that a shared server lives on after its last session has left"},
+		&cli.IntFlag{Name: "share-max", EnvVars: []string{"MCP_TETHER_SHARE_MAX"},
+			Usage: "at most `N` sessions for each shared server, then another server is started; 0 for no limit"},
+		&cli.BoolFlag{Name: "no-anchor", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
+			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
+	}
+}
+
+// unlessEmpty takes away the variables of texts that are set but empty, as launchers and unit files leave them. The
+// library passes over empty ones of other types.
+func unlessEmpty(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		if text, ok := f.(*cli.StringFlag); ok && len(text.EnvVars) > 0 {
+			if value, set := os.LookupEnv(text.EnvVars[0]); set && value == "" {
+				text.EnvVars = nil
+			}
+		}
+	}
+	return flags
+}
+
+// patterns are those of --keep without empty ones. These would match the processes that have no name.
+func patterns(all []string) []string {
+	return slices.DeleteFunc(all, func(glob string) bool { return glob == "" })
+}
+
+// options reads the flags of run.
+func options(c *cli.Context) (supervise.Options, error) {
+	o := supervise.Options{
+		Command:     c.Args().Slice(),
+		Name:        c.String("name"),
+		EOFGrace:    c.Duration("eof-grace"),
+		TermGrace:   c.Duration("term-grace"),
+		KillTimeout: c.Duration("kill-timeout"),
+		Keep:        patterns(c.StringSlice("keep")),
+		Cgroup:      supervise.Cgroup(c.String("cgroup")),
+		Key:         c.String("exclusive"),
+		Share:       os.Getenv(session.EnvShared),
+		Containers:  supervise.Containers(c.String("containers")),
+		Engine:      c.String("engine"),
+		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
+		Log:         supervise.LogOptions{File: c.String("log-file")},
+	}
+	o.ContainerGrace = c.Duration("container-grace")
+	o.OnCrash = supervise.OnCrash(c.String("on-crash"))
+	o.Hibernate, o.WakeTimeout = c.Duration("hibernate"), c.Duration("wake-timeout")
+	size, err := parseSize(c.String("max-message"))
+	if err != nil {
+		return o, usageError("--max-message: " + err.Error())
+	}
+	o.MaxMessage = size
+	if len(o.Command) == 0 {
+		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
+	}
+	level, err := zerolog.ParseLevel(c.String("log-level"))
+	if err != nil || c.String("log-level") == "" || level > zerolog.ErrorLevel {
+		return o, usageError("--log-level " + c.String("log-level") + " is none of trace, debug, info, warn, error")
+	}
+	o.Log.Level = level
+	switch f := c.String("log-format"); f {
+	case "json":
+		o.Log.JSON = true
+	case "text":
+	default:
+		return o, usageError("--log-format " + f + " is none of text, json")
+	}
+	return o, o.Validate()
+}
+
+// supervised runs in the role that was asked for.
+func supervised(opts supervise.Options, as *role) (int, error) {
+	if as == nil {
+		hand, err := supervise.Direct()
+		if err != nil {
+			return supervise.ExitFailure, err
+		}
+		as = &role{hand: hand}
+	}
+	if as.hand.Removes {
+		return supervise.Remove(opts, as.hand), nil
+	}
+	return supervise.Run(opts, as.hand)
+}
+
+// hosted is the host of a shared server, or the process that starts it.
+func hosted(c *cli.Context, opts supervise.Options, as *role) error {
+	o := sharing(c, opts)
+	o.Host, o.Program, o.Words = *as.host, os.Args[0], os.Args[4:]
+	if o.Launches {
+		return share.Launch(o)
+	}
+	return share.Serve(o)
+}
+
+// sharing reads the flags of a shared server.
+func sharing(c *cli.Context, opts supervise.Options) share.Options {
+	return share.Options{
+		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
+		MaxMessage: opts.MaxMessage, WakeTimeout: opts.WakeTimeout, EOFGrace: opts.EOFGrace,
+		EndLimit: opts.LongestEnd() + endMargin,
+	}
+}
+
+// endMargin is what the end of a shared server may take beyond what its session may.
+const endMargin = 10 * time.Second
+
+// optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be
+// parsed here, the options are the defaults.
+func optionsOf(args []string) supervise.Options {
+	opts, _ := parse(args, false)
+	return opts
+}
+
+// parse reads the options in a command line and runs nothing. checks is as in role.
+func parse(args []string, checks bool) (supervise.Options, error) {
+	opts := supervise.Defaults()
+	err := app(args, io.Discard, &role{parsed: &opts, checks: checks}).Run(args)
+	if errors.Is(err, status{}) {
+		err = nil
+	}
+	return opts, err
+}
+
+// sweep ends the dead sessions of this user.
+func sweep() error {
+	supervise.CloseInherited()
+	d := supervise.Defaults()
+	return reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
+}
+
+func runtimeDir() string { return os.Getenv("XDG_RUNTIME_DIR") }

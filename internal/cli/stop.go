@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/live"
+	"mcp-tether/internal/session"
+)
+
+const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
+A session is given by its id or the beginning of it (mcp-tether ps shows them), or picked by a flag.
+
+Exit code: 0 all ended, or --all and there was none; 1 something is still there; 2 no living session is
+meant, or a flag may mean one that could not be read.
+
+Examples:
+   mcp-tether stop 3f9a
+   mcp-tether stop --name files
+   mcp-tether stop --gateway 4711
+   mcp-tether stop --all`
+
+func stopCommand(as *role) *cli.Command {
+	return &cli.Command{
+		Name:            "stop",
+		Usage:           "end living sessions politely",
+		UsageText:       "mcp-tether stop [flags] [SESSION...]",
+		Description:     stopHelp,
+		HideHelpCommand: true,
+		OnUsageError:    badUsage,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
+			&cli.IntFlag{Name: "gateway", DefaultText: "none", Usage: "the sessions of the gateway with this `PID`"},
+			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "all sessions"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
+			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "wait for `DURATION` at most"},
+		},
+		Action: func(c *cli.Context) error { return stop(c, as != nil && as.delegated) },
+	}
+}
+
+func stop(c *cli.Context, delegated bool) error {
+	sel := live.Selector{IDs: c.Args().Slice(), Name: c.String("name"), Gateway: c.Int("gateway"), All: c.Bool("all")}
+	if len(sel.IDs) == 0 && sel.Name == "" && sel.Gateway == 0 && !sel.All {
+		return usageError("stop needs a SESSION, --name, --gateway or --all")
+	}
+	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
+	defer session.CloseAll(dirs)
+	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
+	if err != nil {
+		return err
+	}
+	for _, w := range incomplete {
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", describe.Text(w))
+	}
+	if delegated {
+		return reportStopped(c.Bool("json"), live.StopListed(dirs, all, sel.IDs, c.Duration("timeout")))
+	}
+	picked, err := sel.Select(all)
+	if err != nil {
+		return err
+	}
+	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
+	// By ids alone, all that were meant are known.
+	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
+		return status{code: exitLook}
+	}
+	return err
+}
+
+func reportStopped(asJSON bool, stopped []live.Stopped) error {
+	if asJSON {
+		err := describe.JSON(os.Stdout, struct {
+			Version int            `json:"version"`
+			Stopped []live.Stopped `json:"stopped"`
+		}{describe.SchemaVersion, stopped})
+		if err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, s := range stopped {
+		if !s.Ended {
+			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(s.ID), describe.Text(s.Error)))
+		}
+	}
+	if len(failed) > 0 {
+		return status{exitFindings, errors.Join(failed...)}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package delegate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/testkit"
+)
+
+const stranger = 1777
+
+// The test binary is its own child: the hidden word and what follows are its arguments, and the second of them says what it
+// does.
+func TestMain(m *testing.M) {
+	words, ok := argv.SplitDelegatedArgs(os.Args)
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := Confine(); err != nil {
+		os.Exit(9)
+	}
+	os.Exit(play(words[1]))
+}
+
+// play is what a child does.
+func play(part string) int {
+	switch part {
+	case "status":
+		b, _ := os.ReadFile("/proc/self/status")
+		fds, _ := os.ReadDir("/proc/self/fd")
+		_, _ = os.Stdout.Write(b)
+		for _, fd := range fds {
+			link, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+			_, _ = os.Stdout.WriteString("fd " + fd.Name() + " " + link + "\n")
+		}
+		_, _ = os.Stdout.WriteString("env " + strings.Join(os.Environ(), " ") + "\n")
+	case "hang":
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	case "flood":
+		for {
+			if _, err := os.Stdout.WriteString(strings.Repeat("x", 4096)); err != nil {
+				return 0
+			}
+		}
+	case "swell":
+		var all [][]byte
+		for {
+			b := make([]byte, 1<<20)
+			for i := range b {
+				b[i] = 1
+			}
+			all = append(all, b)
+			_ = all
+		}
+	case "three":
+		return 3
+	}
+	return 0
+}
+
+func run(t *testing.T, part string, limit time.Duration) (string, int, error) {
+	t.Helper()
+	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, code, err := Run(ctx, User{UID: stranger, GID: stranger, Name: "s", Home: "/nonexistent", Groups: []int{1778}}, []string{part}, 64<<10)
+	return string(out), code, err
+}
+
+// The child is the user, has nothing of root's and can get nothing back.
+func TestChildHasNothingOfRoot(t *testing.T) {
+	t.Setenv("SECRET_OF_ROOT", "x")
+	extra, err := os.Open("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer extra.Close()
+	if _, err := unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	out, code, err := run(t, "status", testkit.Patience)
+	if err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v", code, err)
+	}
+	for _, want := range []string{
+		"Uid:\t1777\t1777\t1777\t1777\n", "Gid:\t1777\t1777\t1777\t1777\n", "Groups:\t1778 \n", "NoNewPrivs:\t1\n",
+		"CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapAmb:\t0000000000000000\n",
+		"fd 0 /dev/null\n", "fd 1 pipe:", "fd 2 /dev/null\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "SECRET_OF_ROOT") || strings.Contains(out, "/etc/passwd") || strings.Count(out, "pipe:") > 1 {
+		t.Errorf("it has something of root:\n%s", out)
+	}
+}
+
+func TestChildIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		part  string
+		limit time.Duration
+		want  error // nil for any
+	}{{"hang", 200 * time.Millisecond, errTime}, {"flood", testkit.Patience, errTooMuch}, {"swell", testkit.Patience, nil}} {
+		began := time.Now()
+		_, code, err := run(t, c.part, c.limit)
+		if c.want != nil && !errors.Is(err, c.want) || err == nil && code == 0 || time.Since(began) >= testkit.Patience {
+			t.Errorf("%s: exit code %d, %v after %v", c.part, code, err, time.Since(began))
+		}
+		// It becomes a part of one line.
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q", c.part, err)
+		}
+	}
+	if _, code, err := run(t, "three", testkit.Patience); code != 3 || err != nil {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+}
+
+// A short text that would decode to much memory is not decoded.
+func TestDecode(t *testing.T) {
+	var v any
+	if err := Decode([]byte("["+strings.Repeat("{},", maxObjects)+"{}]"), &v); !errors.Is(err, errObjects) {
+		t.Error(err)
+	}
+	// What is no object makes a struct all the same: a number costs two bytes of the answer.
+	var large []struct{ Room [512]byte }
+	for _, part := range []string{"null", "0", `""`, "[]"} {
+		if err := Decode([]byte("["+strings.Repeat(part+",", MaxAnswer/len(part+",")-1)+part+"]"), &large); !errors.Is(err, errObjects) {
+			t.Errorf("%s: %v, %d", part, err, len(large))
+		}
+	}
+	if err := Decode([]byte(" \n"), &v); !errors.Is(err, ErrSilent) {
+		t.Error(err)
+	}
+	if err := Decode([]byte(`{"a":1}`), &v); err != nil {
+		t.Error(err)
+	}
+}
+
+// Users that the host knows come first, so that many others do not crowd them out.
+func TestUsers(t *testing.T) {
+	uids := []int{0, 65534, 65534}
+	for n := range 2 * maxUsers {
+		uids = append(uids, 1_000_000+n)
+	}
+	all, left := Users(uids)
+	if len(all) != maxUsers || len(left) != maxUsers+1 || all[0].UID != 65534 || !all[0].Known || all[1].Known {
+		t.Errorf("%d, %d, %+v", len(all), len(left), all[0])
+	}
+}

@@ -1,0 +1,37 @@
+package doctor
+
+import (
+	"time"
+
+	"mcp-tether/internal/kernel"
+)
+
+// All makes every check but the one for leaks. runtime is as for Host.
+func All(runtime string) []Check {
+	all := inTime("program", "", func() []Check { return []Check{Program()} })
+	all = append(all, Host(runtime)...)
+	all = append(all, inTime("engine", "", func() []Check {
+		c, ok := Engine()
+		if !ok {
+			return nil
+		}
+		return []Check{c}
+	})...)
+	return append(all, Clients()...)
+}
+
+// limit is how long what concerns one thing may take. It is longer than an engine's time for both connection and answer.
+const limit = 2*engineTimeout + time.Second
+
+// inTime makes checks that may never end, for example at a file system that does not answer. file is what they read, ""
+// if that is more than one file.
+func inTime(about, file string, look func() []Check) []Check {
+	var all []Check
+	if kernel.InTime(limit, func() { all = look() }) {
+		return all
+	}
+	if file == "" {
+		file = "a file"
+	}
+	return []Check{poor(Warn, about, "see which file system does not answer", "%s could not be read in time", file)}
+}

@@ -1,0 +1,248 @@
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/testkit"
+)
+
+func only(t *testing.T, all []Check, about string) Check {
+	t.Helper()
+	for _, c := range all {
+		if c.About == about {
+			return c
+		}
+	}
+	t.Fatalf("nothing about %s in %+v", about, all)
+	return Check{}
+}
+
+// inCgroupOfItsOwn moves the test into a cgroup where no other package's tests make any. It returns "" where it cannot.
+func inCgroupOfItsOwn(t *testing.T) string {
+	t.Helper()
+	above, err := testkit.WritableCgroup()
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(above, fmt.Sprintf("mcp-tether-doctor-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	move := func(to string) {
+		if err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte("0"), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	move(dir)
+	t.Cleanup(func() {
+		move(above)
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestHostLeavesNothing(t *testing.T) {
+	own := inCgroupOfItsOwn(t)
+	dir := t.TempDir()
+	all := Host(dir)
+	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
+		t.Errorf("%+v", c)
+	}
+	if c := only(t, all, "cgroup"); own != "" && (c.State != OK || !strings.HasSuffix(c.Found, own)) {
+		t.Errorf("%+v, want one below %s", c, own)
+	}
+	if left, _ := filepath.Glob(filepath.Join(own, cgroup.Prefix+"*")); own != "" && len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	for _, c := range all {
+		if (c.State == OK) != (c.Cure == "") && c.State != Warn {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestRecordsInAnOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if c := only(t, Host(dir), "records"); c.State != Fail || c.Cure == "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	for state, available := range map[State]string{OK: "2000000", Warn: "1000000"} {
+		t.Setenv("HOST_PROC", t.TempDir())
+		text := "MemTotal: 16000000 kB\nMemFree: 500000 kB\nMemAvailable: " + available + " kB\n"
+		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c := only(t, Host(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
+			t.Errorf("%s kB available: %+v", available, c)
+		}
+	}
+	t.Setenv("HOST_PROC", t.TempDir())
+	if c := only(t, Host(t.TempDir()), "memory"); c.State != Warn {
+		t.Errorf("nothing to read: %+v", c)
+	}
+}
+
+func TestClients(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if c := Clients(); len(c) != 1 || c[0].State != Warn {
+		t.Errorf("nothing is here: %+v", c)
+	}
+	put := func(name, text string) string {
+		file := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	put(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.b]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"y\"]\n")
+	put(".cursor/mcp.json", `{"mcpServers":{"c":{"command":"mcp-tether","args":["run","--","z"]}}}`)
+	put(".config/zed/settings.json", `{"context_servers":{"e":{"command":"npx","args":["mcp-tether","run","z"]},"f":{"command":"mcp-tether","args":["run","z"]}}}`)
+	put(".openclaw/openclaw.json", `{"mcp":{"servers":{"g":{"command":"mcp-tether","args":["npx","z"]},"h":{"command":"x","args":["/src/mcp-tether"]}}}}`)
+	put(".claude.json", `{`)
+	target := put("dot/settings.json", `{"mcpServers":{"d":{"command":"x"}}}`)
+	if err := os.MkdirAll(filepath.Join(home, ".gemini"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, filepath.Join(home, ".gemini/settings.json")); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := Text(&text, Clients()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"warn  clients    Codex: 1 of 2 servers not wrapped: a\n                 -> mcp-tether wrap codex\n",
+		"ok    clients    Cursor: 1 server, wrapped\n",
+		"ok    clients    Zed: 2 servers, all wrapped, or started by mcp-tether in a way of its own\n",
+		"warn  clients    OpenClaw: 2 of 2 servers not wrapped: g, h\n",
+		"warn  clients    Claude Code: ",
+		"warn  clients    Gemini CLI: 1 of 1 servers not wrapped: d\n                 -> mcp-tether wrap " + target + "\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestEngineThatDoesNotAnswer(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	defer l.Close()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+		t.Errorf("%+v, %v", c, ok)
+	}
+	// A session asks this one first.
+	t.Setenv("DOCKER_HOST", "unix:///nowhere")
+	t.Setenv(engine.EnvURL, socket)
+	if c, ok := Engine(); !ok || c.State != Warn || !strings.Contains(c.Found, socket) {
+		t.Errorf("%+v, %v", c, ok)
+	}
+}
+
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if c := Program(); c.State != Warn || !strings.Contains(c.Cure, "--absolute") {
+		t.Errorf("%+v", c)
+	}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, filepath.Join(dir, "mcp-tether")); err != nil {
+		t.Fatal(err)
+	}
+	if c := Program(); c.State != OK {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The launcher of our npm package and the binary that it becomes are one program. Those of two installations are not.
+func TestLaunches(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const platform = "node_modules/mcp-tether-linux-x64/mcp-tether"
+	elsewhere := "mcp-tether-0.1.0-linux-amd64/mcp-tether" // as a release unpacks
+	all := []string{
+		"lib/node_modules/mcp-tether/mcp-tether", "lib/" + platform, "npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform,
+		"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, elsewhere,
+		"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform,
+	}
+	for _, file := range all {
+		file = filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"bin": filepath.Join(dir, all[0]), "pnpm/mcp-tether@1/node_modules/mcp-tether-linux-x64": "../../platform@1/node_modules/mcp-tether-linux-x64",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		found, own string
+		want       bool
+	}{
+		{"bin", "lib/" + platform, true},
+		{"bin", elsewhere, false},
+		{elsewhere, "lib/" + platform, false},
+		{"bin", "npx/" + platform, false},
+		{"npx/node_modules/mcp-tether/mcp-tether", "npx/" + platform, true},
+		{"pnpm/mcp-tether@1/node_modules/mcp-tether/mcp-tether", "pnpm/platform@1/" + platform, true},
+		{"bin", "gone/" + platform, false},
+		{"global/node_modules/mcp-tether/mcp-tether", "global/node_modules/mcp-tether/" + platform, true},
+		{"bin", "global/node_modules/mcp-tether/" + platform, false},
+	} {
+		if got := launches(filepath.Join(dir, x.found), filepath.Join(dir, x.own)); got != x.want {
+			t.Errorf("%s launches %s: %v", x.found, x.own, got)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	if Failed([]Check{{State: OK}, {State: Warn}}) || !Failed([]Check{{State: OK}, {State: Fail}}) {
+		t.Error("only fail fails")
+	}
+}

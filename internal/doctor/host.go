@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
+// not answer costs only the checks that need it.
+func Host(runtime string) []Check {
+	var all []Check
+	for _, c := range []struct {
+		about string
+		look  func() Check
+	}{
+		{"kernel", kernelFeatures},
+		{"cgroup", leaf},
+		{"processes", processes},
+		{"sockets", sockets},
+		{"records", func() Check { return records(runtime) }},
+		{"limits", limits},
+		{"memory", memory},
+	} {
+		all = append(all, inTime(c.about, "", func() []Check { return []Check{c.look()} })...)
+	}
+	return all
+}
+
+// kernelFeatures asks for what is used: pidfds (Linux 5.3) and clone into a cgroup (5.7).
+func kernelFeatures() Check {
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	release := unix.ByteSliceToString(u.Release[:])
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return poor(Warn, "kernel", "Linux 5.3 or newer, and a seccomp filter that allows pidfd_open(2)",
+			"%s: no pidfds (%v); the end of a gateway is noticed by its streams and by asking every %v", release, err, proc.LookPause)
+	}
+	_ = unix.Close(fd)
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major < 5 || major == 5 && minor < 14) {
+		return poor(Warn, "kernel", "Linux 5.14 or newer", "%s has no cgroup.kill: the members of a cgroup are ended one by one", release)
+	}
+	return good("kernel", "%s", release)
+}
+
+// delegateAdvice says how to get a cgroup in which leaves can be made.
+const delegateAdvice = "a unit with Delegate=yes, or: systemd-run --user --scope -p Delegate=yes COMMAND (docs/systemd.md)"
+
+// leaf makes a cgroup as a session does, and removes it.
+func leaf() Check {
+	const without = "sessions rely on parentage and the process table"
+	own, err := cgroup.Current()
+	if errors.Is(err, cgroup.ErrNone) {
+		return poor(Warn, "cgroup", "mount cgroup v2 where servers run", "%v: %s", err, without)
+	}
+	if err != nil {
+		return poor(Warn, "cgroup", delegateAdvice, "%v: %s", err, without)
+	}
+	l, err := cgroup.Create(own, cgroup.Prefix+session.NewID())
+	if err != nil {
+		return poor(Warn, "cgroup", delegateAdvice, "%v: %s", err, without)
+	}
+	defer l.Close()
+	if err := l.Remove(); err != nil {
+		return poor(Fail, "cgroup", "remove it by hand: rmdir "+l.Dir, "an empty cgroup was made and cannot be removed: %v", err)
+	}
+	return good("cgroup", "each session gets one of its own below %s", own)
+}
+
+// processes asks what can be seen of processes.
+func processes() Check {
+	switch v := proc.See(); {
+	case !v.Table:
+		return poor(Fail, "processes", "mount -t proc proc on the directory that procfs belongs on", "procfs is not mounted: what a server has started cannot be found")
+	case !v.Children:
+		return poor(Warn, "processes", "a kernel with CONFIG_PROC_CHILDREN", "no lists of children: the whole process table is read instead")
+	case !v.Others:
+		return poor(Warn, "processes", "nothing, unless reap should look after other users: then run it as root",
+			"those of other users are hidden (hidepid): reap sees your own")
+	}
+	return good("processes", "all can be seen")
+}
+
+// sockets asks whether the other end of a socket can be found, as reap does for servers that were never wrapped.
+func sockets() Check {
+	if err := proc.FindsPeers(); err != nil {
+		return poor(Warn, "sockets", "a kernel with CONFIG_UNIX_DIAG, and a seccomp filter that allows netlink sockets",
+			"sock_diag(7) cannot be asked (%v): reap cannot tell whether a server with a socket as its stdin is in use, and leaves it", err)
+	}
+	return good("sockets", "the other end of a server's streams can be found")
+}
+
+func records(runtime string) Check {
+	dir, err := session.Open(os.Getuid(), runtime)
+	if err != nil {
+		return poor(Fail, "records", "make the directory yours, with mode 0700, or set XDG_RUNTIME_DIR to one that is",
+			"%v: without a record, ps does not show a session, and reap has less to go by", err)
+	}
+	defer dir.Close()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir.Name, &st); err == nil && st.Bavail == 0 {
+		return poor(Fail, "records", "make room on that file system", "%s is on a full file system", dir.Name)
+	}
+	return good("records", "kept in %s", dir.Name)
+}
+
+// sessionProcesses is how many processes and threads a session may want at once. It has two processes with a few
+// threads each, and a server with some helpers.
+const sessionProcesses = 100
+
+// fewFiles is a limit of open files below which servers fail. Node.js alone needs about 20.
+const fewFiles = 64
+
+// openFiles is the limit of open files that a server would inherit. The Go runtime has raised our own.
+func openFiles() (uint64, bool) {
+	if at := proc.ReadAtExec(); at.Exact {
+		return at.Files.Cur, true
+	}
+	var own unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own)
+	return own.Cur, err == nil
+}
+
+// limits looks at what keeps processes from being started.
+func limits() Check {
+	if files, ok := openFiles(); ok && files < fewFiles {
+		return poor(Warn, "limits", "ulimit -n 1024, or LimitNOFILE= of the unit", "only %d open files are allowed", files)
+	}
+	own, err := cgroup.Current()
+	if err != nil {
+		return good("limits", "nothing in the way")
+	}
+	current, most := cgroup.Pids(own)
+	if most > 0 && most-current < sessionProcesses {
+		return poor(Warn, "limits", "raise TasksMax= of the unit, or --pids-limit of the container", "%d of %d processes are used in this cgroup", current, most)
+	}
+	return good("limits", "nothing in the way")
+}

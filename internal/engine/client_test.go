@@ -1,0 +1,481 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/http1"
+	"mcp-tether/internal/kernel"
+)
+
+// answering returns a client of an engine that gives every request the same answer, and the requests that the engine
+// saw. With the answer "" it never responds, and keeps the connection open until the client hangs up.
+func answering(t *testing.T, answer string) (c Client, requests func() []string) {
+	t.Helper()
+	heads := make(chan string, 16)
+	c.Dial = func() (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			head, err := http1.ReadHead(bufio.NewReader(theirs))
+			if err != nil {
+				return
+			}
+			heads <- string(head)
+			if answer == "" {
+				_, _ = theirs.Read(make([]byte, 1))
+				return
+			}
+			_, _ = io.WriteString(theirs, answer)
+		}()
+		return ours, nil
+	}
+	return c, func() (all []string) {
+		for len(heads) > 0 {
+			all = append(all, <-heads)
+		}
+		return all
+	}
+}
+
+func answered(status, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+}
+
+// The lists are as docker 20.10 and podman 4.3 sent them.
+func TestLists(t *testing.T) {
+	at := time.Unix(1795242890, 0)
+	for name, c := range map[string]struct {
+		ask  func(Client, context.Context) ([]Info, error)
+		body string
+		path string
+		want []Info
+	}{
+		"containers": {
+			Client.Containers,
+			`[{"Id":"a1","Names":["/other/alias","/me"],"Image":"img","ImageID":"sha256:1","Command":"x","Created":1795242890,"Labels":{"k":"v"},"State":"paused","Status":"Up (Paused)"},
+			  {"Id":"b2","Names":null,"Image":"sha256:1","ImageID":"sha256:1","Created":1795242890,"Labels":null,"State":"created"},
+			  {"Id":"c3","Names":["/r"],"Created":1795242890,"State":"restarting"}]`,
+			"/containers/json?all=1",
+			[]Info{
+				{Kind: Container, ID: "a1", Name: "me", Image: "img", ImageID: "sha256:1", State: "paused", Labels: map[string]string{"k": "v"}, Created: at, Running: true, Paused: true},
+				{Kind: Container, ID: "b2", Image: "sha256:1", ImageID: "sha256:1", State: "created", Created: at},
+				{Kind: Container, ID: "c3", Name: "r", State: "restarting", Created: at, Running: true},
+			},
+		},
+		"networks": {
+			Client.Networks, `[{"Name":"n","Id":"d4","Created":"2026-11-21T06:34:50Z","Driver":"bridge","Labels":{}}]`, "/networks",
+			[]Info{{Kind: Network, ID: "d4", Name: "n", Labels: map[string]string{}, Created: at.UTC()}},
+		},
+		"pods": {
+			Client.Pods, `[{"Id":"e5","Name":"p","Created":"2026-11-21T06:34:50Z","Status":"Degraded","InfraId":"f6","Labels":null}]`, "/v4.0.0/libpod/pods/json",
+			[]Info{{Kind: Pod, ID: "e5", Name: "p", State: "degraded", Created: at.UTC(), Running: true}},
+		},
+		"none": {Client.Containers, `[]`, "/containers/json?all=1", []Info{}},
+		"null": {Client.Networks, `null`, "/networks", []Info{}},
+	} {
+		cl, requests := answering(t, answered("200 OK", c.body))
+		got, err := c.ask(cl, t.Context())
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
+		}
+		want := "GET " + c.path + " HTTP/1.1\r\nHost: docker\r\nUser-Agent: mcp-tether\r\nConnection: close\r\n\r\n"
+		if r := requests(); len(r) != 1 || r[0] != want {
+			t.Errorf("%s: asked %q", name, r)
+		}
+	}
+}
+
+// An engine other than podman has no pods.
+func TestNoPods(t *testing.T) {
+	c, _ := answering(t, answered("404 Not Found", `{"message":"page not found"}`))
+	if pods, err := c.Pods(t.Context()); len(pods) != 0 || err != nil {
+		t.Errorf("%v, %v", pods, err)
+	}
+}
+
+// A container that was in a network of that name, which is gone, is not in the one that was made anew.
+func TestContainersWith(t *testing.T) {
+	const entry = `{"Id":"a","NetworkSettings":%s}`
+	for settings, in := range map[string]bool{
+		`{"Networks":{"net":{"NetworkID":"n1"}}}`:                             true,
+		`{"Networks":{"net":{"NetworkID":"old"}}}`:                            false,
+		`{"Networks":{"net":{"NetworkID":"old"},"m":{"NetworkID":"m1"}}}`:     false,
+		`{"Networks":{"net":{"NetworkID":"old"},"other":{"NetworkID":"n1"}}}`: true,
+		`{"Networks":{"net":{"NetworkID":""}}}`:                               true, // docker's, never started
+		`{"Networks":{"net":{"NetworkID":"net"}}}`:                            true, // podman's
+		`{"Networks":{"net":null}}`:                                           true,
+		`{"Networks":{"m":{"NetworkID":"m1"}}}`:                               true,
+		`{"Networks":{}}`:                                                     true,
+		`{}`:                                                                  true,
+		`null`:                                                                true,
+	} {
+		c, _ := answering(t, answered("200 OK", "["+fmt.Sprintf(entry, settings)+`,{"Id":"b"}]`))
+		got, err := c.ContainersWith(t.Context(), Network, "n1", "net")
+		want := []string{"a", "b"}
+		if !in {
+			want = want[1:]
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", settings, got, err)
+		}
+	}
+}
+
+func TestInspect(t *testing.T) {
+	c, _ := answering(t, answered("200 OK", `{"Id":"a1","Name":"/me","Image":"sha256:1","Created":"2026-11-21T06:34:50.385636568Z",
+		"State":{"Status":"running","Running":true,"Paused":false,"Restarting":false,"StartedAt":"2026-11-21T06:34:51.5Z"},
+		"Config":{"Image":"img","Labels":{"k":"v"},"StopSignal":"15"},"HostConfig":{"AutoRemove":true}}`))
+	got, err := c.Inspect(t.Context(), "a1")
+	want := Info{
+		Kind: Container, ID: "a1", Name: "me", Image: "img", ImageID: "sha256:1", State: "running", Labels: map[string]string{"k": "v"},
+		Created: time.Date(2026, 11, 21, 6, 34, 50, 385636568, time.UTC), Running: true,
+		StartedAt: time.Date(2026, 11, 21, 6, 34, 51, 5e8, time.UTC), StopSignal: "15", AutoRemove: true,
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestImageLabels(t *testing.T) {
+	c, requests := answering(t, answered("200 OK", `{"Id":"sha256:1","Config":{"Labels":{"k":"v"}}}`))
+	got, err := c.ImageLabels(t.Context(), "sha256:1")
+	if err != nil || got["k"] != "v" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if r := requests(); !strings.HasPrefix(r[0], "GET /images/sha256:1/json HTTP") {
+		t.Errorf("asked %q", r)
+	}
+	c, _ = answering(t, answered("200 OK", `{"Config":null}`))
+	if got, err := c.ImageLabels(t.Context(), "sha256:1"); err != nil || len(got) != 0 {
+		t.Errorf("without labels: %v, %v", got, err)
+	}
+}
+
+func TestDeeds(t *testing.T) {
+	for want, do := range map[string]func(context.Context, Client) error{
+		"POST /containers/a1/kill?signal=SIGRTMIN%2B3":    func(ctx context.Context, c Client) error { return c.Signal(ctx, "a1", "SIGRTMIN+3") },
+		"POST /containers/a1/kill?signal=SIGKILL":         func(ctx context.Context, c Client) error { return c.Kill(ctx, Container, "a1") },
+		"POST /v4.0.0/libpod/pods/a1/kill?signal=SIGKILL": func(ctx context.Context, c Client) error { return c.Kill(ctx, Pod, "a1") },
+		"POST /containers/a1/unpause":                     func(ctx context.Context, c Client) error { return c.Unpause(ctx, "a1") },
+		"POST /containers/a1/stop?t=0":                    func(ctx context.Context, c Client) error { return c.Stop(ctx, "a1") },
+		"POST /containers/a1/wait?condition=not-running":  func(ctx context.Context, c Client) error { return c.AwaitStop(ctx, "a1") },
+		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Container, ID: "a1"}) },
+		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Pod, ID: "a1"}) },
+	} {
+		for answer, result := range map[string]error{
+			"HTTP/1.1 204 No Content\r\n\r\n":                                      nil,
+			"HTTP/1.1 304 Not Modified\r\n\r\n":                                    nil,
+			answered("404 Not Found", `{"message":"No such container: a1"}`):       ErrNotFound,
+			answered("409 Conflict", `{"cause":"c","message":"m","response":409}`): ErrConflict,
+		} {
+			c, requests := answering(t, answer)
+			if err := do(t.Context(), c); !errors.Is(err, result) {
+				t.Errorf("%s: %v, want %v", want, err, result)
+			}
+			if r := requests(); len(r) != 1 || !strings.HasPrefix(r[0], want+" HTTP/1.1\r\n") {
+				t.Errorf("asked %q, want %s", r, want)
+			}
+		}
+	}
+}
+
+// A volume may hold data.
+func TestVolumesAreNotRemoved(t *testing.T) {
+	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
+	if err := c.Remove(t.Context(), Info{Kind: Volume, ID: "v"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	if err := c.Kill(t.Context(), Network, "n"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	if r := requests(); len(r) != 0 {
+		t.Errorf("asked %q", r)
+	}
+}
+
+// An id comes from a record, which may be another user's. It must not lead to another path.
+func TestOddIDsAreNotAskedFor(t *testing.T) {
+	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
+	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
+		if err := c.Remove(t.Context(), Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
+		}
+		for _, id := range []string{id, "a/" + id, id + "/a", "a/b/" + id} {
+			if _, err := c.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
+				t.Errorf("inspect %q: %v", id, err)
+			}
+		}
+	}
+	if r := requests(); len(r) != 0 {
+		t.Errorf("asked %q", r)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	rubbish, gone := ErrBadResponse, ErrUnreachable
+	for name, c := range map[string]struct {
+		answer, want string
+		err          error
+	}{
+		"length":              {answered("200 OK", "abc"), "abc", nil},
+		"length, more behind": {answered("200 OK", "abc") + "def", "abc", nil},
+		"none":                {"HTTP/1.1 200 OK\r\n\r\nto the end", "to the end", nil},
+		"chunked":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n00A;x=y\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n", "abc0123456789", nil},
+		"chunked and length":  {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "abc", nil},
+		"interim":             {"HTTP/1.1 102 Processing\r\n\r\n" + answered("200 OK", "abc"), "abc", nil},
+		"empty":               {answered("201 Created", ""), "", nil},
+
+		"hangs up":                    {"\x00", "", gone},
+		"hangs up in the head":        {"HTTP/1.1 200 OK\r\nContent", "", gone},
+		"hangs up in the body":        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", "", gone},
+		"hangs up in a chunk":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "", gone},
+		"hangs up between chunks":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "", gone},
+		"hangs up in the trailers":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "", gone},
+		"another language":            {"SSH-2.0-OpenSSH_9.2\r\n\r\n", "", rubbish},
+		"switches protocols":          {"HTTP/1.1 101 UPGRADED\r\n\r\n", "", rubbish},
+		"odd size of a chunk":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n", "", rubbish},
+		"no size of a chunk":          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n;x\r\n\r\n", "", rubbish},
+		"a chunk without end":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n", "", rubbish},
+		"huge chunk":                  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nabc", "", rubbish},
+		"too long by its length":      {"HTTP/1.1 200 OK\r\nContent-Length: 65\r\n\r\n", "", rubbish},
+		"too long":                    {"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 65), "", rubbish},
+		"too long in chunks":          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("20\r\n"+strings.Repeat("x", 32)+"\r\n", 3), "", rubbish},
+		"an endless line for a chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", 20000), "", rubbish},
+		"gone, in words":              {answered("404 Not Found", "page not found\nat all"), "", ErrNotFound},
+		"busy":                        {answered("409 Conflict", `{"message":"removal of container a1 is already in progress"}`), "", ErrConflict},
+	} {
+		body, err := readResponse(bufio.NewReader(strings.NewReader(strings.TrimPrefix(c.answer, "\x00"))), 64)
+		if string(body) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %q, %v", name, body, err)
+		}
+	}
+}
+
+// An error quotes what the engine says, but no more than one line of it.
+func TestErrorsQuoteTheEngine(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"message":"no space left"}`:   "GET /networks: the engine says 500: no space left",
+		"first line\nsecond":            "GET /networks: the engine says 500: first line",
+		strings.Repeat("x", 400):        "GET /networks: the engine says 500: " + strings.Repeat("x", 300) + "...",
+		`{"message":"` + "a\\nb" + `"}`: "GET /networks: the engine says 500: a",
+	} {
+		c, _ := answering(t, answered("500 Internal Server Error", body))
+		if _, err := c.Networks(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestJSONOfAnotherShape(t *testing.T) {
+	for _, body := range []string{"", "{}", `[{"Id": 7}]`, `["a"]`, `[{"Created": "yesterday"}]`, "[] trailing"} {
+		c, _ := answering(t, answered("200 OK", body))
+		if got, err := c.Containers(t.Context()); !errors.Is(err, ErrBadResponse) {
+			t.Errorf("%s: %v, %v", body, got, err)
+		}
+	}
+}
+
+// What is not read of a container may be long: text with braces, or an object for each of its ports.
+func TestLongTextsAndManyPorts(t *testing.T) {
+	ports := strings.Repeat(`{"PrivatePort":16384,"Type":"udp"},`, 40_000) + `{}`
+	bindings := strings.Repeat(`"1/udp":[{"HostIp":"","HostPort":"1"}],`, 40_000) + `"2/udp":null`
+	braces := strings.Repeat("{", 40_000)
+	c, _ := answering(t, answered("200 OK", `[{"Id":"a1","Ports":[`+ports+`],"Labels":{"k":"`+braces+`"}},{"Id":"b2","Labels":{"k":"`+strings.Repeat(braces, 125)+`"}}]`))
+	have, err := c.Containers(t.Context())
+	if err != nil || len(have) != 2 || have[0].ID != "a1" || have[0].Labels["k"] != braces || have[1].ID != "b2" {
+		t.Errorf("%d containers, %.200v", len(have), err)
+	}
+	c, _ = answering(t, answered("200 OK", `{"Id":"a1","HostConfig":{"PortBindings":{`+bindings+`}},"Config":{"Labels":{"k":"`+braces+`"}}}`))
+	if x, err := c.Inspect(t.Context(), "a1"); err != nil || x.ID != "a1" || x.Labels["k"] != braces {
+		t.Errorf("%q, %.200v", x.ID, err)
+	}
+}
+
+// A short text of an engine may decode to much memory. So it is refused by the number of its objects.
+func TestTooManyObjects(t *testing.T) {
+	for _, one := range []string{"{}", "0", "null"} {
+		many := "[" + strings.Repeat(one+",", maxParts) + one + "]"
+		for _, body := range []string{many, `{"Mounts":` + many + `}`, `{"HostConfig":{"Mounts":` + many + `}}`} {
+			c, _ := answering(t, answered("200 OK", body))
+			_, listErr := c.Containers(t.Context())
+			_, inspectErr := c.Inspect(t.Context(), "a1")
+			want := fmt.Sprintf("%d parts", maxParts+1)
+			if !errors.Is(listErr, ErrBadResponse) || !strings.Contains(listErr.Error(), want) || !errors.Is(inspectErr, ErrBadResponse) || !strings.Contains(inspectErr.Error(), want) {
+				t.Errorf("%.40s: %.200v, %.200v", body, listErr, inspectErr)
+			}
+		}
+	}
+}
+
+// An engine that takes a request and never answers does not hold up its client.
+func TestContextEndsTheWait(t *testing.T) {
+	c, _ := answering(t, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	dial := c.Dial
+	c.Dial = func() (net.Conn, error) {
+		defer cancel()
+		return dial()
+	}
+	if _, err := c.Containers(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	c.Dial = func() (net.Conn, error) {
+		t.Error("dialled after the end")
+		return nil, io.EOF
+	}
+	if _, err := c.Containers(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+	c.Dial = dial
+	ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(time.Millisecond))
+	defer cancel()
+	if _, err := c.Containers(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("too late: %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	c := Client{Dial: func() (net.Conn, error) { return nil, syscall.ECONNREFUSED }}
+	_, err := c.Containers(t.Context())
+	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+}
+
+// FuzzAnswer compares what we read with what net/http reads.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{
+		answered("200 OK", "abc"), "HTTP/1.1 200 OK\r\n\r\nto the end", "HTTP/1.1 204 No Content\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := readResponse(bufio.NewReader(bytes.NewReader(b)), 1<<20)
+		if err != nil {
+			return
+		}
+		theirs := bufio.NewReader(bytes.NewReader(bytes.TrimLeft(b, "\r\n")))
+		want, err := http.ReadResponse(theirs, nil)
+		for err == nil && want.StatusCode < 200 {
+			_, _ = theirs.Discard(len(leadingBlank(theirs)))
+			want, err = http.ReadResponse(theirs, nil)
+		}
+		if err != nil || want.ProtoMinor == 0 {
+			return // net/http is stricter than we are, or the answer is HTTP/1.0, which has no chunks
+		}
+		defer want.Body.Close()
+		body, err := io.ReadAll(want.Body)
+		if err == nil && !bytes.Equal(got, body) {
+			t.Errorf("%q, net/http reads %q", got, body)
+		}
+	})
+}
+
+// leadingBlank returns the blank lines in front of the next head.
+func leadingBlank(br *bufio.Reader) []byte {
+	b, _ := br.Peek(br.Buffered())
+	return b[:len(b)-len(bytes.TrimLeft(b, "\r\n"))]
+}
+
+// We understand a server of net/http, on which the engines are built, in all the ways that it frames bodies.
+func TestAgainstNetHTTP(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"short": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") },
+		"in pieces": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "[")
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, strings.Repeat(" ", 1<<20)+"]")
+		},
+	} {
+		s := httptest.NewServer(handler)
+		c := Client{Dial: func() (net.Conn, error) { return net.Dial("tcp", s.Listener.Addr().String()) }}
+		if got, err := c.Containers(t.Context()); err != nil || len(got) != 0 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		s.Close()
+	}
+}
+
+// The longest list is read in the memory that a child for another user has left. A longer one is refused.
+func TestLongestListInLittleMemory(t *testing.T) {
+	const inside = "MCP_TETHER_TEST_INSIDE"
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestLongestListInLittleMemory$")
+		cmd.Env = append(os.Environ(), inside+"=1", "GOMAXPROCS=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %.500s", err, out)
+		}
+		return
+	}
+	status, err := kernel.Read("/proc/self/status", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have uint64 // in KiB
+	_, data, _ := bytes.Cut(status, []byte("VmData:"))
+	if _, err := fmt.Sscan(string(data), &have); err != nil {
+		t.Fatal(err)
+	}
+	// A binary without cgo has more left of the 128 MiB. The race detector needs memory of its own.
+	info, _ := debug.ReadBuildInfo()
+	limit := have<<10 + 64<<20
+	if !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const most = maxResponse - maxResponse/256 // the lengths of the chunks count, too
+	all, err := Client{Dial: sends(most)}.Containers(t.Context())
+	if err != nil || len(all) != 1 || len(all[0].Labels["k"]) < most-100 {
+		t.Errorf("%d containers, %v", len(all), err)
+	}
+	if _, err := (Client{Dial: sends(maxResponse + 1)}).Containers(t.Context()); !errors.Is(err, ErrBadResponse) {
+		t.Errorf("a list that is too long: %v", err)
+	}
+}
+
+// sends is an engine with a list of so many bytes, which takes it no memory. Docker sends a long list in chunks.
+func sends(size int) func() (net.Conn, error) {
+	return func() (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			if _, err := http1.ReadHead(bufio.NewReader(theirs)); err != nil {
+				return
+			}
+			_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+			const before, after = `[{"Id":"a1","Labels":{"k":"`, `"}}]`
+			chunk := func(text string) { _, _ = fmt.Fprintf(theirs, "%x\r\n%s\r\n", len(text), text) }
+			chunk(before)
+			text := strings.Repeat("k", 4<<10)
+			for left := size - len(before+after); left > 0; left -= len(text) {
+				text = text[:min(left, len(text))]
+				chunk(text)
+			}
+			chunk(after)
+			chunk("")
+		}()
+		return ours, nil
+	}
+}

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+func newSocket() (int, error) {
+	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+}
+
+func accept(l int) (int, error) {
+	fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	return fd, err
+}
+
+// conn is a connected unix socket. Only the interfaces of package net are used: its own sockets would bring in a
+// resolver and all other protocols, a fifteenth of the program.
+type conn struct{ *socket }
+
+// SyscallConn returns the socket itself.
+func (c conn) SyscallConn() (syscall.RawConn, error) { return c.socket, nil }
+
+// Read reads as proc.ReadNow does.
+func (c conn) Read(b []byte) (n int, err error) {
+	waitErr := c.socket.Read(func(fd uintptr) bool {
+		n, err = proc.ReadNow(fd, b)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	if n == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write writes as proc.WriteNow does.
+func (c conn) Write(b []byte) (n int, err error) {
+	waitErr := c.socket.Write(func(fd uintptr) bool {
+		for n < len(b) && err == nil {
+			var m int
+			m, err = proc.WriteNow(fd, b[n:])
+			n += m
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			err = nil
+			return false
+		}
+		return true
+	})
+	return n, errors.Join(err, waitErr)
+}
+
+// LocalAddr completes net.Conn and is not used.
+func (c conn) LocalAddr() net.Addr { return nil }
+
+// RemoteAddr completes net.Conn and is not used.
+func (c conn) RemoteAddr() net.Addr { return nil }
+
+// SetDeadline completes net.Conn and is not used.
+func (c conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline completes net.Conn and is not used.
+func (c conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// CloseWrite tells the other side that nothing follows.
+func (c conn) CloseWrite() error {
+	var inner error
+	err := c.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return errors.Join(err, inner)
+}
+
+// CloseWrite tells the other side of a connection that nothing follows, and can still read from it. A connection that has
+// no such method is closed.
+func CloseWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.Join(c.Close(), errors.ErrUnsupported)
+}
+
+// newConn takes over a connected socket.
+func newConn(fd int) (net.Conn, error) {
+	s, err := openSocket(fd)
+	if err != nil {
+		return nil, err
+	}
+	return conn{s}, nil
+}
+
+// connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN
+// for a non-blocking unix socket.
+const connectPause = 5 * time.Millisecond
+
+// dialSocket connects to a unix socket within timeout (0: no limit).
+func dialSocket(path string, timeout time.Duration) (net.Conn, error) {
+	fd, err := newSocket()
+	if err != nil {
+		return nil, fmt.Errorf("make socket: %w", err)
+	}
+	limit := time.Now().Add(timeout)
+	for {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) || timeout > 0 && time.Now().After(limit) {
+			break
+		}
+		time.Sleep(connectPause)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
+	}
+	return newConn(fd)
+}
+
+// listener accepts connections on a unix socket.
+type listener struct {
+	*os.File
+	closed atomic.Bool
+}
+
+// NewListener takes over a listening, non-blocking unix socket.
+func NewListener(fd int) net.Listener { return &listener{File: os.NewFile(uintptr(fd), "listener")} }
+
+// Addr completes net.Listener and is not used.
+func (l *listener) Addr() net.Addr { return nil }
+
+// Close makes Accept return too.
+func (l *listener) Close() error {
+	l.closed.Store(true)
+	return l.File.Close()
+}
+
+// Accept waits for a connection. After Close it fails with net.ErrClosed.
+func (l *listener) Accept() (net.Conn, error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		fd    int
+		inner error
+	)
+	err = raw.Read(func(s uintptr) bool {
+		fd, inner = accept(int(s))
+		return !errors.Is(inner, unix.EAGAIN)
+	})
+	if l.closed.Load() {
+		if err == nil && inner == nil {
+			unix.Close(fd)
+		}
+		return nil, net.ErrClosed
+	}
+	if err := errors.Join(err, inner); err != nil {
+		return nil, fmt.Errorf("accept a connection: %w", err)
+	}
+	return newConn(fd)
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+// Dial connects to the engine. A connection to a unix socket is made within timeout (0: no limit). For any other engine
+// Dial runs the docker (or podman) command from env's PATH with dial-stdio, which knows TLS and ssh. The command gets
+// env (nil: this process's). It has no terminal, and a terminal session of its own, so that no signal to our process
+// group reaches it. It ends when the connection is closed. It is a child of this process, which has to reap it. So
+// started, unless nil, is called with its pid.
+//
+// The connection has CloseWrite. If it leads through a command, only a read shows that the engine does not respond.
+func (e Endpoint) Dial(timeout time.Duration, env []string, started func(pid int)) (net.Conn, error) {
+	if e.Socket != "" {
+		return dialSocket(e.Socket, timeout)
+	}
+	if env == nil {
+		env = os.Environ()
+	}
+	args := e.dialStdio()
+	conn, pid, err := startOverSocket(args, env, e.Adopts)
+	if err != nil {
+		return nil, fmt.Errorf("run %s for %s: %w", args[0], e.URL, err)
+	}
+	if started != nil {
+		started(pid)
+	}
+	return conn, nil
+}
+
+// Helper returns the name of the command that Dial runs to reach the engine; "" for a socket.
+func (e Endpoint) Helper() string {
+	if e.Socket != "" {
+		return ""
+	}
+	return e.dialStdio()[0]
+}
+
+// dialStdio returns the command that connects its stdin and stdout to the engine.
+func (e Endpoint) dialStdio() []string {
+	switch {
+	case e.Context != "":
+		return []string{"docker", "--context", e.Context, "system", "dial-stdio"}
+	case e.Podman:
+		return []string{"podman", "--url", e.URL, "system", "dial-stdio"}
+	}
+	return []string{"docker", "--host", e.URL, "system", "dial-stdio"}
+}
+
+// startDetached starts a command in a terminal session of its own, and does not wait for it. The command does not get
+// our stderr, which it would hold open. With adopts, the pid is that of a process that adopts what the command leaves.
+func startDetached(path string, args, env []string, stdio, stderr *os.File, adopts bool) (int, error) {
+	in := proc.ReadAtExec()
+	in.Closed = 0
+	fd := int(stdio.Fd())
+	return proc.Start(proc.Child{
+		Path: path, Argv: args, Env: env, Stdin: fd, Stdout: fd, Stderr: int(stderr.Fd()),
+		NewSession: true, Adopts: adopts, CgroupFD: -1, CgroupProcs: -1, Inherited: in,
+	})
+}
+
+// writable reports whether this process may write to a file. For a socket that means to connect to it.
+func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+
+// chgrp gives a file the group of another one.
+func chgrp(path string, like fs.FileInfo) error {
+	if st, ok := like.Sys().(*syscall.Stat_t); ok {
+		return os.Lchown(path, -1, int(st.Gid))
+	}
+	return errors.ErrUnsupported
+}
+
+// startOverSocket runs a command from env's PATH with one end of a socket pair as its stdin and stdout, and returns the
+// other end. One descriptor serves both ways, as with a socket, and each way can end by itself.
+func startOverSocket(args, env []string, adopts bool) (net.Conn, int, error) {
+	path, err := lookPath(args[0], env)
+	if err != nil {
+		return nil, 0, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer theirs.Close()
+	conn, err := newConn(ours)
+	if err != nil {
+		return nil, 0, err
+	}
+	output, stderr, err := os.Pipe()
+	if err != nil {
+		_ = conn.Close()
+		return nil, 0, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer stderr.Close()
+	pid, err := startDetached(path, args, env, theirs, stderr, adopts)
+	if err != nil {
+		_ = conn.Close()
+		_ = output.Close()
+		return nil, 0, err
+	}
+	return helperConn{conn, output}, pid, nil
+}
+
+// helperConn is a connection through a command, which may fail to reach the engine and say why.
+type helperConn struct {
+	net.Conn
+	stderr *os.File
+}
+
+// How much of a command's stderr is read, and for how long.
+const (
+	maxStderr   = 1 << 10 // bytes
+	stderrLimit = time.Second
+)
+
+// Stderr returns what the command wrote to its standard error before it ended without a connection.
+func (c helperConn) Stderr() string {
+	_ = c.stderr.SetReadDeadline(time.Now().Add(stderrLimit))
+	text, _ := io.ReadAll(io.LimitReader(c.stderr, maxStderr)) // a part says more than nothing
+	return strings.TrimSpace(string(text))
+}
+
+// CloseWrite tells the engine that nothing follows.
+func (c helperConn) CloseWrite() error { return CloseWrite(c.Conn) }
+
+// SyscallConn returns the socket between the command and us.
+func (c helperConn) SyscallConn() (syscall.RawConn, error) {
+	if has, ok := c.Conn.(syscall.Conn); ok {
+		return has.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Close makes the command end.
+func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
+
+// socketPair returns both ends of a connection. Only Linux has SOCK_CLOEXEC, hence the lock.
+func socketPair() (ours int, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return -1, nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	return fds[0], os.NewFile(uintptr(fds[1]), "engine"), nil
+}
+
+// lookPath finds a command in env's PATH, which may differ from this process's. Relative directories are ignored.
+func lookPath(name string, env []string) (string, error) {
+	for _, assignment := range env {
+		list, ok := strings.CutPrefix(assignment, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(list) {
+			file := filepath.Join(dir, name)
+			st, err := os.Stat(file)
+			if filepath.IsAbs(dir) && err == nil && st.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
+				return file, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is not in PATH: %w", name, fs.ErrNotExist)
+}

@@ -1,0 +1,581 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/http1"
+)
+
+const added = `{"Image":"x","Labels":{"mcp-tether.request":"r1","mcp-tether.session":"s"}}`
+
+func TestCreateIsLabelledAndNotedBeforeItsReply(t *testing.T) {
+	for name, request := range map[string]string{
+		"length":  post("/v1.41/containers/create?name=n", `{"Image":"x"}`),
+		"chunked": "POST /v1.41/containers/create?name=n HTTP/1.1\r\nHost: docker\r\nTransfer-Encoding: chunked\r\nX-Kept: yes\r\n\r\n6\r\n{\"Imag\r\n7;e=f\r\ne\":\"x\"}\r\n0\r\nTrailer: t\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *scene
+			answer := "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"I\r\n8\r\nd\":\"c1\"}\r\n0\r\n\r\n"
+			s = newScene(t, func(c *peer) {
+				c.hear("POST /v1.41/containers/create?name=n HTTP/1.1\r\nHost: docker\r\nX-Kept: yes\r\nContent-Length: " +
+					fmt.Sprint(len(added)) + "\r\n\r\n" + added)
+				s.expectNotes("create container r1 n")
+				c.say(answer)
+				c.hear("GET /_ping HTTP/1.1\r\n\r\n")
+				c.say(reply(200, "OK"))
+				c.hearEnd()
+			})
+			c := s.client()
+			c.say(request)
+			c.hear(answer)
+			s.expectNotes("create container r1 n; created container r1 c1 n")
+			c.say("GET /_ping HTTP/1.1\r\n\r\n")
+			c.hear(reply(200, "OK"))
+		})
+	}
+}
+
+func TestEveryKindOfCreate(t *testing.T) {
+	s := newScene(t, table(map[string]string{
+		"POST /networks/create":                reply(201, `{"Id":"n1","Warning":""}`),
+		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
+		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
+		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
+		"GET /networks":                        reply(200, `[]`),
+		"POST /libpod/play/kube":               reply(200, `{"Pods":[{"ID":"p2"},{"ID":"p3","Containers":["x"]}]}`),
+		"DELETE /networks/n1":                  reply(204, ""),
+		"DELETE /networks/n9":                  reply(204, ""),
+		"DELETE /libpod/pods/p3":               reply(200, `{}`),
+		"POST /containers/create?name=refused": reply(409, `{"message":"in use"}`),
+	}))
+	c := s.client()
+	for _, target := range []string{
+		"POST /networks/create", "POST /volumes/create", "POST /v4.0.0/libpod/networks/create", "POST /v4.0.0/libpod/pods/create",
+		"POST /libpod/play/kube", "DELETE /networks/n1", "DELETE /networks/n9", "DELETE /libpod/pods/p3", "DELETE /volumes/v1",
+		"POST /containers/create?name=refused",
+	} {
+		c.say(target + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+		head, err := http1.ReadHead(c.br)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http1.ParseResponse(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Body("POST").ReadAll(c.br, 1<<20, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
+		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
+		"create container r6 refused; refused container r6")
+}
+
+// A manifest may come with the files of images to build, and only the beginning of these is looked at.
+func TestManifestBeforeLongFiles(t *testing.T) {
+	long := "name: web\n" + strings.Repeat("x", maxCreate)
+	for _, request := range []string{
+		post("/libpod/play/kube", long),
+		fmt.Sprintf("POST /libpod/play/kube HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(long), long),
+	} {
+		s := newScene(t, table(map[string]string{"POST /libpod/play/kube": reply(500, "{}")}))
+		c := s.client()
+		c.say(request)
+		c.hear(reply(500, "{}"))
+		s.mu.Lock()
+		if names := s.notes[0].Names; !slices.Equal(names, []string{"web"}) {
+			t.Errorf("%q", names)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// A manifest may fail because another has made a pod of that name meanwhile. That pod is not the session's.
+func TestManifestWhosePodIsAnothers(t *testing.T) {
+	for name, x := range map[string]struct {
+		reason, labels string
+		taken          bool
+	}{
+		"image not known":         {`{"message":"playing YAML file: \"x\": image not known"}`, `{}`, true},
+		"not a reason":            {`no`, `{}`, true},
+		"its name is taken":       {`{"message":"adding pod to state: name \"web\" is in use: pod already exists"}`, `{}`, false},
+		"it is made, and fails":   {`{"message":"the pod \"web\" is invalid; duplicate container name \"x\" detected"}`, `{}`, true},
+		"another name is":         {`{"message":"adding pod to state: name \"web-2\" is in use: pod already exists"}`, `{}`, true},
+		"it is another session's": {`{"message":"image not known"}`, `{"mcp-tether.session":"t"}`, false},
+	} {
+		s := newScene(t, func(e *peer) {
+			for {
+				line, _, ok := e.hearRequest()
+				switch {
+				case !ok:
+					return
+				case strings.HasPrefix(line, "POST "):
+					e.say(reply(500, x.reason))
+				case strings.HasSuffix(line, "/pods/json"):
+					at := time.Now().Format(time.RFC3339Nano)
+					e.say(reply(200, fmt.Sprintf(`[{"Id":"p1","Name":"web","Created":%q,"Labels":%s}]`, at, x.labels)))
+				default:
+					e.say(reply(200, "[]"))
+				}
+			}
+		})
+		c := s.client()
+		c.say(post("/v4.0.0/libpod/play/kube", "metadata:\n  name: web\n"))
+		c.hear(reply(500, x.reason))
+		if got := strings.Contains(s.noted(), "created pod p1"); got != x.taken {
+			t.Errorf("%s: noted: %q", name, s.noted())
+		}
+	}
+}
+
+// The engine is not asked for what cannot be labelled.
+func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
+	for request, status := range map[string]int{
+		post("/containers/create", `{"Image":"x"} x`):                                               400,
+		post("/containers/create", ``):                                                              400,
+		post("/v1.41/networks/create", `{"Labels":["x"]}`):                                          400,
+		"POST /containers/create HTTP/1.1\r\n\r\n":                                                  400,
+		"POST /containers/create HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{":                  413,
+		"POST /containers/create HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}": 415,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":         400,
+		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":     400,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":  400,
+		"POST /%zz HTTP/1.1\r\n\r\n":                                                                400,
+		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
+		// request has 13: the server would wait for the next one, and the proxy for the response.
+		"T  HTTP/1.1\n\n" + post("/x", ""):                                        400,
+		"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", http1.MaxHead) + "\r\n\r\n": 431,
+	} {
+		s := newScene(t, func(c *peer) { c.hearEnd() })
+		c := s.client()
+		go func() { _, _ = io.WriteString(c.Conn, request) }() // all of the longest is not read
+		head, err := http1.ReadHead(c.br)
+		if err != nil {
+			t.Fatalf("%.80q: %v", request, err)
+		}
+		r, err := http1.ParseResponse(head)
+		if err != nil || r.Status != status {
+			t.Errorf("%.80q: %q, %v", request, head, err)
+		}
+		if data, err := r.Body("POST").ReadAll(c.br, 1<<20, nil); err != nil || !bytes.Contains(data, []byte(`"message":"mcp-tether: `)) {
+			t.Errorf("%.80q: %q, %v", request, data, err)
+		}
+		c.hearEnd()
+		s.expectNotes("")
+	}
+}
+
+// Docker 29 makes a volume for a create without a body, and others refuse it. It is passed on as it is.
+func TestCreateOfAVolumeWithoutABody(t *testing.T) {
+	const plain, empty = "POST /volumes/create HTTP/1.1\r\n\r\n", "POST /v1.41/volumes/create HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+	s := newScene(t, func(e *peer) {
+		for range 2 {
+			e.hear(plain)
+			e.say(reply(201, `{"Name":"v"}`))
+			e.hear(empty)
+			e.say(reply(400, `{}`))
+		}
+	})
+	c := s.client()
+	for range 2 {
+		c.say(plain)
+		c.hear(reply(201, `{"Name":"v"}`))
+		c.say(empty)
+		c.hear(reply(400, `{}`))
+	}
+	s.expectNotes("")
+}
+
+func TestClientThatWaitsForContinue(t *testing.T) {
+	s := newScene(t, func(c *peer) {
+		c.hear("POST /containers/create HTTP/1.1\r\nContent-Length: 75\r\n\r\n" + added)
+		c.say(reply(201, `{"Id":"c1"}`))
+		c.hear("POST /images/load HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+		c.say("HTTP/1.1 100 Continue\r\n\r\n")
+		c.hear("tar")
+		c.say(reply(200, "loaded"))
+	})
+	c := s.client()
+	c.say("POST /containers/create HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 13\r\n\r\n")
+	c.hear("HTTP/1.1 100 Continue\r\n\r\n")
+	c.say(`{"Image":"x"}`)
+	c.hear(reply(201, `{"Id":"c1"}`))
+	c.say("POST /images/load HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+	c.hear("HTTP/1.1 100 Continue\r\n\r\n")
+	c.say("tar")
+	c.hear(reply(200, "loaded"))
+	c.hearEnd()
+}
+
+// A request may turn the connection into a stream. What a client says early, behind that request, is part of the
+// stream. Each direction ends on its own.
+func TestStreams(t *testing.T) {
+	for name, c := range map[string]struct{ request, answer string }{
+		"upgrade":       {"POST /v1.41/containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"},
+		"raw":           {post("/exec/e/start", `{"Tty":true}`), "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n"},
+		"build session": {"POST /session HTTP/1.1\r\nUpgrade: h2c\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const early = "POST /containers/create HTTP/1.1\r\n\r\n"
+			heard := make(chan struct{})
+			s := newScene(t, func(e *peer) {
+				e.hear(c.request)
+				e.say(c.answer + "prompt")
+				e.hear(early + "more")
+				e.hearEnd()
+				close(heard)
+				e.say("last words")
+			})
+			client := s.client()
+			client.say(c.request + early)
+			client.hear(c.answer + "prompt")
+			client.say("more")
+			client.hangUp()
+			<-heard
+			client.hear("last words")
+			client.hearEnd()
+			s.expectNotes("")
+		})
+	}
+}
+
+// upgrade is a request that turns the connection into a stream, and upgraded the answer.
+const (
+	upgrade  = "POST /containers/c/attach?stdin=1 HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n"
+	upgraded = "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n"
+)
+
+// The engine may have said all that it has to say before the client begins.
+func TestStreamWhoseOutputEndsFirst(t *testing.T) {
+	for range 20 { // it went wrong half of the time
+		heard := make(chan struct{})
+		s := newScene(t, func(e *peer) {
+			defer close(heard)
+			e.hear(upgrade)
+			e.say(upgraded)
+			e.hangUp()
+			e.hear("input")
+			e.hearEnd()
+		})
+		c := s.client()
+		c.say(upgrade)
+		c.hear(upgraded)
+		c.hearEnd()
+		c.say("input")
+		c.hangUp()
+		<-heard
+	}
+}
+
+// A client that is killed does not read all that came for it. Then the kernel reports a reset instead of an end.
+func TestStreamWhoseClientIsCutOff(t *testing.T) {
+	heard := make(chan struct{})
+	s := newScene(t, func(e *peer) {
+		defer close(heard)
+		e.hear(upgrade)
+		e.say(upgraded)
+		e.hear("input")
+		e.say("unread")
+		e.hearEnd()
+	})
+	c := s.client()
+	c.say(upgrade)
+	c.hear(upgraded)
+	c.say("input")
+	if _, err := c.Read(make([]byte, 1)); err != nil { // the rest has come as well
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	<-heard
+}
+
+// dockerode without its option hijack sends standard input as a chunked body that ends with the stream.
+func TestStreamInsideOfARequestBody(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("POST /containers/c/attach HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.say("HTTP/1.1 200 OK\r\n\r\nout")
+		e.hear("2\r\nin\r\n")
+		e.say("more")
+		e.hear("0\r\n\r\n")
+		e.hearEnd()
+	})
+	c := s.client()
+	c.say("POST /containers/c/attach HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+	c.hear("HTTP/1.1 200 OK\r\n\r\nout")
+	c.say("2\r\nin\r\n")
+	c.hear("more")
+	c.say("0\r\n\r\n")
+	c.hangUp()
+	c.hearEnd()
+}
+
+// A build is asked to remove its containers even if it fails. The rest of the request is unchanged.
+func TestBuildRemovesItsContainers(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("POST /v1.41/build?forcerm=1&t=x&forcerm=0&forcerm=1 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+		e.say(reply(200, "built"))
+		e.hear("POST /build?forcerm=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+		e.say(reply(200, "built"))
+	})
+	c := s.client()
+	c.say("POST /v1.41/build?t=x&forcerm=0 HTTP/1.1\r\nHost: docker\r\nContent-Length: 3\r\n\r\ntar")
+	c.hear(reply(200, "built"))
+	c.say("POST /build HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+	c.hear(reply(200, "built"))
+	c.hearEnd()
+}
+
+func TestAnswersWithoutABody(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("HEAD /_ping HTTP/1.1\r\n\r\n")
+		e.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+		e.hear("GET /a HTTP/1.1\r\n\r\n")
+		e.say("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
+		e.hear("GET /b HTTP/1.1\r\n\r\n")
+		e.say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+		e.hear("GET /c HTTP/1.1\r\n\r\n")
+		e.say("HTTP/1.1 200 OK\r\n\r\nuntil the end")
+	})
+	c := s.client()
+	// In one piece, and answered one by one.
+	c.say("HEAD /_ping HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n")
+	c.hear("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nHTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n")
+	c.hear("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the end")
+	c.hearEnd()
+}
+
+func TestEngineThatAnswersEarlyAndHangsUp(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+		e.say(reply(413, "no"))
+	})
+	c := s.client()
+	c.say("POST /images/load HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+	for err := error(nil); err == nil; { // until the pipe breaks
+		_, err = io.WriteString(c.Conn, "4\r\nmore\r\n")
+	}
+	c.hear(reply(413, "no"))
+	c.hearEnd()
+}
+
+// A response that we cannot read ends the connection: after it, no response could be matched to its request.
+func TestEngineThatTalksRubbish(t *testing.T) {
+	const bad = "HTTP/1.1 502 Bad Gateway\r\n"
+	for rubbish, want := range map[string]string{
+		"rubbish": bad, "\r\n\r\n": bad, "HTTP/1.1 2xx\r\n\r\nbody": bad, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbody": bad,
+		"HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2):           bad,
+		"HTTP/1.1 101 UPGRADED\r\nUpgrade: h2c\r\n\r\nframes":          bad,
+		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
+		"": "",
+	} {
+		for _, request := range []string{"GET / HTTP/1.1\r\n\r\n", post("/containers/create", `{"Image":"x"}`)} {
+			s := newScene(t, func(e *peer) {
+				if _, _, ok := e.hearRequest(); ok {
+					_, _ = io.WriteString(e.Conn, rubbish) // all of the longest is not read
+				}
+			})
+			c := s.client()
+			c.say(request)
+			c.hear(want)
+			if want != bad {
+				c.hearEnd()
+			} else if text, err := io.ReadAll(c.br); err != nil || !bytes.Contains(text, []byte("engine's response cannot be understood")) {
+				t.Errorf("%.80q: %q, %v", rubbish, text, err)
+			}
+			if request[0] == 'P' {
+				s.expectNotes("create container r1") // the outcome is unknown
+			}
+		}
+	}
+}
+
+func TestReplyToACreateThatMakesNoSense(t *testing.T) {
+	for _, answer := range []string{
+		reply(201, `{}`), reply(201, `rubbish`), reply(201, strings.Repeat("x", maxCreated+bufferSize+9)), reply(201, `{"Id":7}`), "HTTP/1.1 204 No Content\r\n\r\n",
+	} {
+		s := newScene(t, func(e *peer) {
+			e.hearRequest()
+			e.say(answer)
+			e.hearEnd()
+		})
+		c := s.client()
+		c.say(post("/containers/create", `{"Image":"x"}`))
+		c.hear(answer)
+		c.hangUp()
+		c.hearEnd()
+		s.expectNotes("create container r1")
+		if s.mu.Lock(); len(s.warnings) != 1 {
+			t.Errorf("%.80q: %v", answer, s.warnings)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func TestEngineThatCannotBeReached(t *testing.T) {
+	s := newScene(t, func(*peer) {}, func(p *Proxy) {
+		p.Dial = func() (net.Conn, error) { return nil, errors.New("no such socket") }
+	})
+	const text = `{"cause":"mcp-tether","message":"mcp-tether: cannot reach the container engine: no such socket","response":502}`
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		c := s.client()
+		c.say(method + " /_ping HTTP/1.1\r\n\r\n")
+		c.hear("HTTP/1.1 502 Bad Gateway\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(len(text)) + "\r\nConnection: close\r\n\r\n")
+		if method != "HEAD" {
+			c.hear(text)
+		}
+		c.hearEnd()
+	}
+}
+
+func TestNothingIsDialledBeforeARequest(t *testing.T) {
+	s := newScene(t, func(*peer) {})
+	for _, said := range []string{"", "\r\n", "GET / HT"} {
+		c := s.client()
+		c.say(said)
+		c.hangUp()
+		c.hearEnd()
+	}
+	if s.mu.Lock(); s.dials != 0 {
+		t.Error(s.dials, "connections to the engine")
+	}
+	s.mu.Unlock()
+}
+
+// When a client hangs up, the engine learns of it, because it may be serving a stream that never ends.
+func TestClientThatHangsUp(t *testing.T) {
+	s := newScene(t, func(e *peer) {
+		e.hear("GET /events HTTP/1.1\r\n\r\n")
+		e.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+		e.hearEnd()
+		e.say("0\r\n\r\n")
+	})
+	c := s.client()
+	c.say("GET /events HTTP/1.1\r\n\r\n")
+	c.hear("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+	c.hangUp()
+	c.hear("0\r\n\r\n")
+	c.hearEnd()
+}
+
+// During a create the engine does not learn of it: it might give up or not, and the outcome would be unknown.
+func TestClientThatHangsUpDuringACreate(t *testing.T) {
+	noted := make(chan struct{})
+	s := newScene(t, func(e *peer) {
+		e.hearRequest()
+		e.say("HTTP/1.1 201 Created\r\nContent-Length: 11\r\n\r\n")
+		e.say(`{"Id":"c1"}`)
+		e.hearEnd()
+		close(noted)
+	})
+	c := s.client()
+	c.say(post("/containers/create", `{"Image":"x"}`))
+	_ = c.Close()
+	<-noted
+	s.expectNotes("create container r1; created container r1 c1")
+}
+
+func TestClientThatHangsUpInTheMiddleOfACreate(t *testing.T) {
+	s := newScene(t, func(e *peer) { e.hearEnd() })
+	c := s.client()
+	c.say("POST /containers/create HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
+	c.hangUp()
+	c.hearEnd()
+	s.expectNotes("")
+}
+
+func TestShutWaitsForWhatIsInFlight(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	s := newScene(t, func(e *peer) {
+		for {
+			line, _, ok := e.hearRequest()
+			if !ok {
+				return
+			}
+			if strings.Contains(line, "create") {
+				close(asked)
+				<-release
+			}
+			e.say(reply(201, `{"Id":"c1"}`))
+		}
+	})
+	c := s.client()
+	c.say(post("/containers/create", `{"Image":"x"}`))
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s.Proxy.Shut(ctx) { // returns, because ctx is done
+		t.Error("a create without an outcome is taken for settled")
+	}
+	shut := make(chan struct{})
+	go func() {
+		if !s.Proxy.Shut(context.Background()) {
+			t.Error("all outcomes are noted, and it says that they are not")
+		}
+		s.expectNotes("create container r1; created container r1 c1")
+		close(shut)
+	}()
+	late := s.client()
+	late.say(post("/containers/create", `{}`))
+	late.hear("HTTP/1.1 503 Service Unavailable\r\n")
+	close(release)
+	<-shut
+	c.hear(reply(201, `{"Id":"c1"}`))
+	// The session's own containers may still be started, and all other requests still pass.
+	for _, request := range []string{"POST /containers/c1/start HTTP/1.1\r\n\r\n", "DELETE /containers/c1?force=1 HTTP/1.1\r\n\r\n"} {
+		c.say(request)
+		c.hear(reply(201, `{"Id":"c1"}`))
+	}
+	s.expectNotes("create container r1; created container r1 c1; removed container c1")
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	asked := make(chan struct{})
+	s := newScene(t, func(e *peer) {
+		e.hear("GET / HTTP/1.1\r\n\r\n")
+		close(asked)
+		e.hearEnd()
+	})
+	asking, idle := s.client(), s.client()
+	asking.say("GET / HTTP/1.1\r\n\r\n")
+	<-asked
+	s.Proxy.Close()
+	asking.hearEnd()
+	idle.hearEnd()
+	late := Proxy{}
+	late.Close()
+	if err := late.Serve(s.listen("late")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyClientsAtOnce(t *testing.T) {
+	s := newScene(t, table(map[string]string{"GET /_ping": reply(200, "OK"), "POST /containers/create": reply(201, `{"Id":"c1"}`)}))
+	var all sync.WaitGroup
+	for range 250 {
+		c := s.client()
+		all.Go(func() {
+			for range 5 {
+				c.say("GET /_ping HTTP/1.1\r\n\r\n")
+				c.hear(reply(200, "OK"))
+				c.say(post("/containers/create", "{}"))
+				c.hear(reply(201, `{"Id":"c1"}`))
+			}
+		})
+	}
+	all.Wait()
+	if n := strings.Count(s.noted(), "created container r"); n != 1250 {
+		t.Error(n, "containers noted")
+	}
+}

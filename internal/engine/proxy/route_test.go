@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"errors"
+	"testing"
+
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/http1"
+)
+
+func TestRoutes(t *testing.T) {
+	create := func(kind engine.Kind, libpod bool, name string) route {
+		return route{action: actionCreate, kind: kind, libpod: libpod, name: name}
+	}
+	for line, want := range map[string]route{
+		"POST /containers/create":                       create(engine.Container, false, ""),
+		"POST /v1.41/containers/create?name=a%20b&x=%z": create(engine.Container, false, "a b"),
+		"POST /v1.41/networks/create":                   create(engine.Network, false, ""),
+		"POST /volumes/create":                          create(engine.Volume, false, ""),
+		"POST /v4.3.1-dev/libpod/containers/create":     create(engine.Container, true, ""),
+		"POST /libpod/pods/create":                      create(engine.Pod, true, ""),
+		"POST /libpod/networks/create":                  create(engine.Network, true, ""),
+		"POST /libpod/volumes/create":                   create(engine.Volume, true, ""),
+		// Spellings that a router may take for the same.
+		"POST /containers/%63reate":                   create(engine.Container, false, ""),
+		"POST /containers%2Fcreate":                   create(engine.Container, false, ""),
+		"POST //containers//create":                   create(engine.Container, false, ""),
+		"POST /v1.41/./x/../containers/create/":       create(engine.Container, false, ""),
+		"POST http://docker/v1.41/containers/create":  create(engine.Container, false, ""),
+		"POST /v.1/containers/create":                 create(engine.Container, false, ""),
+		"POST /libpod/play/kube?start=true":           {action: actionPlayKube, kind: engine.Pod, libpod: true},
+		"POST /v4/libpod/kube/play":                   {action: actionPlayKube, kind: engine.Pod, libpod: true},
+		"POST /containers/abc/start":                  {action: actionStart, kind: engine.Container, ref: "abc"},
+		"POST /v1.41/containers/abc/restart?t=1":      {action: actionStart, kind: engine.Container, ref: "abc", restart: true},
+		"POST /v4.0.0/libpod/containers/create/start": {action: actionStart, kind: engine.Container, libpod: true, ref: "create"},
+		"POST /containers/abc/unpause":                {action: actionStart, kind: engine.Container, ref: "abc", resume: true},
+		"POST /v4.0.0/libpod/pods/p/unpause":          {action: actionStart, kind: engine.Pod, libpod: true, ref: "p", resume: true},
+		"POST /v4.0.0/libpod/containers/abc/init":     {action: actionStart, kind: engine.Container, libpod: true, ref: "abc"},
+		"POST /libpod/containers/import/restore?import=on": {
+			action: actionStart, kind: engine.Container, libpod: true, ref: "import", restore: true, imports: true,
+		},
+		"POST /libpod/containers/abc/restore?import=0": {action: actionStart, kind: engine.Container, libpod: true, ref: "abc", restore: true},
+		"POST /containers/abc/init":                    {},
+		"POST /v4.0.0/libpod/pods/p/restart":           {action: actionStart, kind: engine.Pod, libpod: true, ref: "p", restart: true},
+		"POST /v1.41/networks/n/connect":               {action: actionConnect, kind: engine.Network, ref: "n"},
+		"POST /libpod/networks/n/disconnect":           {action: actionDisconnect, kind: engine.Network, libpod: true, ref: "n"},
+		"POST /pods/p/start":                           {},
+		"POST /containers/a%2Fb/start":                 {action: actionStart, kind: engine.Container, ref: "a/b"},
+		"POST /containers/abc/attach?stream=1":         {action: actionAttach, kind: engine.Container, ref: "abc"},
+		"POST /v1.41/exec/e1/start":                    {action: actionExec},
+		"POST /libpod/exec/e1/start":                   {action: actionExec, libpod: true},
+		"POST /v1.41/build?rm=0":                       {action: actionBuild},
+		"POST /v5.7.0/libpod/local/build?t=x":          {action: actionBuild},
+		"POST /local/build":                            {},
+		"POST /session":                                {action: actionUpgrade},
+		"POST /v1.41/grpc":                             {action: actionUpgrade},
+		"GET /v1.41/containers/abc/attach/ws?stdin=1":  {action: actionUpgrade},
+		"DELETE /containers/abc?force=1":               {action: actionRemove, kind: engine.Container, ref: "abc"},
+		"DELETE /v1.41/networks/n":                     {action: actionRemove, kind: engine.Network, ref: "n"},
+		"DELETE /v4.0.0/libpod/pods/p":                 {action: actionRemove, kind: engine.Pod, libpod: true, ref: "p"},
+		// Others.
+		"GET /containers/create":        {},
+		"POST /pods/create":             {},
+		"POST /containers/a/create":     {},
+		"POST /containers/abc/stop":     {},
+		"POST /containers/start":        {},
+		"POST /exec/start":              {},
+		"POST /":                        {},
+		"POST /v1.41":                   {},
+		"POST /libpod":                  {libpod: false},
+		"POST /version/create":          {},
+		"POST /build?t=containers/load": {action: actionBuild},
+		"POST *":                        {},
+	} {
+		r, err := http1.ParseRequest([]byte(line + " HTTP/1.1\r\n\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if to, err := routeOf(r); err != nil && line != "POST *" || to != want {
+			t.Errorf("%s: %+v, %v", line, to, err)
+		}
+	}
+	if _, err := routeOf(http1.Request{Method: "POST", Target: "/%zz"}); !errors.Is(err, http1.ErrMalformedHead) {
+		t.Errorf("a target that is none: %v", err)
+	}
+}

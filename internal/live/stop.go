@@ -1,0 +1,102 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// Stopped is what became of a session that was asked to end.
+type Stopped struct {
+	ID    string `json:"id"`
+	Name  string `json:"name,omitempty"`
+	Ended bool   `json:"ended"`
+	// Error says why it has not ended.
+	Error string `json:"error,omitempty"`
+}
+
+// stopPause is how often to look whether a session has ended.
+const stopPause = 20 * time.Millisecond
+
+// stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases
+// are free.
+func stop(sessions []Session, timeout time.Duration) []Stopped {
+	var r proc.Reader
+	out := make([]Stopped, len(sessions))
+	for i, l := range sessions {
+		out[i] = Stopped{ID: l.ID, Name: l.Name}
+		// A stopped supervisor takes no signal before it is continued; a stopped anchor would hold back the exit code.
+		supervisor := l.Supervisor
+		if l.Sharing != nil {
+			// A host that lived on would start another server with the next message.
+			supervisor = l.Sharing.Host
+		}
+		err := r.Signal(supervisor, syscall.SIGTERM, syscall.SIGCONT)
+		if !l.Anchor.Zero() {
+			_ = r.Signal(l.Anchor, syscall.SIGCONT)
+		}
+		if err != nil && !errors.Is(err, proc.ErrGone) {
+			out[i].Error = fmt.Sprintf("ask supervisor %d: %v", supervisor.PID, err)
+		}
+	}
+	deadline := time.Now().Add(timeout)
+	for i, l := range sessions {
+		if out[i].Error == "" {
+			out[i].Error = awaitEnd(l.dir, l.ID, deadline)
+		}
+		out[i].Ended = out[i].Error == ""
+	}
+	return out
+}
+
+// StopListed is stop for root's child: root has seen sessions with these ids alive. Of one that has ended since then, or is
+// about to, the directories say whether something is left. It asks the living first, so that all have the same time.
+func StopListed(dirs []*session.Directory, all []Session, ids []string, timeout time.Duration) []Stopped {
+	var (
+		out    []Stopped
+		living []Session
+		gone   []string
+	)
+	deadline := time.Now().Add(timeout)
+	for _, id := range ids {
+		same, err := byID(all, id)
+		if living = append(living, same...); err != nil {
+			gone = append(gone, id)
+		}
+	}
+	stopped := stop(living, timeout)
+	for _, id := range gone {
+		one := Stopped{ID: id}
+		for _, dir := range dirs {
+			one.Error += awaitEnd(dir, id, deadline)
+		}
+		one.Ended = one.Error == ""
+		out = append(out, one)
+	}
+	return append(out, stopped...)
+}
+
+// awaitEnd waits until the lease of a session is free, and says what is left; "" for nothing. The record of an ended
+// session stays when a process survived.
+func awaitEnd(dir *session.Directory, id string, deadline time.Time) (left string) {
+	for {
+		alive, err := dir.Alive(id)
+		if err == nil && !alive {
+			if r, err := dir.Read(id); err == nil && r.State != session.StateKept {
+				return "over, but something of it survived: mcp-tether reap names it"
+			}
+			return ""
+		}
+		if errors.Is(err, session.ErrNoLock) {
+			return ""
+		}
+		if time.Now().After(deadline) {
+			return "still ending: try again, or look at it with mcp-tether ps --tree"
+		}
+		time.Sleep(stopPause)
+	}
+}

@@ -1,0 +1,129 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcp-tether/internal/delegate"
+	"mcp-tether/internal/session"
+)
+
+// othersDeadline is how long root waits for the answers of children that look at other users' sessions.
+const othersDeadline = 5 * time.Second
+
+// Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
+// user reads them, and its answer is that user's word. Others calls note for what could not be read.
+func Others(note func(string)) (all []Session) {
+	users, left := delegate.Users(session.Users())
+	for _, u := range left {
+		note("user " + u.Name + ": " + delegate.ErrTooMany.Error())
+	}
+	lists, unread := make([][]Session, len(users)), make([][]string, len(users))
+	delegate.Each(users, othersDeadline, func(ctx context.Context, i int, u delegate.User) {
+		var err error
+		if lists[i], unread[i], err = listAs(ctx, u); err != nil {
+			unread[i] = []string{err.Error()}
+		}
+	})
+	for i, u := range users {
+		for _, w := range unread[i][:min(len(unread[i]), maxUnread)] {
+			note("user " + u.Name + ": " + w)
+		}
+		all = append(all, lists[i]...)
+	}
+	return all
+}
+
+// maxUnread bounds how many of the sessions that another user cannot read are named.
+const maxUnread = 20
+
+// listAs reads the living sessions of another user, and what that user could not read.
+func listAs(ctx context.Context, u delegate.User) (all []Session, unread []string, err error) {
+	out, _, err := delegate.Run(ctx, u, []string{"ps", "--json", "--tree"}, delegate.MaxAnswer)
+	if err != nil {
+		return nil, nil, err
+	}
+	var answer struct {
+		Sessions   []Session `json:"sessions"`
+		Incomplete []string  `json:"incomplete"`
+	}
+	if err := delegate.Decode(out, &answer); err != nil {
+		return nil, nil, err
+	}
+	for i := range answer.Sessions {
+		answer.Sessions[i].UID = u.UID
+	}
+	// An id becomes a word of a command line.
+	all = slices.DeleteFunc(answer.Sessions, func(l Session) bool { return !session.ValidID(l.ID) })
+	return all, answer.Incomplete, nil
+}
+
+// StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
+// another user's process for a supervisor has no more power than the user that wrote it.
+func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
+	byUser := map[int][]Session{}
+	for _, l := range sessions {
+		byUser[l.UID] = append(byUser[l.UID], l)
+	}
+	var uids []int
+	for u := range byUser {
+		if u != uid {
+			uids = append(uids, u)
+		}
+	}
+	// A child ends a little later than it waits.
+	users, left := delegate.Users(uids)
+	stopped := make([][]Stopped, len(users))
+	done := make(chan []Stopped, 1)
+	go func() { done <- stop(byUser[uid], timeout) }()
+	delegate.Each(users, timeout+othersDeadline, func(ctx context.Context, i int, u delegate.User) {
+		stopped[i] = stopAs(ctx, u, byUser[u.UID], timeout)
+	})
+	out := <-done
+	for _, s := range stopped {
+		out = append(out, s...)
+	}
+	for _, u := range left {
+		out = append(out, notStopped(byUser[u.UID], delegate.ErrTooMany)...)
+	}
+	return out
+}
+
+// stopAs stops sessions of another user. What that user says of other sessions is ignored.
+func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout time.Duration) []Stopped {
+	words := []string{"stop", "--json", "--timeout=" + timeout.String()}
+	for _, l := range sessions {
+		words = append(words, l.ID)
+	}
+	out, code, err := delegate.Run(ctx, u, words, delegate.MaxAnswer)
+	var answer struct {
+		Stopped []Stopped `json:"stopped"`
+	}
+	if err == nil {
+		err = delegate.Decode(out, &answer)
+	}
+	if err != nil {
+		return notStopped(sessions, fmt.Errorf("ask as user %s (exit code %d): %w", u.Name, code, err))
+	}
+	var all []Stopped
+	for _, l := range sessions {
+		i := slices.IndexFunc(answer.Stopped, func(s Stopped) bool { return s.ID == l.ID })
+		if i < 0 {
+			all = append(all, notStopped([]Session{l}, delegate.ErrSilent)...)
+			continue
+		}
+		all = append(all, answer.Stopped[i])
+	}
+	return all
+}
+
+// notStopped says of all sessions why they could not be asked.
+func notStopped(sessions []Session, err error) []Stopped {
+	var out []Stopped
+	for _, l := range sessions {
+		out = append(out, Stopped{ID: l.ID, Name: l.Name, Error: err.Error()})
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package mux
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"mcp-tether/internal/mcp"
+)
+
+// ask is a request of the server to a client.
+type ask struct {
+	// n is its id at the client, and its progress token there.
+	n      int64
+	client *client
+	// id is its id as the server wrote it, key the same in one spelling, token the server's progress token, "" if it has none.
+	id, key, token string
+	// mayTask says that the client may answer with a task; roots that its roots are asked for.
+	mayTask, roots bool
+	// early: the server had no work yet when it asked.
+	early bool
+}
+
+// maxAsks bounds how many requests of the server may be open.
+const maxAsks = 4096
+
+// serverAsks takes a request of the server: it goes to the client whose call is being served.
+func (m *Mux) serverAsks(msg mcp.Message) {
+	from, to := msg.IDSpan()
+	id := string(msg.Raw[from:to])
+	if msg.ID == mcp.IDNull {
+		return
+	}
+	if msg.Method == mcp.MethodPing {
+		m.replyToServer(resultLine(id))
+		return
+	}
+	c, why := m.clientFor(msg)
+	if len(m.asks) >= maxAsks {
+		c, why = nil, "too many requests of the server are open"
+	}
+	if msg.Method == mcp.MethodRoots && c != nil && !m.alone(c) {
+		c, why = nil, "it may not judge the calls of all by the roots of one"
+	}
+	if c == nil {
+		m.replyToServer(errorLine(id, codeInternal, "this server is shared by clients, and "+why))
+		return
+	}
+	m.forward(c, msg, id)
+}
+
+func (m *Mux) forward(c *client, msg mcp.Message, id string) {
+	m.lastAsk++
+	a := &ask{n: m.lastAsk, client: c, id: id, key: msg.ID}
+	a.mayTask = at(msg.Raw, "params", "task").to > 0
+	if a.roots = msg.Method == mcp.MethodRoots; a.roots {
+		m.handshake.roots = true
+		m.handshake.asking++
+		a.early = !m.handshake.worked
+	}
+	token := at(msg.Raw, "params", "_meta", "progressToken")
+	if token.to > 0 {
+		a.token = string(token.of(msg.Raw))
+	}
+	if old := m.asks[m.asked[a.key]]; old != nil { // The server uses the id twice.
+		m.forget(old)
+	}
+	m.asks[a.n], m.asked[a.key] = a, a.n
+	m.note(c)
+	n := strconv.FormatInt(a.n, 10)
+	first, second := inOrder(idEdit(msg, n), edit{token, n})
+	m.toClient(c, splice(msg.Raw, first, second))
+}
+
+// clientFor returns the client that a request of the server is for; nil, and why, if that is not certain.
+func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
+	const unknown = "the task that this request is about is of none of them"
+	if related := at(msg.Raw, "params", "_meta", mcp.MetaTask, "taskId"); related.to > 0 {
+		if t := m.tasks.known[textOf(msg.Raw, related)]; t != nil && t.client != nil {
+			return t.client, ""
+		}
+		return nil, unknown
+	}
+	if target(msg.Method) == "taskId" {
+		if c := m.tasks.ofClients[textOf(msg.Raw, at(msg.Raw, "params", "taskId"))]; c != nil {
+			return c, ""
+		}
+		return nil, unknown
+	}
+	return m.served()
+}
+
+// served is the one client whose call is being served; nil, and why, if that is not certain.
+func (m *Mux) served() (c *client, why string) {
+	if m.orphans+m.ghosts+m.tasks.abandoned > 0 {
+		return nil, "a call of one that has left may still run, so it is not known which one this request is for"
+	}
+	for _, other := range m.order {
+		if other.sent == 0 && other.running == 0 {
+			continue
+		}
+		if c != nil {
+			return nil, "calls of several are open, so it is not known which one this request is for"
+		}
+		c = other
+	}
+	if c != nil {
+		return c, ""
+	}
+	// No call is open. The request is surely for this client only if the server has never served another one.
+	if c = m.clients[m.sole]; c != nil {
+		return c, ""
+	}
+	return nil, "no call of one alone is open, so it is not known which one this request is for"
+}
+
+// alone reports whether the server has known no other client, and none waits to use it.
+func (m *Mux) alone(c *client) bool {
+	return m.sole == c.id && len(m.handshake.waiting) == 0 && !m.knowsOthers(c)
+}
+
+// clientAnswers takes a client's answer to a request of the server.
+func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
+	a := m.asks[numberOf(msg.ID)]
+	if a == nil || a.client != c {
+		return
+	}
+	defer m.forget(a) // After the answer, so that a ping comes behind it.
+	var top [4]span
+	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
+	if a.roots {
+		m.rootsAnswered(a, unreadable || msg.IsError)
+	}
+	if unreadable {
+		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
+		return
+	}
+	if a.mayTask {
+		m.tasks.ofClient(c, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
+	}
+	m.toServer(splice(msg.Raw, idEdit(msg, a.id)))
+}
+
+func (m *Mux) forget(a *ask) {
+	delete(m.asks, a.n)
+	if m.asked[a.key] == a.n {
+		delete(m.asked, a.key)
+	}
+	if a.roots {
+		m.rootsClosed()
+	}
+}
+
+// openAsks are the open requests of the server, in their order. Pointers are sorted: a sort of numbers would be another five
+// kilobytes.
+func (m *Mux) openAsks() []*ask {
+	return slices.SortedFunc(maps.Values(m.asks), func(a, b *ask) int { return cmp.Compare(a.n, b.n) })
+}
+
+// abandonAsks answers what the server has asked a client that has left.
+func (m *Mux) abandonAsks(c *client) {
+	for _, a := range m.openAsks() {
+		if a.client == c {
+			m.toServer(errorLine(a.id, codeInternal, "the client has left"))
+			m.forget(a)
+		}
+	}
+}
+
+// takeBack tells a client that its answer is not wanted any more.
+func (m *Mux) takeBack(a *ask, why string) {
+	m.forget(a)
+	m.toClient(a.client, append(mcp.Cancelled(strconv.FormatInt(a.n, 10), why), '\n'))
+}

@@ -1,0 +1,550 @@
+package mux
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcp-tether/internal/mcp"
+)
+
+// call is a request to the server.
+type call struct {
+	// n is its id at the server, and its progress token there.
+	n int64
+	// client asked for it; nil for a request of the mux's own, or of a client that has left.
+	client *client
+	// ids[0] is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as
+	// JSON, "" if it has none.
+	ids        [1]string
+	key, token string
+	method     string
+	// target is the uri of a subscription or the id of a task.
+	target string
+	// level is the log level that it asks for, want the one that the server is asked for.
+	level, want int
+	// line waits for the server, or for another call.
+	line []byte
+	// own: the mux asks. uncounted: its client has left, and it is not among orphans. sent: the server has it. cancelled: no
+	// answer is expected, and it may still run. mute: the client uses its id for another call. modern: it names its protocol
+	// version. mayTask: the answer may be a task.
+	own, uncounted, sent, cancelled, mute, modern, mayTask bool
+
+	batch *batch
+	// next is another call with the same id at the client.
+	next *call
+}
+
+// request is what must be known of a request or notification of a client.
+type request struct {
+	msg    mcp.Message
+	params span
+	// target is the member of params that the method is about.
+	target span
+	meta   span
+	// token, version and level are members of _meta.
+	token, version, level span
+}
+
+// target names the member of params that a method is about.
+func target(method string) string {
+	switch method {
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+		return "uri"
+	case mcp.MethodSetLevel:
+		return "level"
+	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate, mcp.MethodTaskStatus:
+		return "taskId"
+	case mcp.MethodCancelled:
+		return "requestId"
+	case mcp.MethodProgress:
+		return "progressToken"
+	}
+	return "task"
+}
+
+// parse finds what the mux must know or change. An error names the member that another reader might read in another
+// way.
+func parse(msg mcp.Message) (request, error) {
+	r := request{msg: msg}
+	var top [5]span
+	if err := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "method", "params", "result", "error"}, top[:]); err != nil {
+		return r, err
+	}
+	if top[3].to > 0 || top[4].to > 0 {
+		return r, &ambiguousError{"method"}
+	}
+	r.params = top[2]
+	var params [2]span
+	if err := pick(msg.Raw, r.params, []string{"_meta", target(msg.Method)}, params[:]); err != nil {
+		return r, err
+	}
+	r.meta, r.target = params[0], params[1]
+	var meta [3]span
+	err := pick(msg.Raw, r.meta, []string{"progressToken", mcp.MetaVersion, mcp.MetaLogLevel}, meta[:])
+	r.token, r.version, r.level = meta[0], meta[1], meta[2]
+	return r, err
+}
+
+// clientAsks takes a request of a client.
+func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
+	from, to := msg.IDSpan()
+	id := string(msg.Raw[from:to])
+	for older := c.calls[msg.ID]; older != nil; older = older.next {
+		older.mute = older.cancelled
+	}
+	r, err := parse(msg)
+	switch {
+	case msg.ID == mcp.IDNull:
+		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null", b)
+	case err != nil:
+		m.refuse(c, id, codeInvalid, err.Error(), b)
+	case msg.Method == mcp.MethodPing:
+		m.reply(c, id, resultLine(id), b)
+	case m.broken != "":
+		m.refuse(c, id, codeInternal, m.broken, b)
+	case c.open >= m.limits.Open:
+		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
+	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
+		m.refuse(c, id, codeInvalid, "a notification must not have an id", b)
+	case c.words+len(id)+len(msg.Method)+r.token.size()+r.target.size() > m.limits.Words && !c.onlyReleases(r):
+		m.refuse(c, id, codeInternal, "the ids of what is open are too long", b)
+	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
+		m.refuse(c, id, codeInternal, "too much waits for the server", b)
+	default:
+		return m.ask(c, r, &call{client: c, ids: [1]string{id}, key: msg.ID, method: msg.Method, batch: b})
+	}
+	return nil
+}
+
+// onlyReleases reports whether a request can only reduce what is kept.
+func (c *client) onlyReleases(r request) bool {
+	return r.msg.Method == mcp.MethodUnsubscribe && c.uris[textOf(r.msg.Raw, r.target)]
+}
+
+// ask sorts a request by what must be done about it.
+func (m *Mux) ask(c *client, r request, k *call) error {
+	k.modern = textOf(r.msg.Raw, r.version) != ""
+	if reason := m.misfit(r, k); reason != "" {
+		return &MisfitError{reason}
+	}
+	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
+		c.modern = true
+		m.note(c)
+	}
+	if k.modern {
+		k.level = levelNumber(textOf(r.msg.Raw, r.level))
+	}
+	k.target = textOf(r.msg.Raw, r.target)
+	if r.token.to > 0 {
+		k.token = string(r.token.of(r.msg.Raw))
+	}
+	k.mayTask = k.target == "" && m.mayTask(r)
+	if k.mayTask && c.running >= m.limits.Kept {
+		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
+		return nil
+	}
+	switch k.method {
+	case mcp.MethodInitialize:
+		m.initialize(r, k)
+	case mcp.MethodSetLevel:
+		m.setLevel(c, r, k)
+	case mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+		m.subscribe(c, r, k)
+	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
+		if !m.tasks.owns(c, k.target) {
+			m.refuse(c, k.ids[0], codeParams, "task not found", k.batch)
+			return nil
+		}
+		fallthrough
+	default:
+		m.open(k)
+		m.send(k, m.line(r, k, edit{}))
+	}
+	return nil
+}
+
+// open gives a call its number and counts it.
+func (m *Mux) open(k *call) {
+	m.lastID++
+	k.n = m.lastID
+	m.calls[k.n] = k
+	c := k.client
+	if c == nil {
+		return
+	}
+	k.next = c.calls[k.key]
+	c.calls[k.key] = k
+	c.words += k.words()
+	c.open++
+	c.opened = append(c.opened, k.ids[0])
+	if k.batch != nil {
+		k.batch.waiting++
+	}
+}
+
+// words is what a call counts towards Limits.Words.
+func (k *call) words() int { return len(k.ids[0]) + len(k.method) + len(k.token) + len(k.target) }
+
+// line is a request of a client as the server is to see it, with another edit where the method needs one.
+func (m *Mux) line(r request, k *call, other edit) []byte {
+	n := strconv.FormatInt(k.n, 10)
+	edits := [3]edit{idEdit(r.msg, n), {r.token, n}, other}
+	// Three are soon in order. slices.SortFunc would bring a sort for this type, of seven kilobytes.
+	for i := 1; i < len(edits); i++ {
+		for j := i; j > 0 && edits[j].from < edits[j-1].from; j-- {
+			edits[j], edits[j-1] = edits[j-1], edits[j]
+		}
+	}
+	return splice(r.msg.Raw, edits[:]...)
+}
+
+// acceptsCalls reports whether the server takes requests now.
+func (m *Mux) acceptsCalls() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
+
+// send gives a call to the server, now or as soon as it takes requests.
+func (m *Mux) send(k *call, line []byte) {
+	if m.acceptsCalls() {
+		m.sendNow(k, line)
+		return
+	}
+	m.held = append(m.held, k)
+	k.keep(line)
+}
+
+// keep keeps the line of a call that waits.
+func (k *call) keep(line []byte) {
+	k.line = line
+	if k.client != nil {
+		k.client.held += int64(len(line))
+	}
+}
+
+// take takes the kept line back.
+func (k *call) take() []byte {
+	line := k.line
+	k.line = nil
+	if k.client != nil {
+		k.client.held -= int64(len(line))
+	}
+	return line
+}
+
+func (m *Mux) sendNow(k *call, line []byte) {
+	k.sent = true
+	m.handshake.worked = m.handshake.worked || mcp.IsWork(k.method)
+	if k.client != nil {
+		m.noteKnown(k.client)
+		k.client.sent += k.weight()
+	}
+	switch k.method {
+	case mcp.MethodInitialize:
+		m.handshake.phase = phaseAsked
+	case mcp.MethodSetLevel:
+		m.logs.sent = k.want
+	case mcp.MethodUnsubscribe:
+		if w := m.watched[k.target]; w != nil {
+			w.on = false
+		}
+	}
+	m.toServer(line)
+}
+
+// sendHeld gives the server what waits for it.
+func (m *Mux) sendHeld() {
+	held := m.held
+	m.held, m.dropped = nil, 0
+	for _, k := range held {
+		if k.line != nil {
+			m.send(k, k.take())
+		}
+	}
+}
+
+// unhold takes a call from those that wait.
+func (m *Mux) unhold(k *call) {
+	if k.line == nil {
+		return
+	}
+	k.take()
+	h := &m.handshake
+	if i := slices.Index(h.waiting, k); i >= 0 {
+		h.waiting = without(h.waiting, i)
+		return
+	}
+	if w := m.watched[k.target]; w != nil && k.changesState() {
+		if i := slices.Index(w.queue, k); i >= 0 {
+			w.queue = without(w.queue, i)
+			return
+		}
+	}
+	const few = 64
+	if m.dropped++; m.dropped > few && m.dropped > len(m.held)/2 {
+		m.held = slices.DeleteFunc(m.held, func(other *call) bool { return other.line == nil })
+		m.dropped = 0
+	}
+}
+
+// without removes the call at i; removing the first is cheap.
+func without(calls []*call, i int) []*call {
+	if i == 0 {
+		return calls[1:]
+	}
+	return slices.Delete(calls, i, i+1)
+}
+
+// serverAnswers takes a response of the server.
+func (m *Mux) serverAnswers(msg mcp.Message) {
+	k := m.calls[numberOf(msg.ID)]
+	switch {
+	case msg.ID == mcp.IDNull:
+		m.serverComplains(msg)
+		return
+	case k == nil || !k.sent: // An answer to no question, or a late one.
+		return
+	}
+	if k.modern && !msg.IsError {
+		m.provesModern()
+	}
+	switch {
+	case k.method == mcp.MethodInitialize:
+		m.initialized(k, msg)
+	case k.own && k.method == mcp.MethodPing:
+		m.close(k)
+		m.settled()
+	case k.method == mcp.MethodSetLevel:
+		m.levelSet(k, msg)
+	case k.method == mcp.MethodSubscribe, k.method == mcp.MethodUnsubscribe:
+		m.watchAnswered(k, msg)
+	case k.method == mcp.MethodTasksList && !msg.IsError:
+		m.deliver(k, msg, m.ownTasks(k, msg))
+	case k.method == mcp.MethodListen && !msg.IsError:
+		m.deliver(k, msg, edit{at(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.ids[0]})
+	default:
+		m.taskNews(k, msg)
+		m.deliver(k, msg, edit{})
+	}
+}
+
+// serverComplains takes an error without an id: the server could not read a request. A client gets it only if that
+// client alone has asked.
+func (m *Mux) serverComplains(msg mcp.Message) {
+	if c, _ := m.served(); c != nil {
+		m.toClient(c, splice(msg.Raw))
+	}
+}
+
+// deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
+func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
+	m.close(k)
+	if k.client == nil || k.mute || k.cancelled && k.batch != nil {
+		return
+	}
+	first, second := inOrder(idEdit(msg, k.ids[0]), other)
+	m.answer(k, splice(msg.Raw, first, second))
+}
+
+// answer gives a line to the client of a call that is closed.
+func (m *Mux) answer(k *call, line []byte) {
+	switch {
+	case k.client == nil:
+	case k.batch != nil:
+		k.batch.waiting--
+		m.addTo(k.batch, k.ids[:], line)
+	case k.cancelled:
+		m.toClient(k.client, line)
+	default:
+		m.out = append(m.out, Out{To: k.client.id, Line: line, Answers: k.ids[:]})
+	}
+}
+
+// fail closes a call with an error.
+func (m *Mux) fail(k *call, code int, message string) {
+	m.close(k)
+	m.levelDone(k)
+	if w := m.watched[k.target]; w != nil && k.method == mcp.MethodUnsubscribe && k.client != nil {
+		m.leave(w, k.client, k.target)
+	}
+	if !k.cancelled {
+		m.answer(k, errorLine(k.ids[0], code, message))
+	}
+}
+
+// close forgets a call.
+func (m *Mux) close(k *call) {
+	m.unhold(k)
+	delete(m.calls, k.n)
+	c := k.client
+	if c == nil {
+		if k.sent && !k.own && !k.uncounted {
+			m.orphans--
+		}
+		return
+	}
+	k.unlink()
+	c.words -= k.words()
+	if k.sent {
+		c.sent -= k.weight()
+	}
+	if k.cancelled {
+		c.cancelled--
+	} else {
+		c.open--
+	}
+}
+
+// unlink takes a call from those of its client.
+func (k *call) unlink() {
+	calls := k.client.calls
+	if calls[k.key] == k {
+		if calls[k.key] = k.next; k.next == nil {
+			delete(calls, k.key)
+		}
+		return
+	}
+	for other := calls[k.key]; other != nil; other = other.next {
+		if other.next == k {
+			other.next = k.next
+		}
+	}
+}
+
+// reply answers a request that is not a call: the mux knows the answer itself.
+func (m *Mux) reply(c *client, id string, line []byte, b *batch) {
+	if id == mcp.IDNull {
+		if b != nil {
+			m.addTo(b, nil, line)
+			return
+		}
+		m.toClient(c, line)
+		return
+	}
+	c.opened = append(c.opened, id)
+	if b != nil {
+		m.addTo(b, []string{id}, line)
+		return
+	}
+	m.out = append(m.out, Out{To: c.id, Line: line, Answers: []string{id}})
+}
+
+func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
+	m.reply(c, id, errorLine(id, code, message), b)
+}
+
+// cancel takes a client's notice that it no longer wants an answer. Requests that change what the server keeps are not
+// cancelled there (subscriptions, the log level), nor is initialize, which must not be.
+func (m *Mux) cancel(c *client, r request) {
+	k := c.calls[idOf(r.msg.Raw, r.target)]
+	for k != nil && k.cancelled {
+		k = k.next
+	}
+	if k == nil || k.method == mcp.MethodInitialize {
+		return
+	}
+	c.closed = append(c.closed, k.ids[0])
+	if k.batch != nil {
+		k.batch.waiting--
+		m.flush(k.batch)
+	}
+	if !k.sent {
+		m.drop(k)
+		return
+	}
+	k.cancelled = true
+	c.open--
+	c.cancelled++
+	if k.changesState() {
+		return
+	}
+	m.toServer(splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
+	if c.cancelled > m.limits.Kept || c.words > m.limits.Words/2 || k.method == mcp.MethodListen {
+		if k.method != mcp.MethodListen {
+			m.ghosts++
+		}
+		m.close(k)
+	}
+}
+
+// weight is what an open call counts in the search for the client that a request of the server is for. A subscription
+// does not count (2026-07-28 has no requests of the server at all).
+func (k *call) weight() int {
+	if k.method == mcp.MethodListen {
+		return 0
+	}
+	return 1
+}
+
+// changesState reports whether the answer changes what is known of the server, even if no client waits for it.
+func (k *call) changesState() bool {
+	return k.method == mcp.MethodSubscribe || k.method == mcp.MethodUnsubscribe || k.method == mcp.MethodSetLevel ||
+		k.method == mcp.MethodInitialize
+}
+
+// abandonCalls ends the calls of a client that has left.
+func (m *Mux) abandonCalls(c *client) {
+	var calls []*call
+	for _, k := range c.calls {
+		for ; k != nil; k = k.next {
+			calls = append(calls, k)
+		}
+	}
+	byNumber(calls)
+	// What waits goes first, the newest before what it waits for: no call of this client may get its turn meanwhile.
+	for _, k := range slices.Backward(calls) {
+		if !k.sent {
+			m.drop(k)
+		}
+	}
+	for _, k := range calls {
+		if !k.sent {
+			continue
+		}
+		if !k.cancelled && !k.changesState() {
+			m.toServer(append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
+		}
+		m.orphan(k)
+	}
+}
+
+// drop forgets a call that the server does not have.
+func (m *Mux) drop(k *call) {
+	first := k.method == mcp.MethodInitialize && !slices.Contains(m.handshake.waiting, k)
+	m.close(k)
+	m.levelDone(k)
+	switch {
+	case first:
+		m.handshake.params = nil
+		m.nextHandshake()
+	case k.changesState() && k.target != "":
+		m.watchDropped(k)
+	}
+}
+
+// orphan keeps a call without its client: it may still run.
+func (m *Mux) orphan(k *call) {
+	k.client, k.next, k.batch = nil, nil, nil
+	switch {
+	case k.method == mcp.MethodListen:
+		delete(m.calls, k.n)
+	case m.orphans < m.limits.Kept:
+		m.orphans++
+	case k.changesState():
+		k.uncounted = true
+	default:
+		m.ghosts++
+		delete(m.calls, k.n)
+	}
+}
+
+func byNumber(calls []*call) {
+	slices.SortFunc(calls, func(a, b *call) int { return cmp.Compare(a.n, b.n) })
+}
+
+// askOwn sends a request of the mux's own.
+func (m *Mux) askOwn(method, target string, params string) {
+	k := &call{own: true, method: method, target: target, want: m.logs.sent}
+	m.open(k)
+	m.sendNow(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", k.n, method, params))
+}

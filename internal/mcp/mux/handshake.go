@@ -1,0 +1,296 @@
+package mux
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"mcp-tether/internal/mcp"
+)
+
+// phase is how far this server's handshake is.
+type phase uint8
+
+const (
+	// phaseIdle: it has not begun.
+	phaseIdle phase = iota
+	// phaseAsked: the server has initialize and has not answered.
+	phaseAsked
+	// phaseAnswered: a client has the answer and is to confirm it.
+	phaseAnswered
+	// phaseDone: the server was notified that the client is ready.
+	phaseDone
+)
+
+// handshake is the first client's handshake, which counts for every client (up to 2025-11-25, basic/lifecycle).
+type handshake struct {
+	phase phase
+	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
+	params, result []byte
+	// latest is the answer of the last server, which may offer more.
+	latest []byte
+	// waiting are the initialize requests of other clients while the first is open.
+	waiting []*call
+	// roots says that the server has asked a client for its roots, which it may use for all. It stays with the client when
+	// another server takes the place of this one.
+	roots bool
+	// given says that a server has got them, and that the client has not refused them since. early says that a server asked
+	// before it had any work, as its successors will.
+	given, early bool
+	settling
+	// modern says that the server has answered a request that needs no handshake, while there was none.
+	modern bool
+}
+
+// Greeting reports whether the server has been sent initialize, and has not answered.
+func (m *Mux) Greeting() bool { return m.handshake.phase == phaseAsked }
+
+// misfit says why a request cannot be served by this server; "" if it can.
+func (m *Mux) misfit(r request, k *call) string {
+	h := &m.handshake
+	if k.method != mcp.MethodInitialize {
+		if k.modern && k.method != mcp.MethodDiscover && h.params != nil {
+			return "the server has begun with a handshake, and this client uses none"
+		}
+		return ""
+	}
+	switch {
+	case m.isModern(k.client):
+		return "the server serves clients without a handshake, and this client begins with one"
+	case h.params == nil:
+		return ""
+	}
+	return m.unlike(r.params.of(r.msg.Raw))
+}
+
+// isModern reports whether the server serves clients without a handshake, beside that one.
+func (m *Mux) isModern(beside *client) bool {
+	for _, c := range m.order {
+		if c.modern && c != beside {
+			return true
+		}
+	}
+	return m.handshake.modern
+}
+
+// provesModern takes what only a server says that needs no handshake. Beside a handshake it proves nothing: clients may probe.
+func (m *Mux) provesModern() {
+	if m.handshake.params == nil {
+		m.handshake.modern = true
+	}
+}
+
+// unlike says how a client differs from the first one; "" if the server cannot tell them apart.
+func (m *Mux) unlike(params []byte) string {
+	h := &m.handshake
+	for _, key := range []string{"protocolVersion", "capabilities"} {
+		before, now := mcp.ValueAt(h.params, key), mcp.ValueAt(params, key)
+		if !mcp.SameJSON(before, now) {
+			return fmt.Sprintf("another client began it with the %s %s, and this one has %s", key, mcp.Show(before, longestShown), mcp.Show(now, longestShown))
+		}
+	}
+	if h.roots && mcp.ValueAt(params, "capabilities", "roots") != nil {
+		return "the server works with the roots of another client"
+	}
+	return ""
+}
+
+// longestShown is for an error that a client reads.
+const longestShown = 200
+
+// initialize takes the initialize request of a client that is no misfit.
+func (m *Mux) initialize(r request, k *call) {
+	h := &m.handshake
+	params := r.params.of(r.msg.Raw)
+	if !json.Valid(params) { // Nothing could be compared.
+		m.refuse(k.client, k.ids[0], codeParams, "the params of initialize cannot be read", k.batch)
+		return
+	}
+	k.client.modern = false
+	m.open(k)
+	switch {
+	case h.result != nil:
+		m.met(k)
+	case h.params != nil:
+		h.waiting = append(h.waiting, k)
+		k.keep(m.line(r, k, edit{}))
+	default:
+		h.params = bytes.Clone(params)
+		m.send(k, m.line(r, k, edit{}))
+	}
+}
+
+// met answers initialize from the kept result.
+func (m *Mux) met(k *call) {
+	m.close(k)
+	if k.client == nil {
+		return
+	}
+	k.client.met = true
+	m.note(k.client)
+	m.answer(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.ids[0], m.handshake.result))
+	m.confirmAlone()
+	m.adjustLevel()
+}
+
+// initialized takes the server's answer to initialize.
+func (m *Mux) initialized(k *call, msg mcp.Message) {
+	h := &m.handshake
+	result := at(msg.Raw, "result")
+	refused := msg.IsError || result.to == 0
+	switch {
+	case k.own && refused:
+		m.close(k)
+		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
+	case refused && h.result != nil: // The client that was refused is not the first that the mux knows.
+		h.phase = phaseIdle
+		m.deliver(k, msg, edit{})
+		m.askOwn(mcp.MethodInitialize, "", string(h.params))
+	case refused:
+		h.phase, h.params = phaseIdle, nil
+		m.deliver(k, msg, edit{})
+		m.nextHandshake()
+	default:
+		m.accepted(k, msg, bytes.Clone(result.of(msg.Raw)))
+	}
+}
+
+// accepted takes the result of a handshake. Clients that know an earlier server's must find in it what they rely on.
+func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
+	h := &m.handshake
+	if h.result == nil {
+		h.result, h.latest = result, result
+	}
+	if lost := poorer(h.result, result); lost != "" {
+		m.close(k)
+		m.breakWith("the server that was started anew is another one: " + lost)
+		return
+	}
+	h.phase = phaseAnswered
+	changed := !alike(h.latest, result)
+	h.latest = result
+	if k.client != nil {
+		k.client.met = true
+		m.note(k.client)
+	}
+	m.deliver(k, msg, edit{})
+	m.meetWaiting()
+	m.confirmAlone()
+	if changed {
+		m.listsChanged()
+	}
+	m.restore()
+	if k.own && h.roots {
+		m.settle()
+		return
+	}
+	m.resumeCalls()
+}
+
+// resumeCalls lets calls go to the server, behind the subscriptions that they may count on.
+func (m *Mux) resumeCalls() {
+	m.watchAll()
+	m.sendHeld()
+	m.adjustLevel()
+}
+
+// meetWaiting answers each initialize that the server does not have, now that there is a result.
+func (m *Mux) meetWaiting() {
+	for _, k := range slices.Concat(m.handshake.waiting, m.held) {
+		if k.method == mcp.MethodInitialize && k.line != nil {
+			m.met(k)
+		}
+	}
+}
+
+// poorer names the first thing that one result promises and another does not; "" if the other promises as much.
+func poorer(before, now []byte) string {
+	for _, key := range []string{"protocolVersion", "capabilities"} {
+		if lost := mcp.Lost(key, mcp.ValueAt(before, key), mcp.ValueAt(now, key)); lost != "" {
+			return lost
+		}
+	}
+	return ""
+}
+
+// alike reports whether two results are of the same server, as far as it says.
+func alike(before, now []byte) bool {
+	return mcp.SameJSON(mcp.ValueAt(before, "capabilities"), mcp.ValueAt(now, "capabilities")) &&
+		mcp.SameJSON(mcp.ValueAt(before, "serverInfo"), mcp.ValueAt(now, "serverInfo"))
+}
+
+// nextHandshake lets the next client try, after the first one's was refused or given up.
+func (m *Mux) nextHandshake() {
+	h := &m.handshake
+	if len(h.waiting) == 0 {
+		if m.acceptsCalls() {
+			m.restore()
+			m.resumeCalls()
+		}
+		return
+	}
+	k := h.waiting[0]
+	h.waiting = h.waiting[1:]
+	line := k.take()
+	h.params = bytes.Clone(at(line, "params").of(line))
+	m.send(k, line)
+}
+
+// confirm takes the client's notification that it is ready, which some send early. The server is notified once.
+func (m *Mux) confirm(c *client, r request) {
+	c.ready = true
+	m.note(c)
+	if c.met && m.handshake.phase == phaseAnswered {
+		m.noteKnown(c)
+		m.handshake.phase = phaseDone
+		m.toServer(splice(r.msg.Raw))
+	}
+}
+
+// confirmAlone finishes a handshake whose clients have all left, or were ready before they had an answer.
+func (m *Mux) confirmAlone() {
+	if m.handshake.phase != phaseAnswered {
+		return
+	}
+	met := false
+	for _, c := range m.order {
+		if c.met && c.ready {
+			met = false
+			break
+		}
+		met = met || c.met
+	}
+	if !met {
+		m.handshake.phase = phaseDone
+		m.toServer(initializedLine())
+	}
+}
+
+func initializedLine() []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodInitialized)
+}
+
+// breakWith ends what waits: no server can take the last one's place.
+func (m *Mux) breakWith(reason string) {
+	m.broken = reason
+	m.failAll(reason)
+}
+
+// listsChanged tells clients to look again at each list that they know may change.
+func (m *Mux) listsChanged() {
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		if string(mcp.ValueAt(m.handshake.result, "capabilities", kind, "listChanged")) == "true" {
+			m.toAll(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`+"\n", kind))
+		}
+	}
+}
+
+// toAll gives a line to each client that knows the server.
+func (m *Mux) toAll(line []byte) {
+	for _, c := range m.order {
+		if c.met || c.modern {
+			m.toClient(c, line)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package mux
+
+import (
+	"bytes"
+	"slices"
+
+	"mcp-tether/internal/mcp"
+)
+
+// Client names a client; the caller gives each its number, which is positive and never used again.
+type Client int64
+
+// Server is the Client that stands for the server.
+const Server Client = 0
+
+// Out is a line that is to be written.
+type Out struct {
+	// To is the client that gets it, or Server.
+	To Client
+	// Line is the whole line with its newline. Several Outs may share it, so it must not be changed; the mux does not
+	// change it either.
+	Line []byte
+	// Answers are the ids, as JSON, of To's requests that are answered by this line. They are open until it is written.
+	Answers []string
+	// Reply says that the mux itself answers a request of the server by this line.
+	Reply bool
+}
+
+// MisfitError says why a client cannot share this server and needs one of its own. The line that caused it had no
+// effect; the client must be detached.
+type MisfitError struct{ Reason string }
+
+func (e *MisfitError) Error() string { return "cannot share the server: " + e.Reason }
+
+// Limits bound what one client can make the mux keep. A request beyond them is answered with an error.
+type Limits struct {
+	// Open is how many requests of a client may be open; 0 means DefaultOpen.
+	Open int
+	// Held is how many bytes may wait for the server. They are requests that came while there was none, and answers of
+	// a batch that is not whole yet. 0 means DefaultHeld.
+	Held int64
+	// Kept is how many of each are remembered for a client: subscriptions, tasks, cancelled calls. 0 means DefaultKept.
+	Kept int
+	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
+	// DefaultWords.
+	Words int
+}
+
+// The limits where Limits has 0.
+const (
+	DefaultOpen = 10_000
+	DefaultHeld = 64 << 20
+	DefaultKept = 10_000
+	// An id is a few bytes as a rule, and a uri a hundred.
+	DefaultWords = 4 << 20
+)
+
+// Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
+// until the next call.
+type Mux struct {
+	limits  Limits
+	clients map[Client]*client
+	// order lists the clients as they came.
+	order []*client
+	// up says that there is a server. sole is the only client that it has known since it started, 0 if there was none or
+	// there were several. several says that there were several.
+	up      bool
+	sole    Client
+	several bool
+	// lastID is the last id that the server was given, lastAsk the last that a client was given.
+	lastID, lastAsk int64
+	calls           map[int64]*call
+	asks            map[int64]*ask
+	// asked maps the server's id of a request to its number in asks.
+	asked map[string]int64
+	// held are the calls that wait for the server, in order. Those without a line do not wait any more; dropped counts them.
+	held      []*call
+	dropped   int
+	handshake handshake
+	logs      logs
+	watched   map[string]*watch
+	tasks     tasks
+	// ghosts counts calls that may still run and are no longer remembered: they were cancelled, or their client has left.
+	ghosts int
+	// orphans counts calls of clients that have left, which may still run.
+	orphans int
+	broken  string
+	out     []Out
+	// changed are clients whose State has changed since the last call of Changed.
+	changed []Client
+
+	scanner  mcp.Scanner
+	messages []mcp.Message
+}
+
+// New makes a mux without clients and without a server.
+func New(limits Limits) *Mux {
+	limits.Open = orDefault(limits.Open, DefaultOpen)
+	limits.Held = orDefault(limits.Held, DefaultHeld)
+	limits.Kept = orDefault(limits.Kept, DefaultKept)
+	limits.Words = orDefault(limits.Words, DefaultWords)
+	m := &Mux{limits: limits, clients: map[Client]*client{}, watched: map[string]*watch{}}
+	m.forgetServer()
+	return m
+}
+
+func orDefault[T int | int64](n, standard T) T {
+	if n == 0 {
+		return standard
+	}
+	return n
+}
+
+// client is what is known of a client.
+type client struct {
+	id Client
+	// met: its initialize is answered. ready: it has confirmed that. modern: it uses requests without a handshake.
+	met, ready, modern bool
+	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
+	calls map[string]*call
+	// open counts those that were not cancelled, cancelled those that were and may still run. held counts the bytes that
+	// are kept for the client, words those of Limits.Words.
+	open, cancelled int
+	// sent counts the calls that the server has and has not answered.
+	sent  int
+	held  int64
+	words int
+	// level is the log level that it asked for, of those in levels; 0: none.
+	level int
+	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
+	// the request that level comes from.
+	wish, wishes int
+	levelOf      int64
+	uris         map[string]bool
+	// tasks counts its tasks that are remembered, running those of them that have not ended.
+	tasks, running int
+	// opened and closed are drained by Changes.
+	opened, closed []string
+}
+
+// Attach takes a client that has said nothing yet.
+func (m *Mux) Attach(id Client) {
+	c := &client{id: id, calls: map[string]*call{}, uris: map[string]bool{}}
+	m.clients[id] = c
+	m.order = append(m.order, c)
+}
+
+// Detach forgets a client. Its calls are cancelled, and its subscriptions and log level end.
+func (m *Mux) Detach(id Client) []Out {
+	m.begin()
+	c := m.clients[id]
+	if c == nil {
+		return nil
+	}
+	delete(m.clients, id)
+	m.order = slices.DeleteFunc(m.order, func(other *client) bool { return other == c })
+	m.abandonCalls(c)
+	m.abandonAsks(c)
+	m.abandonTasks(c)
+	m.unwatchAll(c)
+	m.confirmAlone()
+	m.forgetRoots()
+	m.adjustLevel()
+	m.changed = slices.DeleteFunc(m.changed, func(other Client) bool { return other == id })
+	return m.out
+}
+
+// FromClient takes a line of a client, without its newline. A *MisfitError says that the client needs a server of its own.
+func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
+	m.begin()
+	c := m.clients[id]
+	if c == nil {
+		return nil, nil
+	}
+	messages := m.read(line)
+	if len(messages) > 0 && !messages[0].Line {
+		return m.batchOf(c, messages)
+	}
+	for _, msg := range messages {
+		if err := m.clientSays(c, msg, nil); err != nil {
+			return nil, err
+		}
+	}
+	return m.out, nil
+}
+
+// FromServer takes a line of the server, without its newline. What comes after ServerGone and before ServerStarted is
+// ignored.
+func (m *Mux) FromServer(line []byte) []Out {
+	m.begin()
+	if !m.up {
+		return nil
+	}
+	for _, msg := range m.read(line) {
+		switch msg.Kind {
+		case mcp.Request:
+			m.serverAsks(msg)
+		case mcp.Response:
+			m.serverAnswers(msg)
+		case mcp.Notification:
+			m.serverTells(msg)
+		case mcp.Opaque, mcp.Unclear: // Noise, or nothing that could be said to be for one client.
+		}
+	}
+	return m.out
+}
+
+// clientSays takes one message of a client; batch is the one that it is an element of, or nil.
+func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
+	switch msg.Kind {
+	case mcp.Request:
+		return m.clientAsks(c, msg, b)
+	case mcp.Response:
+		m.clientAnswers(c, msg)
+	case mcp.Notification:
+		m.clientTells(c, msg)
+	case mcp.Unclear:
+		m.refuse(c, mcp.IDNull, codeParse, "this line cannot be read", b)
+	case mcp.Opaque: // Noise: no client waits for an answer.
+	}
+	return nil
+}
+
+// NeedsServer reports whether something waits for a server.
+func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
+
+// Broken says why no client can go on with this server; "" if they can. All clients must be ended.
+func (m *Mux) Broken() string { return m.broken }
+
+// Changes lists the requests of a client, as JSON ids, that were opened since the last call. closed are those that were
+// closed without a line that answers them: they were cancelled.
+func (m *Mux) Changes(id Client) (opened, closed []string) {
+	c := m.clients[id]
+	if c == nil {
+		return nil, nil
+	}
+	opened, closed = c.opened, c.closed
+	c.opened, c.closed = nil, nil
+	return opened, closed
+}
+
+// noteKnown records that the server knows a client.
+func (m *Mux) noteKnown(c *client) {
+	switch {
+	case m.several || m.sole == c.id:
+	case m.sole == 0:
+		m.sole = c.id
+	default:
+		m.sole, m.several = 0, true
+	}
+}
+
+// begin starts a call of the mux.
+func (m *Mux) begin() {
+	clear(m.out)
+	m.out = m.out[:0]
+}
+
+// read sorts the messages of a line. They are valid until the next line. White space before a message is dropped, because
+// members are looked for from its opening bracket on.
+func (m *Mux) read(line []byte) []mcp.Message {
+	line = bytes.TrimLeft(line, " \t\r")
+	clear(m.messages)
+	m.messages = m.messages[:0]
+	m.scanner.Line(line, func(msg mcp.Message) { m.messages = append(m.messages, msg) })
+	return m.messages
+}
+
+func (m *Mux) toServer(line []byte) { m.out = append(m.out, Out{To: Server, Line: line}) }
+
+// replyToServer answers a request of the server that goes to no client.
+func (m *Mux) replyToServer(line []byte) {
+	m.out = append(m.out, Out{To: Server, Line: line, Reply: true})
+}
+
+func (m *Mux) toClient(c *client, line []byte) { m.out = append(m.out, Out{To: c.id, Line: line}) }

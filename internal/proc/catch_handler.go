@@ -1,0 +1,44 @@
+//go:build amd64 || arm64
+
+package proc
+
+import "syscall"
+
+// signalPipe is the write end for the handler; set before the first handler is installed.
+//
+//nolint:unused // read from assembly
+var signalPipe uint64
+
+// onSignal and onReturn are the signal handler and its way back to the kernel; neither is ever called from Go.
+//
+//nolint:unused // used from assembly
+func onSignal()
+
+//nolint:unused // used from assembly
+func onReturn()
+
+// handlers gives the addresses of onSignal and onReturn.
+func handlers() (signal, restorer uint64)
+
+// Flags of sigaction(2). The runtime has given every thread an alternate stack.
+const (
+	saSiginfo  = 0x4
+	saRestorer = 0x04000000
+	saOnStack  = 0x08000000
+	saRestart  = 0x10000000
+)
+
+func catchInto(fd int, set uint64) error {
+	signalPipe = uint64(fd)
+	a := sigaction{flags: saSiginfo | saRestorer | saOnStack | saRestart, mask: ^uint64(0)}
+	a.handler, a.restorer = handlers()
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		if set&SignalBit(n) == 0 {
+			continue
+		}
+		if err := setAction(n, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

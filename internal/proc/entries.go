@@ -1,0 +1,84 @@
+package proc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// pids lists the processes in /proc, or the threads in /proc/PID/task: the numeric entries but 0.
+func pids(dir string) ([]int, error) {
+	all, err := numericEntries(dir)
+	if i := slices.Index(all, 0); i >= 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	return all, err
+}
+
+// numericEntries lists the numeric entries of a directory.
+func numericEntries(dir string) ([]int, error) { return listNumbers(dir, make([]byte, 16<<10)) }
+
+// eachDescriptor visits the links in the descriptor table of a process until visit returns false. to is where a link leads;
+// err says that it could not be read, mostly because the file was closed meanwhile.
+func eachDescriptor(pid int, visit func(link, to string, err error) (more bool)) error {
+	fds, err := numericEntries(path(pid, "fd"))
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		link := path(pid, "fd/"+strconv.Itoa(fd))
+		if to, err := readlink(link); !visit(link, to, err) {
+			break
+		}
+	}
+	return nil
+}
+
+// How a file may be open. The mode of its link in the descriptor table shows it (proc_pid_fd(5)).
+const (
+	forReading = 0o400
+	forWriting = 0o200
+)
+
+func isOpen(link string, how uint32) bool {
+	var st unix.Stat_t
+	return unix.Lstat(link, &st) == nil && st.Mode&how != 0
+}
+
+// listNumbers is numericEntries with a buffer of the caller's choice.
+func listNumbers(dir string, buf []byte) ([]int, error) {
+	fd, err := kernel.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	var (
+		out   []int
+		names []string
+	)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", dir, err)
+		}
+		if n <= 0 {
+			return out, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+				out = append(out, n)
+			}
+		}
+	}
+}
+
+// path gives /proc/PID/name.
+func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -1,0 +1,195 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// Stat is the part of /proc/PID/stat that decisions need (proc_pid_stat(5)).
+type Stat struct {
+	ID
+	PPID    int
+	PGRP    int
+	Session int
+	// Threads is num_threads; 1 or 0 for a zombie. If all threads have ended and a tracer keeps them, they count as none.
+	Threads int
+	// State is the one-letter state: R, S, D, T, t, Z, X, I.
+	State byte
+	// Comm is the command name, at most 15 bytes as the kernel cuts it. It may hold any byte, also ')' and newlines.
+	Comm string
+}
+
+// Dead reports whether the process has ended and only waits to be reaped. A process whose main thread has ended shows
+// state Z as well while its other threads live.
+func (s Stat) Dead() bool {
+	return s.State == 'Z' && s.Threads <= 1 || s.State == 'X' || s.State == 'x'
+}
+
+// Indices of the fields after the command name, counted from the state (field 3) as 0.
+const (
+	fieldState   = 0
+	fieldPPID    = 1
+	fieldPGRP    = 2
+	fieldSession = 3
+	fieldThreads = 17
+	fieldStart   = 19
+)
+
+// parseStat reads one line of /proc/PID/stat. The command name is bounded by the first '(' and the last ')': a process
+// may name itself ") R 1 (". A short or odd line is an error, never a guess.
+func parseStat(line []byte) (Stat, error) {
+	var s Stat
+	open, end := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if open < 2 || end < open {
+		return s, fmt.Errorf("parse stat %.60q: no command name", line)
+	}
+	pid, err := strconv.Atoi(string(line[:open-1]))
+	if err != nil || pid <= 0 || line[open-1] != ' ' {
+		return s, fmt.Errorf("parse stat %.60q: bad pid", line)
+	}
+	s.PID, s.Comm = pid, string(line[open+1:end])
+
+	rest := line[end+1:]
+	for i := 0; i <= fieldStart; i++ {
+		var field []byte
+		if len(rest) < 2 || rest[0] != ' ' {
+			return s, fmt.Errorf("parse stat of %d: %d fields only", pid, i)
+		}
+		rest = rest[1:]
+		if sp := bytes.IndexAny(rest, " \n"); sp >= 0 {
+			field, rest = rest[:sp], rest[sp:]
+		} else {
+			field, rest = rest, nil
+		}
+		if err := s.set(i, field); err != nil {
+			return s, fmt.Errorf("parse stat of %d: field %d: %w", pid, i+3, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Stat) set(i int, field []byte) (err error) {
+	switch i {
+	case fieldState:
+		if len(field) != 1 {
+			return fmt.Errorf("bad state %.20q", field)
+		}
+		s.State = field[0]
+	case fieldPPID:
+		s.PPID, err = strconv.Atoi(string(field))
+	case fieldPGRP:
+		s.PGRP, err = strconv.Atoi(string(field))
+	case fieldSession:
+		s.Session, err = strconv.Atoi(string(field))
+	case fieldThreads:
+		s.Threads, err = strconv.Atoi(string(field))
+	case fieldStart:
+		s.Start, err = strconv.ParseUint(string(field), 10, 64)
+	}
+	return err
+}
+
+// Reader reads process entries; it keeps its buffer from one to the next. The zero value is ready. Not for use by
+// several goroutines.
+type Reader struct {
+	buf    []byte
+	births births
+	// aside is the copy that reads memory, and memory is it while Aside has it do so.
+	aside  aside
+	memory *aside
+	// unread says that there was no descriptor or memory to read memory of a process.
+	unread bool
+}
+
+func (r *Reader) read(name string) ([]byte, error) {
+	b, err := kernel.Read(name, r.buf)
+	if err == nil {
+		r.buf = b
+	}
+	return b, err
+}
+
+// readEntry reads stat, cmdline or environ of a process.
+func (r *Reader) readEntry(name string) ([]byte, error) {
+	b, err := kernel.ReadEntry(name, r.buf)
+	if err == nil {
+		r.buf = b
+	}
+	return b, err
+}
+
+// Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
+func (r *Reader) Stat(pid int) (Stat, error) {
+	b, err := r.readEntry(path(pid, "stat"))
+	if err != nil {
+		return Stat{}, vanished(err)
+	}
+	s, err := parseStat(b)
+	if err == nil && s.PID != pid {
+		err = fmt.Errorf("stat of %d names pid %d: /proc belongs to another pid namespace", pid, s.PID)
+	}
+	if err == nil && s.State == 'Z' && s.Threads > 1 && r.threadsEnded(pid) {
+		s.Threads = 0
+	}
+	return s, err
+}
+
+// threadsEnded reports whether every thread of a process has ended. A traced thread stays as a zombie until its tracer
+// waits for it (ptrace(2)), and num_threads counts it. A thread that cannot be read may live.
+func (r *Reader) threadsEnded(pid int) bool {
+	ended, err := r.eachThread(pid, func(state byte) bool { return state == 'Z' || state == 'X' })
+	return ended && err == nil
+}
+
+// Resting reports whether no thread of a process is running or waiting for a processor or a disk (R and D in
+// proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
+func (r *Reader) Resting(pid int) (bool, error) {
+	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
+}
+
+// MayKeepWaiting reports whether a thread of a process is in state D: it may hold a lock that readers of the process's memory
+// need. It is a look at one moment, and there are other such waits.
+func (r *Reader) MayKeepWaiting(s Stat) bool {
+	if s.Threads <= 1 {
+		return s.State == 'D'
+	}
+	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
+	return err == nil && !none
+}
+
+// eachThread reports whether every thread of a process is in such a state.
+func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
+	tids, err := pids(path(pid, "task"))
+	if err != nil {
+		return false, vanished(err)
+	}
+	for _, tid := range tids {
+		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
+		if errors.Is(vanished(err), ErrGone) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		t, err := parseStat(b)
+		if err != nil || !such(t.State) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// vanished is the one place that decides which errors of a /proc entry mean that its process is gone. ENOENT says that
+// it ended before the open, ESRCH between open and read.
+func vanished(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%w (%w)", ErrGone, err)
+	}
+	return err
+}

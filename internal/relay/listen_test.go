@@ -1,0 +1,133 @@
+package relay
+
+import (
+	"testing"
+
+	"mcp-tether/internal/mcp"
+)
+
+const (
+	listenMeta = `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}`
+	listen     = `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}` + "\n"
+	agreed     = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":` + listenMeta +
+		`,"notifications":{"toolsListChanged":true}}}` + "\n"
+	news     = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":` + listenMeta + "}}\n"
+	listened = `{"jsonrpc":"2.0","id":9,"result":{}}` + "\n"
+
+	unsubscribe = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}` + "\n"
+)
+
+// subscribed has a client without a handshake open a subscription.
+func subscribed(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t, false)
+	s.askModern()
+	s.write(s.toRelay, listen)
+	s.write(s.serverOut, agreed)
+	s.reads(s.serverIn, listen)
+	s.reads(s.fromRelay, agreed)
+	return s
+}
+
+// isNotSubscribed wakes a server, which must get the client's message and no subscription.
+func (s *stage) isNotSubscribed() {
+	s.t.Helper()
+	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.settle()
+	s.reads(s.serverIn, modernList)
+}
+
+// A subscription outlives a sleep: the next server gets it before anything else, and the client is told to look again.
+func TestWakeWithSubscription(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	for range 2 {
+		s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+		s.connect()
+		s.tells(s.relay.Restore())
+		s.reads(s.serverIn, listen)
+		s.tells(s.write(s.serverOut, agreed), Event{Kind: Answered}, Event{Kind: Restored})
+		s.reads(s.serverIn, modernList)
+		s.tells(s.write(s.serverOut, listed))
+		s.reads(s.fromRelay, news+listed)
+		s.fallAsleep()
+	}
+}
+
+// A server that says as its last word that the subscription ends does not end it for the client.
+func TestLastWordsDoNotEndASubscription(t *testing.T) {
+	for _, last := range []string{listened, unsubscribe} {
+		s := subscribed(t)
+		s.relay.EndServer()
+		s.tells(s.write(s.serverOut, last+serverSays))
+		s.endServer()
+		s.settle()
+		s.relay.Disconnect()
+		s.reads(s.fromRelay, serverSays)
+		s.write(s.toRelay, modernList)
+		s.connect()
+		s.relay.Restore()
+		s.reads(s.serverIn, listen)
+	}
+}
+
+// A new server that does not take the subscription ends it: that is for the client to know.
+func TestSubscriptionIsRefused(t *testing.T) {
+	for _, refusal := range []string{listened, unsubscribe} {
+		s := subscribed(t)
+		s.fallAsleep()
+		s.write(s.toRelay, modernList)
+		s.connect()
+		s.relay.Restore()
+		s.tells(s.write(s.serverOut, refusal), Event{Kind: Answered}, Event{Kind: Restored})
+		s.reads(s.fromRelay, refusal)
+		s.reads(s.serverIn, listen+modernList)
+	}
+}
+
+// A client that ends its subscription while there is no server wakes none, and no later server is sent it.
+func TestSubscriptionEndsAsleep(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, unsubscribe))
+	s.isNotSubscribed()
+}
+
+// The same if the cancellation waits behind a call for a server that cannot be woken.
+func TestSubscriptionEndsInAFailedWake(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, request("7")+unsubscribe), Event{Kind: ClientWrote})
+	s.tells(s.relay.Refuse("no server"), Event{Dropped, mcp.MethodCancelled})
+	s.isNotSubscribed()
+	s.reads(s.fromRelay, refusal("7"))
+}
+
+// The same if half of the cancellation went to a server that has ended.
+func TestSubscriptionEndsInACrash(t *testing.T) {
+	s := subscribed(t)
+	s.tells(s.write(s.toRelay, unsubscribe[:20]))
+	s.endServer()
+	s.settle()
+	s.relay.Crashed("no server")
+	s.relay.Disconnect()
+	s.tells(s.settle())
+	s.tells(s.write(s.toRelay, unsubscribe[20:]), Event{Dropped, mcp.MethodCancelled})
+	s.isNotSubscribed()
+}
+
+// A failed wake ends no subscription: the next server is sent it again.
+func TestSubscriptionOutlivesAFailedWake(t *testing.T) {
+	s := subscribed(t)
+	s.fallAsleep()
+	s.write(s.toRelay, request("7"))
+	s.relay.Refuse("no server")
+	s.settle()
+	s.reads(s.fromRelay, refusal("7"))
+	s.write(s.toRelay, modernList)
+	s.connect()
+	s.relay.Restore()
+	s.reads(s.serverIn, listen)
+}

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// Directory is an open directory of records. Its user may put anything into the place of its name at any time, so all
+// that is in it is reached through the descriptor.
+type Directory struct {
+	// Name is the path under which it was opened.
+	Name string
+	at   *kernel.Dir
+}
+
+func newDirectory(at *kernel.Dir) *Directory { return &Directory{at.Name, at} }
+
+// Close closes the directory.
+func (d *Directory) Close() { d.at.Close() }
+
+// Open opens the directory of the records of user uid and makes it when needed. It is mcp-tether in $XDG_RUNTIME_DIR,
+// else in /run/user/UID, else in /run for root, else /tmp/mcp-tether-UID. A runtime directory that is missing or
+// belongs to another user (sudo keeps the variable) is passed over, as is a /run in which no directory can be made. The
+// directory itself must be a real one of that user, closed to all others. Otherwise the error says what to change, and no
+// record is kept.
+func Open(uid int, xdgRuntime string) (*Directory, error) {
+	return openPrivate(dirFor(uid, xdgRuntime, func(dir string) bool { return belongsTo(dir, uid) && !unmakeable(dir) }), uid)
+}
+
+// openPrivate makes a directory when needed, and verifies that it is the user's alone.
+func openPrivate(name string, uid int) (*Directory, error) {
+	if err := unix.Mkdir(name, 0o700); err != nil && err != unix.EEXIST {
+		return nil, fmt.Errorf("create session directory %s: %w", name, err)
+	}
+	dir, err := openDir(name)
+	switch {
+	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV):
+		return nil, fmt.Errorf("session directory %s is not a directory, or is a mount point: remove it", name)
+	case err != nil:
+		return nil, notOpened(name, uid, err)
+	}
+	var st unix.Stat_t
+	if err = dir.Stat(&st); err == nil {
+		err = private(name, uid, &st)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return newDirectory(dir), nil
+}
+
+// openDir opens a directory of records. In /tmp any user may mount a file system for another one to find (fusermount(1)).
+// Its owner and mode are what the mounter says, and so are the records on it.
+func openDir(name string) (*kernel.Dir, error) {
+	if entry, ok := strings.CutPrefix(name, temporaryDir+"/"); ok && !strings.Contains(entry, "/") {
+		return kernel.OpenUnmounted(temporaryDir, entry)
+	}
+	return kernel.OpenDir(name)
+}
+
+// private says what keeps a directory from being the user's alone.
+func private(name string, uid int, st *unix.Stat_t) error {
+	switch {
+	case int(st.Uid) != uid:
+		return fmt.Errorf("session directory %s belongs to uid %d: remove it or set XDG_RUNTIME_DIR", name, st.Uid)
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("session directory %s is open to others: chmod 700 it", name)
+	}
+	return nil
+}
+
+// notOpened says why a directory cannot be opened. Another user's is closed to us, as it should be.
+func notOpened(name string, uid int, err error) error {
+	var st unix.Stat_t
+	if errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil {
+		if why := private(name, uid, &st); why != nil {
+			return why
+		}
+	}
+	return fmt.Errorf("open session directory: %w", err)
+}
+
+// dirFor chooses the first of Open's places that is the user's.
+func dirFor(uid int, xdgRuntime string, ours func(dir string) bool) string {
+	switch {
+	case strings.HasPrefix(xdgRuntime, "/") && ours(xdgRuntime):
+		return dirIn(xdgRuntime)
+	case ours(userRuntime(uid)):
+		return dirIn(userRuntime(uid))
+	case uid == 0 && ours(systemRuntime):
+		return dirIn(systemRuntime)
+	}
+	return fallbackDir(uid)
+}
+
+// unmakeable reports whether a runtime directory is root's own that cannot be written and has no session directory. The image
+// of a container often has an empty /run. A directory that is there has records, even if no other can be added.
+func unmakeable(runtime string) bool {
+	return runtime == systemRuntime && unix.Access(dirIn(runtime), unix.F_OK) == unix.ENOENT && unix.Access(runtime, unix.W_OK) == unix.EROFS
+}
+
+// belongsTo reports whether name is a directory of the user.
+func belongsTo(name string, uid int) bool {
+	var st unix.Stat_t
+	return unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
+}

@@ -1,0 +1,299 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+// A record that is written can be read. The command line is for people, the patterns are not.
+func TestWriteLongRecord(t *testing.T) {
+	dir, id := open(t, t.TempDir()), NewID()
+	lease, err := dir.Take(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	long := Record{Version: Version, ID: id, Args: []string{strings.Repeat("x", maxRecord)}, Keep: []string{"chrome"}}
+	if err := lease.Write(long); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := dir.Read(id); err != nil || len(r.Args) > 0 || len(r.Keep) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	long.Args, long.Keep = nil, []string{""}
+	rest, err := json.Marshal(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]error{maxRecord - 1: nil, maxRecord: unix.EFBIG} {
+		long.Keep[0] = strings.Repeat("x", size-len(rest))
+		if err := lease.Write(long); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		if _, err := dir.Read(id); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
+func TestLease(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	l, err := open(t, dir).Take(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another open file description of the same process is as foreign as another process.
+	if _, err := open(t, dir).Take(id); !errors.Is(err, ErrHeld) {
+		t.Errorf("taken twice: %v, want ErrHeld", err)
+	}
+	if _, err := open(t, dir).Read(id); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("read before it was written: %v, want ENOENT", err)
+	}
+	want := Record{
+		Version: Version, ID: id, Name: "näme\n\"", UID: 1, Started: time.Unix(1e9, 5).UTC(), State: StateRunning,
+		Host: proc.Host{Boot: "b", PIDNS: 1<<64 - 1}, Gateway: proc.ID{PID: 2, Start: 1<<64 - 1}, Server: proc.ID{PID: 3, Start: 4},
+		Args: []string{"a", ""}, Cgroup: "/c",
+	}
+	for _, state := range []string{StateRunning, StateSurvived} {
+		want.State = state
+		if err := l.Write(want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := open(t, dir).Read(id); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("read %+v, %v; want %+v", got, err, want)
+		}
+	}
+	files(t, dir, id+".json", id+".lock")
+	if err := l.Remove(); err != nil {
+		t.Error(err)
+	}
+	files(t, dir)
+}
+
+// files compares what is in a directory; all of it must be closed to others.
+func files(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+		if info, err := e.Info(); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("files %q, want %q", got, want)
+	}
+}
+
+// The lease ends with its holder, however that ends, and the record stays to be found.
+func TestLeaseFreedByDeath(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	cmd, _ := holder(t, dir, id)
+	if _, err := open(t, dir).Take(id); !errors.Is(err, ErrHeld) {
+		t.Fatalf("while it lives: %v, want ErrHeld", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	l, err := open(t, dir).Take(id)
+	if err != nil {
+		t.Fatalf("after its death: %v", err)
+	}
+	if r, err := open(t, dir).Read(id); err != nil || r.State != StateRunning {
+		t.Errorf("its record: %+v, %v", r, err)
+	}
+	l.Release()
+	files(t, dir, id+".json", id+".lock")
+	if l, err = open(t, dir).Take(id); err != nil {
+		t.Fatalf("after Release: %v", err)
+	}
+	if err := l.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeaseFreedByEnd(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	cmd, release := holder(t, dir, id)
+	release.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	files(t, dir)
+}
+
+// No server inherits the lock: the session would look alive after the death of its supervisor.
+func TestLeaseIsCloseOnExec(t *testing.T) {
+	l, err := open(t, t.TempDir()).Take(NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if flags, err := unix.FcntlInt(uintptr(l.fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("flags %x, %v", flags, err)
+	}
+}
+
+// No link can make us lock or write a file elsewhere.
+func TestLeaseFollowsNoLink(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	elsewhere := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(elsewhere, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, dir+"/"+id+".lock"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, dir).Take(id); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("lock: %v, want ELOOP", err)
+	}
+	other := NewID()
+	l, err := open(t, dir).Take(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if err := os.Symlink(elsewhere, dir+"/"+other+".json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(Record{Version: Version, ID: other}); err != nil {
+		t.Errorf("replacing a link: %v", err)
+	}
+	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "precious" {
+		t.Errorf("the target holds %q, %v", b, err)
+	}
+	if info, err := os.Lstat(dir + "/" + other + ".json"); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("the record is %v, %v", info, err)
+	}
+}
+
+// When the new record cannot be written, the old one stays whole.
+func TestWriteFailsWhole(t *testing.T) {
+	dir, id := t.TempDir(), NewID()
+	l, err := open(t, dir).Take(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if err := l.Write(Record{Version: Version, ID: id, State: "old"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir+"/"+id+".json.tmp", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(Record{Version: Version, ID: id, State: "new"}); err == nil {
+		t.Error("written in spite of a directory in its way")
+	}
+	if r, err := open(t, dir).Read(id); err != nil || r.State != "old" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestID(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := NewID()
+		if !ValidID(id) || seen[id] {
+			t.Fatalf("%q: seen before %v", id, seen[id])
+		}
+		seen[id] = true
+	}
+	for _, id := range []string{"", "0123456789abcde", "0123456789abcdef0", "0123456789abcdeg", "../../../etc/pas", "0123456789abcde/", "0123456789abcde\n"} {
+		if ValidID(id) {
+			t.Errorf("%q is said to be valid", id)
+		}
+	}
+}
+
+// While a lease is taken, no process sees its lock free: a free lock would be a dead supervisor's.
+func TestALockIsNeverSeenFree(t *testing.T) {
+	dir := open(t, t.TempDir())
+	stop, looked := make(chan struct{}), make(chan int)
+	go func() {
+		free := 0
+		defer func() { looked <- free }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			ids, _ := dir.IDs()
+			for _, id := range ids {
+				if held, err := dir.Held(id); err == nil && !held {
+					free++
+				}
+			}
+		}
+	}()
+	for range 2000 {
+		l, err := dir.Take(NewID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if free := <-looked; free > 0 {
+		t.Errorf("%d free locks of living sessions were seen", free)
+	}
+}
+
+// What a supervisor left when it was killed while making its lock is no obstacle.
+func TestAHalfMadeLockIsNoObstacle(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/"+journalled+".lock.new", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", 0); !errors.Is(err, unix.EEXIST) {
+		t.Fatalf("made over what somebody else is making: %v", err)
+	}
+	fd, err := open(t, dir).createNamed(journalled+".lock", journalled+".lock.new", lockTries-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	l, err := open(t, dir).Take(journalled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Where files without a name cannot be had, a lock is made under another name first.
+func TestALockCanBeMadeUnderAnotherName(t *testing.T) {
+	dir, name := t.TempDir(), journalled+".lock"
+	fd, err := open(t, dir).createNamed(name, name+".new", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if _, err := os.Lstat(dir + "/" + name + ".new"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the first name is still there: %v", err)
+	}
+	if _, err := open(t, dir).createNamed(name, name+".new", 0); !errors.Is(err, unix.EEXIST) {
+		t.Errorf("made twice: %v", err)
+	}
+}

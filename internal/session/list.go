@@ -1,0 +1,174 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoLock says that there is no lock file.
+var ErrNoLock = errors.New("no lock file")
+
+// Held reports whether a living process holds the lease of a session. With ErrNoLock none does. Any other error says
+// that it could not be found out; then the session counts as alive.
+func (d *Directory) Held(id string) (bool, error) {
+	name := file(id, lockSuffix)
+	fd, err := d.at.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
+	}
+	if err != nil {
+		return true, fmt.Errorf("open lock %s: %w", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return true, fmt.Errorf("lock %s is not a regular file", name)
+	}
+	// Shared: two reapers do not disturb each other.
+	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("try lock %s: %w", name, err)
+	}
+	if unlinked(fd) {
+		// The supervisor has removed the lock and let go of it since it was opened: the session is over, not dead.
+		return false, fmt.Errorf("look at %s: %w", name, ErrNoLock)
+	}
+	return false, nil
+}
+
+// unlinked reports whether an open file has lost its last name.
+func unlinked(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
+}
+
+// IDs lists the sessions that have a record or a lock in the directory.
+func (d *Directory) IDs() ([]string, error) {
+	names, err := d.at.Names()
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, name := range names {
+		id, _, ok := strings.Cut(name, ".")
+		if ok && ValidID(id) && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// OpenAll opens those session directories of a user that exist, and that others cannot write to. No user opens those of
+// another one, not even root: a user that may write there may have put anything in the way.
+func OpenAll(uid int, xdgRuntime string) []*Directory {
+	dirs, _ := OpenAllBut(uid, xdgRuntime)
+	return dirs
+}
+
+// OpenAllBut is OpenAll. It also says which directories of the user it has left out: they may have records.
+func OpenAllBut(uid int, xdgRuntime string) (dirs []*Directory, left []error) {
+	candidates := []string{fallbackDir(uid), dirIn(userRuntime(uid))}
+	if strings.HasPrefix(xdgRuntime, "/") {
+		candidates = append(candidates, dirIn(xdgRuntime))
+	}
+	if uid == 0 {
+		candidates = append(candidates, dirIn(systemRuntime))
+	}
+	return own(candidates, uid)
+}
+
+// Users lists the users that may have session directories on this machine, by the names of these alone. No directory of
+// a user is looked at.
+func Users() []int {
+	var out []int
+	users, _ := os.ReadDir(usersRuntime)
+	for _, e := range users {
+		out = appendUID(out, e.Name())
+	}
+	fallbacks, _ := os.ReadDir(temporaryDir)
+	for _, e := range fallbacks {
+		if number, ok := strings.CutPrefix(e.Name(), fallbackPrefix); ok {
+			out = appendUID(out, number)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// appendUID adds the user whose number is the name of a directory. The last two numbers mean no user (chown(2)).
+func appendUID(to []int, number string) []int {
+	uid, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || uid >= math.MaxUint32-1 || strconv.FormatUint(uid, 10) != number {
+		return to
+	}
+	return append(to, int(uid))
+}
+
+// CloseAll closes directories.
+func CloseAll(dirs []*Directory) {
+	for _, d := range dirs {
+		d.Close()
+	}
+}
+
+// own opens the user's real directories that others cannot write to, each once. left are the errors of the user's others.
+func own(candidates []string, uid int) (out []*Directory, left []error) {
+	type place struct{ dev, ino uint64 }
+	seen := map[place]bool{}
+	for _, name := range candidates {
+		dir, err := openDir(name)
+		if err != nil {
+			if closed(name, uid, err) {
+				left = append(left, err)
+			}
+			continue
+		}
+		var st unix.Stat_t
+		if dir.Stat(&st) != nil || st.Mode&0o022 != 0 || int(st.Uid) != uid {
+			dir.Close()
+			if int(st.Uid) == uid {
+				left = append(left, fmt.Errorf("session directory %s can be written by others: chmod 700 it", name))
+			}
+			continue
+		}
+		// A file system numbers its files by itself: two directories may have the same number.
+		//nolint:unconvert // Dev is a smaller type elsewhere
+		here := place{uint64(st.Dev), uint64(st.Ino)}
+		if seen[here] {
+			dir.Close()
+			continue
+		}
+		seen[here] = true
+		out = append(out, newDirectory(dir))
+	}
+	return out, left
+}
+
+// closed reports whether a directory that could not be opened is the user's, or may be. Another user may put anything in
+// the place of one below /tmp: that is no directory of records.
+func closed(name string, uid int, err error) bool {
+	var st unix.Stat_t
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
+		errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil && int(st.Uid) == uid
+}
+
+// Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.
+func (d *Directory) Remove(id string) error {
+	l, err := d.Take(id)
+	if err != nil {
+		return err
+	}
+	return l.Remove()
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"encoding/hex"
+	"time"
+
+	"mcp-tether/internal/proc"
+)
+
+// Version is the version of the record format. A reader leaves records of a later version alone.
+const Version = 1
+
+// Record is what the disk holds about a session.
+type Record struct {
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name,omitempty"`
+	Host    proc.Host `json:"host"`
+	UID     int       `json:"uid"`
+	Started time.Time `json:"started"`
+	State   string    `json:"state"`
+	// Gateway is the first ancestor that is no launcher; zero when it is not known.
+	Gateway    proc.ID `json:"gateway"`
+	Parent     proc.ID `json:"parent"`
+	Anchor     proc.ID `json:"anchor"`
+	Supervisor proc.ID `json:"supervisor"`
+	Server     proc.ID `json:"server"`
+	// Args is the server's command line without what looks like a secret.
+	Args   []string `json:"args"`
+	Cgroup string   `json:"cgroup,omitempty"`
+	// Engine is the URL of the container engine that the session reaches through our proxy. EngineContext is the docker
+	// context that named it, and Socket where the proxy listens; "" without one. EnginePodman says that it is podman's.
+	Engine        string `json:"engine,omitempty"`
+	EngineContext string `json:"engine_context,omitempty"`
+	EnginePodman  bool   `json:"engine_podman,omitempty"`
+	Socket        string `json:"socket,omitempty"`
+	// Keep are the patterns of --keep.
+	Keep []string `json:"keep,omitempty"`
+	// Kept are processes that the session has decided to keep: they may not look so any more.
+	Kept []proc.ID `json:"kept,omitempty"`
+	// Key is that of --exclusive.
+	Key string `json:"key,omitempty"`
+	// Share is the place of the host of a shared server; "" for any other.
+	Share string `json:"share,omitempty"`
+	// Sleeps and Wakes count how often the server hibernated and woke.
+	Sleeps int `json:"sleeps,omitempty"`
+	Wakes  int `json:"wakes,omitempty"`
+	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
+	Restarts int `json:"restarts,omitempty"`
+	// Cause is why the session is ending; "" while it goes on, whatever its server does.
+	Cause string `json:"cause,omitempty"`
+}
+
+// Names of the marks in the environment of a server and everything it starts.
+const (
+	EnvID      = "MCP_TETHER_SESSION"
+	EnvGateway = "MCP_TETHER_GATEWAY"
+	// EnvKept has the patterns of --keep, for when the record is gone (teardown.JoinKeep). It is there with --keep only.
+	EnvKept = "MCP_TETHER_KEPT"
+	// EnvShared tells a session that its server is a shared one, and the place of its host. No server gets to see it.
+	EnvShared = "MCP_TETHER_SHARED"
+)
+
+// The states of a session.
+const (
+	StateRunning  = "running"
+	StateEnding   = "ending"
+	StateFalling  = "falling-asleep" // its tree is being ended, and the session goes on
+	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
+	StateSurvived = "survived"       // over, but a process would not die
+	StateKept     = "kept"           // over, but a process to keep has a session in the cgroup
+)
+
+// NewID gives a random session id of 16 hexadecimal digits.
+func NewID() string {
+	var b [8]byte
+	random(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// ValidID reports whether id has the form that NewID gives; it becomes part of file names.
+func ValidID(id string) bool {
+	if len(id) != 16 {
+		return false
+	}
+	_, err := hex.DecodeString(id)
+	return err == nil
+}

@@ -1,0 +1,95 @@
+package share
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/testkit"
+)
+
+// A connection for which there is no descriptor waits without keeping the host busy, and is accepted later.
+func TestAcceptWithoutDescriptors(t *testing.T) {
+	h := &host{gateway: -1, clients: map[mux.Client]*client{}, mux: mux.New(mux.Limits{})}
+	h.server.forget()
+	h.listener = listenAt(t, filepath.Join(t.TempDir(), "socket"))
+	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() { _ = unix.Close(h.polled) })
+	h.watch(h.listener, source{kind: onListener}, unix.EPOLLIN)
+
+	restore := noDescriptors(t)
+	h.step()
+	busy := must(t)(unix.EpollWait(h.polled, make([]unix.EpollEvent, 1), 0))
+	restore()
+	if busy != 0 || len(h.clients) != 0 {
+		t.Errorf("%d descriptors are ready, %d clients", busy, len(h.clients))
+	}
+	for end := time.Now().Add(testkit.Patience); len(h.clients) == 0 && time.Now().Before(end); {
+		h.step()
+	}
+	if len(h.clients) != 1 {
+		t.Errorf("%d clients once there are descriptors", len(h.clients))
+	}
+	for _, c := range h.clients {
+		h.drop(c)
+	}
+}
+
+// listenAt makes a listener on which a connection waits.
+func listenAt(t *testing.T, path string) int {
+	t.Helper()
+	fd := must(t)(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 1); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return fd
+}
+
+// noDescriptors lowers the limit to what is open. The test must not run beside others.
+func noDescriptors(t *testing.T) (restore func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := f.Fd() // the kernel gives out the lowest number
+	f.Close()
+	lowered := unix.Rlimit{Cur: uint64(free), Max: before.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lowered); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// must ends the test upon an error.
+func must(t *testing.T) func(int, error) int {
+	return func(n int, err error) int {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+}

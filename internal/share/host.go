@@ -1,0 +1,586 @@
+package share
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// Launch starts a host in a session of its own, and returns. It is called by a process that ends at once.
+func Launch(o Options) error {
+	null, err := proc.OpenNull()
+	if err != nil {
+		return fmt.Errorf("open /dev/null: %w", err)
+	}
+	defer unix.Close(null)
+	h := o.Host
+	h.Launches = false
+	inherited := proc.ReadAtExec()
+	inherited.Closed = 0 // All three streams are /dev/null.
+	_, err = proc.Start(proc.Child{
+		Path: proc.SelfExe, Argv: argv.HostArgs(o.Program, h, o.Words), Env: proc.Environ(), NewSession: true,
+		Stdin: null, Stdout: null, Stderr: null, CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
+	})
+	if err != nil {
+		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
+	}
+	return nil
+}
+
+// hostName is the command name of a host. No launcher has that name, so the host is the gateway of its server's
+// session.
+const hostName = "mcp-tether-host"
+
+// host is a shared server's process. It does one thing at a time, in one loop.
+type host struct {
+	o         Options
+	inherited proc.AtExec
+	reader    proc.Reader
+	self      proc.ID
+	place     session.Place
+	lock      *session.Lease
+
+	polled                     int
+	signals, listener, gateway int
+	caught                     []proc.Caught
+
+	mux     *mux.Mux
+	clients map[mux.Client]*client
+	// special are the clients that must be looked at in every step: their input cannot be waited for, or is closed.
+	special map[*client]bool
+	last    mux.Client
+	// first is the oldest client, which gets what the server writes to standard error.
+	first *client
+	// attached counts the clients that have said hello, most is how many there may be.
+	attached, most int
+	// queued is how many bytes wait for clients.
+	queued int64
+	// touched are clients with something to write, or with something to be looked at.
+	touched []*client
+	line    []byte
+
+	server server
+	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
+	throttledUntil time.Time
+	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
+	acceptAt time.Time
+	settling settling
+	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
+	// written. Zero means never.
+	lingerAt, tellAt time.Time
+	// ending says that the host ends; endBy is when it stops waiting for its server.
+	ending bool
+	endBy  time.Time
+	done   bool
+}
+
+const (
+	// firstWait is how long the first client may take to come.
+	firstWait = 30 * time.Second
+	// tellPause bounds how often the list for ps is written.
+	tellPause = 50 * time.Millisecond
+	// outputBudget is how many bytes may wait for clients, beside one message.
+	outputBudget = 64 << 20
+	// throttleTime bounds how long a client that does not read may hold up the others, each time outputBudget is exceeded.
+	throttleTime = time.Second
+	// leastMoved is how many bytes a client that reads at all takes in that time. On a busy machine it may take no more; a
+	// server of its own would wait for it as well.
+	leastMoved = 1 << 20
+	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
+	longestWait = 24 * time.Hour
+	// perClient is how many descriptors a client takes.
+	perClient = streamCount + 2
+	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
+	reserveThreads = 3
+)
+
+// Serve is the host: it serves sessions until it is not needed any more. Call it on the locked main thread.
+func Serve(o Options) error {
+	for _, fd := range []int{o.Lock, o.Listener, o.GatewayFD} {
+		if fd >= 0 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	proc.CloseInherited()
+	proc.SetComm(hostName)
+	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, special: map[*client]bool{}}
+	h.mux = mux.New(mux.Limits{})
+	h.server.forget()
+	if err := h.prepare(); err != nil {
+		return err
+	}
+	proc.StartThreads(reserveThreads)
+	for !h.done {
+		h.step()
+	}
+	return h.lock.Remove()
+}
+
+func (h *host) prepare() error {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err != nil {
+		return err
+	}
+	h.place = dir.Place(h.o.Key)
+	h.lock = h.place.Adopt(h.o.Lock)
+	st, err := h.reader.Stat(os.Getpid())
+	if err != nil {
+		return err
+	}
+	h.self = st.ID
+	for _, sig := range []unix.Signal{unix.SIGPIPE, unix.SIGXFSZ, unix.SIGHUP} {
+		if err := proc.Ignore(sig); err != nil {
+			return err
+		}
+	}
+	const signals = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGQUIT-1) | 1<<(unix.SIGCHLD-1)
+	if h.signals, err = proc.Catch(signals); err != nil {
+		return err
+	}
+	if h.polled, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("make a poll set: %w", err)
+	}
+	h.most = h.room()
+	h.watch(h.signals, source{kind: onSignals}, unix.EPOLLIN)
+	h.watch(h.listener, source{kind: onListener}, unix.EPOLLIN)
+	if h.gateway >= 0 {
+		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
+	}
+	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
+	h.tell()
+	return nil
+}
+
+// room is how many clients there may be.
+func (h *host) room() int {
+	var limit unix.Rlimit
+	most := 100
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		most = int(min(limit.Cur, 1<<20)-32) / perClient
+	}
+	if h.o.Alone != "" {
+		return 1
+	}
+	if h.o.Max > 0 {
+		most = min(most, h.o.Max)
+	}
+	return max(most, 1)
+}
+
+// source is something that the host waits for.
+type source struct {
+	client mux.Client
+	kind   kind
+}
+
+type kind uint8
+
+const (
+	onSignals kind = iota
+	onListener
+	onGateway
+	onServerIn
+	onServerOut
+	onServerErr
+	onConn
+	onIn
+	onOut
+)
+
+const kindBits = 4
+
+func (s source) event(events uint32) *unix.EpollEvent {
+	n := uint64(s.client)<<kindBits | uint64(s.kind)
+	return &unix.EpollEvent{Events: events, Fd: int32(uint32(n)), Pad: int32(uint32(n >> 32))}
+}
+
+func sourceOf(e *unix.EpollEvent) source {
+	n := uint64(uint32(e.Pad))<<32 | uint64(uint32(e.Fd))
+	return source{mux.Client(n >> kindBits), kind(n & (1<<kindBits - 1))}
+}
+
+// watch waits for events of fd; errors and hang-ups are always reported. It reports false if fd cannot be waited for,
+// because it is always ready.
+func (h *host) watch(fd int, s source, events uint32) bool {
+	return unix.EpollCtl(h.polled, unix.EPOLL_CTL_ADD, fd, s.event(events)) == nil
+}
+
+func (h *host) change(fd int, s source, events uint32) {
+	_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_MOD, fd, s.event(events))
+}
+
+// unwatch must come before close: other processes have the same streams open, and the kernel would still report them.
+func (h *host) unwatch(fd int) {
+	if fd >= 0 {
+		_ = unix.EpollCtl(h.polled, unix.EPOLL_CTL_DEL, fd, nil)
+	}
+}
+
+// step waits once, and acts on what has happened.
+func (h *host) step() {
+	var events [64]unix.EpollEvent
+	n, err := unix.EpollWait(h.polled, events[:], h.timeout())
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		h.finish(verdict{Code: exitFailure, Why: "the host cannot wait: " + err.Error()}, false)
+		return
+	}
+	for i := range max(n, 0) {
+		h.on(sourceOf(&events[i]), events[i].Events)
+	}
+	for c := range h.special {
+		if c.eager && c.reads {
+			h.read(c)
+		}
+	}
+	h.onTime(time.Now())
+	h.settle()
+	if !h.throttledUntil.IsZero() {
+		h.unthrottle(time.Now())
+		h.settle()
+	}
+}
+
+// timeout is in milliseconds, -1 for ever.
+func (h *host) timeout() int {
+	due := time.Time{}
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt, h.server.notBefore, h.settling.lookAt} {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	for c := range h.special {
+		if c.eager && c.reads {
+			return 0
+		}
+		if !c.endBy.IsZero() && (due.IsZero() || c.endBy.Before(due)) {
+			due = c.endBy
+		}
+	}
+	wait := -1
+	if !due.IsZero() {
+		wait = int(min(max(time.Until(due), 0), longestWait)/time.Millisecond) + 1
+	}
+	if h.gateway < 0 && !h.o.Gateway.Zero() && (wait < 0 || wait > int(proc.LookPause/time.Millisecond)) {
+		wait = int(proc.LookPause / time.Millisecond)
+	}
+	return wait
+}
+
+func (h *host) on(s source, events uint32) {
+	switch s.kind {
+	case onSignals:
+		h.onSignals()
+	case onListener:
+		h.accept()
+	case onGateway:
+		h.finish(verdict{}, false)
+	case onServerIn:
+		if events&unix.EPOLLERR != 0 {
+			h.stopWriting()
+			return
+		}
+		h.server.flush(h)
+	case onServerOut:
+		h.readServer()
+	case onServerErr:
+		h.readServerErr()
+	case onConn, onIn, onOut:
+		c := h.clients[s.client]
+		switch {
+		case c == nil:
+		case s.kind == onConn && !c.greeted:
+			h.greet(c)
+		case s.kind == onConn: // It says nothing after its hello: the attached process is gone.
+			h.detach(c, nil)
+		case s.kind == onIn && c.reads:
+			h.read(c)
+		case s.kind == onIn: // It is held back, or was since these events were asked for.
+			if events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+				h.endSoon(c)
+			}
+		case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+			h.detach(c, &verdict{})
+		default:
+			h.touch(c)
+		}
+	}
+}
+
+func (h *host) onSignals() {
+	h.caught = proc.ReadCaught(h.signals, h.caught[:0])
+	for _, c := range h.caught {
+		if c.Signal == unix.SIGCHLD {
+			_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
+				if pid == h.server.pid {
+					h.onServerEnd(proc.ExitCode(ws))
+				}
+			})
+			continue
+		}
+		h.finish(verdict{Why: "the shared server was stopped"}, false)
+	}
+}
+
+func (h *host) onTime(now time.Time) {
+	isDue := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
+	if isDue(h.tellAt) {
+		h.tell()
+	}
+	if isDue(h.server.notBefore) {
+		h.server.notBefore = time.Time{}
+	}
+	if isDue(h.acceptAt) {
+		h.resumeAccept()
+	}
+	if isDue(h.lingerAt) {
+		h.finish(verdict{}, true)
+	}
+	if isDue(h.endBy) {
+		h.done = true
+	}
+	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
+		h.finish(verdict{}, false)
+	}
+	for c := range h.special {
+		if isDue(c.endBy) {
+			h.detach(c, &verdict{})
+		}
+	}
+}
+
+// settle carries out the consequences of the last events, then the consequences of those, until there are no more.
+func (h *host) settle() {
+	for {
+		if why := h.mux.Broken(); why != "" && !h.ending {
+			h.finish(verdict{Code: exitFailure, Why: why}, false)
+		}
+		if !h.ending && h.server.pid == 0 && h.mux.NeedsServer() {
+			h.needServer()
+		}
+		h.keepStates()
+		h.followSettling()
+		if h.server.pid != 0 {
+			h.server.flush(h)
+		}
+		h.server.listen(h)
+		if len(h.touched) == 0 {
+			return
+		}
+		touched := h.touched
+		h.touched = nil
+		for _, c := range touched {
+			c.touched = false
+			if h.clients[c.id] == c {
+				h.serve(c)
+			}
+		}
+	}
+}
+
+// keepStates notes what the next host must know of clients.
+func (h *host) keepStates() {
+	for _, id := range h.mux.Changed() {
+		c := h.clients[id]
+		if c == nil {
+			continue
+		}
+		b, err := json.Marshal(h.mux.State(id))
+		if err == nil {
+			err = c.notes.keep(b)
+		}
+		if err != nil {
+			h.refuse(c, err.Error())
+		}
+	}
+}
+
+// accept takes the connections that wait.
+func (h *host) accept() {
+	for !h.ending {
+		fd, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+			continue
+		case err != nil: // There is no descriptor, or no memory.
+			if !h.dropSilent() {
+				h.pauseAccept()
+			}
+			return
+		}
+		if samePeer(fd) != nil {
+			_ = unix.Close(fd)
+			continue
+		}
+		h.last++
+		c := newClient(h.last, fd)
+		h.clients[c.id] = c
+		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
+	}
+}
+
+// dropSilent closes the connections on which no session has said hello: they take descriptors from those that do. It
+// reports whether there was one.
+func (h *host) dropSilent() (found bool) {
+	for _, c := range h.clients {
+		if !c.greeted {
+			h.drop(c)
+			found = true
+		}
+	}
+	return found
+}
+
+// acceptPause is how long connections wait when there is no descriptor for them.
+const acceptPause = 100 * time.Millisecond
+
+// pauseAccept leaves the listener alone for a while, because it would be reported as ready again at once.
+func (h *host) pauseAccept() {
+	h.acceptAt = time.Now().Add(acceptPause)
+	h.change(h.listener, source{kind: onListener}, 0)
+}
+
+func (h *host) resumeAccept() {
+	h.acceptAt = time.Time{}
+	h.change(h.listener, source{kind: onListener}, unix.EPOLLIN)
+}
+
+// deliver queues what is to be written.
+func (h *host) deliver(outs []mux.Out) {
+	for _, o := range outs {
+		if o.To == mux.Server {
+			h.server.put(o)
+			continue
+		}
+		c := h.clients[o.To]
+		if c == nil || !c.greeted {
+			continue
+		}
+		c.queue = append(c.queue, o)
+		c.queued += int64(len(o.Line))
+		h.queued += int64(len(o.Line))
+		h.touch(c)
+	}
+	if h.queued > outputBudget+h.o.MaxMessage && h.throttledUntil.IsZero() {
+		h.throttle(time.Now())
+	}
+}
+
+// throttle holds the server back for a moment, because too much waits for clients. Clients that read go on with what is
+// queued for them.
+func (h *host) throttle(now time.Time) {
+	h.throttledUntil = now.Add(throttleTime)
+	for _, c := range h.clients {
+		c.moved = 0
+	}
+}
+
+// unthrottle lets the server go on once there is room. After throttleTime it ends a client that does not read.
+func (h *host) unthrottle(now time.Time) {
+	switch {
+	case h.queued <= outputBudget/2:
+		h.throttledUntil = time.Time{}
+		return
+	case now.Before(h.throttledUntil):
+		return
+	}
+	if c := h.stalledClient(); c != nil {
+		h.refuse(c, fmt.Sprintf("this session does not read: %d bytes were waiting for it", c.queued))
+	}
+	h.throttle(now)
+}
+
+// stalledClient picks one of the clients that do not read and have more than their share of what waits. It picks the one
+// that took least since the server was held back.
+func (h *host) stalledClient() (slowest *client) {
+	for _, c := range h.clients {
+		if c.queued*int64(len(h.clients)) >= h.queued && c.moved < leastMoved && (slowest == nil || c.moved < slowest.moved) {
+			slowest = c
+		}
+	}
+	return slowest
+}
+
+// touch has a client served in this step.
+func (h *host) touch(c *client) {
+	if !c.touched {
+		c.touched = true
+		h.touched = append(h.touched, c)
+	}
+}
+
+// touchAll has all clients served in this step.
+func (h *host) touchAll() {
+	for _, c := range h.clients {
+		if c.greeted {
+			h.touch(c)
+		}
+	}
+}
+
+// finish ends the host: no session finds it any more, those that it has are notified, and the server is ended. If
+// polite, that only closes the server's standard input; the server's session does the rest.
+func (h *host) finish(v verdict, polite bool) {
+	if h.ending {
+		return
+	}
+	h.ending = true
+	_ = h.place.Withdraw()
+	h.unwatch(h.listener)
+	_ = unix.Close(h.listener)
+	if h.gateway >= 0 {
+		h.unwatch(h.gateway)
+	}
+	h.lingerAt, h.acceptAt = time.Time{}, time.Time{}
+	for _, c := range h.clients {
+		h.detach(c, &v)
+	}
+	if h.server.pid == 0 {
+		h.done = true
+		return
+	}
+	h.endBy = time.Now().Add(h.o.EndLimit)
+	if polite {
+		h.shut(&h.server.in)
+		return
+	}
+	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
+}
+
+// count follows the number of clients.
+func (h *host) count(by int) {
+	h.attached += by
+	h.lingerAt = time.Time{}
+	if h.attached == 0 && !h.ending {
+		h.lingerAt = time.Now().Add(h.o.Linger)
+		// A later session would wait for the answer that this one has not waited for, and the server may hang.
+		if h.o.Alone != "" || h.mux.Greeting() {
+			h.lingerAt = time.Now()
+		}
+	}
+	if h.tellAt.IsZero() {
+		h.tellAt = time.Now().Add(tellPause)
+	}
+}
+
+// tell writes the list of sessions for ps.
+func (h *host) tell() {
+	h.tellAt = time.Time{}
+	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Alone: h.o.Alone, Sessions: []session.Attached{}}
+	for _, c := range h.clients {
+		if c.greeted {
+			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})
+		}
+	}
+	_ = h.place.Tell(s)
+}

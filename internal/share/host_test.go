@@ -1,0 +1,554 @@
+package share
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/relay"
+	"mcp-tether/internal/testkit"
+)
+
+const (
+	helloLine   = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+	readyLine   = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	welcomeLine = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}}}}`
+)
+
+// newHost is a host whose server the test plays.
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, special: map[*client]bool{}, mux: mux.New(mux.Limits{})}
+	h.o.MaxMessage, h.o.WakeTimeout = mcp.DefaultMax, testkit.Patience
+	h.server.forget()
+	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
+	t.Cleanup(func() {
+		for _, c := range h.clients {
+			h.drop(c)
+		}
+		_ = unix.Close(h.polled)
+	})
+	return h
+}
+
+// fdPair makes two descriptors, which are closed in the end.
+func fdPair(t *testing.T) [2]int {
+	t.Helper()
+	r, w := testkit.Pipe(t)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return [2]int{int(r.Fd()), int(w.Fd())}
+}
+
+// connect makes a client whose hello waits. Its notes have the state.
+func connect(t *testing.T, h *host, state mux.State) *client {
+	t.Helper()
+	return connectInput(t, h, state, fdPair(t)[0])
+}
+
+// connectInput is connect with a standard input of the test's own.
+func connectInput(t *testing.T, h *host, state mux.State, in int) *client {
+	t.Helper()
+	mem := must(t)(makeNotes())
+	t.Cleanup(func() { _ = unix.Close(mem) })
+	view, err := mapNotes(mem, h.o.MaxMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(view) })
+	n, err := openNotes(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.keep(b); err != nil {
+		t.Fatal(err)
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(ends[0]) })
+	out, outlet := fdPair(t), fdPair(t)
+	if err := send(ends[0], hello{}, in, out[1], mem, mem, outlet[0], outlet[1]); err != nil {
+		t.Fatal(err)
+	}
+	h.last++
+	c := newClient(h.last, ends[1])
+	h.clients[c.id] = c
+	return c
+}
+
+// A client that comes from a killed host is told that its resources may have changed meanwhile.
+func TestResumedClientGetsTheNews(t *testing.T) {
+	h := newHost(t)
+	const first = 100
+	h.mux.Attach(first)
+	for _, line := range []string{helloLine, readyLine} {
+		if _, err := h.mux.FromClient(first, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.mux.ServerStarted()
+	h.mux.FromServer([]byte(welcomeLine))
+	state := h.mux.State(first)
+	state.URIs = []string{"file:///a"}
+
+	c := connect(t, h, state)
+	h.greet(c)
+	if !c.greeted || len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), mcp.MethodUpdated) {
+		t.Errorf("greeted %t, queued %+v", c.greeted, c.queue)
+	}
+}
+
+// A client is not read from while too much of it waits for the server, also if nothing waits for the client. It is read
+// from when that server has ended. Here another process holds the server's standard input, so that no write to it fails.
+func TestServerEndResumesReading(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	h.settle()
+	h.server.pid, h.server.spoke = 1<<30, true // no process has that number
+	h.server.in = must(t)(unix.Dup(fdPair(t)[1]))
+	if err := unix.SetNonblock(h.server.in, true); err != nil {
+		t.Fatal(err)
+	}
+	h.watch(h.server.in, source{kind: onServerIn}, 0)
+	h.mux.ServerStarted()
+	line := `{"jsonrpc":"2.0","method":"notifications/x","params":"` + strings.Repeat("x", 8<<10) + `"}` + "\n"
+	for range 2 * pauseReading / len(line) {
+		if !c.reads {
+			break
+		}
+		c.notes.took(copy(c.notes.room(), line))
+		h.lines(c)
+		h.settle()
+	}
+	if c.reads || h.server.size > pauseReading+int64(len(line)) {
+		t.Fatalf("reads: %t, and %d bytes wait for the server", c.reads, h.server.size)
+	}
+	h.onServerEnd(1)
+	h.settle()
+	if !c.reads {
+		t.Error("never read from again")
+	}
+}
+
+// inputs are the kinds of standard input whose end can be waited for: the client's end and the host's, and what closes
+// the input.
+var inputs = map[string]func(t *testing.T) (theirs, ours int, end func() error){
+	"pipe": func(t *testing.T) (int, int, func() error) {
+		r, w := testkit.Pipe(t)
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return int(w.Fd()), int(r.Fd()), w.Close
+	},
+	"socket": func(t *testing.T) (int, int, func() error) {
+		ends := socketPair(t)
+		return int(ends[0].Fd()), int(ends[1].Fd()), ends[0].Close
+	},
+	"socket that is shut down": func(t *testing.T) (int, int, func() error) {
+		ends := socketPair(t)
+		theirs := int(ends[0].Fd())
+		return theirs, int(ends[1].Fd()), func() error { return unix.Shutdown(theirs, unix.SHUT_WR) }
+	},
+}
+
+func socketPair(t *testing.T) (ends [2]*os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, fd := range fds {
+		end := os.NewFile(uintptr(fd), "")
+		t.Cleanup(func() { end.Close() })
+		ends[i] = end
+	}
+	return ends
+}
+
+// turn acts on what has happened, without waiting. It returns how many descriptors were ready.
+func (h *host) turn(t *testing.T) int {
+	t.Helper()
+	var events [8]unix.EpollEvent
+	n := must(t)(unix.EpollWait(h.polled, events[:], 0))
+	for i := range n {
+		h.on(sourceOf(&events[i]), events[i].Events)
+	}
+	h.settle()
+	return n
+}
+
+const lastLine = `{"jsonrpc":"2.0","method":"notifications/last"}` + "\n"
+
+// closeHeldBack has a client close its input while it is held back, with a last line unread: too much waits for the
+// server, or for the client. The host sees that once. When there is room again, what was unread goes to server.
+func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *client, room func(), server int) {
+	t.Helper()
+	h = newHost(t)
+	h.o.EOFGrace = time.Hour
+	theirs, ours, end := inputs[input](t)
+	c = connectInput(t, h, mux.State{}, ours)
+	h.greet(c)
+	h.tellAt = time.Time{}
+	serverIn := fdPair(t)
+	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(serverIn[1])) // no process has that number
+	t.Cleanup(func() { h.shut(&h.server.in) })
+	h.mux.ServerStarted()
+	full := &c.queued
+	if byServer {
+		full = &h.server.size
+	}
+	*full += 2 * pauseReading
+	h.touch(c)
+	h.settle()
+	must(t)(unix.Write(theirs, []byte(lastLine)))
+	if n := h.turn(t); n != 0 || c.reads || h.timeout() != -1 {
+		t.Fatalf("before the end: %d descriptors are ready, reads %t, ends at %v", n, c.reads, c.endBy)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	h.turn(t)
+	if c.endBy.IsZero() || h.timeout() < 0 {
+		t.Fatal("the end of the input goes unseen")
+	}
+	if n := h.turn(t); n != 0 {
+		t.Fatalf("%d descriptors stay ready", n)
+	}
+	return h, c, func() {
+		*full -= 2 * pauseReading
+		h.touch(c)
+		h.settle()
+	}, serverIn[0]
+}
+
+// A client that closes its input while it is held back ends when its time is up. If it can be read from before that, all
+// that it has written is passed on first.
+func TestInputClosedWhileHeldBack(t *testing.T) {
+	for input := range inputs {
+		for _, byServer := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/byServer=%t", input, byServer), func(t *testing.T) {
+				h, c, _, _ := closeHeldBack(t, input, byServer)
+				h.onTime(c.endBy)
+				if h.clients[c.id] == c {
+					t.Error("without room it stays for ever")
+				}
+				h, c, room, server := closeHeldBack(t, input, byServer)
+				room()
+				if h.onTime(time.Now().Add(2 * h.o.EOFGrace)); h.clients[c.id] != c {
+					t.Fatal("it goes before the last line is read")
+				}
+				for h.turn(t) > 0 {
+				}
+				if h.clients[c.id] == c {
+					t.Error("with room it stays for ever")
+				}
+				got := make([]byte, waiting(server))
+				if len(got) > 0 {
+					must(t)(unix.Read(server, got))
+				}
+				if string(got) != lastLine {
+					t.Errorf("the server got %q", got)
+				}
+			})
+		}
+	}
+}
+
+// A wait of more than 25 days must not become one without an end.
+func TestLongWaitsEnd(t *testing.T) {
+	h := newHost(t)
+	for _, after := range []time.Duration{time.Hour, 30 * 24 * time.Hour, 1 << 62} {
+		h.lingerAt = time.Now().Add(after)
+		if got := h.timeout(); got <= 0 || got > math.MaxInt32 {
+			t.Errorf("%v: waits for %d ms", after, got)
+		}
+	}
+}
+
+// A server whose first message is too long is not said to have been silent.
+func TestFirstMessageTooLong(t *testing.T) {
+	h := newHost(t)
+	h.o.MaxMessage = 10
+	h.server.pid = 1 << 30 // no process has that number
+	h.server.buf = make([]byte, 11)
+	h.serverLines()
+	h.onServerEnd(143)
+	if got := h.server.why; !strings.Contains(got, "--max-message") || h.server.failures != 1 {
+		t.Errorf("%d failures, %q", h.server.failures, got)
+	}
+}
+
+// A server that has been reaped is not signalled, whatever it has written: its pid may be another process's.
+func TestEndedServerIsNotSignalled(t *testing.T) {
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	if err := other.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// A signal stays pending in a stopped process.
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	h.o.MaxMessage = 10
+	var out [2]int
+	if err := unix.Pipe2(out[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	must(t)(unix.Write(out[1], make([]byte, 11)))
+	_ = unix.Close(out[1])
+	h.server.pid, h.server.out = other.Process.Pid, out[0]
+	h.onServerEnd(0)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", other.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(status), "ShdPnd:\t0000000000000000") {
+		t.Errorf("signalled:\n%s", status)
+	}
+}
+
+// A client that has more open than can be noted goes, and its last call is not left open in the mux: the server would
+// never answer it, and so could ask no other client anything.
+func TestCallThatCannotBeNoted(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(fdPair(t)[1])) // no process has that number
+	t.Cleanup(func() { h.shut(&h.server.in) })
+	h.mux.ServerStarted()
+	const idSize = 60 << 10
+	for n := 0; h.clients[c.id] == c; n++ {
+		if n > logSize/idSize {
+			t.Fatal("more is noted than there is room for")
+		}
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%s","method":"tools/call"}`+"\n", n, strings.Repeat("x", idSize))
+		c.notes.took(copy(c.notes.room(), line))
+		h.lines(c)
+	}
+	calls, cancelled := 0, 0
+	for _, o := range h.server.queue {
+		if strings.Contains(string(o.Line), mcp.MethodCancelled) {
+			cancelled++
+		} else {
+			calls++
+		}
+	}
+	if calls != cancelled {
+		t.Errorf("the server got %d calls, and %d were cancelled", calls, cancelled)
+	}
+}
+
+// A server whose standard input nothing reads any more, while its end takes time, does not keep the host busy. A process
+// that it has started still holds its output.
+func TestServerThatReadsNoMore(t *testing.T) {
+	for _, size := range []int{0, 1} {
+		h := newHost(t)
+		in, out := fdPair(t), fdPair(t)
+		h.server.pid = 1 << 30 // no process has that number
+		h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
+		for _, fd := range []*int{&h.server.in, &h.server.out} {
+			t.Cleanup(func() { h.shut(fd) })
+			if err := unix.SetNonblock(*fd, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.watch(h.server.in, source{kind: onServerIn}, 0)
+		h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
+		null := must(t)(unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0))
+		if err := unix.Dup3(null, in[0], unix.O_CLOEXEC); err != nil { // closes the reading end
+			t.Fatal(err)
+		}
+		_ = unix.Close(null)
+		if size > 0 {
+			h.server.put(mux.Out{Line: make([]byte, size)})
+			h.settle()
+		} else {
+			h.step()
+		}
+		if busy := must(t)(unix.EpollWait(h.polled, make([]unix.EpollEvent, 1), 0)); busy != 0 || h.server.size != 0 {
+			t.Errorf("with %d bytes that wait: %d descriptors are ready, %d bytes wait", size, busy, h.server.size)
+		}
+	}
+}
+
+// Once a notification is acted upon it does not come again, so what it says must be noted by then.
+func TestStateIsNotedWithTheLine(t *testing.T) {
+	h := newHost(t)
+	const first = 100
+	h.mux.Attach(first)
+	if _, err := h.mux.FromClient(first, []byte(helloLine)); err != nil {
+		t.Fatal(err)
+	}
+	h.mux.ServerStarted()
+	h.mux.FromServer([]byte(welcomeLine))
+	c := connect(t, h, h.mux.State(first))
+	h.greet(c)
+	c.notes.took(copy(c.notes.room(), readyLine+"\n"))
+	h.lines(c)
+	var s mux.State
+	if err := json.Unmarshal(c.notes.state(), &s); err != nil || len(c.notes.unread()) > 0 || !s.Ready {
+		t.Errorf("noted %+v, %v; unread %q", s, err, c.notes.unread())
+	}
+}
+
+// pipeServer gives the host a server whose ends of the pipes the test has. No process has its number.
+func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
+	t.Helper()
+	in, out := fdPair(t), fdPair(t)
+	h.server.pid, h.server.in, h.server.out = 1<<30, must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
+	for _, fd := range []*int{&h.server.in, &h.server.out} {
+		t.Cleanup(func() { h.shut(fd) })
+	}
+	for _, fd := range []int{h.server.in, h.server.out, in[0], out[1]} {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.watch(h.server.in, source{kind: onServerIn}, 0)
+	h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
+	h.mux.ServerStarted()
+	return in[0], out[1]
+}
+
+// fill has the server write a line until the host reads no more of it, or has read enough.
+func fill(t *testing.T, h *host, stdout int, line string, enough int) {
+	t.Helper()
+	lines := []byte(strings.Repeat(line+"\n", max(1, (32<<10)/len(line))))
+	rest := lines
+	for written := 0; written < enough; {
+		n, err := unix.Write(stdout, rest)
+		if err != nil { // Its pipe is full, and the host has nothing to do.
+			return
+		}
+		written += n
+		if rest = rest[n:]; len(rest) == 0 {
+			rest = lines
+		}
+		for h.turn(t) > 0 {
+		}
+	}
+}
+
+// A server that asks and does not read is held back. It is read from again once it reads, unless too much waits for
+// clients.
+func TestServerThatAsksAndDoesNotRead(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	longID := strings.Repeat("x", 32<<10)
+	for what, line := range map[string]string{
+		"pings":                ping,
+		"pings with long ids":  `{"jsonrpc":"2.0","id":"` + longID + `","method":"ping"}`,
+		"pings in one line":    "[" + strings.Repeat(ping+",", 100) + ping + "]",
+		"what nobody can tell": `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}`,
+		"that with long ids":   `{"jsonrpc":"2.0","id":"` + longID + `","method":"sampling/createMessage"}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHost(t)
+			stdin, stdout := pipeServer(t, h)
+			fill(t, h, stdout, line, 16*pauseReading)
+			if h.server.size < pauseReading/2 || h.server.size > 2*pauseReading {
+				t.Fatalf("%d bytes wait for the server", h.server.size)
+			}
+			unread := waiting(h.server.out)
+			h.throttle(time.Now())
+			got := make([]byte, 64<<10)
+			drain := func() {
+				for h.server.size > 0 {
+					must(t)(unix.Read(stdin, got))
+					h.turn(t)
+				}
+			}
+			drain()
+			if now := waiting(h.server.out); now != unread {
+				t.Errorf("it is read from while too much waits for clients: %d of %d bytes are left", now, unread)
+			}
+			h.unthrottle(time.Now())
+			h.settle()
+			for waiting(h.server.out) > 0 {
+				if h.turn(t) == 0 {
+					t.Fatal("it is never read from again")
+				}
+				drain()
+			}
+		})
+	}
+}
+
+// What clients send does not have the server held back: it may have to write before it reads on.
+func TestServerIsReadThatHasMuchToRead(t *testing.T) {
+	h := newHost(t)
+	_, stdout := pipeServer(t, h)
+	h.server.put(mux.Out{Line: make([]byte, 4*pauseReading)})
+	h.settle()
+	must(t)(unix.Write(stdout, []byte(lastLine)))
+	if h.turn(t) == 0 || waiting(h.server.out) > 0 {
+		t.Error("it is not read from")
+	}
+}
+
+// What the server has written before its end is read, and no more: here, as beside a process that outlives it and writes
+// on, neither of its streams ever runs dry.
+func TestServerEndBesideAWriter(t *testing.T) {
+	h := newHost(t)
+	h.server.pid = 1 << 30 // no process has that number
+	h.server.out = must(t)(unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0))
+	// Each read of it writes as much again.
+	errs := fdPair(t)
+	must(t)(unix.Write(errs[1], []byte("a last word")))
+	h.server.err = must(t)(unix.Dup(errs[0]))
+	h.first = &client{err: relay.ReadEnd(errs[1])}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.onServerEnd(0)
+	}()
+	select {
+	case <-done:
+	case <-time.After(testkit.Patience):
+		t.Fatal("it is read without an end")
+	}
+	if strings.Contains(h.server.why, "--max-message") {
+		t.Errorf("standard output is read without an end: %s", h.server.why)
+	}
+	if n := waiting(errs[0]); n != len("a last word") {
+		t.Errorf("%d bytes of standard error were passed on", n)
+	}
+}
+
+// Its last words are passed on, also more of them than one read takes.
+func TestLastWordsOfTheServer(t *testing.T) {
+	h := newHost(t)
+	c := connect(t, h, mux.State{})
+	h.greet(c)
+	_, stdout := pipeServer(t, h)
+	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.mux.FromClient(c.id, []byte(helloLine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mux.FromServer([]byte(welcomeLine))
+	const count = 3 * serverRead / len(lastLine)
+	must(t)(unix.Write(stdout, []byte(strings.Repeat(lastLine, count))))
+	h.onServerEnd(0)
+	if len(c.queue) != count {
+		t.Errorf("%d of %d lines were passed on", len(c.queue), count)
+	}
+}

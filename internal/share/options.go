@@ -1,0 +1,51 @@
+package share
+
+import (
+	"fmt"
+	"time"
+
+	"mcp-tether/internal/argv"
+)
+
+// Options are those of a host.
+type Options struct {
+	argv.Host
+	// Program and Words are the command line of run: the name of the program, and what follows run.
+	Program string
+	Words   []string
+	// Linger is how long the server lives after the last session has left, 0 or more.
+	Linger time.Duration
+	// Max is how many sessions a server has at most; 0 means as many as there are descriptors for.
+	Max int
+	// MaxMessage bounds a message, in bytes.
+	MaxMessage int64
+	// WakeTimeout bounds how long a server that was started anew may take over the handshake and the client's roots.
+	WakeTimeout time.Duration
+	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
+	// end of the server may take.
+	EOFGrace, EndLimit time.Duration
+	// Scope is the value of --share-scope.
+	Scope string
+}
+
+// Validate reports the first option that is not valid.
+func (o Options) Validate() error {
+	switch {
+	case o.Linger < 0:
+		return fmt.Errorf("--share-linger %v is negative: give 0 or more, such as 10m", o.Linger)
+	case o.Max < 0:
+		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
+	case o.MaxMessage <= 0 || o.WakeTimeout <= 0:
+		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
+	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
+		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
+	}
+	return nil
+}
+
+// CannotError says why a session cannot share a server here.
+type CannotError struct{ why error }
+
+func (e *CannotError) Error() string { return "this session has a server of its own: " + e.why.Error() }
+
+func (e *CannotError) Unwrap() error { return e.why }

@@ -1,0 +1,339 @@
+package share
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/mcp/mux"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// server is the session of the shared server, which is our child. One may follow another, with none for a time in
+// between.
+type server struct {
+	pid          int // 0 while there is none
+	in, out, err int
+	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was written.
+	// replies is the length of those lines that answer its own requests without a client.
+	queue         []mux.Out
+	size, replies int64
+	sent          int
+	// waits says that its side is full.
+	waits bool
+	// unheard says that it is not read from for now.
+	unheard bool
+	// buf is what it has written of its next line. The first scanned bytes are known to have no end of line.
+	buf     []byte
+	scanned int
+	// spoke says that it has written a line, and ever that it or an earlier one has.
+	spoke, ever bool
+	// failures counts the servers in a row that wrote nothing. Before notBefore no other is started; why says what became
+	// of the last one, or why this one is to end.
+	failures  int
+	notBefore time.Time
+	why       string
+}
+
+// How long to wait for the next start after a server that ended without a word: longer each time.
+const (
+	firstBackOff = 250 * time.Millisecond
+	lastBackOff  = 30 * time.Second
+)
+
+// forget sets the state without a server.
+func (s *server) forget() {
+	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
+	s.queue, s.size, s.replies, s.sent, s.waits, s.unheard = nil, 0, 0, 0, false, false
+	s.buf, s.scanned, s.spoke = nil, 0, false
+}
+
+// needServer starts a server, or answers what waits for one with the reason why there is none.
+func (h *host) needServer() {
+	if !h.server.notBefore.IsZero() {
+		h.deliver(h.mux.ServerGone(h.server.why))
+		return
+	}
+	if err := h.startServer(); err != nil {
+		h.failed(fmt.Sprintf("the server cannot be started: %v", err))
+		return
+	}
+	h.deliver(h.mux.ServerStarted())
+}
+
+// failed handles the end of a server that wrote nothing.
+func (h *host) failed(why string) {
+	s := &h.server
+	s.why = why
+	s.notBefore = time.Now().Add(min(firstBackOff<<min(s.failures, 10), lastBackOff))
+	s.failures++
+	h.deliver(h.mux.ServerGone(why))
+}
+
+func (h *host) startServer() error {
+	var in, out, errs [2]int
+	for i, p := range []*[2]int{&in, &out, &errs} {
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			for _, made := range []*[2]int{&in, &out, &errs}[:i] {
+				closeAll(made[:])
+			}
+			return fmt.Errorf("make its pipes: %w", err)
+		}
+	}
+	ours := []int{in[1], out[0], errs[0]}
+	theirs := []int{in[0], out[1], errs[1]}
+	for _, fd := range ours {
+		_ = unix.SetNonblock(fd, true)
+	}
+	// The streams are the host's. The first session may have closed its own.
+	inherited := h.inherited
+	inherited.Closed = 0
+	pid, err := proc.Start(proc.Child{
+		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
+		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
+	})
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return err
+	}
+	s := &h.server
+	s.forget()
+	s.why = "" // That was the last one's.
+	s.pid, s.in, s.out, s.err = pid, ours[0], ours[1], ours[2]
+	h.watch(s.in, source{kind: onServerIn}, 0)
+	h.watch(s.out, source{kind: onServerOut}, unix.EPOLLIN)
+	h.watch(s.err, source{kind: onServerErr}, unix.EPOLLIN)
+	return nil
+}
+
+// serverEnv is the environment of the first client, and the variable that marks the session as a shared server's.
+func (h *host) serverEnv() []string {
+	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
+}
+
+// put queues a line for the server.
+func (s *server) put(o mux.Out) {
+	if s.pid != 0 && s.in >= 0 {
+		s.queue = append(s.queue, o)
+		s.size += int64(len(o.Line))
+		s.replies += replySize(o)
+	}
+}
+
+// flush writes what can be written now.
+func (s *server) flush(h *host) {
+	if s.in < 0 {
+		return
+	}
+	before := s.size
+	for len(s.queue) > 0 {
+		n, err := unix.Writev(s.in, s.next())
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.EAGAIN {
+			break
+		}
+		if err != nil {
+			h.stopWriting()
+			return
+		}
+		s.took(n)
+	}
+	if waits := len(s.queue) > 0; waits != s.waits {
+		s.waits = waits
+		events := uint32(0)
+		if waits {
+			events = unix.EPOLLOUT
+		}
+		h.change(s.in, source{kind: onServerIn}, events)
+	}
+	if before > pauseReading && s.size <= pauseReading {
+		h.touchAll()
+	}
+}
+
+// stopWriting closes the standard input of a server that does not read any more, or whose answers cannot come: its end
+// follows. An open one would be reported in each step, because nothing reads from it.
+func (h *host) stopWriting() {
+	s := &h.server
+	s.queue, s.size, s.replies, s.sent = nil, 0, 0, 0
+	h.shut(&s.in)
+	h.touchAll()
+}
+
+// next are the first lines of the queue, for one writev(2).
+func (s *server) next() [][]byte {
+	batch := make([][]byte, min(len(s.queue), 64))
+	for i := range batch {
+		batch[i] = s.queue[i].Line
+	}
+	batch[0] = batch[0][s.sent:]
+	return batch
+}
+
+// took drops from the queue what was written.
+func (s *server) took(n int) {
+	s.size -= int64(n)
+	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0].Line); s.queue = s.queue[1:] {
+		n -= len(s.queue[0].Line)
+		s.replies -= replySize(s.queue[0])
+		s.queue[0] = mux.Out{}
+	}
+	s.sent = n
+}
+
+// serverRead bounds one read from the server, in bytes.
+const serverRead = 64 << 10
+
+// readServer reads once from the server, and passes its whole lines on. It returns how many bytes there were.
+func (h *host) readServer() int {
+	s := &h.server
+	if s.out < 0 {
+		return 0
+	}
+	if cap(s.buf)-len(s.buf) < serverRead {
+		s.buf = append(make([]byte, 0, max(2*cap(s.buf), 2*serverRead)), s.buf...)
+	}
+	n, err := unix.Read(s.out, s.buf[len(s.buf):len(s.buf)+serverRead])
+	switch {
+	case err == unix.EAGAIN, err == unix.EINTR:
+		return 0
+	case err != nil, n == 0:
+		h.shut(&s.out)
+		// Whatever the server still does, no answer can come any more: it is to end.
+		h.stopWriting()
+		return 0
+	}
+	s.buf = s.buf[:len(s.buf)+n]
+	h.serverLines()
+	return n
+}
+
+func (h *host) serverLines() {
+	s := &h.server
+	b := s.buf
+	for {
+		i := bytes.IndexByte(b[s.scanned:], '\n')
+		if i < 0 {
+			s.scanned = len(b)
+			break
+		}
+		i += s.scanned
+		s.scanned, s.spoke, s.ever, s.failures, s.why = 0, true, true, 0, ""
+		h.deliver(h.mux.FromServer(b[:i]))
+		b = b[i+1:]
+	}
+	s.buf = s.buf[:copy(s.buf, b)]
+	if len(s.buf) == 0 && cap(s.buf) > 16*serverRead {
+		s.buf = nil
+	}
+	if int64(len(s.buf)) > h.o.MaxMessage {
+		h.endServer(fmt.Sprintf("the server wrote a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	}
+}
+
+// endServer ends a server that is of no use any more. Nothing that it still writes is read.
+func (h *host) endServer(why string) {
+	s := &h.server
+	s.why = why
+	s.buf, s.scanned = nil, 0
+	h.shut(&s.out)
+	_ = proc.SignalChild(s.pid, unix.SIGTERM)
+}
+
+// readServerErr passes on what the server writes to standard error, to the session that has been attached longest. What
+// that session does not take at once is lost. It returns how many bytes there were.
+func (h *host) readServerErr() int {
+	var buf [4 << 10]byte
+	s := &h.server
+	if s.err < 0 {
+		return 0
+	}
+	n, err := unix.Read(s.err, buf[:])
+	switch {
+	case err == unix.EAGAIN, err == unix.EINTR:
+	case err != nil, n == 0:
+		h.shut(&s.err)
+	case h.first != nil:
+		_, _ = h.first.err.Write(buf[:n])
+	}
+	return n
+}
+
+// replySize is what a line counts towards server.replies.
+func replySize(o mux.Out) int64 {
+	if o.Reply {
+		return int64(len(o.Line))
+	}
+	return 0
+}
+
+// listen starts or stops reading from the server. It is held back while too much waits for clients, or for itself
+// because of its own requests. What clients send does not count: a server may have to be read from before it reads.
+func (s *server) listen(h *host) {
+	unheard := !h.throttledUntil.IsZero() || s.replies > pauseReading
+	if s.out < 0 || unheard == s.unheard {
+		return
+	}
+	s.unheard = unheard
+	events := uint32(unix.EPOLLIN)
+	if unheard {
+		events = 0
+	}
+	h.change(s.out, source{kind: onServerOut}, events)
+}
+
+// shut closes one of the server's streams, if it is open.
+func (h *host) shut(fd *int) {
+	if *fd >= 0 {
+		h.unwatch(*fd)
+		_ = unix.Close(*fd)
+		*fd = -1
+	}
+}
+
+// onServerEnd handles the end of the server's session.
+func (h *host) onServerEnd(code int) {
+	s := &h.server
+	s.pid = 0 // It is reaped, and another process may have its pid.
+	// What it wrote before, and no more: a process that outlives it may write for ever.
+	for left, n := waiting(s.out), 1; left > 0 && n > 0; left -= n {
+		n = h.readServer()
+	}
+	for left, n := waiting(s.err), 1; left > 0 && n > 0; left -= n {
+		n = h.readServerErr()
+	}
+	for _, fd := range []*int{&s.in, &s.out, &s.err} {
+		h.shut(fd)
+	}
+	spoke, why := s.spoke, s.why
+	s.forget()
+	h.touchAll() // Some may not be read from, because too much waited for this server.
+	if h.ending {
+		h.done = true
+		return
+	}
+	s.why = ""
+	h.settling = settling{} // The next one may be started before anything is looked at.
+	switch {
+	case spoke:
+		if why == "" {
+			why = fmt.Sprintf("the server has ended (exit code %d)", code)
+		}
+		h.deliver(h.mux.ServerGone(why))
+	case why == "" && !s.ever && code >= exitFailure && code <= 127:
+		// As without --share: it cannot be started at all, and its session has said why. One that the host ended may have
+		// been waiting for the last host's server.
+		h.finish(verdict{Code: code}, false)
+	case why != "":
+		h.failed(why)
+	default:
+		h.failed(fmt.Sprintf("the server ended before it said anything (exit code %d)", code))
+	}
+}

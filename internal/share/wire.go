@@ -1,0 +1,162 @@
+package share
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+// hello is what an attached process says first, with its streams. It says nothing else.
+type hello struct {
+	// Session is the attached process, as it knows itself, and Gateway the one that started it.
+	Session proc.ID `json:"session"`
+	Gateway proc.ID `json:"gateway"`
+}
+
+// verdict is the only message of a host to a session: it is refused, or over.
+type verdict struct {
+	// Next says that the session must go to another host: Full, that of the next slot; Alone, one of its own. Why tells the
+	// user.
+	Next next   `json:"next,omitempty"`
+	Why  string `json:"why,omitempty"`
+	// Code is the exit code where Next is "": the session is over.
+	Code int `json:"code"`
+}
+
+// next says where a session goes if a host does not take it.
+type next string
+
+const (
+	nextOver  next = ""
+	nextFull  next = "full"
+	nextAlone next = "alone"
+)
+
+// The descriptors of a hello, in order. The outlet is a pipe through which all output passes. The attached process
+// holds its read end as well, and so has what a killed host did not deliver.
+const (
+	streamIn = iota
+	streamOut
+	streamErr
+	streamNotes
+	outletRead
+	outletWrite
+	streamCount
+)
+
+// maxMessage bounds a message between attached process and host, in bytes.
+const maxMessage = 64 << 10
+
+var errPeer = errors.New("the other side of the socket is not this user's")
+
+// samePeer checks that a socket leads to a process of this user.
+func samePeer(fd int) error {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return fmt.Errorf("ask for the peer: %w", err)
+	}
+	if int(cred.Uid) != unix.Geteuid() {
+		return fmt.Errorf("%w: uid %d", errPeer, cred.Uid)
+	}
+	return nil
+}
+
+func send(fd int, message any, fds ...int) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	return unix.Sendmsg(fd, b, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+}
+
+// receive reads one message. The caller owns the descriptors that came with it; they are close-on-exec. The error is
+// EAGAIN when there is no message yet, and errEnd when the peer is gone.
+func receive(fd int, into any) (fds []int, err error) {
+	buf := make([]byte, maxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*2*streamCount))
+	n, oobn, flags, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if err != nil {
+		return nil, err
+	}
+	if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
+		for i := range messages {
+			more, _ := unix.ParseUnixRights(&messages[i])
+			fds = append(fds, more...)
+		}
+	}
+	switch {
+	case n == 0:
+		err = errEnd
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+		err = errors.New("message is too long")
+	default:
+		err = json.Unmarshal(buf[:n], into)
+	}
+	if err != nil {
+		closeAll(fds)
+		return nil, err
+	}
+	return fds, nil
+}
+
+var errEnd = errors.New("the other side is gone")
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// makeNotes makes the memory that the attached process keeps. The seal keeps others from shrinking it under the host.
+func makeNotes() (int, error) {
+	fd, err := unix.MemfdCreate("mcp-tether-notes", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("make memory to share: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("seal memory to share: %w", err)
+	}
+	return fd, nil
+}
+
+// mapNotes maps the memory for messages of at most limit bytes, and enlarges it where need be.
+func mapNotes(fd int, limit int64) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("look at shared memory: %w", err)
+	}
+	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return nil, errNotes
+	}
+	size := notesSize(limit)
+	if st.Size < size {
+		if err := unix.Ftruncate(fd, size); err != nil {
+			return nil, fmt.Errorf("enlarge shared memory to %d bytes: %w", size, err)
+		}
+	}
+	mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("map shared memory of %d bytes: %w", size, err)
+	}
+	return mem, nil
+}
+
+// waiting is how many bytes are in a pipe.
+func waiting(pipe int) int {
+	n, err := unix.IoctlGetInt(pipe, unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}

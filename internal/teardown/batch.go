@@ -1,0 +1,499 @@
+package teardown
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
+)
+
+// Group is a set of processes without a living supervisor, to be ended together.
+type Group struct {
+	// Seeds are the members found so far. A process below one of them belongs to the group too. So does one that joins
+	// the leaf, or is born with the mark, while the group is ended.
+	Seeds []proc.ID
+	// Leaf is their cgroup, or nil.
+	Leaf *cgroup.Leaf
+	// Mark is the variable of the environment that names the session, and Session its value; "" when there is none.
+	Mark, Session string
+	// Inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
+	Inherited bool
+	// KeepVar is the variable in which a process with the mark has the patterns of --keep; "" when there is none.
+	KeepVar string
+	// UID is the only user whose processes are touched; -1 for any.
+	UID int
+	// Keep are the patterns of processes to leave alone, with all that they started. Spare are such processes themselves.
+	Keep  []string
+	Spare []proc.ID
+	// Survivors and Kept are the outcome.
+	Survivors []Survivor
+	Kept      []proc.Stat
+
+	batch *Batch
+	scope Scope
+	seen  map[proc.ID]bool
+	asked map[proc.ID]bool
+	spare map[proc.ID]bool // what is known of whether a process is kept
+	// marked are the processes that were asked for the session's mark since the last look, and their answers.
+	marked map[proc.ID]bool
+	// known are the processes of the last look, the dead and the kept ones too, by pid.
+	known map[int]kin
+	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
+	unseen int
+	// unread are the processes that the last look has left alone, because it could not be read whether they are to be kept.
+	unread []proc.Stat
+	// left is how many living members the last look has found.
+	left int
+}
+
+// Batch ends several groups at once, with one look at the process table for each round.
+type Batch struct {
+	Groups []*Group
+	// Since is when the look at the host began that has found the groups, in clock ticks since boot. Processes that
+	// started later were not judged, and are asked for their mark.
+	Since uint64
+
+	reader proc.Reader
+	// askedAt is when the first round of SIGTERM was over, in clock ticks.
+	askedAt uint64
+	marks   map[proc.ID]string
+	// forks says that a member has started while the batch ends them.
+	forks bool
+	// within says that the caller has the mark of a group, or is in its leaf, and so is what it starts.
+	within bool
+	// last is the last look.
+	last snapshot
+	// patience is how long the next process may keep the batch waiting.
+	patience time.Duration
+}
+
+// roundPause is the time between two looks at the process table.
+const roundPause = 20 * time.Millisecond
+
+// End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
+// kill timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn).
+// It fills in the groups' outcomes. A look for which there was no descriptor or memory is made again in the next round, and
+// nothing is signalled meanwhile. The error says that the process table cannot be read, in the end too.
+func (b *Batch) End(g Grace) error {
+	b.start()
+	err := unlessStarved(b.until(time.Now().Add(g.Term), b.ask))
+	for deadline := time.Now().Add(g.Kill); ; {
+		if err == nil {
+			err = unlessStarved(b.until(deadline, b.kill))
+		}
+		survivors, lookErr := b.conclude()
+		// A tree that forks may have been missed by the looks before, and be found by this one.
+		if err = errors.Join(err, lookErr); err != nil || survivors == 0 || !time.Now().Before(deadline) {
+			return err
+		}
+	}
+}
+
+// unlessStarved drops an error that may be over by the next look. The last look tells what is left.
+func unlessStarved(err error) error {
+	if proc.Starved(err) {
+		return nil
+	}
+	return err
+}
+
+func (b *Batch) start() {
+	b.marks, b.patience = map[proc.ID]string{}, patience
+	for _, gr := range b.Groups {
+		gr.batch = b
+		gr.start()
+		b.within = b.within || gr.holdsCaller()
+	}
+}
+
+// How many looks in a row must find no member, where the births in between cannot be followed. One proves nothing about a
+// tree that forks: the processes that were there have ended, and those that are there now started after the look. About
+// a tree that was seen to fork, even two prove little, because the table is read name by name.
+const (
+	emptyLooks       = 2
+	emptyLooksOfFork = 8
+)
+
+// until repeats rounds until none is left for certain, several in a row find no member, or the time is up.
+func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) error {
+	for empty := 0; ; {
+		left, none, err := round()
+		if err != nil && !proc.Starved(err) {
+			return err
+		}
+		if empty++; left > 0 || err != nil {
+			empty = 0
+		}
+		if none || empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
+			return err
+		}
+		time.Sleep(roundPause)
+	}
+}
+
+// kill is a round of SIGKILL. SIGSTOP comes before it, so that no member forks away. left counts the members that it has
+// found, and none says that there can be no other.
+func (b *Batch) kill() (left int, none bool, err error) {
+	thaw := b.freeze()
+	defer thaw()
+	t, err := b.look()
+	if err != nil {
+		return 0, false, err
+	}
+	var all []proc.Stat
+	for _, gr := range b.Groups {
+		// What was no process to keep may have executed one since.
+		maps.DeleteFunc(gr.spare, func(_ proc.ID, kept bool) bool { return !kept })
+		members := gr.members(t)
+		left += gr.left
+		b.noteForks(members)
+		signalAll(&b.reader, members, unix.SIGSTOP)
+		all = append(all, members...)
+	}
+	born, none := b.stopBorn()
+	b.forks = b.forks || len(born) > 0
+	signalAll(&b.reader, append(all, born...), unix.SIGKILL)
+	left += len(born)
+	return left, none && left == 0, nil
+}
+
+// noteForks notes that a member has started since all were asked to end.
+func (b *Batch) noteForks(members []proc.Stat) {
+	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
+}
+
+// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left.
+func (b *Batch) ask() (left int, none bool, err error) {
+	t, err := b.look()
+	if err != nil {
+		return 0, false, err
+	}
+	for _, gr := range b.Groups {
+		members := gr.members(t)
+		left += gr.left
+		b.noteForks(members)
+		var fresh []proc.Stat
+		for _, m := range members {
+			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
+			if !gr.asked[m.ID] && (b.askedAt == 0 || m.Start < b.askedAt) {
+				gr.asked[m.ID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		signalAll(&b.reader, fresh, unix.SIGTERM, unix.SIGCONT)
+	}
+	if b.askedAt == 0 {
+		b.askedAt, err = proc.Now()
+	}
+	return left, false, err
+}
+
+// freeze freezes the leaves that have members, until thaw is called. So no member forks between the look and the kill;
+// a frozen process can be killed. A leaf that holds the caller itself stays as it is.
+func (b *Batch) freeze() (thaw func()) {
+	var frozen []*cgroup.Leaf
+	for _, gr := range b.Groups {
+		if gr.Leaf == nil || gr.left == 0 {
+			continue
+		}
+		// A process that froze itself could never thaw.
+		if inside, err := gr.Leaf.Holds(os.Getpid()); inside || err != nil {
+			continue
+		}
+		frozen = append(frozen, gr.Leaf)
+		if err := gr.Leaf.Freeze(true); err == nil {
+			gr.Leaf.AwaitFrozen()
+		}
+	}
+	return func() {
+		for _, leaf := range frozen {
+			_ = leaf.Freeze(false)
+		}
+	}
+}
+
+// conclude names the survivors, and counts them.
+func (b *Batch) conclude() (survivors int, err error) {
+	t, err := b.look()
+	for n := 1; n < lastLooks && proc.Starved(err); n++ {
+		time.Sleep(roundPause)
+		t, err = b.look()
+	}
+	for _, gr := range b.Groups {
+		again := false
+		gr.Survivors = gr.scope.Survivors(func() []proc.Stat {
+			if again && err == nil {
+				t, err = b.look()
+			}
+			again, gr.Kept = true, nil
+			return gr.members(t)
+		})
+		for _, p := range gr.unread {
+			gr.Survivors = append(gr.Survivors, survivor(p, "left alone: it could not be read whether it is to be kept"))
+		}
+		survivors += len(gr.Survivors)
+	}
+	return survivors, err
+}
+
+// Expel moves the kept processes of a group that was ended out of its leaf, and reports whether that is still in use.
+func (gr *Group) Expel() (inUse bool) {
+	return Expel(gr.Leaf, gr.Kept, func() []proc.Stat {
+		gr.Kept = nil
+		if t, err := gr.batch.look(); err == nil {
+			gr.members(t)
+		}
+		return gr.Kept
+	})
+}
+
+// snapshot is one look at all processes.
+type snapshot struct {
+	byPID    map[int]proc.Stat
+	children map[int][]int
+	// born are the processes with a mark that started since Batch.Since, by session.
+	born map[string][]int
+	// own are the caller and its ancestors, which are never touched.
+	own map[int]bool
+	// below are the caller and what it has started to ask engines with, if it is within a group.
+	below map[int]bool
+}
+
+func (b *Batch) look() (snapshot, error) {
+	all, err := b.reader.All()
+	if err != nil {
+		return snapshot{}, err
+	}
+	t := snapshot{make(map[int]proc.Stat, len(all)), make(map[int][]int, len(all)), map[string][]int{}, map[int]bool{}, map[int]bool{}}
+	for _, s := range all {
+		t.byPID[s.PID] = s
+	}
+	for _, s := range all {
+		if up, ok := t.byPID[s.PPID]; ok && up.Start <= s.Start {
+			t.children[s.PPID] = append(t.children[s.PPID], s.PID)
+		}
+		if id := b.markOf(s); id != "" {
+			t.born[id] = append(t.born[id], s.PID)
+		}
+	}
+	for pid := os.Getpid(); pid > 0 && !t.own[pid]; pid = t.byPID[pid].PPID {
+		t.own[pid] = true
+	}
+	if b.within {
+		t.addBelow(os.Getpid())
+	}
+	b.last = t
+	return t, nil
+}
+
+func (t *snapshot) addBelow(pid int) {
+	if t.below[pid] {
+		return
+	}
+	t.below[pid] = true
+	for _, child := range t.children[pid] {
+		t.addBelow(child)
+	}
+}
+
+// markOf reads the mark of a process that has started since Since, once. Before execve(2) the process shows its parent's.
+func (b *Batch) markOf(s proc.Stat) string {
+	if s.Start < b.Since || s.Dead() || len(b.Groups) == 0 || b.Groups[0].Mark == "" {
+		return ""
+	}
+	if id, ok := b.marks[s.ID]; ok {
+		return id
+	}
+	if !isOurs(s.PID) {
+		return ""
+	}
+	var (
+		v  []string
+		ok bool
+	)
+	if !kernel.InTime(b.patience, func() {
+		var r proc.Reader
+		v, ok = r.Env(s.PID, b.Groups[0].Mark)
+	}) {
+		// The process keeps its readers waiting (proc.Snapshot), and is not asked again. There may be many like it.
+		b.marks[s.ID] = ""
+		b.patience = max(b.patience/2, leastPatience)
+		return ""
+	}
+	if !ok {
+		return ""
+	}
+	b.marks[s.ID] = v[0]
+	return v[0]
+}
+
+// isOurs reports whether a process is the user's own. Environment and command line are read from the memory of a process.
+// Another user may make such a read wait for ever, without a thread in state D.
+func isOurs(pid int) bool {
+	uid, err := proc.UID(pid)
+	return err == nil && uid == os.Getuid()
+}
+
+// How long a process may keep the batch waiting, and how long each later one may if there are many.
+const (
+	patience      = time.Second
+	leastPatience = 50 * time.Millisecond
+)
+
+func (gr *Group) start() {
+	gr.scope.again = true
+	gr.scope.Keep, gr.scope.markVar, gr.scope.keepVar = gr.Keep, gr.Mark, gr.KeepVar
+	gr.seen, gr.asked, gr.spare, gr.marked = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
+	for _, id := range gr.Seeds {
+		gr.seen[id] = true
+	}
+	for _, id := range gr.Spare {
+		gr.spare[id] = true
+	}
+}
+
+// holdsCaller reports whether the caller has the mark of a group, or is in its leaf, or may be.
+func (gr *Group) holdsCaller() bool {
+	if gr.Session != "" && os.Getenv(gr.Mark) == gr.Session {
+		return true
+	}
+	if gr.Leaf == nil {
+		return false
+	}
+	inside, err := gr.Leaf.Holds(os.Getpid())
+	return inside || err != nil
+}
+
+// members lists the living members: those seen before, and all processes below them now.
+func (gr *Group) members(t snapshot) []proc.Stat {
+	defer gr.scope.reader.EndAside()
+	queue, reached := gr.roots(t), map[int]bool{}
+	var all []proc.Stat
+	for len(queue) > 0 {
+		pid := queue[0]
+		queue = queue[1:]
+		s, ok := t.byPID[pid]
+		if reached[pid] || !ok || t.own[pid] || t.below[pid] {
+			continue
+		}
+		reached[pid] = true
+		all = append(all, s)
+		queue = append(queue, t.children[pid]...)
+	}
+	var out []proc.Stat
+	gr.known = make(map[int]kin, len(all))
+	gr.scope.last.unread, gr.unread = nil, nil
+	clear(gr.marked)
+	for _, s := range all {
+		kept, unread := gr.keptAbove(t, s, reached)
+		gr.known[s.PID] = kin{s.Start, kept, unread}
+		switch {
+		case s.Dead():
+		case kept:
+			gr.spare[s.ID] = true // also after its parent has ended
+			gr.Kept = append(gr.Kept, s)
+		case !gr.allowed(s):
+		case unread:
+			gr.seen[s.ID] = true // the next look finds it, though its parent may have ended
+			gr.unread = append(gr.unread, s)
+		default:
+			gr.seen[s.ID] = true
+			out = append(out, s)
+		}
+	}
+	gr.left = len(out) + len(gr.unread) + gr.unseen
+	return out
+}
+
+// roots are the processes of a snapshot from which to look for members.
+func (gr *Group) roots(t snapshot) []int {
+	var queue []int
+	for id := range gr.seen {
+		if s, ok := t.byPID[id.PID]; ok && s.ID == id {
+			queue = append(queue, id.PID)
+		}
+	}
+	if gr.Session != "" && !gr.Inherited {
+		queue = append(queue, t.born[gr.Session]...)
+	}
+	gr.unseen = 0
+	if gr.Leaf == nil {
+		return queue
+	}
+	pids, _ := gr.Leaf.Procs()
+	for _, pid := range pids {
+		// The snapshot is older. What it knows by this pid, and below it, may be another process.
+		switch now, err := gr.scope.reader.Stat(pid); {
+		case err == nil && now.ID == t.byPID[pid].ID:
+			queue = append(queue, pid)
+		case !errors.Is(err, proc.ErrGone):
+			gr.unseen++
+		}
+	}
+	return queue
+}
+
+// maxClimb bounds the way up to the ancestors. A table that was read while pids were reused may contain a cycle.
+const maxClimb = 256
+
+// keptAbove reports whether a process, or an ancestor of it, is to be kept. A kept ancestor may be outside of the group. It must
+// have the session's mark then, because a pattern may match a gateway or a shell as well. If none is known to be kept, unread
+// says that one of them could not be read, so nobody knows. A dead process is neither.
+func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) (kept, unread bool) {
+	if s.Dead() {
+		return false, false
+	}
+	for range maxClimb {
+		if gr.spare[s.ID] || (group[s.PID] || gr.isMarked(s)) && gr.keeps(s) {
+			return true, false
+		}
+		unread = unread || gr.scope.last.unread[s.PID]
+		up, ok := t.byPID[s.PPID]
+		if !ok || up.Start > s.Start {
+			break
+		}
+		s = up
+	}
+	return false, unread
+}
+
+func (gr *Group) keeps(s proc.Stat) bool {
+	keep, judged := gr.spare[s.ID]
+	if !judged {
+		gr.scope.Wary = !isOurs(s.PID)
+		keep = gr.scope.keeps(s)
+		if !gr.scope.last.unread[s.PID] {
+			gr.spare[s.ID] = keep
+		}
+	}
+	return keep
+}
+
+// isMarked reports whether a process has the session's mark.
+func (gr *Group) isMarked(s proc.Stat) bool {
+	if gr.Session == "" {
+		return false
+	}
+	marked, asked := gr.marked[s.ID]
+	if !asked {
+		gr.scope.Wary = !isOurs(s.PID)
+		marked = gr.allowed(s) && gr.scope.hasEnv(s, gr.Mark+"="+gr.Session)
+		gr.marked[s.ID] = marked
+	}
+	return marked
+}
+
+func (gr *Group) allowed(s proc.Stat) bool {
+	if gr.UID < 0 {
+		return true
+	}
+	uid, err := proc.UID(s.PID)
+	return err == nil && uid == gr.UID
+}

@@ -1,0 +1,748 @@
+package teardown
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/testkit"
+)
+
+// ids reads the identities of processes that live.
+func ids(t *testing.T, pids ...int) []proc.ID {
+	t.Helper()
+	var r proc.Reader
+	var out []proc.ID
+	for _, pid := range pids {
+		s, err := r.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+// now is the time in clock ticks since boot.
+func now(t *testing.T) uint64 {
+	t.Helper()
+	ticks, err := proc.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticks
+}
+
+func end(t *testing.T, groups ...*Group) {
+	t.Helper()
+	b := Batch{Groups: groups, Since: now(t)}
+	if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
+		t.Error(err)
+	}
+	for _, g := range groups {
+		if len(g.Survivors) > 0 {
+			t.Errorf("survivors %+v", g.Survivors)
+		}
+	}
+}
+
+func TestBatchEnds(t *testing.T) {
+	for name, reports := range map[string]int{"rest": 1, "nest": 2, "stubborn": 1, "stopped": 1, "daemon": 1} {
+		t.Run(name, func(t *testing.T) {
+			own(t)
+			k := start(t, name, reports)
+			end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
+			k.Dead()
+		})
+	}
+}
+
+// A process below a seed belongs to the group, whatever its own environment and session.
+func TestBatchFollowsChildren(t *testing.T) {
+	k := start(t, "nest", 2)
+	end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
+	k.Dead()
+}
+
+func TestBatchSeveralGroups(t *testing.T) {
+	a, b, bystander := start(t, "rest", 1), start(t, "stubborn", 1), start(t, "rest", 1)
+	end(t, &Group{Seeds: ids(t, a.PID), UID: os.Getuid()}, &Group{Seeds: ids(t, b.PID), UID: -1}, &Group{})
+	a.Dead()
+	b.Dead()
+	if !bystander.Alive() {
+		t.Error("a bystander was ended")
+	}
+}
+
+// Two passes that end the same processes at once do not disturb each other.
+func TestBatchTwice(t *testing.T) {
+	k := start(t, "nest", 2)
+	seeds := ids(t, k.PIDs...)
+	done := make(chan bool)
+	for range 2 {
+		go func() {
+			end(t, &Group{Seeds: seeds, UID: os.Getuid()})
+			done <- true
+		}()
+	}
+	<-done
+	<-done
+	k.Dead()
+}
+
+func TestBatchSpares(t *testing.T) {
+	for name, c := range map[string]struct {
+		env    string
+		change func(*Group)
+	}{
+		"the marked":          {env: KeepMark},
+		"the named":           {change: func(g *Group) { g.Keep = []string{"*teardown*", "exe"} }},
+		"another user's":      {change: func(g *Group) { g.UID = os.Getuid() + 1 }},
+		"who took over a pid": {change: func(g *Group) { g.Seeds[0].Start-- }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t, "rest", 1, c.env)
+			g := &Group{Seeds: ids(t, k.PID), UID: os.Getuid()}
+			if c.change != nil {
+				c.change(g)
+			}
+			end(t, g)
+			if !k.Alive() {
+				t.Error("ended")
+			}
+		})
+	}
+}
+
+// A process with a mark brings its patterns along. Without the mark, or without a name for them, they mean nothing.
+func TestBatchSparesByEnvironment(t *testing.T) {
+	patterns := "PATTERNS=" + JoinKeep([]string{"nothing", "*teardown*", "exe"})
+	for name, c := range map[string]struct {
+		env  []string
+		name string
+		want bool
+	}{
+		"by its patterns":         {[]string{"MARK=inner", patterns}, "PATTERNS", true},
+		"other patterns":          {[]string{"MARK=inner", "PATTERNS=nothing:"}, "PATTERNS", false},
+		"patterns without an end": {[]string{"MARK=inner", patterns + "x"}, "PATTERNS", false},
+		"without a mark":          {[]string{patterns}, "PATTERNS", false},
+		"not asked for":           {[]string{"MARK=inner", patterns}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := start(t, "rest", 1, c.env...)
+			end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid(), Mark: "MARK", Session: "outer", KeepVar: c.name})
+			if k.Alive() != c.want {
+				t.Errorf("alive: %v, want %v", !c.want, c.want)
+			}
+		})
+	}
+}
+
+// What a kept process has started is kept too, even if it is a seed itself.
+func TestBatchSparesBelowTheKept(t *testing.T) {
+	k := start(t, "nest", 2, KeepMark) // its child has no environment
+	end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
+	for _, pid := range k.PIDs {
+		var r proc.Reader
+		if s, err := r.Stat(pid); err != nil || s.Dead() {
+			t.Errorf("%d was ended", pid)
+		}
+	}
+}
+
+// What a kept process has started stays kept when that process ends while the group is ended.
+func TestBatchSparesOrphanOfTheKept(t *testing.T) {
+	own(t)
+	k := start(t, "nest", 2, KeepMark) // its child has no environment
+	g := &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()}
+	b := startBatch(t, g)
+	round := func(f func() (int, bool, error)) {
+		t.Helper()
+		if left, _, err := f(); err != nil || left != 0 {
+			t.Errorf("%d members, %v", left, err)
+		}
+	}
+	round(b.ask)
+	if err := unix.Kill(k.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitExit(t, k.PID)
+	reapAll(t)
+	round(b.ask)
+	round(b.kill)
+	if !k.Alive() {
+		t.Error("the child was ended")
+	}
+}
+
+// A member may execute a program that is to be kept after it was looked at, in answer to SIGTERM for example.
+func TestBatchSparesWhoBecomesKept(t *testing.T) {
+	k := start(t, "heir", 1)
+	b := startBatch(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
+	if left, _, err := b.ask(); err != nil || left != 1 {
+		t.Errorf("%d members, %v", left, err)
+	}
+	k.Await()
+	if left, _, err := b.kill(); err != nil || left != 0 {
+		t.Errorf("%d members to kill, %v", left, err)
+	}
+	if !k.Alive() {
+		t.Error("ended")
+	}
+}
+
+// keeper starts a shell of that name with a script that says when it is ready and starts a `sleep` when it gets a line. What
+// starts from since on is younger than all others of the script. launch gives the pid of the `sleep`, which has the mark.
+func keeper(t *testing.T, mark, script string, env ...string) (since uint64, launch func() int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "keeper")
+	testkit.WriteProgram(t, file, []byte("#!/bin/sh\n"+script+"\nexit\n"))
+	cmd := exec.Command(file)
+	cmd.Env = append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill() // its shell below ends at the end of its input
+		_ = cmd.Wait()
+	})
+	var ready string
+	if _, err := fmt.Fscan(out, &ready); err != nil {
+		t.Fatal(err)
+	}
+	started := now(t)
+	testkit.Until(t, "the next clock tick", func() bool { since = now(t); return since > started })
+	return since, func() (child int) {
+		t.Helper()
+		if _, err := fmt.Fprintln(in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fscan(out, &child); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
+		var r proc.Reader
+		testkit.Until(t, "sleep", func() bool { s, err := r.Stat(child); return err == nil && s.Comm == "sleep" && r.HasEnv(child, mark) })
+		return child
+	}
+}
+
+// What a kept process starts while a group is ended is kept, although the group has not found that process itself. A parent
+// without the mark of the session keeps nothing, whatever its name.
+func TestBatchSparesBornOfTheKept(t *testing.T) {
+	const (
+		mark   = "MCP_TETHER_TEST_SESSION"
+		own    = mark + "=one"
+		start  = "echo ready; read go; sleep 300 & echo $!; read go"
+		marked = "echo ready; read go; " + own + " sleep 300 & echo $!; read go"
+	)
+	for name, c := range map[string]struct {
+		script, env string
+		inherited   bool
+		kept        bool
+	}{
+		"of the kept":                 {start, own, false, true},
+		"of what the kept started":    {"sh -c '" + start + "'", own, false, true},
+		"without the mark in between": {"env -u " + mark + " sh -c '" + marked + "'", own, false, true},
+		"of one of another session":   {marked, mark + "=two", false, false},
+		"of one without a mark":       {marked, "", false, false},
+		"with a mark that others had": {marked, "", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since, launch := keeper(t, own, c.script, c.env)
+			group := func() *Group {
+				return &Group{UID: os.Getuid(), Mark: mark, Session: "one", Inherited: c.inherited, Keep: []string{"keeper"}}
+			}
+			b := startBatch(t, group())
+			lookFor(t, b)
+			b.Since = since
+			child := launch()
+			if got := pids(stopAllBorn(t, b)); slices.Contains(got, child) == c.kept {
+				t.Errorf("stopped %v, of %d", got, child)
+			}
+			b = &Batch{Groups: []*Group{group()}, Since: since}
+			if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
+				t.Error(err)
+			}
+			if got := lives(t, child); got != c.kept {
+				t.Errorf("the child lives: %t", got)
+			}
+		})
+	}
+}
+
+// lives reports whether a process lives, though another than the test is its parent.
+func lives(t *testing.T, pid int) bool {
+	t.Helper()
+	var r proc.Reader
+	s, err := r.Stat(pid)
+	if err != nil && !errors.Is(err, proc.ErrGone) {
+		t.Fatal(err)
+	}
+	return err == nil && !s.Dead()
+}
+
+// What a kept process has left in the leaf is kept, though that process is elsewhere.
+func TestBatchLeafSparesBelowTheKept(t *testing.T) {
+	const mark = "MCP_TETHER_TEST_SESSION"
+	leaf := ownLeaf(t)
+	for _, inherited := range []bool{false, true} {
+		since, launch := keeper(t, mark+"=one", "echo ready; read go; (echo 0 >"+leaf.Dir+"/cgroup.procs; exec sleep 300) & echo $!; read go", mark+"=one")
+		child := launch()
+		gr := &Group{Leaf: leaf, UID: os.Getuid(), Mark: mark, Session: "one", Inherited: inherited, Keep: []string{"keeper"}}
+		b := Batch{Groups: []*Group{gr}, Since: since}
+		if err := b.End(Grace{Term: 500 * time.Millisecond, Kill: testkit.Patience}); err != nil {
+			t.Error(err)
+		}
+		if !lives(t, child) || !slices.Equal(pids(gr.Kept), []int{child}) {
+			t.Errorf("inherited %t: ended %t, kept %v", inherited, !lives(t, child), pids(gr.Kept))
+		}
+		_ = unix.Kill(child, unix.SIGKILL)
+		testkit.Until(t, "an empty leaf", func() bool { populated, err := leaf.Populated(); return err == nil && !populated })
+	}
+}
+
+// startIn starts a role inside a leaf.
+func startIn(t *testing.T, leaf *cgroup.Leaf, name string) *testkit.Kin {
+	t.Helper()
+	dir, err := os.Open(leaf.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	return testkit.Start(t, name, 0, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())})
+}
+
+func ownLeaf(t *testing.T) *cgroup.Leaf {
+	t.Helper()
+	dir, err := cgroup.Current()
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-batch-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = leaf.Kill()
+		err := leaf.Remove()
+		for until := time.Now().Add(testkit.Patience); err != nil && time.Now().Before(until); {
+			err = leaf.Remove()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		leaf.Close()
+	})
+	return leaf
+}
+
+// A family on the run, each process in a session of its own, found by its leaf alone: there is no seed.
+func TestBatchLeaf(t *testing.T) {
+	leaf := ownLeaf(t)
+	own(t)
+	k := startIn(t, leaf, "generation")
+	end(t, &Group{Leaf: leaf, UID: os.Getuid()})
+	k.Dead()
+}
+
+// A member of the leaf may have the pid of another process, which has ended since the snapshot. The children of that process
+// are not the leaf's.
+func TestBatchLeafSparesChildrenOfReusedPID(t *testing.T) {
+	leaf := ownLeaf(t)
+	own(t)
+	member, child := startIn(t, leaf, "rest"), start(t, "rest", 1)
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		gr := &Group{Leaf: leaf, UID: -1}
+		b := startBatch(t, gr)
+		table, err := b.look()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := table.byPID[member.PID]
+		before.Start -= age
+		table.byPID[member.PID] = before
+		table.children[member.PID] = child.PIDs
+		want := []int{}
+		if age == 0 {
+			want = sorted(member.PID, child.PID)
+		}
+		if got := pids(gr.members(table)); !slices.Equal(got, want) || gr.unseen != int(age) {
+			t.Errorf("%s: members %v, want %v, and %d unseen", what, got, want, gr.unseen)
+		}
+	}
+}
+
+// A pass may be called from a shell that outlived its session and is in its leaf: both must survive the pass.
+func TestBatchFromWithin(t *testing.T) {
+	if name := os.Getenv("MCP_TETHER_TEST_LEAF"); name != "" {
+		sweepOwnLeaf(t, name)
+		return
+	}
+	leaf := ownLeaf(t)
+	const script = `echo 0 >"$MCP_TETHER_TEST_LEAF/cgroup.procs"; "$0" -test.run='^TestBatchFromWithin$' -test.v; echo the shell lives`
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", script, self)
+	cmd.Env = append(os.Environ(), "MCP_TETHER_TEST_LEAF="+leaf.Dir)
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"swept", "the shell lives"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("no %q: %v\n%s", want, err, out)
+		}
+	}
+}
+
+func sweepOwnLeaf(t *testing.T, dir string) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaf.Close()
+	k := start(t, "rest", 1) // a command of the caller is in the leaf as well
+	b := Batch{Groups: []*Group{{Leaf: leaf, UID: -1}}}
+	_ = b.End(Grace{Term: 10 * time.Millisecond, Kill: 10 * time.Millisecond})
+	if !k.Alive() {
+		t.Fatal("a command of the caller was ended")
+	}
+	fmt.Fprintln(os.Stdout, "swept")
+}
+
+// A pass may be called from a shell with the mark of the session that it ends. A command that it starts to ask an engine has
+// the mark too, and is no member, nor is what that starts.
+func TestBatchSparesCommandsOfTheCaller(t *testing.T) {
+	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
+	t.Setenv(mark, session)
+	gr := &Group{UID: os.Getuid(), Mark: mark, Session: session}
+	b := startBatch(t, gr)
+	before := start(t, "nest", 2, mark+"="+session)
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gr.members(table); len(got) > 0 || len(table.born[session]) == 0 {
+		t.Errorf("members %v of %v", pids(got), table.born)
+	}
+	since := start(t, "nest", 2, mark+"="+session)
+	if got := stopAllBorn(t, b); len(got) > 0 {
+		t.Errorf("stopped %v", pids(got))
+	}
+	end(t, gr)
+	for _, k := range []*testkit.Kin{before, since} {
+		if !k.Alive() {
+			t.Errorf("%v: ended", k.PIDs)
+		}
+	}
+	// What is not below the caller is a member.
+	b.within = false
+	if table, err = b.look(); err != nil {
+		t.Fatal(err)
+	}
+	if got := gr.members(table); !slices.Contains(pids(got), before.PID) {
+		t.Errorf("members %v, without %d", pids(got), before.PID)
+	}
+}
+
+// A process that has started since the look is stopped if its parent, its mark or its leaf makes it a member.
+func TestBatchStopsBorn(t *testing.T) {
+	const mark, session = "MCP_TETHER_TEST_SESSION", "one"
+	seed, before := start(t, "rest", 1), start(t, "rest", 1, mark+"=other")
+	gr := &Group{Seeds: ids(t, seed.PID), UID: os.Getuid(), Mark: mark, Session: session}
+	foreign := &Group{UID: os.Getuid() + 1, Mark: mark, Session: "two"}
+	b := startBatch(t, gr, foreign)
+	if born, none := b.stopBorn(); len(born) != 0 || none {
+		t.Errorf("stopped %v, none=%v, before any look", born, none)
+	}
+	lookFor(t, b)
+	if born := stopAllBorn(t, b); len(born) != 0 {
+		t.Errorf("stopped %v of none", born)
+	}
+	born := start(t, "nest", 2, mark+"="+session) // its child has no environment
+	spared := []*testkit.Kin{
+		start(t, "nest", 2, mark+"="+session, KeepMark),
+		start(t, "rest", 1, mark+"=other"),
+		start(t, "rest", 1, mark+"=two"),
+		start(t, "rest", 1),
+		before, seed,
+	}
+	got := stopAllBorn(t, b)
+	if !slices.Equal(pids(got), sorted(born.PIDs...)) {
+		t.Errorf("stopped %v, want %v, and no other", pids(got), born.PIDs)
+	}
+	signalAll(&b.reader, got, unix.SIGKILL)
+	born.Dead()
+	for _, k := range spared {
+		if !k.Alive() {
+			t.Errorf("%v: ended", k.PIDs)
+		}
+	}
+}
+
+// Another process may have a member's pid by now, and the children of that process are not ours.
+func TestBatchStopsBornOfParent(t *testing.T) {
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		gr := &Group{UID: os.Getuid()}
+		b := startBatch(t, gr)
+		lookFor(t, b)
+		// The test itself stands for a member that was found, or for the process that has its pid now.
+		gr.known[os.Getpid()] = kin{start: ids(t, os.Getpid())[0].Start - age}
+		born := start(t, "rest", 1)
+		if got := stopAllBorn(t, b); (len(got) == 1) != (age == 0) {
+			t.Errorf("%s: stopped %v", what, got)
+		}
+		_ = unix.Kill(born.PID, unix.SIGCONT)
+	}
+}
+
+func TestBatchStopsBornInLeaf(t *testing.T) {
+	leaf := ownLeaf(t)
+	b := startBatch(t, &Group{Leaf: leaf, UID: os.Getuid()})
+	lookFor(t, b)
+	within := startIn(t, leaf, "rest")
+	start(t, "rest", 1)
+	got := stopAllBorn(t, b)
+	if !slices.Equal(pids(got), []int{within.PID}) {
+		t.Errorf("stopped %v, want %v", pids(got), within.PID)
+	}
+	signalAll(&b.reader, got, unix.SIGKILL)
+	within.Dead()
+}
+
+// stopAllBorn stops what was born until there is no more. One search gives up if others' processes come and go all the time, or
+// if it has had no processor.
+func stopAllBorn(t *testing.T, b *Batch) (all []proc.Stat) {
+	t.Helper()
+	testkit.Until(t, "a search that finds nothing new", func() bool {
+		born, none := b.stopBorn()
+		all = append(all, born...)
+		return none
+	})
+	return all
+}
+
+// startBatch is a batch that has not looked yet.
+func startBatch(t *testing.T, groups ...*Group) *Batch {
+	t.Helper()
+	b := &Batch{Groups: groups, Since: now(t)}
+	b.start()
+	return b
+}
+
+// lookFor looks at the processes as a round does.
+func lookFor(t *testing.T, b *Batch) {
+	t.Helper()
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gr := range b.Groups {
+		gr.members(table)
+	}
+}
+
+// A pass may have looked at the host long before it ends anything. What started since the look is asked for its mark. What
+// was there was judged by the look, and is left alone.
+func TestBatchAsksSinceTheLook(t *testing.T) {
+	k := start(t, "rest", 1, "MARK=one")
+	b := startBatch(t, &Group{UID: os.Getuid(), Mark: "MARK", Session: "one"})
+	b.Since, b.patience = 2, testkit.Patience
+	var r proc.Reader
+	s, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for started, want := range map[uint64]string{1: "", 2: "one", s.Start: "one"} {
+		if s.Start = started; b.markOf(s) != want {
+			t.Errorf("started at %d, looked at %d: not %q", started, b.Since, want)
+		}
+	}
+}
+
+// What is below a process that could not be read is left alone as well, in whatever order they are looked at.
+func TestBatchLeavesWhatIsBelowTheUnread(t *testing.T) {
+	own(t)
+	var all []proc.Stat
+	for _, pid := range start(t, "nest", 2).PIDs {
+		var r proc.Reader
+		s, err := r.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	child, parent := all[0], all[1]
+	if child.PPID != parent.PID {
+		child, parent = parent, child
+	}
+	// The test itself stands above both.
+	var r proc.Reader
+	top, err := r.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gr := &Group{UID: -1}
+	b := startBatch(t, gr)
+	gr.scope.noteUnread(top.PID, true)
+	table := snapshot{byPID: map[int]proc.Stat{top.PID: top, parent.PID: parent, child.PID: child}}
+	group := map[int]bool{top.PID: true, parent.PID: true, child.PID: true}
+	for _, s := range []proc.Stat{child, parent, top} {
+		if kept, unread := gr.keptAbove(table, s, group); kept || !unread {
+			t.Errorf("%d: kept %t, unread %t", s.PID, kept, unread)
+		}
+	}
+	gr.spare[parent.ID] = true
+	if kept, unread := gr.keptAbove(table, child, group); !kept || unread {
+		t.Errorf("below a kept one: kept %t, unread %t", kept, unread)
+	}
+	delete(gr.spare, parent.ID)
+	// The same for those that have started since the look.
+	gr.known = map[int]kin{}
+	testkit.WithFiles(t, 0, func() {
+		if g := gr.unlessKept(parent, kin{}); g != nil {
+			t.Error("a new process that cannot be read is a member")
+		}
+	})
+	if g := b.groupOf(child); g != nil || !gr.known[child.PID].unread || gr.spare[child.ID] {
+		t.Errorf("its child is a member: %t, %+v", g != nil, gr.known)
+	}
+}
+
+// What was left alone because it could not be read is named in the end, also when its parent has ended, or its session would be
+// forgotten. The next look finds it.
+func TestBatchNamesTheUnread(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root")
+	own(t)
+	k := start(t, "guest", 2)
+	gr := &Group{Seeds: ids(t, k.PID), UID: -1}
+	b := startBatch(t, gr)
+	var (
+		left, survivors int
+		err             error
+	)
+	// One descriptor is too few for the copy that reads the memory of other users' processes.
+	testkit.WithFiles(t, lowestFree(t)+1, func() { left, _, err = b.ask() })
+	if left != 2 || err != nil {
+		t.Errorf("%d members, %v", left, err)
+	}
+	endOnly(t, k.PID)
+	testkit.WithFiles(t, lowestFree(t)+1, func() { survivors, err = b.conclude() })
+	if survivors != 1 || len(gr.Survivors) != 1 || gr.Survivors[0].PID != without(k.PIDs, k.PID)[0] || err != nil {
+		t.Errorf("%d survivors, %+v, %v", survivors, gr.Survivors, err)
+	}
+	if left, _, err = b.kill(); left != 1 || err != nil {
+		t.Errorf("%d members to kill, %v", left, err)
+	}
+	k.Dead()
+}
+
+// A look for which there is no descriptor is made again in the next round, and does not end the batch between SIGTERM and
+// SIGKILL.
+func TestBatchLooksAgainWhenStarved(t *testing.T) {
+	later := time.Now().Add(testkit.Patience)
+	other := errors.New("no process table")
+	for name, c := range map[string]struct {
+		deadline time.Time
+		errs     []error
+		rounds   int
+		want     error
+	}{
+		"for a moment":          {later, []error{unix.EMFILE, unix.ENOMEM, nil}, 3, nil},
+		"between empty looks":   {later, []error{nil, unix.ENFILE, nil, nil}, 4, nil},
+		"when the time is up":   {time.Time{}, []error{unix.EMFILE}, 1, unix.EMFILE},
+		"not if it is no table": {later, []error{other}, 1, other},
+	} {
+		b, rounds := Batch{}, 0
+		err := b.until(c.deadline, func() (left int, none bool, err error) {
+			err = c.errs[rounds]
+			rounds++
+			return 0, name == "for a moment" && err == nil, err
+		})
+		if !errors.Is(err, c.want) || rounds != c.rounds {
+			t.Errorf("%s: %v after %d rounds, want %v after %d", name, err, rounds, c.want, c.rounds)
+		}
+	}
+}
+
+// What cannot be looked at in the end is told, and is not ended.
+func TestBatchStarvedToTheEnd(t *testing.T) {
+	k := start(t, "rest", 1)
+	b := Batch{Groups: []*Group{{Seeds: ids(t, k.PID), UID: -1}}}
+	var err error
+	testkit.WithFiles(t, 0, func() { err = b.End(Grace{}) })
+	if !proc.Starved(err) {
+		t.Errorf("the error is %v", err)
+	}
+	b.Groups[0].Seeds = ids(t, k.PID) // it lives
+	end(t, b.Groups...)
+	k.Dead()
+}
+
+// Another user may make a read of a process's memory wait for ever. So what such a process is to be is read aside.
+func TestBatchIsWaryOfOtherUsers(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root")
+	start := func(uid uint32) proc.Stat {
+		cmd := exec.Command("sleep", "300")
+		cmd.Env = []string{KeepMark}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		var r proc.Reader
+		// Start returns a moment before the kernel shows the environment of the new program.
+		testkit.Until(t, "its environment", func() bool { return r.HasEnv(cmd.Process.Pid, KeepMark) })
+		s, err := r.Stat(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	gr := &Group{UID: -1}
+	b := startBatch(t, gr)
+	copies := map[int]bool{}
+	for _, uid := range []uint32{65534, 0, 65534} {
+		if kept := gr.keeps(start(uid)); !kept || gr.scope.Wary != (uid != 0) {
+			t.Errorf("process of uid %d: kept %t, read aside %t", uid, kept, gr.scope.Wary)
+		}
+		copies[gr.scope.reader.AsidePID()] = true
+	}
+	copied := gr.scope.reader.AsidePID()
+	if len(copies) != 1 || copied == 0 {
+		t.Fatalf("read by %v, want one copy for all", copies)
+	}
+	// It is a child of the test, which stands for a member here.
+	gr.known = map[int]kin{os.Getpid(): {start: id(t, os.Getpid()).Start}}
+	if s, err := b.reader.Stat(copied); err != nil || b.groupOf(s) != nil {
+		t.Errorf("the copy itself is a member: %+v, %v", s, err)
+	}
+	if gr.members(snapshot{}); gr.scope.reader.AsidePID() != 0 {
+		t.Error("the copy stays after the look")
+	}
+	gr.keeps(start(65534))
+	if b.stopBorn(); gr.scope.reader.AsidePID() != 0 {
+		t.Error("the copy stays after the look at what was born")
+	}
+}

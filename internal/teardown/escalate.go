@@ -1,0 +1,271 @@
+package teardown
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+// Sent is one signal and what became of it.
+type Sent struct {
+	To  proc.Stat
+	Sig syscall.Signal
+	// Err is nil, or says why the signal did not reach the process. One that was gone already is left out.
+	Err error
+}
+
+// Terminate asks every member to end: SIGTERM, then SIGCONT so that a stopped one can act on it.
+//
+// The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
+// tree is read is reparented to the root, and may be missed once. A process that starts later is not asked, because it
+// may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+//
+// server is the child that the caller has not waited for yet, or 0. It is asked even when /proc cannot be read.
+func (s *Scope) Terminate(server int) []Sent {
+	first := s.asked == nil
+	if first {
+		s.asked = map[proc.ID]bool{}
+		s.unreadable = nil // what could not be read long before may be readable now
+	}
+	var fresh []proc.Stat
+	s.starved++
+	for n := range termSweeps {
+		members, _, err := s.Members()
+		if server > 0 && noneListed(members, err) {
+			for _, m := range fresh {
+				delete(s.asked, m.ID) // it is asked with those that cannot be listed now
+			}
+			return s.askBlindly(server)
+		}
+		news := len(fresh)
+		for _, m := range members {
+			if !s.asked[m.ID] && !s.askedBlindly(m) && (first || m.Start < s.askedAt) {
+				s.asked[m.ID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		// One look that finds nothing proves nothing: the only member may just have been reparented to the root.
+		if !first || n > 0 && len(fresh) == news {
+			break
+		}
+	}
+	if first {
+		s.askedAt, _ = proc.Now()
+	}
+	return signalAll(&s.reader, fresh, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
+const termSweeps = 4
+
+// starvedRounds is how many rounds in a row wait for a descriptor or memory to look with. After that the session counts as one
+// in which nothing can be listed.
+const starvedRounds = 6
+
+// noneListed reports whether a look has failed to list any process. What could not be looked at for want of a descriptor is left
+// until the next look, and a signal to all that cannot be seen would reach it.
+func noneListed(members []proc.Stat, err error) bool {
+	return err != nil && len(members) == 0 && !errors.Is(err, errUnread)
+}
+
+// askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
+func (s *Scope) askBlindly(server int) []Sent {
+	if s.blindly > 0 || s.askedServer(server) {
+		return nil
+	}
+	s.blindly, s.blindGroup = server, s.groupOf(server)
+	if s.askedAt == 0 {
+		s.askedAt, _ = proc.Now()
+	}
+	return s.blind(server, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+// askedServer reports whether the server was asked when it was listed. Some servers take a second SIGTERM for "at once".
+func (s *Scope) askedServer(server int) bool {
+	for id := range s.asked {
+		if id.PID == server {
+			return true
+		}
+	}
+	return false
+}
+
+// askedBlindly reports whether a member was asked by askBlindly.
+func (s *Scope) askedBlindly(m proc.Stat) bool {
+	return s.blindly > 0 && (m.PID == s.blindly || s.blindGroup > 0 && m.PGRP == s.blindGroup)
+}
+
+// How often, and for how long, to look for a fixed point while the tree forks.
+const (
+	maxSweeps = 64
+	sweepTime = 500 * time.Millisecond
+)
+
+// Kill sends SIGKILL to every member once: to the cgroup as a whole, then to all processes below the root. Those are
+// stopped first, so that none forks away. Call it again until nothing is left. With a process to keep, the cgroup is
+// not killed as a whole, because the kernel makes no exception.
+func (s *Scope) Kill(server int) []Sent {
+	if s.hunts > 0 {
+		s.hunts--
+		if sent, _ := s.killBorn(); len(sent) > 0 {
+			return sent
+		}
+	}
+	s.starved++
+	members, kept, err := s.Members()
+	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that could not be looked at
+	// may have to be kept.
+	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errUnread) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
+		s.killLeaf()
+	}
+	if server > 0 && noneListed(members, err) {
+		return s.blind(server, syscall.SIGKILL)
+	}
+	members, born := s.stopAll(members)
+	return append(signalAll(&s.reader, members, syscall.SIGKILL), born...)
+}
+
+// maxHunts is how many rounds follow a tree that forks faster than it is killed, before another look at the whole process
+// table.
+const maxHunts = 4
+
+// killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
+// killed before they fork.
+func (s *Scope) killLeaf() {
+	if err := s.Leaf.Kill(); err == nil {
+		return
+	}
+	if err := s.Leaf.Freeze(true); err != nil {
+		return
+	}
+	s.Leaf.AwaitFrozen()
+	if members, _, err := s.Members(); err == nil {
+		signalAll(&s.reader, members, syscall.SIGKILL)
+	}
+	_ = s.Leaf.Freeze(false)
+}
+
+// stopAll stops members until no unstopped one turns up, and returns all of them; born were killed already.
+func (s *Scope) stopAll(members []proc.Stat) (all []proc.Stat, born []Sent) {
+	stopped, began := make(map[proc.ID]bool, len(members)), time.Now()
+	for n := 0; n < maxSweeps && time.Since(began) < sweepTime; n++ {
+		var fresh []proc.Stat
+		for _, m := range members {
+			if !stopped[m.ID] {
+				stopped[m.ID] = true
+				fresh = append(fresh, m)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		signalAll(&s.reader, fresh, syscall.SIGSTOP)
+		s.hunts = maxHunts
+		if born, err := s.killBorn(); err == nil {
+			s.resume(stopped, members)
+			return members, born
+		}
+		next, _, err := s.Members()
+		if noneListed(next, err) {
+			break
+		}
+		members = next
+	}
+	s.resume(stopped, members)
+	return members, nil
+}
+
+// resume continues what was stopped and is not to be killed. A process may execute another program between the look and
+// its stop, and be one to keep from then on.
+func (s *Scope) resume(stopped map[proc.ID]bool, members []proc.Stat) {
+	for _, m := range members {
+		delete(stopped, m.ID)
+	}
+	for id := range stopped {
+		_ = s.reader.Signal(id, syscall.SIGCONT)
+	}
+}
+
+// killBorn kills the members that have started since the last look, until none turns up. It does not read the whole
+// process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
+// table. If it could not keep up, the next rounds of Kill go on with it.
+func (s *Scope) killBorn() ([]Sent, error) {
+	defer s.reader.EndAside()
+	var born []Sent
+	fresh := func(p proc.Stat) bool {
+		// fresh may be called twice for one process (SignalIf).
+		if n := len(born); n > 0 && born[n-1].To.ID == p.ID {
+			return true
+		}
+		if start, ok := s.last.known[p.PID]; ok && start == p.Start || !s.isBelow(p) || s.judge(p) != member {
+			return false
+		}
+		born = append(born, Sent{To: p, Sig: syscall.SIGKILL})
+		return true
+	}
+	none, err := hunt(&s.reader, fresh, syscall.SIGKILL)
+	if none || err != nil {
+		s.hunts = 0
+	}
+	return born, err
+}
+
+// hunt signals the new processes that judge accepts (SignalBorn), until it meets none or its time is up. none says that
+// it met none.
+func hunt(r *proc.Reader, judge func(proc.Stat) bool, sig syscall.Signal) (none bool, err error) {
+	for n, began := 0, time.Now(); n < maxSweeps && time.Since(began) < sweepTime; n++ {
+		if met, err := r.SignalBorn(judge, sig); err != nil || met == 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// signalAll sends the signals to each of the processes.
+func signalAll(r *proc.Reader, to []proc.Stat, sigs ...syscall.Signal) []Sent {
+	sent := make([]Sent, 0, len(to))
+	for _, m := range to {
+		err := r.Signal(m.ID, sigs...)
+		if errors.Is(err, proc.ErrGone) {
+			continue
+		}
+		sent = append(sent, Sent{m, sigs[0], err})
+	}
+	return sent
+}
+
+// blind signals the server and its process group when nothing can be listed (no /proc). A server that is known to be kept is
+// left alone. The number of the group cannot be reused before the server, which is in it, is waited for.
+func (s *Scope) blind(server int, sigs ...syscall.Signal) []Sent {
+	for id := range s.kept {
+		if id.PID == server {
+			return nil
+		}
+	}
+	var sent []Sent
+	for _, sig := range sigs {
+		st := proc.Stat{ID: proc.ID{PID: server}, Comm: "server"}
+		sent = append(sent, Sent{st, sig, proc.SignalChild(server, sig)})
+		if group := s.groupOf(server); group > 0 {
+			_ = unix.Kill(-group, sig)
+		}
+	}
+	return sent
+}
+
+// groupOf is the server's process group if only the session is in it, else 0. What is to be kept may be in it, too: the kernel
+// makes no exception.
+func (s *Scope) groupOf(server int) int {
+	if len(s.kept)+len(s.Keep) > 0 {
+		return 0
+	}
+	// A group of another pid namespace is 0 here, and kill(2) takes that for ours.
+	if pgid, err := unix.Getpgid(server); err == nil && pgid > 1 && (pgid == server || pgid == s.Group) {
+		return pgid
+	}
+	return 0
+}

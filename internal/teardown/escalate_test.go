@@ -1,0 +1,536 @@
+package teardown
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/testkit"
+)
+
+func signalled(sent []Sent) []int {
+	out := []int{}
+	for _, x := range sent {
+		if x.Err == nil {
+			out = append(out, x.To.PID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func sorted(pids ...int) []int {
+	out := slices.Clone(pids)
+	slices.Sort(out)
+	return out
+}
+
+// SIGTERM goes to each member, and a stopped one is woken to take it.
+func TestTerminate(t *testing.T) {
+	s := own(t)
+	nest, daemon, stopped := start(t, "nest", 2), start(t, "daemon", 1), start(t, "stopped", 1)
+	awaitExit(t, daemon.PID)
+	awaitStop(t, stopped.PID)
+	sent := s.Terminate(0)
+	if got, want := signalled(sent), sorted(slices.Concat(nest.PIDs, daemon.PIDs, stopped.PIDs)...); !slices.Equal(got, want) {
+		t.Errorf("reached %v, want %v", got, want)
+	}
+	for _, x := range sent {
+		if x.Sig != syscall.SIGTERM || x.Err != nil {
+			t.Errorf("%+v", x)
+		}
+	}
+	for _, k := range []*testkit.Kin{nest, daemon, stopped} {
+		k.Dead()
+	}
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(stopped.PID, &ws, 0, nil); err != nil || ws.Signal() != unix.SIGTERM {
+		t.Errorf("the stopped one: %#x, %v", ws, err)
+	}
+}
+
+// awaitStop waits until a child is stopped, which the kernel reports to its parent.
+func awaitStop(t *testing.T, pid int) {
+	t.Helper()
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(pid, &ws, unix.WUNTRACED, nil); err != nil || !ws.Stopped() {
+		t.Fatalf("wait for the stop of %d: %#x, %v", pid, ws, err)
+	}
+}
+
+func TestKillSparesKept(t *testing.T) {
+	s := own(t)
+	kept, stubborn := start(t, "nest", 2, KeepMark), start(t, "stubborn", 1)
+	s.Terminate(stubborn.PID)
+	if got := signalled(s.Kill(stubborn.PID)); !slices.Equal(got, stubborn.PIDs) {
+		t.Errorf("reached %v, want %v", got, stubborn.PIDs)
+	}
+	awaitExit(t, stubborn.PID) // the lifeline ends a moment before the process does
+	s.expect(t, "afterwards", nil, kept.PIDs)
+}
+
+func TestKillLeaf(t *testing.T) {
+	l := leaf(t, "kill")
+	// No subreaper: only the leaf knows the daemon.
+	s := &Scope{Root: os.Getpid(), Leaf: l}
+	inside, kept := start(t, "daemon", 1), start(t, "rest", 1, KeepMark)
+	awaitExit(t, inside.PID)
+	enter(t, l, inside.PIDs[0])
+	enter(t, l, kept.PID)
+	// With something to keep in it, the leaf must not be killed as a whole.
+	s.Kill(0)
+	awaitExit(t, inside.PIDs[0])
+	s.expect(t, "one is kept", nil, kept.PIDs)
+	kept.Stdin.Close()
+	kept.Dead()
+	again := start(t, "daemon", 1)
+	awaitExit(t, again.PID)
+	enter(t, l, again.PIDs[0])
+	s.Kill(0)
+	again.Dead()
+}
+
+// generations is how many families are on the run at once.
+const generations = 3
+
+// stopAll against a family that never stands still. After the sweep no process moves any more, so the list of members
+// is complete and stays what it is. On a busy machine one sweep may run out of its time, and the supervisor makes
+// another.
+func TestStopAllReachesFixedPoint(t *testing.T) {
+	s := own(t)
+	var runs []*testkit.Kin
+	for range generations {
+		runs = append(runs, start(t, "generation", 0))
+	}
+	const sweeps = 20
+	for n := 1; !s.standsStill(t); n++ {
+		if n == sweeps {
+			t.Fatalf("the families move on after %d sweeps", sweeps)
+		}
+	}
+	s.killUntilEmpty(t)
+	for _, k := range runs {
+		k.Dead()
+	}
+}
+
+// standsStill stops all members, and reports whether 50 looks find no other.
+func (s *Scope) standsStill(t *testing.T) bool {
+	t.Helper()
+	members, _, err := s.Members()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, born := s.stopAll(members)
+	if len(born) > 0 {
+		t.Errorf("%v were killed, though the children could be listed", born)
+	}
+	stopped := living(members)
+	if len(stopped) == 0 {
+		t.Fatal("the families ended before they were stopped")
+	}
+	for range 50 {
+		now, _, err := s.Members()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range now {
+			if !slices.Contains(stopped, p.ID) {
+				t.Logf("%+v was not among the stopped %v", p, stopped)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func living(list []proc.Stat) []proc.ID {
+	var out []proc.ID
+	for _, p := range list {
+		out = append(out, p.ID)
+	}
+	return out
+}
+
+// killUntilEmpty repeats the last step as the supervisor does.
+func (s *Scope) killUntilEmpty(t *testing.T) {
+	t.Helper()
+	const rounds = 10_000
+	for range rounds {
+		s.Kill(0)
+		if !reapAll(t) {
+			return
+		}
+	}
+	t.Fatalf("not empty after %d rounds", rounds)
+}
+
+func TestKillEndsFamilyOnTheRun(t *testing.T) {
+	s := own(t)
+	var runs []*testkit.Kin
+	for range generations {
+		runs = append(runs, start(t, "generation", 0))
+	}
+	s.killUntilEmpty(t)
+	for _, k := range runs {
+		k.Dead()
+	}
+}
+
+// A member may execute a program that is to be kept, between the look that found it and its stop. It is not killed, and
+// goes on.
+func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {
+	s := own(t)
+	s.continuesWhatIsKept(t, nil)
+}
+
+// The same if births can be followed from the second look on, because that was at the whole table.
+func TestStopAllContinuesWhatIsKeptBeforeBirths(t *testing.T) {
+	s := own(t)
+	s.continuesWhatIsKept(t, func() []int {
+		s.Helpers = func() []proc.ID { // called in each look
+			if _, err := s.reader.All(); err != nil {
+				t.Error(err)
+			}
+			return nil
+		}
+		return start(t, "rest", 1).PIDs
+	})
+}
+
+// continuesWhatIsKept has a member become one to keep before it is stopped. since returns what is a member since.
+func (s *Scope) continuesWhatIsKept(t *testing.T, since func() []int) {
+	t.Helper()
+	k := start(t, "heir", 1)
+	members, _, err := s.Members()
+	if err != nil || !slices.Equal(pids(members), k.PIDs) {
+		t.Fatalf("before: %v, %v", pids(members), err)
+	}
+	if err := unix.Kill(k.PID, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if heir := k.Await(); heir != k.PID {
+		t.Fatalf("the heir is %d, want %d", heir, k.PID)
+	}
+	var others []int
+	if since != nil {
+		others = since()
+	}
+	if members, _ = s.stopAll(members); !slices.Equal(pids(members), others) {
+		t.Errorf("%v are to be killed, want %v", pids(members), others)
+	}
+	// A stopped process would not read the end of its input.
+	k.Stdin.Close()
+	k.Dead()
+}
+
+// If no process can be listed, the server and its group are still reached: the server is a child that was not waited
+// for.
+func TestBlind(t *testing.T) {
+	s := own(t)
+	k := start(t, "nest", 2)
+	for _, x := range (&Scope{}).blind(k.PID, syscall.SIGTERM, syscall.SIGCONT) {
+		if x.To.PID != k.PID || x.Err != nil {
+			t.Errorf("%+v", x)
+		}
+	}
+	awaitExit(t, k.PID)
+	// The server leads no group: its child is in the group of the test, which no signal may reach.
+	reapAll(t)
+	s.expect(t, "its child", without(k.PIDs, k.PID), nil)
+}
+
+// A look that failed once costs no member its SIGTERM, and the server gets no second one.
+func TestTerminateAfterBlind(t *testing.T) {
+	s := own(t)
+	server, other := start(t, "stubborn", 1), start(t, "rest", 1)
+	started := ids(t, other.PID)[0].Start
+	testkit.Until(t, "the next clock tick", func() bool {
+		now, err := proc.Now()
+		return err != nil || now > started
+	})
+	var files, none unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	none.Max = files.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	var blind []Sent
+	for range starvedRounds + 2 { // the looks after that fail as well
+		blind = append(blind, s.Terminate(server.PID)...)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if len(blind) != 2 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
+		t.Errorf("blindly: %+v", blind)
+	}
+	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, other.PIDs) {
+		t.Errorf("then reached %v, want %v", got, other.PIDs)
+	}
+}
+
+// A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so the first ones are
+// made again. If that lasts, the server is signalled, but no group in which something is known to be kept.
+func TestStarvedLookSparesTheKept(t *testing.T) {
+	for name, looked := range map[string]bool{"looked at before": true, "never looked at": false} {
+		t.Run(name, func(t *testing.T) {
+			s := own(t)
+			server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+			kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
+			if looked {
+				s.expect(t, "before", server.PIDs, kept.PIDs)
+			}
+			var sent []Sent
+			testkit.WithFiles(t, 0, func() { sent = append(s.Terminate(server.PID), s.Kill(server.PID)...) })
+			if len(sent) > 0 {
+				t.Errorf("signalled %+v", sent)
+			}
+			if s.expect(t, "then", server.PIDs, kept.PIDs); t.Failed() {
+				return
+			}
+			testkit.WithFiles(t, 0, func() {
+				for range starvedRounds + 1 {
+					s.Kill(server.PID)
+				}
+			})
+			awaitExit(t, server.PID)
+			s.expect(t, "that lasted", nil, kept.PIDs)
+		})
+	}
+}
+
+// If no look can be had, and nothing is known to be kept, the server and its group are ended.
+func TestLastingStarvationEndsTheGroup(t *testing.T) {
+	s := own(t)
+	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+	beside := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID})
+	testkit.WithFiles(t, 0, func() {
+		for range starvedRounds + 1 {
+			s.Kill(server.PID)
+		}
+	})
+	awaitExit(t, server.PID)
+	awaitExit(t, beside.PID)
+}
+
+// A leaf can be killed without a look, but not before what is in it may have been seen.
+func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
+	s := own(t)
+	s.Leaf = leaf(t, "starved-kill")
+	s.Leaf.Hold()
+	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
+	enter(t, s.Leaf, server.PID)
+	enter(t, s.Leaf, kept.PID)
+	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
+	s.expect(t, "then", server.PIDs, kept.PIDs)
+}
+
+// A server that is to be kept is not signalled as one that cannot be seen.
+func TestBlindSparesTheKeptServer(t *testing.T) {
+	s := own(t)
+	k := start(t, "rest", 1, KeepMark)
+	s.expect(t, "before", nil, k.PIDs)
+	if sent := s.blind(k.PID, syscall.SIGKILL); len(sent) > 0 {
+		t.Errorf("signalled %+v", sent)
+	}
+	s.expect(t, "afterwards", nil, k.PIDs)
+}
+
+// A server that was listed and asked is not asked again when a later look fails.
+func TestTerminateThenBlind(t *testing.T) {
+	s := own(t)
+	server := start(t, "stubborn", 1)
+	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
+		t.Fatalf("reached %v, want %v", got, server.PIDs)
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	again := s.Terminate(server.PID)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if len(again) > 0 {
+		t.Errorf("asked again: %+v", again)
+	}
+}
+
+// One descriptor is enough to list processes, and too few for the copy that reads memory for a late anchor. What was listed and
+// not read is left for the next look, also where it is the server, and in a leaf.
+func TestUnreadIsNotSignalled(t *testing.T) {
+	s := own(t)
+	s.leavesUnread(t)
+}
+
+func TestUnreadInLeafIsNotKilled(t *testing.T) {
+	s := own(t)
+	s.Leaf = leaf(t, "unread-kill")
+	s.Leaf.Hold()
+	s.leavesUnread(t)
+}
+
+func (s *Scope) leavesUnread(t *testing.T) {
+	t.Helper()
+	s.Wary = true
+	server := start(t, "rest", 1, KeepMark)
+	if s.Leaf != nil {
+		enter(t, s.Leaf, server.PID)
+	}
+	var (
+		sent    []Sent
+		members []proc.Stat
+		err     error
+	)
+	testkit.WithFiles(t, lowestFree(t)+1, func() {
+		members, _, err = s.Members()
+		sent = append(s.Terminate(server.PID), s.Kill(server.PID)...)
+	})
+	if len(members) > 0 || !errors.Is(err, errUnread) || len(sent) > 0 {
+		t.Errorf("members %v, %v; signalled %+v", pids(members), err, sent)
+	}
+	s.expect(t, "the next look", nil, server.PIDs)
+	server.Stdin.Close()
+	var ws unix.WaitStatus
+	if _, err := unix.Wait4(server.PID, &ws, 0, nil); err != nil || !ws.Exited() {
+		t.Errorf("ended by %v, %v", ws.Signal(), err)
+	}
+}
+
+// lowestFree is the number that the next descriptor has.
+func lowestFree(t *testing.T) uint64 {
+	t.Helper()
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	return uint64(fd)
+}
+
+func TestSurvivors(t *testing.T) {
+	s := own(t)
+	k := start(t, "rest", 1)
+	members, _, err := s.Members()
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	of := func(lists ...[]proc.Stat) []Survivor {
+		looks = 0
+		return s.Survivors(func() []proc.Stat {
+			looks++
+			return lists[min(looks, len(lists))-1]
+		})
+	}
+	if got := of(nil); got == nil || len(got) != 0 || looks != 1 {
+		t.Errorf("of none: %#v after %d looks, want an empty list for the log", got, looks)
+	}
+	got := of(members)
+	if len(got) != 1 || got[0].PID != k.PID || got[0].UID != os.Getuid() || got[0].Comm == "" || got[0].Why == "" {
+		t.Errorf("%+v", got)
+	}
+	// It has ended since the look, and nothing is left: it is no survivor.
+	awaitExit(t, k.PID)
+	if got := of(members, nil); len(got) != 0 || looks != 2 {
+		t.Errorf("%+v after %d looks, of a process that has ended", got, looks)
+	}
+	// What it had started meanwhile is a survivor.
+	heir := start(t, "rest", 1)
+	st, err := s.reader.Stat(heir.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := of(members, []proc.Stat{st}); len(got) != 1 || got[0].PID != heir.PID {
+		t.Errorf("%+v, want the heir %d", got, heir.PID)
+	}
+	// And a tree goes on forking if each look finds another process that has ended as well.
+	if got := of(members); len(got) != 1 || looks != lastLooks {
+		t.Errorf("%+v after %d looks, of a tree that forks", got, looks)
+	}
+}
+
+// A process that has started since the table was read is killed if it is a member.
+func TestKillBorn(t *testing.T) {
+	s := own(t)
+	foreign, before := start(t, "nest", 2), start(t, "rest", 1)
+	s.Foreign = []proc.ID{id(t, foreign.PID)}
+	follow(t, s)
+	born, kept := start(t, "nest", 2), start(t, "nest", 2, KeepMark)
+	got, err := s.killBorn()
+	if err != nil || !slices.Equal(signalled(got), sorted(born.PIDs...)) {
+		t.Errorf("killed %v (%v), want %v", signalled(got), err, born.PIDs)
+	}
+	born.Dead()
+	for _, pid := range slices.Concat(foreign.PIDs, before.PIDs, kept.PIDs) {
+		if st, err := s.reader.Stat(pid); err != nil || st.Dead() {
+			t.Errorf("%d was killed: %+v, %v", pid, st, err)
+		}
+	}
+	if again, err := s.killBorn(); err != nil || len(again) != 0 {
+		t.Errorf("once more: %v, %v", signalled(again), err)
+	}
+	late := start(t, "rest", 1)
+	s.hunts = 1
+	if got := signalled(s.Kill(0)); !slices.Equal(got, late.PIDs) {
+		t.Errorf("a round goes on with what was born since: %v, want %v", got, late.PIDs)
+	}
+	awaitExit(t, late.PID)
+	s.hunts = 1
+	if got, want := signalled(s.Kill(0)), before.PIDs; !slices.Equal(got, want) {
+		t.Errorf("when nothing was born, it looks at all: %v, want %v", got, want)
+	}
+}
+
+// Another process may have a member's pid by now, and the children of that process are not ours.
+func TestKillBornSparesChildrenOfReusedPID(t *testing.T) {
+	for what, age := range map[string]uint64{"reused": 1, "the same": 0} {
+		k := start(t, "rest", 1)
+		s := &Scope{Root: k.PID}
+		follow(t, s)
+		// The test itself stands for a member that was found, or for the process that has its pid now.
+		s.last.known[os.Getpid()] = id(t, os.Getpid()).Start - age
+		born := start(t, "rest", 1)
+		if got, err := s.killBorn(); err != nil || (len(got) == 1) != (age == 0) {
+			t.Errorf("%s: killed %v, %v", what, signalled(got), err)
+		}
+		if st, err := s.reader.Stat(born.PID); age > 0 && (err != nil || st.Dead()) {
+			t.Errorf("%s: %+v, %v", what, st, err)
+		}
+	}
+}
+
+// follow looks at the session, and then at the whole table.
+func follow(t *testing.T, s *Scope) {
+	t.Helper()
+	if _, _, err := s.Members(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.killBorn(); err == nil {
+		t.Fatal("births are followed without a look at the whole table")
+	}
+	if _, err := s.reader.All(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func id(t *testing.T, pid int) proc.ID {
+	t.Helper()
+	var r proc.Reader
+	st, err := r.Stat(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.ID
+}

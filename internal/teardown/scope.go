@@ -1,0 +1,376 @@
+package teardown
+
+import (
+	"errors"
+	"slices"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+)
+
+// KeepMark in the environment of a descendant says that it is meant to outlive the session; KeepName is the name of
+// that variable.
+const (
+	KeepName = "MCP_TETHER_KEEP"
+	KeepMark = KeepName + "=1"
+)
+
+// Scope says which processes belong to a session.
+type Scope struct {
+	// Root is the child subreaper to which the session's orphans are reparented: the supervisor, or the anchor that
+	// recovers in its place. It is not a member itself.
+	Root int
+	// Leaf is the session's cgroup, or nil.
+	Leaf *cgroup.Leaf
+	// Foreign are children that Root had before the session: a shell started them and then executed mcp-tether in its own
+	// place. Neither they nor their descendants are members. An orphan that is reparented to Root may then be one of
+	// theirs. So it is a member only if it is in the leaf or carries Mark, if that is set.
+	Foreign []proc.ID
+	// Group is a process group that only the session is in, or 0. It is signalled where nothing can be listed.
+	Group int
+	// Server is the child that the session started, and Mark the assignment in its environment; both matter only if there
+	// are foreign children.
+	Server int
+	Mark   string
+	// Since is when the session began, in clock ticks since boot. It matters only if there are foreign children, and 0 is
+	// before everything.
+	Since uint64
+	// Helpers lists processes that Root has started to do its own work, each the leader of a session (setsid(2)). Neither
+	// they, nor what they have started, nor other processes of those sessions are members. It may be nil.
+	Helpers func() []proc.ID
+	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
+	Keep []string
+	// Wary says that reading the memory of a member may already have hung another process of ours. Then nothing is read in
+	// a way that cannot be given up, and what is not read is not kept.
+	Wary bool
+
+	// markVar and keepVar are the variables of the environment with which a process names its session, and the patterns
+	// that hold for the process itself. They matter to a Group only: a session has patterns of its own.
+	markVar, keepVar string
+	// again says that a process whose memory could not be read for want of a copy is left until the next look, whatever the
+	// reason. It is for a Group: there it costs one finding. A session must end although no copy can be had.
+	again bool
+
+	reader proc.Reader
+	// unreadable are the processes that have kept a reader waiting. Their memory is read again only once a teardown
+	// begins.
+	unreadable map[proc.ID]bool
+	kept       map[proc.ID]bool
+	asked      map[proc.ID]bool
+	// askedAt is when the members were asked first, in clock ticks.
+	askedAt uint64
+	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
+	blindly, blindGroup int
+	// foreign are the processes seen below a foreign child or a helper.
+	foreign map[proc.ID]bool
+	// last is the last look, and hunts how many rounds do without another (killBorn).
+	last  look
+	hunts int
+	// starved is how many rounds have begun since a look was not short of a descriptor or memory.
+	starved int
+}
+
+// look is what one look at the processes of a session has found.
+type look struct {
+	// known are all of them, the dead ones too, and Root: when each started, in clock ticks, by its pid.
+	known map[int]uint64
+	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
+	below, foreign, unclear map[int]bool
+	// unread are those that could not be looked at for want of a descriptor or memory, and what they have started. Nobody
+	// knows whether they are to be kept, so they are left alone until the next look.
+	unread map[int]bool
+	// helpers are the sessions (setsid(2)) of Root's helpers.
+	helpers map[int]bool
+	// kept are the living processes to keep.
+	kept []proc.Stat
+	// zombies are Root's children that had ended, strays the living unclear ones.
+	zombies []int
+	strays  []proc.Stat
+}
+
+// role is what a process is to a session.
+type role uint8
+
+const (
+	other  role = iota // foreign, unclear, unread or dead
+	member             // to be ended
+	spared             // kept on purpose
+)
+
+// Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
+// they started. The error says what could not be read; the lists hold what could.
+func (s *Scope) Members() (members, kept []proc.Stat, err error) {
+	defer s.reader.EndAside()
+	found, err := s.reader.Descendants(s.Root)
+	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+	found, lerr := s.addLeaf(found)
+	s.last.known[s.Root] = 0
+	// Asked after the table was read: each helper in the table is known by then.
+	s.last.helpers = s.helpers(found)
+	for _, p := range found {
+		switch s.judge(p) {
+		case member:
+			members = append(members, p)
+		case spared:
+			kept = append(kept, p)
+		case other:
+		}
+	}
+	s.last.kept = kept
+	var unread error
+	starved := proc.Starved(err) || proc.Starved(lerr)
+	if !starved {
+		s.starved = 0
+	}
+	if starved && s.starved <= starvedRounds || !starved && len(s.last.unread) > 0 {
+		unread = errUnread
+	}
+	return members, kept, errors.Join(err, lerr, unread)
+}
+
+// errUnread says that some processes of a session were left alone, because they could not be looked at.
+var errUnread = errors.New("no descriptor or memory to look at a process")
+
+// judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
+func (s *Scope) judge(p proc.Stat) role {
+	l := &s.last
+	l.known[p.PID] = p.Start
+	switch {
+	case p.PID == s.reader.AsidePID():
+	case l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p): // a helper may not have its own session yet
+		l.foreign[p.PID] = true
+		s.setForeign(p.ID)
+	case l.unclear[p.PPID] || s.isUnclear(p):
+		l.unclear[p.PID] = true
+		if !p.Dead() {
+			l.strays = append(l.strays, p)
+		}
+	case p.Dead():
+		if p.PPID == s.Root {
+			l.zombies = append(l.zombies, p.PID)
+		}
+	case l.below[p.PPID] || s.keeps(p):
+		l.below[p.PID] = true
+		s.remember(p.ID)
+		return spared
+	case l.unread[p.PID] || l.unread[p.PPID]:
+		l.unread[p.PID] = true
+	default:
+		return member
+	}
+	return other
+}
+
+// isBelow reports whether a process that has started since the last look is a child of Root or of one that was found. A
+// pid may have been reused since: the parent is the process that was found only if it has the same start time.
+func (s *Scope) isBelow(p proc.Stat) bool {
+	start, ok := s.last.known[p.PPID]
+	if !ok || p.PPID == s.Root {
+		return ok
+	}
+	up, err := s.reader.Stat(p.PPID)
+	return err == nil && up.Start == start
+}
+
+// helpers are the sessions (setsid(2)) of Root's helpers. The kernel does not reuse a session's number while the session
+// has a process (pid_namespaces(7) apart). So the number tells what a helper started, even when the helper is gone. If a
+// new process has the number as its pid, the session is not the helper's any more.
+func (s *Scope) helpers(found []proc.Stat) map[int]bool {
+	if s.Helpers == nil {
+		return nil
+	}
+	sessions := map[int]bool{}
+	for _, id := range s.Helpers() {
+		reused := func(p proc.Stat) bool { return p.PID == id.PID && p.Start != id.Start }
+		sessions[id.PID] = !slices.ContainsFunc(found, reused)
+	}
+	return sessions
+}
+
+// Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
+func (s *Scope) Next() Scope {
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, unreadable: s.unreadable, kept: s.kept,
+		foreign: s.foreign}
+}
+
+// OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
+// being waited for. Their own children are reparented to Root before they end, so a second look finds those.
+func (s *Scope) OnlyHeldZombies() bool {
+	if members, _, err := s.Members(); err != nil || len(members) > 0 || len(s.last.zombies) == 0 {
+		return false
+	}
+	for _, pid := range s.last.zombies {
+		if !s.reader.HeldZombie(pid) {
+			return false
+		}
+	}
+	held := len(s.last.zombies)
+	members, _, err := s.Members()
+	return err == nil && len(members) == 0 && len(s.last.zombies) == held
+}
+
+// addLeaf adds the processes that are in the cgroup but not below the root. A pid read from cgroup.procs is a number
+// only: membership is read again after the start time.
+func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
+	if s.Leaf == nil {
+		return found, nil
+	}
+	pids, err := s.Leaf.Procs()
+	known := make(map[int]bool, len(found))
+	for _, p := range found {
+		known[p.PID] = true
+	}
+	for _, pid := range pids {
+		if known[pid] || pid == s.Root {
+			continue
+		}
+		st, serr := s.reader.Stat(pid)
+		if serr == nil && s.isInLeaf(st) {
+			found = append(found, st)
+		}
+		s.noteUnread(pid, proc.Starved(serr))
+	}
+	return found, err
+}
+
+// keeps reports whether a process is to be kept. The answer yes is final, even if the process rewrites its environment.
+func (s *Scope) keeps(p proc.Stat) bool {
+	if s.kept[p.ID] {
+		return true
+	}
+	if !s.hasEnv(p, KeepMark) && !s.matchesKeep(p) && !s.broughtKeep(p) {
+		return false
+	}
+	s.remember(p.ID)
+	return true
+}
+
+// remember notes that a process is kept, for when its parent is gone.
+func (s *Scope) remember(id proc.ID) {
+	if s.kept == nil {
+		s.kept = map[proc.ID]bool{}
+	}
+	s.kept[id] = true
+}
+
+// Kept lists the processes to keep that the last look has found.
+func (s *Scope) Kept() []proc.Stat { return s.last.kept }
+
+// Spare keeps the processes that another process of ours has decided to keep. One that is gone does no harm.
+func (s *Scope) Spare(decided []proc.ID) {
+	for _, id := range decided {
+		s.remember(id)
+	}
+}
+
+// isForeign reports whether a process was there before the session, or was seen below one that is not the session's.
+func (s *Scope) isForeign(p proc.Stat) bool {
+	return s.foreign[p.ID] || len(s.Foreign) > 0 &&
+		(slices.Contains(s.Foreign, p.ID) || s.isStray(p) && (s.Leaf != nil || p.Start < s.Since))
+}
+
+// Strangers counts the processes below Root that the last look has found and that are not the session's.
+func (s *Scope) Strangers() int { return len(s.last.foreign) }
+
+// isUnclear reports whether a process is an orphan that cannot be told from one of a foreign child. It is left alone,
+// although it may belong to the session.
+func (s *Scope) isUnclear(p proc.Stat) bool {
+	return len(s.Foreign) > 0 && s.isStray(p)
+}
+
+// isStray reports whether a process is a child of Root, and nothing ties it to the session.
+func (s *Scope) isStray(p proc.Stat) bool {
+	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.isInLeaf(p) {
+		return false
+	}
+	return !s.hasEnv(p, s.Mark) && !s.last.unread[p.PID]
+}
+
+// isInLeaf reports whether a process is in the leaf.
+func (s *Scope) isInLeaf(p proc.Stat) bool {
+	if s.Leaf == nil {
+		return false
+	}
+	in, err := s.Leaf.Holds(p.PID)
+	s.noteUnread(p.PID, proc.Starved(err))
+	return in
+}
+
+// setForeign remembers a foreign process, for when its parent is gone.
+func (s *Scope) setForeign(id proc.ID) {
+	if s.foreign == nil {
+		s.foreign = map[proc.ID]bool{}
+	}
+	s.foreign[id] = true
+}
+
+func (s *Scope) matchesKeep(p proc.Stat) bool {
+	if len(s.Keep) == 0 {
+		return false
+	}
+	var args []string
+	s.readMemory(p, func() { args = s.reader.Args(p.PID) })
+	return KeptBy(s.Keep, p.Comm, args)
+}
+
+// hasEnv is HasEnv, for a process that may keep its readers waiting.
+func (s *Scope) hasEnv(p proc.Stat, assignment string) (has bool) {
+	s.readMemory(p, func() { has = s.reader.HasEnv(p.PID, assignment) })
+	return has
+}
+
+// readMemory has look read the memory of a process, unless that is known to hang. What may hang is read aside. That takes
+// a fork, so nothing else is.
+func (s *Scope) readMemory(p proc.Stat, look func()) {
+	if s.unreadable[p.ID] || s.last.unread[p.PID] {
+		return
+	}
+	if s.Wary || s.reader.MayKeepWaiting(p) {
+		s.readAside(p, look)
+	} else {
+		look()
+	}
+	s.noteUnread(p.PID, s.reader.Unread())
+}
+
+// readAside has look read the memory of a process in a forked copy. Without a fork it is read here: if that hangs, there is
+// the watchdog.
+func (s *Scope) readAside(p proc.Stat, look func()) {
+	switch err := s.reader.Aside(look); {
+	case errors.Is(err, proc.ErrKeptWaiting):
+		if s.unreadable == nil {
+			s.unreadable = map[proc.ID]bool{}
+		}
+		s.unreadable[p.ID] = true
+	case err != nil && !s.Wary:
+		look()
+	case err != nil:
+		s.noteUnread(p.PID, s.again || proc.Starved(err))
+	}
+}
+
+// noteUnread notes that a process could not be looked at for want of a descriptor or memory.
+func (s *Scope) noteUnread(pid int, starved bool) {
+	if !starved {
+		return
+	}
+	if s.last.unread == nil {
+		s.last.unread = map[int]bool{}
+	}
+	s.last.unread[pid] = true
+}
+
+// broughtKeep reports whether a process matches the patterns in its own environment.
+func (s *Scope) broughtKeep(p proc.Stat) bool {
+	if s.keepVar == "" {
+		return false
+	}
+	var patterns, args []string
+	s.readMemory(p, func() {
+		if v, ok := s.reader.Env(p.PID, s.markVar, s.keepVar); ok && v[0] != "" && v[1] != "" {
+			patterns, _ = SplitKeep(v[1])
+			args = s.reader.Args(p.PID)
+		}
+	})
+	return len(patterns) > 0 && KeptBy(patterns, p.Comm, args)
+}

@@ -1,0 +1,409 @@
+package teardown
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/testkit"
+)
+
+func pids(list []proc.Stat) []int {
+	out := []int{}
+	for _, p := range list {
+		out = append(out, p.PID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// expect asks for the members once, and compares.
+func (s *Scope) expect(t *testing.T, what string, members, kept []int) {
+	t.Helper()
+	m, k, err := s.Members()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	slices.Sort(members)
+	slices.Sort(kept)
+	if !slices.Equal(pids(m), members) || !slices.Equal(pids(k), kept) {
+		t.Errorf("%s: members %v, kept %v; want %v, %v", what, pids(m), pids(k), members, kept)
+	}
+}
+
+func TestMembersFindsDaemons(t *testing.T) {
+	s := own(t)
+	s.expect(t, "nobody", nil, nil)
+	a, b := start(t, "nest", 2), start(t, "daemon", 1)
+	awaitExit(t, b.PID)
+	s.expect(t, "all", slices.Concat(a.PIDs, b.PIDs), nil)
+	b.Stdin.Close()
+	awaitExit(t, b.PIDs[0])
+	s.expect(t, "without the dead", a.PIDs, nil)
+}
+
+// The negative control: without a subreaper the daemon is not found.
+func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
+	k := start(t, "daemon", 1)
+	awaitExit(t, k.PID)
+	s := &Scope{Root: os.Getpid()}
+	s.expect(t, "without a subreaper", nil, nil)
+	var r proc.Reader
+	if st, err := r.Stat(k.PIDs[0]); err != nil || st.Dead() {
+		t.Errorf("the daemon is not alive: %+v, %v", st, err)
+	}
+}
+
+// A process goes on after its first thread has ended, and shows state Z from then on.
+func TestMembersFindsProcessWithoutMainThread(t *testing.T) {
+	s := own(t)
+	k := start(t, "headless", 1)
+	s.expect(t, "headless", k.PIDs, nil)
+}
+
+func TestKeepMark(t *testing.T) {
+	s := own(t)
+	marked, other := start(t, "nest", 2, KeepMark), start(t, "rest", 1, KeepMark+"0", "X"+KeepMark)
+	s.expect(t, "mark, also for what it started", other.PIDs, marked.PIDs)
+	s.Keep = []string{"nothing*"}
+	s.expect(t, "with a pattern that matches nothing", other.PIDs, marked.PIDs)
+}
+
+// A kept process may end; what it had started stays kept.
+func TestKeptChildStaysKeptAsOrphan(t *testing.T) {
+	s := own(t)
+	k := start(t, "nest", 2, KeepMark)
+	s.expect(t, "before", nil, k.PIDs)
+	endOnly(t, k.PID)
+	s.expect(t, "its parent has ended", nil, without(k.PIDs, k.PID))
+}
+
+// endOnly ends and reaps one child of the test; its children are reparented to the test.
+func endOnly(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Wait4(pid, nil, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func without(pids []int, pid int) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(p int) bool { return p == pid })
+}
+
+func TestKeepPatterns(t *testing.T) {
+	k := start(t, "rest", 1)
+	var r proc.Reader
+	st, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]bool{
+		"": false, "*": true, "exe": true, "/proc/*": true, "/proc/self/exe": true, st.Comm: true, "ex": false, "role": false,
+		"*rest": false, "?xe": true, "/exe": false,
+	} {
+		s := &Scope{Root: os.Getpid(), Keep: []string{"nothing", pattern}}
+		members, kept, err := s.Members()
+		if err != nil || len(members)+len(kept) != 1 || (len(kept) == 1) != want {
+			t.Errorf("%q: members %v, kept %v, %v", pattern, members, kept, err)
+		}
+	}
+}
+
+// Another process of ours has decided what to keep. The same number with another start time is another process.
+func TestSparedIsKept(t *testing.T) {
+	k := start(t, "nest", 2)
+	var r proc.Reader
+	st, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := own(t)
+	s.Spare([]proc.ID{{PID: st.PID, Start: st.Start + 1}})
+	s.expect(t, "another start time", k.PIDs, nil)
+	s.Spare([]proc.ID{st.ID})
+	s.expect(t, "spared", nil, k.PIDs)
+	if got := s.Kept(); len(got) != 2 {
+		t.Errorf("the last look has kept %v", got)
+	}
+}
+
+func TestForeignIsNeitherMemberNorKept(t *testing.T) {
+	s := own(t)
+	foreign, ours := start(t, "nest", 2), start(t, "nest", 2)
+	var r proc.Reader
+	st, err := r.Stat(foreign.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign = []proc.ID{st.ID}
+	s.expect(t, "beside ours", ours.PIDs, nil)
+	// The same number with another start time is another process.
+	s.foreign = nil
+	s.Foreign = []proc.ID{{PID: st.PID, Start: st.Start + 1}}
+	s.expect(t, "another start time", slices.Concat(ours.PIDs, foreign.PIDs), nil)
+}
+
+// What a foreign process started is reparented to us when that process ends, but stays foreign.
+func TestForeignChildStaysForeignAsOrphan(t *testing.T) {
+	s := own(t)
+	k := start(t, "nest", 2)
+	var r proc.Reader
+	st, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign = []proc.ID{st.ID}
+	s.expect(t, "before", nil, nil)
+	endOnly(t, k.PID)
+	s.expect(t, "its parent has ended", nil, nil)
+}
+
+// leaf makes a cgroup for the test.
+func leaf(t *testing.T, name string) *cgroup.Leaf {
+	t.Helper()
+	dir, err := cgroup.Current()
+	if err != nil {
+		testkit.Need(t, false, "cgroup v2: "+err.Error())
+	}
+	// Another run, or one that was killed, has names of its own.
+	l, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), name))
+	if err != nil {
+		testkit.Need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
+	}
+	t.Cleanup(func() {
+		_ = l.Kill()
+		for { // an ended process leaves its cgroup a moment after it was reaped
+			if err := l.Remove(); err == nil {
+				break
+			}
+			reapAll(t)
+		}
+		l.Close()
+	})
+	return l
+}
+
+// enter moves a process to the leaf.
+func enter(t *testing.T, l *cgroup.Leaf, pid int) {
+	t.Helper()
+	// OpenProcs is for a process that moves itself. If a pid is written there, that process is moved instead.
+	fd, err := l.OpenProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(strconv.Itoa(pid))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process in the leaf is a member, even without a common ancestor.
+func TestMembersOfLeaf(t *testing.T) {
+	l := leaf(t, "members")
+	s := &Scope{Root: os.Getpid(), Leaf: l}
+	inside, outside := start(t, "daemon", 1), start(t, "daemon", 1)
+	for _, k := range []*testkit.Kin{inside, outside} {
+		awaitExit(t, k.PID)
+	}
+	s.expect(t, "none inside", nil, nil)
+	enter(t, l, inside.PIDs[0])
+	s.expect(t, "one inside", inside.PIDs, nil)
+	// The root is not a member, wherever it is.
+	s.Root = inside.PIDs[0]
+	s.expect(t, "the root inside", nil, nil)
+}
+
+// A helper of ours is no member, nor is what it has started, even if the helper ended before the first look. Its pid
+// proves nothing once another process has it.
+func TestHelpersAreNoMembers(t *testing.T) {
+	s := own(t)
+	k := start(t, "daemon", 1)
+	awaitExit(t, k.PID)
+	var r proc.Reader
+	st, err := r.Stat(k.PIDs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, "control: nobody's helper", k.PIDs, nil)
+	gone := proc.ID{PID: st.Session, Start: st.Start}
+	s.Helpers = func() []proc.ID { return []proc.ID{gone} }
+	s.expect(t, "what a helper that has ended left", nil, nil)
+	s.foreign = nil
+	gone.Start++
+	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
+}
+
+// A helper is no member in the moment before it has a session of its own.
+func TestHelperBeforeItsSessionIsNoMember(t *testing.T) {
+	s := own(t)
+	k := start(t, "rest", 1)
+	var r proc.Reader
+	st, err := r.Stat(k.PID)
+	if err != nil || st.Session == st.PID {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	s.expect(t, "control: not known", k.PIDs, nil)
+	helper := st.ID
+	s.Helpers = func() []proc.ID { return []proc.ID{helper} }
+	s.expect(t, "known", nil, nil)
+	s.foreign = nil
+	helper.Start--
+	s.expect(t, "the number belongs to another one now", k.PIDs, nil)
+}
+
+// If there are foreign children, an orphan without the mark may be theirs or the session's. It is left alone. If it was
+// started after the session began, it is reported.
+func TestUnclearOrphansAreToldOf(t *testing.T) {
+	s := own(t)
+	foreign, orphan := start(t, "rest", 1), start(t, "daemon", 1)
+	awaitExit(t, orphan.PID)
+	var r proc.Reader
+	first, err := r.Stat(foreign.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := r.Stat(orphan.PIDs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Foreign, s.Mark = []proc.ID{first.ID}, "MCP_TETHER_SESSION=none"
+	for _, c := range []struct {
+		name  string
+		since uint64
+		want  int
+	}{
+		{"began before it", st.Start, 1},
+		{"began after it", st.Start + 1, 0},
+		{"unknown", 0, 1},
+	} {
+		s.foreign, s.Since = nil, c.since
+		s.expect(t, c.name, nil, nil)
+		if got := s.Unclear(); len(got) != c.want || c.want > 0 && (got[0].PID != st.PID || got[0].Why == "") {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
+		}
+	}
+	s.foreign, s.Since, s.Leaf = nil, st.Start, leaf(t, "unclear")
+	if s.expect(t, "with a leaf it would be in it", nil, nil); len(s.Unclear()) > 0 {
+		t.Errorf("%+v", s.Unclear())
+	}
+}
+
+// For want of a descriptor it may be unknown whether a process is to be kept. Then it is neither ended nor kept in that look,
+// nor is what it has started, and it is no other's for good. The next look reads it.
+func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
+	s := own(t)
+	k, member := start(t, "nest", 2, KeepMark), start(t, "rest", 1, "MCP_TETHER_SESSION=this")
+	foreign := start(t, "rest", 1)
+	var all []proc.Stat
+	for _, pid := range append(k.PIDs, member.PID) {
+		st, err := s.reader.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, st)
+	}
+	slices.SortFunc(all, func(a, b proc.Stat) int { return int(a.Start) - int(b.Start) })
+	before := []proc.ID{id(t, foreign.PID)}
+	for name, with := range map[string]Scope{
+		"plain":                         {},
+		"with a foreign child":          {Foreign: before, Mark: "MCP_TETHER_SESSION=this"},
+		"with a foreign child and leaf": {Foreign: before, Mark: "MCP_TETHER_SESSION=this", Leaf: &cgroup.Leaf{Dir: "/none"}},
+	} {
+		s.Foreign, s.Mark, s.Leaf = with.Foreign, with.Mark, with.Leaf
+		s.last = look{known: map[int]uint64{}, below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
+		testkit.WithFiles(t, 0, func() {
+			for _, p := range all {
+				if r := s.judge(p); r != other {
+					t.Errorf("%s: %d has role %d", name, p.PID, r)
+				}
+			}
+		})
+		if len(s.last.below)+len(s.last.foreign)+len(s.last.unclear) > 0 || len(s.last.unread) != len(all) {
+			t.Errorf("%s: %+v", name, s.last)
+		}
+	}
+	s.Foreign, s.Leaf = nil, nil
+	s.expect(t, "the next look", append(member.PIDs, foreign.PIDs...), k.PIDs)
+}
+
+// The same in a session without a supervisor.
+func TestUnreadIsNeitherMemberNorKeptInAGroup(t *testing.T) {
+	own(t)
+	k := start(t, "rest", 1, KeepMark)
+	gr := &Group{Seeds: []proc.ID{id(t, k.PID)}, UID: -1}
+	b := Batch{Groups: []*Group{gr}}
+	b.start()
+	table, err := b.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members []proc.Stat
+	testkit.WithFiles(t, 0, func() { members = gr.members(table) })
+	if len(members)+len(gr.Kept) > 0 || gr.left != 1 {
+		t.Errorf("without a descriptor: members %v, kept %v, left %d", pids(members), pids(gr.Kept), gr.left)
+	}
+	if members = gr.members(table); len(members) > 0 || !slices.Equal(pids(gr.Kept), k.PIDs) {
+		t.Errorf("then: members %v, kept %v", pids(members), pids(gr.Kept))
+	}
+}
+
+// Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process. A session that is
+// already late passes over all reasons but the want of a descriptor or memory, or it might never end.
+func TestWithoutACopyNothingIsKnown(t *testing.T) {
+	k := start(t, "rest", 1, KeepMark)
+	p := proc.Stat{ID: id(t, k.PID)}
+	var gr Group
+	gr.start()
+	for name, s := range map[string]*Scope{"group": &gr.scope, "session": {}} {
+		s.Wary = true
+		defer s.reader.EndAside()
+		testkit.WithFiles(t, 0, func() {
+			if s.keeps(p) || !s.last.unread[p.PID] {
+				t.Errorf("%s without a descriptor: %v", name, s.last.unread)
+			}
+		})
+		s.last.unread = nil
+		if s.hasEnv(p, "NOTHING=1"); s.reader.AsidePID() == 0 {
+			t.Fatal("there is no copy")
+		}
+		if err := unix.Kill(s.reader.AsidePID(), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		awaitExit(t, s.reader.AsidePID())
+		if s.keeps(p) || s.last.unread[p.PID] != s.again {
+			t.Errorf("%s whose copy has died: %v", name, s.last.unread)
+		}
+		s.last.unread = nil
+		if !s.keeps(p) {
+			t.Errorf("%s: not kept in the next look", name)
+		}
+	}
+}
+
+// A member of the leaf that cannot be looked up for want of a descriptor may be there.
+func TestLeafMemberIsNotPassedOver(t *testing.T) {
+	s := &Scope{Root: os.Getpid(), Leaf: leaf(t, "unread")}
+	s.Leaf.Hold()
+	k := start(t, "rest", 1)
+	enter(t, s.Leaf, k.PID)
+	var (
+		found []proc.Stat
+		err   error
+	)
+	testkit.WithFiles(t, 0, func() { found, err = s.addLeaf(nil) })
+	if len(found) > 0 || err != nil || !s.last.unread[k.PID] {
+		t.Errorf("found %v, %v, unread %v", pids(found), err, s.last.unread)
+	}
+	if found, err = s.addLeaf(nil); err != nil || !slices.Equal(pids(found), k.PIDs) {
+		t.Errorf("then found %v, %v", pids(found), err)
+	}
+}

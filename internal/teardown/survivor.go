@@ -1,0 +1,67 @@
+package teardown
+
+import (
+	"errors"
+	"syscall"
+
+	"mcp-tether/internal/proc"
+)
+
+// Survivor is a member that could not be ended, for the closing log event.
+type Survivor struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+	UID  int    `json:"uid"`
+	// Why says what stood in the way.
+	Why string `json:"why"`
+}
+
+// lastLooks is how many looks in a row may find members that have ended before they can be signalled. Such members have not
+// survived, but may have started others in between. After that many looks, the tree counts as one that goes on forking.
+const lastLooks = 4
+
+// Survivors names the members that are left after the last SIGKILL, and sends them another. look lists the members.
+func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
+	out := []Survivor{}
+	for n := 1; ; n++ {
+		gone := false
+		for _, m := range look() {
+			err := s.reader.Signal(m.ID, syscall.SIGKILL)
+			if errors.Is(err, proc.ErrGone) && n < lastLooks {
+				gone = true
+				continue
+			}
+			out = append(out, survivor(m, why(m, err)))
+		}
+		if len(out) > 0 || !gone {
+			return out
+		}
+	}
+}
+
+// Unclear names the processes of the last look that were left alone, and may be the session's all the same. They were
+// started after it began, and were reparented to Root. They cannot be told from what a foreign child has started.
+func (s *Scope) Unclear() []Survivor {
+	out := make([]Survivor, 0, len(s.last.strays))
+	for _, p := range s.last.strays {
+		out = append(out, survivor(p, "left alone: it cannot be told from what was started before the session"))
+	}
+	return out
+}
+
+func survivor(p proc.Stat, why string) Survivor {
+	uid, _ := proc.UID(p.PID)
+	return Survivor{p.PID, p.Comm, uid, why}
+}
+
+func why(m proc.Stat, err error) string {
+	switch {
+	case errors.Is(err, proc.ErrGone):
+		return "it has ended, but its tree starts others all the time"
+	case err != nil:
+		return err.Error()
+	case m.State == 'D':
+		return "in uninterruptible sleep (state D): it ends when the kernel lets it"
+	}
+	return "still ending after SIGKILL"
+}

@@ -1,0 +1,283 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/testkit"
+)
+
+// Nothing that lives is reported as ended, even if package teardown has forgotten it. A client of a container engine
+// may leave its container behind.
+func TestConcludeIsNoGuess(t *testing.T) {
+	var r proc.Reader
+	self, err := r.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := proc.ID{PID: self.PID, Start: self.Start - 1}
+	for name, c := range map[string]struct {
+		f    Finding
+		want string
+	}{
+		"dead":            {Finding{Class: classSevered, Members: []proc.ID{dead}}, resultEnded},
+		"alive":           {Finding{Class: classSevered, Members: []proc.ID{dead, self.ID}}, resultSurvived},
+		"a client":        {Finding{Class: classSevered, Members: []proc.ID{dead}, boxed: "mcp/fetch"}, resultSurvived},
+		"a session's own": {Finding{Class: classRecord, Members: []proc.ID{dead}, boxed: "mcp/fetch"}, resultEnded},
+	} {
+		c.f.conclude(&teardown.Group{})
+		if c.f.Result != c.want || c.f.over() != (len(c.f.Survivors) == 0) {
+			t.Errorf("%s: %s, %v", name, c.f.Result, c.f.Survivors)
+		}
+	}
+}
+
+// A leaf that cannot be removed keeps its record, as at the end of a session: nothing else says what is to be kept of it.
+func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
+	dir, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-conclude-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A process that came after the last look stays in it.
+	at, err := os.Open(leaf.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := exec.Command("cat")
+	late.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(at.Fd())}
+	in, err := late.StdinPipe()
+	if err == nil {
+		err = late.Start()
+	}
+	_ = at.Close()
+	if err != nil {
+		t.Fatal(errors.Join(err, leaf.Remove()))
+	}
+	s := deadSession(t, "")
+	for _, result := range []string{resultFailed, resultRemoved} {
+		again, err := cgroup.Open(leaf.Dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		f := Finding{Class: classRecord, Session: deadID, record: s.Dir}
+		f.conclude(&teardown.Group{Leaf: again})
+		if f.Result != result || (left(t, s) == "") != (result == resultRemoved) {
+			t.Errorf("%s %q, files %q, want %s", f.Result, f.Survivors, left(t, s), result)
+		}
+		_ = in.Close()
+		_ = late.Wait()
+	}
+	leaf.Close()
+}
+
+// What a kept process has started in the leaf since the last look, while containers were removed, is moved out of it as well. Or it
+// would be found there without what it is kept for.
+func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
+	dir, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-moved-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Rmdir(leaf.Dir) })
+	_, launch, _ := testkit.Keeper(t, leaf.FD())
+	g := &teardown.Group{Leaf: leaf, UID: os.Getuid(), Keep: []string{"sh"}}
+	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
+	if err := b.End(quickly()); err != nil {
+		t.Error(err)
+	}
+	child := launch()
+	f := Finding{Class: classCgroup, Session: deadID}
+	f.conclude(g)
+	if f.Result != resultRemoved {
+		t.Errorf("%s %q", f.Result, f.Survivors)
+	}
+	var r proc.Reader
+	if st, err := r.Stat(child); err != nil || st.Dead() {
+		t.Errorf("the child has ended: %v", err)
+	}
+}
+
+// A session that a kept process has started stays in its leaf, and both leaves stay. The record of the outer one says that it is
+// over. It goes with its leaf, in a later pass, once nothing is in there.
+func TestConcludeLeavesTheSessionOfTheKept(t *testing.T) {
+	t.Run("kept by pattern", func(t *testing.T) {
+		concludeInUse(t, func(g *teardown.Group, _ int) { g.Keep = []string{"sh"} })
+	})
+	t.Run("spared", func(t *testing.T) {
+		concludeInUse(t, func(g *teardown.Group, keeper int) {
+			var r proc.Reader
+			st, err := r.Stat(keeper)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Spare = []proc.ID{st.ID}
+		})
+	})
+}
+
+func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
+	t.Helper()
+	dir, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	leaf, err := cgroup.Create(dir, fmt.Sprintf("mcp-tether-outer-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if l, err := cgroup.Open(leaf.Dir); err == nil {
+			_ = l.RemoveSoon(removeTries)
+			l.Close()
+		}
+	})
+	inner, err := cgroup.Create(leaf.Dir, "mcp-tether-inner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	defer leaf.Close()
+	keeper, launch, end := testkit.Keeper(t, leaf.FD())
+	child := launch()
+	if err := os.WriteFile(inner.Dir+"/cgroup.procs", []byte(strconv.Itoa(child)), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := deadSession(t, "")
+	g := &teardown.Group{Leaf: leaf, UID: os.Getuid()}
+	keep(g, keeper)
+	b := teardown.Batch{Groups: []*teardown.Group{g}, Since: math.MaxUint64}
+	if err := b.End(quickly()); err != nil {
+		t.Error(err)
+	}
+	if err := (&Finding{Session: deadID, record: s.Dir}).tidy(g); err != nil {
+		t.Error(err)
+	}
+	if leaf.Has(keeper) || !inner.Has(child) {
+		t.Errorf("moved out: the kept %t, and the session that it has started %t", !leaf.Has(keeper), !inner.Has(child))
+	}
+	if r, err := s.Dir.Read(deadID); err != nil || r.State != session.StateKept {
+		t.Errorf("its record: %q, %v", r.State, err)
+	}
+	again := func() Finding {
+		f := []Finding{{Class: classRecord, Session: deadID, UID: os.Getuid(), record: s.Dir, leaf: leaf.Dir, settled: true}}
+		if err := endFindings(f, false, quickly(), math.MaxUint64); err != nil {
+			t.Error(err)
+		}
+		return f[0]
+	}
+	if again(); !inner.Has(child) || left(t, s) == "" {
+		t.Errorf("in use: inside %t, files %q", inner.Has(child), left(t, s))
+	}
+	end()
+	testkit.Until(t, "the leaf to be empty", func() bool { populated, err := leaf.Populated(); return err == nil && !populated })
+	if f := again(); f.Result != resultRemoved || left(t, s) != "" {
+		t.Errorf("empty: %s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+}
+
+// A leaf that cannot be opened for want of a descriptor may be there, and nothing but the record names it.
+func TestConcludeKeepsTheRecordOfAnUnseenLeaf(t *testing.T) {
+	s := deadSession(t, "")
+	f := Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: "/sys/fs/cgroup/mcp-tether-" + deadID}
+	var g *teardown.Group
+	testkit.WithFiles(t, 0, func() { g = group(&f) })
+	f.conclude(g)
+	if f.Result != resultFailed || len(f.Survivors) != 1 || left(t, s) == "" {
+		t.Errorf("%s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+	f = Finding{Class: classRecord, Session: deadID, record: s.Dir, UID: os.Getuid(), leaf: f.leaf}
+	f.conclude(group(&f))
+	if f.Result != resultRemoved || left(t, s) != "" {
+		t.Errorf("a leaf that is gone: %s %q, files %q", f.Result, f.Survivors, left(t, s))
+	}
+}
+
+// However many dead sessions have a cgroup, there are descriptors enough to end them.
+func TestEndOfManyLeaves(t *testing.T) {
+	dir, err := testkit.WritableCgroup()
+	testkit.Need(t, err == nil, fmt.Sprintf("a cgroup v2 hierarchy that can be written (%v)", err))
+	var found []Finding
+	for n := range maxAtOnce + maxAtOnce/2 {
+		leaf := fmt.Sprintf("%s/mcp-tether-many-%d-%d", dir, os.Getpid(), n)
+		if err := os.Mkdir(leaf, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Rmdir(leaf) })
+		found = append(found, Finding{Class: classCgroup, Session: deadID, UID: os.Getuid(), leaf: leaf})
+	}
+	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(free)
+	testkit.WithFiles(t, uint64(free+2*maxAtOnce+maxAtOnce/2), func() { err = endFindings(found, false, quickly(), math.MaxUint64) })
+	if err != nil {
+		t.Error(err)
+	}
+	for _, f := range found {
+		if f.Result != resultRemoved {
+			t.Fatalf("%s: %q", f.Result, f.Survivors)
+		}
+	}
+}
+
+// Where processes outside of a session have its mark, a newborn is not ended for that.
+func TestGroupOfInheritedMark(t *testing.T) {
+	for _, inherited := range []bool{false, true} {
+		f := Finding{Session: deadID, inherited: inherited}
+		if got := group(&f); got.Inherited != inherited || got.Session != deadID {
+			t.Errorf("inherited %t: got %t, of session %q", inherited, got.Inherited, got.Session)
+		}
+	}
+}
+
+// Without time for the dwell, dropped servers are only reported, and the pass is not complete.
+func TestSettleDroppedWithoutTime(t *testing.T) {
+	for _, unwrapped := range []bool{true, false} {
+		dropped := []Finding{{Class: classDropped}}
+		o := Options{Unwrapped: unwrapped, Dwell: time.Hour}
+		late, err := o.end(dropped, time.Now().Add(time.Minute), 0)
+		if err != nil || late != unwrapped {
+			t.Errorf("unwrapped %t: late %t, %v", unwrapped, late, err)
+		}
+		if f := dropped[0]; f.over() || unwrapped && (f.proven(true) || f.Advice == "") {
+			t.Errorf("unwrapped %t: %s, %q", unwrapped, f.Class, f.Advice)
+		}
+	}
+}
+
+// The dwell lasts from the look at the dropped servers on, however long before that the pass began.
+func TestDwellBeginsAtTheLook(t *testing.T) {
+	var again time.Time
+	own := []Finding{
+		{Class: classSuspect, Name: "first"},
+		{Class: classDropped, Name: "third", still: func() bool { again = time.Now(); return false }},
+		{Class: classSurplus, Name: "second"},
+	}
+	o := Options{Unwrapped: true, Dwell: 50 * time.Millisecond}
+	looked := time.Now()
+	if late, err := o.end(own, looked.Add(testkit.Patience), 0); late || err != nil {
+		t.Fatal(late, err)
+	}
+	if after := again.Sub(looked); after < o.Dwell || own[2].proven(true) {
+		t.Errorf("looked at again after %v, %s", after, own[2].Class)
+	}
+	if got := own[0].Name + own[1].Name + own[2].Name; got != "firstsecondthird" {
+		t.Errorf("order %s", got)
+	}
+}

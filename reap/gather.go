@@ -1,0 +1,307 @@
+package reap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/kernel"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// gather reads the host, and meanwhile what its container engines have. It calls warn for what had to be left out. The
+// error says that nothing can be known.
+func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
+	var r proc.Reader
+	since, err := proc.Now()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	// In another namespace's table, signals would go to whichever process here has the number that was found.
+	if err := proc.ReadsOwnTable(); err != nil {
+		return nil, err
+	}
+	here, err := r.ReadHost()
+	if err != nil {
+		return nil, err
+	}
+	h := &host{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
+	look := newEngineLook(h, reach)
+	defer look.close()
+	if err := h.readTable(); err != nil {
+		return nil, err
+	}
+	h.noteStuck()
+	h.readSessions(xdgRuntime)
+	look.recorded()
+	h.findLeaves(began, warn)
+	h.addRecordedLeaves()
+	h.ask(&r)
+	look.finish()
+	return h, nil
+}
+
+// maxWorkers bounds the readers of the process table. The work is the kernel's, and the host has other things to do.
+const maxWorkers = 4
+
+// readTable reads the process table, with the marks of the processes that the pass may touch.
+func (h *host) readTable() error {
+	all, err := proc.Snapshot(min(maxWorkers, runtime.NumCPU()), &proc.Wanted{
+		// What root says of itself counts for all: it may look after the sessions of every user.
+		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
+		Env:   func(uid int) bool { return uid == h.UID },
+		Names: []string{session.EnvID, session.EnvGateway, teardown.KeepName, serviceName, scriptName, projectName, session.EnvKept},
+	})
+	if err != nil {
+		return err
+	}
+	h.Procs = make([]process, 0, len(all))
+	for _, p := range all {
+		marked := process{Process: p}
+		if v := p.Env; v != nil {
+			marked.Session, marked.Gateway, marked.Keep, marked.Service = v[0], v[1], v[2] == "1", v[3] == strconv.Itoa(p.PID)
+			marked.Script, marked.Project = v[4], path.Dir(v[5])
+			if marked.Session != "" {
+				patterns, ok := teardown.SplitKeep(v[6])
+				marked.Kept, marked.KeptUnclear = patterns, !ok
+			}
+		}
+		marked.Env = nil
+		h.Procs = append(h.Procs, marked)
+	}
+	return nil
+}
+
+// serviceName is the variable in which systemd tells the main process of a service its own pid (systemd.exec(5), since 248).
+const serviceName = "SYSTEMD_EXEC_PID"
+
+// The variables in which npm and pnpm tell a script its name and the file of its project.
+const (
+	scriptName  = "npm_lifecycle_event"
+	projectName = "npm_package_json"
+)
+
+// ask sets up the questions that the rules may ask about single processes.
+func (h *host) ask(r *proc.Reader) {
+	pids := make([]int, 0, len(h.Procs))
+	for i := range h.Procs {
+		pids = append(pids, h.Procs[i].PID)
+	}
+	h.Lives = r.Life
+	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
+	h.Stdin = proc.StdinOf
+	h.Reached = r.Reached
+	var (
+		readers map[string][]int // of all pipes and sockets, which are looked at once
+		all     bool
+	)
+	h.Stdout = func(pid int) (bool, []int) {
+		if readers == nil {
+			readers, all = r.Readers(pids)
+		}
+		elsewhere, of := r.Stdout(pid, readers)
+		return elsewhere || !all, of
+	}
+	h.Inside = func(pid int) bool {
+		ns, err := proc.PIDNamespace(pid)
+		return err == nil && ns == h.PIDNS
+	}
+	h.Holder = func(in proc.Stdin) int {
+		if holders := r.Holders(in, pids); len(holders) > 0 {
+			return holders[0]
+		}
+		return 0
+	}
+}
+
+// maxNamed bounds how many of the processes that keep their readers waiting are named.
+const maxNamed = 20
+
+// noteStuck reports the user's processes of which nothing is known.
+func (h *host) noteStuck() {
+	more := 0
+	for i := range h.Procs {
+		p := &h.Procs[i]
+		switch {
+		case !p.Stuck || p.UID != h.UID:
+		case len(h.Unknown) < maxNamed:
+			h.Unknown = append(h.Unknown, p.stuck())
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		h.Unknown = append(h.Unknown, fmt.Sprintf("%d more such processes", more))
+	}
+}
+
+// readSessions reads the records, unless their file system does not answer.
+func (h *host) readSessions(xdgRuntime string) {
+	var (
+		found  []storedSession
+		unread []string
+		all    bool
+	)
+	if kernel.InTime(lookFiles, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
+	} else {
+		h.Blind = true
+	}
+	if h.Blind {
+		h.Unknown = append(h.Unknown, "not all records can be read, so no session is judged")
+	}
+}
+
+// sessions reads the records and the states of their leases. The directories stay open until the pass ends. all says that
+// it has seen all sessions, if not their records.
+func sessions(h *host, xdgRuntime string) (out []storedSession, unread []string, all bool) {
+	dirs, left := session.OpenAllBut(h.UID, xdgRuntime)
+	all = len(left) == 0
+	for _, dir := range dirs {
+		ids, err := dir.IDs()
+		if err != nil {
+			left, all = append(left, err), false
+		}
+		for _, id := range ids {
+			s := readSession(h, dir, id)
+			if s == nil {
+				continue
+			}
+			if out = append(out, *s); s.Unread != nil {
+				left = append(left, s.Unread)
+			}
+		}
+	}
+	for _, err := range left {
+		unread = append(unread, err.Error())
+	}
+	return out, unread, all
+}
+
+// readSession reads one session; nil when it ended meanwhile.
+func readSession(h *host, dir *session.Directory, id string) *storedSession {
+	s := &storedSession{Dir: dir, Owner: h.UID}
+	alive, lockErr := dir.Alive(id)
+	s.Held, s.Lease = alive, lockErr == nil
+	var err error
+	if s.Record, err = dir.Read(id); err != nil {
+		s.Unread = err
+		if errors.Is(err, unix.ENOENT) {
+			// There is only a lock. Its supervisor is about to write the record, or died before it could.
+			s.Unread = lockErr
+		}
+		if errors.Is(s.Unread, session.ErrNoLock) {
+			return nil
+		}
+		s.Record = session.Record{Version: session.Version, ID: id, Host: h.Host, UID: h.UID}
+	}
+	if !s.Held {
+		s.readLedger()
+	}
+	return s
+}
+
+// findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
+// that is proof enough.
+func (h *host) findLeaves(began time.Time, warn func(error)) {
+	free := map[string]bool{}
+	for _, s := range h.Sessions {
+		free[s.ID] = s.Lease && !s.Held
+	}
+	found, err := cgroup.Find(cgroup.Prefix)
+	h.noteSearch(err, warn)
+	// Of other users' leaves only the owner is read.
+	for _, f := range found {
+		id := f.Dir[len(f.Dir)-idLength:]
+		young := !f.Made.Before(began.Add(-leafSettles))
+		if f.UID != h.UID {
+			h.Others = append(h.Others, f.UID)
+			continue
+		}
+		if !session.ValidID(id) || f.Dir[len(f.Dir)-idLength-1] != '-' || young && !free[id] {
+			continue
+		}
+		h.addLeaf(f.Dir, id, f.UID)
+	}
+}
+
+// noteSearch reports what kept the search for leaves from finding all. Without cgroup v2 there are none.
+func (h *host) noteSearch(err error, warn func(error)) {
+	switch {
+	case errors.Is(err, cgroup.ErrNotSearched):
+		h.Unknown = append(h.Unknown, err.Error())
+	case err != nil && !errors.Is(err, cgroup.ErrNone):
+		warn(err)
+	}
+}
+
+// addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
+// A record counts only for a leaf of its own owner and id.
+func (h *host) addRecordedLeaves() {
+	known := map[string]bool{}
+	for _, l := range h.Leaves {
+		known[l.ID] = true
+	}
+	for _, s := range h.Sessions {
+		if s.Held || !s.Lease || known[s.ID] || path.Base(s.Cgroup) != cgroup.Prefix+s.ID {
+			continue
+		}
+		h.addLeaf(s.Cgroup, s.ID, s.Owner)
+	}
+}
+
+// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be looked at counts as the user's, and as one
+// without members: what ends it looks once more (openLeaf).
+func (h *host) addLeaf(dir, id string, uid int) {
+	l := cgroupLeaf{Dir: dir, ID: id, UID: uid}
+	leaf, err := openLeaf(dir, uid)
+	if err == nil {
+		// Of the cgroups below it, some may be of a kind that has no list.
+		l.PIDs, err = leaf.Procs()
+		l.Foreign = leaf.Foreign()
+		leaf.Close()
+		if !proc.Starved(err) {
+			err = nil
+		}
+	}
+	if cgroup.IsGone(err) {
+		return
+	}
+	if err != nil && len(h.Unknown) < maxNamed {
+		h.Unknown = append(h.Unknown, err.Error())
+	}
+	h.Leaves = append(h.Leaves, l)
+}
+
+// openLeaf opens the leaf of a user. The error is cgroup.ErrNone for that of another one.
+func openLeaf(dir string, uid int) (*cgroup.Leaf, error) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := leaf.Owner()
+	if err == nil && owner != uid {
+		err = cgroup.ErrNone
+	}
+	if err != nil {
+		leaf.Close()
+	}
+	return leaf, err
+}
+
+const (
+	// idLength is the length of a session id.
+	idLength = 16
+	// leafSettles is how old a leaf must be: a supervisor that starts makes its leaf before its server.
+	leafSettles = time.Second
+)

@@ -1,0 +1,228 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/testkit"
+)
+
+// sshMaster stands for a docker command whose ssh leaves a master connection behind (ControlPersist): a daemon in a terminal
+// session of its own, without our environment.
+const sshMaster = `#!/bin/sh
+(env -i setsid /bin/sh -c 'echo $$ >%[1]s.new; mv %[1]s.new %[1]s; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
+exec cat
+`
+
+// adoptOrphans makes us a subreaper until the end of the test.
+func adoptOrphans(t *testing.T) {
+	t.Helper()
+	if err := proc.BecomeSubreaper(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
+}
+
+// leavesMaster makes us a subreaper, and puts such a docker command into PATH. The pid of its daemon is in the file master of
+// dir.
+func leavesMaster(t *testing.T) (dir string) {
+	t.Helper()
+	adoptOrphans(t)
+	dir = t.TempDir()
+	testkit.WriteProgram(t, filepath.Join(dir, "docker"), fmt.Appendf(nil, sshMaster, filepath.Join(dir, "master")))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return dir
+}
+
+// The daemon is nobody's member, as long as its helper lives and afterwards. An orphan of the server is one, though it looks
+// just the same.
+func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
+	dir := leavesMaster(t)
+	file := filepath.Join(dir, "master")
+	s := &Session{}
+	s.opts.Engine = "ssh://far"
+	s.left.scope.Root = os.Getpid()
+	tr := s.newTree()
+	var err error
+	if tr.engine, err = s.newEngine(false); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tr.engine.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	helper := tr.engine.running()[0].PID
+	master := daemonIn(t, file)
+	orphan := filepath.Join(dir, "orphan")
+	if err := exec.Command("/bin/sh", "-c", fmt.Sprintf(sshMaster[:len(sshMaster)-len("exec cat\n")], orphan)).Run(); err != nil {
+		t.Fatal(err)
+	}
+	members := []int{daemonIn(t, orphan).PID}
+	expectMembers(t, &tr.scope, "while the helper lives", members)
+
+	// The engine hangs up, and then the session ends.
+	conn.Close()
+	testkit.Until(t, "the command has ended", func() bool {
+		all, err := s.reader.Descendants(os.Getpid())
+		return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == helper && p.Comm == "cat" && !p.Dead() })
+	})
+	expectMembers(t, &tr.scope, "when the command has ended", members)
+	tr.engine.endHelpers()
+	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
+		st, err := s.reader.Stat(master.PID)
+		return err == nil && st.PPID == os.Getpid()
+	})
+	expectMembers(t, &tr.scope, "when no helper is left", members)
+	tr.scope.Kill(0)
+	testkit.Until(t, "the end of the orphan", func() bool {
+		_, _ = proc.Reap(func(int, unix.WaitStatus) {})
+		_, err := s.reader.Stat(members[0])
+		return err != nil
+	})
+	if st, err := s.reader.Stat(master.PID); err != nil || st.ID != master || st.Dead() {
+		t.Errorf("the daemon was touched: %+v, %v", st, err)
+	}
+	// The next tree has another engine, and knows the daemon.
+	next := tr.scope.Next()
+	tr.scope, tr.engine = next, nil
+	tr.scope.Helpers = tr.helpers
+	expectMembers(t, &tr.scope, "in the next tree", nil)
+	if !tr.onlyOthers() {
+		t.Error("the next tree waits for the end of the daemon")
+	}
+}
+
+// The daemon is no member of the next tree either if its helper was started when nobody looked at the processes any more: to
+// remove the containers of a server that had ended at once.
+func TestWhatAHelperLeavesAtTheEndIsNoMember(t *testing.T) {
+	dir := leavesMaster(t)
+	s := &Session{}
+	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
+	s.left.scope.Root = os.Getpid()
+	tr := s.newTree()
+	tr.openEngine(false)
+	if tr.engine == nil {
+		t.Fatal("no engine")
+	}
+	tr.clear = true
+	conn, err := tr.engine.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := daemonIn(t, filepath.Join(dir, "master"))
+	conn.Close()
+	s.closeTree()
+	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
+		st, err := s.reader.Stat(master.PID)
+		return err == nil && st.PPID == os.Getpid()
+	})
+	expectMembers(t, &s.newTree().scope, "in the next tree", nil)
+}
+
+// When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
+// that session is not ours to end, also when its leader is gone. A later helper lets go of the number.
+func TestReusedNumberOfAHelper(t *testing.T) {
+	adoptOrphans(t)
+	for name, c := range map[string]struct {
+		script string
+		older  uint64 // than the leader of the session
+		gone   bool   // the leader
+		ends   bool
+	}{
+		"not reused":         {script: "exec cat", ends: true},
+		"reused":             {script: "exec cat", older: 1},
+		"reused by one gone": {script: "exec 3<&0; cat <&3 &", older: 1, gone: true},
+	} {
+		cmd := exec.Command("/bin/sh", "-c", c.script)
+		in, w := testkit.Pipe(t)
+		r, out := testkit.Pipe(t)
+		cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, &unix.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		out.Close()
+		echoes := func() bool {
+			b := []byte{'x'}
+			_, _ = w.Write(b)
+			_, err := r.Read(b)
+			return err == nil
+		}
+		e := &engine{}
+		leader, err := e.reader.Stat(cmd.Process.Pid)
+		if err != nil || !echoes() {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.gone {
+			_ = cmd.Wait()
+		}
+		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		e.addHelper(os.Getpid())
+		if known := len(e.helpers) == 2; known == (c.older > 0 && !c.gone) {
+			t.Errorf("%s: a later helper has left %v of %v", name, e.helpers, leader)
+		}
+		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		e.endHelpers()
+		if echoes() == c.ends {
+			t.Errorf("%s: ended %t, want %t", name, !c.ends, c.ends)
+		}
+		w.Close()
+		testkit.Until(t, "the end of the session", func() bool {
+			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
+			all, err := e.reader.Descendants(os.Getpid())
+			return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == leader.PID })
+		})
+	}
+}
+
+// daemonIn is the process that has written its pid to a file. It is ended with the test.
+func daemonIn(t *testing.T, file string) proc.ID {
+	t.Helper()
+	var (
+		st  proc.Stat
+		pid int
+		r   proc.Reader
+	)
+	testkit.Until(t, "the daemon has executed sleep", func() bool {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		_, err = fmt.Sscan(string(b), &pid)
+		if err == nil {
+			st, err = r.Stat(pid)
+		}
+		return err == nil && st.Comm == "sleep"
+	})
+	t.Cleanup(func() {
+		_ = r.Signal(st.ID, unix.SIGKILL)
+		testkit.Until(t, "the end of the daemon", func() bool {
+			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
+			_, err := r.Stat(pid)
+			return err != nil
+		})
+	})
+	return st.ID
+}
+
+func expectMembers(t *testing.T, s *teardown.Scope, when string, want []int) {
+	t.Helper()
+	members, kept, err := s.Members()
+	got := []int{}
+	for _, m := range members {
+		got = append(got, m.PID)
+	}
+	if err != nil || len(kept) > 0 || !slices.Equal(got, want) {
+		t.Errorf("%s: members %v, kept %v, %v; want %v", when, members, kept, err, want)
+	}
+}

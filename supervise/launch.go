@@ -1,0 +1,165 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+)
+
+// start prepares the containment and starts the server. If that fails, the tree has no process. recall says that the
+// engine may have containers of an earlier tree.
+func (t *tree) start(path string, recall bool) error {
+	t.code = ExitFailure
+	err := t.contain()
+	if err == nil {
+		t.openEngine(recall)
+		t.reserve()
+		err = t.launch(path)
+	}
+	if err != nil {
+		t.clear, t.code = true, startCode(err)
+	}
+	return err
+}
+
+// launch starts the server.
+func (t *tree) launch(path string) error {
+	child := proc.Child{
+		Path:           path,
+		Argv:           t.opts.Command,
+		Env:            t.environ(),
+		Group:          t.hand.Group,
+		DiesWithThread: true,
+		CgroupFD:       t.scope.Leaf.FD(),
+		CgroupProcs:    -1,
+		Inherited:      t.inherited,
+		Until:          t.polled.fds,
+	}
+	if !t.hand.SharesGroup() {
+		// In our process group, the server would get each signal to the group. As the leader of a group it could not call
+		// setsid(2).
+		group, release, err := proc.EmptyGroup()
+		if child.Group, child.NewGroup = group, err != nil; err == nil {
+			defer release()
+			t.scope.Group = group
+		}
+	}
+	if t.relay != nil {
+		done, err := t.relay.Connect(&child)
+		if err != nil {
+			return fmt.Errorf("make the server's pipes: %w", err)
+		}
+		defer done()
+	}
+	pid, err := t.spawn(child)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	t.server, t.scope.Server = pid, pid
+	t.record.Server = t.identity(pid)
+	t.postLetter(letter{server: t.record.Server, leaf: t.scope.Leaf})
+	return nil
+}
+
+// contain makes the cgroup leaf.
+func (t *tree) contain() error {
+	if t.opts.Cgroup == CgroupOff || t.scope.Leaf != nil {
+		return nil
+	}
+	dir, err := cgroup.Current()
+	if err == nil {
+		t.scope.Leaf, err = cgroup.Create(dir, leafName(t.hand.ID))
+	}
+	if err == nil {
+		// The end of the leaf must not depend on what can be opened by then.
+		t.scope.Leaf.Hold()
+		t.record.Cgroup = t.scope.Leaf.Dir
+		return nil
+	}
+	if t.opts.Cgroup == CgroupRequire {
+		return fmt.Errorf("%w: %w", errRequired, err)
+	}
+	t.degrade(err)
+	return nil
+}
+
+// errRequired says that the cgroup that the user requires cannot be made.
+var errRequired = errors.New("--cgroup=require")
+
+// degrade reports once that the containment is weaker than it could be.
+func (c *common) degrade(why error) {
+	if c.degraded {
+		return
+	}
+	c.degraded = true
+	c.log.Debug().Str("why", why.Error()).Msg("containment degraded")
+}
+
+// leafName is the name of a session's cgroup.
+func leafName(id string) string { return cgroup.Prefix + id }
+
+// spawn starts the server in its leaf. It is born there by clone3. Where that is refused (kernels before 5.7, seccomp
+// filters of container engines) or would be fatal (cgroup.Leaf.FD), it moves itself there before it executes anything.
+// If nothing was started, the tree keeps its leaf: an earlier tree may have left a process in it.
+func (t *tree) spawn(c proc.Child) (int, error) {
+	leaf := t.scope.Leaf
+	if c.CgroupFD >= 0 || leaf == nil {
+		if pid, err := proc.Start(c); !errors.Is(err, proc.ErrNotMoved) {
+			return pid, err
+		}
+	}
+	c.CgroupFD = -1
+	procs, err := leaf.OpenProcs()
+	if err == nil {
+		c.CgroupProcs = procs
+		var pid int
+		pid, err = proc.Start(c)
+		_ = unix.Close(procs)
+		if !errors.Is(err, proc.ErrNotMoved) {
+			return pid, err
+		}
+	}
+	if t.opts.Cgroup == CgroupRequire {
+		return 0, fmt.Errorf("%w: %w", errRequired, err)
+	}
+	c.CgroupProcs = -1
+	pid, lastErr := proc.Start(c)
+	if lastErr == nil {
+		t.degrade(err)
+		t.dropLeaf()
+	}
+	return pid, lastErr
+}
+
+// dropLeaf gives up the leaf, because the server is not in it.
+func (t *tree) dropLeaf() {
+	if t.scope.Leaf = t.removeLeaf(nil); t.scope.Leaf != nil {
+		t.leafLeft = true
+		t.scope.Leaf.Close()
+		t.scope.Leaf = nil
+	}
+}
+
+func searchPath() string {
+	if p, ok := os.LookupEnv("PATH"); ok {
+		return p
+	}
+	return "/bin:/usr/bin"
+}
+
+func startCode(err error) int {
+	switch {
+	case errors.Is(err, errRequired):
+		return ExitFailure
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return ExitNotFound
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EPERM):
+		return ExitNotExecutable
+	}
+	return ExitFailure
+}

@@ -1,0 +1,96 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
+const predecessorPoll = 10 * time.Millisecond
+
+// awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left. A
+// new server must not race the teardown of the last one for its port or files. A session that is not ending is not
+// waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
+// warning. The error says that our own end came first.
+func (s *Session) awaitPredecessor() error {
+	if s.opts.Key == "" && s.opts.Share == "" || s.lease == nil {
+		return nil
+	}
+	began, longest := time.Now(), time.Duration(0)
+	for s.cause == noCause {
+		owner, id := s.predecessor()
+		if id == "" {
+			return nil
+		}
+		// Its socket goes with its containers, and it needs some time after that.
+		longest = max(longest, s.opts.longestPredecessor(id))
+		limit := began.Add(longest)
+		if !time.Now().Before(limit) {
+			s.log.Warn().Str("key", s.opts.Key).Msg("an ending session of this key is still there: started beside it")
+			return nil
+		}
+		s.awaitEnd(owner, limit)
+	}
+	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key+s.opts.Share)
+}
+
+// longestPredecessor is how long the end of a session with our options is waited for.
+func (o *Options) longestPredecessor(id string) time.Duration {
+	return o.EOFGrace + longestEnd(*o, id) + time.Second
+}
+
+// awaitEnd is one turn of the loop that also waits for the end of a process. It takes until the limit at most.
+func (s *Session) awaitEnd(id proc.ID, limit time.Time) {
+	s.lookAt = limit
+	if fd, err := proc.OpenPidfd(id.PID); err == nil {
+		s.polled.add(predecessor, fd, unix.POLLIN)
+		defer func() {
+			s.polled.remove(predecessor)
+			_ = unix.Close(fd)
+		}()
+	} else {
+		s.lookAt = time.Now().Add(predecessorPoll)
+	}
+	s.pollOnce()
+	s.lookAt = time.Time{}
+}
+
+// predecessor finds an ending session of our key and gateway; id is "" if there is none. owner is the process that ends
+// it: its supervisor, or its anchor where the supervisor was killed.
+func (c *common) predecessor() (owner proc.ID, id string) {
+	dir := c.lease.Dir()
+	ids, err := dir.IDs()
+	if err != nil {
+		return proc.ID{}, ""
+	}
+	for _, id = range ids {
+		r, err := dir.Read(id)
+		if err != nil || id == c.hand.ID || r.UID != os.Getuid() || !c.follows(r) {
+			continue
+		}
+		if alive, err := dir.Alive(id); err != nil || !alive {
+			continue
+		}
+		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
+		if st, err := c.reader.Stat(r.Supervisor.PID); err == nil && st.ID == r.Supervisor && !st.Dead() {
+			return r.Supervisor, id
+		}
+		return r.Anchor, id
+	}
+	return proc.ID{}, ""
+}
+
+// follows reports whether our session has to wait for the end of another one. An earlier session of the same shared
+// server has lost its host, so it ends in any case.
+func (c *common) follows(r session.Record) bool {
+	if c.opts.Share != "" && r.Share == c.opts.Share {
+		return true
+	}
+	return c.opts.Key != "" && r.Key == c.opts.Key && r.Gateway == c.record.Gateway && r.State == session.StateEnding
+}

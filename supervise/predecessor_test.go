@@ -1,0 +1,124 @@
+package supervise
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/testkit"
+)
+
+// What cleans /tmp by age removes the lock of a session before its record. The next session of the key waits all the same,
+// but not for one that is gone.
+func TestPredecessorWithoutLock(t *testing.T) {
+	for _, dead := range []bool{true, false} {
+		last := recorded(t)
+		r := session.Record{
+			Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateEnding, Key: "k",
+			Supervisor: last.identity(os.Getpid()),
+		}
+		if dead {
+			r.Supervisor.Start--
+		}
+		var err error
+		if r.Host, err = last.reader.ReadHost(); err != nil {
+			t.Fatal(err)
+		}
+		if err := last.lease.Write(r); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(last.lease.Dir().Name + "/" + r.ID + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+		next := &common{opts: Options{Key: "k"}, lease: last.lease}
+		if _, id := next.predecessor(); (id == "") != dead {
+			t.Errorf("dead: %t: waits for %q", dead, id)
+		}
+	}
+}
+
+// A supervisor that was killed while it was traced is a zombie, and its anchor ends the session. The next session of
+// the key waits for the anchor: a wait for the zombie would be over at once, again and again.
+func TestPredecessorIsNoZombie(t *testing.T) {
+	for _, dead := range []bool{true, false} {
+		last := recorded(t)
+		cmd := exec.Command("cat")
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead {
+			in.Close()
+			testkit.Until(t, "the end of the supervisor", func() bool {
+				ended, err := proc.HasExited(cmd.Process.Pid)
+				return ended && err == nil
+			})
+		}
+		r := session.Record{
+			Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateEnding, Key: "k",
+			Supervisor: last.identity(cmd.Process.Pid), Anchor: last.identity(os.Getpid()),
+		}
+		if err := last.lease.Write(r); err != nil {
+			t.Fatal(err)
+		}
+		next := &common{opts: Options{Key: "k"}, lease: last.lease}
+		want := r.Supervisor
+		if dead {
+			want = r.Anchor
+		}
+		if owner, id := next.predecessor(); id != r.ID || owner != want {
+			t.Errorf("dead: %t: waits for %v of %q; want %v", dead, owner, id, want)
+		}
+		in.Close()
+		_ = cmd.Wait()
+	}
+}
+
+// A session that has an engine may take longer to end: as long as the removal of its containers may take.
+func TestPredecessorHasTimeForItsContainers(t *testing.T) {
+	s, _ := listening(t)
+	defer s.closeTree()
+	o := Defaults()
+	plain := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
+	if got := o.longestPredecessor("x"); got != plain {
+		t.Errorf("without an engine: %v, want %v", got, plain)
+	}
+	if got, want := o.longestPredecessor(s.hand.ID), plain+o.longestRemoval(); got != want {
+		t.Errorf("with an engine: %v, want %v", got, want)
+	}
+	if got, want := o.LongestEnd()+time.Second, plain+o.longestRemoval(); got != want {
+		t.Errorf("a host allows for %v, want %v", got, want)
+	}
+	o.Containers = ContainersOff
+	if got := o.LongestEnd() + time.Second; got != plain {
+		t.Errorf("a host without containers allows for %v, want %v", got, plain)
+	}
+}
+
+// An interrupt from the keyboard is the server's own business, but while the session waits for the last one there is no server.
+func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    *Session
+		ends bool
+	}{
+		"waits":  {&Session{}, true},
+		"awake":  {woken(t, awake), false},
+		"asleep": {woken(t, asleep), false},
+	} {
+		c.s.hand.Terminal, c.s.hand.Mailbox = true, -1
+		if name == "asleep" {
+			c.s.tree = nil
+		}
+		c.s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
+		if ends := c.s.cause == causeSignal; ends != c.ends {
+			t.Errorf("%s: it ends %t", name, ends)
+		}
+	}
+}

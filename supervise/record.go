@@ -1,0 +1,128 @@
+package supervise
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
+// `ps` cannot see it.
+func (c *common) openRecord() {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err == nil {
+		// It stays open for as long as the session lasts.
+		c.lease, err = dir.Take(c.hand.ID)
+	}
+	if err != nil {
+		c.log.Warn().Err(err).Msg("session is not recorded: reap and ps will not see it")
+	}
+}
+
+// state is what the record says of the session.
+func (s *Session) state() string {
+	switch {
+	case s.cause != noCause:
+		return session.StateEnding
+	case s.tree == nil:
+		return session.StateAsleep
+	case s.tree.machine.State != teardown.Running:
+		return session.StateFalling
+	}
+	return session.StateRunning
+}
+
+// How long to wait before a record is written that could not be. The next session of the key may start beside one that ends,
+// as long as the record says that it goes on.
+const (
+	endingPause  = 100 * time.Millisecond
+	rewritePause = 30 * time.Second
+)
+
+// writeRecord replaces the record, unless there is one that could not be read: it tells reap more than we know.
+func (s *Session) writeRecord(state string) {
+	if s.lease == nil || s.unread {
+		return
+	}
+	r := &s.record
+	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
+	r.Key, r.Share, r.Cause = s.opts.Key, s.opts.Share, s.cause.String()
+	if r.Started.IsZero() {
+		r.Started = time.Now().UTC()
+		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
+		r.Anchor, r.Supervisor = s.identity(s.hand.Anchor), s.identity(os.Getpid())
+	}
+	if r.Host == (proc.Host{}) {
+		// The supervisor was killed before it had written the record.
+		r.Host, _ = s.reader.ReadHost()
+	}
+	err := s.lease.Write(*r)
+	if err == nil {
+		s.rewriteAt = time.Time{}
+		return
+	}
+	if s.rewriteAt.IsZero() {
+		s.log.Warn().Err(err).Msg("session record not written")
+	}
+	pause := rewritePause
+	if s.cause != noCause {
+		pause = endingPause
+	}
+	s.rewriteAt = time.Now().Add(pause)
+}
+
+// maxKept bounds how many processes to keep the record names.
+const maxKept = 100
+
+// noteKept puts processes that are kept into the record, before those of earlier looks, and reports whether one is new
+// there. They are for a recovering anchor: nothing may show any more that a process is to be kept.
+func (c *common) noteKept(kept []proc.Stat) (news bool) {
+	if len(kept) == 0 {
+		return false
+	}
+	var all []proc.ID
+	for _, p := range kept[:min(len(kept), maxKept)] {
+		all = append(all, p.ID)
+	}
+	was := c.record.Kept
+	for _, id := range was {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	if len(all) == len(was) {
+		return false
+	}
+	c.record.Kept = all[:min(len(all), maxKept)]
+	return true
+}
+
+// identity is zero for a process that cannot be read, because a pid alone proves nothing.
+func (c *common) identity(pid int) proc.ID {
+	st, err := c.reader.Stat(pid)
+	if err != nil {
+		return proc.ID{}
+	}
+	return st.ID
+}
+
+// closeRecord removes the record, or leaves it for `reap` when a process or container is left, or a cgroup (leafLeft).
+func (s *Session) closeRecord(leaked bool) {
+	switch {
+	case s.lease == nil:
+	case s.leafLeft && s.leafInUse && !leaked:
+		s.writeRecord(session.StateKept)
+		s.lease.Release()
+	case leaked, s.leafLeft:
+		s.writeRecord(session.StateSurvived)
+		s.lease.Release()
+	default:
+		if err := s.lease.Remove(); err != nil {
+			s.log.Warn().Err(err).Msg("session record not removed")
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package supervise
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// A recovering anchor may find no record, because its supervisor was killed before it had written one. The record that
+// it then leaves says on which boot it was made. If it did not, reap would take it for a record of another boot, with
+// nothing alive.
+func TestRecordOfARecoverySaysWhere(t *testing.T) {
+	here, err := new(proc.Reader).ReadHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := recorded(t)
+	s.closeRecord(true)
+	r, err := s.lease.Dir().Read(s.hand.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Host != here {
+		t.Errorf("the record is of %+v, want %+v", r.Host, here)
+	}
+}
+
+// The record of the supervisor tells reap more than that of a recovering anchor which could not read it: every read(2) may
+// fail. What is no record any more is replaced.
+func TestRecoveryKeepsWhatItCannotRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		kept bool
+	}{
+		{"cannot be read", func(path string) error { return os.Symlink("loop.json", path) }, true},
+		{"corrupt", func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) }, false},
+		{"none", func(string) error { return nil }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			s := &Session{}
+			s.hand.ID = session.NewID()
+			dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.make(dir.Name + "/" + s.hand.ID + ".json"); err != nil {
+				t.Fatal(err)
+			}
+			if dir, _ = s.findRecord(); dir == nil {
+				t.Fatal("no directory of records")
+			}
+			if err := s.takeRecord(dir, 1); err != nil {
+				t.Fatal(err)
+			}
+			s.closeRecord(true)
+			if _, err := dir.Read(s.hand.ID); (err != nil) != c.kept {
+				t.Errorf("the record was read with error %v; want the old one kept: %v", err, c.kept)
+			}
+		})
+	}
+}
+
+// The record says that a session is ending only when it is, because the next one with its key waits for that end
+// (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail when
+// the record had the state and the cause of the tree.
+func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		session, tree cause
+		state         teardown.State
+		asleep        bool
+		want          string
+		waitedFor     bool
+	}{
+		{name: "running", want: session.StateRunning},
+		{name: "falling asleep", tree: causeIdle, state: teardown.Draining, want: session.StateFalling},
+		{name: "crashed", tree: causeServer, state: teardown.Ending, want: session.StateFalling},
+		{name: "not woken", tree: causeWake, state: teardown.Killing, want: session.StateFalling},
+		{name: "asleep", asleep: true, want: session.StateAsleep},
+		{name: "over while falling asleep", session: causeStdin, tree: causeIdle, state: teardown.Draining, want: session.StateEnding, waitedFor: true},
+		{name: "over while asleep", session: causeSignal, asleep: true, want: session.StateEnding, waitedFor: true},
+		{name: "over", session: causeServer, tree: causeServer, state: teardown.Ending, want: session.StateEnding, waitedFor: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := recorded(t)
+			s.opts.Key, s.cause = "k", c.session
+			if !c.asleep {
+				s.tree = &tree{cause: c.tree}
+				s.tree.machine.State = c.state
+			}
+			s.writeRecord(s.state())
+			r, err := s.lease.Dir().Read(s.hand.ID)
+			if err != nil || r.State != c.want || r.Cause != c.session.String() {
+				t.Errorf("the record says %q (%s), %v; want %q (%s)", r.State, r.Cause, err, c.want, c.session)
+			}
+			next := &common{opts: s.opts}
+			if got := next.follows(r); got != c.waitedFor {
+				t.Errorf("waited for: %v, want %v", got, c.waitedFor)
+			}
+		})
+	}
+}
+
+// A state that could not be written is written once there is room: the next session of the key waits only for one whose
+// record says that it ends. Nobody waits for that, and nothing spins.
+func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
+	s := recorded(t)
+	s.opts.Key, s.tree = "k", &tree{common: &s.common}
+	s.writeRecord(s.state())
+	full := s.lease.Dir().Name + "/" + s.hand.ID + ".json.tmp" // a directory is no file to write to
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.cause = causeSignal
+	s.writeRecord(s.state())
+	if wait := s.timeout(s.rewriteAt.Add(-endingPause)); wait != endingPause {
+		t.Errorf("it is written again after %v, want %v", wait, endingPause)
+	}
+	past := time.Now().Add(-time.Hour)
+	s.rewriteAt = past
+	if s.onTime(time.Now()); !s.rewriteAt.After(past) {
+		t.Errorf("it failed again, and is next written at %v", s.rewriteAt)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	s.onTime(s.rewriteAt)
+	r, err := s.lease.Dir().Read(s.hand.ID)
+	if next := (&common{opts: s.opts}); err != nil || !next.follows(r) || r.Cause != s.cause.String() {
+		t.Errorf("the record says %q (%s), %v", r.State, r.Cause, err)
+	}
+	if wait := s.timeout(time.Now()); wait >= 0 {
+		t.Errorf("it is written once more, after %v", wait)
+	}
+}
+
+// The record names what the last look has found to keep, then what earlier ones have, and no more than maxKept of all. A
+// look with nothing new changes nothing.
+func TestRecordNamesTheKept(t *testing.T) {
+	looks := func(from, to int) (out []proc.Stat) {
+		for pid := from; pid < to; pid++ {
+			out = append(out, proc.Stat{ID: proc.ID{PID: pid, Start: 1}})
+		}
+		return out
+	}
+	c := &common{}
+	for i, look := range []struct {
+		from, to    int
+		news        bool
+		first, size int
+	}{
+		{0, 0, false, 0, 0},
+		{1, 3, true, 1, 2},
+		{2, 3, false, 1, 2},
+		{2, 4, true, 2, 3},
+		{0, 0, false, 2, 3},
+		{9, maxKept + 8, true, 9, maxKept},
+		{9, maxKept + 20, true, 9, maxKept},
+		{9, maxKept + 30, false, 9, maxKept},
+	} {
+		if news := c.noteKept(looks(look.from, look.to)); news != look.news {
+			t.Errorf("look %d: news %v, want %v", i, news, look.news)
+		}
+		if got := c.record.Kept; len(got) != look.size || len(got) > 0 && got[0].PID != look.first {
+			t.Errorf("look %d: the record names %v, want %d from %d on", i, got, look.size, look.first)
+		}
+	}
+}
+
+// recorded is a session that has a lease, in a directory of its own.
+func recorded(t *testing.T) *Session {
+	t.Helper()
+	s := &Session{}
+	s.hand.ID = session.NewID()
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.lease, err = dir.Take(s.hand.ID); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,425 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/teardown"
+)
+
+// Session is one session from its start to its exit. The server and all that it starts are its tree. A session has one
+// tree, or none while its server is asleep.
+type Session struct {
+	common
+	started time.Time
+	// ownersAt is when to check the owners next where there are no pidfds; zero otherwise.
+	ownersAt time.Time
+
+	sigfd   int
+	arrived []proc.Caught
+	stdout  stdoutWatch
+	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
+	holdsStreams bool
+
+	tree *tree        // nil while there is none
+	hib  *hibernation // nil without --hibernate and --on-crash=restart
+	left leftovers
+	// remover is the anchor's command line, where it recovers and there may be containers to remove.
+	remover []string
+
+	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
+	cause    cause
+	bySignal syscall.Signal
+	// interrupted is when the terminal's last interrupt came.
+	interrupted time.Time
+	// code is what the session exits with.
+	code int
+	// done says that there is nothing more to wait for.
+	done bool
+	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
+	sweepAt time.Time
+	// rewriteAt is when to write the record again that could not be written; zero when it could.
+	rewriteAt time.Time
+	// lookAt ends a wait for the predecessor; zero when there is none.
+	lookAt time.Time
+}
+
+// Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
+func Run(opts Options, hand argv.Handover) (int, error) {
+	s := newSession(opts, hand)
+	if err := s.openLog(opts.Log); err != nil {
+		return ExitFailure, err
+	}
+	defer s.sink.flush()
+	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
+		return ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
+	}
+	if err := s.takeRoles(); err != nil {
+		return ExitFailure, err
+	}
+	if hand.Anchor > 0 && os.Getppid() != hand.Anchor {
+		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
+	}
+	s.watchOwners()
+	if s.cause != noCause {
+		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
+	}
+	if code, err := s.start(); err != nil {
+		s.cause, s.code = causeStart, code
+		return s.finish(), err
+	}
+	s.closeServersOwn()
+	pauseGC()
+	if s.opts.HasDead != nil {
+		s.sweepAt = time.Now().Add(sweepDelay)
+	}
+	s.loop()
+	return s.finish(), nil
+}
+
+// newSession makes a session that has not begun. It cannot fail.
+func newSession(opts Options, hand argv.Handover) *Session {
+	for _, fd := range []int{hand.ParentFD, hand.Mailbox} {
+		if fd >= 0 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	proc.SetComm("mcp-tether")
+	s := &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
+	scope := &s.left.scope
+	scope.Root, scope.Keep = os.Getpid(), opts.Keep
+	if hand.Anchor == 0 {
+		scope.Foreign, scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
+		scope.Since = sinceIfForeign(hand)
+	}
+	return s
+}
+
+// takeRoles catches signals and becomes a subreaper, which must come before the server's start.
+func (s *Session) takeRoles() (err error) {
+	role := noJob
+	switch {
+	case s.hand.Terminal || s.hand.Anchor == 0 && s.hand.SharesGroup():
+		role = jobMember
+	case s.hand.SharesGroup():
+		role = backgroundJob
+	}
+	if s.sigfd, err = listen(s.inherited, role); err != nil {
+		return err
+	}
+	s.polled.add(signals, s.sigfd, unix.POLLIN)
+	return proc.BecomeSubreaper()
+}
+
+// closeServersOwn closes what the server alone should hold. If there may be a next server, it stays open for that one.
+func (s *Session) closeServersOwn() {
+	if s.hib != nil || s.hand.Terminal {
+		return
+	}
+	CloseInherited()
+	// A log that the user asked for has its last event after the server's end. A gateway that had seen end of file would
+	// not read it.
+	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
+		releaseStderr()
+	}
+}
+
+// start takes the lease and starts the server. If that fails, it returns mcp-tether's exit code.
+func (s *Session) start() (int, error) {
+	path, err := proc.LookPath(s.opts.Command[0], searchPath())
+	if err != nil {
+		return startCode(err), err
+	}
+	// The lease first: a leaf without one would look like a dead session's.
+	s.openRecord()
+	if err := s.awaitPredecessor(); err != nil {
+		return ExitFailure, err
+	}
+	s.openRelay()
+	if err := s.startTree(path); err != nil {
+		return startCode(err), err
+	}
+	s.watchStreams()
+	return 0, nil
+}
+
+// watchStreams watches for the gateway to close the streams. Nothing is read: POLLRDHUP and POLLHUP tell of a closed
+// pipe, a shut-down socket and a closed peer. POLLERR on standard output tells that it has no reader any more.
+func (s *Session) watchStreams() {
+	s.holdsStreams = true
+	s.polled.add(stdin, 0, unix.POLLRDHUP)
+	s.watchStdout()
+}
+
+// loop runs until the session is over.
+func (s *Session) loop() {
+	for {
+		// Before the tree is closed: the removal of its containers may take a while.
+		if state := s.state(); s.tree.keepsMore() || state != s.record.State {
+			s.writeRecord(state)
+		}
+		if s.tree != nil && s.tree.machine.State == teardown.Done {
+			// The session ends with its tree, unless the server is asleep now, or another tree has begun.
+			s.changePhase(onTreeGone)
+			s.done = s.done || s.tree != nil && s.tree.machine.State == teardown.Done
+		}
+		if s.done {
+			return
+		}
+		s.pollOnce()
+	}
+}
+
+// pollOnce waits once, and acts on what has happened.
+func (s *Session) pollOnce() {
+	for _, src := range s.wait() {
+		switch src {
+		case signals:
+			s.onSignals()
+		case stdin:
+			s.onStdinClosed()
+		case stdoutReader:
+			s.onStdoutClosed()
+		case clients:
+			s.tree.serveEngine()
+		case predecessor:
+			// awaitPredecessor looks again.
+		default:
+			s.end(causeOf(src))
+		}
+	}
+	s.onTime(time.Now())
+}
+
+// wait waits for the next events, and lets the relay copy what it can.
+func (s *Session) wait() []source {
+	now := time.Now()
+	timeout := s.timeout(now)
+	if s.sink.pending() {
+		s.sink.again()
+		timeout = shorter(timeout, sinkPause)
+	}
+	if s.hib == nil {
+		return s.polled.wait(timeout)
+	}
+	ready := s.hib.relay.Polls()
+	fired := s.polled.wait(timeout, &ready[0], &ready[1])
+	s.onRelay(s.hib.relay.Move(ready))
+	return fired
+}
+
+// shorter is the shorter of two waits. A negative one is for ever; b is not negative.
+func shorter(a, b time.Duration) time.Duration {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// timeout is how long poll may wait: for ever when nothing is due.
+func (s *Session) timeout(now time.Time) time.Duration {
+	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt, s.hib.due())
+	if due.IsZero() {
+		return -1
+	}
+	return max(due.Sub(now), 0)
+}
+
+// earliest is the first of the times that are set, zero when none is.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// isDue reports whether a time that is set has come.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// onTime acts on what is due.
+func (s *Session) onTime(now time.Time) {
+	if isDue(s.sweepAt, now) {
+		s.sweepAt = time.Time{}
+		if s.cause == noCause {
+			s.sweep()
+		}
+	}
+	if isDue(s.ownersAt, now) {
+		s.checkOwners(now)
+	}
+	if isDue(s.rewriteAt, now) {
+		s.writeRecord(s.state())
+	}
+	if isDue(s.stdout.lookAt, now) {
+		s.lookAtStdout()
+	}
+	if isDue(s.hib.due(), now) {
+		s.onHibernateTime(now)
+	}
+	if s.tree != nil && s.tree.onTime(now) {
+		s.onChildren()
+		s.tree.repeat()
+	}
+}
+
+// onStdinClosed: the gateway has closed standard input. With a relay, what it sent before is still answered.
+func (s *Session) onStdinClosed() {
+	if h := s.hib; h != nil {
+		h.closing = true
+		switch h.phase {
+		case falling, crashing, waking, failing:
+			return
+		case asleep:
+			s.endIfClosed()
+			return
+		}
+	}
+	s.request(teardown.StdinClosed, causeStdin)
+}
+
+// end ends the session.
+func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
+
+// request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
+// may name another, as long as the server may still go on.
+func (s *Session) request(ev teardown.Event, why cause) {
+	s.cause = s.cause.unless(why, s.tree.mayGoOn())
+	s.changePhase(onEnd)
+	if s.tree == nil && s.left.strays {
+		s.left.strays = false
+		s.newTree()
+	}
+	if s.tree == nil {
+		s.done = true
+		return
+	}
+	s.tree.step(ev, why)
+}
+
+// newTree makes the tree of the next server, or of what earlier ones have left.
+func (s *Session) newTree() *tree {
+	t := &tree{common: &s.common, scope: s.left.scope}
+	t.scope.Leaf, s.left.leaf = s.left.leaf, nil
+	t.scope.Helpers = t.helpers
+	t.machine.Grace = s.opts.grace()
+	if s.hib != nil {
+		t.relay = s.hib.relay
+	}
+	s.tree = t
+	return t
+}
+
+// startTree starts the server.
+func (s *Session) startTree(path string) error {
+	err := s.newTree().start(path, s.left.containers)
+	if err == nil {
+		s.writeRecord(s.state())
+	}
+	return err
+}
+
+// closeTree closes the tree. What it could not remove is for the next one.
+func (s *Session) closeTree() remains {
+	r := s.tree.close()
+	s.code, s.left.scope, s.left.leaf = r.code, s.tree.scope.Next(), r.leaf
+	s.tree = nil
+	return r
+}
+
+// onChildren waits for ended children, and tells the tree.
+func (s *Session) onChildren() {
+	t := s.tree
+	served := t != nil && t.server > 0
+	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
+		if pid == s.sweeper.PID {
+			s.sweeper = proc.ID{}
+		}
+		t.noteServer(pid, ws)
+	})
+	if err != nil {
+		s.log.Warn().Err(err).Msg("children cannot be waited for")
+	}
+	if t == nil {
+		return
+	}
+	exited := served && t.server == 0
+	if exited {
+		s.onServerExit()
+	}
+	t.onChildren(exited, left)
+}
+
+// onServerExit: the server has ended, and other members may be left.
+func (s *Session) onServerExit() {
+	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
+		// The gateway must see end of file when the last other holder of the streams ends.
+		s.polled.remove(stdin)
+		s.stdout.close(&s.polled)
+		dropStreams()
+	}
+	// A server that is not proven yet will not be: what the rest of its tree writes, or has written, proves nothing.
+	s.changePhase(onFailed)
+	if s.tree.mayGoOn() {
+		s.lookForCrash()
+		if s.hib.endsWithTree() {
+			s.cause = s.cause.unless(causeServer, true)
+		}
+	}
+}
+
+// onSignals acts on the signals that have arrived.
+func (s *Session) onSignals() {
+	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
+	waited := false
+	for _, c := range s.arrived {
+		switch {
+		case c.Signal == syscall.SIGCHLD && waited:
+			// One Reap has waited for every child whose SIGCHLD was read in this batch.
+		case c.Signal == syscall.SIGCHLD:
+			waited = true
+			s.onChildren()
+		case ends(c.Signal):
+			s.onEnding(c)
+		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.SharesGroup()) && !ours(c):
+			_ = proc.SignalChild(s.tree.server, c.Signal)
+		}
+	}
+}
+
+// secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".
+const secondInterrupt = 2 * time.Second
+
+// onEnding acts on a signal that ends the session. An interrupt from the keyboard has reached the server as well, and the
+// server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
+// session is ending, another signal on a terminal shortens the wait.
+func (s *Session) onEnding(c proc.Caught) {
+	// While the session waits for its predecessor there is neither server nor relay.
+	began := s.tree != nil || s.hib != nil
+	if shared(c, s.hand.SharesGroup()) && began && s.tree.mayGoOn() {
+		first := time.Since(s.interrupted) > secondInterrupt
+		s.interrupted = time.Now()
+		if first {
+			return
+		}
+	}
+	ev := teardown.MustEnd
+	if s.hand.Terminal {
+		ev = teardown.Insist
+	}
+	s.request(ev, causeSignal)
+	if s.cause == causeSignal && s.bySignal == 0 {
+		s.bySignal = c.Signal
+	}
+}

@@ -1,0 +1,306 @@
+package supervise
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
+	"mcp-tether/internal/teardown"
+)
+
+// tree is one start of the server, to the end of all that it started.
+type tree struct {
+	*common
+	relay   *relay.Relay // nil where the server has the gateway's streams itself
+	machine teardown.Machine
+	scope   teardown.Scope
+	engine  *engine // nil where containers are not looked after
+	// server is the child's pid until it is waited for, then 0; code is its exit code.
+	server, code int
+	// cause is why the tree ends, noCause while it does not.
+	cause cause
+	// clear says that the last look found nothing left, not even something to keep.
+	clear bool
+	// retryAt is when to look again during a teardown; zero when only events count.
+	retryAt time.Time
+	retry   time.Duration
+	// lookedAt is when onlyOthers last ended, and lookTook how long it took.
+	lookedAt time.Time
+	lookTook time.Duration
+}
+
+// mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
+func (t *tree) mayGoOn() bool { return t == nil || t.machine.State <= teardown.Draining }
+
+// due is when the tree has something to do without any event; zero when never.
+func (t *tree) due() time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return earliest(t.machine.Deadline, t.retryAt)
+}
+
+// step gives an event to the policy, and carries out the action.
+func (t *tree) step(ev teardown.Event, why cause) {
+	if why != noCause {
+		t.cause = t.cause.unless(why, t.mayGoOn())
+	}
+	before := t.machine.State
+	action := t.machine.Step(time.Now(), ev)
+	changed := t.machine.State != before
+	if changed && t.machine.State >= teardown.Ending {
+		t.shutEngine()
+	}
+	switch action {
+	case teardown.Terminate:
+		t.terminate()
+	case teardown.Kill:
+		t.retry = 0
+		t.kill()
+	case teardown.Nothing:
+	}
+	if changed && t.machine.State != teardown.Done {
+		t.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
+	}
+}
+
+// noteServer keeps the exit code of the server, when that has been waited for. There may be no tree.
+func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
+	if t != nil && pid == t.server {
+		t.server, t.code = 0, proc.ExitCode(ws)
+	}
+}
+
+// onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, and left
+// that there are more children.
+func (t *tree) onChildren(exited, left bool) {
+	why := noCause
+	if exited {
+		why = causeServer
+	}
+	switch {
+	case t.server == 0 && t.empty(left):
+		t.clear = !left
+		t.step(teardown.TreeEmpty, why)
+	case exited:
+		t.step(teardown.ServerExited, why)
+	}
+}
+
+// empty reports whether no member is left. Without children nothing is below us, but the leaf may still hold a process that
+// was moved there from outside. With children, all of them may be processes to keep.
+func (t *tree) empty(childrenLeft bool) bool {
+	if !childrenLeft {
+		return t.scope.Leaf == nil || t.emptyLeaf()
+	}
+	if t.mayGoOn() && t.server > 0 {
+		return false
+	}
+	// The many ends of a forking tree must not make us look all the time. There is another look at retryAt.
+	return (t.lookTook < costlyLook || time.Since(t.lookedAt) > t.lookTook) && t.onlyOthers()
+}
+
+// emptyLeaf reports whether there is a leaf, and no process in it.
+func (t *tree) emptyLeaf() bool {
+	if t.scope.Leaf == nil {
+		return false
+	}
+	populated, err := t.scope.Leaf.Populated()
+	return err == nil && !populated
+}
+
+// costlyLook is how long a look at the process table may take and still be repeated at each end of a child.
+const costlyLook = 5 * time.Millisecond
+
+// onlyOthers reports whether all that is left is kept on purpose, or was there before. It reads the process table, so it is
+// called only at the end.
+func (t *tree) onlyOthers() bool {
+	began := time.Now()
+	defer func() { t.lookedAt = time.Now(); t.lookTook = t.lookedAt.Sub(began) }()
+	members, kept, err := t.scope.Members()
+	if err != nil || len(members) > 0 {
+		return false
+	}
+	// Strays are left alone, too, and told of at the end (Unclear).
+	if len(kept)+t.others()+len(t.scope.Unclear()) == 0 {
+		return t.scope.OnlyHeldZombies() && !t.hidden()
+	}
+	// A process that is reparented while the table is read may be missed once.
+	members, _, err = t.scope.Members()
+	return err == nil && len(members) == 0 && !t.hidden()
+}
+
+// hidden reports whether a living child cannot be seen (hidepid), and is neither a helper nor was seen before the session.
+// It may be a member. One below a process that is seen is what that one is.
+func (t *tree) hidden() bool {
+	return t.reader.HidesChild(t.hasOther)
+}
+
+// hasOther reports whether a pid is that of a helper, or of a child that was there before.
+func (t *tree) hasOther(pid int) bool {
+	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
+		if id.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsMore notes what the last look of a teardown has found to keep, and reports whether the record has yet to tell of it.
+func (t *tree) keepsMore() bool {
+	return t != nil && t.machine.State >= teardown.Ending && t.noteKept(t.scope.Kept())
+}
+
+// others counts the processes that do not belong to the session: those that the last look has found, and those that it
+// cannot see (hidepid). One that has ended explains nothing that is left.
+func (t *tree) others() int {
+	n := t.scope.Strangers()
+	for _, id := range append(t.scope.Helpers(), t.scope.Foreign...) {
+		if t.reader.Life(id) != proc.Dead {
+			n++
+		}
+	}
+	return n
+}
+
+// First and longest wait before looking again in a teardown. The end of a child arrives as a signal. Only the end of other
+// members of the leaf, and new processes during the kill, must be looked for.
+const (
+	firstRetry = 10 * time.Millisecond
+	lastRetry  = 100 * time.Millisecond
+)
+
+func (t *tree) lookAgain() {
+	t.retry = min(max(2*t.retry, firstRetry), lastRetry)
+	t.retryAt = time.Now().Add(t.retry)
+}
+
+// onTime acts on what is due. look says that it is time to look again at what is left: wait for ended children, and
+// then call repeat.
+func (t *tree) onTime(now time.Time) (look bool) {
+	if t.machine.Due(now) {
+		t.step(teardown.TimeUp, noCause)
+	}
+	if t.machine.State == teardown.Done || !isDue(t.retryAt, now) {
+		return false
+	}
+	t.retryAt = time.Time{}
+	return true
+}
+
+// repeat signals what has turned up since the last time.
+func (t *tree) repeat() {
+	switch t.machine.State {
+	case teardown.Killing:
+		t.kill()
+	case teardown.Ending:
+		t.terminate()
+	}
+}
+
+// terminate asks all members that were not asked yet to end.
+func (t *tree) terminate() {
+	t.report(t.scope.Terminate(t.server))
+	t.lookAgain()
+}
+
+// kill is one round of SIGKILL.
+func (t *tree) kill() {
+	t.report(t.scope.Kill(t.server))
+	t.lookAgain()
+}
+
+// report logs at debug level which process was signalled, and why.
+func (t *tree) report(sent []teardown.Sent) {
+	for _, x := range sent {
+		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", t.cause).
+			AnErr("error", x.Err).Msg("signalled")
+	}
+}
+
+// remains are what is left of a tree that is over.
+type remains struct {
+	survivors []teardown.Survivor
+	kept      []proc.Stat
+	removed   removal
+	// unseen says that processes are left and cannot be listed.
+	unseen bool
+	leaked bool
+	leaf   *cgroup.Leaf // nil once it is removed
+	code   int          // the server's
+	// began is when the teardown began; zero if there was none.
+	began time.Time
+}
+
+// close releases all that belongs to the tree.
+func (t *tree) close() remains {
+	r := remains{began: t.machine.Began, code: t.code}
+	var unread error
+	if !t.clear {
+		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
+			members, r.kept, unread = t.scope.Members()
+			return members
+		})
+		r.survivors = append(r.survivors, t.scope.Unclear()...)
+	}
+	r.removed = t.closeEngine(t.engine)
+	r.unseen = len(r.survivors) == 0 && t.unseen(r.kept, unread)
+	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.err != nil
+	r.leaf = t.removeLeaf(r.kept)
+	if t.server > 0 {
+		// The server itself did not die, so its code is not known.
+		r.code = ExitFailure
+	}
+	t.postLetter(letter{})
+	return r
+}
+
+// unseen reports whether children are left that cannot be listed (no /proc, hidepid, no descriptor).
+func (t *tree) unseen(kept []proc.Stat, unread error) bool {
+	if t.clear || t.explained(kept, unread) {
+		return false
+	}
+	// Since the last look, the removal of containers may have started and ended helpers.
+	if _, kept, unread = t.scope.Members(); t.explained(kept, unread) {
+		return false
+	}
+	left, _ := proc.Reap(func(int, unix.WaitStatus) {})
+	return left && (t.hidden() || !t.scope.OnlyHeldZombies())
+}
+
+// explained reports whether children are left because they are kept, or are not ours. A look that has failed may have missed a
+// member, unless the leaf is empty. No look finds a hidden one.
+func (t *tree) explained(kept []proc.Stat, unread error) bool {
+	return len(kept)+t.others() > 0 && (unread == nil || t.emptyLeaf()) && !t.hidden()
+}
+
+// removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
+const removeTries = 50
+
+// removeLeaf removes the tree's cgroup; kept processes move to the parent first. It returns a leaf that cannot be removed, as
+// when a process to keep has started a session in it.
+func (t *tree) removeLeaf(kept []proc.Stat) *cgroup.Leaf {
+	leaf := t.scope.Leaf
+	if leaf == nil {
+		return nil
+	}
+	wasInUse := t.leafInUse && len(kept) == 0 // A tree whose server did not start has listed nothing.
+	t.leafInUse = teardown.Expel(leaf, kept, func() (again []proc.Stat) {
+		_, again, _ = t.scope.Members()
+		return again
+	}) || wasInUse && leaf.OnlyOthers()
+	if err := leaf.RemoveSoon(removeTries); err != nil {
+		ev := t.log.Warn()
+		if t.leafInUse {
+			ev = t.log.Debug()
+		}
+		ev.Err(err).Msg("cgroup not removed")
+		return leaf
+	}
+	leaf.Close()
+	t.record.Cgroup = ""
+	return nil
+}

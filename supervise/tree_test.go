@@ -1,0 +1,110 @@
+package supervise
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/teardown"
+)
+
+// startChild starts a child that lives as long as the test.
+func startChild(t *testing.T) (pid int) {
+	t.Helper()
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+// A child that was there before the session explains why a child is left. It does not if nothing can be listed: then a
+// member may be left as well.
+func TestWhatCannotBeListedHasLeaked(t *testing.T) {
+	pid := startChild(t)
+	c := &common{}
+	c.hand.Mailbox = -1
+	st, err := c.reader.Stat(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func() remains {
+		tr := &tree{common: c, scope: teardown.Scope{Root: os.Getpid(), Foreign: []proc.ID{st.ID}}}
+		tr.scope.Helpers = tr.helpers
+		return tr.close()
+	}
+	if r := left(); r.leaked || len(r.survivors) > 0 {
+		t.Errorf("the control has leaked: %+v", r)
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
+		t.Fatal(err)
+	}
+	r := left()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	if !r.leaked {
+		t.Error("nothing could be listed, and nothing has leaked")
+	}
+}
+
+// What a process has left that was there before the session, and that has ended, holds up no end.
+func TestStrayHoldsUpNothing(t *testing.T) {
+	pid := startChild(t)
+	gone := proc.ID{PID: pid, Start: 1}
+	for name, c := range map[string]struct {
+		before []proc.ID
+		only   bool
+	}{
+		"a stray":  {[]proc.ID{gone}, true},
+		"a member": {nil, false},
+	} {
+		tr := &tree{common: &common{}, scope: teardown.Scope{Root: os.Getpid(), Foreign: c.before, Mark: "MCP_TETHER_NONE=1", Since: 1, Helpers: func() []proc.ID { return nil }}}
+		if got := tr.onlyOthers(); got != c.only {
+			t.Errorf("%s: only others %t", name, got)
+		}
+	}
+}
+
+// What was there before the session explains what is left only while it lives. Who cannot be looked at may live.
+func TestWhatWasThereExplainsWhileItLives(t *testing.T) {
+	pid := startChild(t)
+	c := &common{}
+	self, err := c.reader.Stat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := self.ID
+	gone.Start--
+	for name, x := range map[string]struct {
+		before, helper proc.ID
+		explained      bool
+	}{
+		"it lives":         {self.ID, gone, true},
+		"a helper lives":   {gone, self.ID, true},
+		"both have ended":  {gone, gone, false},
+		"nothing is known": {proc.ID{}, gone, true},
+	} {
+		// The look is at what is below the child, so the child itself is not listed.
+		tr := &tree{common: c, scope: teardown.Scope{Root: pid, Foreign: []proc.ID{x.before}}}
+		tr.scope.Helpers = func() []proc.ID { return []proc.ID{x.helper} }
+		if tr.onlyOthers() != x.explained || tr.unseen(nil, nil) == x.explained {
+			t.Errorf("%s: only others %t, unseen %t", name, tr.onlyOthers(), tr.unseen(nil, nil))
+		}
+	}
+}
