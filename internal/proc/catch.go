@@ -56,6 +56,29 @@ func Catch(set uint64) (int, error) {
 	return p[0], unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
 }
 
+// JobControl are the signals that stop a job on a terminal, as a set.
+const JobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
+
+// Listen catches all signals but those of the set leave and those to ignore (Catch). SIGPIPE and SIGXFSZ are ignored as well: our
+// own writes raise them, to a closed standard error and to a file beyond RLIMIT_FSIZE. The kernel sends both as if we did, so
+// they cannot be told from what others send. SIGHUP, SIGINT and SIGQUIT stay ignored if they were when the process started
+// (nohup, background jobs of a shell).
+func Listen(inherited AtExec, leave uint64, ignore ...syscall.Signal) (int, error) {
+	ignore = append([]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}, ignore...)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if inherited.Ignored&SignalBit(sig) != 0 {
+			ignore = append(ignore, sig)
+		}
+	}
+	for _, sig := range ignore {
+		leave |= SignalBit(sig)
+		if err := Ignore(sig); err != nil {
+			return -1, err
+		}
+	}
+	return Catch(^leave)
+}
+
 // siKernel is SI_KERNEL of sigaction(2), as the one byte that the handler writes.
 const siKernel = 0x80
 

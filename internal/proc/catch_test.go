@@ -15,6 +15,7 @@ import (
 var (
 	_ = testkit.Role("catch", catchAll)
 	_ = testkit.Role("ignore", ignoreTwo)
+	_ = testkit.Role("listen", listen)
 )
 
 // ignoreTwo is a role: it ignores two signals.
@@ -26,6 +27,24 @@ func ignoreTwo() {
 	}
 	testkit.Report("ignore")
 	testkit.Await()
+}
+
+// listen is a role: it was started with SIGHUP ignored, leaves SIGTSTP alone, and tells which signals are caught and ignored.
+func listen() {
+	if _, err := Listen(AtExec{Ignored: SignalBit(syscall.SIGHUP) | SignalBit(syscall.SIGUSR1)}, JobControl, syscall.SIGUSR2); err != nil {
+		testkit.Fail(err.Error())
+	}
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		a, err := getAction(n)
+		switch {
+		case err != nil || !catchable(n):
+		case a.handler == 0:
+			testkit.Say(fmt.Sprintf("default %d", n))
+		case a.handler == sigIgn:
+			testkit.Say(fmt.Sprintf("ignored %d", n))
+		}
+	}
+	testkit.Say("end")
 }
 
 // catchAll is a role: it catches every signal that it may, has the kernel send it SIGIO, and tells what arrives until
@@ -107,6 +126,26 @@ func TestCatch(t *testing.T) {
 	if ws := wait(t, k.PID); ExitCode(ws) != 0 {
 		t.Errorf("exit code %d", ExitCode(ws))
 	}
+}
+
+// All that may be caught is, but for what is left or ignored.
+func TestListen(t *testing.T) {
+	k := testkit.Start(t, "listen", 0, nil)
+	want := map[string]bool{
+		"ignored 1\n": true, "ignored 12\n": true, "ignored 13\n": true, "ignored 25\n": true,
+		"default 20\n": true, "default 21\n": true, "default 22\n": true,
+	}
+	for line := k.Line(); line != "end\n"; line = k.Line() {
+		if !want[line] {
+			t.Errorf("%q", line)
+		}
+		delete(want, line)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	k.Dead()
+	wait(t, k.PID)
 }
 
 func TestCatchable(t *testing.T) {

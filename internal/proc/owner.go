@@ -1,16 +1,76 @@
 package proc
 
 import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
+	"errors"
+	"os"
 )
 
-// UID gives the effective user of a process: the owner of its /proc entry (proc(5); root for one that is not dumpable).
-func UID(pid int) (int, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path(pid, ""), &st); err != nil {
-		return -1, fmt.Errorf("read owner of %d: %w", pid, vanished(err))
+// Owner is a process whose end ends a session: the parent, or the gateway behind a parent that is a launcher.
+type Owner struct {
+	// ID has only a PID if the process cannot be read (hidepid, another pid namespace).
+	ID
+	// FD is a close-on-exec pidfd, which polls readable once the process has ended. It is -1 where there is none; then
+	// Ended is to be asked every LookPause.
+	FD int
+	// Child is a living process of ours whose parent this one is, or 0. It gets another parent when this one ends.
+	Child int
+}
+
+// Watch opens a pidfd of a process. The error is ErrGone: it has ended.
+func (r *Reader) Watch(pid int) (Owner, error) {
+	o := Owner{ID: ID{PID: pid}, FD: -1}
+	fd, err := OpenPidfd(pid)
+	if err == nil {
+		o.FD = fd
 	}
-	return int(st.Uid), nil
+	if s, serr := r.Stat(pid); serr == nil {
+		o.ID = s.ID
+	}
+	if errors.Is(err, ErrGone) {
+		return o, err
+	}
+	return o, nil
+}
+
+// WatchParent watches the parent of the caller. The parent may end while that begins: the error is ErrGone. A parent outside of
+// the pid namespace (pid 0) has no pidfd, and its end changes nothing.
+func (r *Reader) WatchParent() (Owner, error) {
+	pid := os.Getppid()
+	o, err := Owner{FD: -1}, error(nil)
+	if pid > 0 {
+		o, err = r.Watch(pid)
+	}
+	o.Child = os.Getpid()
+	if err == nil && os.Getppid() != pid {
+		err = ErrGone
+	}
+	return o, err
+}
+
+// WatchGateway watches the gateway behind a parent that is a launcher (Gateway). Where there is none behind it, behind is false.
+// The error is ErrGone: the gateway has ended.
+func (r *Reader) WatchGateway(parent int) (o Owner, behind bool, err error) {
+	g := Gateway(parent, ProgramName(), r.Stat, r.Args)
+	if g.PID == 0 || g.PID == parent {
+		return Owner{FD: -1}, false, nil
+	}
+	o, err = r.Watch(g.PID)
+	if err == nil && o.Start != 0 && o.ID != g.ID {
+		err = ErrGone
+	}
+	return o, true, err
+}
+
+// Ended reports whether an owner has ended, as far as that can be known.
+func (r *Reader) Ended(o Owner) bool {
+	switch {
+	case o.FD >= 0:
+		return exited(o.FD)
+	case o.Child == os.Getpid():
+		return os.Getppid() != o.PID
+	case o.Child > 0:
+		s, err := r.Stat(o.Child)
+		return err == nil && s.PPID != o.PID
+	}
+	return o.Start != 0 && r.Life(o.ID) == Dead
 }
