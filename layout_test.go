@@ -25,7 +25,7 @@ func floors() map[string]int {
 		"internal/relay": 2, "internal/session": 2, "internal/teardown": 2, "internal/clients": 2, "internal/describe": 2, "internal/engine/proxy": 2,
 		"internal/delegate": 2,
 		"internal/argv":     1, "internal/engine": 1, "internal/mcp/mux": 1,
-		"internal/proc": 0, "cgroup": 0, "internal/mcp": 0, "internal/http1": 0, "internal/http2": 0, "internal/jsonedit": 0,
+		"internal/proc": 0, "cgroup": 0, "internal/mcp": 0, "internal/http1": 0, "internal/jsonedit": 0,
 		"internal/kernel": -1,
 	}
 }
@@ -40,7 +40,6 @@ func libraries() map[string][]string {
 		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
 		"github.com/shirou/gopsutil/v3/process": {},
-		"golang.org/x/net":                      {}, // see http2
 	}
 }
 
@@ -73,7 +72,6 @@ func variables() map[string]string {
 		"internal/argv.switches":        table,
 		"supervise.phaseTable":          table,
 		"internal/teardown.table":       table,
-		"internal/http2.staticTable":    table,
 	}
 }
 

@@ -145,13 +145,6 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64
 	return nil
 }
 
-// Next waits for more of the body, and appends what that carries to data. io.EOF says that a body without a length has
-// ended. Other errors are those of ReadAll.
-func (b *Body) Next(br *bufio.Reader, data []byte) ([]byte, error) {
-	_, err := b.more(br, &data)
-	return data, err
-}
-
 // ReadAll reads the body and returns the data that it carries. The bytes as they came are appended to raw, unless that
 // is nil; after an error, Copy goes on after them if that is possible. A body of more than limit bytes is
 // ErrBodyTooLong, one whose chunks cannot be understood ErrMalformedChunk, one that is cut off io.ErrUnexpectedEOF.

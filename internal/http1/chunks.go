@@ -81,7 +81,7 @@ func (c *chunks) takeLine() error {
 	}
 	c.line = c.line[:0]
 	line, complete = strings.CutSuffix(line, "\r")
-	if !complete || !IsText(line) {
+	if !complete || !isText(line) {
 		return fmt.Errorf("line %.80q", line)
 	}
 	switch c.next {
@@ -94,7 +94,7 @@ func (c *chunks) takeLine() error {
 			c.next = chunkDone
 			return nil
 		}
-		if name, _, ok := strings.Cut(line, ":"); !ok || !IsToken(name) {
+		if name, _, ok := strings.Cut(line, ":"); !ok || !isToken(name) {
 			return fmt.Errorf("trailer %.80q", line)
 		}
 	}

@@ -27,7 +27,7 @@ var (
 	// ErrMalformedHead says that a head cannot be understood, or can be understood in more than one way.
 	ErrMalformedHead = errors.New("malformed head")
 	// ErrHTTP2 says that a head begins the preface of HTTP/2 (RFC 9113, section 3.3). ErrMalformedHead comes with it.
-	ErrHTTP2 = errors.New("HTTP/2, where HTTP/1.1 is spoken")
+	ErrHTTP2 = errors.New("HTTP/2 is not spoken here: use HTTP/1.1, and for BuildKit an upgrade to /grpc")
 )
 
 // ReadHead reads up to the blank line that ends a head and returns the bytes unchanged, the blank line included. With an
@@ -91,7 +91,7 @@ func ParseRequest(head []byte) (Request, error) {
 	line, fields := firstLine(head)
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || !IsToken(method) || target == "" || !IsText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
+	if !ok || !ok2 || !isToken(method) || target == "" || !isText(target) || proto != "HTTP/1.1" && proto != "HTTP/1.0" {
 		return r, fmt.Errorf("%w: request line %.80q", ErrMalformedHead, line)
 	}
 	r.Method, r.Target = method, target
@@ -133,7 +133,7 @@ func ParseResponse(head []byte) (Response, error) {
 func (f *framing) setLength(name, value string) error {
 	switch {
 	case strings.EqualFold(name, "Transfer-Encoding"):
-		if !IsToken(value) || !strings.EqualFold(value, "chunked") {
+		if !isToken(value) || !strings.EqualFold(value, "chunked") {
 			return fmt.Errorf("%w: transfer encoding %.80q", ErrMalformedHead, value)
 		}
 		f.Chunked = true
@@ -176,12 +176,6 @@ func firstLine(head []byte) (line, fields string) {
 	return strings.TrimSuffix(line, "\r"), fields
 }
 
-// EachField calls see for each field of a head that was parsed before, and returns the first error.
-func EachField(head []byte, see func(name, value string) error) error {
-	_, fields := firstLine(head)
-	return eachField(fields, see)
-}
-
 // eachField calls see for each field of a head, up to the blank line.
 func eachField(fields string, see func(name, value string) error) error {
 	for fields != "" {
@@ -192,7 +186,7 @@ func eachField(fields string, see func(name, value string) error) error {
 			return nil
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !IsToken(name) || !IsText(value) {
+		if !ok || !isToken(name) || !isText(value) {
 			return fmt.Errorf("%w: field %.80q", ErrMalformedHead, line)
 		}
 		if err := see(name, strings.Trim(value, " \t")); err != nil {
@@ -202,8 +196,8 @@ func eachField(fields string, see func(name, value string) error) error {
 	return nil
 }
 
-// IsToken reports whether s is a token of RFC 9110, section 5.6.2: no space, no control character, no separator.
-func IsToken(s string) bool {
+// isToken reports whether s is a token of RFC 9110, section 5.6.2: no space, no control character, no separator.
+func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
@@ -213,8 +207,8 @@ func IsToken(s string) bool {
 	return s != ""
 }
 
-// IsText reports whether s has no control character but tabs: no line end in disguise.
-func IsText(s string) bool {
+// isText reports whether s has no control character but tabs: no line end in disguise.
+func isText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
 			return false

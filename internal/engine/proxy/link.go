@@ -27,7 +27,6 @@ type link struct {
 	fromEngine *bufio.Reader
 	responded  bool           // the engine has sent a response
 	hijacked   bool           // the connection has become a stream
-	translated bool           // the client's end is one stream of HTTP/2
 	sent       chan *exchange // from requests to responses
 	ended      chan struct{}  // closed when responses has ended; nil before the first request
 	wide       atomic.Int64   // charged for buffers that stay wide, in bytes
@@ -85,9 +84,8 @@ func (l *link) request() bool {
 		return false // the client has hung up
 	}
 	r, err := http1.ParseRequest(head)
-	if errors.Is(err, http1.ErrHTTP2) && l.engine == nil && !l.translated {
-		l.http2()
-		return false
+	if errors.Is(err, http1.ErrHTTP2) {
+		return l.refuse(r, wrongVersion, err)
 	}
 	if err != nil {
 		return l.refuse(r, badRequest, err)
@@ -108,9 +106,6 @@ func (l *link) request() bool {
 // dispatch handles a request according to its route.
 func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	x := newExchange(r)
-	if l.translated && to.action.switches() {
-		return l.withoutUpgrade(x, head, to)
-	}
 	switch to.action {
 	case actionCreate:
 		return l.create(x, head, to)
@@ -142,16 +137,6 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 
 // connect connects to the engine for an exchange.
 func (l *link) connect() error {
-	if err := l.dial(); err != nil {
-		return err
-	}
-	l.ended = make(chan struct{})
-	go l.responses()
-	return nil
-}
-
-// dial connects to the engine.
-func (l *link) dial() error {
 	conn, err := l.p.Dial()
 	if err != nil {
 		return fmt.Errorf("cannot reach the container engine: %w", err)
@@ -163,6 +148,8 @@ func (l *link) dial() error {
 	if l.closed {
 		_ = conn.Close()
 	}
+	l.ended = make(chan struct{})
+	go l.responses()
 	return nil
 }
 

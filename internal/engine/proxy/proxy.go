@@ -59,7 +59,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 		switch {
 		case err == nil:
 			pause = 0
-			p.serve(client, false)
+			p.serve(client)
 		case p.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -125,10 +125,9 @@ func (p *Proxy) isClosed() bool {
 	return p.closed
 }
 
-// serve serves a client in a goroutine of its own. A translated one is a stream of HTTP/2.
-func (p *Proxy) serve(client net.Conn, translated bool) {
+// serve serves a client in a goroutine of its own.
+func (p *Proxy) serve(client net.Conn) {
 	l := newLink(p, client)
-	l.translated = translated
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

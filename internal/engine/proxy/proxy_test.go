@@ -155,6 +155,7 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
 		// request has 13: the server would wait for the next one, and the proxy for the response.
 		"T  HTTP/1.1\n\n" + post("/x", ""):                                        400,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00":    505,
 		"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", http1.MaxHead) + "\r\n\r\n": 431,
 	} {
 		s := newScene(t, func(c *peer) { c.hearEnd() })

@@ -16,9 +16,9 @@ const (
 	tooLarge        = "413 Content Too Large"
 	unsupportedType = "415 Unsupported Media Type"
 	headTooLarge    = "431 Request Header Fields Too Large"
-	notImplemented  = "501 Not Implemented"
 	badGateway      = "502 Bad Gateway"
 	unavailable     = "503 Service Unavailable"
+	wrongVersion    = "505 HTTP Version Not Supported"
 )
 
 // refusal is an error response by the proxy instead of the engine.
@@ -45,11 +45,6 @@ func (r refusal) send(client net.Conn, withBody bool) {
 	if _, err := io.WriteString(client, response); err != nil {
 		return // the client has hung up
 	}
-	linger(client)
-}
-
-// linger lets a client read what was said last.
-func linger(client net.Conn) {
 	if engine.CloseWrite(client) != nil || client.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}

@@ -29,9 +29,6 @@ const (
 	actionBuild             // builds an image, perhaps in containers
 )
 
-// switches reports whether a request takes the connection over.
-func (a action) switches() bool { return a == actionAttach || a == actionExec || a == actionUpgrade }
-
 // route is what a request does, and to which object.
 type route struct {
 	action  action

@@ -24,27 +24,24 @@ var creates = regexp.MustCompile(`^(/v[0-9.]+)?(/libpod)?/(containers|networks|v
 type goEngine struct {
 	socket string
 
-	hanging sync.WaitGroup // requests that never end by themselves
-	deaf    chan struct{}  // closed when the body of "/deaf" is to be read
-	before  func()         // nil, or called before each create
-
 	mu      sync.Mutex
 	open    int        // connections
 	closed  *sync.Cond // the last of them
-	now     int        // creates that are under way
-	peak    int        // most of them at once
 	created int
 	hidden  []string // creates without the session's label
 }
 
 func newGoEngine(tb testing.TB) *goEngine {
-	e := &goEngine{socket: filepath.Join(tb.TempDir(), "engine"), deaf: make(chan struct{})}
+	e := &goEngine{socket: filepath.Join(tb.TempDir(), "engine")}
 	e.closed = sync.NewCond(&e.mu)
 	l, err := net.Listen("unix", e.socket)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: e, Protocols: protocols(true, true), ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+	both := new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: e, Protocols: both, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed || s == http.StateHijacked {
 			e.count(-1)
 		}
@@ -74,11 +71,7 @@ func (e *goEngine) count(n int) {
 // ServeHTTP behaves as the handlers of the engines do. Some read the body first, some answer first, some read nothing,
 // and some take the connection over.
 func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		call(w, r)
-		return
-	}
-	if r.ProtoMajor == 2 { // nothing of the API may come this way
+	if r.ProtoMajor == 2 { // nothing may come this way
 		e.mu.Lock()
 		e.hidden = append(e.hidden, r.Proto+" "+r.URL.Path)
 		e.mu.Unlock()
@@ -93,17 +86,6 @@ func (e *goEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		_, _ = io.Copy(w, r.Body)
-	case name == "duplex":
-		_ = http.NewResponseController(w).EnableFullDuplex() // else a body is read to its end before the response
-		call(w, r)
-	case name == "hang":
-		defer e.hanging.Done()
-		e.hanging.Add(1)
-		_ = http.NewResponseController(w).Flush() // says that it is there, and nothing more
-		<-r.Context().Done()
-	case name == "deaf":
-		<-e.deaf
-		_, _ = io.Copy(io.Discard, r.Body)
 	case name == "kill":
 		w.WriteHeader(http.StatusNoContent)
 	default:
@@ -116,15 +98,7 @@ func (e *goEngine) create(w http.ResponseWriter, r *http.Request) {
 	var object struct{ Labels map[string]string }
 	err := json.NewDecoder(r.Body).Decode(&object)
 	e.mu.Lock()
-	e.now++
-	e.peak = max(e.peak, e.now)
-	e.mu.Unlock()
-	if e.before != nil {
-		e.before()
-	}
-	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.now--
 	e.created++
 	if object.Labels[engine.LabelSession] == "" {
 		e.hidden = append(e.hidden, fmt.Sprint(r.URL, object, err))
@@ -141,13 +115,6 @@ func (e *goEngine) attach(w http.ResponseWriter) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
 	_, _ = io.Copy(io.Discard, rw)
-}
-
-// most returns how many creates were under way at once.
-func (e *goEngine) most() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.peak
 }
 
 // take returns how many objects were created since the last call, and which of them without labels.
@@ -178,7 +145,10 @@ func exchangeAll(c net.Conn, said []byte) {
 // smuggles returns requests that hide a create from one reader or another.
 func smuggles() []string {
 	const (
-		hidden  = "POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+		hidden = "POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+		// A create in HTTP/2: the preface, no settings, POST http://x/containers/create, and its body.
+		framed = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" +
+			"\x00\x00\x19\x01\x04\x00\x00\x00\x01\x83\x86\x04\x12/containers/create\x41\x01x\x00\x00\x02\x00\x01\x00\x00\x00\x01{}"
 		chunked = " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 	)
 	out := []string{
@@ -192,6 +162,7 @@ func smuggles() []string {
 		"GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + hidden, "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
 		strings.Replace(hidden, "/containers/create", "http://x//v1.41/./containers/%63reate/", 1),
 		"T  HTTP/1.1\n\n" + hidden, // too short for a server that looks for HTTP/2 first
+		framed, "GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n" + framed, "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" + framed,
 	}
 	for _, path := range []string{"/x", "/build", "/x/kill", "/containers/create", "/libpod/play/kube", "/containers/x/attach"} {
 		for _, body := range []string{
