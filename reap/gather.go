@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -51,12 +50,9 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	return h, nil
 }
 
-// maxWorkers bounds the readers of the process table. The work is the kernel's, and the host has other things to do.
-const maxWorkers = 4
-
 // readTable reads the process table, with the marks of the processes that the pass may touch.
 func (h *host) readTable() error {
-	all, err := proc.Snapshot(min(maxWorkers, runtime.NumCPU()), &proc.Wanted{
+	all, err := proc.Snapshot(&proc.Wanted{
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
 		Env:   func(uid int) bool { return uid == h.UID },

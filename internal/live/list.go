@@ -4,11 +4,9 @@ import (
 	"errors"
 	"os"
 	"sort"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -16,7 +14,8 @@ import (
 // List reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
 // or may, and could not be read. The directories must stay open: StopAs and AddContainers look there again.
 func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
-	var r proc.Reader
+	r := proc.Reader{Apart: true}
+	defer r.EndCopy()
 	host, err := r.ReadHost()
 	if err != nil {
 		return nil, err
@@ -25,10 +24,7 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var (
-		out  []Session
-		wait = sessionTimeout
-	)
+	var out []Session
 	for _, dir := range dirs {
 		ids, err := dir.IDs()
 		if err != nil {
@@ -45,7 +41,7 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 				note("session " + id + ": " + err.Error())
 			case alive:
 				rec.Kept = nil // It is there for a recovering anchor.
-				out = append(out, measureInTime(rec, dir, now, &wait))
+				out = append(out, measure(&r, rec, dir, now))
 			}
 		}
 	}
@@ -71,29 +67,6 @@ func living(dir *session.Directory, id string, readErr error) (bool, error) {
 	return true, err
 }
 
-// How long the processes of a session may keep ps waiting. Each session that does so halves the time for later ones,
-// down to the minimum. Reading a command line may take for ever (proc.Snapshot).
-const (
-	sessionTimeout    = 3 * time.Second
-	minSessionTimeout = 50 * time.Millisecond
-)
-
-// measureInTime measures a session, unless one of its processes keeps its readers waiting. Such a session is shown by its
-// record.
-func measureInTime(rec session.Record, dir *session.Directory, now uint64, wait *time.Duration) Session {
-	sharing := sharingOf(&rec, dir)
-	var l Session
-	if kernel.InTime(*wait, func() {
-		var r proc.Reader
-		l = measure(&r, rec, dir, now)
-	}) {
-		l.Sharing = sharing
-		return l
-	}
-	*wait = max(*wait/2, minSessionTimeout)
-	return Session{Record: rec, dir: dir, Sharing: sharing, GatewayState: proc.Unknown.String(), Unknown: "a process of it keeps its readers waiting"}
-}
-
 // sharingOf is what is known of a shared server, nil for any other. It makes the host's gateway that of the record.
 func sharingOf(rec *session.Record, dir *session.Directory) *session.Sharing {
 	if rec.Share == "" {
@@ -111,14 +84,25 @@ func sharingOf(rec *session.Record, dir *session.Directory) *session.Sharing {
 }
 
 // measure finds out what a session uses; now is in clock ticks since boot.
+// A process that keeps its readers waiting has no command line.
 func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uint64) Session {
+	sharing := sharingOf(&rec, dir)
 	gateway := r.Life(rec.Gateway)
-	l := Session{Record: rec, dir: dir, GatewayState: gateway.String()}
+	l := Session{Record: rec, dir: dir, GatewayState: gateway.String(), Sharing: sharing}
+	args := func(p proc.Stat) []string {
+		words, err := r.Args(p)
+		if errors.Is(err, proc.ErrKeptWaiting) {
+			l.Unknown = "a process of it keeps its readers waiting"
+		}
+		return words
+	}
 	if now > rec.Supervisor.Start {
 		l.AgeSeconds = int64((now - rec.Supervisor.Start) / proc.TicksPerSecond)
 	}
 	if gateway == proc.Alive {
-		l.GatewayCommand = session.Line(r.Args(rec.Gateway.PID))
+		if p, err := r.Stat(rec.Gateway.PID); err == nil {
+			l.GatewayCommand = session.Line(args(p))
+		}
 	}
 	if r.Life(rec.Supervisor) != proc.Alive {
 		return l
@@ -136,7 +120,7 @@ func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uin
 		if now > p.Start {
 			l.CPUPercent += 100 * float64(ticks) / float64(now-p.Start)
 		}
-		l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth[p.PID], memory, session.Redact(r.Args(p.PID))})
+		l.Tree = append(l.Tree, Process{p.PID, p.PPID, depth[p.PID], memory, session.Redact(args(p))})
 	}
 	return l
 }

@@ -79,6 +79,3 @@ func listNumbers(dir string, buf []byte) ([]int, error) {
 		}
 	}
 }
-
-// path gives /proc/PID/name.
-func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

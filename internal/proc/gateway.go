@@ -37,7 +37,7 @@ const maxAncestors = 16
 // command lines. program is our own name, which the command of a shell must contain. The result is the zero Stat when
 // there is no such ancestor below init, or when an entry on the way cannot be read. Then only the direct parent can be
 // watched.
-func Gateway(parent int, program string, stat func(pid int) (Stat, error), args func(pid int) []string) Stat {
+func Gateway(parent int, program string, stat func(pid int) (Stat, error), args func(Stat) ([]string, error)) Stat {
 	for range maxAncestors {
 		if parent <= 1 {
 			return Stat{}
@@ -47,7 +47,7 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 			return Stat{}
 		}
 		name := launcherName(s.Comm)
-		if !slices.Contains(launchers[:], name) && !(slices.Contains(shells[:], name) && commandNames(args(parent), program)) {
+		if !slices.Contains(launchers[:], name) && !(slices.Contains(shells[:], name) && runs(s, program, args)) {
 			return s
 		}
 		parent = s.PPID
@@ -55,10 +55,11 @@ func Gateway(parent int, program string, stat func(pid int) (Stat, error), args 
 	return Stat{}
 }
 
-// commandNames reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. The
+// runs reports whether the command that a shell was given as an argument ("sh -c COMMAND") names a program. The
 // arguments of a script do not count.
-func commandNames(args []string, program string) bool {
-	command := shellCommand(args)
+func runs(shell Stat, program string, args func(Stat) ([]string, error)) bool {
+	words, _ := args(shell)
+	command := shellCommand(words)
 	return strings.Contains(command, program) || strings.Contains(command, "mcp-tether")
 }
 

@@ -40,7 +40,7 @@ func TestGateway(t *testing.T) {
 		40: {"sh", "-c", "mcp-tether"}, 41: {"sh", "-c", "mcp-tether"}, 50: {"sh", "-c", "mcp-tether"},
 		60: {"sh", "gateway.sh"}, 62: {"-bash"}, 63: {"bash", "-c", "tether run srv"},
 	}
-	args := func(pid int) []string { return lines[pid] }
+	args := func(s Stat) ([]string, error) { return lines[s.PID], nil }
 	stat := func(pid int) (Stat, error) {
 		s, ok := table[pid]
 		if !ok {

@@ -21,11 +21,11 @@ func everything() *Wanted {
 func TestSnapshotWithoutDescriptors(t *testing.T) {
 	us := os.Getpid()
 	testkit.WithFiles(t, 0, func() {
-		if all, err := snapshotOf([]int{us}, 2, everything()); err == nil {
+		if all, err := snapshotOf([]int{us}, everything()); err == nil {
 			t.Errorf("%+v, and no error", all)
 		}
 	})
-	if all, err := snapshotOf([]int{us, 1 << 30}, 2, everything()); err != nil || len(all) != 1 || all[0].PID != us || all[0].Args == nil || all[0].Env == nil {
+	if all, err := snapshotOf([]int{us, 1 << 30}, everything()); err != nil || len(all) != 1 || all[0].PID != us || all[0].Args == nil || all[0].Env == nil {
 		t.Errorf("the control: %+v, %v", all, err)
 	}
 }
@@ -45,10 +45,13 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 		_ = cmd.Wait()
 	}()
 	// The kernel shows them a moment after Start.
-	testkit.Until(t, "the arguments of cat", func() bool { return new(Reader).Args(cmd.Process.Pid) != nil })
+	testkit.Until(t, "the arguments of cat", func() bool {
+		args, _ := new(Reader).Args(Stat{ID: ID{PID: cmd.Process.Pid}})
+		return args != nil
+	})
 	toggleFiles(t, func() {
 		for range 20 {
-			all, err := Snapshot(2, everything())
+			all, err := Snapshot(everything())
 			i := slices.IndexFunc(all, func(p Process) bool { return p.PID == cmd.Process.Pid })
 			if err == nil && (i < 0 || all[i].Args == nil || all[i].Env == nil) {
 				t.Fatalf("a process, or what is known of it, is missing without an error: %d", i)
@@ -57,16 +60,16 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 	})
 }
 
-// One descriptor is enough: several readers get in each other's way, and what they miss is read by one.
-func TestSnapshotWithOneDescriptor(t *testing.T) {
+// Two descriptors are enough: one for the copy that reads memory, and one for the table.
+func TestSnapshotWithTwoDescriptors(t *testing.T) {
 	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unix.Close(free)
 	list := slices.Repeat([]int{os.Getpid()}, 500)
-	testkit.WithFiles(t, uint64(free+1), func() {
-		all, err := snapshotOf(list, 4, everything())
+	testkit.WithFiles(t, uint64(free+2), func() {
+		all, err := snapshotOf(list, everything())
 		if err != nil || len(all) != len(list) {
 			t.Errorf("%d of %d, %v", len(all), len(list), err)
 		}

@@ -100,11 +100,12 @@ func (s *Stat) set(i int, field []byte) (err error) {
 type Reader struct {
 	buf    []byte
 	births births
-	// aside is the copy that reads memory, and memory is it while Aside has it do so.
-	aside  aside
-	memory *aside
-	// unread says that there was no descriptor or memory to read memory of a process.
-	unread bool
+	// Apart has a forked copy read all memory, not only that of processes with a thread in state D. It is for those who read
+	// processes that are not below them. The copy stays until EndCopy.
+	Apart bool
+	copy  memoryCopy
+	// waiting are the processes that have kept a reader waiting.
+	waiting map[ID]bool
 }
 
 func (r *Reader) read(name string) ([]byte, error) {
@@ -151,16 +152,6 @@ func (r *Reader) threadsEnded(pid int) bool {
 // proc_pid_stat(5)). It is a look at one moment, and a process that waits for another one rests.
 func (r *Reader) Resting(pid int) (bool, error) {
 	return r.eachThread(pid, func(state byte) bool { return state != 'R' && state != 'D' })
-}
-
-// MayKeepWaiting reports whether a thread of a process is in state D: it may hold a lock that readers of the process's memory
-// need. It is a look at one moment, and there are other such waits.
-func (r *Reader) MayKeepWaiting(s Stat) bool {
-	if s.Threads <= 1 {
-		return s.State == 'D'
-	}
-	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
-	return err == nil && !none
 }
 
 // eachThread reports whether every thread of a process is in such a state.

@@ -189,26 +189,30 @@ func TestEnvironAndArgs(t *testing.T) {
 	t.Setenv("MCP_TETHER_TEST_MARK", "1")
 	k := testkit.Start(t, "rest", 1, nil)
 	var r Reader
+	p, err := r.Stat(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for assignment, want := range map[string]bool{
 		"MCP_TETHER_TEST_MARK=1": true, "MCP_TETHER_TEST_MARK=": false, "MCP_TETHER_TEST_MARK": false,
 		"CP_TETHER_TEST_MARK=1": false, "MCP_TETHER_TEST_MARK=12": false, "": false,
 	} {
-		if got := r.HasEnv(k.PID, assignment); got != want {
-			t.Errorf("%q: %v", assignment, got)
+		if got, err := r.HasEnv(p, assignment); got != want || err != nil {
+			t.Errorf("%q: %v, %v", assignment, got, err)
 		}
 	}
-	if got, want := r.Args(k.PID), []string{SelfExe, "role", "rest"}; !slices.Equal(got, want) {
-		t.Errorf("arguments %q, want %q", got, want)
+	if got, err := r.Args(p); !slices.Equal(got, []string{SelfExe, "role", "rest"}) || err != nil {
+		t.Errorf("arguments %q, %v", got, err)
 	}
-	if got := r.Args(1 << 30); got != nil {
-		t.Errorf("arguments of nobody: %q", got)
+	if got, err := r.Args(Stat{ID: ID{PID: 1 << 30}}); got != nil || err == nil {
+		t.Errorf("arguments of nobody: %q, %v", got, err)
 	}
 }
 
 // The rest of a variable that is longer than the window is no variable, wherever the window ends.
 func TestLongEnvironEntry(t *testing.T) {
 	t.Parallel()
-	long := append(bytes.Repeat([]byte("x"), environWindow-1), 'M')
+	long := append(bytes.Repeat([]byte("x"), memoryWindow-1), 'M')
 	var seen []string
 	visit := func(entry []byte) { seen = append(seen, string(entry)) }
 	rest := eachEntry(long, visit)
@@ -221,25 +225,23 @@ func TestLongEnvironEntry(t *testing.T) {
 // What cannot be read for want of a descriptor is no process that has ended, and the caller is told.
 func TestWhatCannotBeReadIsTold(t *testing.T) {
 	var (
-		r     Reader
-		stats []Stat
-		err   error
-		has   bool
+		r               Reader
+		stats           []Stat
+		err, errThreads error
+		errEnv          error
 	)
-	us := os.Getpid()
+	us, threads := Stat{ID: ID{PID: os.Getpid()}}, Stat{ID: ID{PID: os.Getpid()}, Threads: 2}
 	look := func() {
-		stats, err = r.stats([]int{us}, 1)
-		has = r.HasEnv(us, "PATH="+os.Getenv("PATH"))
+		stats, err = r.stats([]int{us.PID}, 1)
+		_, errEnv = r.HasEnv(us, "A=1")
+		_, errThreads = r.HasEnv(threads, "A=1")
 	}
-	if look(); len(stats) != 1 || err != nil || !has || r.Unread() {
-		t.Errorf("the control: %v, %v, %t", stats, err, has)
+	if look(); len(stats) != 1 || errors.Join(err, errEnv, errThreads) != nil {
+		t.Errorf("the control: %v, %v, %v, %v", stats, err, errEnv, errThreads)
 	}
 	testkit.WithFiles(t, 0, look)
-	if len(stats) != 0 || !Starved(err) || has || !r.Unread() {
-		t.Errorf("without a descriptor: %v, %v, %t", stats, err, has)
-	}
-	if r.Unread() {
-		t.Error("it is told twice")
+	if len(stats) != 0 || !Starved(err) || !Starved(errEnv) || !Starved(errThreads) {
+		t.Errorf("without a descriptor: %v, %v, %v, %v", stats, err, errEnv, errThreads)
 	}
 }
 

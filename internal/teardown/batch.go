@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
-	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
@@ -37,7 +36,6 @@ type Group struct {
 	Kept      []proc.Stat
 
 	batch *Batch
-	scope Scope
 	seen  map[proc.ID]bool
 	asked map[proc.ID]bool
 	spare map[proc.ID]bool // what is known of whether a process is kept
@@ -47,7 +45,8 @@ type Group struct {
 	known map[int]kin
 	// unseen counts the members of the leaf that are not in the snapshot, because they started later or cannot be read now.
 	unseen int
-	// unread are the processes that the last look has left alone, because it could not be read whether they are to be kept.
+	// unread are all living processes of the group if the last look could not inspect one of them, or one above it. Then none is
+	// touched, as nobody knows which are to be kept.
 	unread []proc.Stat
 	// left is how many living members the last look has found.
 	left int
@@ -60,7 +59,7 @@ type Batch struct {
 	// started later were not judged, and are asked for their mark.
 	Since uint64
 
-	reader proc.Reader
+	inspector
 	// askedAt is when the first round of SIGTERM was over, in clock ticks.
 	askedAt uint64
 	marks   map[proc.ID]string
@@ -70,8 +69,6 @@ type Batch struct {
 	within bool
 	// last is the last look.
 	last snapshot
-	// patience is how long the next process may keep the batch waiting.
-	patience time.Duration
 }
 
 // roundPause is the time between two looks at the process table.
@@ -105,7 +102,7 @@ func unlessStarved(err error) error {
 }
 
 func (b *Batch) start() {
-	b.marks, b.patience = map[proc.ID]string{}, patience
+	b.marks, b.reader.Apart = map[proc.ID]string{}, true
 	for _, gr := range b.Groups {
 		gr.batch = b
 		gr.start()
@@ -220,7 +217,7 @@ func (b *Batch) freeze() (thaw func()) {
 }
 
 // conclude names the survivors, and counts them.
-func (b *Batch) conclude() (survivors int, err error) {
+func (b *Batch) conclude() (left int, err error) {
 	t, err := b.look()
 	for n := 1; n < lastLooks && proc.Starved(err); n++ {
 		time.Sleep(roundPause)
@@ -228,7 +225,7 @@ func (b *Batch) conclude() (survivors int, err error) {
 	}
 	for _, gr := range b.Groups {
 		again := false
-		gr.Survivors = gr.scope.Survivors(func() []proc.Stat {
+		gr.Survivors = survivors(&b.reader, func() []proc.Stat {
 			if again && err == nil {
 				t, err = b.look()
 			}
@@ -238,9 +235,9 @@ func (b *Batch) conclude() (survivors int, err error) {
 		for _, p := range gr.unread {
 			gr.Survivors = append(gr.Survivors, survivor(p, "left alone: it could not be read whether it is to be kept"))
 		}
-		survivors += len(gr.Survivors)
+		left += len(gr.Survivors)
 	}
-	return survivors, err
+	return left, err
 }
 
 // Expel moves the kept processes of a group that was ended out of its leaf, and reports whether that is still in use.
@@ -314,42 +311,23 @@ func (b *Batch) markOf(s proc.Stat) string {
 	if !isOurs(s.PID) {
 		return ""
 	}
-	var (
-		v  []string
-		ok bool
-	)
-	if !kernel.InTime(b.patience, func() {
-		var r proc.Reader
-		v, ok = r.Env(s.PID, b.Groups[0].Mark)
-	}) {
-		// The process keeps its readers waiting (proc.Snapshot), and is not asked again. There may be many like it.
-		b.marks[s.ID] = ""
-		b.patience = max(b.patience/2, leastPatience)
-		return ""
+	v, err := b.reader.Env(s, b.Groups[0].Mark)
+	switch {
+	case err == nil:
+		b.marks[s.ID] = v[0]
+	case errors.Is(err, proc.ErrKeptWaiting):
+		b.marks[s.ID] = "" // It is not asked again.
 	}
-	if !ok {
-		return ""
-	}
-	b.marks[s.ID] = v[0]
-	return v[0]
+	return b.marks[s.ID]
 }
 
-// isOurs reports whether a process is the user's own. Environment and command line are read from the memory of a process.
-// Another user may make such a read wait for ever, without a thread in state D.
+// isOurs reports whether a process is the user's own. What another user's process says of itself is not believed.
 func isOurs(pid int) bool {
 	uid, err := proc.UID(pid)
 	return err == nil && uid == os.Getuid()
 }
 
-// How long a process may keep the batch waiting, and how long each later one may if there are many.
-const (
-	patience      = time.Second
-	leastPatience = 50 * time.Millisecond
-)
-
 func (gr *Group) start() {
-	gr.scope.again = true
-	gr.scope.Keep, gr.scope.markVar, gr.scope.keepVar = gr.Keep, gr.Mark, gr.KeepVar
 	gr.seen, gr.asked, gr.spare, gr.marked = map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}, map[proc.ID]bool{}
 	for _, id := range gr.Seeds {
 		gr.seen[id] = true
@@ -373,7 +351,9 @@ func (gr *Group) holdsCaller() bool {
 
 // members lists the living members: those seen before, and all processes below them now.
 func (gr *Group) members(t snapshot) []proc.Stat {
-	defer gr.scope.reader.EndAside()
+	b := gr.batch
+	defer b.reader.EndCopy()
+	b.unread, gr.unread = nil, nil
 	queue, reached := gr.roots(t), map[int]bool{}
 	var all []proc.Stat
 	for len(queue) > 0 {
@@ -387,26 +367,24 @@ func (gr *Group) members(t snapshot) []proc.Stat {
 		all = append(all, s)
 		queue = append(queue, t.children[pid]...)
 	}
-	var out []proc.Stat
 	gr.known = make(map[int]kin, len(all))
-	gr.scope.last.unread, gr.unread = nil, nil
 	clear(gr.marked)
+	var out []proc.Stat
 	for _, s := range all {
-		kept, unread := gr.keptAbove(t, s, reached)
-		gr.known[s.PID] = kin{s.Start, kept, unread}
+		kept := gr.keptAbove(t, s, reached)
+		gr.known[s.PID] = kin{s.Start, kept}
 		switch {
 		case s.Dead():
 		case kept:
 			gr.spare[s.ID] = true // also after its parent has ended
 			gr.Kept = append(gr.Kept, s)
-		case !gr.allowed(s):
-		case unread:
+		case gr.allowed(s):
 			gr.seen[s.ID] = true // the next look finds it, though its parent may have ended
-			gr.unread = append(gr.unread, s)
-		default:
-			gr.seen[s.ID] = true
 			out = append(out, s)
 		}
+	}
+	if b.unread != nil {
+		gr.unread, out = out, nil
 	}
 	gr.left = len(out) + len(gr.unread) + gr.unseen
 	return out
@@ -430,7 +408,7 @@ func (gr *Group) roots(t snapshot) []int {
 	pids, _ := gr.Leaf.Procs()
 	for _, pid := range pids {
 		// The snapshot is older. What it knows by this pid, and below it, may be another process.
-		switch now, err := gr.scope.reader.Stat(pid); {
+		switch now, err := gr.batch.reader.Stat(pid); {
 		case err == nil && now.ID == t.byPID[pid].ID:
 			queue = append(queue, pid)
 		case !errors.Is(err, proc.ErrGone):
@@ -444,32 +422,29 @@ func (gr *Group) roots(t snapshot) []int {
 const maxClimb = 256
 
 // keptAbove reports whether a process, or an ancestor of it, is to be kept. A kept ancestor may be outside of the group. It must
-// have the session's mark then, because a pattern may match a gateway or a shell as well. If none is known to be kept, unread
-// says that one of them could not be read, so nobody knows. A dead process is neither.
-func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) (kept, unread bool) {
+// have the session's mark then, because a pattern may match a gateway or a shell as well.
+func (gr *Group) keptAbove(t snapshot, s proc.Stat, group map[int]bool) bool {
 	if s.Dead() {
-		return false, false
+		return false
 	}
 	for range maxClimb {
 		if gr.spare[s.ID] || (group[s.PID] || gr.isMarked(s)) && gr.keeps(s) {
-			return true, false
+			return true
 		}
-		unread = unread || gr.scope.last.unread[s.PID]
 		up, ok := t.byPID[s.PPID]
 		if !ok || up.Start > s.Start {
 			break
 		}
 		s = up
 	}
-	return false, unread
+	return false
 }
 
 func (gr *Group) keeps(s proc.Stat) bool {
 	keep, judged := gr.spare[s.ID]
 	if !judged {
-		gr.scope.Wary = !isOurs(s.PID)
-		keep = gr.scope.keeps(s)
-		if !gr.scope.last.unread[s.PID] {
+		keep = gr.batch.keeps(s, keepRules{gr.Keep, gr.Mark, gr.KeepVar})
+		if keep || gr.batch.unread == nil {
 			gr.spare[s.ID] = keep
 		}
 	}
@@ -483,8 +458,7 @@ func (gr *Group) isMarked(s proc.Stat) bool {
 	}
 	marked, asked := gr.marked[s.ID]
 	if !asked {
-		gr.scope.Wary = !isOurs(s.PID)
-		marked = gr.allowed(s) && gr.scope.hasEnv(s, gr.Mark+"="+gr.Session)
+		marked = gr.allowed(s) && gr.batch.hasEnv(s, gr.Mark+"="+gr.Session)
 		gr.marked[s.ID] = marked
 	}
 	return marked

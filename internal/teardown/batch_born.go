@@ -10,8 +10,8 @@ import (
 type kin struct {
 	// start is when it started, in clock ticks since boot.
 	start uint64
-	// kept says that it is to be kept, and unread that nobody knows, as it could not be read, or one above it.
-	kept, unread bool
+	// kept says that it is to be kept.
+	kept bool
 }
 
 // stopBorn stops the members that have started since the last look, until none turns up. It does not read the whole
@@ -32,19 +32,17 @@ func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 		born = append(born, p)
 		return true
 	}
-	defer func() {
-		for _, gr := range b.Groups {
-			gr.scope.reader.EndAside()
-		}
-	}()
+	defer b.reader.EndCopy()
+	b.unread = nil
 	none, _ = hunt(&b.reader, fresh, unix.SIGSTOP)
-	return born, none
+	return born, none && b.unread == nil
 }
 
 // groupOf returns the group of a process that has started since the last look, or nil. It is the group of its parent,
 // else that of its mark or leaf. A kept process has none, nor has what it starts.
 func (b *Batch) groupOf(p proc.Stat) *Group {
-	if p.Dead() || b.last.own[p.PID] {
+	// The process that reads memory for us has our own mark, and is in our leaf.
+	if p.Dead() || b.last.own[p.PID] || p.PID == b.reader.CopyPID() {
 		return nil
 	}
 	if b.last.below[p.PPID] {
@@ -52,9 +50,7 @@ func (b *Batch) groupOf(p proc.Stat) *Group {
 		return nil
 	}
 	for _, gr := range b.Groups {
-		k, ok := gr.known[p.PID]
-		// The copy that reads memory has our own mark, and is in our leaf.
-		if ok && k.start == p.Start || p.PID == gr.scope.reader.AsidePID() {
+		if k, ok := gr.known[p.PID]; ok && k.start == p.Start {
 			return nil
 		}
 	}
@@ -66,8 +62,7 @@ func (b *Batch) groupOf(p proc.Stat) *Group {
 	id := b.markOf(p)
 	for _, gr := range b.Groups {
 		if id != "" && gr.Session == id && !gr.Inherited || gr.Leaf != nil && gr.Leaf.Has(p.PID) {
-			kept, unread := gr.keptAbove(b.last, p, nil)
-			return gr.unlessKept(p, kin{kept: kept, unread: unread})
+			return gr.unlessKept(p, kin{kept: gr.keptAbove(b.last, p, nil)})
 		}
 	}
 	return nil
@@ -82,18 +77,16 @@ func (b *Batch) startOf(pid int) uint64 {
 	return s.Start
 }
 
-// unlessKept is the group, unless the process or its parent is to be kept, or could not be read.
+// unlessKept is the group, unless the process or its parent is to be kept, or that cannot be known before the next look.
 func (gr *Group) unlessKept(p proc.Stat, up kin) *Group {
-	k := kin{start: p.Start, kept: up.kept || gr.keeps(p)}
-	k.unread = !k.kept && (up.unread || gr.scope.last.unread[p.PID])
 	switch {
-	case k.kept:
+	case up.kept || gr.keeps(p):
 		gr.spare[p.ID] = true
-	case !k.unread:
+		gr.known[p.PID] = kin{p.Start, true}
+	case len(gr.unread) == 0 && gr.batch.unread == nil:
 		return gr
 	default:
 		gr.seen[p.ID] = true // as in members
 	}
-	gr.known[p.PID] = k
 	return nil
 }

@@ -242,7 +242,11 @@ func keeper(t *testing.T, mark, script string, env ...string) (since uint64, lau
 		}
 		t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 		var r proc.Reader
-		testkit.Until(t, "sleep", func() bool { s, err := r.Stat(child); return err == nil && s.Comm == "sleep" && r.HasEnv(child, mark) })
+		testkit.Until(t, "sleep", func() bool {
+			s, err := r.Stat(child)
+			has, _ := r.HasEnv(s, mark)
+			return err == nil && s.Comm == "sleep" && has
+		})
 		return child
 	}
 }
@@ -568,7 +572,7 @@ func lookFor(t *testing.T, b *Batch) {
 func TestBatchAsksSinceTheLook(t *testing.T) {
 	k := start(t, "rest", 1, "MARK=one")
 	b := startBatch(t, &Group{UID: os.Getuid(), Mark: "MARK", Session: "one"})
-	b.Since, b.patience = 2, testkit.Patience
+	b.Since = 2
 	var r proc.Reader
 	s, err := r.Stat(k.PID)
 	if err != nil {
@@ -581,52 +585,31 @@ func TestBatchAsksSinceTheLook(t *testing.T) {
 	}
 }
 
-// What is below a process that could not be read is left alone as well, in whatever order they are looked at.
-func TestBatchLeavesWhatIsBelowTheUnread(t *testing.T) {
+// A group of which one process could not be inspected is left alone as a whole: nobody knows what is below one to keep. The same
+// holds for what has started since.
+func TestBatchLeavesAGroupThatItCannotInspect(t *testing.T) {
 	own(t)
-	var all []proc.Stat
-	for _, pid := range start(t, "nest", 2).PIDs {
-		var r proc.Reader
-		s, err := r.Stat(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
-	}
-	child, parent := all[0], all[1]
-	if child.PPID != parent.PID {
-		child, parent = parent, child
-	}
-	// The test itself stands above both.
-	var r proc.Reader
-	top, err := r.Stat(os.Getpid())
+	k := start(t, "nest", 2)
+	gr := &Group{Seeds: ids(t, k.PIDs...), UID: -1}
+	b := startBatch(t, gr)
+	table, err := b.look()
 	if err != nil {
 		t.Fatal(err)
 	}
-	gr := &Group{UID: -1}
-	b := startBatch(t, gr)
-	gr.scope.noteUnread(top.PID, true)
-	table := snapshot{byPID: map[int]proc.Stat{top.PID: top, parent.PID: parent, child.PID: child}}
-	group := map[int]bool{top.PID: true, parent.PID: true, child.PID: true}
-	for _, s := range []proc.Stat{child, parent, top} {
-		if kept, unread := gr.keptAbove(table, s, group); kept || !unread {
-			t.Errorf("%d: kept %t, unread %t", s.PID, kept, unread)
-		}
+	var members []proc.Stat
+	testkit.WithFiles(t, 0, func() { members = gr.members(table) })
+	if len(members) > 0 || len(gr.unread) != 2 || gr.left != 2 {
+		t.Errorf("members %v, unread %v, left %d", pids(members), pids(gr.unread), gr.left)
 	}
-	gr.spare[parent.ID] = true
-	if kept, unread := gr.keptAbove(table, child, group); !kept || unread {
-		t.Errorf("below a kept one: kept %t, unread %t", kept, unread)
+	newborn := proc.Stat{ID: id(t, start(t, "rest", 1).PID), PPID: k.PIDs[0]}
+	if b.groupOf(newborn) != nil || !gr.seen[newborn.ID] {
+		t.Errorf("a new process below is a member, or the next look does not find it: %v", gr.seen)
 	}
-	delete(gr.spare, parent.ID)
-	// The same for those that have started since the look.
-	gr.known = map[int]kin{}
-	testkit.WithFiles(t, 0, func() {
-		if g := gr.unlessKept(parent, kin{}); g != nil {
-			t.Error("a new process that cannot be read is a member")
-		}
-	})
-	if g := b.groupOf(child); g != nil || !gr.known[child.PID].unread || gr.spare[child.ID] {
-		t.Errorf("its child is a member: %t, %+v", g != nil, gr.known)
+	if members = gr.members(table); len(members) != 2 || len(gr.unread) > 0 {
+		t.Errorf("then: members %v, unread %v", pids(members), pids(gr.unread))
+	}
+	if b.groupOf(newborn) != gr { // the control
+		t.Error("then a new process below is no member")
 	}
 }
 
@@ -700,37 +683,22 @@ func TestBatchStarvedToTheEnd(t *testing.T) {
 	k.Dead()
 }
 
-// Another user may make a read of a process's memory wait for ever. So what such a process is to be is read aside.
-func TestBatchIsWaryOfOtherUsers(t *testing.T) {
-	testkit.Need(t, os.Getuid() == 0, "root")
-	start := func(uid uint32) proc.Stat {
-		cmd := exec.Command("sleep", "300")
-		cmd.Env = []string{KeepMark}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		var r proc.Reader
-		// Start returns a moment before the kernel shows the environment of the new program.
-		testkit.Until(t, "its environment", func() bool { return r.HasEnv(cmd.Process.Pid, KeepMark) })
-		s, err := r.Stat(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+// A batch reads processes that are not below it, so one copy reads all memory. It is no member, and does not stay.
+func TestBatchReadsByACopy(t *testing.T) {
+	own(t)
 	gr := &Group{UID: -1}
 	b := startBatch(t, gr)
-	copies := map[int]bool{}
-	for _, uid := range []uint32{65534, 0, 65534} {
-		if kept := gr.keeps(start(uid)); !kept || gr.scope.Wary != (uid != 0) {
-			t.Errorf("process of uid %d: kept %t, read aside %t", uid, kept, gr.scope.Wary)
+	var copies []int
+	for range 2 {
+		k := start(t, "rest", 1, KeepMark)
+		s, err := b.reader.Stat(k.PID)
+		if err != nil || !gr.keeps(s) {
+			t.Errorf("not kept: %v", err)
 		}
-		copies[gr.scope.reader.AsidePID()] = true
+		copies = append(copies, b.reader.CopyPID())
 	}
-	copied := gr.scope.reader.AsidePID()
-	if len(copies) != 1 || copied == 0 {
+	copied := copies[0]
+	if copied == 0 || copies[1] != copied {
 		t.Fatalf("read by %v, want one copy for all", copies)
 	}
 	// It is a child of the test, which stands for a member here.
@@ -738,11 +706,11 @@ func TestBatchIsWaryOfOtherUsers(t *testing.T) {
 	if s, err := b.reader.Stat(copied); err != nil || b.groupOf(s) != nil {
 		t.Errorf("the copy itself is a member: %+v, %v", s, err)
 	}
-	if gr.members(snapshot{}); gr.scope.reader.AsidePID() != 0 {
+	if gr.members(snapshot{}); b.reader.CopyPID() != 0 {
 		t.Error("the copy stays after the look")
 	}
-	gr.keeps(start(65534))
-	if b.stopBorn(); gr.scope.reader.AsidePID() != 0 {
+	gr.keeps(proc.Stat{ID: id(t, os.Getpid())})
+	if b.stopBorn(); b.reader.CopyPID() != 0 {
 		t.Error("the copy stays after the look at what was born")
 	}
 }

@@ -29,7 +29,7 @@ func (s *Scope) Terminate(server int) []Sent {
 	first := s.asked == nil
 	if first {
 		s.asked = map[proc.ID]bool{}
-		s.unreadable = nil // what could not be read long before may be readable now
+		s.reader.AskAgain() // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
 	s.starved++
@@ -62,14 +62,13 @@ func (s *Scope) Terminate(server int) []Sent {
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
 
-// starvedRounds is how many rounds in a row wait for a descriptor or memory to look with. After that the session counts as one
-// in which nothing can be listed.
+// starvedRounds is how many rounds in a row wait until all processes can be inspected.
 const starvedRounds = 6
 
-// noneListed reports whether a look has failed to list any process. What could not be looked at for want of a descriptor is left
-// until the next look, and a signal to all that cannot be seen would reach it.
+// noneListed reports whether a look has failed to list any process, and no other look is to be tried. A signal to all that cannot
+// be seen would reach what is to be kept.
 func noneListed(members []proc.Stat, err error) bool {
-	return err != nil && len(members) == 0 && !errors.Is(err, errUnread)
+	return err != nil && len(members) == 0 && !errors.Is(err, errIncomplete)
 }
 
 // askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
@@ -117,9 +116,9 @@ func (s *Scope) Kill(server int) []Sent {
 	}
 	s.starved++
 	members, kept, err := s.Members()
-	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that could not be looked at
+	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that could not be inspected
 	// may have to be kept.
-	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errUnread) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
+	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errIncomplete) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
 	if server > 0 && noneListed(members, err) {
@@ -194,7 +193,7 @@ func (s *Scope) resume(stopped map[proc.ID]bool, members []proc.Stat) {
 // process table again, because a tree that forks would move on meanwhile. It fails if the last look was not at that
 // table. If it could not keep up, the next rounds of Kill go on with it.
 func (s *Scope) killBorn() ([]Sent, error) {
-	defer s.reader.EndAside()
+	defer s.reader.EndCopy()
 	var born []Sent
 	fresh := func(p proc.Stat) bool {
 		// fresh may be called twice for one process (SignalIf).

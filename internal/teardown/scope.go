@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"mcp-tether/cgroup"
@@ -40,23 +41,13 @@ type Scope struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
-	// Wary says that reading the memory of a member may already have hung another process of ours. Then nothing is read in
-	// a way that cannot be given up, and what is not read is not kept.
+	// Wary says that reading the memory of a member may already have hung another process of ours. Then all is read by a
+	// process that can be killed (proc.Reader.Apart).
 	Wary bool
 
-	// markVar and keepVar are the variables of the environment with which a process names its session, and the patterns
-	// that hold for the process itself. They matter to a Group only: a session has patterns of its own.
-	markVar, keepVar string
-	// again says that a process whose memory could not be read for want of a copy is left until the next look, whatever the
-	// reason. It is for a Group: there it costs one finding. A session must end although no copy can be had.
-	again bool
-
-	reader proc.Reader
-	// unreadable are the processes that have kept a reader waiting. Their memory is read again only once a teardown
-	// begins.
-	unreadable map[proc.ID]bool
-	kept       map[proc.ID]bool
-	asked      map[proc.ID]bool
+	inspector
+	kept  map[proc.ID]bool
+	asked map[proc.ID]bool
 	// askedAt is when the members were asked first, in clock ticks.
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
@@ -66,7 +57,7 @@ type Scope struct {
 	// last is the last look, and hunts how many rounds do without another (killBorn).
 	last  look
 	hunts int
-	// starved is how many rounds have begun since a look was not short of a descriptor or memory.
+	// starved is how many rounds have begun since a look could inspect all processes.
 	starved int
 }
 
@@ -76,9 +67,6 @@ type look struct {
 	known map[int]uint64
 	// below are the kept processes, foreign those that are not the session's, and unclear those that may be either.
 	below, foreign, unclear map[int]bool
-	// unread are those that could not be looked at for want of a descriptor or memory, and what they have started. Nobody
-	// knows whether they are to be kept, so they are left alone until the next look.
-	unread map[int]bool
 	// helpers are the sessions (setsid(2)) of Root's helpers.
 	helpers map[int]bool
 	// kept are the living processes to keep.
@@ -92,22 +80,49 @@ type look struct {
 type role uint8
 
 const (
-	other  role = iota // foreign, unclear, unread or dead
+	other  role = iota // foreign, unclear or dead, or not to be judged in this look
 	member             // to be ended
 	spared             // kept on purpose
 )
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
-// they started. The error says what could not be read; the lists hold what could.
+// they started. The error says what could not be read; the lists hold what could. If a process could not be inspected, the error is
+// errIncomplete and there are no lists, for starvedRounds in a row. After that, what cannot be inspected is not kept.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
-	defer s.reader.EndAside()
+	defer s.reader.EndCopy()
+	members, kept, err = s.look()
+	switch {
+	case !proc.Starved(err):
+		s.starved = 0
+	case !s.gaveUp():
+		return nil, nil, fmt.Errorf("%w: %w", errIncomplete, err)
+	}
+	return members, kept, err
+}
+
+// errIncomplete says that a process of the session could not be inspected, and that another look may.
+var errIncomplete = errors.New("a process could not be inspected for lack of descriptors or memory")
+
+// gaveUp reports whether too many rounds in a row could not inspect all processes.
+func (s *Scope) gaveUp() bool { return s.starved > starvedRounds }
+
+// mayJudge reports whether the processes of this look may be judged: none of them could not be inspected.
+func (s *Scope) mayJudge() bool { return s.unread == nil || s.gaveUp() }
+
+func (s *Scope) look() (members, kept []proc.Stat, err error) {
+	s.reader.Apart, s.unread = s.Wary, nil
 	found, err := s.reader.Descendants(s.Root)
+	s.note(err)
 	s.last = look{known: make(map[int]uint64, len(found)+1), below: map[int]bool{}, foreign: map[int]bool{}, unclear: map[int]bool{}}
 	found, lerr := s.addLeaf(found)
+	s.note(lerr)
 	s.last.known[s.Root] = 0
 	// Asked after the table was read: each helper in the table is known by then.
 	s.last.helpers = s.helpers(found)
 	for _, p := range found {
+		if !s.mayJudge() {
+			break
+		}
 		switch s.judge(p) {
 		case member:
 			members = append(members, p)
@@ -117,30 +132,24 @@ func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 		}
 	}
 	s.last.kept = kept
-	var unread error
-	starved := proc.Starved(err) || proc.Starved(lerr)
-	if !starved {
-		s.starved = 0
-	}
-	if starved && s.starved <= starvedRounds || !starved && len(s.last.unread) > 0 {
-		unread = errUnread
-	}
-	return members, kept, errors.Join(err, lerr, unread)
+	return members, kept, errors.Join(err, lerr, s.unread)
 }
-
-// errUnread says that some processes of a session were left alone, because they could not be looked at.
-var errUnread = errors.New("no descriptor or memory to look at a process")
 
 // judge says which role a process has that is below Root, or in the leaf. Its parent was judged before.
 func (s *Scope) judge(p proc.Stat) role {
 	l := &s.last
 	l.known[p.PID] = p.Start
+	if p.PID == s.reader.CopyPID() {
+		return other
+	}
+	foreign := l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p) // a helper may not have its own session yet
+	unclear := !foreign && (l.unclear[p.PPID] || s.isUnclear(p))
 	switch {
-	case p.PID == s.reader.AsidePID():
-	case l.foreign[p.PPID] || l.helpers[p.Session] || l.helpers[p.PID] || s.isForeign(p): // a helper may not have its own session yet
+	case !s.mayJudge(): // Nothing is concluded, above all nothing that is remembered.
+	case foreign:
 		l.foreign[p.PID] = true
 		s.setForeign(p.ID)
-	case l.unclear[p.PPID] || s.isUnclear(p):
+	case unclear:
 		l.unclear[p.PID] = true
 		if !p.Dead() {
 			l.strays = append(l.strays, p)
@@ -153,9 +162,7 @@ func (s *Scope) judge(p proc.Stat) role {
 		l.below[p.PID] = true
 		s.remember(p.ID)
 		return spared
-	case l.unread[p.PID] || l.unread[p.PPID]:
-		l.unread[p.PID] = true
-	default:
+	case s.mayJudge():
 		return member
 	}
 	return other
@@ -189,8 +196,7 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 
 // Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
 func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, unreadable: s.unreadable, kept: s.kept,
-		foreign: s.foreign}
+	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, kept: s.kept, foreign: s.foreign}
 }
 
 // OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
@@ -228,7 +234,7 @@ func (s *Scope) addLeaf(found []proc.Stat) ([]proc.Stat, error) {
 		if serr == nil && s.isInLeaf(st) {
 			found = append(found, st)
 		}
-		s.noteUnread(pid, proc.Starved(serr))
+		s.note(serr)
 	}
 	return found, err
 }
@@ -238,7 +244,7 @@ func (s *Scope) keeps(p proc.Stat) bool {
 	if s.kept[p.ID] {
 		return true
 	}
-	if !s.hasEnv(p, KeepMark) && !s.matchesKeep(p) && !s.broughtKeep(p) {
+	if !s.inspector.keeps(p, keepRules{patterns: s.Keep}) {
 		return false
 	}
 	s.remember(p.ID)
@@ -283,7 +289,7 @@ func (s *Scope) isStray(p proc.Stat) bool {
 	if s.Mark == "" || p.PPID != s.Root || p.PID == s.Server || s.isInLeaf(p) {
 		return false
 	}
-	return !s.hasEnv(p, s.Mark) && !s.last.unread[p.PID]
+	return !s.hasEnv(p, s.Mark)
 }
 
 // isInLeaf reports whether a process is in the leaf.
@@ -292,7 +298,7 @@ func (s *Scope) isInLeaf(p proc.Stat) bool {
 		return false
 	}
 	in, err := s.Leaf.Holds(p.PID)
-	s.noteUnread(p.PID, proc.Starved(err))
+	s.note(err)
 	return in
 }
 
@@ -302,75 +308,4 @@ func (s *Scope) setForeign(id proc.ID) {
 		s.foreign = map[proc.ID]bool{}
 	}
 	s.foreign[id] = true
-}
-
-func (s *Scope) matchesKeep(p proc.Stat) bool {
-	if len(s.Keep) == 0 {
-		return false
-	}
-	var args []string
-	s.readMemory(p, func() { args = s.reader.Args(p.PID) })
-	return KeptBy(s.Keep, p.Comm, args)
-}
-
-// hasEnv is HasEnv, for a process that may keep its readers waiting.
-func (s *Scope) hasEnv(p proc.Stat, assignment string) (has bool) {
-	s.readMemory(p, func() { has = s.reader.HasEnv(p.PID, assignment) })
-	return has
-}
-
-// readMemory has look read the memory of a process, unless that is known to hang. What may hang is read aside. That takes
-// a fork, so nothing else is.
-func (s *Scope) readMemory(p proc.Stat, look func()) {
-	if s.unreadable[p.ID] || s.last.unread[p.PID] {
-		return
-	}
-	if s.Wary || s.reader.MayKeepWaiting(p) {
-		s.readAside(p, look)
-	} else {
-		look()
-	}
-	s.noteUnread(p.PID, s.reader.Unread())
-}
-
-// readAside has look read the memory of a process in a forked copy. Without a fork it is read here: if that hangs, there is
-// the watchdog.
-func (s *Scope) readAside(p proc.Stat, look func()) {
-	switch err := s.reader.Aside(look); {
-	case errors.Is(err, proc.ErrKeptWaiting):
-		if s.unreadable == nil {
-			s.unreadable = map[proc.ID]bool{}
-		}
-		s.unreadable[p.ID] = true
-	case err != nil && !s.Wary:
-		look()
-	case err != nil:
-		s.noteUnread(p.PID, s.again || proc.Starved(err))
-	}
-}
-
-// noteUnread notes that a process could not be looked at for want of a descriptor or memory.
-func (s *Scope) noteUnread(pid int, starved bool) {
-	if !starved {
-		return
-	}
-	if s.last.unread == nil {
-		s.last.unread = map[int]bool{}
-	}
-	s.last.unread[pid] = true
-}
-
-// broughtKeep reports whether a process matches the patterns in its own environment.
-func (s *Scope) broughtKeep(p proc.Stat) bool {
-	if s.keepVar == "" {
-		return false
-	}
-	var patterns, args []string
-	s.readMemory(p, func() {
-		if v, ok := s.reader.Env(p.PID, s.markVar, s.keepVar); ok && v[0] != "" && v[1] != "" {
-			patterns, _ = SplitKeep(v[1])
-			args = s.reader.Args(p.PID)
-		}
-	})
-	return len(patterns) > 0 && KeptBy(patterns, p.Comm, args)
 }

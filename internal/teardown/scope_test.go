@@ -327,9 +327,10 @@ func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
 				}
 			}
 		})
-		if len(s.last.below)+len(s.last.foreign)+len(s.last.unclear) > 0 || len(s.last.unread) != len(all) {
-			t.Errorf("%s: %+v", name, s.last)
+		if len(s.last.below)+len(s.last.foreign)+len(s.last.unclear) > 0 || s.mayJudge() {
+			t.Errorf("%s: %+v, %v", name, s.last, s.unread)
 		}
+		s.unread = nil
 	}
 	s.Foreign, s.Leaf = nil, nil
 	s.expect(t, "the next look", append(member.PIDs, foreign.PIDs...), k.PIDs)
@@ -356,36 +357,32 @@ func TestUnreadIsNeitherMemberNorKeptInAGroup(t *testing.T) {
 	}
 }
 
-// Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process. A session that is
-// already late passes over all reasons but the want of a descriptor or memory, or it might never end.
+// Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process.
 func TestWithoutACopyNothingIsKnown(t *testing.T) {
 	k := start(t, "rest", 1, KeepMark)
 	p := proc.Stat{ID: id(t, k.PID)}
-	var gr Group
-	gr.start()
-	for name, s := range map[string]*Scope{"group": &gr.scope, "session": {}} {
-		s.Wary = true
-		defer s.reader.EndAside()
-		testkit.WithFiles(t, 0, func() {
-			if s.keeps(p) || !s.last.unread[p.PID] {
-				t.Errorf("%s without a descriptor: %v", name, s.last.unread)
-			}
-		})
-		s.last.unread = nil
-		if s.hasEnv(p, "NOTHING=1"); s.reader.AsidePID() == 0 {
-			t.Fatal("there is no copy")
+	var i inspector
+	i.reader.Apart = true
+	defer i.reader.EndCopy()
+	testkit.WithFiles(t, 0, func() {
+		if i.keeps(p, keepRules{}) || i.unread == nil {
+			t.Errorf("without a descriptor: %v", i.unread)
 		}
-		if err := unix.Kill(s.reader.AsidePID(), unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		awaitExit(t, s.reader.AsidePID())
-		if s.keeps(p) || s.last.unread[p.PID] != s.again {
-			t.Errorf("%s whose copy has died: %v", name, s.last.unread)
-		}
-		s.last.unread = nil
-		if !s.keeps(p) {
-			t.Errorf("%s: not kept in the next look", name)
-		}
+	})
+	i.unread = nil
+	if i.hasEnv(p, "NOTHING=1"); i.reader.CopyPID() == 0 || i.unread != nil {
+		t.Fatalf("there is no copy: %v", i.unread)
+	}
+	if err := unix.Kill(i.reader.CopyPID(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitExit(t, i.reader.CopyPID())
+	if i.keeps(p, keepRules{}) || i.unread == nil {
+		t.Errorf("a copy that has died: %v", i.unread)
+	}
+	i.unread = nil
+	if !i.keeps(p, keepRules{}) {
+		t.Error("not kept in the next look")
 	}
 }
 
@@ -400,8 +397,8 @@ func TestLeafMemberIsNotPassedOver(t *testing.T) {
 		err   error
 	)
 	testkit.WithFiles(t, 0, func() { found, err = s.addLeaf(nil) })
-	if len(found) > 0 || err != nil || !s.last.unread[k.PID] {
-		t.Errorf("found %v, %v, unread %v", pids(found), err, s.last.unread)
+	if len(found) > 0 || err != nil || s.unread == nil {
+		t.Errorf("found %v, %v, unread %v", pids(found), err, s.unread)
 	}
 	if found, err = s.addLeaf(nil); err != nil || !slices.Equal(pids(found), k.PIDs) {
 		t.Errorf("then found %v, %v", pids(found), err)

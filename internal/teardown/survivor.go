@@ -21,12 +21,14 @@ type Survivor struct {
 const lastLooks = 4
 
 // Survivors names the members that are left after the last SIGKILL, and sends them another. look lists the members.
-func (s *Scope) Survivors(look func() []proc.Stat) []Survivor {
+func (s *Scope) Survivors(look func() []proc.Stat) []Survivor { return survivors(&s.reader, look) }
+
+func survivors(r *proc.Reader, look func() []proc.Stat) []Survivor {
 	out := []Survivor{}
 	for n := 1; ; n++ {
 		gone := false
 		for _, m := range look() {
-			err := s.reader.Signal(m.ID, syscall.SIGKILL)
+			err := r.Signal(m.ID, syscall.SIGKILL)
 			if errors.Is(err, proc.ErrGone) && n < lastLooks {
 				gone = true
 				continue

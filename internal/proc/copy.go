@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,23 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever reads the memory of a process (cmdline, environ) needs the lock of that memory, and may have to fetch a page of
-// it. With a file system that does not answer, either may take for ever, and only SIGKILL ends the wait. So a forked copy
-// reads what may not be readable. It makes raw system calls only, as the copy before an exec does (fork_linux.go).
-
-// ErrKeptWaiting says that the memory of a process could not be read in time.
-var ErrKeptWaiting = errors.New("the process keeps its readers waiting")
-
-// errCopyDied says that the copy was killed, by the kernel or by a filter of system calls.
-var errCopyDied = errors.New("the process that reads memory has ended")
-
-// aside is the copy, as the caller sees it. The zero value is none.
-type aside struct {
+// memoryCopy is a forked copy of the caller that reads memory of processes, as the caller sees it. It makes raw system calls
+// only, as the copy before an exec does (fork.go). The zero value is none; the first read starts it.
+type memoryCopy struct {
 	*desk
 	pid, socket int
-	// hung is how often a read was given up. died says that the last copy has ended by itself.
+	// hung is how often a read was given up.
 	hung int
-	died bool
 }
 
 // desk is what caller and copy have to tell each other. Each has its own, and a socket pair is between them.
@@ -52,45 +41,23 @@ type question struct {
 // reply is what was read: how much it is, or the errno below zero.
 type reply struct {
 	count int64
-	data  [environWindow]byte
+	data  [memoryWindow]byte
 }
 
-// Aside has look read the memory of processes in the copy, which stays for the next call, until EndAside. err is
-// ErrKeptWaiting if a process kept it waiting; then look has read nothing. Any other error says that there is no copy,
-// and that look has read nothing either. Call it on a thread that lives as long as the process.
-func (r *Reader) Aside(look func()) error {
-	if r.aside.desk == nil {
-		if err := r.aside.start(); err != nil {
-			return err
-		}
-	}
-	r.memory = &r.aside
-	look()
-	r.memory = nil
-	switch {
-	case r.aside.died:
-		r.aside.died = false
-		return errCopyDied
-	case r.aside.desk == nil:
-		return ErrKeptWaiting
-	}
-	return nil
-}
-
-// EndAside ends the copy, if there is one.
-func (r *Reader) EndAside() {
-	if r.aside.desk != nil {
-		r.aside.end()
+// EndCopy ends the copy that reads memory, if there is one. It is a child of the caller until then.
+func (r *Reader) EndCopy() {
+	if r.copy.desk != nil {
+		r.copy.end()
 	}
 }
 
-// AsidePID is the pid of the copy, or 0.
-func (r *Reader) AsidePID() int { return r.aside.pid }
+// CopyPID is the pid of that copy, or 0.
+func (r *Reader) CopyPID() int { return r.copy.pid }
 
-func (a *aside) start() error {
+func (c *memoryCopy) start() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("make a socket pair: %w", err)
+		return fmt.Errorf("%w: make a socket pair: %w", errNoCopy, err)
 	}
 	d := &desk{parent: uintptr(os.Getpid()), ours: uintptr(pair[0]), theirs: uintptr(pair[1]), files: maxFiles}
 	var limit unix.Rlimit
@@ -101,52 +68,54 @@ func (a *aside) start() error {
 	_ = unix.Close(pair[1])
 	if errno != 0 {
 		_ = unix.Close(pair[0])
-		return fmt.Errorf("fork: %w", errno)
+		return fmt.Errorf("%w: fork: %w", errNoCopy, errno)
 	}
-	a.desk, a.pid, a.socket = d, int(pid), pair[0]
+	c.desk, c.pid, c.socket = d, int(pid), pair[0]
 	return nil
 }
 
 // end kills the copy and waits for it, unless it is in a system call that no signal ends, or a tracer holds it.
-func (a *aside) end() {
-	_ = SignalChild(a.pid, unix.SIGKILL)
-	_ = unix.Close(a.socket)
+func (c *memoryCopy) end() {
+	_ = SignalChild(c.pid, unix.SIGKILL)
+	_ = unix.Close(c.socket)
 	pause := 50 * time.Microsecond
 	for began := time.Now(); ; pause = min(2*pause, pollPause) {
 		last := time.Since(began) >= execTimeout // this process may have been stopped meanwhile
-		if pid, err := unix.Wait4(a.pid, nil, unix.WNOHANG|unix.WALL, nil); pid != 0 || err != nil && err != unix.EINTR || last {
+		if pid, err := unix.Wait4(c.pid, nil, unix.WNOHANG|unix.WALL, nil); pid != 0 || err != nil && err != unix.EINTR || last {
 			break
 		}
 		Sleep(pause)
 	}
-	*a = aside{hung: a.hung}
+	*c = memoryCopy{hung: c.hung}
 }
 
-// read is one read of a file from an offset. If it takes too long, the copy is ended.
-func (a *aside) read(name string, offset int, buf []byte) (int, error) {
-	if a.desk == nil {
-		return 0, ErrKeptWaiting
+// read is one read of a file from an offset. If it takes too long, the copy is ended, and the error is ErrKeptWaiting. Call it on a
+// thread that lives as long as the process.
+func (c *memoryCopy) read(name string, offset int, buf []byte) (int, error) {
+	if c.desk == nil {
+		if err := c.start(); err != nil {
+			return 0, err
+		}
 	}
-	d := a.desk
+	d := c.desk
 	d.question = question{offset: int64(offset)}
 	if copy(d.question.name[:len(d.question.name)-1], name) < len(name) {
 		return 0, fmt.Errorf("a name as long as %s: %w", name, unix.ENAMETOOLONG)
 	}
-	n, hung, err := 0, false, unix.Send(a.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
+	n, hung, err := 0, false, unix.Send(c.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
 	if err == nil {
-		if hung = !a.await(); !hung {
-			n, _, err = unix.Recvfrom(a.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
+		if hung = !c.await(); !hung {
+			n, _, err = unix.Recvfrom(c.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
 		}
 	}
 	if hung {
-		a.hung++
-		a.end()
+		c.hung++
+		c.end()
 		return 0, ErrKeptWaiting
 	}
 	if err != nil || n < int(unsafe.Sizeof(d.reply.count)) {
-		a.end()
-		a.died = true
-		return 0, errCopyDied
+		c.end() // It was killed, by the kernel or by a filter of system calls.
+		return 0, errNoCopy
 	}
 	if d.reply.count < 0 {
 		return 0, syscall.Errno(-d.reply.count)
@@ -156,30 +125,30 @@ func (a *aside) read(name string, offset int, buf []byte) (int, error) {
 
 func bytesOf[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
 
-// A read takes microseconds. One that has not ended after asideLooks looks is given up. After a first one, fewer will do,
+// A read takes microseconds. One that has not ended after copyLooks looks is given up. After a first one, fewer will do,
 // since there may be many such processes. A look does not count if the copy has been stopped or only waits for a
-// processor, as on a busy machine; there are at most asideMost.
+// processor, as on a busy machine; there are at most copyMost.
 const (
-	asidePause = 50 * time.Millisecond
-	asideLooks = 6
-	asideFewer = 2
-	asideMost  = 40
+	copyPause = 50 * time.Millisecond
+	copyLooks = 6
+	copyFewer = 2
+	copyMost  = 40
 )
 
 // await reports whether the copy has answered in time.
-func (a *aside) await() bool {
+func (c *memoryCopy) await() bool {
 	var r Reader
-	fds := []unix.PollFd{{Fd: int32(a.socket), Events: unix.POLLIN}}
-	looks := asideLooks
-	if a.hung > 0 {
-		looks = asideFewer
+	fds := []unix.PollFd{{Fd: int32(c.socket), Events: unix.POLLIN}}
+	looks := copyLooks
+	if c.hung > 0 {
+		looks = copyFewer
 	}
-	for n, waits := 0, 0; n < asideMost && waits < looks; n++ {
-		poll(fds, asidePause)
+	for n, waits := 0, 0; n < copyMost && waits < looks; n++ {
+		poll(fds, copyPause)
 		if fds[0].Revents != 0 {
 			return true
 		}
-		if s, err := r.Stat(a.pid); err != nil || s.State == 'D' || s.State == 'S' {
+		if s, err := r.Stat(c.pid); err != nil || s.State == 'D' || s.State == 'S' {
 			waits++
 		}
 	}

@@ -1,0 +1,227 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// The kernel reads cmdline and environ from the memory of a process. It needs the lock of that memory, and may have to fetch a
+// page of it. With a file system that does not answer, either may take for ever, and only SIGKILL ends the wait. So what may
+// take long is read by a forked copy of the caller, which can be killed (copy.go).
+//
+// A thread in state D is the sign: it may hold the lock. A tree without such a thread costs no fork. The sign may be missing,
+// as the lock may be held by a process that is no thread of this one. Reader.Apart does without the sign.
+
+var (
+	// ErrKeptWaiting says that the memory of a process could not be read in time: the process keeps its readers waiting.
+	ErrKeptWaiting = errors.New("the process keeps its readers waiting")
+	// errNoCopy says that there is no copy to read what may take long. It tells nothing about the process (Starved).
+	errNoCopy = errors.New("no process to read memory with")
+)
+
+// A process may tell the kernel that any part of its memory, even 64 GB, is its command line or its environment
+// (PR_SET_MM_MAP in prctl(2)). execve(2) accepts far less: three quarters of 8 MiB for both together.
+const (
+	maxEnviron = 8 << 20
+	// maxArgs bounds what is read of a command line: enough to recognise it. What is read is kept for every process.
+	maxArgs = 64 << 10
+	// memoryWindow is how much of an environment is in memory at a time. Only the beginning of a longer variable is seen.
+	memoryWindow = 64 << 10
+	// firstArgs is the size of the first buffer. Most command lines fit in it.
+	firstArgs = 4 << 10
+)
+
+// memory is a file that shows memory of a process.
+type memory struct {
+	of    ID
+	name  string
+	apart bool // it is read by the copy
+}
+
+// memoryOf decides who reads a file. The error is ErrKeptWaiting for a process that has kept a reader waiting before.
+func (r *Reader) memoryOf(s Stat, file string) (m memory, err error) {
+	m = memory{s.ID, path(s.PID, file), r.Apart}
+	switch {
+	case r.waiting[s.ID]:
+		err = ErrKeptWaiting
+	case !r.Apart:
+		m.apart, err = r.mayKeepWaiting(s)
+	}
+	if err != nil {
+		return m, fmt.Errorf("read %s: %w", m.name, err)
+	}
+	return m, nil
+}
+
+// readMemory reads once, from an offset on.
+func (r *Reader) readMemory(m memory, offset int, buf []byte) (n int, err error) {
+	if m.apart {
+		n, err = r.copy.read(m.name, offset, buf)
+	} else {
+		n, err = readAt(m.name, offset, buf)
+	}
+	if errors.Is(err, ErrKeptWaiting) {
+		if r.waiting == nil {
+			r.waiting = map[ID]bool{}
+		}
+		r.waiting[m.of] = true
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", m.name, err)
+	}
+	return n, nil
+}
+
+func readAt(name string, offset int, buf []byte) (int, error) {
+	fd, err := kernel.Open(name, unix.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Pread(fd, buf, int64(offset))
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// mayKeepWaiting reports whether a thread of a process is in state D. It is a look at one moment.
+func (r *Reader) mayKeepWaiting(s Stat) (bool, error) {
+	if s.Threads <= 1 {
+		return s.State == 'D', nil
+	}
+	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
+	return err == nil && !none, unlessUnknown(err)
+}
+
+// AskAgain forgets which processes have kept a reader waiting.
+func (r *Reader) AskAgain() { r.waiting = nil }
+
+// eachEnv visits the assignments in the environment that a process was started with.
+func (r *Reader) eachEnv(s Stat, visit func(entry []byte)) error {
+	m, err := r.memoryOf(s, "environ")
+	if err != nil {
+		return err
+	}
+	if cap(r.buf) < memoryWindow {
+		r.buf = make([]byte, 0, memoryWindow)
+	}
+	window := r.buf[:memoryWindow]
+	held := 0 // bytes of an entry that is not complete yet
+	for total := 0; total < maxEnviron; {
+		n, err := r.readMemory(m, total, window[held:])
+		if err != nil {
+			return err
+		}
+		room := len(window) - held
+		total += n
+		held = len(eachEntry(window[:held+n], visit))
+		// A read that leaves room is the last one (kernel.ReadEntry).
+		if n < room {
+			if held > 0 {
+				visit(window[:held])
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("an environment of more than %d bytes", maxEnviron)
+}
+
+// eachEntry visits the complete entries. It moves an incomplete last one to the front and returns it. An entry that
+// fills memoryWindow is visited as far as it was read. The remainder is taken for another entry, which begins with no
+// name of ours.
+func eachEntry(buf []byte, visit func(entry []byte)) (rest []byte) {
+	left := buf
+	for {
+		entry, after, complete := bytes.Cut(left, []byte{0})
+		if !complete {
+			break
+		}
+		visit(entry)
+		left = after
+	}
+	if len(left) == memoryWindow {
+		visit(left)
+		// One byte stays, which begins no name, so that what follows is no beginning of a variable.
+		left = left[len(left)-1:]
+		left[0] = '='
+	}
+	return buf[:copy(buf, left)]
+}
+
+// HasEnv reports whether the environment that the process was started with holds the assignment "NAME=value". A process
+// may have overwritten it since; then the answer is false, and so it is with any error.
+func (r *Reader) HasEnv(s Stat, assignment string) (has bool, err error) {
+	err = r.eachEnv(s, func(entry []byte) { has = has || string(entry) == assignment })
+	return has && err == nil, err
+}
+
+// Env reads the named variables of the environment that a process was started with. A variable that is not set is "".
+func (r *Reader) Env(s Stat, names ...string) ([]string, error) {
+	values := make([]string, len(names))
+	err := r.eachEnv(s, func(entry []byte) { pick(entry, names, values) })
+	if err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// pick notes the value of an assignment to one of the names.
+func pick(entry []byte, names, values []string) {
+	for i, n := range names {
+		if len(entry) > len(n) && entry[len(n)] == '=' && string(entry[:len(n)]) == n {
+			values[i] = string(entry[len(n)+1:])
+		}
+	}
+}
+
+// Args reads the first 64 KiB of a process's command line; nil when there is none (kernel threads, zombies).
+func (r *Reader) Args(s Stat) ([]string, error) {
+	m, err := r.memoryOf(s, "cmdline")
+	if err != nil {
+		return nil, err
+	}
+	if cap(r.buf) < firstArgs {
+		r.buf = make([]byte, 0, firstArgs)
+	}
+	b := r.buf[:0]
+	for len(b) < maxArgs {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+			r.buf = b
+		}
+		room := b[len(b):min(maxArgs, cap(b))]
+		n, err := r.readMemory(m, len(b), room)
+		if err != nil {
+			return nil, err
+		}
+		b = b[:len(b)+n]
+		if n < len(room) {
+			break
+		}
+	}
+	if len(b) == 0 {
+		return nil, nil
+	}
+	return words(b), nil
+}
+
+// words splits a command line.
+func words(b []byte) []string {
+	b = bytes.TrimSuffix(b, []byte{0})
+	out := make([]string, 0, bytes.Count(b, []byte{0})+1)
+	for a := range bytes.SplitSeq(b, []byte{0}) {
+		out = append(out, string(a))
+	}
+	return out
+}
+
+// path gives /proc/PID/name.
+func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -1,0 +1,60 @@
+package teardown
+
+import "mcp-tether/internal/proc"
+
+// inspector reads the processes of a teardown, and finds out which are to be kept. Processes that it could not inspect for lack of
+// descriptors or memory are retried: unread says so, and then nobody knows what is to be kept. A process that keeps its
+// readers waiting, or may not be read, is not kept.
+type inspector struct {
+	reader proc.Reader
+	// unread is why a process could not be inspected in this look, nil if all could.
+	unread error
+}
+
+// keepRules say which processes are to be kept, beside those with KeepMark in their environment.
+type keepRules struct {
+	// patterns hold for all processes.
+	patterns []string
+	// markVar and keepVar are the variables with which a process names its session, and the patterns that hold for the
+	// process itself; "" for none.
+	markVar, keepVar string
+}
+
+// note notes an error that says nothing about the process.
+func (i *inspector) note(err error) {
+	if proc.Starved(err) {
+		i.unread = err
+	}
+}
+
+// hasEnv reports whether a process was started with an assignment in its environment.
+func (i *inspector) hasEnv(p proc.Stat, assignment string) bool {
+	has, err := i.reader.HasEnv(p, assignment)
+	i.note(err)
+	return has
+}
+
+// keeps reports whether a process is to be kept.
+func (i *inspector) keeps(p proc.Stat, rules keepRules) bool {
+	return i.hasEnv(p, KeepMark) || i.matches(p, rules.patterns) || rules.keepVar != "" && i.matches(p, i.brought(p, rules))
+}
+
+// matches reports whether one of the patterns matches a process.
+func (i *inspector) matches(p proc.Stat, patterns []string) bool {
+	if len(patterns) == 0 {
+		return false
+	}
+	args, err := i.reader.Args(p)
+	i.note(err)
+	return KeptBy(patterns, p.Comm, args)
+}
+
+// brought are the patterns in the environment of a process that names its session.
+func (i *inspector) brought(p proc.Stat, rules keepRules) (patterns []string) {
+	v, err := i.reader.Env(p, rules.markVar, rules.keepVar)
+	i.note(err)
+	if err == nil && v[0] != "" && v[1] != "" {
+		patterns, _ = SplitKeep(v[1])
+	}
+	return patterns
+}
