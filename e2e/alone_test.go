@@ -53,7 +53,7 @@ func TestNoAnchor(t *testing.T) {
 // The variable says the same as the flag.
 func TestNoAnchorByEnvironment(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick(), env: []string{"MCP_TETHER_NO_ANCHOR=1"}}, "serve", "daemon")
+	s := begin(t, setup{flags: polite(), env: []string{"MCP_TETHER_NO_ANCHOR=1"}}, "serve", "daemon")
 	if s.supervisor() != s.pid {
 		t.Errorf("the supervisor is %d, the gateway's child %d", s.supervisor(), s.pid)
 	}
@@ -62,13 +62,13 @@ func TestNoAnchorByEnvironment(t *testing.T) {
 }
 
 // container is a session whose wrapper is the first process of a PID namespace; unshare waits for it outside.
-func container(t *testing.T, argv func(s *session) []string) (s *session, first int) {
+func container(t *testing.T, flags []string, argv func(s *session) []string) (s *session, first int) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	testkit.Need(t, err == nil && os.Geteuid() == 0, "unshare and root")
 	s = startGateway(t).newSession()
 	head := []string{unshare, "--fork", "--pid", "--mount-proc"}
-	s.spawn(setup{bare: true}, append(head, s.wrap(quick(), argv(s)...)...)...)
+	s.spawn(setup{bare: true}, append(head, s.wrap(flags, argv(s)...)...)...)
 	s.waitReady()
 	return s, firstChild(t, s.pid)
 }
@@ -91,7 +91,7 @@ func TestFirstProcess(t *testing.T) {
 	for name, e := range ends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, first := container(t, tree("serve", "daemon", "setsid,closefds,clearenv,chdir"))
+			s, first := container(t, polite(), tree("serve", "daemon", "setsid,closefds,clearenv,chdir"))
 			if s.server == 1 {
 				t.Error("the server itself is the first process")
 			}
@@ -128,7 +128,7 @@ func children(t *testing.T, pid int) []proc {
 // Orphans fall to the first process, and are waited for.
 func TestFirstProcessReaps(t *testing.T) {
 	t.Parallel()
-	s, first := container(t, tree("serve", "orphans=500", "setsid/orphans=500"))
+	s, first := container(t, polite(), tree("serve", "orphans=500", "setsid/orphans=500"))
 	testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
 	s.closeStdin()
 	wantExit(t, s.wait(), "exit 0")
@@ -153,7 +153,7 @@ func TestFirstProcessWithoutUsKeepsZombies(t *testing.T) {
 // Signals that end nothing are passed on by the first process as by any other.
 func TestFirstProcessPassesSignals(t *testing.T) {
 	t.Parallel()
-	s, first := container(t, func(*session) []string { return []string{fixture, "signals"} })
+	s, first := container(t, quick(), func(*session) []string { return []string{fixture, "signals"} })
 	for _, sig := range passed {
 		if err := syscall.Kill(first, sig); err != nil {
 			t.Fatal(err)

@@ -381,7 +381,7 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 			s := startGateway(t).newSession()
 			docker := lookPath(t, "docker")
 			start := []string{docker, "start", stopped, running}
-			s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, before(start, node(s.dir, "serve,ignore-eof"))...)
+			s.spawn(setup{flags: deaf(engineTime), env: boxEnviron(e, s)}, before(start, node(s.dir, "serve,ignore-eof"))...)
 			s.waitBox()
 			if now, _ := e.state(t, stopped); !now.Running {
 				t.Fatal("it was not started, so this proves nothing")
@@ -452,7 +452,7 @@ func TestContainersThatTheirPolicyStartsAgain(t *testing.T) {
 	}
 	restarted, theirs := created(), created()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, before([]string{lookPath(t, "docker"), "start", restarted, theirs}, node(s.dir, "serve,ignore-eof"))...)
+	s.spawn(setup{flags: deaf(engineTime), env: boxEnviron(e, s)}, before([]string{lookPath(t, "docker"), "start", restarted, theirs}, node(s.dir, "serve,ignore-eof"))...)
 	s.waitBox()
 	fail := func(id string) {
 		was, _ := e.state(t, id)

@@ -40,7 +40,7 @@ func TestProxySocketIsItsOwnersOnly(t *testing.T) {
 			}
 			s.ok(os.MkdirAll(s.runtime, 0o711))
 			s.ok(os.Chmod(s.runtime, 0o711))
-			s.spawn(setup{flags: quick(), env: boxEnviron(e, s)}, node(s.dir, "serve")...)
+			s.spawn(setup{flags: polite(), env: boxEnviron(e, s)}, node(s.dir, "serve")...)
 			s.waitReady()
 			host := s.engineHost()
 			if host == e.host || !strings.HasPrefix(host, "unix:///") {
@@ -100,7 +100,7 @@ func TestIdleEngineIsNotDialled(t *testing.T) {
 				dialled <- err
 			}()
 			s := startGateway(t).newSession()
-			s.spawn(setup{flags: quick(), env: []string{"DOCKER_HOST=unix://" + l.Addr().String()}}, node(s.dir, "serve", "daemon")...)
+			s.spawn(setup{flags: polite(), env: []string{"DOCKER_HOST=unix://" + l.Addr().String()}}, node(s.dir, "serve", "daemon")...)
 			s.waitReady()
 			if host := s.engineHost(); !strings.HasSuffix(host, ".sock") || strings.HasSuffix(host, "engine.sock") {
 				t.Errorf("the server's DOCKER_HOST is %q, want that of a proxy", host)
@@ -124,7 +124,7 @@ func TestNoEngineInSightCostsNothing(t *testing.T) {
 	testkit.Need(t, has("strace"), "strace")
 	trace := filepath.Join(t.TempDir(), "trace")
 	s := startGateway(t).newSession()
-	run := s.wrap(quick(), node(s.dir, "serve")...)
+	run := s.wrap(polite(), node(s.dir, "serve")...)
 	s.spawn(setup{bare: true, env: []string{"HOME=" + s.dir}},
 		append([]string{lookPath(t, "strace"), "-f", "-qq", "-e", "trace=%network", "-o", trace}, run...)...)
 	s.waitReady()
@@ -150,7 +150,7 @@ func TestEngineInSightCostsOneSocket(t *testing.T) {
 	t.Parallel()
 	start := func(flag string) *session {
 		s := startGateway(t).newSession()
-		s.spawn(setup{flags: quick(flag), env: boxEnviron(e, s)}, node(s.dir, "serve")...)
+		s.spawn(setup{flags: polite(flag), env: boxEnviron(e, s)}, node(s.dir, "serve")...)
 		s.waitReady()
 		return s
 	}

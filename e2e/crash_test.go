@@ -16,7 +16,7 @@ import (
 // restarting starts such a session, which has met its client.
 func restarting(t *testing.T, flags ...string) *session {
 	t.Helper()
-	return greeted(t, setup{flags: quick(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
+	return greeted(t, setup{flags: polite(append(flags, "--on-crash=restart", "--log-level=debug")...)}, "serve", "daemon")
 }
 
 // dies has the server end in some way, with the call 7 open.

@@ -19,7 +19,7 @@ func TestDelegatedCgroup(t *testing.T) {
 	for _, e := range losses {
 		t.Run(e.name, func(t *testing.T) {
 			w := world{steps: []string{"cgroup=" + delegate(t)}, uid: nobody}
-			s := w.gateway(t).tree(setup{flags: quick("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
+			s := w.gateway(t).tree(setup{flags: resisting("--cgroup=require")}, "serve", "daemon", "setsid,setuid,comm="+name)
 			s.waitReady()
 			e.end(s)
 			s.gone()

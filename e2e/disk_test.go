@@ -50,7 +50,7 @@ func TestRecordCannotBeKept(t *testing.T) {
 				needWorld(t)
 				t.Parallel()
 				s := startGateway(t).newSession()
-				argv := s.wrap(quick(), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+				argv := s.wrap(polite(), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
 				if d.do != nil {
 					d.do(s)
 				} else {
@@ -74,7 +74,7 @@ func TestRuntimeOfAnotherUser(t *testing.T) {
 	s.ok(os.Chown(s.runtime, 0, 0))
 	s.ok(os.Chmod(s.runtime, 0o777))
 	next := "/tmp/mcp-tether-65534" // it stays: other tests' sessions may be about to use it
-	s.spawn(setup{flags: quick()}, node(s.dir, "serve", "daemon")...)
+	s.spawn(setup{flags: polite()}, node(s.dir, "serve", "daemon")...)
 	s.waitReady()
 	record := filepath.Join(next, strings.Trim(answerTo(s, "MCP_TETHER_SESSION"), `"`)+".json")
 	testkit.Until(t, record, func() bool { _, err := os.Stat(record); return err == nil })
@@ -141,7 +141,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 				needWorld(t)
 				t.Parallel()
 				s := startGateway(t).newSession()
-				flags := quick("--log-level=trace", "--log-file="+c.file(s))
+				flags := resisting("--log-level=trace", "--log-file="+c.file(s))
 				argv := s.wrap(flags, node(s.dir, "serve", "daemon*30", "daemon,ignore-term")...)
 				if c.step != "" {
 					argv = inWorld(argv, c.step+"="+s.runtime)

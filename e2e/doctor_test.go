@@ -48,7 +48,7 @@ func TestDoctorFindsALeak(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: quick()}, node(s.dir, "serve,ignore-eof", "daemon")...)
+	s.spawn(setup{flags: deaf()}, node(s.dir, "serve,ignore-eof", "daemon")...)
 	s.waitReady()
 	killPair(t, s.pid)
 	s.gw.kill()

@@ -58,7 +58,7 @@ var finales = []finale{
 		causes: []string{"stdin-closed", "server-exited"}, exit: []string{"exit 0"},
 	},
 	{
-		name: "stdin closed, EOF ignored", end: (*session).closeStdin, root: "serve,ignore-eof",
+		name: "stdin closed, EOF ignored", end: (*session).closeStdin, root: "serve,ignore-eof", flags: deaf(),
 		causes: []string{"stdin-closed"}, exit: []string{"exit 143"},
 	},
 	{
@@ -66,7 +66,7 @@ var finales = []finale{
 		causes: []string{"stdin-closed", "server-exited"}, exit: []string{"exit 0"},
 	},
 	{
-		name: "stdin shut down, EOF ignored", end: (*session).shutdownStdin, only: "socketpair", root: "serve,ignore-eof",
+		name: "stdin shut down, EOF ignored", end: (*session).shutdownStdin, only: "socketpair", root: "serve,ignore-eof", flags: deaf(),
 		causes: []string{"stdin-closed"}, exit: []string{"exit 143"},
 	},
 	{
@@ -79,7 +79,7 @@ var finales = []finale{
 	{name: "wrapper SIGQUIT", end: signals(syscall.SIGQUIT), causes: []string{"signal"}, exit: []string{"exit 143"}, bare: true},
 	{
 		name: "wrapper SIGTERM many times", end: signals(syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT, syscall.SIGTERM),
-		causes: []string{"signal"}, exit: []string{"exit 137"}, root: "serve,ignore-term",
+		causes: []string{"signal"}, exit: []string{"exit 137"}, root: "serve,ignore-term", flags: resisting(),
 	},
 	{name: "wrapper SIGKILL", end: signals(syscall.SIGKILL), causes: []string{"anchor-gone"}, exit: []string{"signal 9"}, bare: true},
 	{
@@ -89,12 +89,12 @@ var finales = []finale{
 	{
 		// Codex, polite: TERM, and KILL 8 to 20 ms after it. On a busy machine the anchor may be dead before it has
 		// passed TERM on.
-		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: []string{"--term-grace=5s"},
+		name: "SIGTERM, soon SIGKILL", end: termThenKill, root: "serve,ignore-term", flags: resisting("--term-grace=5s"),
 		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
 		// Claude Code. The same holds for its half a second.
-		name: "SIGINT, SIGTERM, SIGKILL", end: intTermKill, root: "serve,ignore-term", flags: []string{"--term-grace=5s"},
+		name: "SIGINT, SIGTERM, SIGKILL", end: intTermKill, root: "serve,ignore-term", flags: resisting("--term-grace=5s"),
 		causes: []string{"signal", "anchor-gone"}, exit: []string{"signal 9"}, bare: true,
 	},
 	{
@@ -205,7 +205,7 @@ func (f finale) tree() string {
 }
 
 func (f finale) setup(stdio, cgroup string) setup {
-	return setup{stdio: stdio, keys: f.keys, flags: append(quick("--cgroup="+cgroup), f.flags...)}
+	return setup{stdio: stdio, keys: f.keys, flags: polite(append([]string{"--cgroup=" + cgroup}, f.flags...)...)}
 }
 
 // The same endings without the wrapper: the server ends, one way or another, and what it started does not.
@@ -242,7 +242,7 @@ func TestSpawningThreadEnds(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{stdio: stdio, flags: quick(), keys: []string{"thread=own"}}, "serve", "daemon")
+			s := begin(t, setup{stdio: stdio, flags: polite(), keys: []string{"thread=own"}}, "serve", "daemon")
 			s.gw.call("endthread", s.name)
 			for range 200 { // longer than a wrapper needs to die of it
 				if answer := s.ask(`{"id":11,"method":"ping"}`); !strings.Contains(answer, `"id":11`) {
@@ -305,21 +305,18 @@ func forDeaths(t *testing.T, test func(t *testing.T, stdio string, end func(*ses
 func TestBlockedCall(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		s := begin(t, setup{stdio: stdio, flags: quick()}, "serve,ignore-eof", escapees...)
+		s := begin(t, setup{stdio: stdio, flags: deaf()}, "serve,ignore-eof", escapees...)
 		s.write(`{"id":1,"method":"block"}` + "\n")
 		end(s)
 		s.concluded(exit)
 	})
 }
 
-// stuck are the flags of a session whose server cannot see the end of its input.
-func stuck(flags ...string) []string { return append(quick("--eof-grace=250ms"), flags...) }
-
-// The gateway has stopped reading: the server is stuck in a write.
+// The gateway has stopped reading: the server is stuck in a write, and cannot see the end of its input.
 func TestFullStdout(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		s := begin(t, setup{stdio: stdio, flags: stuck()}, "serve", escapees...)
+		s := begin(t, setup{stdio: stdio, flags: deaf()}, "serve", escapees...)
 		s.write(`{"method":"flood-out"}` + "\n")
 		s.waitStuck(1)
 		end(s)
@@ -331,7 +328,7 @@ func TestFullStdout(t *testing.T) {
 func TestFullStderr(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		flags := stuck("--log-file=", "--log-level=trace")
+		flags := deaf("--log-file=", "--log-level=trace")
 		s := begin(t, setup{stdio: stdio, stderr: "pipe", flags: flags}, "serve", escapees...)
 		s.write(`{"method":"flood-err"}` + "\n")
 		s.waitStuck(2)
@@ -347,7 +344,7 @@ func TestFullStderrAndMuchToSay(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			sample(t, len(deaths), i)
 			t.Parallel()
-			flags := stuck("--log-file=", "--log-level=trace")
+			flags := deaf("--log-file=", "--log-level=trace")
 			s := begin(t, setup{stderr: "pipe", flags: flags}, "serve", "plain*400")
 			s.write(`{"method":"flood-err"}` + "\n")
 			s.waitStuck(2)
@@ -361,7 +358,7 @@ func TestFullStderrAndMuchToSay(t *testing.T) {
 func TestBrokenStderr(t *testing.T) {
 	t.Parallel()
 	forDeaths(t, func(t *testing.T, stdio string, end func(*session), exit []string) {
-		flags := quick("--log-file=", "--log-level=trace")
+		flags := deaf("--log-file=", "--log-level=trace")
 		s := begin(t, setup{stdio: stdio, stderr: "pipe", flags: flags}, "serve,ignore-eof", escapees...)
 		s.closeStderr()
 		s.signal(syscall.SIGWINCH) // something to handle that ends nothing

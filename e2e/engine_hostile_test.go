@@ -658,7 +658,7 @@ func TestEngineManyClients(t *testing.T) {
 func TestEngineTooManyClients(t *testing.T) {
 	e := engineFor(t)
 	s := startGateway(t).newSession()
-	argv := s.wrap(quick(), node(s.dir, "serve")...)
+	argv := s.wrap(polite(), node(s.dir, "serve")...)
 	shell := append([]string{"/bin/sh", "-c", `ulimit -n 64 && exec "$@"`, "sh"}, argv...)
 	s.spawn(setup{bare: true, env: []string{"DOCKER_HOST=" + e.host}}, shell...)
 	s.waitReady()
@@ -715,7 +715,7 @@ func testOddPlace(t *testing.T, place oddPlace, lost bool) {
 		s.runtime = filepath.Join(s.runtime, strings.Repeat("long", 30))
 		s.ok(os.Mkdir(s.runtime, 0o700))
 	}
-	argv := s.wrap(quick(), node(s.dir, "serve")...)
+	argv := s.wrap(polite(), node(s.dir, "serve")...)
 	if place.step != "" {
 		needWorld(t)
 		argv = inWorld(argv, place.step+"="+s.runtime)

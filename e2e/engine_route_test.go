@@ -361,7 +361,7 @@ func (s *session) environment(name string) string {
 // proxied starts a session whose server does nothing, and returns the DOCKER_HOST that the server has.
 func proxied(t *testing.T, with setup) (*session, string) {
 	t.Helper()
-	with.flags = append(quick(), with.flags...)
+	with.flags = polite(with.flags...)
 	with.env = append([]string{"DOCKER_CONFIG=" + filepath.Join(t.TempDir(), "none")}, with.env...)
 	s := begin(t, with, "serve")
 	s.waitRecord()

@@ -43,7 +43,7 @@ func TestExitBySignal(t *testing.T) {
 
 // testExit runs a server that ends as told once its daemon is up.
 func testExit(t *testing.T, cgroup, how string, code int) {
-	s := startGateway(t).tree(setup{flags: quick("--cgroup=" + cgroup)}, how, "daemon")
+	s := startGateway(t).tree(setup{flags: polite("--cgroup=" + cgroup)}, how, "daemon")
 	wantExit(t, s.wait(), "exit "+strconv.Itoa(code))
 	s.gone()
 	if c := s.endedWhole("server-exited"); *c.Exit != code {

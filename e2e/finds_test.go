@@ -187,7 +187,7 @@ func TestSetsidCatAnswers(t *testing.T) {
 			testkit.Need(t, w.uid == 0 || os.Geteuid() == 0, "root")
 			t.Parallel()
 			s := startGatewayAs(t, w.uid).newSession()
-			s.spawn(setup{bare: w.bare, flags: quick(w.flags...)}, setsid, "/bin/cat")
+			s.spawn(setup{bare: w.bare, flags: polite(w.flags...)}, setsid, "/bin/cat")
 			if got := s.ask("hello"); got != "hello\n" {
 				t.Errorf("it answers %q", got)
 			}
@@ -313,7 +313,7 @@ func TestServerClosesStdoutUnseen(t *testing.T) {
 			t.Errorf("%v: the documentation says something else", err)
 		}
 		// The end of its reader is seen all the same.
-		s := startGatewayAs(t, w.uid).tree(setup{flags: quick()}, "serve,ignore-eof", "daemon")
+		s := startGatewayAs(t, w.uid).tree(setup{flags: deaf()}, "serve,ignore-eof", "daemon")
 		s.waitReady()
 		s.closeStdout()
 		wantExit(t, s.wait(), "exit 143")
@@ -520,7 +520,7 @@ func TestNohupOutlivesItsTerminal(t *testing.T) {
 func TestShellForUsIsSeenThrough(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	line := strings.Join(s.wrap(quick(), node(s.dir, "serve,ignore-eof", "daemon")...), "' '")
+	line := strings.Join(s.wrap(deaf(), node(s.dir, "serve,ignore-eof", "daemon")...), "' '")
 	// The shell keeps standard input open and does not wait in vain for the wrapper: nothing but the gateway's end tells.
 	s.spawn(setup{bare: true, keys: own}, "/bin/sh", "-c", "trap '' HUP TERM; exec 7<&0; '"+line+"'; sleep 100")
 	s.waitReady()

@@ -77,10 +77,26 @@ type session struct {
 	ids     []string
 }
 
-const quickEOF, quickTerm = "--eof-grace=300ms", "--term-grace=300ms"
+// graces are the flags of a session whose server gets so much time, followed by more flags. A member that obeys has all the
+// time that a busy machine may need, or it would end in another way. One that does not obey is waited for briefly: the
+// outcome is the same.
+func graces(eof, term time.Duration, flags []string) []string {
+	return append([]string{"--eof-grace=" + eof.String(), "--term-grace=" + term.String()}, flags...)
+}
 
-// quick are the flags of a session whose server may be stubborn: the graces are short, the outcome is the same.
-func quick(flags ...string) []string { return append([]string{quickEOF, quickTerm}, flags...) }
+const shortGrace, longGrace = 300 * time.Millisecond, 20 * time.Second
+
+// polite is for a tree that ends at the end of its input and by SIGTERM.
+func polite(flags ...string) []string { return graces(longGrace, longGrace, flags) }
+
+// deaf is for a server that does not see the end of its input, in a tree that ends by SIGTERM.
+func deaf(flags ...string) []string { return graces(shortGrace, longGrace, flags) }
+
+// resisting is for a server that ends at the end of its input, in a tree of which something does not end by SIGTERM.
+func resisting(flags ...string) []string { return graces(longGrace, shortGrace, flags) }
+
+// quick is for a tree that may do neither.
+func quick(flags ...string) []string { return graces(shortGrace, shortGrace, flags) }
 
 // politeRoot is for a tree whose children use up the grace and whose root must die of SIGTERM: enough for that on a busy
 // machine.
@@ -88,42 +104,6 @@ const politeRoot = "--term-grace=5s"
 
 // stormKill is for a tree that forks while it is killed, or is large, beside neighbours that keep the processors busy.
 const stormKill = "--kill-timeout=25s"
-
-// stubbornTraits are the traits of members that use up the grace after SIGTERM.
-var stubbornTraits = []string{"ignore-term", "respawn", "pidns", "setuid", "family"}
-
-// polite commands end at the end of their input and by SIGTERM: trees of the fixture, unless a trait forbids it, and
-// cat.
-func polite(argv []string) bool {
-	if len(argv) == 0 {
-		return false
-	}
-	command, last := strings.Join(argv, " "), argv[len(argv)-1]
-	return strings.Contains(command, fixture+" node ") || strings.Contains(command, fixture+" mcp ") ||
-		last == "/bin/cat" || argv[0] == "/bin/sh" && strings.HasSuffix(last, "cat") && !strings.Contains(last, "&")
-}
-
-// unhurried lengthens the quick graces that no member of the tree will use up. On a busy machine a well-behaved server may
-// need more than such a grace, and would then end in another way.
-func unhurried(flags, argv []string) []string {
-	if !polite(argv) {
-		return flags
-	}
-	command := strings.Join(argv, " ")
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(command, w) })
-	}
-	out := slices.Clone(flags)
-	for i, f := range out {
-		switch {
-		case f == quickEOF && !has("ignore-eof", "spin"):
-			out[i] = "--eof-grace=20s"
-		case f == quickTerm && !has(stubbornTraits...):
-			out[i] = "--term-grace=20s"
-		}
-	}
-	return out
-}
 
 // node is the command line of a fixture tree: a root and its children, see fixture/main.go.
 func node(dir, root string, children ...string) []string {
@@ -187,7 +167,7 @@ func (s *session) spawn(with setup, argv ...string) {
 // wrap is the tethered command line, with the log where the test can read it.
 func (s *session) wrap(flags []string, argv ...string) []string {
 	head := []string{tether, "run", "--log-level=info", "--log-format=json", "--log-file=" + s.log}
-	return slices.Concat(head, unhurried(flags, argv), []string{"--"}, argv)
+	return slices.Concat(head, flags, []string{"--"}, argv)
 }
 
 // waitReady waits for the line that the fixture prints when its whole tree is up.

@@ -30,7 +30,7 @@ func phases() []phase {
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
 		{
-			name: "falling asleep", root: "serve,ignore-eof", flags: []string{"--eof-grace=30s"},
+			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"),
 			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 5,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
@@ -44,7 +44,7 @@ func phases() []phase {
 			reach: func(s *session) { s.wakeMute() },
 		},
 		{
-			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: []string{"--wake-timeout=30s"}, members: 5,
+			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: quick("--wake-timeout=30s"), members: 5,
 			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
 		},
 		{

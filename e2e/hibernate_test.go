@@ -22,7 +22,7 @@ const limit = 500 * time.Millisecond
 
 // sleepy are the flags of a session that sleeps soon.
 func sleepy(flags ...string) []string {
-	return append(quick("--hibernate="+limit.String(), "--log-level=debug"), flags...)
+	return append(polite("--hibernate="+limit.String(), "--log-level=debug"), flags...)
 }
 
 // mcpSession starts the fixture as an MCP server, as a further server of the gateway.

@@ -159,7 +159,7 @@ func TestHibernateWakeFails(t *testing.T) {
 func (d dud) test(t *testing.T, cgroup string) {
 	s := startGateway(t).newSession()
 	copyProgram(t, fixture, s.command())
-	s.spawn(setup{flags: sleepy(append(d.flags, "--cgroup="+cgroup)...)}, s.command(), "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.spawn(setup{flags: sleepy(quick(append(d.flags, "--cgroup="+cgroup)...)...)}, s.command(), "mcp", s.dir, "-", "0", "serve", "daemon")
 	s.greet()
 	s.ids = s.records()
 	s.asleep(1)

@@ -17,7 +17,7 @@ func TestInheritedKeepMark(t *testing.T) {
 		for _, e := range losses {
 			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
-				s := begin(t, setup{flags: quick("--cgroup=" + cgroup), env: []string{"MCP_TETHER_KEEP=1"}},
+				s := begin(t, setup{flags: resisting("--cgroup=" + cgroup), env: []string{"MCP_TETHER_KEEP=1"}},
 					"serve", "daemon/plain", "setsid,closefds,chdir", "daemon,ignore-term")
 				e.end(s)
 				s.gone()
@@ -32,11 +32,11 @@ func TestInheritedKeepMark(t *testing.T) {
 // Marks that were there before are replaced. They give no power over the session that they name.
 func TestInheritedMarks(t *testing.T) {
 	t.Parallel()
-	other := begin(t, setup{flags: quick()}, "serve", "daemon")
+	other := begin(t, setup{flags: polite()}, "serve", "daemon")
 	mark := strings.Trim(answerTo(other, "MCP_TETHER_GATEWAY"), `"`)
 	for _, marks := range [][2]string{{"", ""}, {"../../rubbish", ":::"}, {other.id(), mark}} {
 		env := []string{"MCP_TETHER_SESSION=" + marks[0], "MCP_TETHER_GATEWAY=" + marks[1], "MCP_TETHER_KEPT=*:"}
-		s := begin(t, setup{flags: quick(), env: env}, "serve", "daemon")
+		s := begin(t, setup{flags: polite(), env: env}, "serve", "daemon")
 		if got := answerTo(s, "MCP_TETHER_SESSION"); got != strconv.Quote(s.id()) {
 			t.Errorf("the server has session %s, want %q", got, s.id())
 		}
@@ -50,7 +50,7 @@ func TestInheritedMarks(t *testing.T) {
 		s.gw.kill()
 		s.gone()
 	}
-	s := begin(t, setup{flags: quick("--keep=no*", `--keep=a:\`), env: []string{"MCP_TETHER_KEPT=*:"}}, "serve", "daemon")
+	s := begin(t, setup{flags: polite("--keep=no*", `--keep=a:\`), env: []string{"MCP_TETHER_KEPT=*:"}}, "serve", "daemon")
 	if got, want := answerTo(s, "MCP_TETHER_KEPT"), strconv.Quote(`no*:a\:\\:`); got != want {
 		t.Errorf("the server has patterns %s, want %s", got, want)
 	}
@@ -81,7 +81,7 @@ func TestGoVariables(t *testing.T) {
 		for _, e := range losses {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
-				s := begin(t, setup{flags: quick(), env: set}, "serve", "daemon", "setsid,closefds,clearenv,ignore-term")
+				s := begin(t, setup{flags: resisting(), env: set}, "serve", "daemon", "setsid,closefds,clearenv,ignore-term")
 				for _, pair := range set {
 					key, value, _ := strings.Cut(pair, "=")
 					if got := answerTo(s, key); got != strconv.Quote(value) {
@@ -186,7 +186,7 @@ func testNested(t *testing.T, cgroup string, end func(*session, []int)) {
 	// The outer one leaves the inner one the time to finish, however busy the machine. An inner supervisor that is
 	// killed leaves its record for reap.
 	outerFlags := []string{"--cgroup=" + cgroup, "--eof-grace=25s", "--term-grace=25s"}
-	s.spawn(setup{flags: outerFlags}, inner.wrap(quick("--cgroup="+cgroup),
+	s.spawn(setup{flags: outerFlags}, inner.wrap(resisting("--cgroup="+cgroup),
 		node(s.dir, "serve", "daemon/plain", "setsid,closefds,clearenv,chdir", "daemon,ignore-term")...)...)
 	s.waitReady()
 	awaitTrue(t, "the records of both", func() bool { return len(s.records()) == 2 })

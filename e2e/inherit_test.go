@@ -291,7 +291,7 @@ func TestMonitorsWakeRarely(t *testing.T) {
 	t.Parallel()
 	testkit.Need(t, os.Geteuid() == 0, "root, to see the timer slack of others")
 	s := startGateway(t).newSession()
-	s.spawn(setup{bare: true}, s.wrap(quick(), "/bin/cat")...)
+	s.spawn(setup{bare: true}, s.wrap(polite(), "/bin/cat")...)
 	s.ask("up")
 	s.ids = s.records()
 	both := s.wrappers()

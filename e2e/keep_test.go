@@ -25,7 +25,7 @@ func TestKeep(t *testing.T) {
 				t.Run(k.name+"/cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
 					sample(t, 3, i, j, l)
 					t.Parallel()
-					flags := append(quick("--cgroup="+cgroup), k.flags...)
+					flags := append(resisting("--cgroup="+cgroup), k.flags...)
 					s := begin(t, setup{flags: flags}, "serve", k.child, "setsid", "daemon,ignore-term")
 					kept := holders(s.flock)
 					e.end(s)
@@ -56,7 +56,7 @@ func (s *session) wantKept(kept []proc, e ending) {
 // What is not marked is not kept, even beside a pattern that matches nothing.
 func TestKeepNothing(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick("--keep=shared-*")}, "serve", "daemon,closefds", "daemon,comm=other-helper")
+	s := begin(t, setup{flags: polite("--keep=shared-*")}, "serve", "daemon,closefds", "daemon,comm=other-helper")
 	s.gw.kill()
 	s.gone()
 	if c := s.ended(); len(c.Kept) > 0 {

@@ -124,7 +124,7 @@ func (e early) round(t *testing.T, from seed, stdio, cgroup string, flags ...str
 	t.Helper()
 	after := from.between(0, e.within)
 	s := startGateway(t).newSession()
-	argv := s.wrap(quick(flags...), node(s.dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
+	argv := s.wrap(deaf(flags...), node(s.dir, "serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir")...)
 	b := s.brief([]string{
 		"who=" + e.who, "signal=" + strconv.Itoa(int(e.signal)), "after=" + strconv.FormatInt(after.Microseconds(), 10),
 		"stdio=" + stdio, "cgroup=" + cgroup,

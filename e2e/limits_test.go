@@ -89,7 +89,7 @@ func TestFilesLimitedMeanwhile(t *testing.T) {
 // end is seen once it can.
 func TestStdoutClosedWithoutDescriptors(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve,ignore-eof", "daemon")
+	s := begin(t, setup{flags: deaf()}, "serve,ignore-eof", "daemon")
 	var limit unix.Rlimit
 	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, nil, &limit))
 	s.ok(unix.Prlimit(s.supervisor(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}, nil))
@@ -111,7 +111,7 @@ func TestWithoutRandomNumbers(t *testing.T) {
 			var ids []string
 			for range 2 {
 				s := startGateway(t).newSession()
-				s.spawn(setup{bare: true}, inWorld(s.wrap(quick(), node(s.dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
+				s.spawn(setup{bare: true}, inWorld(s.wrap(polite(), node(s.dir, "serve", "daemon")...), "refuse=getrandom:"+errno)...)
 				s.waitReady()
 				s.waitRecord()
 				ids = append(ids, s.ids...)
@@ -198,7 +198,7 @@ func TestTooLittleToStart(t *testing.T) {
 func (g *gateway) refusesAt(limit string) bool {
 	g.t.Helper()
 	s := g.newSession()
-	s.spawn(setup{bare: true}, append([]string{fixture, "under", limit, "--"}, s.wrap(quick(), "/bin/sh", "-c", "echo started; cat")...)...)
+	s.spawn(setup{bare: true}, append([]string{fixture, "under", limit, "--"}, s.wrap(polite(), "/bin/sh", "-c", "echo started; cat")...)...)
 	s.closeStdin()
 	started, end := s.readToEnd(), s.wait()
 	said, err := os.ReadFile(s.stderr)
@@ -326,7 +326,7 @@ func TestSqueezedSession(t *testing.T) {
 					testkit.Need(t, os.Geteuid() == 0, "root")
 					t.Parallel()
 					g := startGatewayAs(t, q.uid(t))
-					flags := append(quick("--cgroup="+cgroup), c.flags...)
+					flags := append(polite("--cgroup="+cgroup), c.flags...)
 					var s *session
 					if c.begin != nil {
 						s = c.begin(t, g, flags)
@@ -421,7 +421,7 @@ func TestSqueezedEngine(t *testing.T) {
 			noError(t, os.Chmod(sock, 0o777))
 			noError(t, os.Chmod(filepath.Dir(sock), 0o755))
 			g := startGatewayAs(t, q.uid(t))
-			s := g.tree(setup{flags: quick("--log-level=debug"), env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
+			s := g.tree(setup{flags: polite("--log-level=debug"), env: []string{"DOCKER_HOST=" + f.host}}, "serve", "daemon")
 			s.waitReady()
 			host := s.environment("DOCKER_HOST")
 			supervisor := s.supervisor()
@@ -513,7 +513,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 				noError(t, os.Chmod(sock, 0o777))
 				noError(t, os.Chmod(filepath.Dir(sock), 0o755))
 				g := startGatewayAs(t, q.uid(t))
-				s := g.tree(setup{flags: quick("--cgroup=" + cgroup), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
+				s := g.tree(setup{flags: resisting("--cgroup=" + cgroup), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term", "setsid,closefds,clearenv,chdir")
 				s.waitReady()
 				answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
 				if !strings.Contains(answer, "201") {
@@ -553,7 +553,7 @@ func TestSqueezedRemover(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, nil)
 			dir := pidsCgroup(t)
-			s := startGateway(t).tree(setup{flags: quick(), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term")
+			s := startGateway(t).tree(setup{flags: resisting(), env: []string{"DOCKER_HOST=" + f.host}}, "serve,ignore-term", "daemon,ignore-term")
 			s.waitReady()
 			answer := clientOf(t, s.environment("DOCKER_HOST")).raw(lastMessage("POST", "/v1.41/containers/create?name=c", `{"Image":"a"}`))
 			if !strings.Contains(answer, "201") {

@@ -55,13 +55,13 @@ func TestNoProcNoAnchor(t *testing.T) {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
 				g := world{steps: []string{"noproc"}}.gateway(t)
-				root, graces := tree[0], []string{"--term-grace=250ms", "--kill-timeout=300ms"}
+				root, flags := tree[0], resisting("--kill-timeout=300ms")
 				reached := name == "one group" && e.exit == nil
 				if reached {
 					// The server must not go before the group is signalled: with its gateway its input ends as well.
-					root, graces = root+",ignore-eof", []string{"--term-grace=20s", stormKill}
+					root, flags = root+",ignore-eof", deaf(stormKill)
 				}
-				s := g.tree(setup{flags: append(quick("--no-anchor", "--log-level=debug"), graces...)}, root, tree[1:]...)
+				s := g.tree(setup{flags: append(flags, "--no-anchor", "--log-level=debug")}, root, tree[1:]...)
 				s.waitReady()
 				e.end(s)
 				awaitExit(t, s.pid)
@@ -83,7 +83,7 @@ func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-	s := g.tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
+	s := g.tree(setup{flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+setuidCopy(t), "daemon")
 	s.waitReady()
 	s.write(`{"method":"exit","code":2}` + "\n")
 	wantExit(t, s.wait(), "exit 2")
@@ -108,7 +108,7 @@ func TestHiddenSurvivor(t *testing.T) {
 		{[]string{"daemon", "daemon,keep"}, 0, 1},
 	} {
 		g := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t)
-		s := g.tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
+		s := g.tree(setup{flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", c.tree...)
 		s.waitReady()
 		s.signal(syscall.SIGTERM)
 		wantExit(t, s.wait(), "exit 143")

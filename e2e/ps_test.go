@@ -67,11 +67,11 @@ func TestPs(t *testing.T) {
 	// A name, and an argument, that would move the cursor and colour the screen.
 	argv := append(node(s.dir, "serve", "daemon", "setsid/plain"), "--token=hunter2", "plain\x1b[31m")
 	argv = argv[:len(argv)-2]
-	s.spawn(setup{flags: quick("--name=files\x1b[2J")}, argv...)
+	s.spawn(setup{flags: polite("--name=files\x1b[2J")}, argv...)
 	s.waitReady()
 	theirs := startGatewayAs(t, nobody).newSession()
 	theirs.shareRuntime()
-	theirs.spawn(setup{flags: quick("--name=theirs")}, node(theirs.dir, "serve")...)
+	theirs.spawn(setup{flags: polite("--name=theirs")}, node(theirs.dir, "serve")...)
 	theirs.waitReady()
 	for _, each := range []*session{s, theirs} {
 		each.ids = []string{each.ownRecord()}
@@ -163,7 +163,7 @@ func TestPsHidesDead(t *testing.T) {
 	}
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: quick()}, node(s.dir, "serve", "daemon")...)
+	s.spawn(setup{flags: polite()}, node(s.dir, "serve", "daemon")...)
 	s.waitReady()
 	killPair(t, s.pid)
 	if list := operator.ps(t); len(list) != 0 {

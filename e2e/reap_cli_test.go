@@ -62,7 +62,7 @@ func dead(t *testing.T) *session {
 	t.Helper()
 	s := startGateway(t).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: quick("--name=files\x1b[2J")}, node(s.dir, "serve", "daemon", "setsid")...)
+	s.spawn(setup{flags: polite("--name=files\x1b[2J")}, node(s.dir, "serve", "daemon", "setsid")...)
 	s.waitReady()
 	s.ids = []string{s.ownRecord()}
 	server := s.record(s.ids[0]).Server.PID
@@ -129,7 +129,7 @@ func TestReapSparesMemberOfAnotherUser(t *testing.T) {
 	name := setuidCopy(t)
 	s := startGatewayAs(t, nobody).newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: quick("--cgroup=off")}, node(s.dir, "serve", "daemon", "setsid/setsid,setuid,comm="+name)...)
+	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve", "daemon", "setsid/setsid,setuid,comm="+name)...)
 	s.waitReady()
 	killPair(t, s.pid)
 	for _, c := range []caller{s.as(), operator} {

@@ -22,7 +22,7 @@ func TestReapSparesLiveSessions(t *testing.T) {
 		for _, flag := range []string{"", "--no-anchor"} {
 			for _, user := range []int{0, nobody} {
 				t.Run(strings.Join([]string{"cgroup=" + cgroup, flag, "uid=" + strconv.Itoa(user)}, "/"), func(t *testing.T) {
-					flags := quick("--cgroup=" + cgroup)
+					flags := polite("--cgroup=" + cgroup)
 					if flag != "" {
 						flags = append(flags, flag)
 					}
@@ -76,12 +76,12 @@ func TestReapSparesRenamed(t *testing.T) {
 		return
 	}
 	for _, cgroup := range []string{"auto", "off"} {
-		for _, flag := range []string{"--eof-grace=300ms", "--no-anchor"} {
+		for _, flag := range []string{"--eof-grace=20s", "--no-anchor"} {
 			t.Run("cgroup="+cgroup+"/"+flag, func(t *testing.T) {
 				s := startGateway(t).newSession()
 				other := filepath.Join(s.dir, "keeper")
 				copyProgram(t, tether, other)
-				argv := s.wrap(quick("--cgroup="+cgroup, flag), node(s.dir, liveTree[0], liveTree[1:]...)...)
+				argv := s.wrap(polite("--cgroup="+cgroup, flag), node(s.dir, liveTree[0], liveTree[1:]...)...)
 				argv[0] = other
 				s.spawn(setup{bare: true}, argv...)
 				s.waitReady()
@@ -101,11 +101,11 @@ func TestReapSparesUnrecorded(t *testing.T) {
 		return
 	}
 	for _, cgroup := range []string{"auto", "off"} {
-		for _, flag := range []string{"--eof-grace=300ms", "--no-anchor"} {
+		for _, flag := range []string{"--eof-grace=20s", "--no-anchor"} {
 			t.Run("cgroup="+cgroup+"/"+flag, func(t *testing.T) {
 				s := startGateway(t).newSession()
 				s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
-				s.spawn(setup{flags: quick("--cgroup="+cgroup, flag)}, node(s.dir, liveTree[0], liveTree[1:]...)...)
+				s.spawn(setup{flags: polite("--cgroup="+cgroup, flag)}, node(s.dir, liveTree[0], liveTree[1:]...)...)
 				s.waitReady()
 				members := 6
 				if flag == "--no-anchor" {
@@ -160,7 +160,7 @@ func TestTwoReapsAtOnce(t *testing.T) {
 	for range 5 {
 		s := startGateway(t).newSession()
 		s.shareRuntime()
-		s.spawn(setup{flags: quick()}, node(s.dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
+		s.spawn(setup{flags: resisting()}, node(s.dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
 		s.waitReady()
 		killPair(t, s.pid)
 		outs := atOnce(t, 3, "reap", "--json", "--kill", "--term-grace=500ms")
@@ -213,7 +213,7 @@ func TestReapAmidChange(t *testing.T) {
 	if !onOwnHost(t, "family=") {
 		return
 	}
-	s := startGateway(t).tree(setup{flags: quick()}, "serve", "setsid,family=8")
+	s := startGateway(t).tree(setup{flags: resisting()}, "serve", "setsid,family=8")
 	s.waitReady()
 	for range rounds(10) {
 		if r := operator.reap(t, 0, "--kill", "--unwrapped", s.match()); len(r.Findings) > 0 {

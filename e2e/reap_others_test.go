@@ -409,7 +409,7 @@ func TestReapHidesNothing(t *testing.T) {
 			t.Run(fmt.Sprint(name, "/", owner), func(t *testing.T) {
 				s := startGatewayAs(t, owner).newSession()
 				s.shareRuntime()
-				s.spawn(setup{flags: quick("--cgroup=off")}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
+				s.spawn(setup{flags: deaf("--cgroup=off")}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
 				s.waitReady()
 				id := s.ownRecord()
 				killPair(t, s.pid)

@@ -145,7 +145,7 @@ func TestReapForkingTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: quick("--cgroup=" + c.cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
+			s.spawn(setup{flags: resisting("--cgroup=" + c.cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
 			s.waitReady()
 			alive := loungers(t, c.others)
 			killPair(t, s.pid)
@@ -212,7 +212,7 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 			t.Run(c.name+"/cgroup="+cgroup, func(t *testing.T) {
 				s := startGateway(t).newSession()
 				s.shareRuntime()
-				flags := quick("--cgroup=" + cgroup)
+				flags := polite("--cgroup=" + cgroup)
 				if c.keep != "" {
 					flags = append(flags, "--keep=no\\such:helper", c.keep)
 				}
@@ -283,7 +283,7 @@ func TestReapKeeps(t *testing.T) {
 			t.Run("cgroup="+cgroup+"/"+child, func(t *testing.T) {
 				s := startGateway(t).newSession()
 				s.shareRuntime()
-				s.spawn(setup{flags: quick("--cgroup="+cgroup, "--keep=shared-*")}, node(s.dir, "serve", child, "setsid", "daemon,ignore-term")...)
+				s.spawn(setup{flags: resisting("--cgroup="+cgroup, "--keep=shared-*")}, node(s.dir, "serve", child, "setsid", "daemon,ignore-term")...)
 				s.waitReady()
 				kept := holders(s.flock)
 				killPair(t, s.pid)

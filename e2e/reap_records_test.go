@@ -198,7 +198,7 @@ func TestReapNotPreventedByAnotherUser(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			t.Run("cgroup="+cgroup, func(t *testing.T) {
 				s := startGateway(t).newSession() // its record is out of the sweep's reach
-				s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
+				s.spawn(setup{flags: deaf("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "daemon", "setsid")...)
 				s.waitReady()
 				s.gw.killWithAnchor(t, s.pid)
 				forge(t, nobody, theirDir, func(p *page) { p.ID = s.id() }, os.Getpid())
@@ -305,7 +305,7 @@ func TestReapOddRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: quick("--cgroup=off")}, node(s.dir, "serve", "daemon")...)
+			s.spawn(setup{flags: polite("--cgroup=off")}, node(s.dir, "serve", "daemon")...)
 			s.waitReady()
 			killPair(t, s.pid)
 			write(t)

@@ -126,7 +126,7 @@ func testReuse(t *testing.T, position func(*session) int, cgroup string, recorde
 	if recorded {
 		s.shareRuntime()
 	}
-	s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
+	s.spawn(setup{flags: deaf("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
 	s.waitReady()
 	pid := position(s)
 	s.gw.killWithAnchor(t, s.pid)
@@ -160,7 +160,7 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			s := startGateway(t).newSession()
 			s.shareRuntime()
-			s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
+			s.spawn(setup{flags: resisting("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
 			s.waitReady()
 			obeys := holders(s.flock)[0].pid
 			killPair(t, s.pid)

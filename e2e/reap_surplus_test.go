@@ -107,7 +107,7 @@ func TestSurplusOfSessions(t *testing.T) {
 	for range 4 {
 		s := g.newSession()
 		s.shareRuntime()
-		s.spawn(setup{flags: quick()}, node(g.dir, "serve")...)
+		s.spawn(setup{flags: polite()}, node(g.dir, "serve")...)
 		all = append(all, s)
 	}
 	for _, s := range all {

@@ -58,7 +58,7 @@ func recordedTree(g *gateway, cgroup string) *session {
 	g.t.Helper()
 	s := g.newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid")...)
+	s.spawn(setup{flags: polite("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid")...)
 	s.waitReady()
 	s.ids = []string{s.ownRecord()}
 	return s
@@ -84,7 +84,7 @@ func TestSweepDoesNotDelayStart(t *testing.T) {
 	g := startGateway(t)
 	dead := g.newSession()
 	dead.shareRuntime()
-	dead.spawn(setup{flags: quick()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term", "daemon,closefds")...)
+	dead.spawn(setup{flags: resisting()}, node(dead.dir, "serve,ignore-term", "daemon,ignore-term", "daemon,closefds")...)
 	dead.waitReady()
 	dead.ids = []string{dead.ownRecord()}
 	killPair(t, dead.pid)

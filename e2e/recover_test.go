@@ -17,7 +17,7 @@ import (
 // goes with the session all the same.
 func TestRecoveryOutlastsAForeignLock(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick("--term-grace=6s", "--log-level=debug")}, "serve", "daemon,ignore-term")
+	s := begin(t, setup{flags: resisting("--term-grace=6s", "--log-level=debug")}, "serve", "daemon,ignore-term")
 	supervisor := s.supervisor()
 	freeze(t, s.pid)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))

@@ -47,7 +47,7 @@ func TestRecoveryWithoutItsLog(t *testing.T) {
 				t.Parallel()
 				s := startGateway(t).newSession()
 				path, lose := l.make(s)
-				with := setup{flags: quick("--cgroup="+cgroup, "--log-file="+path)}
+				with := setup{flags: resisting("--cgroup="+cgroup, "--log-file="+path)}
 				s.spawn(with, node(s.dir, "serve,ignore-term", escapees...)...)
 				s.waitReady()
 				supervisor := s.supervisor()
@@ -82,7 +82,7 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 	for name, limit := range map[string]uint64{"0": 0, "4": 4} {
 		t.Run("nofile="+name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: quick()}, "serve,ignore-term", escapees...)
+			s := begin(t, setup{flags: resisting()}, "serve,ignore-term", escapees...)
 			supervisor, leaf := s.supervisor(), cgroupLeaf(s.id())
 			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
 			testkit.Until(t, "the anchor to hold the leaf", func() bool {
@@ -113,7 +113,7 @@ func (s *session) sweepByNextSession() {
 	s.t.Helper()
 	next := s.gw.newSession()
 	next.runtime = s.runtime
-	next.spawn(setup{flags: quick()}, node(next.dir, "serve")...)
+	next.spawn(setup{flags: polite()}, node(next.dir, "serve")...)
 	next.waitReady()
 	testkit.Until(s.t, "the sweep of the session before", func() bool {
 		left, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", s.ids[0]+".*"))
@@ -127,7 +127,7 @@ func (s *session) sweepByNextSession() {
 // Without a leaf the anchor sees no process when it can open nothing. It ends the server, and does not claim more.
 func TestBlindRecoveryClaimsNothing(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
+	s := begin(t, setup{flags: resisting("--cgroup=off", "--kill-timeout=2s")}, "serve,ignore-term", "daemon")
 	supervisor := s.supervisor()
 	limitFiles(t, s.pid, 0)
 	s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
@@ -150,7 +150,7 @@ func TestBlindRecoveryClaimsNothing(t *testing.T) {
 // A record that cannot be removed keeps its lock: one without a lock would never be looked at again.
 func TestLockGoesLast(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve")
+	s := begin(t, setup{flags: polite()}, "serve")
 	s.waitRecord()
 	base := filepath.Join(s.recordDir(), s.ids[0])
 	s.ok(os.Remove(base + ".json"))
@@ -198,7 +198,7 @@ func TestNestedLeafIsRemoved(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", supervisor killed"}[killed], func(t *testing.T) {
 				t.Parallel()
-				s := begin(t, setup{flags: quick()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
+				s := begin(t, setup{flags: polite()}, "serve", "daemon", "setsid,closefds,clearenv,chdir")
 				leaf := cgroupLeaf(s.id())
 				t.Cleanup(func() { removeNested(leaf) })
 				nestedProcs(t, leaf, depth)
@@ -228,7 +228,7 @@ func TestExitCodeTwoEndsOnce(t *testing.T) {
 				if !runtime {
 					s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
 				}
-				s.spawn(setup{flags: quick(flags...)}, node(s.dir, "serve", "daemon")...)
+				s.spawn(setup{flags: polite(flags...)}, node(s.dir, "serve", "daemon")...)
 				s.waitReady()
 				s.write(`{"method":"exit","code":2}` + "\n")
 				wantExit(t, s.wait(), "exit 2")
@@ -259,7 +259,7 @@ func unclearOrphan(t *testing.T) (left bool) {
 	s := startGateway(t).newSession()
 	// Where the test cannot end it, it ends by itself.
 	script := fixture + ` rest 9>&- </dev/null >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
-	argv := s.wrap(quick("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
+	argv := s.wrap(polite("--cgroup=off"), node(s.dir, "serve", "daemon", "setsid,closefds,clearenv,chdir")...)
 	s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, s.dir}, argv...)...)
 	s.waitReady()
 	foreign := s.pidIn("foreign")

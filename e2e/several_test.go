@@ -38,7 +38,7 @@ func testSeveral(t *testing.T, cgroup string, end func(*session)) {
 		if len(all) > 0 {
 			s.runtime = all[0].runtime // as real ones share it
 		}
-		s.spawn(setup{flags: quick("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid,closefds,clearenv")...)
+		s.spawn(setup{flags: polite("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon", "setsid,closefds,clearenv")...)
 		all = append(all, s)
 	}
 	for _, s := range all {
@@ -91,7 +91,7 @@ func TestSameCommandOfOthers(t *testing.T) {
 				t.Parallel()
 				ours := startGateway(t).newSession()
 				argv := node(ours.dir, "serve", "daemon", "setsid")
-				ours.spawn(setup{flags: quick("--cgroup=" + cgroup)}, argv...)
+				ours.spawn(setup{flags: polite("--cgroup=" + cgroup)}, argv...)
 				theirs := startGateway(t).newSession()
 				theirs.spawn(setup{bare: true}, argv...)
 				ours.waitReady()

@@ -41,11 +41,10 @@ func share(t *testing.T, flags ...string) *sharing {
 	if err := os.Mkdir(s.runtime, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, quick(flags...)...)
+	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, polite(flags...)...)
 	s.life = newLifeline(t, filepath.Join(s.dir, "lifeline"))
 	// A host does not pass on the descriptors of its first client.
 	s.command = []string{"sh", "-c", `exec 9>` + s.life.path + `; exec "$@"`, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}
-	s.flags = unhurried(s.flags, s.command)
 	t.Cleanup(s.clear)
 	return s
 }

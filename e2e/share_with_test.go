@@ -60,7 +60,7 @@ func TestShareContainers(t *testing.T) {
 	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := share(t, patient()...)
+			s := share(t, engineTime)
 			mark := e.mark(t)
 			o := order{e: e, dir: s.dir, image: e.image(t), mark: mark, words: []string{"ignore-eof", "ignore-term"}}
 			s.env = append(e.environ(), "HOME="+s.dir)

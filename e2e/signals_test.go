@@ -74,7 +74,7 @@ func TestBlockedSignalsArePassed(t *testing.T) {
 func TestPassedSignalEndsServer(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
-	s.spawn(setup{flags: quick()}, "/bin/cat")
+	s.spawn(setup{flags: polite()}, "/bin/cat")
 	s.ask("up") // cat has no handlers
 	s.signal(syscall.SIGUSR1)
 	wantExit(t, s.wait(), "exit "+strconv.Itoa(128+int(syscall.SIGUSR1)))
@@ -89,7 +89,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			argv := s.wrap(quick(), node(s.dir, "serve", "daemon")...)
+			argv := s.wrap(polite(), node(s.dir, "serve", "daemon")...)
 			argv = append([]string{fixture, "under", "ignore=" + strconv.Itoa(int(sig)), "--"}, argv...)
 			s.spawn(setup{bare: true}, argv...)
 			s.waitReady()

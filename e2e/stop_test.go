@@ -10,12 +10,12 @@ import (
 
 func decimalString(n int) string { return strconv.Itoa(n) }
 
-// named starts a session with a name, in the directory where every stop looks.
+// named starts a session with a name, in the directory where every stop looks. Its graces are polite, but for these flags.
 func (g *gateway) named(name string, root string, flags ...string) *session {
 	g.t.Helper()
 	s := g.newSession()
 	s.shareRuntime()
-	s.spawn(setup{flags: append([]string{"--name=" + name, "--term-grace=300ms"}, flags...)}, node(s.dir, root, "daemon", "setsid,closefds,clearenv")...)
+	s.spawn(setup{flags: polite(append(flags, "--name="+name)...)}, node(s.dir, root, "daemon", "setsid,closefds,clearenv")...)
 	s.waitReady()
 	s.ids = []string{s.ownRecord()}
 	return s
@@ -42,7 +42,7 @@ func TestStop(t *testing.T) {
 	for _, sel := range selections {
 		t.Run(sel.name, func(t *testing.T) {
 			g := startGateway(t)
-			all := map[string]*session{"a": g.named("a", "serve"), "b": g.named("b", "serve,ignore-term"), "c": startGateway(t).named("c", "serve")}
+			all := map[string]*session{"a": g.named("a", "serve"), "b": g.named("b", "serve,ignore-term", resisting()...), "c": startGateway(t).named("c", "serve")}
 			o := operator.run(t, append([]string{"stop"}, sel.args(all["a"], all["b"], all["c"])...)...)
 			if o.code != 0 || o.stdout != "" || o.stderr != "" {
 				t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)

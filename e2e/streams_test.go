@@ -148,7 +148,7 @@ func TestLongLines(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{stdio: stdio, flags: quick()}, "serve")
+			s := begin(t, setup{stdio: stdio, flags: polite()}, "serve")
 			filler := strings.Repeat("0123456789abcdef", mib/16)
 			for id := range 5 {
 				line := `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + `,"params":"` + filler + `"}`

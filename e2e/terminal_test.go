@@ -205,7 +205,7 @@ func TestTerminalHangUp(t *testing.T) {
 		t.Run("leader/cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
 			s := startGateway(t).newSession()
-			argv := s.wrap(quick("--cgroup="+cgroup), node(s.dir, hungUp[0], hungUp[1:]...)...)
+			argv := s.wrap(deaf("--cgroup="+cgroup), node(s.dir, hungUp[0], hungUp[1:]...)...)
 			y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
 			y.ready()
 			s.waitRecord()

@@ -17,10 +17,11 @@ type shape struct {
 	name     string
 	root     string
 	children []string
-	launch   func(argv []string) []string // what the wrapper is given to start the tree
-	root0    bool                         // needs the superuser
-	grace    string
-	noted    string // what a member must have written down
+	launch   func(argv []string) []string   // what the wrapper is given to start the tree
+	root0    bool                           // needs the superuser
+	graces   func(flags ...string) []string // default: polite
+	grace    string                         // after SIGTERM, if another than those have
+	noted    string                         // what a member must have written down
 }
 
 var shapes = []shape{
@@ -32,17 +33,17 @@ var shapes = []shape{
 	{name: "double fork", root: "serve", children: []string{"daemon/plain"}},
 	{name: "closed fds", root: "serve", children: []string{"setsid,closefds,clearenv,chdir"}},
 	{name: "daemon with closed fds", root: "serve", children: []string{"daemon,closefds,clearenv,chdir"}},
-	{name: "ignores TERM", root: "serve,ignore-term", children: []string{"daemon,ignore-term"}},
-	{name: "ignores EOF", root: "serve,ignore-eof", children: []string{"setsid"}},
-	{name: "spins", root: "serve,spin,ignore-term", children: []string{"setsid,ignore-term"}},
+	{name: "ignores TERM", root: "serve,ignore-term", graces: resisting, children: []string{"daemon,ignore-term"}},
+	{name: "ignores EOF", root: "serve,ignore-eof", graces: deaf, children: []string{"setsid"}},
+	{name: "spins", root: "serve,spin,ignore-term", graces: quick, children: []string{"setsid,ignore-term"}},
 	{name: "deep", root: "serve", children: []string{"chain=200"}},
 	{name: "wide", root: "serve", children: []string{"plain*500"}},
-	{name: "wide and deaf", root: "serve", children: []string{"setsid,ignore-term*100"}},
-	{name: "forking family", root: "serve", children: []string{"setsid,family=8"}},
-	{name: "stopped", root: "serve", children: []string{"setsid,stop*3", "stop", "setsid,ignore-term,stop"}},
-	{name: "answers TERM with a daemon", root: "serve", children: []string{"setsid,respawn"}, grace: "3s", noted: "respawned"},
+	{name: "wide and deaf", root: "serve", graces: resisting, children: []string{"setsid,ignore-term*100"}},
+	{name: "forking family", root: "serve", graces: resisting, children: []string{"setsid,family=8"}},
+	{name: "stopped", root: "serve", graces: resisting, children: []string{"setsid,stop*3", "stop", "setsid,ignore-term,stop"}},
+	{name: "answers TERM with a daemon", root: "serve", graces: resisting, children: []string{"setsid,respawn"}, grace: "3s", noted: "respawned"},
 	{name: "own subreaper", root: "serve", children: []string{"setsid,subreaper/daemon*3"}},
-	{name: "own PID namespace", root: "serve", children: []string{"pidns/setsid*2"}, root0: true},
+	{name: "own PID namespace", root: "serve", graces: resisting, children: []string{"pidns/setsid*2"}, root0: true},
 	{name: "vfork parents", root: "serve", children: []string{"vfork*3", "setsid,vfork"}},
 	{name: "zombies", root: "serve", children: []string{"zombies=2000"}},
 	{name: "orphans", root: "serve", children: []string{"orphans=2000"}},
@@ -94,13 +95,15 @@ func (sh shape) exitAfterTerm() string {
 	return "exit 143"
 }
 
-// flags lets a root die of SIGTERM however busy the machine is, where its children use the grace up and its end is seen.
+// flags lets a root die of SIGTERM however busy the machine is, where its children may use the grace up and its end is seen.
 func (sh shape) flags(e ending) []string {
-	children := strings.Join(sh.children, " ")
-	if e.name == "wrapper terminated" && sh.exitAfterTerm() == "exit 143" && slices.ContainsFunc(stubbornTraits, func(w string) bool { return strings.Contains(children, w) }) {
-		return quick(stormKill, politeRoot)
+	if sh.graces == nil {
+		return polite(stormKill)
 	}
-	return quick(stormKill)
+	if e.name == "wrapper terminated" && sh.exitAfterTerm() == "exit 143" {
+		return sh.graces(stormKill, politeRoot)
+	}
+	return sh.graces(stormKill)
 }
 
 func (sh shape) exitAfterEOF() string {
@@ -163,7 +166,7 @@ func TestStdoutEndsWithServer(t *testing.T) {
 	for _, stdio := range []string{"pipe", "socketpair"} {
 		t.Run(stdio, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: quick(), stdio: stdio}, "serve", "stdout,daemon", "stdout,setsid,ignore-term")
+			s := begin(t, setup{flags: resisting(), stdio: stdio}, "serve", "stdout,daemon", "stdout,setsid,ignore-term")
 			s.write(`{"method":"exit","code":5}` + "\n")
 			if rest := s.readToEnd(); rest != "" {
 				t.Errorf("stdout had %q", rest)
@@ -178,7 +181,7 @@ func TestStdoutEndsWithServer(t *testing.T) {
 // Orphans that die while the session lives must not pile up as zombies.
 func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve", "orphans=1000", "setsid/orphans=1000")
+	s := begin(t, setup{flags: polite()}, "serve", "orphans=1000", "setsid/orphans=1000")
 	supervisor := s.supervisor()
 	testkit.Until(t, "no zombies below the supervisor", func() bool { return zombies(supervisor) == 0 })
 	s.closeStdin()

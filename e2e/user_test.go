@@ -15,7 +15,7 @@ func TestUnkillableMemberIsNamed(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	name := setuidCopy(t)
-	s := startGatewayAs(t, nobody).tree(setup{flags: quick("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
+	s := startGatewayAs(t, nobody).tree(setup{flags: resisting("--kill-timeout=300ms", politeRoot)}, "serve", "setsid,setuid,comm="+name, "daemon")
 	s.waitReady()
 	s.signal(syscall.SIGTERM)
 	wantExit(t, s.wait(), "exit 143")

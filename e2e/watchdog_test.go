@@ -43,7 +43,7 @@ func awaitState(t *testing.T, pid int, want string) {
 // A stopped supervisor is continued at once: nobody presses a key for it.
 func TestStoppedSupervisorIsContinued(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve,ignore-eof", escapees...)
+	s := begin(t, setup{flags: deaf()}, "serve,ignore-eof", escapees...)
 	supervisor := s.supervisor()
 	for range 3 {
 		s.ok(syscall.Kill(supervisor, syscall.SIGSTOP))
@@ -62,7 +62,7 @@ func TestStoppedSupervisorIsContinued(t *testing.T) {
 // The control: without an anchor a stopped supervisor stays stopped, and keeps everything alive.
 func TestStoppedSupervisorAloneStaysStopped(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick("--no-anchor"), keys: own}, "serve,ignore-eof", "daemon")
+	s := begin(t, setup{flags: deaf("--no-anchor"), keys: own}, "serve,ignore-eof", "daemon")
 	s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 	awaitState(t, s.pid, "T")
 	s.gw.kill()
@@ -165,7 +165,7 @@ func TestTracedSupervisorAloneHoldsEverything(t *testing.T) {
 // A supervisor that is killed while it is traced cannot be waited for. The anchor takes over, and does not spin until then.
 func TestTracedSupervisorKilled(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve,ignore-term", escapees...)
+	s := begin(t, setup{flags: resisting()}, "serve,ignore-term", escapees...)
 	supervisor := s.supervisor()
 	trace(t, supervisor, 0)
 	before := cpuTime(t, s.pid)
@@ -211,7 +211,7 @@ func TestStoppedAnchor(t *testing.T) {
 	for _, e := range ends {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: quick(), keys: own}, "serve,ignore-eof", escapees...)
+			s := begin(t, setup{flags: deaf(), keys: own}, "serve,ignore-eof", escapees...)
 			s.waitRecord()
 			s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 			awaitState(t, s.pid, "T")
@@ -229,7 +229,7 @@ func TestStoppedAnchor(t *testing.T) {
 // The control of the one above: an anchor that is stopped has not ended while its supervisor lives.
 func TestStoppedAnchorIsStopped(t *testing.T) {
 	t.Parallel()
-	s := begin(t, setup{flags: quick()}, "serve")
+	s := begin(t, setup{flags: polite()}, "serve")
 	supervisor := s.supervisor()
 	s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 	awaitState(t, s.pid, "T")
@@ -249,7 +249,7 @@ func TestStopContinues(t *testing.T) {
 	for _, flags := range [][]string{{"--no-anchor"}, nil} {
 		t.Run(strings.Join(flags, ""), func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, setup{flags: quick(flags...)}, "serve,ignore-eof", "daemon")
+			s := begin(t, setup{flags: deaf(flags...)}, "serve,ignore-eof", "daemon")
 			supervisor := s.supervisor()
 			s.ok(syscall.Kill(s.pid, syscall.SIGSTOP))
 			awaitState(t, s.pid, "T")
