@@ -25,6 +25,8 @@ text { font: 13px sans-serif; fill: #1f2328; }
 .leaf { fill: none; stroke: #1a7f37; stroke-dasharray: 5 4; }
 .line { fill: none; stroke: #59636e; }
 .found { fill: none; stroke: #0969da; stroke-dasharray: 3 3; }
+.bad { fill: #ffebe9; stroke: #cf222e; }
+.alarm { font-weight: bold; fill: #cf222e; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3; }
 .small { fill: #9198a1; }
@@ -35,6 +37,8 @@ text { fill: #e6edf3; }
 .line { stroke: #9198a1; }
 .found { stroke: #4493f8; }
 .leaf { stroke: #3fb950; }
+.bad { fill: #3c1618; stroke: #f85149; }
+.alarm { fill: #f85149; }
 }
 </style>
 <defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0,1 L7,4 L0,7 z" fill="#59636e"/></marker></defs>

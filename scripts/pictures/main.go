@@ -1,11 +1,12 @@
-// Pictures draws the pictures of docs/ as SVG: who is whose child in a session, and bars from the tables that scripts/bench
-// prints.
+// Pictures draws the pictures of docs/ as SVG: the outcome of the demo, who is whose child in a session, and bars from the
+// tables that scripts/bench prints.
 //
 //	go run ./scripts/pictures [-bench FILE] DIR
 //
 // FILE holds such tables, docs/benchmarks.md unless another one is named. A measure that the file does not have is an error.
 //
 //	canvas.go      boxes, arrows and text
+//	demo.go        the outcome of the demo
 //	family.go      the picture of a session
 //	bars.go        reading tables, and bars
 package main
@@ -53,5 +54,5 @@ func pictures(bench string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", bench, err)
 	}
-	return map[string]string{"session.svg": familyPicture(), "bars.svg": bars}, nil
+	return map[string]string{"demo.svg": demoPicture(), "session.svg": familyPicture(), "bars.svg": bars}, nil
 }
