@@ -20,7 +20,7 @@ func TestWantsShare(t *testing.T) {
 			t.Errorf("%q: %v", line, got)
 		}
 	}
-	if !WantsShare([]string{"--", "x"}, "1") || WantsShare([]string{"--share=false", "--hibernate=0s", "--on-crash=end", "--", "x"}, "true") {
+	if !WantsShare([]string{"--", "x"}, "1") || WantsShare([]string{"--share=false", "--", "x"}, "true") {
 		t.Error("the variable is not asked, or wins over the flag")
 	}
 }
@@ -37,52 +37,21 @@ func TestShareScope(t *testing.T) {
 }
 
 // The session of a shared server has the command line of its sessions, without the flags about sharing.
-func TestBackendArgs(t *testing.T) {
+func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"--share -- x y": "-- x y",
-		"--share --name a --share-linger 5s -- x":                        "--name a -- x",
-		"--share-max=3 --share --no-anchor -- x --":                      "--no-anchor -- x --",
-		"--name --share --share x --share y":                             "--name --share -- x --share y",
-		"--share --share-scope user --hibernate=1h --on-crash restart x": "-- x",
+		"--share --name a --share-linger 5s -- x":     "--name a -- x",
+		"--share-max=3 --share --no-anchor -- x --":   "--no-anchor -- x --",
+		"--name --share --share x --share y":          "--name --share -- x --share y",
+		"--share --share-scope user --hibernate=1h x": "--hibernate=1h -- x",
 	} {
-		got := BackendArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0s", "--on-crash=end"}, strings.Fields(want)...)) {
+		got := SessionArgs("tether", strings.Fields(line))
+		if !slices.Equal(got, append([]string{"tether", "run", "--share=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") {
 			t.Errorf("%q: the session of the server shares", line)
 		}
-		if WantsFront(got[2:], func(string) string { return "restart" }) {
-			t.Errorf("%q: the session of a front has a front", line)
-		}
-	}
-}
-
-// What needs a front is seen in flags and variables; what says that it is off needs none.
-func TestWantsFront(t *testing.T) {
-	for line, want := range map[string]bool{
-		"-- x --share":                         false,
-		"--share -- x":                         true,
-		"--share=false -- x":                   false,
-		"--hibernate 10m -- x":                 true,
-		"--hibernate=0 -- x":                   false,
-		"--hibernate=soon -- x":                true, // The parser will complain.
-		"--on-crash=end -- x":                  false,
-		"--on-crash restart x":                 true,
-		"--help --share -- x":                  false,
-		"--name --share -- x":                  false,
-		"--eof-grace 1s --on-crash=later -- x": true,
-	} {
-		if got := WantsFront(strings.Fields(line), func(string) string { return "" }); got != want {
-			t.Errorf("%q: %t", line, got)
-		}
-	}
-	env := map[string]string{EnvHibernate: "5m"}
-	if !WantsFront([]string{"x"}, func(name string) string { return env[name] }) {
-		t.Error("the variable does not count")
-	}
-	if WantsFront([]string{"--hibernate=0s", "x"}, func(name string) string { return env[name] }) {
-		t.Error("the flag does not win over its variable")
 	}
 }
 

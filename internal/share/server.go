@@ -93,7 +93,7 @@ func (h *host) startServer() error {
 	inherited := h.inherited
 	inherited.Closed = 0
 	pid, err := proc.Start(proc.Child{
-		Path: proc.SelfExe, Argv: argv.BackendArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
+		Path: proc.SelfExe, Argv: argv.SessionArgs(h.o.Program, h.o.Words), Env: h.serverEnv(), NewGroup: true,
 		Stdin: in[0], Stdout: out[1], Stderr: errs[1], CgroupFD: -1, CgroupProcs: -1, Inherited: inherited,
 	})
 	closeAll(theirs)
