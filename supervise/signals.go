@@ -10,8 +10,6 @@ import (
 // others are passed on to the server. On a terminal the job control signals keep their default action. So Ctrl-Z stops
 // us together with the server, which is in the same process group.
 
-const jobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTTOU-1)
-
 // terminalRole is what job control means for one of our processes.
 type terminalRole uint8
 
@@ -24,30 +22,15 @@ const (
 // listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
 // were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.
 func listen(inherited proc.AtExec, role terminalRole) (int, error) {
-	set := ^uint64(0)
-	if role == jobMember {
-		set &^= jobControl
-	}
-	// What our own writes raise: to a closed standard error, and to a file that exceeds the limit of file sizes
-	// (setrlimit(2), RLIMIT_FSIZE). The kernel sends both as if we did, so they cannot be told from what others send us.
-	ignored := []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
-	if role == backgroundJob {
+	switch role {
+	case jobMember:
+		return proc.Listen(inherited, proc.JobControl)
+	case backgroundJob:
 		// Our writes raise this one as well: a log line to the terminal (termios(3), TOSTOP). With a handler, the write would
 		// be tried for ever.
-		ignored = append(ignored, syscall.SIGTTOU)
+		return proc.Listen(inherited, 0, syscall.SIGTTOU)
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if inherited.Ignored&proc.SignalBit(sig) != 0 {
-			ignored = append(ignored, sig)
-		}
-	}
-	for _, sig := range ignored {
-		set &^= proc.SignalBit(sig)
-		if err := proc.Ignore(sig); err != nil {
-			return -1, err
-		}
-	}
-	return proc.Catch(set)
+	return proc.Listen(inherited, 0)
 }
 
 // ends reports whether a signal ends the session.

@@ -192,26 +192,7 @@ func (a *attachment) watch() error {
 
 // catch catches signals. Only those that end the session matter.
 func (a *attachment) catch() (err error) {
-	set := ^uint64(0)
-	leave := []syscall.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
-	for _, sig := range []syscall.Signal{unix.SIGPIPE, unix.SIGXFSZ} {
-		leave = append(leave, sig)
-		if err := proc.Ignore(sig); err != nil {
-			return err
-		}
-	}
-	for _, sig := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT} {
-		if a.inherited.Ignored&proc.SignalBit(sig) != 0 {
-			leave = append(leave, sig)
-			if err := proc.Ignore(sig); err != nil {
-				return err
-			}
-		}
-	}
-	for _, sig := range leave {
-		set &^= proc.SignalBit(sig)
-	}
-	a.signals, err = proc.Catch(set)
+	a.signals, err = proc.Listen(a.inherited, proc.JobControl)
 	return err
 }
 
