@@ -29,7 +29,7 @@ func demoPicture() string {
 		title: "A gateway is SIGKILLed. Without mcp-tether, worker and helper of its server keep running; with it, all have ended after 2.4 ms",
 	}
 	for i, title := range []string{"without mcp-tether", "with mcp-tether"} {
-		x, y := 20+i*column, top
+		x := 20 + i*column
 		c.text(x, 26, "head", title)
 		parent := 0 // the lower edge of the process that started this one
 		for j, f := range rows {
@@ -40,7 +40,7 @@ func demoPicture() string {
 			if what == "" {
 				continue
 			}
-			y = top + row*j
+			y := top + row*j
 			if parent > 0 {
 				c.arrow("line", x+indent/2, parent, x+indent/2, y+18, x+indent, y+18)
 				x += indent
