@@ -11,40 +11,26 @@ import (
 // ErrNotObject says that a text, or a value that a path leads through, is not a JSON object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// object parses a text that must be one JSON object, as encoding/json reads it, and white space around it.
-func object(text []byte) (Node, error) {
-	if !json.Valid(text) {
-		return Node{}, json.Unmarshal(text, &struct{}{}) // for the error
-	}
-	root, err := Parse(text)
-	if err == nil && root.Kind != Object {
-		err = ErrNotObject
-	}
-	return root, err
-}
-
 // Values returns the values at a path as they are written, in order. There are none if there is no such member, and
-// several if an object has several members of that name. They are parts of text. An error wraps ErrNotObject or
-// ErrTooMuch, or is encoding/json's.
+// several if an object has several members of that name. They are parts of text. An error wraps ErrNotObject or is
+// encoding/json's.
 func Values(text []byte, same func(a, b string) bool, path ...string) ([][]byte, error) {
-	root, err := object(text)
-	if err != nil {
+	if err := checkObject(text); err != nil {
 		return nil, err
 	}
 	var values [][]byte
-	for i := range root.Members {
-		m := &root.Members[i]
-		if !same(m.Name, path[0]) {
+	for m := range members(text) {
+		if !same(m.name, path[0]) {
 			continue
 		}
-		value := text[m.Value.Start:m.Value.End]
+		value := text[m.value:m.end]
 		if len(path) == 1 {
 			values = append(values, value)
 			continue
 		}
 		inner, err := Values(value, same, path[1:]...)
 		if err != nil {
-			return nil, fmt.Errorf("member %q: %w", m.Name, err)
+			return nil, fmt.Errorf("member %q: %w", m.name, err)
 		}
 		values = append(values, inner...)
 	}
@@ -55,55 +41,56 @@ func Values(text []byte, same func(a, b string) bool, path ...string) ([][]byte,
 // last one gets it, since that one counts for most readers, and the others are removed. A missing member is added at the
 // end of its object, spaced like its neighbour, together with missing objects on the way to it. An error is as for Values.
 func Set(text, value []byte, same func(a, b string) bool, path ...string) ([]byte, error) {
-	root, err := object(text)
-	if err != nil {
+	if err := checkObject(text); err != nil {
 		return nil, err
 	}
-	var old *Member // the last of that name
-	for i := range root.Members {
-		if same(root.Members[i].Name, path[0]) {
-			old = &root.Members[i]
+	var last, old member // of all, and of that name; one without an end is missing
+	for m := range members(text) {
+		last = m
+		if same(m.name, path[0]) {
+			old = m
 		}
 	}
 	if len(path) > 1 {
 		inner := []byte("{}")
-		if old != nil {
-			inner = text[old.Value.Start:old.Value.End]
+		if old.end > 0 {
+			inner = text[old.value:old.end]
 		}
+		var err error
 		if value, err = Set(inner, value, same, path[1:]...); err != nil {
 			return nil, fmt.Errorf("member %q: %w", path[0], err)
 		}
 	}
 	name, _ := json.Marshal(path[0]) // a string has no errors
-	if old == nil {
-		return add(text, &root, name, value), nil
+	switch {
+	case last.end == 0:
+		start := bytes.IndexByte(text, '{') + 1
+		return slices.Concat(text[:start], name, []byte(":"), value, text[start:]), nil
+	case old.end == 0:
+		space := text[len(bytes.TrimRight(text[:last.start], whiteSpace)):last.start]
+		colon := text[last.nameEnd:last.value]
+		return slices.Concat(text[:last.end], []byte(","), space, name, colon, value, text[last.end:]), nil
+	case old.name == path[0]:
+		name = text[old.start:old.nameEnd] // as it is written
 	}
-	if old.Name == path[0] {
-		name = text[old.Start:old.NameEnd] // as it is written
-	}
-	var out []byte
-	at := 0
-	for i := range root.Members {
-		m := &root.Members[i]
-		if m == old {
-			break
-		}
-		if same(m.Name, path[0]) {
-			out = append(out, text[at:m.Start]...)
-			at = root.Members[i+1].Start // its comma goes with it; old comes later
-		}
-	}
-	return slices.Concat(out, text[at:old.Start], name, text[old.NameEnd:old.Value.Start], value, text[old.Value.End:]), nil
+	kept := without(text, same, path[0], old.start)
+	return slices.Concat(kept, name, text[old.nameEnd:old.value], value, text[old.end:]), nil
 }
 
-// add returns text with a new member at the end of its object.
-func add(text []byte, object *Node, name, value []byte) []byte {
-	if len(object.Members) == 0 {
-		start := object.Start + 1
-		return slices.Concat(text[:start], name, []byte(":"), value, text[start:])
+// without returns text up to end, which is the start of a member, and leaves out the members of a name.
+func without(text []byte, same func(a, b string) bool, name string, end int) []byte {
+	var out []byte
+	start, removing := 0, false
+	for m := range members(text) {
+		if removing {
+			start = m.start // the comma went with the member before
+		}
+		if m.start == end {
+			break
+		}
+		if removing = same(m.name, name); removing {
+			out = append(out, text[start:m.start]...)
+		}
 	}
-	last := object.Members[len(object.Members)-1]
-	space := text[len(bytes.TrimRight(text[:last.Start], whiteSpace)):last.Start]
-	colon := text[last.NameEnd:last.Value.Start]
-	return slices.Concat(text[:last.Value.End], []byte(","), space, name, colon, value, text[last.Value.End:])
+	return append(out, text[start:end]...)
 }

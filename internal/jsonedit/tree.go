@@ -98,9 +98,6 @@ func (n *Node) Any() any {
 	return n.Text
 }
 
-// whiteSpace is JSON's (RFC 8259, section 2).
-const whiteSpace = " \t\r\n"
-
 // parser reads one text from at on.
 type parser struct {
 	text   []byte
