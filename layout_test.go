@@ -21,9 +21,10 @@ func floors() map[string]int {
 	return map[string]int{
 		".":            5,
 		"internal/cli": 4,
-		"supervise":    3, "reap": 3, "internal/live": 3, "internal/doctor": 3, "internal/share": 3,
+		"supervise":    3, "reap": 3, "internal/live": 3, "internal/doctor": 3, "internal/front": 3, "internal/share": 3,
 		"internal/relay": 2, "internal/session": 2, "internal/teardown": 2, "internal/clients": 2, "internal/describe": 2, "internal/engine/proxy": 2,
 		"internal/delegate": 2,
+		"internal/eventlog": 1,
 		"internal/argv":     1, "internal/engine": 1, "internal/mcp/mux": 1,
 		"internal/proc": 0, "cgroup": 0, "internal/mcp": 0, "internal/http1": 0, "internal/jsonedit": 0,
 		"internal/kernel": -1,
@@ -35,7 +36,7 @@ func floors() map[string]int {
 func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/urfave/cli":             {"internal/cli"},
-		"github.com/rs/zerolog":             {"internal/cli", "supervise"},
+		"github.com/rs/zerolog":             {"internal/cli", "internal/eventlog", "internal/front", "supervise"},
 		"github.com/shirou/gopsutil/v3/mem": {"internal/doctor"},
 		// These read /proc/stat when a program starts, even if it does not call them.
 		"github.com/shirou/gopsutil/v3/cpu":     {},
@@ -70,7 +71,7 @@ func variables() map[string]string {
 		"cgroup.controls":               table,
 		"internal/session.secretWords":  table,
 		"internal/argv.switches":        table,
-		"supervise.phaseTable":          table,
+		"internal/front.phaseTable":     table,
 		"internal/teardown.table":       table,
 	}
 }

@@ -49,7 +49,7 @@ func TestCrashRestarts(t *testing.T) {
 				}
 				s.wantError(s.read(), 7, "the server ended ("+d.code+")")
 				s.until("without a server", func() bool { r := s.sleeper(); return r.State == "asleep" && r.Server.PID == 0 })
-				if left := s.members(); len(left) != 2 {
+				if left := s.members(); len(left) != 1 {
 					t.Errorf("left of the server: %v", left)
 				}
 				s.echo(8)

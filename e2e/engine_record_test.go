@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -138,7 +137,7 @@ func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 func (s *session) create() {
 	s.t.Helper()
 	var r struct{ Socket string }
-	s.ok(json.Unmarshal([]byte(s.rawRecord(s.id())), &r))
+	s.ok(json.Unmarshal([]byte(s.rawRecord(s.behind().ID)), &r))
 	clientOf(s.t, "unix://"+r.Socket).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
 }
 
@@ -147,33 +146,4 @@ func TestAsleepWithoutTheEngine(t *testing.T) {
 	s, c := dozing(t, newFake(t, nil))
 	c.use("")
 	s.endLeaving()
-}
-
-// The same where the engine comes back, but another context is the current one by then. A server that is woken meanwhile
-// has the engine of the one before it.
-func TestAsleepInAnotherContext(t *testing.T) {
-	for _, wakes := range []bool{false, true} {
-		t.Run(fmt.Sprint("wakes ", wakes), func(t *testing.T) {
-			t.Parallel()
-			f, other := newFake(t, nil), newFake(t, nil)
-			s, c := dozing(t, f)
-			c.use(other.host)
-			f.comeBack()
-			if wakes {
-				s.hold(2)
-				s.create()
-				if left := f.left(); len(left) != 2 {
-					t.Errorf("there is %+v, want two containers", left)
-				}
-				s.letGo(2)
-			}
-			s.end()
-			if left := f.left(); len(left) > 0 {
-				t.Errorf("left: %+v", left)
-			}
-			if asked := other.asked(""); len(asked) > 0 {
-				t.Errorf("another engine was asked: %v", asked)
-			}
-		})
-	}
 }

@@ -32,17 +32,50 @@ type survivor struct {
 // ended reads the one closing event of the session.
 func (s *session) ended() closing {
 	s.t.Helper()
-	events := s.events("session ended")
+	events, behind := s.events("session ended"), s.events(behindEnded)
+	if len(behind) > 0 || len(events) == 1 && bytes.Contains(events[0], []byte(`"wakes":`)) {
+		return s.endedInFront(events, behind)
+	}
 	if len(events) != 1 {
 		s.t.Fatalf("%d closing events, want 1", len(events))
 	}
+	return s.parseClosing(events[0])
+}
+
+// behindEnded begins the closing event of a session behind a front.
+const behindEnded = "server and all that it started ended"
+
+// endedInFront is the closing event of a front, with what the last session behind it has left. A front that was killed has
+// none.
+func (s *session) endedInFront(events, behind [][]byte) closing {
+	s.t.Helper()
+	// A session that is ended before it has begun says nothing.
+	var none float64
+	last := closing{Leaked: new(bool), TeardownMS: &none, UptimeMS: &none}
+	for _, b := range behind {
+		if c := s.parseClosing(b); !*last.Leaked {
+			last = c
+		}
+	}
+	if len(events) == 0 {
+		return last
+	}
+	var front closing
+	if err := json.Unmarshal(events[0], &front); err != nil || len(events) > 1 {
+		s.t.Fatalf("closing events of a front: %q, %v", events, err)
+	}
+	last.Cause, last.Signal, last.Exit, last.Session = front.Cause, front.Signal, front.Exit, front.Session
+	return last
+}
+
+func (s *session) parseClosing(event []byte) closing {
+	s.t.Helper()
 	var c closing
-	dec := json.NewDecoder(bytes.NewReader(events[0]))
-	if err := dec.Decode(&c); err != nil {
+	if err := json.Unmarshal(event, &c); err != nil {
 		s.t.Fatalf("closing event: %v", err)
 	}
 	if c.Exit == nil || c.Leaked == nil || c.UptimeMS == nil || c.TeardownMS == nil || c.Survivors == nil || c.Kept == nil {
-		s.t.Fatalf("closing event lacks a field: %s", events[0])
+		s.t.Fatalf("closing event lacks a field: %s", event)
 	}
 	return c
 }
@@ -86,7 +119,7 @@ func endedIn(log string) []string {
 	var ids []string
 	for line := range bytes.Lines(b) {
 		var c closing
-		if json.Unmarshal(line, &c) == nil && c.Message == "session ended" && c.Session != "" {
+		if json.Unmarshal(line, &c) == nil && (c.Message == "session ended" || c.Message == behindEnded) && c.Session != "" {
 			ids = append(ids, c.Session)
 		}
 	}

@@ -186,7 +186,12 @@ func (s *session) waitReady() {
 }
 
 // record is what a session's record says, as far as tests must know.
-type record struct{ Supervisor, Anchor, Server struct{ PID int } }
+type record struct {
+	ID                         string
+	Supervisor, Anchor, Server struct{ PID int }
+	// Behind is the id of the front before it.
+	Behind string
+}
 
 func (s *session) record(id string) record {
 	s.t.Helper()
@@ -203,10 +208,21 @@ func (s *session) recordNow(id string) (r record) {
 	return r
 }
 
-// supervisor is the pid in the session's record.
+// behind is the record of the session behind a front, and of any other session its own.
+func (s *session) behind() record {
+	s.t.Helper()
+	for _, id := range s.records() {
+		if r := s.recordNow(id); r.Behind != "" && (len(s.ids) == 0 || slices.Contains(s.ids, r.Behind)) {
+			return r
+		}
+	}
+	return s.record(s.id())
+}
+
+// supervisor is the pid in the session's record, or in that of the session behind a front.
 func (s *session) supervisor() int {
 	s.t.Helper()
-	pid := s.record(s.id()).Supervisor.PID
+	pid := s.behind().Supervisor.PID
 	if pid == 0 {
 		s.t.Fatal("no supervisor in the record")
 	}
@@ -224,10 +240,17 @@ func (s *session) waitRecord() {
 	})
 }
 
-// id is the session's, once its record tells.
+// id is the session's, once its record tells. It is the front's, if there is one.
 func (s *session) id() string {
 	s.t.Helper()
 	s.waitRecord()
+	for _, id := range s.ids {
+		if r := s.recordNow(id); r.Behind != "" {
+			return r.Behind
+		} else if r.ID != "" {
+			return id
+		}
+	}
 	return s.ids[0]
 }
 

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,7 +19,7 @@ type phase struct {
 	root  string
 	flags []string
 	reach func(s *session)
-	// members hold the lifeline then: two of the wrapper, the server, its two children with fds.
+	// members hold the lifeline then: the front, anchor and supervisor, the server, its two children with fds.
 	members int
 	// term is the code of a session that SIGTERM ends, closed that of one whose standard input is closed.
 	term, closed []string
@@ -26,29 +28,29 @@ type phase struct {
 func phases() []phase {
 	return []phase{
 		{
-			name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 5,
+			name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 6,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
 		{
 			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"),
-			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 5,
+			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 6,
 			term: []string{"exit 143"}, closed: []string{"exit 0"},
 		},
-		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"}},
+		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"}},
 		{
-			name: "asleep again", root: "serve", members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "asleep again", root: "serve", members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"},
 			reach: func(s *session) { s.asleep(1); s.echo(1); s.asleep(2) },
 		},
 		{
-			name: "waking", root: "serve", flags: []string{"--wake-timeout=30s"}, members: 5, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "waking", root: "serve", flags: []string{"--wake-timeout=30s"}, members: 6, term: []string{"exit 143"}, closed: []string{"exit 0"},
 			reach: func(s *session) { s.wakeMute() },
 		},
 		{
-			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: quick("--wake-timeout=30s"), members: 5,
+			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: quick("--wake-timeout=30s"), members: 6,
 			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
 		},
 		{
-			name: "after a failed wake", root: "serve", members: 2, term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "after a failed wake", root: "serve", members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"},
 			reach: func(s *session) {
 				s.asleep(1)
 				s.mode("crash=9")
@@ -82,20 +84,33 @@ func endsWith(codes ...string) func(phase) []string { return func(phase) []strin
 // number of our signal shows only where there is no server.
 func by(code string) func(phase) []string {
 	return func(p phase) []string {
-		if p.members == 2 {
+		if p.members == 1 {
 			return []string{code}
 		}
 		return p.term
 	}
 }
 
-// unsupervised are the codes of a session whose supervisor is killed. The relay's pipes close first: a server that is quick ends
-// by that before the kernel's signal reaches it.
-func (p phase) unsupervised() []string {
-	if p.members == 2 || strings.Contains(p.root, "ignore-eof") {
+// killBehind kills a process of the session behind the front. An awake session ends with that. Another one goes on without a
+// server, and ends with its client.
+func killBehind(which func(r record) int) func(s *session) {
+	return func(s *session) {
+		s.t.Helper()
+		awake := s.sleeper().State == "running" && len(s.events("server woken"))+1 == s.starts()
+		s.ok(syscall.Kill(which(s.behind()), syscall.SIGKILL))
+		if !awake {
+			s.until("asleep", func() bool { return s.sleeper().State == "asleep" })
+			s.closeStdin()
+		}
+	}
+}
+
+// halved are the codes of a session whose front has lost half of what is behind it.
+func (p phase) halved() []string {
+	if p.name == "awake" {
 		return []string{"exit 137"}
 	}
-	return []string{"exit 137", "exit 0"}
+	return p.closed
 }
 
 func phaseEnds() []phaseEnd {
@@ -105,7 +120,7 @@ func phaseEnds() []phaseEnd {
 		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), groupDeathCauses[syscall.SIGKILL]},
 		{"stdin closed", (*session).closeStdin, func(p phase) []string { return p.closed }, []string{"stdin-closed"}},
 		{"stdout closed", (*session).closeStdout, func(p phase) []string {
-			if p.members == 2 {
+			if p.members == 1 {
 				return []string{"exit 0"}
 			}
 			return p.term
@@ -115,8 +130,9 @@ func phaseEnds() []phaseEnd {
 		{"SIGHUP", signals(syscall.SIGHUP), by("exit 129"), []string{"signal"}},
 		{"SIGTERM twice", signals(syscall.SIGTERM, syscall.SIGTERM), by("exit 143"), []string{"signal"}},
 		{"stop", (*session).stop, by("exit 143"), []string{"signal"}},
-		{"anchor SIGKILL", signals(syscall.SIGKILL), endsWith("signal 9"), []string{"anchor-gone"}},
-		{"supervisor SIGKILL", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }, phase.unsupervised, []string{"supervisor-gone"}},
+		{"front SIGKILL", signals(syscall.SIGKILL), endsWith("signal 9"), []string{"stdin-closed", "stdout-closed", "gateway-gone"}},
+		{"anchor SIGKILL", killBehind(func(r record) int { return r.Anchor.PID }), phase.halved, []string{"server-exited", "stdin-closed"}},
+		{"supervisor SIGKILL", killBehind(func(r record) int { return r.Supervisor.PID }), phase.halved, []string{"server-exited", "stdin-closed"}},
 	}
 }
 
@@ -134,6 +150,9 @@ func TestHibernateEndings(t *testing.T) {
 		for j, e := range phaseEnds() {
 			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
 				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
+					if p.members == 1 && strings.HasPrefix(e.name, "anchor") || p.members == 1 && strings.HasPrefix(e.name, "supervisor") {
+						return // There is nothing behind the front.
+					}
 					sample(t, 12, i, j, 6*k)
 					t.Parallel()
 					p.test(t, e, how[0], how[1])
@@ -148,15 +167,29 @@ func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 	s := greeted(t, setup{stdio: stdio, flags: flags}, p.root, "daemon", "setsid", "setsid,closefds,clearenv,chdir")
 	p.reach(s)
 	s.waitRecord()
-	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 2) {
+	if n := len(s.members()); n != p.members || held(s.flock) != (p.members > 1) {
 		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
 	}
 	e.end(s)
 	if want := e.want(p); len(want) > 0 {
 		wantExit(t, s.wait(), want...)
 	}
+	if e.name == "front SIGKILL" && p.members == 1 {
+		s.forgotten()
+	}
 	s.gone()
 	s.endedWhole(e.causes...)
+}
+
+// forgotten expects what a front leaves that is killed while nothing is behind it: its record, which the next session or
+// reap removes.
+func (s *session) forgotten() {
+	s.t.Helper()
+	s.waitDead()
+	id := s.records()[0]
+	for _, end := range []string{".json", ".lock"} {
+		s.ok(os.Remove(filepath.Join(s.recordDir(), id+end)))
+	}
 }
 
 // The moment of the end is not chosen: somewhere between awake, asleep and awake again.
@@ -166,7 +199,9 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 		t.Run("cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
 			from := newSeed(t)
-			ends := slices.DeleteFunc(phaseEnds(), func(e phaseEnd) bool { return e.name == "stop" })
+			ends := slices.DeleteFunc(phaseEnds(), func(e phaseEnd) bool {
+				return slices.Contains([]string{"stop", "anchor SIGKILL", "supervisor SIGKILL"}, e.name)
+			})
 			for range rounds(40) {
 				e := ends[from.IntN(len(ends))]
 				s := greeted(t, setup{flags: sleepy("--cgroup="+cgroup, "--hibernate=10ms")}, "serve", "daemon", "setsid,closefds,clearenv")
@@ -177,6 +212,9 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 				s.waitRecord()
 				pause(from.between(0, 25*time.Millisecond))
 				e.end(s)
+				if s.waitDead(); e.name == "front SIGKILL" && len(s.records()) > 0 {
+					s.forgotten() // It was asleep.
+				}
 				s.gone()
 				s.endedWhole(e.causes...)
 				s.gw.kill()
@@ -210,8 +248,9 @@ func TestHibernatePsAndReap(t *testing.T) {
 			s.letGo(1)
 			s.asleep(2)
 			s.wantShown(t, sleeper{State: "asleep", Sleeps: 2, Wakes: 1})
-			// The control: one of which both halves are dead is found, and only its record.
-			killPair(t, s.pid)
+			// The control: one whose front is dead is found, and only its record.
+			s.ok(syscall.Kill(s.pid, syscall.SIGKILL))
+			awaitExit(t, s.pid)
 			if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
 				t.Errorf("a dead one that slept: %v", r.Findings)
 			}
@@ -261,7 +300,7 @@ func (s *session) sparedAsleep(t *testing.T) {
 			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
-	if now := s.sleeper(); now.State != "asleep" || len(s.members()) != 2 {
+	if now := s.sleeper(); now.State != "asleep" || len(s.members()) != 1 {
 		t.Errorf("it was touched: %+v", now)
 	}
 }

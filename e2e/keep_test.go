@@ -71,13 +71,6 @@ func TestKeepOutlastsTheSupervisor(t *testing.T) {
 	t.Parallel()
 	const helper = "daemon,closefds,comm=shared-helper/setsid,closefds,comm=other"
 	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("asleep/cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			s := greeted(t, setup{flags: sleepy("--keep=shared-*", "--cgroup="+cgroup)}, "mcp", helper)
-			all := holders(s.flock)
-			s.asleep(1)
-			s.wantOrphanKept(all, nil)
-		})
 		t.Run("ending/cgroup="+cgroup, func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, setup{flags: []string{"--keep=shared-*", "--term-grace=1h", "--cgroup=" + cgroup}}, "serve", helper, "ignore-term")

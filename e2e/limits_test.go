@@ -388,11 +388,10 @@ func TestSqueezedSleep(t *testing.T) {
 			s := g.mcpSession(setup{flags: sleepy()}, "serve", "daemon")
 			s.greet()
 			undo := q.do(s)
-			supervisor := s.supervisor()
-			before := threadsOf(t, supervisor)
+			before := threadsOf(t, s.pid)
 			s.asleep(1)
 			s.wantError(s.ask(toolCall(1, "echo", "hello")), 1, "")
-			if now := threadsOf(t, supervisor); now != before {
+			if now := threadsOf(t, s.pid); now != before {
 				t.Errorf("%d threads, before %d", now, before)
 			}
 			undo()

@@ -274,7 +274,8 @@ func TestRelayHoldsTheServerBack(t *testing.T) {
 				file, text := lotsOf(t, 8*roomy)
 				c := newClient(t, stdio, flags, "dd", "if="+file, "bs=4096", "status=none")
 				c.s.waitRecord()
-				server := c.s.record(c.s.id()).Server.PID
+				testkit.Until(t, "a server", func() bool { return c.s.behind().Server.PID > 0 })
+				server := c.s.behind().Server.PID
 				if n := steady(t, func() int64 { return written(t, server) }); n == 0 || n > roomy {
 					t.Errorf("the server has written %d bytes that nobody reads", n)
 				}

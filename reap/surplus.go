@@ -34,8 +34,8 @@ func (x *index) surplusSessions(r Rules) []Finding {
 	var order []string
 	for i := range x.h.Sessions {
 		s := &x.h.Sessions[i]
-		// One that sleeps has no server. One without a state has no record yet, or none that can be read.
-		if !s.Held || s.State == "" || s.State == session.StateAsleep || s.Host != x.h.Host || !x.mine(s.Owner) {
+		// A front has no server itself. One without a state has no record yet, or none that can be read.
+		if !s.Held || s.State == "" || s.Server.Zero() || s.Host != x.h.Host || !x.mine(s.Owner) {
 			continue
 		}
 		key := s.Gateway.String() + "\x00" + strings.Join(s.Args, "\x00")

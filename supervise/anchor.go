@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -37,8 +38,8 @@ type Orphan struct {
 // supervisor is late. Call it on the locked main thread.
 func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	inherited := proc.ReadAtExec()
-	if os.Getenv(session.EnvShared) != "" {
-		// A host has executed SelfExe, so the command name is "exe".
+	if os.Getenv(session.EnvShared)+os.Getenv(session.EnvBehind) != "" {
+		// A host or a front has executed SelfExe, so the command name is "exe".
 		proc.SetComm("mcp-tether")
 	}
 	h, err := Direct()
@@ -66,7 +67,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
-	pauseGC()
+	proc.PauseGC()
 	g.watchGateway()
 	g.watch()
 	return g.conclude()
@@ -200,7 +201,7 @@ func (g *guard) start(inherited proc.AtExec) (err error) {
 	CloseInherited()
 	if !h.Terminal {
 		dropStreams()
-		releaseStderr()
+		eventlog.ReleaseStderr()
 	}
 	return nil
 }
@@ -322,11 +323,11 @@ func (g *guard) onSignals() {
 			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
 				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
 			}
-		case shared(c, g.hand.SharesGroup()):
+		case g.hand.SharesGroup() && c.FromKeyboard():
 			g.onKeyboard(c)
-		case !ours(c):
+		case !c.OwnLimit():
 			g.pass(c.Signal)
-			if ends(c.Signal) {
+			if c.Ends() {
 				g.askedToEnd()
 			}
 		}
@@ -385,12 +386,8 @@ func (g *guard) escalate(dying bool) {
 // longestEnd is the longest time that the end of a session may take.
 func longestEnd(o Options, id string) time.Duration {
 	end := o.TermGrace + o.KillTimeout
-	if o.relays() {
-		// The last of the server's output goes to a client that may read slowly.
-		end += o.EOFGrace
-	}
 	if o.Containers != ContainersOff && session.MayHaveContainers(id, os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")) {
-		end += o.longestRemovals()
+		end += o.longestRemoval()
 	}
 	return end
 }

@@ -27,26 +27,3 @@ func TestEscalate(t *testing.T) {
 		}
 	}
 }
-
-// A relay may wait for its client for a grace period of its own, at the end of the session. The watchdog allows for that.
-func TestLongestEndCountsTheRelay(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(o *Options)
-		relays bool
-	}{
-		"plain":     {func(*Options) {}, false},
-		"hibernate": {func(o *Options) { o.Hibernate = time.Minute }, true},
-		"on-crash":  {func(o *Options) { o.OnCrash = OnCrashRestart }, true},
-	} {
-		o := Defaults()
-		o.Containers = ContainersOff
-		c.change(&o)
-		want := o.TermGrace + o.KillTimeout
-		if c.relays {
-			want += o.EOFGrace
-		}
-		if got := longestEnd(o, "x"); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
-	}
-}

@@ -1,6 +1,6 @@
 package supervise
 
-// cause is why a session, or the tree of one start of its server, ends.
+// cause is why a session ends.
 type cause uint8
 
 const (
@@ -13,11 +13,6 @@ const (
 	causeSignal
 	causeSupervisor
 	causeStart
-	causeTooLong
-	causeChanged
-	// These end a tree and not its session.
-	causeIdle
-	causeWake
 	causes
 )
 
@@ -26,17 +21,8 @@ func (c cause) String() string {
 	return [causes]string{
 		noCause: "", causeServer: "server-exited", causeStdin: "stdin-closed", causeStdout: "stdout-closed",
 		causeGateway: "gateway-gone", causeAnchor: "anchor-gone", causeSignal: "signal", causeSupervisor: "supervisor-gone",
-		causeStart: "start-failed", causeTooLong: "message-too-long", causeChanged: "server-changed", causeIdle: "idle", causeWake: "wake-failed",
+		causeStart: "start-failed",
 	}[c]
-}
-
-// listens reports whether the client may still read when a session ends with this cause.
-func (c cause) listens() bool {
-	switch c {
-	case causeServer, causeStdin, causeSignal, causeTooLong, causeChanged:
-		return true
-	}
-	return false
 }
 
 // unless returns the cause that counts when another one comes: the first, with two exceptions. Another cause replaces a

@@ -6,7 +6,6 @@
 // of a killed supervisor are reparented to the anchor, which ends them in its place. A supervisor that hangs is killed
 // by the anchor.
 //
-// A Session lives from start to exit; a tree, from one start of the server to the end of all that it started. A tree
-// knows the data that it shares with its session (common), but not the session itself. The loop (session_linux.go)
-// waits in one poll(2), without a timeout while nothing is due: an idle session costs no wake-up.
+// A session is exactly one start of one server, with the gateway's own streams: nothing is copied. Its tree is the server
+// and all that it started. A front may stand before it (internal/front). The loop (session.go) waits in one poll(2), without a timeout while nothing is due: an idle session costs no wake-up.
 package supervise

@@ -36,7 +36,7 @@ type engine struct {
 	// dir is the directory of the session, and journal is in it; both nil without one.
 	dir     *session.Directory
 	journal *session.Journal
-	// unread says that the notes of an earlier engine of the session must still be read.
+	// unread says that the notes of a killed supervisor must still be read.
 	unread bool
 	// outcome receives the result of the removal; nil until it has begun.
 	outcome chan removal
@@ -72,11 +72,11 @@ const dialTimeout = 5 * time.Second
 
 // openEngine puts the proxy between the server and its container engine, if one is in sight. If that fails, a warning says
 // so, and the session runs without the promise about containers.
-func (t *tree) openEngine(recall bool) {
+func (t *tree) openEngine() {
 	if t.opts.Containers == ContainersOff {
 		return
 	}
-	e, err := t.newEngine(recall)
+	e, err := t.newEngine(false)
 	switch {
 	case err != nil:
 		t.log.Warn().Err(err).Msg("containers will not end with this session")
@@ -94,13 +94,10 @@ func (t *tree) openEngine(recall bool) {
 			return
 		}
 	}
-	e.claim.Complete, e.scope = !recall, &t.scope
+	e.claim.Complete, e.scope = true, &t.scope
 	if t.lease != nil {
 		e.dir = t.lease.Dir()
 		e.journal = e.dir.Journal(t.hand.ID)
-		if e.unread = recall; recall {
-			_ = e.recallOnce() // The removal tries again.
-		}
 	}
 	if e.listener, e.socket, err = session.Listen(e.dir, t.hand.ID, os.Getuid()); err != nil {
 		t.log.Warn().Err(err).Msg("containers will not end with this session")
@@ -113,7 +110,7 @@ func (t *tree) openEngine(recall bool) {
 }
 
 // newEngine makes the tree's side of the engine that is in sight now; nil if there is none. recorded says that the engine
-// of an earlier tree counts, if the record names one: what that tree has made is there. Its socket may be gone by now, or
+// counts that the record names, if it names one: what the session has made is there. Its socket may be gone by now, or
 // another context the current one.
 func (c *common) newEngine(recorded bool) (*engine, error) {
 	at, found, err := container.Resolve(c.opts.Engine, os.Getenv)
@@ -138,11 +135,7 @@ func (t *tree) serveEngine() {
 		return
 	}
 	e := t.engine
-	resumeGC()
-	_ = e.recallOnce() // The removal tries again.
-	for _, n := range e.ledger.Notes() {
-		e.proxy.Recall(n) // What is restarted, or used, may be what an earlier tree has started or made.
-	}
+	proc.ResumeGC()
 	base := t.labels()
 	e.proxy.Labels = func() map[string]string {
 		out := maps.Clone(base)
@@ -180,7 +173,7 @@ func (c *common) labels() map[string]string {
 	return out
 }
 
-// findEngine is the engine of an earlier tree of the session, known only by what was written down. It is nil when there is
+// findEngine is the engine of a session whose supervisor was killed, known only by what was written down. It is nil when there is
 // nothing to look for.
 func (c *common) findEngine(dir *session.Directory) *engine {
 	if c.opts.Containers == ContainersOff {
@@ -207,7 +200,7 @@ func (c *common) hasNotes(dir *session.Directory) bool {
 	return dir != nil && c.opts.Containers != ContainersOff && dir.HasNotes(c.hand.ID)
 }
 
-// recallOnce reads the journal of an earlier engine of the session, unless an earlier call has succeeded. The error
+// recallOnce reads the journal of a killed supervisor, unless an earlier call has succeeded. The error
 // says that there may be more objects than we know of. A damaged journal is no error, because reading it again does not
 // help.
 func (e *engine) recallOnce() error {
@@ -509,25 +502,6 @@ func (c *common) reportLeft(r removal) {
 	if r.err != nil {
 		c.log.Error().Err(r.err).Msg("containers may be left: mcp-tether reap looks again")
 	}
-}
-
-// errNoEngine says that the engine in which a session has made containers is not known any more.
-var errNoEngine = errors.New("their engine is not known any more")
-
-// removeAgain looks once more for what earlier trees of the session have left, unless the last one has just done that.
-func (c *common) removeAgain(last removal) removal {
-	if last.done {
-		return last
-	}
-	var dir *session.Directory
-	if c.lease != nil {
-		dir = c.lease.Dir()
-	}
-	last = c.closeEngine(c.findEngine(dir))
-	if !last.done {
-		last.err = errNoEngine
-	}
-	return last
 }
 
 // close ends what the session made, and releases all that the engine holds.

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -53,7 +52,7 @@ func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
 	if _, err := w.WriteString("x"); err != nil {
 		t.Fatal(err)
 	}
-	s.closeTree()
+	s.tree.close()
 	if _, err := unix.FcntlInt(uintptr(listener), unix.F_GETFD, 0); err == nil {
 		t.Fatal("the listener is still open")
 	}
@@ -69,7 +68,7 @@ func TestClosedTreeLeavesNoListenerBehind(t *testing.T) {
 // The control: a client that connects is seen while the session waits for its engine's clients.
 func TestListenerFires(t *testing.T) {
 	s, listener := listening(t)
-	defer s.closeTree()
+	defer s.tree.close()
 	if fired := s.polled.wait(0); len(fired) > 0 {
 		t.Fatalf("%v has fired, and no client has connected", fired)
 	}
@@ -113,9 +112,9 @@ func TestRecordOfAnEngineBehindPodman(t *testing.T) {
 	}
 	defer s.lease.Release()
 	s.record = session.Record{Version: session.Version, ID: s.hand.ID, UID: os.Getuid()}
-	s.newTree().openEngine(false)
+	s.newTree().openEngine()
 	s.tree.clear = true
-	defer s.closeTree()
+	defer s.tree.close()
 	if err := s.lease.Write(s.record); err != nil {
 		t.Fatal(err)
 	}
@@ -148,34 +147,14 @@ func TestEndingTreeServesNoClient(t *testing.T) {
 	if e := s.tree.engine; e.served {
 		t.Error("a client is served")
 	}
-	s.closeTree()
+	s.tree.close()
 }
 
-// A tree without a journal does not know what the one before it has made and left: its ledger is not all there is.
-func TestNextTreeWithoutJournal(t *testing.T) {
-	for _, recall := range []bool{false, true} {
-		s := &Session{}
-		s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "unix://"+t.TempDir()+"/none"
-		tr := s.newTree()
-		tr.openEngine(recall)
-		if tr.engine == nil {
-			t.Fatal("no engine")
-		}
-		if tr.engine.claim.Complete == recall {
-			t.Errorf("with a tree before it %v: all is known %v", recall, !recall)
-		}
-		tr.clear = true
-		if r := s.closeTree(); (r.removed.err != nil) != recall {
-			t.Errorf("with a tree before it %v: %v", recall, r.removed.err)
-		}
-	}
-}
-
-// remembered is a session whose last tree has left containers: their notes are in the journal.
+// remembered is a session whose supervisor was killed: its notes are in the journal.
 func remembered(t *testing.T, left ...container.Note) (s *Session, dir *session.Directory) {
 	t.Helper()
-	s = woken(t, awake)
-	s.hand.ID, s.opts.Engine = session.NewID(), "unix://"+t.TempDir()+"/none"
+	s = &Session{}
+	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "unix://"+t.TempDir()+"/none"
 	dir, err := session.Open(os.Getuid(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -192,66 +171,7 @@ func remembered(t *testing.T, left ...container.Note) (s *Session, dir *session.
 			t.Fatal(err)
 		}
 	}
-	s.left.containers = true
-	s.tree.clear = true
 	return s, dir
-}
-
-// What a client does to objects of an earlier tree is noted, as if this tree had made them: a restart of what was started, and
-// another's container in a network.
-func TestNextTreeKnowsWhatWasMade(t *testing.T) {
-	const then, now = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
-	s, dir := remembered(t,
-		container.Note{Op: container.OpStarted, Kind: container.Container, ID: "f", Started: then},
-		container.Note{Op: container.OpCreated, Kind: container.Network, ID: "n", Request: "r"})
-	var restarted atomic.Bool
-	s.opts.Engine = serving(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/containers/f/restart":
-			restarted.Store(true)
-		case r.URL.Path == "/containers/f/json" && restarted.Load():
-			fmt.Fprintf(w, `{"Id":"f","State":{"Running":true,"StartedAt":%q}}`, now)
-		case r.URL.Path == "/containers/f/json":
-			fmt.Fprintf(w, `{"Id":"f","State":{"Running":true,"StartedAt":%q}}`, then)
-		case r.URL.Path == "/networks":
-			fmt.Fprint(w, `[{"Id":"n","Name":"net"}]`)
-		case r.Method == http.MethodGet:
-			fmt.Fprint(w, `[]`)
-		}
-	})
-	s.tree.openEngine(true)
-	s.tree.serveEngine()
-	e := s.tree.engine
-	c, err := net.Dial("unix", e.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
-	for path, body := range map[string]string{"/containers/f/restart": "", "/networks/n/connect": `{"Container":"f"}`} {
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
-		r, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil || r.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %+v, %v", path, r, err)
-		}
-		r.Body.Close()
-	}
-	var ledger container.Ledger
-	notes, err := dir.Notes(s.hand.ID)
-	for _, n := range notes {
-		ledger.Add(n)
-	}
-	at, _ := time.Parse(time.RFC3339, now)
-	if ours, _ := ledger.HasStarted(&container.Info{ID: "f", Running: true, StartedAt: at}); !ours || err != nil {
-		t.Errorf("the restart is not noted: %+v, %v", notes, err)
-	}
-	connects := func(n container.Note) bool { return n.Op == container.OpConnect && n.ID == "n" && n.Container == "f" }
-	if !slices.ContainsFunc(notes, connects) {
-		t.Errorf("the connection is not noted: %+v", notes)
-	}
-	e.outcome = make(chan removal, 1)
-	e.outcome <- removal{}
-	s.forgetTree()
 }
 
 // serving is the URL of an engine.
@@ -272,44 +192,6 @@ func serving(t *testing.T, handle http.HandlerFunc) string {
 	return "unix://" + dir + "/e.sock"
 }
 
-// What the journal lists is removed once. A note that stayed would have a later tree pause a container of others again.
-func TestJournalOfAnEarlierTreeIsEmptied(t *testing.T) {
-	touched := container.Note{Op: container.OpStarted, Kind: container.Container, ID: "f", Started: "2026-01-02T03:04:05Z", Paused: true}
-	for name, byClient := range map[string]bool{"with the tree": false, "by a client": true} {
-		t.Run(name, func(t *testing.T) {
-			s, dir := remembered(t, touched)
-			s.tree.openEngine(true)
-			e := s.tree.engine
-			if e == nil || len(e.ledger.Started()) != 1 || !e.claim.Complete {
-				t.Fatalf("the notes are not known: %+v", e)
-			}
-			if byClient {
-				e.note(container.Note{Op: container.OpRemoved, Kind: container.Container, ID: "f"})
-				if got, err := dir.Notes(s.hand.ID); len(got) > 0 || err != nil {
-					t.Errorf("at once the journal has %v, %v", got, err)
-				}
-			}
-			// The engine is gone: the outcome is said to have come.
-			e.outcome = make(chan removal, 1)
-			e.outcome <- removal{}
-			s.forgetTree()
-			if got, err := dir.Notes(s.hand.ID); len(got) > 0 || err != nil {
-				t.Errorf("the journal has %v, %v", got, err)
-			}
-			if s.left.containers {
-				t.Error("the next tree looks for them again")
-			}
-		})
-	}
-	// The control: they are not removed.
-	s, dir := remembered(t, touched)
-	s.tree.openEngine(true)
-	s.forgetTree()
-	if got, err := dir.Notes(s.hand.ID); len(got) != 1 || err != nil || !s.left.containers {
-		t.Errorf("the journal has %v, %v; left %v", got, err, s.left.containers)
-	}
-}
-
 // A journal that cannot be read is neither emptied nor replaced before that: its notes are known from nowhere else.
 func TestUnreadJournalStays(t *testing.T) {
 	made := container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a", Request: "r"}
@@ -326,18 +208,6 @@ func TestUnreadJournalStays(t *testing.T) {
 		t.Errorf("known is %+v", all)
 	}
 	e.closeJournal(false)
-}
-
-// An engine that cannot be found again may still have what the session has made.
-func TestRemoveAgainWithoutEngine(t *testing.T) {
-	s := &Session{}
-	s.record.Engine = "gopher://nowhere"
-	if r := s.removeAgain(removal{}); r.err == nil {
-		t.Error("nobody says that containers may be left")
-	}
-	if r := s.removeAgain(removal{done: true}); r.err != nil {
-		t.Errorf("the last look was enough: %v", r.err)
-	}
 }
 
 // An engine gets time for its part also where processes get none, in each round after the grace period of the containers.
@@ -386,32 +256,6 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 	}
 }
 
-// A session that is told to end while it removes the containers of a server that falls asleep, or has crashed, looks once
-// more for those that it could not remove. The watchdog, the next session of the key and a host have time for both.
-func TestLongestEndCountsBothRemovals(t *testing.T) {
-	s, _ := listening(t)
-	defer s.closeTree()
-	for name, relays := range map[string]func(o *Options){
-		"hibernate": func(o *Options) { o.Hibernate = time.Minute },
-		"on-crash":  func(o *Options) { o.OnCrash = OnCrashRestart },
-	} {
-		o := Defaults()
-		relays(&o)
-		without := o
-		without.Containers = ContainersOff
-		want := 2 * o.longestRemoval()
-		for what, got := range map[string]time.Duration{
-			"watchdog":     longestEnd(o, s.hand.ID) - longestEnd(without, s.hand.ID),
-			"next session": o.longestPredecessor(s.hand.ID) - without.longestPredecessor(s.hand.ID),
-			"host":         o.LongestEnd() - without.LongestEnd(),
-		} {
-			if got != want {
-				t.Errorf("%s: the %s has %v for containers, want %v", name, what, got, want)
-			}
-		}
-	}
-}
-
 // The watchdog of a session with a socket for clients waits for the removal of its containers, however long it is allowed
 // to take.
 func TestLongestEndCountsContainers(t *testing.T) {
@@ -422,34 +266,9 @@ func TestLongestEndCountsContainers(t *testing.T) {
 	if got, want := longestEnd(o, s.hand.ID)-longestEnd(without, s.hand.ID), o.longestRemoval(); got != want {
 		t.Errorf("%v for containers, want %v", got, want)
 	}
-	o = Options{TermGrace: longestDuration, KillTimeout: longestDuration, EOFGrace: longestDuration, ContainerGrace: longestDuration, Hibernate: 1}
+	o = Options{TermGrace: longestDuration, KillTimeout: longestDuration, EOFGrace: longestDuration, ContainerGrace: longestDuration}
 	if got := longestEnd(o, s.hand.ID) + margin; got < longestDuration {
 		t.Errorf("with the longest of all: %v", got)
 	}
-	s.closeTree()
-}
-
-// A server that sleeps has no socket for clients. What it has left is in the journal, and is removed at the session's end.
-func TestLongestEndCountsWhatASleepingServerHasLeft(t *testing.T) {
-	s, dir := remembered(t)
-	t.Setenv("XDG_RUNTIME_DIR", filepath.Dir(dir.Name))
-	o := Defaults()
-	plain := longestEnd(o, s.hand.ID)
-	if want := o.TermGrace + o.KillTimeout; plain != want {
-		t.Errorf("without a journal: %v, want %v", plain, want)
-	}
-	j := dir.Journal(s.hand.ID)
-	defer j.Close()
-	if err := j.Note(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := longestEnd(o, s.hand.ID), plain+o.longestRemoval(); got != want {
-		t.Errorf("with containers: %v, want %v", got, want)
-	}
-	if err := j.Reset(); err != nil {
-		t.Fatal(err)
-	}
-	if got := longestEnd(o, s.hand.ID); got != plain {
-		t.Errorf("with an empty journal: %v, want %v", got, plain)
-	}
+	s.tree.close()
 }

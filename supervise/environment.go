@@ -1,8 +1,6 @@
 package supervise
 
 import (
-	"math"
-	"runtime/debug"
 	"strings"
 
 	"mcp-tether/internal/proc"
@@ -19,22 +17,6 @@ func (c *common) ownEnviron() []string {
 	return env
 }
 
-// pauseGC stops the collector's wake-ups, which come every two minutes otherwise. A session allocates hardly anything while
-// it waits. If it does, the memory limit makes the collector run.
-func pauseGC() {
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
-}
-
-// resumeGC undoes pauseGC for a supervisor that has work: a busy engine's streams and bodies may need more than the limit.
-func resumeGC() {
-	debug.SetGCPercent(100)
-	debug.SetMemoryLimit(math.MaxInt64)
-}
-
-// memoryLimit is far above what a session needs, in bytes.
-const memoryLimit = 32 << 20
-
 // environ is the server's environment: ours byte for byte, and the variables of the mark: two, and with --keep a third.
 // MCP_TETHER_KEEP=1 in our own environment was meant for us, not for everything below, so it is left out.
 func (t *tree) environ() []string {
@@ -43,7 +25,7 @@ func (t *tree) environ() []string {
 	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
-		case session.EnvID, session.EnvGateway, session.EnvKept, session.EnvShared:
+		case session.EnvID, session.EnvGateway, session.EnvKept, session.EnvShared, session.EnvBehind:
 			continue
 		}
 		if e == teardown.KeepMark {

@@ -8,33 +8,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// finish cleans up after the last tree, writes the closing event and returns the exit code.
+// finish cleans up after the tree, writes the closing event and returns the exit code.
 func (s *Session) finish() int {
-	s.flushRelay()
 	s.stdout.close(&s.polled)
 	var r remains
 	switch {
 	case s.tree != nil:
-		r = s.closeTree()
+		r = s.tree.close()
+		s.code, s.tree = r.code, nil
 	case s.bySignal != 0:
 		s.code = 128 + int(s.bySignal)
 	}
-	if s.left.leaf != nil {
-		s.leafLeft = s.left.leaf.Remove() != nil // What was in it may have ended since.
+	if r.leaf != nil {
+		s.leafLeft = r.leaf.Remove() != nil // What was in it may have ended since.
 		if !s.leafLeft {
 			s.record.Cgroup = ""
 		}
-		s.left.leaf.Close()
+		r.leaf.Close()
 	}
 	if s.remover != nil {
 		r.removed = s.removeElsewhere(s.remover)
 	}
-	if s.left.containers {
-		r.removed = s.removeAgain(r.removed)
-	}
 	r.leaked = r.leaked || r.removed.err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked)
+	s.removeFront()
 	// A server's own code 2 looks like a crash of ours.
 	if !r.leaked || s.code == crashed {
 		s.postLetter(letter{closed: true, code: s.code})
@@ -44,6 +42,7 @@ func (s *Session) finish() int {
 	}
 	s.logEnd(r)
 	s.continueAnchor()
+	s.continueFront()
 	return s.code
 }
 
@@ -55,6 +54,17 @@ func (c *common) continueAnchor() {
 	}
 	if st, err := c.reader.Stat(c.hand.Anchor); err == nil && st.State == 'T' && os.Getppid() == c.hand.Anchor {
 		_ = c.reader.Signal(st.ID, unix.SIGCONT)
+	}
+}
+
+// continueFront continues a stopped front: it has to see that its backend has ended, or that the gateway is gone.
+func (s *Session) continueFront() {
+	front := s.record.Parent
+	if s.opts.Behind == "" || s.hand.SharesGroup() {
+		return
+	}
+	if st, err := s.reader.Stat(front.PID); err == nil && st.ID == front && st.State == 'T' {
+		_ = s.reader.Signal(front, unix.SIGCONT)
 	}
 }
 
@@ -87,7 +97,15 @@ func (s *Session) logEnd(r remains) {
 	}
 	ev.Stringer("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
 		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
-		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg("session ended")
+		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
+}
+
+// closingWords begin the closing event. Behind a front the session of the user goes on, or the front tells of its end.
+func (s *Session) closingWords() string {
+	if s.opts.Behind != "" {
+		return "server and all that it started ended"
+	}
+	return "session ended"
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
 )
@@ -50,7 +49,7 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	file := filepath.Join(dir, "master")
 	s := &Session{}
 	s.opts.Engine = "ssh://far"
-	s.left.scope.Root = os.Getpid()
+	s.scope.Root = os.Getpid()
 	tr := s.newTree()
 	var err error
 	if tr.engine, err = s.newEngine(false); err != nil {
@@ -92,41 +91,6 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	if st, err := s.reader.Stat(master.PID); err != nil || st.ID != master || st.Dead() {
 		t.Errorf("the daemon was touched: %+v, %v", st, err)
 	}
-	// The next tree has another engine, and knows the daemon.
-	next := tr.scope.Next()
-	tr.scope, tr.engine = next, nil
-	tr.scope.Helpers = tr.helpers
-	expectMembers(t, &tr.scope, "in the next tree", nil)
-	if !tr.onlyOthers() {
-		t.Error("the next tree waits for the end of the daemon")
-	}
-}
-
-// The daemon is no member of the next tree either if its helper was started when nobody looked at the processes any more: to
-// remove the containers of a server that had ended at once.
-func TestWhatAHelperLeavesAtTheEndIsNoMember(t *testing.T) {
-	dir := leavesMaster(t)
-	s := &Session{}
-	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
-	s.left.scope.Root = os.Getpid()
-	tr := s.newTree()
-	tr.openEngine(false)
-	if tr.engine == nil {
-		t.Fatal("no engine")
-	}
-	tr.clear = true
-	conn, err := tr.engine.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	master := daemonIn(t, filepath.Join(dir, "master"))
-	conn.Close()
-	s.closeTree()
-	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
-		st, err := s.reader.Stat(master.PID)
-		return err == nil && st.PPID == os.Getpid()
-	})
-	expectMembers(t, &s.newTree().scope, "in the next tree", nil)
 }
 
 // When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in

@@ -11,13 +11,12 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// start prepares the containment and starts the server. If that fails, the tree has no process. recall says that the
-// engine may have containers of an earlier tree.
-func (t *tree) start(path string, recall bool) error {
+// start prepares the containment and starts the server. If that fails, the tree has no process.
+func (t *tree) start(path string) error {
 	t.code = ExitFailure
 	err := t.contain()
 	if err == nil {
-		t.openEngine(recall)
+		t.openEngine()
 		t.reserve()
 		err = t.launch(path)
 	}
@@ -49,13 +48,6 @@ func (t *tree) launch(path string) error {
 			t.scope.Group = group
 		}
 	}
-	if t.relay != nil {
-		done, err := t.relay.Connect(&child)
-		if err != nil {
-			return fmt.Errorf("make the server's pipes: %w", err)
-		}
-		defer done()
-	}
 	pid, err := t.spawn(child)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
@@ -68,7 +60,7 @@ func (t *tree) launch(path string) error {
 
 // contain makes the cgroup leaf.
 func (t *tree) contain() error {
-	if t.opts.Cgroup == CgroupOff || t.scope.Leaf != nil {
+	if t.opts.Cgroup == CgroupOff {
 		return nil
 	}
 	dir, err := cgroup.Current()
@@ -105,7 +97,6 @@ func leafName(id string) string { return cgroup.Prefix + id }
 
 // spawn starts the server in its leaf. It is born there by clone3. Where that is refused (kernels before 5.7, seccomp
 // filters of container engines) or would be fatal (cgroup.Leaf.FD), it moves itself there before it executes anything.
-// If nothing was started, the tree keeps its leaf: an earlier tree may have left a process in it.
 func (t *tree) spawn(c proc.Child) (int, error) {
 	leaf := t.scope.Leaf
 	if c.CgroupFD >= 0 || leaf == nil {

@@ -1,55 +1,16 @@
 package supervise
 
 import (
-	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
 )
-
-// A server that cannot be executed says nothing about its cgroup. An earlier tree may have left a process there, so the
-// leaf is handed on, and the next tree uses it.
-func TestFailedExecKeepsTheLeaf(t *testing.T) {
-	for _, how := range []Cgroup{CgroupAuto, CgroupRequire} {
-		t.Run(string(how), func(t *testing.T) {
-			_, err := testkit.WritableCgroup()
-			testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
-			script := filepath.Join(t.TempDir(), "server")
-			testkit.WriteProgram(t, script, []byte("#!/nonexistent\n"))
-			s := &Session{}
-			s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-			s.left.scope.Root = os.Getpid()
-			s.opts = Options{Command: []string{script}, Cgroup: how, Containers: ContainersOff}
-			if err := s.newTree().contain(); err != nil {
-				t.Fatal(err)
-			}
-			end := occupy(t, s.tree)
-			for range 2 {
-				if err := s.tree.start(script, false); !errors.Is(err, unix.ENOENT) || errors.Is(err, errRequired) || s.tree.code != ExitNotFound {
-					t.Errorf("%v, code %d", err, s.tree.code)
-				}
-				if s.closeTree(); s.left.leaf == nil || s.leafLeft {
-					t.Fatalf("the leaf is lost; left: %t", s.leafLeft)
-				}
-				s.newTree()
-			}
-			end()
-			if s.closeTree(); s.left.leaf != nil || s.record.Cgroup != "" {
-				t.Errorf("the leaf is left: %+v, %q", s.left.leaf, s.record.Cgroup)
-			}
-		})
-	}
-}
 
 // What a kept process has started in the leaf since it was listed, while containers were removed, is moved out as well. Or it would
 // be found there without what it is kept for.
@@ -58,7 +19,7 @@ func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
 	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
 	s := &Session{}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	s.left.scope.Root, s.left.scope.Keep = os.Getpid(), []string{"sh"}
+	s.scope.Root, s.scope.Keep = os.Getpid(), []string{"sh"}
 	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
@@ -94,7 +55,7 @@ func TestLeafStaysForTheSessionOfTheKept(t *testing.T) {
 	if s.lease, err = dir.Take(s.hand.ID); err != nil {
 		t.Fatal(err)
 	}
-	s.left.scope.Root, s.left.scope.Keep = os.Getpid(), []string{"sh"}
+	s.scope.Root, s.scope.Keep = os.Getpid(), []string{"sh"}
 	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
@@ -124,31 +85,4 @@ func TestLeafStaysForTheSessionOfTheKept(t *testing.T) {
 	if r, err := dir.Read(s.hand.ID); err != nil || r.State != session.StateKept || r.Cgroup != outer {
 		t.Errorf("its record: %q, %q, %v", r.State, r.Cgroup, err)
 	}
-}
-
-// occupy puts a process into the leaf of a tree, until end is called.
-func occupy(t *testing.T, tr *tree) (end func()) {
-	t.Helper()
-	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	end = func() {
-		in.Close()
-		_ = cmd.Wait()
-	}
-	t.Cleanup(end)
-	fd, err := tr.scope.Leaf.OpenProcs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(strconv.Itoa(cmd.Process.Pid))); err != nil {
-		t.Fatal(err)
-	}
-	return end
 }

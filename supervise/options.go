@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/teardown"
 )
 
@@ -30,15 +31,6 @@ const (
 	ContainersOff      Containers = "off"      // none: no proxy
 )
 
-// OnCrash says what becomes of a session whose server ends by itself.
-type OnCrash string
-
-// The values of --on-crash.
-const (
-	OnCrashEnd     OnCrash = "end"     // it ends
-	OnCrashRestart OnCrash = "restart" // the next message starts the server again
-)
-
 // Options are what the user may choose for a session.
 type Options struct {
 	// Command is the server's command line, never empty.
@@ -55,39 +47,27 @@ type Options struct {
 	Containers     Containers
 	Engine         string
 	ContainerGrace time.Duration
-	// Hibernate is how long a server must be idle, with nothing pending, before it falls asleep; 0 never. WakeTimeout bounds
-	// the handshake with a woken server, MaxMessage the length of a message on the relay, in bytes.
-	Hibernate, WakeTimeout time.Duration
-	MaxMessage             int64
-	// OnCrash says what becomes of a session whose server ends by itself.
-	OnCrash OnCrash
 	// Key makes the session wait for an ending session of the same gateway with the same key; with "" it does not wait.
 	Key string
 	// Share is the place of the shared server whose host this is, else "". The session waits for an earlier one of that
 	// place.
 	Share string
+	// Behind is the id of the session whose front started this one, else "". The session waits for the end of an earlier one
+	// behind the same front.
+	Behind string
 	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool
-	Log     LogOptions
+	Log     eventlog.Options
 }
 
 // Defaults are the options without any flag.
 func Defaults() Options {
 	return Options{
 		EOFGrace: 5 * time.Second, TermGrace: 1500 * time.Millisecond, KillTimeout: 5 * time.Second,
-		ContainerGrace: 400 * time.Millisecond, WakeTimeout: 30 * time.Second,
-		Cgroup: CgroupAuto, Containers: ContainersAuto, OnCrash: OnCrashEnd, Log: LogOptions{Level: zerolog.WarnLevel},
+		ContainerGrace: 400 * time.Millisecond,
+		Cgroup:         CgroupAuto, Containers: ContainersAuto, Log: eventlog.Options{Level: zerolog.WarnLevel},
 	}
-}
-
-// LogOptions say where and what to log.
-type LogOptions struct {
-	Level zerolog.Level
-	// JSON selects one JSON object a line instead of text.
-	JSON bool
-	// File is appended to; empty means standard error.
-	File string
 }
 
 // An engine that is busy and answers gets up to maxRounds rounds. One that does not answer within answerTime is not waited
@@ -106,21 +86,11 @@ func (o *Options) longestRemoval() time.Duration {
 	return o.removalLimit()/2 + maxRounds*(o.ContainerGrace+o.removalLimit()+answerTime)
 }
 
-// longestRemovals is the longest time that all removals at the end of a session may take. One whose server falls asleep, or
-// has crashed, may be told to end while it removes containers. What it cannot remove then, it tries to remove once more.
-func (o *Options) longestRemovals() time.Duration {
-	all := o.longestRemoval()
-	if o.relays() {
-		all *= 2
-	}
-	return all
-}
-
 // LongestEnd is the longest time that the end of a session may take, whatever it has.
 func (o *Options) LongestEnd() time.Duration {
 	end := o.EOFGrace + o.TermGrace + o.KillTimeout
 	if o.Containers != ContainersOff {
-		end += o.longestRemovals()
+		end += o.longestRemoval()
 	}
 	return end
 }
@@ -140,21 +110,10 @@ func (o Options) Validate() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}, {"hibernate", o.Hibernate}} {
-		if d.value < 0 {
-			return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", d.flag, d.value)
+	}{{"eof-grace", o.EOFGrace}, {"term-grace", o.TermGrace}, {"kill-timeout", o.KillTimeout}, {"container-grace", o.ContainerGrace}} {
+		if err := ValidateDuration(d.flag, d.value); err != nil {
+			return err
 		}
-		if d.value > longestDuration {
-			return fmt.Errorf("--%s %v is more than %v", d.flag, d.value, longestDuration)
-		}
-	}
-	if o.relays() && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
-		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
-	}
-	switch o.OnCrash {
-	case OnCrashEnd, OnCrashRestart:
-	default:
-		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
 	}
 	switch o.Cgroup {
 	case CgroupAuto, CgroupOff, CgroupRequire:
@@ -168,8 +127,16 @@ func (o Options) Validate() error {
 	return fmt.Errorf("--containers %q is none of auto, all, attached, off", o.Containers)
 }
 
-// relays reports whether the streams go through the relay.
-func (o Options) relays() bool { return o.Hibernate > 0 || o.OnCrash == OnCrashRestart }
+// ValidateDuration reports a duration that no session can wait for. flag is its name.
+func ValidateDuration(flag string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("--%s %v is negative: give 0 or more, such as 1.5s", flag, d)
+	}
+	if d > longestDuration {
+		return fmt.Errorf("--%s %v is more than %v", flag, d, longestDuration)
+	}
+	return nil
+}
 
 // grace are the limits of a teardown.
 func (o Options) grace() teardown.Grace {

@@ -62,22 +62,9 @@ func (p *pollSet) remove(s source) {
 	}
 }
 
-// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired. others
-// are polled as well, this once; their results are left in them.
-func (p *pollSet) wait(timeout time.Duration, others ...*unix.PollFd) []source {
-	own := len(p.fds)
-	for _, o := range others {
-		o.Revents = 0
-		p.fds = append(p.fds, *o)
-	}
-	n := proc.Poll(p.fds, timeout)
-	for i, o := range others {
-		if n > 0 {
-			*o = p.fds[own+i]
-		}
-	}
-	p.fds = p.fds[:own]
-	if n == 0 {
+// wait blocks until something fires or the time is up (a negative timeout waits for ever) and returns what fired.
+func (p *pollSet) wait(timeout time.Duration) []source {
+	if proc.Poll(p.fds, timeout) == 0 {
 		return nil
 	}
 	return p.fired()

@@ -14,12 +14,13 @@ import (
 // predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
 const predecessorPoll = 10 * time.Millisecond
 
-// awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left. A
+// awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left, and none
+// behind the same front. A
 // new server must not race the teardown of the last one for its port or files. A session that is not ending is not
 // waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
 // warning. The error says that our own end came first.
 func (s *Session) awaitPredecessor() error {
-	if s.opts.Key == "" && s.opts.Share == "" || s.lease == nil {
+	if s.opts.Key+s.opts.Share+s.opts.Behind == "" || s.lease == nil {
 		return nil
 	}
 	began, longest := time.Now(), time.Duration(0)
@@ -37,7 +38,7 @@ func (s *Session) awaitPredecessor() error {
 		}
 		s.awaitEnd(owner, limit)
 	}
-	return fmt.Errorf("ended (%s) while waiting for the last session of key %q: nothing was started", s.cause, s.opts.Key+s.opts.Share)
+	return fmt.Errorf("ended (%s) while waiting for an earlier session (key %q): nothing was started", s.cause, s.opts.Key)
 }
 
 // longestPredecessor is how long the end of a session with our options is waited for.
@@ -71,7 +72,7 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 	}
 	for _, id = range ids {
 		r, err := dir.Read(id)
-		if err != nil || id == c.hand.ID || r.UID != os.Getuid() || !c.follows(r) {
+		if err != nil || id == c.hand.ID || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
 		if alive, err := dir.Alive(id); err != nil || !alive {
@@ -87,8 +88,11 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 }
 
 // follows reports whether our session has to wait for the end of another one. An earlier session of the same shared
-// server has lost its host, so it ends in any case.
+// server has lost its host, so it ends in any case. So does an earlier one behind the same front, which has lost its anchor.
 func (c *common) follows(r session.Record) bool {
+	if c.opts.Behind != "" && r.Behind == c.opts.Behind {
+		return true
+	}
 	if c.opts.Share != "" && r.Share == c.opts.Share {
 		return true
 	}

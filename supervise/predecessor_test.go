@@ -84,7 +84,7 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 // A session that has an engine may take longer to end: as long as the removal of its containers may take.
 func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 	s, _ := listening(t)
-	defer s.closeTree()
+	defer s.tree.close()
 	o := Defaults()
 	plain := o.EOFGrace + o.TermGrace + o.KillTimeout + time.Second
 	if got := o.longestPredecessor("x"); got != plain {
@@ -104,21 +104,67 @@ func TestPredecessorHasTimeForItsContainers(t *testing.T) {
 
 // An interrupt from the keyboard is the server's own business, but while the session waits for the last one there is no server.
 func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
-	for name, c := range map[string]struct {
-		s    *Session
-		ends bool
-	}{
-		"waits":  {&Session{}, true},
-		"awake":  {woken(t, awake), false},
-		"asleep": {woken(t, asleep), false},
-	} {
-		c.s.hand.Terminal, c.s.hand.Mailbox = true, -1
-		if name == "asleep" {
-			c.s.tree = nil
+	for _, waits := range []bool{true, false} {
+		s := &Session{}
+		s.hand.Terminal, s.hand.Mailbox = true, -1
+		if !waits {
+			s.newTree()
 		}
-		c.s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
-		if ends := c.s.cause == causeSignal; ends != c.ends {
-			t.Errorf("%s: it ends %t", name, ends)
+		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
+		if ends := s.cause == causeSignal; ends != waits {
+			t.Errorf("waits %t: it ends %t", waits, ends)
+		}
+	}
+}
+
+// A session behind a front waits for an earlier one behind the same front, which has lost its anchor, whatever its record says. It
+// does not wait for the front, nor for what is behind another one.
+func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
+	last := recorded(t)
+	r := session.Record{Version: session.Version, ID: last.hand.ID, UID: os.Getuid(), State: session.StateRunning, Supervisor: last.identity(os.Getpid())}
+	for name, c := range map[string]struct {
+		behind, own string
+		waits       bool
+	}{
+		"the same front":  {"0123456789abcdef", "0123456789abcdef", true},
+		"another front":   {"0123456789abcdef", "fedcba9876543210", false},
+		"its own front":   {"", last.hand.ID, false},
+		"without a front": {"", "", false},
+	} {
+		r.Behind = c.behind
+		r.Share, r.Key = "place", ""
+		if err := last.lease.Write(r); err != nil {
+			t.Fatal(err)
+		}
+		next := &common{opts: Options{Behind: c.own}, lease: last.lease}
+		if name == "its own front" {
+			next.opts.Share = "place"
+		}
+		if _, id := next.predecessor(); (id != "") != c.waits {
+			t.Errorf("%s: waits for %q", name, id)
+		}
+	}
+}
+
+// The record of a front that was killed goes with the session behind it. A living one keeps its own.
+func TestRecordOfAKilledFrontGoes(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		front, s := recorded(t), recorded(t)
+		dir := front.lease.Dir()
+		var err error
+		if s.lease, err = dir.Take(s.hand.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := front.lease.Write(session.Record{Version: session.Version, ID: front.hand.ID, UID: os.Getuid()}); err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			front.lease.Release()
+		}
+		s.opts.Behind = front.hand.ID
+		s.removeFront()
+		if _, err := dir.Read(front.hand.ID); (err != nil) != killed {
+			t.Errorf("killed %t: %v", killed, err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/teardown"
 )
 
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
@@ -25,13 +24,8 @@ func (c *common) openRecord() {
 
 // state is what the record says of the session.
 func (s *Session) state() string {
-	switch {
-	case s.cause != noCause:
+	if s.cause != noCause {
 		return session.StateEnding
-	case s.tree == nil:
-		return session.StateAsleep
-	case s.tree.machine.State != teardown.Running:
-		return session.StateFalling
 	}
 	return session.StateRunning
 }
@@ -50,7 +44,7 @@ func (s *Session) writeRecord(state string) {
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
-	r.Key, r.Share, r.Cause = s.opts.Key, s.opts.Share, s.cause.String()
+	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, s.cause.String()
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
@@ -123,6 +117,17 @@ func (s *Session) closeRecord(leaked bool) {
 	default:
 		if err := s.lease.Remove(); err != nil {
 			s.log.Warn().Err(err).Msg("session record not removed")
+		}
+	}
+}
+
+// removeFront removes the record of a front that was killed: nothing of its session is left now. A living front holds its
+// lease.
+func (s *Session) removeFront() {
+	if s.opts.Behind != "" && s.lease != nil && session.ValidID(s.opts.Behind) {
+		dir := s.lease.Dir()
+		if held, err := dir.Held(s.opts.Behind); err == nil && !held {
+			_ = dir.Remove(s.opts.Behind)
 		}
 	}
 }

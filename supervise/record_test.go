@@ -7,7 +7,6 @@ import (
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/teardown"
 )
 
 // A recovering anchor may find no record, because its supervisor was killed before it had written one. The record that
@@ -61,47 +60,6 @@ func TestRecoveryKeepsWhatItCannotRead(t *testing.T) {
 			s.closeRecord(true)
 			if _, err := dir.Read(s.hand.ID); (err != nil) != c.kept {
 				t.Errorf("the record was read with error %v; want the old one kept: %v", err, c.kept)
-			}
-		})
-	}
-}
-
-// The record says that a session is ending only when it is, because the next one with its key waits for that end
-// (--exclusive). A tree may end alone: its server falls asleep, has crashed, or could not be woken. Seen to fail when
-// the record had the state and the cause of the tree.
-func TestRecordTellsTheSessionFromItsTree(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		session, tree cause
-		state         teardown.State
-		asleep        bool
-		want          string
-		waitedFor     bool
-	}{
-		{name: "running", want: session.StateRunning},
-		{name: "falling asleep", tree: causeIdle, state: teardown.Draining, want: session.StateFalling},
-		{name: "crashed", tree: causeServer, state: teardown.Ending, want: session.StateFalling},
-		{name: "not woken", tree: causeWake, state: teardown.Killing, want: session.StateFalling},
-		{name: "asleep", asleep: true, want: session.StateAsleep},
-		{name: "over while falling asleep", session: causeStdin, tree: causeIdle, state: teardown.Draining, want: session.StateEnding, waitedFor: true},
-		{name: "over while asleep", session: causeSignal, asleep: true, want: session.StateEnding, waitedFor: true},
-		{name: "over", session: causeServer, tree: causeServer, state: teardown.Ending, want: session.StateEnding, waitedFor: true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := recorded(t)
-			s.opts.Key, s.cause = "k", c.session
-			if !c.asleep {
-				s.tree = &tree{cause: c.tree}
-				s.tree.machine.State = c.state
-			}
-			s.writeRecord(s.state())
-			r, err := s.lease.Dir().Read(s.hand.ID)
-			if err != nil || r.State != c.want || r.Cause != c.session.String() {
-				t.Errorf("the record says %q (%s), %v; want %q (%s)", r.State, r.Cause, err, c.want, c.session)
-			}
-			next := &common{opts: s.opts}
-			if got := next.follows(r); got != c.waitedFor {
-				t.Errorf("waited for: %v, want %v", got, c.waitedFor)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -31,10 +32,10 @@ func Recover(opts Options, o Orphan) (int, error) {
 	freeDescriptors(hand)
 	s := newSession(opts, hand)
 	s.openLogAnyway()
-	defer s.sink.flush()
+	defer s.sink.Flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	s.left.scope.Since, s.left.scope.Wary = o.began, o.late
+	s.scope.Since, s.scope.Wary = o.began, o.late
 	t := s.newTree()
 	t.code = o.status
 	dir, recorded := s.findRecord()
@@ -94,12 +95,7 @@ func (o Orphan) verdict() (int, error) {
 
 // openLogAnyway opens the log, or else logs to standard error.
 func (c *common) openLogAnyway() {
-	err := c.openLog(c.opts.Log)
-	if err == nil {
-		return
-	}
-	_ = c.openLog(LogOptions{Level: c.opts.Log.Level, JSON: c.opts.Log.JSON})
-	c.log.Warn().Err(err).Msg("log goes to standard error")
+	c.log, c.sink = eventlog.OpenAnyway(c.opts.Log, c.hand.ID, c.opts.Name)
 }
 
 // findServer takes the server from the last letter that has come from the supervisor, else from the record: a later letter

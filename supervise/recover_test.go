@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"errors"
 	"os"
 	"testing"
 
@@ -30,7 +29,7 @@ func TestRecoveryFindsTheServerBehindAnOldLetter(t *testing.T) {
 	}
 }
 
-// goneLeaf is a session, and the leaf of an earlier server of it, which is gone.
+// goneLeaf is a session, and a leaf of it that is gone.
 func goneLeaf(t *testing.T) (*Session, *cgroup.Leaf) {
 	t.Helper()
 	_, err := testkit.WritableCgroup()
@@ -48,26 +47,7 @@ func goneLeaf(t *testing.T) (*Session, *cgroup.Leaf) {
 	return s, leaf
 }
 
-// The leaf of an earlier server is gone, and that of the present one has its name. Seen to stay where the letter was
-// believed.
-func TestRecoveryFindsTheLeafBehindAnOldLetter(t *testing.T) {
-	s, old := goneLeaf(t)
-	dir := old.Dir
-	if err := s.newTree().contain(); err != nil {
-		t.Fatal(err)
-	}
-	s.tree.scope.Leaf.Close()
-	tr := s.newTree()
-	tr.findLeaf(&letter{leaf: old})
-	if left := tr.removeLeaf(nil); left != nil {
-		left.Close()
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left: %v, %v", dir, err, os.Remove(dir))
-	}
-}
-
-// A server that sleeps has no leaf, though the letter that says so was lost. Each look at the one that is gone would fail.
+// The leaf of the last letter may be gone. Each look at it would fail.
 func TestRecoveryTakesNoLeafThatIsGone(t *testing.T) {
 	s, old := goneLeaf(t)
 	tr := s.newTree()

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
-// Session is one session from its start to its exit. The server and all that it starts are its tree. A session has one
-// tree, or none while its server is asleep.
+// Session is one session from its start to its exit. The server and all that it starts are its tree.
 type Session struct {
 	common
 	started time.Time
@@ -30,9 +30,9 @@ type Session struct {
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
-	tree *tree        // nil while there is none
-	hib  *hibernation // nil without --hibernate and --on-crash=restart
-	left leftovers
+	tree *tree // nil before the server's start
+	// scope is the scope of the tree.
+	scope teardown.Scope
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
@@ -56,10 +56,11 @@ type Session struct {
 // Run supervises one session to its end and returns the exit code. It must be called on the locked main thread.
 func Run(opts Options, hand argv.Handover) (int, error) {
 	s := newSession(opts, hand)
-	if err := s.openLog(opts.Log); err != nil {
+	var err error
+	if s.log, s.sink, err = eventlog.Open(opts.Log, hand.ID, opts.Name); err != nil {
 		return ExitFailure, err
 	}
-	defer s.sink.flush()
+	defer s.sink.Flush()
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return ExitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
@@ -78,7 +79,7 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		return s.finish(), err
 	}
 	s.closeServersOwn()
-	pauseGC()
+	proc.PauseGC()
 	if s.opts.HasDead != nil {
 		s.sweepAt = time.Now().Add(sweepDelay)
 	}
@@ -95,7 +96,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 	}
 	proc.SetComm("mcp-tether")
 	s := &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
-	scope := &s.left.scope
+	scope := &s.scope
 	scope.Root, scope.Keep = os.Getpid(), opts.Keep
 	if hand.Anchor == 0 {
 		scope.Foreign, scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
@@ -120,16 +121,16 @@ func (s *Session) takeRoles() (err error) {
 	return proc.BecomeSubreaper()
 }
 
-// closeServersOwn closes what the server alone should hold. If there may be a next server, it stays open for that one.
+// closeServersOwn closes what the server alone should hold.
 func (s *Session) closeServersOwn() {
-	if s.hib != nil || s.hand.Terminal {
+	if s.hand.Terminal {
 		return
 	}
 	CloseInherited()
 	// A log that the user asked for has its last event after the server's end. A gateway that had seen end of file would
 	// not read it.
 	if s.opts.Log.File != "" || s.opts.Log.Level > zerolog.InfoLevel {
-		releaseStderr()
+		eventlog.ReleaseStderr()
 	}
 }
 
@@ -144,7 +145,6 @@ func (s *Session) start() (int, error) {
 	if err := s.awaitPredecessor(); err != nil {
 		return ExitFailure, err
 	}
-	s.openRelay()
 	if err := s.startTree(path); err != nil {
 		return startCode(err), err
 	}
@@ -167,12 +167,7 @@ func (s *Session) loop() {
 		if state := s.state(); s.tree.keepsMore() || state != s.record.State {
 			s.writeRecord(state)
 		}
-		if s.tree != nil && s.tree.machine.State == teardown.Done {
-			// The session ends with its tree, unless the server is asleep now, or another tree has begun.
-			s.changePhase(onTreeGone)
-			s.done = s.done || s.tree != nil && s.tree.machine.State == teardown.Done
-		}
-		if s.done {
+		if s.done || s.tree != nil && s.tree.machine.State == teardown.Done {
 			return
 		}
 		s.pollOnce()
@@ -186,7 +181,7 @@ func (s *Session) pollOnce() {
 		case signals:
 			s.onSignals()
 		case stdin:
-			s.onStdinClosed()
+			s.request(teardown.StdinClosed, causeStdin)
 		case stdoutReader:
 			s.onStdoutClosed()
 		case clients:
@@ -200,21 +195,15 @@ func (s *Session) pollOnce() {
 	s.onTime(time.Now())
 }
 
-// wait waits for the next events, and lets the relay copy what it can.
+// wait waits for the next events.
 func (s *Session) wait() []source {
 	now := time.Now()
 	timeout := s.timeout(now)
-	if s.sink.pending() {
-		s.sink.again()
-		timeout = shorter(timeout, sinkPause)
+	if s.sink.Pending() {
+		s.sink.Again()
+		timeout = shorter(timeout, eventlog.Pause)
 	}
-	if s.hib == nil {
-		return s.polled.wait(timeout)
-	}
-	ready := s.hib.relay.Polls()
-	fired := s.polled.wait(timeout, &ready[0], &ready[1])
-	s.onRelay(s.hib.relay.Move(ready))
-	return fired
+	return s.polled.wait(timeout)
 }
 
 // shorter is the shorter of two waits. A negative one is for ever; b is not negative.
@@ -227,7 +216,7 @@ func shorter(a, b time.Duration) time.Duration {
 
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt, s.hib.due())
+	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt)
 	if due.IsZero() {
 		return -1
 	}
@@ -265,28 +254,10 @@ func (s *Session) onTime(now time.Time) {
 	if isDue(s.stdout.lookAt, now) {
 		s.lookAtStdout()
 	}
-	if isDue(s.hib.due(), now) {
-		s.onHibernateTime(now)
-	}
 	if s.tree != nil && s.tree.onTime(now) {
 		s.onChildren()
 		s.tree.repeat()
 	}
-}
-
-// onStdinClosed: the gateway has closed standard input. With a relay, what it sent before is still answered.
-func (s *Session) onStdinClosed() {
-	if h := s.hib; h != nil {
-		h.closing = true
-		switch h.phase {
-		case falling, crashing, waking, failing:
-			return
-		case asleep:
-			s.endIfClosed()
-			return
-		}
-	}
-	s.request(teardown.StdinClosed, causeStdin)
 }
 
 // end ends the session.
@@ -296,11 +267,6 @@ func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
 // may name another, as long as the server may still go on.
 func (s *Session) request(ev teardown.Event, why cause) {
 	s.cause = s.cause.unless(why, s.tree.mayGoOn())
-	s.changePhase(onEnd)
-	if s.tree == nil && s.left.strays {
-		s.left.strays = false
-		s.newTree()
-	}
 	if s.tree == nil {
 		s.done = true
 		return
@@ -308,34 +274,22 @@ func (s *Session) request(ev teardown.Event, why cause) {
 	s.tree.step(ev, why)
 }
 
-// newTree makes the tree of the next server, or of what earlier ones have left.
+// newTree makes the tree of the session.
 func (s *Session) newTree() *tree {
-	t := &tree{common: &s.common, scope: s.left.scope}
-	t.scope.Leaf, s.left.leaf = s.left.leaf, nil
+	t := &tree{common: &s.common, scope: s.scope}
 	t.scope.Helpers = t.helpers
 	t.machine.Grace = s.opts.grace()
-	if s.hib != nil {
-		t.relay = s.hib.relay
-	}
 	s.tree = t
 	return t
 }
 
 // startTree starts the server.
 func (s *Session) startTree(path string) error {
-	err := s.newTree().start(path, s.left.containers)
+	err := s.newTree().start(path)
 	if err == nil {
 		s.writeRecord(s.state())
 	}
 	return err
-}
-
-// closeTree closes the tree. What it could not remove is for the next one.
-func (s *Session) closeTree() remains {
-	r := s.tree.close()
-	s.code, s.left.scope, s.left.leaf = r.code, s.tree.scope.Next(), r.leaf
-	s.tree = nil
-	return r
 }
 
 // onChildren waits for ended children, and tells the tree.
@@ -363,19 +317,14 @@ func (s *Session) onChildren() {
 
 // onServerExit: the server has ended, and other members may be left.
 func (s *Session) onServerExit() {
-	if s.holdsStreams && !s.hand.Terminal && s.hib == nil {
+	if s.holdsStreams && !s.hand.Terminal {
 		// The gateway must see end of file when the last other holder of the streams ends.
 		s.polled.remove(stdin)
 		s.stdout.close(&s.polled)
 		dropStreams()
 	}
-	// A server that is not proven yet will not be: what the rest of its tree writes, or has written, proves nothing.
-	s.changePhase(onFailed)
 	if s.tree.mayGoOn() {
-		s.lookForCrash()
-		if s.hib.endsWithTree() {
-			s.cause = s.cause.unless(causeServer, true)
-		}
+		s.cause = s.cause.unless(causeServer, true)
 	}
 }
 
@@ -390,9 +339,9 @@ func (s *Session) onSignals() {
 		case c.Signal == syscall.SIGCHLD:
 			waited = true
 			s.onChildren()
-		case ends(c.Signal):
+		case c.Ends():
 			s.onEnding(c)
-		case s.tree != nil && s.tree.server > 0 && !shared(c, s.hand.SharesGroup()) && !ours(c):
+		case s.tree != nil && s.tree.server > 0 && !(s.hand.SharesGroup() && c.FromKeyboard()) && !c.OwnLimit():
 			_ = proc.SignalChild(s.tree.server, c.Signal)
 		}
 	}
@@ -405,9 +354,8 @@ const secondInterrupt = 2 * time.Second
 // server decides what it means: a shell or an interpreter goes on. The next one within two seconds is for us. Once the
 // session is ending, another signal on a terminal shortens the wait.
 func (s *Session) onEnding(c proc.Caught) {
-	// While the session waits for its predecessor there is neither server nor relay.
-	began := s.tree != nil || s.hib != nil
-	if shared(c, s.hand.SharesGroup()) && began && s.tree.mayGoOn() {
+	// While the session waits for its predecessor there is no server.
+	if s.hand.SharesGroup() && c.FromKeyboard() && s.tree != nil && s.tree.mayGoOn() {
 		first := time.Since(s.interrupted) > secondInterrupt
 		s.interrupted = time.Now()
 		if first {

@@ -32,21 +32,3 @@ func listen(inherited proc.AtExec, role terminalRole) (int, error) {
 	}
 	return proc.Listen(inherited, 0)
 }
-
-// ends reports whether a signal ends the session.
-func ends(n syscall.Signal) bool {
-	switch n {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		return true
-	}
-	return false
-}
-
-// ours reports whether the kernel has sent a signal because of our own limit of processor time (setrlimit(2)).
-func ours(c proc.Caught) bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
-
-// shared reports whether a signal has reached the server already. Signals from the keyboard reach the whole process group
-// that the gateway gave us, and the server may be in it.
-func shared(c proc.Caught, group bool) bool {
-	return group && c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
-}

@@ -14,7 +14,7 @@ import (
 
 // watchStdout watches for the end of the last reader of standard output.
 func (s *Session) watchStdout() {
-	if s.hib == nil && !s.hand.Terminal && proc.IsPipe(1) && s.stdout.open() {
+	if !s.hand.Terminal && proc.IsPipe(1) && s.stdout.open() {
 		s.onStdoutClosed()
 		return
 	}

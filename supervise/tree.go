@@ -7,14 +7,12 @@ import (
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
-	"mcp-tether/internal/relay"
 	"mcp-tether/internal/teardown"
 )
 
-// tree is one start of the server, to the end of all that it started.
+// tree is the server and all that it started.
 type tree struct {
 	*common
-	relay   *relay.Relay // nil where the server has the gateway's streams itself
 	machine teardown.Machine
 	scope   teardown.Scope
 	engine  *engine // nil where containers are not looked after

@@ -53,13 +53,7 @@ func ShareScope(args []string, env string) string {
 // SessionArgs is the command line of the session that a host starts for its server: run with these words, but without
 // the flags about sharing.
 func SessionArgs(program string, words []string) []string {
-	out := []string{program, "run", "--" + shareFlag + "=false"}
-	command := eachFlag(words, func(f flag) {
-		if !strings.HasPrefix(f.name, shareFlag) {
-			out = append(out, f.words...)
-		}
-	})
-	return append(append(out, "--"), words[command:]...)
+	return append([]string{program, "run", "--" + shareFlag + "=false"}, wordsWithout(words, isSharing)...)
 }
 
 // roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the

@@ -11,6 +11,7 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/delegate"
 	"mcp-tether/internal/describe"
+	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/share"
 	"mcp-tether/supervise"
@@ -59,11 +60,20 @@ func run(args []string) int {
 		}
 		exit(0, err)
 	}
+	if args[1] == "run" && argv.WantsFront(args[2:], os.Getenv(argv.EnvHibernate), os.Getenv(argv.EnvOnCrash)) {
+		if !proc.OnTerminal() {
+			return command(args, &role{front: true})
+		}
+		exit(0, errTerminal)
+	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)
 	}
 	return command(args, nil)
 }
+
+// errTerminal says that a person talks to the server.
+var errTerminal = errors.New("--hibernate and --on-crash have no effect on a terminal")
 
 // anchor parses flags only if the session does not end in time, or if the supervisor was killed.
 func anchor(args []string) int {
@@ -77,7 +87,7 @@ func anchor(args []string) int {
 // exit reports an error, if there is one, and returns the exit code.
 func exit(code int, err error) int {
 	if err != nil {
-		supervise.ReopenStderr()
+		eventlog.ReopenStderr()
 		fmt.Fprintln(os.Stderr, "mcp-tether:", describe.Error(err))
 	}
 	return code

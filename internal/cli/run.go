@@ -12,6 +12,8 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/front"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/share"
 	"mcp-tether/internal/teardown"
@@ -28,6 +30,8 @@ type role struct {
 	checks bool
 	// host is what a host of a shared server, or the process that starts it, got from its parent; nil for any other.
 	host *argv.Host
+	// front says that the process is to stand before a server that may be replaced.
+	front bool
 	// delegated says that root has started us, as a user, to do something for that user.
 	delegated bool
 }
@@ -87,6 +91,10 @@ func runCommand(as *role) *cli.Command {
 			if as != nil && as.host != nil {
 				return hosted(c, opts, as)
 			}
+			if as != nil && as.front {
+				code, err := front.Run(fronting(c, opts))
+				return status{code, err}
+			}
 			code, err := supervised(opts, as)
 			return status{code, err}
 		},
@@ -113,13 +121,13 @@ func runFlags() []cli.Flag {
 			Usage: "container engine `URL` instead of the one the docker command would use"},
 		&cli.DurationFlag{Name: "container-grace", Value: d.ContainerGrace, EnvVars: []string{"MCP_TETHER_CONTAINER_GRACE"},
 			Usage: "`DURATION` from a container's stop signal to its removal"},
-		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{"MCP_TETHER_HIBERNATE"},
+		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{argv.EnvHibernate},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
-		&cli.DurationFlag{Name: "wake-timeout", Value: d.WakeTimeout, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
+		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server, or a shared one that is started anew, must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
 			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
-		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{"MCP_TETHER_ON_CRASH"},
+		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{argv.EnvOnCrash},
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
@@ -174,16 +182,10 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Containers:  supervise.Containers(c.String("containers")),
 		Engine:      c.String("engine"),
 		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
-		Log:         supervise.LogOptions{File: c.String("log-file")},
+		Behind:      os.Getenv(session.EnvBehind),
+		Log:         eventlog.Options{File: c.String("log-file")},
 	}
 	o.ContainerGrace = c.Duration("container-grace")
-	o.OnCrash = supervise.OnCrash(c.String("on-crash"))
-	o.Hibernate, o.WakeTimeout = c.Duration("hibernate"), c.Duration("wake-timeout")
-	size, err := parseSize(c.String("max-message"))
-	if err != nil {
-		return o, usageError("--max-message: " + err.Error())
-	}
-	o.MaxMessage = size
 	if len(o.Command) == 0 {
 		return o, usageError("run needs a command, as in: mcp-tether run -- npx -y SERVER")
 	}
@@ -199,7 +201,31 @@ func options(c *cli.Context) (supervise.Options, error) {
 	default:
 		return o, usageError("--log-format " + f + " is none of text, json")
 	}
-	return o, o.Validate()
+	if _, err := parseSize(c.String("max-message")); err != nil {
+		return o, usageError("--max-message: " + err.Error())
+	}
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	if err := supervise.ValidateDuration("hibernate", c.Duration("hibernate")); err != nil {
+		return o, err
+	}
+	return o, fronting(c, o).Validate()
+}
+
+// fronting are the options of a front.
+func fronting(c *cli.Context, o supervise.Options) front.Options {
+	return front.Options{
+		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key, Share: o.Share,
+		Hibernate: c.Duration("hibernate"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
+		OnCrash: front.OnCrash(c.String("on-crash")), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+	}
+}
+
+// longestMessage is the value of --max-message, which options has found to be a size.
+func longestMessage(c *cli.Context) int64 {
+	size, _ := parseSize(c.String("max-message"))
+	return size
 }
 
 // supervised runs in the role that was asked for.
@@ -231,12 +257,12 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
 		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
-		MaxMessage: opts.MaxMessage, WakeTimeout: opts.WakeTimeout, EOFGrace: opts.EOFGrace,
+		MaxMessage: longestMessage(c), WakeTimeout: c.Duration("wake-timeout"), EOFGrace: opts.EOFGrace,
 		EndLimit: opts.LongestEnd() + endMargin,
 	}
 }
 
-// endMargin is what the end of a shared server may take beyond what its session may.
+// endMargin is what the end of a server behind another process may take beyond what its session may.
 const endMargin = 10 * time.Second
 
 // optionsOf are the options in a command line that another process of the session has parsed already. If it cannot be

@@ -37,7 +37,7 @@ func AddContainers(all []Session) {
 		ledgers = make([]engine.Ledger, len(all))
 	)
 	for i := range all {
-		notes, _ := all[i].dir.Notes(all[i].ID)
+		notes, _ := all[i].dir.Notes(all[i].noted())
 		for _, n := range notes {
 			ledgers[i].Add(n)
 		}

@@ -47,7 +47,7 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	}
 	// A generic sort of so large a type would add eight kilobytes to the program.
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Started.Before(out[j].Started) })
-	return out, nil
+	return fold(out), nil
 }
 
 // living reports whether a session lives. readErr is what came of reading its record. The error says that it may live, and that

@@ -32,6 +32,8 @@ type Session struct {
 	Unknown string `json:"unknown,omitempty"`
 
 	dir *session.Directory // of the record
+	// behind is the id of the session behind a front, "" for any other.
+	behind string
 }
 
 // Process is one process of a session.

@@ -48,6 +48,9 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 		if out[i].Error == "" {
 			out[i].Error = awaitEnd(l.dir, l.ID, deadline)
 		}
+		if out[i].Error == "" && l.behind != "" {
+			out[i].Error = awaitEnd(l.dir, l.behind, deadline)
+		}
 		out[i].Ended = out[i].Error == ""
 	}
 	return out

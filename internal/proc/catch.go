@@ -15,6 +15,23 @@ type Caught struct {
 	FromKernel bool
 }
 
+// Ends reports whether the signal ends a session.
+func (c Caught) Ends() bool {
+	switch c.Signal {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// FromKeyboard reports whether the signal came from the terminal. It has then reached the whole foreground group.
+func (c Caught) FromKeyboard() bool {
+	return c.FromKernel && (c.Signal == syscall.SIGINT || c.Signal == syscall.SIGQUIT || c.Signal == syscall.SIGWINCH)
+}
+
+// OwnLimit reports whether the kernel has sent the signal because of our own limit of processor time (setrlimit(2)).
+func (c Caught) OwnLimit() bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
+
 // Signals arrive in a pipe that poll(2) can watch beside everything else. The handler (catch_linux_*.s) writes two bytes
 // and returns, on whatever thread the kernel picks. Package os/signal would do the same with two more threads and a
 // handshake between them for every signal: a millisecond at each start. A signalfd(2) misses SIGTERM, SIGINT, SIGHUP,

@@ -24,6 +24,8 @@ const (
 	Changed
 	// TooLong: a message is longer than the limit. Text says which limit.
 	TooLong
+	// ServerClosed: the server has closed its standard output, so no answer can come any more.
+	ServerClosed
 	// Withheld: a request by a server that is being ended was not passed on. Text is its method.
 	Withheld
 	// Dropped: a notification to a server that cannot be woken was dropped. Text is its method.

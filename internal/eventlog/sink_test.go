@@ -1,4 +1,4 @@
-package supervise
+package eventlog
 
 import (
 	"bytes"
@@ -45,11 +45,11 @@ func inTime(t *testing.T, what string, f func()) {
 }
 
 // drained reads what a sink has written, and what waits in it, from the other end of its pipe.
-func drained(t *testing.T, s *sink, r int) (out []byte) {
+func drained(t *testing.T, s *Sink, r int) (out []byte) {
 	t.Helper()
 	go func() { // the writer ends when all is written
-		for s.pending() {
-			s.again()
+		for s.Pending() {
+			s.Again()
 			proc.Sleep(time.Millisecond)
 		}
 		unix.Close(s.file)
@@ -64,7 +64,7 @@ func drained(t *testing.T, s *sink, r int) (out []byte) {
 // order, with the number of the lost ones.
 func TestSinkNeverBlocksOnAFullPipe(t *testing.T) {
 	r, w := rawPipe(t)
-	s := &sink{file: w}
+	s := &Sink{file: w}
 	const events = 4000
 	line := strings.Repeat("x", 500)
 	inTime(t, "write", func() {
@@ -109,16 +109,16 @@ func number(t *testing.T, b []byte) int {
 // A log of objects has an object for the lost events, whatever its level.
 func TestSinkCountsLostEventsAsAnObject(t *testing.T) {
 	r, w := rawPipe(t)
-	var s Session
-	if err := s.openLog(LogOptions{JSON: true, Level: zerolog.ErrorLevel}); err != nil {
+	log, sink, err := Open(Options{JSON: true, Level: zerolog.ErrorLevel}, "s", "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.sink.file = w
+	sink.file = w
 	for range 1000 {
-		s.log.Error().Str("filler", strings.Repeat("x", 500)).Msg("event")
+		log.Error().Str("filler", strings.Repeat("x", 500)).Msg("event")
 	}
 	whole, lost := 0, 0
-	for line := range bytes.Lines(drained(t, s.sink, r)) {
+	for line := range bytes.Lines(drained(t, sink, r)) {
 		var event struct {
 			Message string
 			Events  int
@@ -140,14 +140,14 @@ func TestSinkCountsLostEventsAsAnObject(t *testing.T) {
 func TestSinkWaitsForADescriptor(t *testing.T) {
 	r, w := rawPipe(t)
 	defer replaced(t, 2, w)()
-	releaseStderr()
+	ReleaseStderr()
 	unix.Close(w)
 	s, _ := openSink("")
 	testkit.WithFiles(t, 0, func() { _, _ = s.Write([]byte("first\n")) })
-	if !s.pending() {
+	if !s.Pending() {
 		t.Error("nothing waits")
 	}
-	s.again()
+	s.Again()
 	reader := os.NewFile(uintptr(r), "pipe")
 	defer reader.Close()
 	got := make([]byte, 6)
@@ -167,15 +167,15 @@ func TestSinkNeedsNoFurtherDescriptor(t *testing.T) {
 		if released {
 			keep, _ := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 0)
 			defer unix.Close(keep)
-			releaseStderr()
+			ReleaseStderr()
 		}
 		s, _ := openSink("")
 		testkit.WithFiles(t, 3, func() {
 			_, _ = s.Write([]byte("first\n"))
-			if s.pending() != released {
-				t.Errorf("released %t: pending %t", released, s.pending())
+			if s.Pending() != released {
+				t.Errorf("released %t: pending %t", released, s.Pending())
 			}
-			s.flush()
+			s.Flush()
 		})
 		restoreErr()
 		restore()
@@ -207,14 +207,14 @@ func TestSinkSurvivesAClosedPipe(t *testing.T) {
 	r, w := rawPipe(t)
 	unix.Close(r)
 	defer unix.Close(w)
-	s := &sink{file: w}
+	s := &Sink{file: w}
 	inTime(t, "write and flush", func() {
 		for range 3 * 100 {
 			if n, err := s.Write([]byte("lost\n")); n != 5 || err != nil {
 				t.Errorf("%d, %v", n, err)
 			}
 		}
-		s.flush()
+		s.Flush()
 	})
 }
 
@@ -224,17 +224,17 @@ func TestSinkWaitsOnANonblockingPipe(t *testing.T) {
 	if err := unix.SetNonblock(w, true); err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{file: w}
+	s := &Sink{file: w}
 	const events = 200
 	event := []byte(strings.Repeat("y", 1999) + "\n")
 	go func() {
 		for range events {
-			for s.pending() {
-				s.again()
+			for s.Pending() {
+				s.Again()
 			}
 			_, _ = s.Write(event)
 		}
-		s.flush()
+		s.Flush()
 		unix.Close(w)
 	}()
 	reader := os.NewFile(uintptr(r), "pipe")
@@ -249,11 +249,11 @@ func TestSinkWaitsOnANonblockingPipe(t *testing.T) {
 // What the caller does with its buffer afterwards does not matter: zerolog uses it again.
 func TestSinkCopies(t *testing.T) {
 	r, w := rawPipe(t)
-	s := &sink{file: w}
+	s := &Sink{file: w}
 	event := []byte("first\n")
 	_, _ = s.Write(event)
 	copy(event, "XXXXX")
-	s.flush()
+	s.Flush()
 	unix.Close(w)
 	reader := os.NewFile(uintptr(r), "pipe")
 	defer reader.Close()
@@ -263,7 +263,7 @@ func TestSinkCopies(t *testing.T) {
 }
 
 func TestFlushWithoutEvents(t *testing.T) {
-	inTime(t, "flush", (&sink{file: -1}).flush)
+	inTime(t, "flush", (&Sink{file: -1}).Flush)
 }
 
 // A flush gives up on a reader that does not read.
@@ -271,11 +271,11 @@ func TestFlushIsBounded(t *testing.T) {
 	r, w := rawPipe(t)
 	defer unix.Close(r)
 	defer unix.Close(w)
-	s := &sink{file: w}
+	s := &Sink{file: w}
 	_, _ = s.Write(bytes.Repeat([]byte("z"), sinkRoom))
 	_, _ = s.Write(bytes.Repeat([]byte("z"), sinkRoom))
-	inTime(t, "flush", s.flush)
-	if !s.pending() {
+	inTime(t, "flush", s.Flush)
+	if !s.Pending() {
 		t.Error("nothing was left: the pipe took more than it can")
 	}
 }
@@ -283,14 +283,14 @@ func TestFlushIsBounded(t *testing.T) {
 func TestOpenLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	for range 2 { // the second appends
-		var s Session
-		if err := s.openLog(LogOptions{File: file, JSON: true, Level: zerolog.InfoLevel}); err != nil {
+		log, sink, err := Open(Options{File: file, JSON: true, Level: zerolog.InfoLevel}, "s", "")
+		if err != nil {
 			t.Fatal(err)
 		}
-		s.log.Debug().Msg("unwanted")
-		s.log.Info().Msg("wanted")
-		s.sink.flush()
-		unix.Close(s.sink.file)
+		log.Debug().Msg("unwanted")
+		log.Info().Msg("wanted")
+		sink.Flush()
+		unix.Close(sink.file)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil || bytes.Count(b, []byte(`"message":"wanted"`)) != 2 || bytes.Contains(b, []byte("unwanted")) {
@@ -299,8 +299,7 @@ func TestOpenLog(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	var s Session
-	if err := s.openLog(LogOptions{File: file + "/none"}); err == nil || !strings.Contains(err.Error(), file+"/none") {
+	if _, _, err := Open(Options{File: file + "/none"}, "s", ""); err == nil || !strings.Contains(err.Error(), file+"/none") {
 		t.Errorf("a file that cannot be: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package supervise
+package eventlog
 
 import (
 	"errors"
@@ -21,8 +21,8 @@ const sinkRoom = 64 << 10
 // flushTime bounds the wait for the last events.
 const flushTime = 250 * time.Millisecond
 
-// sink is a writer that never blocks.
-type sink struct {
+// Sink is a writer that never blocks. It is safe for concurrent use.
+type Sink struct {
 	mu sync.Mutex // the goroutines of a busy engine log as well
 	// file is the log file; -1 for standard error.
 	file    int
@@ -34,8 +34,8 @@ type sink struct {
 }
 
 // openSink opens a log file, or standard error for "".
-func openSink(file string) (*sink, error) {
-	s := &sink{file: -1}
+func openSink(file string) (*Sink, error) {
+	s := &Sink{file: -1}
 	if file == "" {
 		return s, nil
 	}
@@ -50,7 +50,7 @@ func openSink(file string) (*sink, error) {
 const dropReason = "log events dropped: their reader was too slow"
 
 // lossLine tells how many events were dropped.
-func (s *sink) lossLine() []byte {
+func (s *Sink) lossLine() []byte {
 	if s.lost != nil {
 		return s.lost(s.dropped)
 	}
@@ -58,7 +58,7 @@ func (s *sink) lossLine() []byte {
 }
 
 // Write implements io.Writer; it never blocks and never fails.
-func (s *sink) Write(p []byte) (int, error) {
+func (s *Sink) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -77,7 +77,7 @@ func (s *sink) Write(p []byte) (int, error) {
 }
 
 // drain writes what can be written now. It reports false where there is no descriptor for that.
-func (s *sink) drain() bool {
+func (s *Sink) drain() bool {
 	if len(s.waiting) == 0 {
 		return true
 	}
@@ -108,7 +108,7 @@ func (s *sink) drain() bool {
 // out is the descriptor to write to. Standard error is opened anew for each write, where that is possible. Its flags are
 // shared with its other holders. And if we kept it open, the gateway could not see that they have closed it. It is -1
 // when no descriptor or memory is to be had for that now.
-func (s *sink) out() (fd int, closeOut func()) {
+func (s *Sink) out() (fd int, closeOut func()) {
 	if s.file >= 0 {
 		return s.file, func() {}
 	}
@@ -159,23 +159,23 @@ func takesMore(fd int) bool {
 	return err == nil && n > 0
 }
 
-// pending reports whether something waits to be written.
-func (s *sink) pending() bool {
+// Pending reports whether something waits to be written.
+func (s *Sink) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting) > 0
 }
 
-// again tries to write what waits.
-func (s *sink) again() {
+// Again tries to write what waits.
+func (s *Sink) Again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drain()
 }
 
-// flush waits for the events to be written, up to flushTime. Later events are lost. It is the last thing that a process does, so
+// Flush waits for the events to be written, up to flushTime. Later events are lost. It is the last thing that a process does, so
 // where there is no descriptor, standard input gives its own.
-func (s *sink) flush() {
+func (s *Sink) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -187,17 +187,17 @@ func (s *sink) flush() {
 		if len(s.waiting) == 0 || !time.Now().Before(limit) {
 			return
 		}
-		proc.Sleep(sinkPause)
+		proc.Sleep(Pause)
 	}
 }
 
-// sinkPause is how often to try again to write what waits.
-const sinkPause = 10 * time.Millisecond
+// Pause is how often to try again to write what waits.
+const Pause = 10 * time.Millisecond
 
-// releaseStderr closes standard error if it is a pipe. An O_PATH descriptor takes its place; through that the pipe can
+// ReleaseStderr closes standard error if it is a pipe. An O_PATH descriptor takes its place; through that the pipe can
 // be opened again as long as it has a reader. What cannot be opened again stays: a socket, and the pipe of another
 // user. A terminal or a file stays as well: no process waits for its end.
-func releaseStderr() {
+func ReleaseStderr() {
 	if !proc.IsPipe(2) {
 		return
 	}

@@ -1,0 +1,51 @@
+package argv
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWantsFront(t *testing.T) {
+	for _, c := range []struct {
+		args               []string
+		hibernate, onCrash string
+		want               bool
+	}{
+		{[]string{"--", "x"}, "", "", false},
+		{[]string{"--hibernate", "10m", "--", "x"}, "", "", true},
+		{[]string{"-hibernate=1s", "x"}, "", "", true},
+		{[]string{"--hibernate=0", "x"}, "10m", "", false},
+		{[]string{"--hibernate=0", "--on-crash=restart", "x"}, "", "", true},
+		{[]string{"--on-crash", "end", "x"}, "", "restart", false},
+		{[]string{"x", "--hibernate=10m"}, "", "", false},
+		{[]string{"--", "--hibernate=10m"}, "", "", false},
+		{[]string{"x"}, "10m", "", true},
+		{[]string{"x"}, "", "restart", true},
+		{[]string{"--help", "--hibernate=10m"}, "", "", false},
+		{[]string{"--hibernate=soon", "x"}, "", "", false},
+		{[]string{"--hibernate=-1s", "x"}, "", "", false},
+		{[]string{"--name", "--hibernate=10m", "x"}, "", "", false},
+	} {
+		if got := WantsFront(c.args, c.hibernate, c.onCrash); got != c.want {
+			t.Errorf("%q, %q, %q: %t", c.args, c.hibernate, c.onCrash, got)
+		}
+	}
+}
+
+// The session behind a front has the flags of the user, wants no front, whatever the environment says, and runs the command.
+func TestBackendArgs(t *testing.T) {
+	for _, c := range []struct{ words, want []string }{
+		{[]string{"--hibernate", "10m", "--name=n", "--", "x", "--hibernate=1s"}, []string{"--name=n", "--", "x", "--hibernate=1s"}},
+		{[]string{"--on-crash=restart", "--keep", "a*", "x"}, []string{"--keep", "a*", "--", "x"}},
+		{[]string{"x"}, []string{"--", "x"}},
+	} {
+		got := BackendArgs("mcp-tether", c.words)
+		want := append([]string{"mcp-tether", "run", "--hibernate=0", "--on-crash=end"}, c.want...)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", c.words, got, want)
+		}
+		if WantsFront(got[2:], "10m", "restart") {
+			t.Errorf("%q wants a front", got)
+		}
+	}
+}

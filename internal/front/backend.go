@@ -1,0 +1,145 @@
+package front
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// backend is the session behind the front, which is our child.
+type backend struct {
+	// pid is that of its anchor, 0 while there is none; code is the exit code of the last one.
+	pid, code int
+	// began is when it was started.
+	began time.Time
+	// asked says that it was sent a signal to end.
+	asked bool
+	// pressAt is when the next step is due against a backend that should have ended; zero while it may go on.
+	pressAt time.Time
+	// stage says which step that is.
+	stage pressure
+}
+
+// pressure is what was done to a backend that should have ended.
+type pressure uint8
+
+const (
+	letEnd pressure = iota // its standard input was closed, or it was sent a signal
+	reminded
+	killed
+)
+
+// startBackend starts a backend between new pipes.
+func (f *front) startBackend() error {
+	child := proc.Child{
+		Path: proc.SelfExe, Argv: argv.BackendArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
+		CgroupFD: -1, CgroupProcs: -1, Inherited: f.watch.inherited, Until: f.urgent(),
+	}
+	done, err := f.relay.Connect(&child)
+	if err != nil {
+		return fmt.Errorf("make the server's pipes: %w", err)
+	}
+	defer done()
+	// The streams are ours, whatever the gateway has closed.
+	child.Inherited.Closed = 0
+	f.back = backend{began: time.Now()}
+	pid, err := proc.Start(child)
+	if err != nil {
+		return fmt.Errorf("start the server's session from %s: %w", proc.SelfExe, err)
+	}
+	f.back.pid = pid
+	return nil
+}
+
+// onChild acts on a SIGCHLD: the backend has ended, or was stopped. It would do nothing for its session.
+func (f *front) onChild() {
+	b := &f.back
+	if os.Getpid() == 1 {
+		_, _ = proc.Reap(func(pid int, ws unix.WaitStatus) {
+			if pid == b.pid {
+				f.onBackendEnd(proc.ExitCode(ws))
+			}
+		})
+		return
+	}
+	if b.pid == 0 {
+		return
+	}
+	if ended, err := proc.HasExited(b.pid); err == nil && !ended {
+		if proc.HasStopped(b.pid) {
+			_ = proc.SignalChild(b.pid, unix.SIGCONT)
+		}
+		return
+	}
+	code := exitFailure
+	if ws, err := proc.Wait(b.pid); err == nil {
+		code = proc.ExitCode(ws)
+	}
+	f.onBackendEnd(code)
+}
+
+// onBackendEnd: the backend has ended, and with it all that its server had started.
+func (f *front) onBackendEnd(code int) {
+	f.back.pid, f.back.code, f.back.pressAt = 0, code, time.Time{}
+	f.lookAtOwners()
+	if f.phase == awake {
+		f.onLoss()
+	}
+	f.step(onGone)
+	f.done = f.done || f.phase == over
+}
+
+// onLoss: a backend has ended that nothing was to end.
+func (f *front) onLoss() {
+	may, why := f.mayRestart()
+	if may {
+		f.step(onCrash)
+		return
+	}
+	if why != "" {
+		f.log.Warn().Str("why", why).Msg("the server cannot be restarted")
+	}
+	f.cause = f.cause.unless(causeServer, f.back.asked)
+}
+
+// ask asks the backend to end at once.
+func (f *front) ask(sig unix.Signal) {
+	if f.back.pid == 0 {
+		return
+	}
+	f.back.asked = true
+	if proc.SignalChild(f.back.pid, sig) != nil {
+		_ = proc.SignalChild(f.back.pid, sig)
+	}
+	f.expectEnd()
+}
+
+// expectEnd starts the clock of a backend that is to end.
+func (f *front) expectEnd() {
+	if f.back.pressAt.IsZero() {
+		f.back.pressAt = time.Now().Add(f.o.EndLimit)
+	}
+}
+
+// press takes the next step against a backend that should have ended. Its anchor ends a supervisor that hangs once it is
+// asked to end. If the anchor is killed, its supervisor ends the session.
+func (f *front) press() {
+	b := &f.back
+	switch b.stage++; b.stage {
+	case reminded:
+		_ = proc.SignalChild(b.pid, unix.SIGTERM)
+	case killed:
+		_ = proc.SignalChild(b.pid, unix.SIGKILL)
+	default:
+		b.pressAt = time.Time{}
+		return
+	}
+	f.log.Warn().Int("pid", b.pid).Msg("the server's session has not ended in time")
+	b.pressAt = time.Now().Add(f.o.EndLimit)
+}

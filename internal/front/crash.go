@@ -1,0 +1,45 @@
+package front
+
+import (
+	"fmt"
+	"time"
+)
+
+// mayRestart reports whether a server that has ended by itself is to be started again. why says what stands in the way of
+// another server, if that is the reason.
+func (f *front) mayRestart() (may bool, why string) {
+	if f.o.OnCrash != OnCrashRestart || f.cause != noCause || f.closing || f.relay.ClientEnded() {
+		// A server that has seen the end of its standard input may end: there is nothing to start another one for.
+		return false, ""
+	}
+	if f.back.pid == 0 && !f.relay.Spoke() && f.back.code >= exitFailure && f.back.code <= 127 {
+		return false, "" // It cannot be started at all, and its session has said why.
+	}
+	if f.o.Share != "" && f.relay.Unfinished() {
+		// The host answers what is open and starts the next server. It would take an error of the relay for the server's.
+		return false, ""
+	}
+	why = f.relay.Unrestorable()
+	return why == "", why
+}
+
+// reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts
+// another one, after a pause if this one has not lived long.
+func (f *front) reportCrash() {
+	p, now := &f.pauses, time.Now()
+	p.restarts = true
+	if now.Sub(f.back.began) < restartCalm {
+		f.clock.retryAt = backOff(&p.afterCrash, now)
+	} else {
+		p.afterCrash = 0
+	}
+	f.log.Error().Int("exit", f.back.code).Dur("next_try_in", p.afterCrash).Msg("server ended by itself")
+	f.relay.Crashed(f.back.lastWord())
+	f.forget()
+	f.listenToClient()
+}
+
+// lastWord is the answer to the calls that were open when the server ended.
+func (b *backend) lastWord() string {
+	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", b.code)
+}

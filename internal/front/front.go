@@ -1,0 +1,323 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
+	"mcp-tether/internal/session"
+)
+
+// exitFailure is the exit code of a failure of mcp-tether itself.
+const exitFailure = 125
+
+// reserveThreads is how many threads are kept in reserve: for a wait that takes long, and for the collector, which works
+// when a backend has gone. Where no thread can be had later, the Go runtime aborts.
+const reserveThreads = 3
+
+// front is a session whose server may be replaced.
+type front struct {
+	o      Options
+	log    zerolog.Logger
+	sink   *eventlog.Sink
+	reader proc.Reader
+	watch  watch
+	lease  *session.Lease // nil where no record can be kept
+	record session.Record
+	relay  *relay.Relay
+	back   backend
+	phase  phase
+	clock  clock
+	pauses pauses
+	ending
+}
+
+// ending is what is known of the end of the session.
+type ending struct {
+	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
+	cause    cause
+	bySignal unix.Signal
+	// closing says that the client has closed its end.
+	closing bool
+	// done says that there is nothing more to wait for.
+	done bool
+}
+
+// Run is the front: it serves the client to the end of the session and returns the exit code. Call it on the locked main
+// thread.
+func Run(o Options) (int, error) {
+	f := &front{o: o, phase: awake, record: session.Record{ID: session.NewID()}}
+	f.clock.started = time.Now()
+	proc.SetComm("mcp-tether") // A host has executed SelfExe, so the command name is "exe".
+	var err error
+	if f.log, f.sink, err = eventlog.Open(o.Log, f.record.ID, o.Name); err != nil {
+		return exitFailure, err
+	}
+	defer f.sink.Flush()
+	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
+		return exitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
+	}
+	if err := f.watch.open(&f.reader); err != nil {
+		return exitFailure, err
+	}
+	f.watch.tell(&f.record)
+	f.openRecord()
+	proc.StartThreads(reserveThreads)
+	now := time.Now()
+	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
+	f.clock.lookAt = f.idleAfter(now)
+	if err := f.startBackend(); err != nil {
+		f.closeRecord()
+		return exitFailure, err
+	}
+	proc.PauseGC()
+	for !f.done {
+		f.pollOnce()
+	}
+	return f.finish(), nil
+}
+
+// pollOnce waits once, and acts on what has happened.
+func (f *front) pollOnce() {
+	before := f.state()
+	ready := f.relay.Polls()
+	fds := append(f.watch.polled(), ready[:]...)
+	proc.Poll(fds, f.timeout(time.Now()))
+	copy(ready[:], fds[len(fds)-len(ready):])
+	f.onRelay(f.relay.Move(ready))
+	f.onWatched(fds[:len(fds)-len(ready)])
+	f.onTime(time.Now())
+	if f.state() != before {
+		f.writeRecord()
+	}
+}
+
+// onWatched acts on signals, and on the ends of the client's streams and of the owners.
+func (f *front) onWatched(fds []unix.PollFd) {
+	for _, c := range f.watch.signals() {
+		f.onSignal(c)
+	}
+	if f.watch.closed(0, fds[watchStdin]) {
+		f.onClientClosed()
+	}
+	if f.watch.closed(1, fds[watchStdout]) {
+		f.end(causeStdout)
+	}
+	if slices.ContainsFunc(fds[watchOwners:], func(p unix.PollFd) bool { return p.Revents != 0 }) || f.watch.mustAsk() {
+		f.lookAtOwners()
+	}
+}
+
+// lookAtOwners ends the session if the parent, or the gateway behind it, has ended.
+func (f *front) lookAtOwners() {
+	if f.watch.lost(&f.reader) {
+		f.end(causeGateway)
+	}
+}
+
+// secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".
+const secondInterrupt = 2 * time.Second
+
+// onSignal acts on a signal. One from the keyboard has reached the server as well, which decides what it means. Those that
+// do not end a session are passed on.
+func (f *front) onSignal(c proc.Caught) {
+	switch {
+	case c.Signal == unix.SIGCHLD:
+		f.onChild()
+		return
+	case f.watch.terminal && c.FromKeyboard():
+		first := time.Since(f.clock.interrupted) > secondInterrupt
+		f.clock.interrupted = time.Now()
+		if first || c.Signal != unix.SIGINT {
+			return
+		}
+	case !c.Ends():
+		if f.back.pid > 0 && !c.OwnLimit() {
+			_ = proc.SignalChild(f.back.pid, c.Signal)
+		}
+		return
+	}
+	if f.bySignal == 0 {
+		f.bySignal = c.Signal
+	}
+	f.end(causeSignal)
+}
+
+// onClientClosed: the client has closed its end. What it sent before is still answered.
+func (f *front) onClientClosed() {
+	f.closing = true
+	switch f.phase {
+	case awake, trying:
+		f.end(causeStdin)
+	case asleep:
+		f.endIfClosed()
+	}
+}
+
+// end ends the session. The first cause counts, see cause.unless.
+func (f *front) end(why cause) {
+	f.cause = f.cause.unless(why, f.back.asked)
+	f.step(onEnd)
+	switch {
+	case f.back.pid == 0:
+		f.done = true
+	case why == causeStdin:
+		// The relay passes the end of the stream on. A server that does not read may never see it.
+		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
+		f.expectEnd()
+	case f.cause == causeSignal:
+		f.ask(f.bySignal)
+	default:
+		f.ask(unix.SIGTERM)
+	}
+}
+
+// step gives an event to the phase table, and carries out the action.
+func (f *front) step(ev event) {
+	switch f.phase.step(ev) {
+	case putToSleep:
+		f.relay.EndServer()
+		f.expectEnd()
+	case hold:
+		f.relay.EndServer()
+		f.expectEnd()
+	case sleep:
+		f.sleep()
+	case reportCrash:
+		f.reportCrash()
+	case wake:
+		f.wake()
+	case resume:
+		f.resume()
+	case abandon:
+		f.relay.EndServer()
+		f.ask(unix.SIGTERM)
+	case refuseWaiting:
+		f.refuseWaiting()
+	case end:
+		f.relay.Finish()
+	case carryOn:
+	}
+}
+
+// onRelay acts on what the relay has found.
+func (f *front) onRelay(events []relay.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case relay.ClientWrote:
+			if f.clock.retryAt.IsZero() {
+				f.step(onMessage)
+			}
+		case relay.Settling:
+			f.clock.rest.begin(time.Now())
+		case relay.ClientClosed:
+			f.onClientClosed()
+		case relay.Answered:
+			f.step(onAnswered)
+			f.proven()
+		case relay.Restored:
+			f.step(onRestored)
+		case relay.Unasked:
+			f.step(onUnasked)
+		case relay.RestoreFailed:
+			f.wakeFailed(e.Text)
+		case relay.ServerClosed:
+			f.onServerClosed()
+		default:
+			f.onRefused(e)
+		}
+	}
+}
+
+// onServerClosed: no answer can come any more. What the client says from now on is for the next server.
+func (f *front) onServerClosed() {
+	if f.phase != awake || !f.relay.Spoke() {
+		return
+	}
+	if may, _ := f.mayRestart(); may {
+		f.step(onCrash)
+	}
+}
+
+// onRefused acts on what the relay does not pass on.
+func (f *front) onRefused(e relay.Event) {
+	switch e.Kind {
+	case relay.Changed:
+		f.log.Error().Str("why", e.Text).Msg("server cannot take the place of the one before it")
+		f.pauses.why = e.Text
+		f.end(causeChanged)
+	case relay.TooLong:
+		f.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
+		f.pauses.why = e.Text + " (--max-message)"
+		f.end(causeTooLong)
+	case relay.Withheld:
+		f.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")
+	case relay.Dropped:
+		f.log.Debug().Str("method", e.Text).Msg("dropped: the server could not be woken")
+	}
+}
+
+// finish passes on the last of the server's output, writes the closing event and returns the exit code.
+func (f *front) finish() int {
+	f.flush()
+	code := f.back.code
+	if f.back.began.IsZero() {
+		code = 0
+		if f.bySignal != 0 {
+			code = 128 + int(f.bySignal)
+		}
+	}
+	f.closeRecord()
+	ev := f.log.Info()
+	if f.bySignal != 0 && f.cause == causeSignal {
+		ev = ev.Str("signal", unix.SignalName(f.bySignal))
+	}
+	ev.Stringer("cause", f.cause).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
+		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
+	return code
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// flush passes on what the server has still written, and answers the requests that it left open with an error. The
+// wait for a slow client is bounded.
+func (f *front) flush() {
+	if !f.cause.listens() {
+		return
+	}
+	var owed relay.Unanswered
+	switch f.cause {
+	case causeServer:
+		if f.o.Share == "" { // The host of a shared server answers for it.
+			owed.Answer = f.back.lastWord()
+		}
+	case causeStdin:
+		if f.relay.Unproven() {
+			owed.Answer = "mcp-tether: the server could not be woken: " + f.back.mute()
+		}
+	case causeChanged:
+		owed.Answer = "mcp-tether: the server could not be woken: " + f.pauses.why
+	case causeTooLong:
+		// The end of a message that is too long was not seen, so its id may not be known.
+		owed = relay.Unanswered{Answer: "mcp-tether: " + f.pauses.why, Unread: true}
+	}
+	if !f.relay.Flush(owed, time.Now().Add(f.o.EOFGrace)) {
+		f.log.Warn().Msg("the client did not read the last of the server's output")
+	}
+}
+
+// forget closes the pipes of a backend that has ended. What its server has written is still passed on.
+func (f *front) forget() {
+	f.relay.Disconnect()
+	f.back = backend{}
+	f.writeRecord()
+	debug.FreeOSMemory()
+}

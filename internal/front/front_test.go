@@ -1,0 +1,180 @@
+package front
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/testkit"
+)
+
+func TestCauseUnless(t *testing.T) {
+	for _, c := range []struct {
+		first, other cause
+		asked        bool
+		want         cause
+	}{
+		{noCause, causeStdin, false, causeStdin},
+		{causeStdin, causeServer, false, causeStdin},
+		{causeStdin, causeGateway, false, causeGateway},
+		{causeStdin, causeGateway, true, causeStdin},
+		{causeStdout, causeGateway, true, causeGateway},
+		{causeStdout, causeSignal, false, causeStdout},
+		{causeSignal, causeGateway, false, causeSignal},
+	} {
+		if got := c.first.unless(c.other, c.asked); got != c.want {
+			t.Errorf("%v, then %v (asked: %t): %v, want %v", c.first, c.other, c.asked, got, c.want)
+		}
+	}
+	for c := causeServer; c < causes; c++ {
+		if c.String() == "" {
+			t.Errorf("cause %d has no name", c)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Options{OnCrash: OnCrashEnd, Hibernate: time.Second, WakeTimeout: time.Second, MaxMessage: 1}
+	for name, c := range map[string]struct {
+		change func(o *Options)
+		says   string
+	}{
+		"good":                     {func(*Options) {}, ""},
+		"no word":                  {func(o *Options) { o.OnCrash = "" }, "--on-crash"},
+		"wrong word":               {func(o *Options) { o.OnCrash = "again" }, "end, restart"},
+		"no time":                  {func(o *Options) { o.WakeTimeout = 0 }, "--wake-timeout"},
+		"no room":                  {func(o *Options) { o.MaxMessage = 0 }, "--max-message"},
+		"no room, and none needed": {func(o *Options) { o.MaxMessage, o.Hibernate = 0, 0 }, ""},
+		"no room, and restarts":    {func(o *Options) { o.MaxMessage, o.Hibernate, o.OnCrash = 0, 0, OnCrashRestart }, "--max-message"},
+	} {
+		o := good
+		c.change(&o)
+		if err := o.Validate(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A backend that does not end is reminded, and then its anchor is killed. One that ends in time gets neither signal.
+func TestPress(t *testing.T) {
+	f, _, _ := withClient(t, falling)
+	f.o.EndLimit = time.Hour
+	cmd := exec.Command("/bin/sh", "-c", `trap 'echo reminded' TERM; echo up; while :; do read x; done`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	r, w := testkit.Pipe(t)
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	f.back.pid = cmd.Process.Pid
+	hear := func(want string) {
+		t.Helper()
+		buf := make([]byte, 100)
+		if n, err := r.Read(buf); err != nil || string(buf[:n]) != want {
+			t.Fatalf("it says %q, %v; want %q", buf[:n], err, want)
+		}
+	}
+	hear("up\n")
+	f.expectEnd()
+	f.onTime(time.Now())
+	if f.back.stage != letEnd {
+		t.Error("it had time left")
+	}
+	f.onTime(f.back.pressAt)
+	hear("reminded\n")
+	f.onTime(f.back.pressAt)
+	awaitBackend(t, f)
+	if f.phase != asleep || f.record.Sleeps != 1 {
+		t.Errorf("phase %v, %d sleeps", f.phase, f.record.Sleeps)
+	}
+	_, _ = cmd.Process.Wait()
+}
+
+// A stopped backend would never end: it is continued. The control is stopped as well, and nobody looks at it.
+func TestStoppedBackendIsContinued(t *testing.T) {
+	f, _, _ := withClient(t, awake)
+	var pids []int
+	for range 2 {
+		cmd := exec.Command("cat")
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid := cmd.Process.Pid
+		t.Cleanup(func() { in.Close(); _ = unix.Kill(pid, unix.SIGCONT); _ = cmd.Wait() })
+		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	state := func(pid int) byte {
+		var r proc.Reader
+		st, err := r.Stat(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.State
+	}
+	for _, pid := range pids {
+		testkit.Until(t, "it is stopped", func() bool { return state(pid) == 'T' })
+	}
+	f.back.pid = pids[0]
+	f.onChild()
+	testkit.Until(t, "it goes on", func() bool { return state(pids[0]) != 'T' })
+	if state(pids[1]) != 'T' || f.back.pid != pids[0] {
+		t.Error("the control goes on, or the backend is forgotten")
+	}
+}
+
+// The end of the client's stream is seen behind what nobody reads. A server that has not read all by the end of the grace
+// period is asked to end.
+func TestClientClosesBehindAFullPipe(t *testing.T) {
+	f, toRelay, _ := withClient(t, awake)
+	f.o.EOFGrace, f.o.EndLimit = time.Minute, time.Hour
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.back.pid = cmd.Process.Pid
+	var child proc.Child
+	closeTheirs, err := f.relay.Connect(&child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTheirs()
+	if err := unix.SetNonblock(toRelay, true); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := unix.Write(toRelay, []byte(strings.Repeat("\n", 4096))); err != nil {
+			if copyOnce(f); f.relay.Polls()[0].Events == unix.POLLOUT {
+				break // The relay waits for the server to read.
+			}
+		}
+	}
+	f.onClientClosed()
+	if f.phase != over || f.cause != causeStdin || f.done || f.back.asked {
+		t.Fatalf("phase %v, cause %v, asked %t", f.phase, f.cause, f.back.asked)
+	}
+	f.onTime(f.clock.closeBy)
+	if !f.back.asked {
+		t.Error("the server is waited for")
+	}
+	awaitBackend(t, f)
+	if !f.done || f.back.code != 128+int(unix.SIGTERM) {
+		t.Errorf("done %t, code %d", f.done, f.back.code)
+	}
+	_, _ = cmd.Process.Wait()
+}

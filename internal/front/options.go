@@ -1,0 +1,51 @@
+package front
+
+import (
+	"fmt"
+	"time"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/eventlog"
+)
+
+// OnCrash says what becomes of a session whose server ends by itself.
+type OnCrash string
+
+// The values of --on-crash.
+const (
+	OnCrashEnd     OnCrash = "end"        // it ends
+	OnCrashRestart OnCrash = argv.Restart // the next message starts the server again
+)
+
+// Options are those of a front.
+type Options struct {
+	// Program and Words are the command line of run: the name of the program, and what follows run.
+	Program string
+	Words   []string
+	// Command is the server's command line.
+	Command []string
+	// Name, Key and Share are those of the session, for its record.
+	Name, Key, Share string
+	// Hibernate is how long a server must be idle, with nothing pending, before it falls asleep; 0 never. WakeTimeout bounds
+	// the handshake with a server that takes the place of another.
+	Hibernate, WakeTimeout time.Duration
+	// MaxMessage bounds a message, in bytes.
+	MaxMessage int64
+	OnCrash    OnCrash
+	// EOFGrace is how long a client that has closed its end is waited for. EndLimit is how long the end of a backend may take.
+	EOFGrace, EndLimit time.Duration
+	Log                eventlog.Options
+}
+
+// Validate reports the first option that is not valid. What bounds a duration is checked elsewhere.
+func (o Options) Validate() error {
+	switch o.OnCrash {
+	case OnCrashEnd, OnCrashRestart:
+	default:
+		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
+	}
+	if (o.Hibernate > 0 || o.OnCrash == OnCrashRestart) && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
+		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
+	}
+	return nil
+}

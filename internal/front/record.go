@@ -1,0 +1,71 @@
+package front
+
+import (
+	"os"
+	"time"
+
+	"mcp-tether/internal/session"
+)
+
+// rewritePause is how long to wait before a record is written that could not be.
+const rewritePause = 30 * time.Second
+
+// openRecord takes the lease. Without a record the session runs all the same, but ps and stop do not see it.
+func (f *front) openRecord() {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err == nil {
+		f.lease, err = dir.Take(f.record.ID)
+	}
+	if err != nil {
+		f.log.Warn().Err(err).Msg("session is not recorded: ps and stop will not see it")
+		return
+	}
+	r := &f.record
+	r.Version, r.UID, r.Started = session.Version, os.Getuid(), time.Now().UTC()
+	r.Name, r.Key, r.Share, r.Args = f.o.Name, f.o.Key, f.o.Share, session.Redact(f.o.Command)
+	r.Host, _ = f.reader.ReadHost()
+	if st, err := f.reader.Stat(os.Getpid()); err == nil {
+		r.Supervisor = st.ID
+	}
+	f.writeRecord()
+}
+
+// state is what the record says of the session.
+func (f *front) state() string {
+	switch {
+	case f.cause != noCause:
+		return session.StateEnding
+	case f.phase == asleep:
+		return session.StateAsleep
+	case f.phase == falling, f.phase == crashing, f.phase == failing:
+		return session.StateFalling
+	}
+	return session.StateRunning
+}
+
+// writeRecord replaces the record.
+func (f *front) writeRecord() {
+	if f.lease == nil {
+		return
+	}
+	f.record.State, f.record.Cause = f.state(), f.cause.String()
+	err := f.lease.Write(f.record)
+	if err == nil {
+		f.clock.rewriteAt = time.Time{}
+		return
+	}
+	if f.clock.rewriteAt.IsZero() {
+		f.log.Warn().Err(err).Msg("session record not written")
+	}
+	f.clock.rewriteAt = time.Now().Add(rewritePause)
+}
+
+// closeRecord removes the record. What a backend has left is in the record of the backend.
+func (f *front) closeRecord() {
+	if f.lease == nil {
+		return
+	}
+	if err := f.lease.Remove(); err != nil {
+		f.log.Warn().Err(err).Msg("session record not removed")
+	}
+}

@@ -1,0 +1,95 @@
+package front
+
+import (
+	"fmt"
+	"time"
+)
+
+// pauses are those between two starts of a backend.
+type pauses struct {
+	// afterWake grows with each failed wake, and afterCrash with each server that does not live long.
+	afterWake, afterCrash time.Duration
+	// why says what failed, or why the session ends.
+	why string
+	// restarts says that the next server takes the place of one that has crashed, so it counts as a restart and not as a wake.
+	restarts bool
+}
+
+// The first and the longest pause before a server is started again. restartCalm is how long a server must have lived for its
+// successor to be started without a pause.
+const (
+	firstPause  = time.Second
+	lastPause   = 30 * time.Second
+	restartCalm = time.Minute
+)
+
+// backOff doubles a pause, and returns its end.
+func backOff(pause *time.Duration, now time.Time) time.Time {
+	*pause = min(max(2**pause, firstPause), lastPause)
+	return now.Add(*pause)
+}
+
+// wake starts a backend. The client's requests wait until the new server has answered the handshake as the first one did.
+func (f *front) wake() {
+	f.pauses.why = ""
+	f.clock.wakeBy, f.clock.rest = time.Now().Add(f.o.WakeTimeout), rest{}
+	if err := f.startBackend(); err != nil {
+		f.pauses.why = err.Error()
+		f.step(onUnstarted)
+		return
+	}
+	f.onRelay(f.relay.Restore())
+}
+
+// resume: messages pass again.
+func (f *front) resume() {
+	now := time.Now()
+	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.idleAfter(now)
+	f.proven()
+	if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
+		f.record.Restarts++
+		f.log.Info().Int("restarts", f.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
+	} else {
+		f.record.Wakes++
+		f.log.Info().Int("wakes", f.record.Wakes).Float64("wake_ms", took).Msg("server woken")
+	}
+	f.pauses.restarts = false
+	f.writeRecord()
+	if f.closing {
+		f.end(causeStdin)
+	}
+}
+
+// proven begins the pauses anew once a server is awake. One that is only tried may fail as those before it did.
+func (f *front) proven() {
+	if f.phase == awake {
+		f.pauses.afterWake = 0
+	}
+}
+
+// wakeFailed ends the half-started backend. The messages that wait are answered once it is gone.
+func (f *front) wakeFailed(why string) {
+	if f.phase == waking {
+		f.pauses.why = why
+	}
+	f.step(onFailed)
+}
+
+// refuseWaiting answers the requests that wait for a server that cannot be woken. The next message tries again, after a pause
+// that grows with each failure.
+func (f *front) refuseWaiting() {
+	p := &f.pauses
+	if p.why == "" {
+		p.why = f.back.mute()
+	}
+	f.forget()
+	f.clock.retryAt = backOff(&p.afterWake, time.Now())
+	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")
+	f.onRelay(f.relay.Refuse("mcp-tether: the server could not be woken: " + p.why))
+	f.listenToClient()
+}
+
+// mute says what became of a server that has answered nothing.
+func (b *backend) mute() string {
+	return fmt.Sprintf("it exited with code %d before it had answered anything", b.code)
+}

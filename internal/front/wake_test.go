@@ -1,0 +1,208 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
+	"mcp-tether/internal/testkit"
+)
+
+// A client that has closed its end, and does not read what the last server wrote, does not hold up the end of the session
+// with a message that it has still sent. If it reads in time, the message is for the next server.
+func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
+	const asked = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"
+	for name, before := range map[string]phase{"asleep": falling, "crashed": crashing} {
+		for _, reads := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, reads %v", name, reads), func(t *testing.T) {
+				f, toRelay, fromRelay := withClient(t, before)
+				f.o.EOFGrace, f.o.WakeTimeout, f.o.EndLimit = time.Hour, time.Hour, time.Hour
+				fill(t, f, fromRelay)
+				f.step(onGone)
+				if _, err := unix.Write(toRelay, []byte(asked)); err != nil {
+					t.Fatal(err)
+				}
+				copyOnce(f)
+				f.onClientClosed()
+				deadline := f.due()
+				if f.phase != asleep || f.cause != noCause || deadline.IsZero() {
+					t.Fatalf("phase %v, cause %v, due at %v", f.phase, f.cause, deadline)
+				}
+				if !reads {
+					f.onTime(deadline)
+					if f.phase != over || f.cause != causeStdin {
+						t.Errorf("phase %v, cause %v", f.phase, f.cause)
+					}
+					return
+				}
+				// It waits for the next attempt to start a server, which comes later.
+				f.clock.retryAt = deadline.Add(time.Hour)
+				readUntil(t, f, fromRelay, "last words\n")
+				f.onTime(deadline)
+				if f.phase != asleep || f.cause != noCause || !f.due().Equal(f.clock.retryAt) {
+					t.Fatalf("phase %v, cause %v, due at %v", f.phase, f.cause, f.due())
+				}
+				f.onTime(f.clock.retryAt)
+				awaitBackend(t, f)
+				f.flush()
+				readUntil(t, f, fromRelay, "exited with code 127")
+				if f.phase != over || f.cause != causeStdin {
+					t.Errorf("in the end phase %v, cause %v", f.phase, f.cause)
+				}
+			})
+		}
+	}
+}
+
+// awaitBackend waits for the end of the backend, which is this test program: it fails at once, see TestMain.
+func awaitBackend(t *testing.T, f *front) {
+	t.Helper()
+	testkit.Until(t, "the end of the backend", func() bool {
+		f.onChild()
+		return f.back.pid == 0
+	})
+}
+
+// fill connects a server that has ended, and whose last words find the client's stream full.
+func fill(t *testing.T, f *front, fromRelay int) {
+	t.Helper()
+	var child proc.Child
+	closeTheirs, err := f.relay.Connect(&child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTheirs()
+	if err := unix.SetNonblock(fromRelay, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err := unix.Write(child.Stdout, []byte(strings.Repeat("\n", 16<<10)+"last words\n")); err != nil {
+			t.Fatal(err)
+		}
+		copyOnce(f)
+		if copyOnce(f); !f.relay.Drained() {
+			return
+		}
+	}
+	t.Fatal("the client's stream is never full")
+}
+
+// copyOnce is what the loop does for the relay, without a wait.
+func copyOnce(f *front) {
+	fds := f.relay.Polls()
+	proc.Poll(fds[:], 0)
+	f.onRelay(f.relay.Move(fds))
+}
+
+// readUntil has the client read all that the relay has for it. What comes last must have the text in it.
+func readUntil(t *testing.T, f *front, fromRelay int, text string) {
+	t.Helper()
+	var last []byte
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := unix.Read(fromRelay, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 && f.relay.Drained() {
+			break
+		}
+		if n > 0 {
+			last = append(last[max(0, len(last)-200):], buf[:n]...)
+		}
+		copyOnce(f)
+	}
+	if !strings.Contains(string(last), text) {
+		t.Errorf("read %q at the end, want %q", last[max(0, len(last)-200):], text)
+	}
+}
+
+// The pause after a failed wake grows although there is no handshake, so that messages pass before anything has failed. It
+// begins anew once a server has written something.
+func TestPauseGrowsWithoutAHandshake(t *testing.T) {
+	f, _, _ := withClient(t, waking)
+	for _, want := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {
+		f.step(onUnasked)
+		f.step(onGone)
+		if f.phase != asleep || f.pauses.afterWake != want {
+			t.Errorf("phase %v, pause %v, want %v", f.phase, f.pauses.afterWake, want)
+		}
+		f.phase = waking
+	}
+	f.step(onUnasked)
+	f.onRelay([]relay.Event{{Kind: relay.Answered}})
+	if f.phase != awake || f.pauses.afterWake != 0 {
+		t.Errorf("phase %v, pause %v", f.phase, f.pauses.afterWake)
+	}
+}
+
+// A server that ends when its standard input has ended has not crashed. If that is a file or /dev/null, poll(2) does not
+// tell of its end.
+func TestTheEndOfAFileIsNoCrash(t *testing.T) {
+	f := fromFile(t, awake)
+	f.o.OnCrash = OnCrashRestart
+	copyOnce(f)
+	f.onBackendEnd(0)
+	if f.phase != over || f.cause != causeServer || !f.done {
+		t.Errorf("phase %v, cause %v", f.phase, f.cause)
+	}
+}
+
+// A session whose client's stream is such a file ends with the server that has read it, also if that did not end by itself:
+// when it falls asleep, or when it cannot be woken.
+func TestTheEndOfAFileEndsASessionWithoutAServer(t *testing.T) {
+	for name, before := range map[string]phase{"idle": falling, "not woken": waking, "crashed": crashing} {
+		t.Run(name, func(t *testing.T) {
+			f := fromFile(t, before)
+			copyOnce(f)
+			f.onBackendEnd(0)
+			if f.phase != over || f.cause != causeStdin || !f.done {
+				t.Errorf("phase %v, cause %v", f.phase, f.cause)
+			}
+		})
+	}
+}
+
+// fromFile is a front whose client's stream is /dev/null.
+func fromFile(t *testing.T, p phase) *front {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	f, _, _ := withClient(t, p)
+	f.relay = relay.New(relay.ReadEnd(int(null.Fd())), relay.WriteEnd(int(null.Fd())), roomy, time.Now())
+	return f
+}
+
+// withClient is a front in a phase, and the client's ends of its streams.
+func withClient(t *testing.T, p phase) (f *front, toRelay, fromRelay int) {
+	t.Helper()
+	var up, down [2]int
+	for _, pipe := range []*[2]int{&up, &down} {
+		if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
+	}
+	f = &front{phase: p, relay: relay.New(relay.ReadEnd(up[0]), relay.WriteEnd(down[1]), roomy, time.Now())}
+	f.watch.fd, f.watch.inherited = -1, proc.ReadAtExec()
+	f.o.Program = os.Args[0]
+	return f, up[1], down[0]
+}
+
+// TestMain is a backend that fails at once, where a front of a test has started it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		os.Exit(127)
+	}
+	os.Exit(m.Run())
+}

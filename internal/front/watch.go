@@ -1,0 +1,127 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// watch is what a front waits for beside the relay: signals, the ends of the client's streams, and those of the owners.
+type watch struct {
+	inherited proc.AtExec
+	fd        int // of the signals
+	caught    []proc.Caught
+	// gone says of standard input and output that their end was seen.
+	gone   [2]bool
+	owners []proc.Owner
+	// terminal says that signals from the keyboard reach the server without us.
+	terminal bool
+}
+
+// Where the descriptors are in what is polled.
+const (
+	watchSignals = iota
+	watchStdin
+	watchStdout
+	watchOwners
+)
+
+// open begins to watch. It must come before the start of a backend.
+func (w *watch) open(r *proc.Reader) (err error) {
+	w.inherited = proc.ReadAtExec()
+	parent, err := r.WatchParent()
+	if err == nil {
+		w.owners = append(w.owners, parent)
+		var gateway proc.Owner
+		var behind bool
+		if gateway, behind, err = r.WatchGateway(parent.PID); behind {
+			w.owners = append(w.owners, gateway)
+		}
+	}
+	if errors.Is(err, proc.ErrGone) {
+		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", parent.PID)
+	}
+	leave := uint64(0)
+	if w.terminal = proc.ControllingTerminal(); w.terminal {
+		leave = proc.JobControl
+	}
+	w.fd, err = proc.Listen(w.inherited, leave)
+	return err
+}
+
+// tell notes the owners in the record.
+func (w *watch) tell(r *session.Record) {
+	if len(w.owners) > 0 {
+		r.Parent, r.Gateway = w.owners[0].ID, w.owners[len(w.owners)-1].ID
+	}
+}
+
+// polled is what poll(2) waits for. The end of standard input may be hidden behind bytes that nobody reads.
+func (w *watch) polled() []unix.PollFd {
+	fds := make([]unix.PollFd, watchOwners, watchOwners+len(w.owners)+2)
+	fds[watchSignals] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
+	for fd, at := range []int{watchStdin, watchStdout} {
+		fds[at] = unix.PollFd{Fd: int32(fd)}
+		if w.gone[fd] {
+			fds[at].Fd = -1
+		}
+	}
+	fds[watchStdin].Events = unix.POLLRDHUP
+	for _, o := range w.owners {
+		fds = append(fds, unix.PollFd{Fd: int32(o.FD), Events: unix.POLLIN})
+	}
+	return fds
+}
+
+// urgent is what cuts the wait for a slow exec short.
+func (f *front) urgent() []unix.PollFd {
+	fds := f.watch.polled()
+	return append(fds[:1:1], fds[watchOwners:]...)
+}
+
+// signals returns the signals that have arrived.
+func (w *watch) signals() []proc.Caught {
+	w.caught = proc.ReadCaught(w.fd, w.caught[:0])
+	return w.caught
+}
+
+// closed reports, once, that a stream of the client has reached its end. A stream that was closed when we were started
+// tells nothing.
+func (w *watch) closed(stream int, p unix.PollFd) bool {
+	if p.Revents == 0 {
+		return false
+	}
+	w.gone[stream] = true
+	return p.Revents&unix.POLLNVAL == 0
+}
+
+// mustAsk reports whether there is an owner without a pidfd.
+func (w *watch) mustAsk() bool {
+	for _, o := range w.owners {
+		if o.FD < 0 && o.PID > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lost reports, once, whether an owner has ended.
+func (w *watch) lost(r *proc.Reader) bool {
+	for _, o := range w.owners {
+		if r.Ended(o) {
+			for _, o := range w.owners {
+				if o.FD >= 0 {
+					_ = unix.Close(o.FD)
+				}
+			}
+			w.owners = nil
+			return true
+		}
+	}
+	return len(w.owners) > 0 && w.owners[0].PID > 0 && os.Getppid() != w.owners[0].PID
+}
