@@ -114,40 +114,6 @@ func TestPodmanNetworkOfAnother(t *testing.T) {
 	s.end()
 }
 
-// What `podman kube play` makes takes no labels of ours: pods, also of a manifest that fails half-way, and a network.
-func TestPodmanKubePlay(t *testing.T) {
-	e := podmanFor(t)
-	e.importInfra(t)
-	for _, fails := range []bool{false, true} {
-		for _, bare := range []bool{false, true} {
-			mark := e.mark(t)
-			var manifest strings.Builder
-			for i, image := range []string{e.image(t), map[bool]string{false: e.image(t), true: "none:none"}[fails]} {
-				fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %s-%d\n  labels:\n    %s: %s\nspec:\n  containers:\n  - name: c\n"+
-					"    image: docker.io/library/%s\n    imagePullPolicy: Never\n    args: [boxed, ignore-eof]\n", mark, i, markLabel, mark, image)
-			}
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			if bare {
-				host = e.host
-			}
-			answer := clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/play/kube?start=false&network=none", manifest.String()))
-			if strings.Contains(answer, " 200 ") == fails {
-				t.Fatalf("podman says %s", answer)
-			}
-			s.end()
-			// The control: without us they stay, also the first one where the second failed.
-			pods := e.podman(t, "pod", "ps", "--quiet", "--filter", "name="+mark).stdout
-			if left := strings.Count(pods, "\n"); (left > 0) != bare {
-				t.Errorf("fails: %v, bare: %v: %d pods are left", fails, bare, left)
-			}
-			for i := range 2 {
-				e.podman(t, "pod", "rm", "-f", "-t", "0", fmt.Sprintf("%s-%d", mark, i))
-			}
-			e.podman(t, "network", "rm", "podman-default-kube-network")
-		}
-	}
-}
-
 // A pod of the session goes with its infra container. One that another process has put a container into stays, and only
 // the session's own container in it goes.
 func TestPodmanPodWithAnothersContainer(t *testing.T) {
@@ -180,70 +146,4 @@ func TestPodmanPodWithAnothersContainer(t *testing.T) {
 func (e *engine) importInfra(t *testing.T) {
 	t.Helper()
 	e.importProgram(t, "mcp-tether-infra:1", `["/fixture", "tool", "rest"]`)
-}
-
-// A pod that was there before the session and that the session starts is stopped at its end, and stays. One that another
-// process has started since is not touched.
-func TestPodmanPodThatWasThereBefore(t *testing.T) {
-	e := podmanFor(t)
-	mark := e.mark(t)
-	for _, verb := range []string{"start", "restart"} {
-		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-		runs := func(pod string) bool {
-			var out struct{ Containers []struct{ State string } }
-			if e.do(t, http.MethodGet, "/v4.0.0/libpod/pods/"+pod+"/json", nil, &out) != http.StatusOK || len(out.Containers) != 2 {
-				t.Fatalf("%s: %+v", pod, out)
-			}
-			return out.Containers[0].State == "running" && out.Containers[1].State == "running"
-		}
-		ours, theirs := mark+verb+"ours", mark+verb+"theirs"
-		for _, pod := range []string{ours, theirs} {
-			if o := e.podman(t, "pod", "create", "--infra=false", "--name", pod); o.code != 0 {
-				t.Fatal(o.stderr)
-			}
-			t.Cleanup(func() { e.podman(t, "pod", "rm", "-f", "-t", "0", pod) })
-			for range 2 {
-				e.podman(t, "create", "--pod", pod, "--network", "none", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
-			}
-			clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/pods/"+pod+"/"+verb, ""))
-			if !runs(pod) {
-				t.Fatalf("%s: not started, so this proves nothing", pod)
-			}
-		}
-		e.podman(t, "pod", "kill", theirs)
-		e.podman(t, "pod", "start", theirs)
-		s.end()
-		if runs(ours) || !runs(theirs) {
-			t.Errorf("%s: the session's runs: %v, another's runs: %v", verb, runs(ours), runs(theirs))
-		}
-	}
-}
-
-// A container that was there before the session and that the session only initializes, or then runs, has no process at its
-// end, and stays. One that another process has started since is not touched.
-func TestPodmanContainerThatIsInitialized(t *testing.T) {
-	e := podmanFor(t)
-	mark := e.mark(t)
-	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-	ask := func(id, verb string) {
-		clientOf(t, host).raw(lastMessage("POST", "/v4.0.0/libpod/containers/"+id+"/"+verb, ""))
-	}
-	all := map[string]string{}
-	for _, name := range []string{"initialized", "run", "theirs"} {
-		o := e.podman(t, "create", "--network", "none", "--name", mark+name, "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
-		all[name] = strings.TrimSpace(o.stdout)
-		ask(all[name], "init")
-		if now, _ := e.state(t, all[name]); now.Pid == 0 || now.Running {
-			t.Fatalf("%s: %+v is not initialized, so this proves nothing", name, now)
-		}
-	}
-	ask(all["run"], "start")
-	e.do(t, http.MethodPost, "/v4.0.0/libpod/containers/"+all["theirs"]+"/start", nil, nil)
-	s.end()
-	for name, id := range all {
-		now, there := e.state(t, id)
-		if !there || (now.Pid != 0) != (name == "theirs") {
-			t.Errorf("%s: is there: %v, %+v", name, there, now)
-		}
-	}
 }

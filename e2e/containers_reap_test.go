@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -365,134 +364,29 @@ func (e *engine) forge(t *testing.T, mark string, labels map[string]string) stri
 	return strings.TrimSpace(o.stdout)
 }
 
-// A container that was there before the session is stopped at its end if the session started it, and otherwise not
-// touched.
+// What was there before the session is not touched, whatever the session has done with it.
 func TestContainersThatWereThereBefore(t *testing.T) {
-	e := engineFor(t)
-	t.Parallel()
-	for _, end := range boxEndings {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			mark := e.mark(t)
-			stopped := e.bystander(t, mark, "ignore-eof")
-			e.docker(t, "kill", stopped)
-			running := e.bystander(t, mark, "ignore-eof")
-			was, _ := e.state(t, running)
-			s := startGateway(t).newSession()
-			docker := lookPath(t, "docker")
-			start := []string{docker, "start", stopped, running}
-			s.spawn(setup{flags: deaf(engineTime), env: boxEnviron(e, s)}, before(start, node(s.dir, "serve,ignore-eof"))...)
-			s.waitBox()
-			if now, _ := e.state(t, stopped); !now.Running {
-				t.Fatal("it was not started, so this proves nothing")
-			}
-			end.end(s)
-			s.gone()
-			if now, there := e.state(t, stopped); !there || now.Running {
-				t.Errorf("what the session started is there: %v, runs: %v; want it there and stopped", there, now.Running)
-			}
-			if now, _ := e.state(t, running); now != was {
-				t.Errorf("what ran before was touched: %+v, and now %+v", was, now)
-			}
-		})
-	}
-}
-
-// A container that was paused before the session, and that the session resumed, is paused again at its end. One that it has
-// restarted since is stopped, and one that another process has restarted is not touched, also if the session does then.
-func TestContainersThatWerePausedBefore(t *testing.T) {
 	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		t.Run(e.kind, func(t *testing.T) {
-			mark := e.mark(t)
-			ours, theirs := e.bystander(t, mark, "ignore-eof"), e.bystander(t, mark, "ignore-eof")
-			restarted, both := e.bystander(t, mark, "ignore-eof"), e.bystander(t, mark, "ignore-eof")
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			for _, id := range []string{ours, theirs, restarted, both} {
-				e.do(t, http.MethodPost, "/v1.40/containers/"+id+"/pause", nil, nil)
-				if now, _ := e.state(t, id); now.Status != "paused" {
-					t.Fatalf("it is %s, so this proves nothing", now.Status)
-				}
-				clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/unpause", ""))
-				if now, _ := e.state(t, id); now.Status != "running" {
-					t.Fatalf("it is %s and was not resumed", now.Status)
-				}
-			}
-			for _, id := range []string{theirs, both} {
-				e.do(t, http.MethodPost, "/v1.40/containers/"+id+"/restart?t=0", nil, nil)
-			}
-			for _, id := range []string{restarted, both} {
-				clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/restart?t=0", ""))
-			}
-			was, _ := e.state(t, ours)
-			s.end()
-			if now, _ := e.state(t, ours); now.Status != "paused" || now.StartedAt != was.StartedAt {
-				t.Errorf("what the session resumed is %+v, and was %+v", now, was)
-			}
-			if now, _ := e.state(t, restarted); now.Status != "exited" {
-				t.Errorf("what the session resumed and restarted is %s", now.Status)
-			}
-			for _, id := range []string{theirs, both} {
-				if now, _ := e.state(t, id); now.Status != "running" {
-					t.Errorf("what another process restarted is %s", now.Status)
-				}
-			}
-			e.do(t, http.MethodPost, "/v1.40/containers/"+ours+"/unpause", nil, nil) // or it cannot be killed
-		})
-	}
-}
-
-// The restart policy of such a container starts it again when it fails; that is still the session's start. One that
-// another process has started since is not touched.
-func TestContainersThatTheirPolicyStartsAgain(t *testing.T) {
-	e := engineFor(t)
-	mark := e.mark(t)
-	created := func() string {
-		o := e.docker(t, "create", "--restart=always", "--network=none", "--label", markLabel+"="+mark, e.image(t), "boxed", "ignore-eof")
-		return strings.TrimSpace(o.stdout)
-	}
-	restarted, theirs := created(), created()
-	s := startGateway(t).newSession()
-	s.spawn(setup{flags: deaf(engineTime), env: boxEnviron(e, s)}, before([]string{lookPath(t, "docker"), "start", restarted, theirs}, node(s.dir, "serve,ignore-eof"))...)
-	s.waitBox()
-	fail := func(id string) {
-		was, _ := e.state(t, id)
-		killInit(t, id) // by the API it would count as an end by hand
-		testkit.Until(t, "a restart", func() bool {
-			now, _ := e.state(t, id)
-			return now.Running && now.Pid != was.Pid && now.Pid > 0
-		})
-	}
-	fail(restarted)
-	e.docker(t, "restart", "-t", "0", theirs)
-	s.gw.kill()
-	s.gone()
-	if now, there := e.state(t, restarted); !there || now.Running {
-		t.Errorf("what the session started is there: %v, runs: %v; want it there and stopped", there, now.Running)
-	}
-	if now, there := e.state(t, theirs); !there || !now.Running {
-		t.Errorf("what another started since is there: %v, runs: %v", there, now.Running)
-	}
-}
-
-// killInit kills the first process of a container from outside of it.
-func killInit(t *testing.T, id string) {
-	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range dirs {
-		groups, _ := os.ReadFile(dir + "/cgroup")
-		status, _ := os.ReadFile(dir + "/status")
-		_, inner, _ := strings.Cut(string(status), "NSpid:")
-		line, _, _ := strings.Cut(inner, "\n")
-		if !strings.Contains(string(groups), id) || !strings.HasSuffix(line, "\t1") {
-			continue
+		mark := e.mark(t)
+		do := func(host, id, verb string) {
+			clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/"+verb, ""))
 		}
-		if err := syscall.Kill(number(t, filepath.Base(dir)), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+		was := map[string]running{}
+		for _, x := range [][2]string{{"stop?t=0", "start"}, {"pause", "unpause"}, {"kill", "restart"}, {"start", "restart?t=0"}} {
+			id := e.bystander(t, mark, "ignore-eof")
+			do(e.host, id, x[0])
+			do(host, id, x[1])
+			was[id], _ = e.state(t, id)
+			if was[id].Status != "running" {
+				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x[1], was[id].Status)
+			}
 		}
-		return
+		s.end()
+		for id := range was {
+			if now, _ := e.state(t, id); now != was[id] {
+				t.Errorf("%s: it was %+v, and is %+v", e.kind, was[id], now)
+			}
+		}
 	}
-	t.Fatalf("container %s has no process", id)
 }

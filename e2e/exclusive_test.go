@@ -175,7 +175,7 @@ func TestExclusiveBesideServerThatEndsAlone(t *testing.T) {
 			first := greeted(t, setup{flags: append(key, c.flag)}, "serve", "daemon,ignore-term")
 			c.end(first)
 			first.awaitState(t, "falling-asleep")
-			if r := first.rawRecord(first.ids[0]); strings.Contains(r, `"cause"`) {
+			if r := first.rawRecord(first.id()); strings.Contains(r, `"cause"`) {
 				t.Errorf("the record names a cause: %s", r)
 			}
 			second := first.gw.newSession()

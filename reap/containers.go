@@ -63,7 +63,7 @@ func (x *index) claim(f *Finding, s *storedSession) {
 		x.add(f, e, t)
 	}
 	for _, t := range f.ending.targets {
-		if c.Complete && !t.Stop {
+		if c.Complete {
 			c.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: t.Kind, ID: t.ID, Request: t.Labels[engine.LabelRequest]})
 		}
 	}
@@ -118,10 +118,6 @@ func count(all []describe.Container) string {
 // whose a container is, so there the label itself must prove that its session is dead. A directory of records may be
 // shared with another machine.
 func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
-	labelled := t.Labels[engine.LabelSession] != ""
-	if !labelled {
-		return c.TrustIDs
-	}
 	life, _ := x.life(t.Labels)
 	if !c.TrustIDs {
 		return life == proc.Dead

@@ -83,8 +83,6 @@ func (f *Finding) outcome(c *describe.Container, r *engine.Result) {
 	case !r.Done:
 		c.Result = resultSurvived
 		f.Survivors = append(f.Survivors, c.Title())
-	case r.Stop:
-		c.Result = "stopped"
 	default:
 		c.Result = "removed"
 	}

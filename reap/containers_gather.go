@@ -246,11 +246,6 @@ func (l *engineLook) finish() {
 	if len(l.h.Engines) > 0 {
 		l.h.Machine = engine.MachineID()
 	}
-	for i := range l.h.Sessions {
-		if s := &l.h.Sessions[i]; s.At != nil && s.At.Err == nil {
-			s.At.inspectStarted(l.ctx, s.Ledger.Started())
-		}
-	}
 	if l.err != nil {
 		l.h.Unknown = append(l.h.Unknown, l.err.Error())
 	}
@@ -258,25 +253,6 @@ func (l *engineLook) finish() {
 		// A default socket behind which no process listens is no engine.
 		if e.Err != nil && (e.Named || !errors.Is(e.Err, engine.ErrUnreachable)) && !errors.Is(e.Err, errNotAsked) {
 			l.h.Unknown = append(l.h.Unknown, fmt.Sprintf("containers of engine %s are not looked at: %v", e.URL, e.Err))
-		}
-	}
-}
-
-// inspectStarted adds what no list has: the start times of containers that a session started but did not create.
-func (e *knownEngine) inspectStarted(parent context.Context, started []engine.Started) {
-	if len(started) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(parent, lookContainers)
-	defer cancel()
-	for _, s := range started {
-		for i := range e.Have {
-			if e.Have[i].ID != s.ID {
-				continue
-			}
-			if more, err := e.Client.Inspect(ctx, s.ID); err == nil {
-				e.Have[i].StartedAt, e.Have[i].Restarts, e.Have[i].Running = more.StartedAt, more.Restarts, more.Running
-			}
 		}
 	}
 }

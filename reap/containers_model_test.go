@@ -17,10 +17,8 @@ import (
 type crate struct {
 	engine.Info
 	verdict verdict
-	// stop says that it may be stopped, but never removed.
-	stop bool
-	gone bool
-	role string
+	gone    bool
+	role    string
 	// image are the labels of its image.
 	image map[string]string
 }
@@ -72,7 +70,6 @@ func (w *world) crate(kind engine.Kind, role string, labels map[string]string) *
 	if !c.Running {
 		c.State = pick(w, "created", "exited")
 	}
-	c.StartedAt = c.Created
 	w.crates = append(w.crates, c)
 	return c
 }
@@ -91,16 +88,12 @@ func (w *world) labels(s *wrapped) map[string]string {
 	return out
 }
 
-// load lets a session create and start containers.
+// load lets a session create containers.
 func (w *world) load(s *wrapped) {
 	if w.chance(50) {
 		return
 	}
 	for range 1 + w.IntN(3) {
-		if w.chance(15) {
-			w.startForeign(s)
-			continue
-		}
 		w.create(s)
 	}
 }
@@ -139,28 +132,7 @@ func (w *world) copies(from *crate) {
 	w.crate(engine.Container, "cloned "+from.role, maps.Clone(from.Labels))
 }
 
-// startForeign: a container that was there before; its user may have started it again since.
-func (w *world) startForeign(s *wrapped) {
-	c := w.crate(engine.Container, "started of "+s.id, nil)
-	c.stop, c.Running, c.State = true, true, "running"
-	w.tick += 300
-	c.StartedAt = w.clock(w.tick)
-	s.notes = append(s.notes, engine.Note{Op: engine.OpStart, ID: c.ID, At: c.StartedAt},
-		engine.Note{Op: engine.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
-	switch w.IntN(4) {
-	case 0:
-		w.tick += 300
-		c.StartedAt = w.clock(w.tick)
-		c.role = "started again of " + s.id
-	case 1:
-		c.Running, c.State = false, "exited"
-	default:
-		s.crates = append(s.crates, c)
-	}
-}
-
-// judgeCrates says what a dead session's containers deserve. The labels prove it to every user. The record of what it
-// only started proves it to the record's owner alone.
+// judgeCrates says what a dead session's containers deserve. The labels prove it to every user.
 func (w *world) judgeCrates(s *wrapped) {
 	for _, c := range s.crates {
 		switch {
@@ -168,11 +140,6 @@ func (w *world) judgeCrates(s *wrapped) {
 			c.verdict = innocent // nothing is known of the supervisor
 		case s.rec != nil && !s.rec.Lease:
 			c.verdict = either
-		case c.stop:
-			c.verdict = innocent
-			if s.rec != nil && s.rec.At == w.engine && s.uid == w.h.UID {
-				c.verdict = guilty
-			}
 		default:
 			c.verdict = guilty
 		}
@@ -260,24 +227,19 @@ func (w *world) forgedNotes() {
 		Supervisor: proc.ID{PID: 1 << 21, Start: 1}, Gateway: proc.ID{PID: 1 << 21, Start: 1},
 	}
 	s.Host.Boot = pick(w, here.Boot, "another boot")
-	for _, c := range append(slices.Clone(living.crates), plain) {
+	elsewhere := w.labels(living)
+	elsewhere[engine.LabelSession] = fmt.Sprintf("%016x", w.Uint64())
+	elsewhere[engine.LabelSupervisor] = proc.GlobalID{ID: s.Supervisor, Host: proc.Host{Boot: here.Boot, PIDNS: 4026532999}}.String()
+	hidden := w.crate(engine.Container, "somebody's in another pid namespace", elsewhere)
+	for _, c := range append(slices.Clone(living.crates), plain, hidden) {
 		s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: c.Kind, ID: c.ID, Request: c.Labels[engine.LabelRequest]})
-		if c.Kind == engine.Container {
-			s.Ledger.Add(engine.Note{Op: engine.OpStarted, ID: c.ID, Started: c.StartedAt.Format(time.RFC3339Nano)})
-		}
 	}
 	w.h.Sessions = append(w.h.Sessions, s)
 }
 
-// strike is what package teardown would do to an object.
-type strike struct {
-	stop bool
-	by   Finding
-}
-
-// containersStruck lists what End would do to the engine, by id: the targets, and all that a claim comes to.
-func containersStruck(f Finding) map[string]strike {
-	out := map[string]strike{}
+// containersStruck lists what End would remove, by id: the targets, and all that a claim comes to.
+func containersStruck(f Finding) map[string]Finding {
+	out := map[string]Finding{}
 	if f.ending == nil {
 		return out
 	}
@@ -287,13 +249,13 @@ func containersStruck(f Finding) map[string]strike {
 		targets = append(slices.Clone(targets), more...)
 	}
 	for _, t := range targets {
-		out[t.ID] = strike{t.Stop, f}
+		out[t.ID] = f
 	}
 	return out
 }
 
 func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
-	struck, named := map[string]strike{}, map[string]bool{}
+	struck, named := map[string]Finding{}, map[string]bool{}
 	for _, f := range found {
 		if f.proven(true) {
 			maps.Copy(struck, containersStruck(f))
@@ -311,11 +273,11 @@ func (v *verdicts) judgeContainers(w *world, found []Finding, round uint64) {
 			continue
 		}
 		v.crates++
-		hit, ok := struck[c.ID]
+		by, ok := struck[c.ID]
 		switch {
-		case ok && (c.verdict == innocent || c.stop && !hit.stop):
+		case ok && c.verdict == innocent:
 			v.falseRemovals++
-			v.note(w, round, "removed "+kindOf(c.role), "INNOCENT %s %s (%s) by %s %s: %v", c.Kind, c.ID, c.role, hit.by.Class, hit.by.Session, hit.by.Evidence)
+			v.note(w, round, "removed "+kindOf(c.role), "INNOCENT %s %s (%s) by %s %s: %v", c.Kind, c.ID, c.role, by.Class, by.Session, by.Evidence)
 		case !ok && c.verdict == guilty:
 			v.left++
 			v.note(w, round, "left "+kindOf(c.role), "LEFT %s %s (%s), pass of uid %d", c.Kind, c.ID, c.role, w.h.UID)
@@ -346,7 +308,6 @@ func TestModelCatchesContainers(t *testing.T) {
 		}),
 		"anchor not asked": withMachine(func(l map[string]string, _ *host) { delete(l, engine.LabelAnchor) }),
 		"newborns":         func(h *host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
-		"restarted since":  removingStarted,
 		"nothing at all":   func(*host, Rules) []Finding { return nil },
 	} {
 		v := play(broken, 1, 1, 600)
@@ -419,19 +380,4 @@ func withMachine(change func(labels map[string]string, h *host)) finder {
 		}
 		return find(h, r)
 	}
-}
-
-// removingStarted ends what a session only started, and does not check since when it has been running.
-func removingStarted(h *host, r Rules) []Finding {
-	out := find(h, r)
-	for i := range h.Sessions {
-		s := &h.Sessions[i]
-		if s.Held || s.Owner != h.UID {
-			continue
-		}
-		for _, started := range s.Ledger.Started() {
-			out = append(out, these(h.Engines[0], engine.Info{ID: started.ID}))
-		}
-	}
-	return out
 }

@@ -241,36 +241,6 @@ func heldInner(h *host, s *storedSession) {
 	h.Sessions = append(h.Sessions, inner)
 }
 
-// A container that was there before is stopped, never removed, and only if it has been running since the session
-// started it.
-func TestStartedContainers(t *testing.T) {
-	for name, c := range map[string]struct {
-		since time.Time
-		owner int
-		want  string
-	}{
-		"since":                     {noon.Add(-time.Minute), 0, "record:a!"},
-		"started again":             {noon, 0, ""},
-		"by a record of somebody's": {noon.Add(-time.Minute), 1000, ""},
-	} {
-		b := box("a", "")
-		b.StartedAt = c.since
-		h, s := noted(t, "", b)
-		s.Owner, s.UID = c.owner, c.owner
-		s.Ledger.Add(engine.Note{Op: engine.OpStarted, ID: "a", Started: noon.Add(-time.Minute).Format(time.RFC3339Nano)})
-		if got := fates(h, Rules{}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		for _, f := range find(h, Rules{}) {
-			for _, x := range containersStruck(f) {
-				if !x.stop {
-					t.Errorf("%s: it would be removed", name)
-				}
-			}
-		}
-	}
-}
-
 // The record of a session stays as long as its containers could not be looked for.
 func TestEngineThatDoesNotAnswer(t *testing.T) {
 	down := &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
@@ -466,7 +436,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(e.have, id)
 		w.WriteHeader(http.StatusNoContent)
 	case part[2] == "json":
-		fmt.Fprintf(w, `{"Id":%q,"Name":"/n","State":{"Running":true,"StartedAt":"2026-01-02T03:04:05.6Z"},"Config":{"Image":"x"}}`, id)
+		fmt.Fprintf(w, `{"Id":%q,"Name":"/n","State":{"Running":true},"Config":{"Image":"x"}}`, id)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}

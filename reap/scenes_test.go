@@ -237,9 +237,6 @@ func (w *world) nestedSessions() {
 		// The inner wrapper has lost its gateway, or will, and ends its own.
 		for _, c := range inner.crates {
 			c.verdict = innocent
-			if c.stop {
-				c.verdict = either // nothing shows which of the two started it
-			}
 		}
 		for _, m := range append(inner.members, inner.sup, inner.anchor, inner.launcher) {
 			if m != nil {

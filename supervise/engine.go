@@ -394,7 +394,7 @@ func (e *engine) idle() bool {
 }
 
 // errUnanswered says that what the engine is still working on may become a container.
-var errUnanswered = errors.New("the engine has not answered a create or start")
+var errUnanswered = errors.New("the engine has not answered a create")
 
 // remove ends what the session made, in rounds. Each has the grace period and the limit: a container that ignores its stop
 // signal uses the former up, and is killed after that. Later rounds have no grace period if all have had it: a container

@@ -239,7 +239,7 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 		case r.Method == http.MethodPost:
 			killed.Add(1)
 		case r.URL.Path == "/containers/json":
-			fmt.Fprint(w, `[{"Id":"a","State":"running"}]`)
+			fmt.Fprint(w, `[{"Id":"a","State":"running","Labels":{"mcp-tether.request":"r"}}]`)
 		default:
 			fmt.Fprint(w, `{"Id":"a","State":{"Running":true}}`)
 		}
@@ -249,7 +249,7 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &engine{endpoint: at, grace: time.Millisecond, limit: time.Second, claim: container.Claim{Session: "s", Complete: true, TrustIDs: true}}
-	e.ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a"})
+	e.ledger.Add(container.Note{Op: container.OpCreated, Kind: container.Container, ID: "a", Request: "r"})
 	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
 	if r := e.remove(); r.err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds/2 {
 		t.Errorf("asked %d times, killed %d times: %v", asked.Load(), killed.Load(), r.err)

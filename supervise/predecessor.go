@@ -75,7 +75,7 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 		if err != nil || id == c.hand.ID || id == c.opts.Behind || r.UID != os.Getuid() || !c.follows(r) {
 			continue
 		}
-		if alive, err := dir.Alive(id); err != nil || !alive {
+		if alive, err := dir.Alive(id); err != nil || !alive || c.goesOn(r, dir) {
 			continue
 		}
 		// A dead one may stay as a zombie that a tracer holds. Its pidfd is ready, so there is nothing to wait for.
@@ -85,6 +85,15 @@ func (c *common) predecessor() (owner proc.ID, id string) {
 		return r.Anchor, id
 	}
 	return proc.ID{}, ""
+}
+
+// goesOn reports whether a session is behind a front that lives: the front's own record tells whether that is ending.
+func (c *common) goesOn(r session.Record, dir *session.Directory) bool {
+	if r.Behind == "" || r.Behind == c.opts.Behind {
+		return false
+	}
+	alive, err := dir.Alive(r.Behind)
+	return err == nil && alive
 }
 
 // follows reports whether our session has to wait for the end of another one. An earlier session of the same shared

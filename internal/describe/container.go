@@ -19,8 +19,7 @@ type Container struct {
 	State string `json:"state,omitempty"`
 	// Why is the proof that it belongs to the session, or what is missing from it.
 	Why string `json:"why,omitempty"`
-	// Result is what became of it: "listed", "removed", "stopped" (it was there before the session) or "survived". ps
-	// leaves it empty.
+	// Result is what became of it: "listed", "removed" or "survived". ps leaves it empty.
 	Result string `json:"result,omitempty"`
 }
 

@@ -24,16 +24,8 @@ type Claim struct {
 // Target is an object that belongs to a claim, or that only seems to.
 type Target struct {
 	Info
-	// Stop says to stop the container, or to pause it again, instead of removing it: it existed before the session.
-	Stop bool
 	// Why is the proof, or what is missing from it.
 	Why string
-	// connected are the ids of other containers, which the session connected to this network of its own.
-	connected []string
-	// start is the session's start of a container that is to be stopped.
-	start Started
-	// played says that podman made this pod from a manifest, with its containers. No label tells which they are.
-	played bool
 }
 
 // How far an engine's time of creation may be from ours.
@@ -42,8 +34,8 @@ const (
 	listPrecision = time.Second
 	// maxLabelDelay is the longest that a busy engine may take to create an object after its label was written.
 	maxLabelDelay = 5 * time.Second
-	// maxRequestDelay is the longest that a busy engine may take to create or start an object after a request whose
-	// outcome is unknown. An object with the request's labels that was created later is a copy.
+	// maxRequestDelay is the longest that a busy engine may take to create an object after a request whose outcome
+	// is unknown. An object with the request's labels that was created later is a copy.
 	maxRequestDelay = time.Minute
 )
 
@@ -51,10 +43,8 @@ const (
 type ImageLabels func(imageID string) (map[string]string, error)
 
 // Targets sorts the objects of an engine, oldest first. mine belong to the claim. doubtful ones carry the session's
-// label or are on record, but the proof is missing. The only volumes that are judged are carried ones. images is called
-// only for containers that have our labels but no recorded id.
-//
-// StartedAt proves that the session started a container. Where it is zero, as in a list, EndTargets checks it.
+// label or are on record, but the proof is missing. images is called only for containers that have our labels but no
+// recorded id.
 func (c Claim) Targets(have []Info, images ImageLabels) (mine, doubtful []Target) {
 	j := newJudge(c, have, images)
 	// Of several objects with the label of one request, the oldest is the original.
@@ -88,24 +78,20 @@ type reply struct {
 type judge struct {
 	Claim
 	images  ImageLabels
-	ids     map[key]Object // the last object recorded with that id
+	ids     map[key]bool // on record
 	replies map[reply]bool
 	pending map[key]Object
-	started map[string]Started
 	pods    map[string]bool // requests that created pods
 }
 
 func newJudge(c Claim, have []Info, images ImageLabels) *judge {
-	j := &judge{c, images, map[key]Object{}, map[reply]bool{}, map[key]Object{}, map[string]Started{}, map[string]bool{}}
+	j := &judge{c, images, map[key]bool{}, map[reply]bool{}, map[key]Object{}, map[string]bool{}}
 	for _, o := range c.Ledger.Objects() {
 		id := key{o.Kind, o.ID}
-		j.ids[id], j.replies[reply{id, o.Request}] = o, true
+		j.ids[id], j.replies[reply{id, o.Request}] = true, true
 	}
 	for _, o := range c.Ledger.Pending() {
 		j.pending[key{o.Kind, o.Request}] = o
-	}
-	for _, s := range c.Ledger.Started() {
-		j.started[s.ID] = s
 	}
 	for _, x := range have {
 		if request := x.Labels[LabelRequest]; x.Kind == Pod && request != "" {
@@ -120,24 +106,14 @@ func (j *judge) judge(x *Info) (t Target, sure bool) {
 	t = Target{Info: *x}
 	ours := x.Labels[LabelSession] == j.Session && j.Session != ""
 	asked := key{x.Kind, x.Labels[LabelRequest]}
-	start, foreign := j.started[x.ID]
 	want, pending := j.pending[asked]
-	known, recorded := j.ids[key{x.Kind, x.ID}]
 	switch {
-	case x.Kind == Volume:
-		if j.TrustIDs && slices.Contains(j.Ledger.carried, Carried{x.ID, x.CreatedAt}) {
-			t.Why = "an anonymous volume of a container of the session, which another was given by name"
-		}
-		return t, t.Why != ""
 	case x.Kind == Container && j.pods[asked.name]:
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
-	case recorded && (ours || j.TrustIDs):
-		sure, t.Why = j.judgeRecorded(x, &known)
-		t.connected, t.played = j.Ledger.connected[x.ID], known.Request == ""
+	case j.ids[key{x.Kind, x.ID}] && (ours || j.TrustIDs):
+		sure, t.Why = j.judgeRecorded(x)
 		return t, sure
-	case foreign && x.Kind == Container:
-		return j.judgeStarted(t, start)
 	case pending && (ours || j.TrustIDs):
 		sure, t.Why = j.judgePending(x, &want)
 		if sure {
@@ -147,9 +123,6 @@ func (j *judge) judge(x *Info) (t Target, sure bool) {
 	case ours && !j.Complete:
 		sure, t.Why = j.judgeLabel(x)
 		return t, sure
-	case j.TrustIDs && j.played(x):
-		t.Why, t.played = "made by podman from a manifest of the session: its name, and the time of its creation", true
-		return t, true
 	case ours:
 		t.Why = "carries the session's label, but the session did not create it: a copy"
 	}
@@ -157,12 +130,10 @@ func (j *judge) judge(x *Info) (t Target, sure bool) {
 }
 
 // judgeRecorded judges an object whose id is on record.
-func (j *judge) judgeRecorded(x *Info, known *Object) (sure bool, why string) {
-	switch request := x.Labels[LabelRequest]; {
-	case j.replies[reply{key{x.Kind, x.ID}, request}] && request != "":
+func (j *judge) judgeRecorded(x *Info) (sure bool, why string) {
+	request := x.Labels[LabelRequest]
+	if j.replies[reply{key{x.Kind, x.ID}, request}] && request != "" {
 		return true, "created by the session: its id is on record, with the request that it carries"
-	case known.Request == "" && !x.Created.Before(known.At.Add(-listPrecision)):
-		return true, "created by the session: its id is on record, and it was created after it was asked for"
 	}
 	return false, "its id is on record, but not its request: it was there before, or was made anew by another"
 }
@@ -209,26 +180,4 @@ func (j *judge) copied(x *Info) string {
 		return "carries the session's label, but has it from its image: a copy"
 	}
 	return ""
-}
-
-// judgeStarted judges a container that existed before the session.
-func (j *judge) judgeStarted(t Target, start Started) (Target, bool) {
-	t.Stop, t.start = true, start
-	if start.mayBe(t.StartedAt) {
-		t.start.Paused = false // the session has restarted it since
-	}
-	switch {
-	case !t.Running && !t.Initialized, t.start.Paused && t.Paused:
-		return t, false
-	case !j.TrustIDs:
-		t.Why = "started by the session, says a record of another user"
-		return t, false
-	case !t.StartedAt.IsZero() && !t.start.holds(&t.Info):
-		return t, false
-	}
-	t.Why = "was there before, and started by the session"
-	if t.start.Paused {
-		t.Why = "was there before, paused, and resumed by the session"
-	}
-	return t, true
 }

@@ -73,11 +73,8 @@ func TestTargets(t *testing.T) {
 			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), createNote(c, "r2"), createdNote(c, "r2", "a")),
 			[]Info{box("a", "plain", inList, own)}, "a/", "a/", "a/",
 		},
-		"of a request that takes no labels": {
-			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList, nil)}, "a/", "a/", "/",
-		},
-		"of a request that takes no labels, but older": {
-			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList.Add(-2*time.Second), nil)}, "/a", "/a", "/",
+		"recorded without a request": {
+			ledger(Note{Op: OpCreated, Kind: c, ID: "a", At: asked()}), []Info{box("a", "plain", inList, nil)}, "/a", "/a", "/",
 		},
 		"recorded, with another's label": {recorded, []Info{box("a", "plain", inList, labels("t", "r1"))}, "a/", "a/", "/"},
 		"recorded, and removed by the client": {
@@ -118,7 +115,7 @@ func TestTargets(t *testing.T) {
 				t.Errorf("%s, complete %v, trusted %v: %s, want %s", name, claim.of.Complete, claim.of.TrustIDs, got, claim.want)
 			}
 			for _, target := range slices.Concat(mine, doubtful) {
-				if target.Why == "" || target.Stop {
+				if target.Why == "" {
 					t.Errorf("%s: %+v", name, target)
 				}
 			}
@@ -142,11 +139,10 @@ func TestNoSessionClaimsNothing(t *testing.T) {
 	}
 }
 
-// Networks and pods cannot have their labels from an image. Volumes stay, and a pod's infra container goes with it.
+// Networks and pods cannot have their labels from an image. A pod's infra container goes with it.
 func TestTargetsOfOtherKinds(t *testing.T) {
 	own := labels("s", "r1")
 	have := []Info{
-		{Kind: Volume, ID: "v", Created: asked(), Labels: own},
 		{Kind: Network, ID: "n", Created: asked(), Labels: labels("s", "r2")},
 		{Kind: Pod, ID: "p", Created: asked(), Labels: own},
 		box("infra", "plain", asked(), own),
@@ -154,7 +150,6 @@ func TestTargetsOfOtherKinds(t *testing.T) {
 		{Kind: Network, ID: "old", Created: asked().Add(-time.Hour), Labels: labels("s", "r3")},
 	}
 	claim := Claim{Session: "s", TrustIDs: true, Ledger: ledger(
-		createNote(Volume, "r1"), createdNote(Volume, "r1", "v"),
 		createNote(Network, "r2"), createdNote(Network, "r2", "n"),
 		createNote(Pod, "r1"),
 	)}
@@ -171,60 +166,5 @@ func TestTargetsOfOtherKinds(t *testing.T) {
 	claim.Ledger, claim.Complete = Ledger{}, false
 	if mine, doubtful := claim.Targets(have, none); idsOf(mine) != "n,p" || idsOf(doubtful) != "old" {
 		t.Errorf("by label alone: mine %s, doubtful %s", idsOf(mine), idsOf(doubtful))
-	}
-}
-
-// A container that the session started is stopped, but only while it runs from that start.
-func TestTargetsThatWereStarted(t *testing.T) {
-	at := asked().Add(123 * time.Nanosecond)
-	start := Note{Op: OpStart, ID: "f", At: asked()}
-	known := ledger(start, Note{Op: OpStarted, ID: "f", Started: at.Format(time.RFC3339Nano)})
-	unknown := ledger(start)
-	second := Note{Op: OpStart, ID: "f", At: asked().Add(time.Hour)}
-	again := ledger(append(known.Notes(), second)...)
-	late := asked().Add(2 * time.Hour)
-	for name, x := range map[string]struct {
-		ledger  Ledger
-		running bool
-		started time.Time
-		want    bool
-		// restarts counts those by its restart policy: when the session started it, and now.
-		restarts [2]int
-	}{
-		"runs since":                             {known, true, at, true, [2]int{}},
-		"was started again":                      {known, true, at.Add(time.Millisecond), false, [2]int{}},
-		"its policy started it again":            {known, true, at.Add(time.Minute), true, [2]int{0, 2}},
-		"somebody else did, and the policy once": {known, true, at.Add(time.Minute), false, [2]int{3, 1}},
-		"its policy did, before":                 {known, true, at.Add(-time.Minute), false, [2]int{0, 2}},
-		"has ended":                              {known, false, at, false, [2]int{}},
-		"not known since when":                   {known, true, time.Time{}, true, [2]int{}},
-		"outcome unknown, runs since":            {unknown, true, at, true, [2]int{}},
-		"outcome unknown, by a slow engine":      {unknown, true, at.Add(50 * time.Second), true, [2]int{}},
-		"outcome unknown, ran before":            {unknown, true, at.Add(-2 * time.Second), false, [2]int{}},
-		"outcome unknown, started much later":    {unknown, true, late, false, [2]int{}},
-		"outcome unknown, does not run":          {unknown, false, at, false, [2]int{}},
-		"outcomes unknown, runs from the first":  {ledger(start, second), true, at, true, [2]int{}},
-		"restarted, and not stopped yet":         {again, true, at, true, [2]int{}},
-		"restarted, and runs again":              {again, true, at.Add(time.Hour), true, [2]int{}},
-		"restarted, and started much later":      {again, true, late, false, [2]int{}},
-		"outcomes unknown, runs from the last":   {ledger(start, second), true, at.Add(time.Hour), true, [2]int{}},
-		"outcomes unknown, started much later":   {ledger(start, second), true, late, false, [2]int{}},
-		"somebody else did, before the restart":  {again, true, at.Add(time.Minute), false, [2]int{}},
-		"start failed, somebody else started it": {ledger(start, Note{Op: OpKept, ID: "f"}), true, at, false, [2]int{}},
-	} {
-		have := []Info{{Kind: Container, ID: "f", Running: x.running, StartedAt: x.started, Restarts: x.restarts[1], Created: asked().Add(-time.Hour)}}
-		x.ledger = x.ledger.Clone()
-		for i := range x.ledger.started {
-			x.ledger.started[i].Restarts = x.restarts[0]
-		}
-		claim := Claim{Session: "s", Ledger: x.ledger, TrustIDs: true}
-		mine, doubtful := claim.Targets(have, images)
-		if got := len(mine) == 1 && mine[0].Stop; got != x.want || len(doubtful) != 0 {
-			t.Errorf("%s: %+v, %+v", name, mine, doubtful)
-		}
-		claim.TrustIDs = false
-		if mine, _ := claim.Targets(have, images); len(mine) != 0 {
-			t.Errorf("%s: says another user's record, and it is believed: %+v", name, mine)
-		}
 	}
 }

@@ -20,8 +20,6 @@ import (
 var (
 	// ErrNotFound says that the engine has no such object.
 	ErrNotFound = errors.New("no such object")
-	// ErrConflict says that the object's state forbids the request for now: its removal may be under way.
-	ErrConflict = errors.New("conflict")
 	// ErrForbidden is what a filter in front of docker says of requests that it does not let pass.
 	ErrForbidden = errors.New("forbidden")
 	// errRefused is what some filters say of requests that they do not know, such as podman's own.
@@ -42,7 +40,7 @@ const (
 )
 
 // Client sends requests to an engine, each on a connection of its own. The context bounds every call, except for Dial,
-// which must bound itself. Errors wrap ErrNotFound, ErrConflict, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
+// which must bound itself. Errors wrap ErrNotFound, ErrForbidden, ErrUnreachable, ErrBadResponse or the context's.
 //
 // The paths are those of docker's API, without a version, so that the engine uses its own. Podman understands them too.
 // See docs.docker.com/reference/api/engine and docs.podman.io/en/latest/_static/api.html.
@@ -55,11 +53,11 @@ func (c Client) Containers(ctx context.Context) ([]Info, error) {
 	return list[listedContainer](ctx, c, Container, "/containers/json?all=1")
 }
 
-// ContainersWith returns the ids of the containers that have a volume or are in a network, in any state. Docker knows the
-// network of a container that was never started only by the network's name. So a name finds those of a network too that
-// was removed and made anew.
-func (c Client) ContainersWith(ctx context.Context, kind Kind, id, name string) (ids []string, err error) {
-	path, err := pathOf("/containers/json?all=1&filters=%7B%22"+string(kind)+"%22:%5B%22", id, "%22")
+// ContainersIn returns the ids of the containers that are in a network, in any state. Docker knows the network of a
+// container that was never started only by the network's name. So a name finds those of a network too that was removed
+// and made anew.
+func (c Client) ContainersIn(ctx context.Context, id, name string) (ids []string, err error) {
+	path, err := pathOf("/containers/json?all=1&filters=%7B%22network%22:%5B%22", id, "%22")
 	if err != nil {
 		return nil, err
 	}
@@ -141,53 +139,34 @@ func list[T interface{ info(kind Kind) Info }](ctx context.Context, c Client, ki
 	return infos, nil
 }
 
-// Inspect returns everything about one container, by its id or name. For docker OTHER/ALIAS is a name as well: that by which
-// another container knows it (docker create --link).
+// Inspect returns everything about one container, by its id or name.
 func (c Client) Inspect(ctx context.Context, id string) (Info, error) {
-	name, alias, linked := strings.Cut(id, "/")
-	path, err := pathOf("/containers/", name, "")
-	if err == nil && linked {
-		path, err = pathOf(path+"/", alias, "")
-	}
+	path, err := pathOf("/containers/", id, "/json")
 	if err != nil {
 		return Info{}, err
 	}
 	var x inspected
-	if err := c.decode(ctx, path+"/json", &x); err != nil {
+	if err := c.decode(ctx, path, &x); err != nil {
 		return Info{}, err
 	}
 	return x.info(), nil
 }
 
-// PodContainers returns the ids of a pod, by its id or name, and of its containers. Podman makes the infra container with
-// the pod; infra is "" if there is none.
-func (c Client) PodContainers(ctx context.Context, ref string) (pod, infra string, containers []string, err error) {
-	path, err := pathOf(libpod+"/pods/", ref, "/json")
+// PodContainers returns the ids of a pod's containers. Podman makes the infra container with the pod; infra is "" if there
+// is none.
+func (c Client) PodContainers(ctx context.Context, pod string) (infra string, containers []string, err error) {
+	path, err := pathOf(libpod+"/pods/", pod, "/json")
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	var x struct {
-		object
 		InfraContainerID string
 		Containers       []object
 	}
 	if err := c.decode(ctx, path, &x); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
-	return x.ID, x.InfraContainerID, idsIn(x.Containers), nil
-}
-
-// Needs returns the ids of the containers that podman starts before a container, by its id or name. Other engines start none.
-func (c Client) Needs(ctx context.Context, ref string) ([]string, error) {
-	path, err := pathOf(libpod+"/containers/", ref, "/json")
-	if err != nil {
-		return nil, err
-	}
-	var x struct{ Dependencies []string }
-	if err := c.decode(ctx, path, &x); err != nil && !isUnknown(err) {
-		return nil, err
-	}
-	return x.Dependencies, nil
+	return x.InfraContainerID, idsIn(x.Containers), nil
 }
 
 // ImageLabels returns the labels of an image, by its id.
@@ -205,38 +184,14 @@ func (c Client) ImageLabels(ctx context.Context, imageID string) (map[string]str
 	return image.Config.Labels, nil
 }
 
-// Volume returns what is known of a volume.
-func (c Client) Volume(ctx context.Context, name string) (Info, error) {
-	path, err := pathOf("/volumes/", name, "")
-	if err != nil {
-		return Info{}, err
-	}
-	var x struct{ Name, CreatedAt string }
-	if err := c.decode(ctx, path, &x); err != nil {
-		return Info{}, err
-	}
-	return Info{Kind: Volume, ID: x.Name, CreatedAt: x.CreatedAt}, nil
-}
-
 // Signal sends a signal, by name or number, to the first process of a container.
 func (c Client) Signal(ctx context.Context, id, signal string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/kill?signal="+url.QueryEscape(signal))
 }
 
-// Pause pauses a running container.
-func (c Client) Pause(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", "/containers/", id, "/pause")
-}
-
 // Unpause resumes a paused container.
 func (c Client) Unpause(ctx context.Context, id string) error {
 	return c.do(ctx, "POST", "/containers/", id, "/unpause")
-}
-
-// Stop kills the processes of a container at once, and its restart policy does not start it again. The container stays.
-// Stopping a container that does not run is no error.
-func (c Client) Stop(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", "/containers/", id, "/stop?t=0")
 }
 
 // AwaitStop returns when a container is not running.
@@ -256,24 +211,20 @@ func (c Client) Kill(ctx context.Context, kind Kind, id string) error {
 }
 
 // Remove removes an object by force: a container with its anonymous volumes, a pod with its containers. It does not
-// remove named volumes, which may hold data, unless CreatedAt says which one is meant. If the container SharesVolumes,
-// all volumes stay. The engine takes another container's volume for an anonymous one, and would remove it if that
-// container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
-func (c Client) Remove(ctx context.Context, x Info) error {
-	switch kind, id := x.Kind, x.ID; kind {
+// remove named volumes, which may hold data. All volumes of a container with BorrowedVolumes stay: the engine would remove
+// another container's if that container is gone. Podman gives running processes ten seconds to end, unless Kill came first.
+func (c Client) Remove(ctx context.Context, x *Info) error {
+	switch x.Kind {
 	case Container:
-		if x.SharesVolumes {
-			return c.do(ctx, "DELETE", "/containers/", id, "?force=1")
+		if x.Labels[LabelVolumes] != "" {
+			return c.do(ctx, "DELETE", "/containers/", x.ID, "?force=1")
 		}
-		return c.do(ctx, "DELETE", "/containers/", id, "?force=1&v=1")
+		return c.do(ctx, "DELETE", "/containers/", x.ID, "?force=1&v=1")
 	case Pod:
-		return c.do(ctx, "DELETE", libpod+"/pods/", id, "?force=true")
+		return c.do(ctx, "DELETE", libpod+"/pods/", x.ID, "?force=true")
 	case Network:
-		return c.removeNetwork(ctx, &x)
+		return c.removeNetwork(ctx, x)
 	case Volume:
-		if x.CreatedAt != "" {
-			return c.removeVolume(ctx, x)
-		}
 	}
 	return fmt.Errorf("remove %s %s: %w", x.Kind, x.ID, errors.ErrUnsupported)
 }
@@ -286,10 +237,7 @@ func (c Client) removeNetwork(ctx context.Context, x *Info) error {
 	if err != nil {
 		return err
 	}
-	same := func(n *Info) bool {
-		request := n.Labels[LabelRequest]
-		return n.ID == x.ID && request == x.Labels[LabelRequest] && (request != "" || n.Created.Equal(x.Created))
-	}
+	same := func(n *Info) bool { return n.ID == x.ID && n.Labels[LabelRequest] == x.Labels[LabelRequest] }
 	if !anyOf(have, same) {
 		return fmt.Errorf("network %s: %w", x.ID, ErrNotFound)
 	}
@@ -297,32 +245,6 @@ func (c Client) removeNetwork(ctx context.Context, x *Info) error {
 	if isUnknown(err) { // not podman, or it is gone
 		return c.do(ctx, "DELETE", "/networks/", x.ID, "")
 	}
-	return err
-}
-
-// removeVolume removes a volume if it is still the same.
-func (c Client) removeVolume(ctx context.Context, x Info) error {
-	now, err := c.Volume(ctx, x.ID)
-	if err != nil {
-		return err
-	}
-	if now.CreatedAt != x.CreatedAt {
-		return fmt.Errorf("volume %s was made anew: %w", x.ID, ErrNotFound)
-	}
-	return c.do(ctx, "DELETE", "/volumes/", x.ID, "")
-}
-
-// Disconnect disconnects a container, in any state, from a network.
-func (c Client) Disconnect(ctx context.Context, network, id string) error {
-	path, err := pathOf("/networks/", network, "/disconnect")
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{"Container": id, "Force": true})
-	if err != nil {
-		return err
-	}
-	_, err = c.request(ctx, "POST", path, body...)
 	return err
 }
 
@@ -404,15 +326,11 @@ func (c Client) decode(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// parts counts the objects that a list or a container is decoded to. It decodes them to nothing, which takes no memory.
+// parts counts the objects that a list is decoded to. It decodes them to nothing, which takes no memory.
 func parts(body []byte) int {
 	var list []struct{}
-	var x struct {
-		Mounts     []struct{}
-		HostConfig struct{ Mounts []struct{} }
-	}
-	_, _ = json.Unmarshal(body, &list), json.Unmarshal(body, &x) // the shape of the body is not known here
-	return len(list) + len(x.Mounts) + len(x.HostConfig.Mounts)
+	_ = json.Unmarshal(body, &list) // the body may be no list
+	return len(list)
 }
 
 // request sends a request, perhaps with a JSON body, on a connection of its own, and returns the response's body.
@@ -474,8 +392,6 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)
-	case 409:
-		return nil, fmt.Errorf("%w: %s", ErrConflict, said)
 	}
 	return nil, errors.New(said)
 }

@@ -113,7 +113,7 @@ func TestNoPods(t *testing.T) {
 }
 
 // A container that was in a network of that name, which is gone, is not in the one that was made anew.
-func TestContainersWith(t *testing.T) {
+func TestContainersIn(t *testing.T) {
 	const entry = `{"Id":"a","NetworkSettings":%s}`
 	for settings, in := range map[string]bool{
 		`{"Networks":{"net":{"NetworkID":"n1"}}}`:                             true,
@@ -129,7 +129,7 @@ func TestContainersWith(t *testing.T) {
 		`null`:                                                                true,
 	} {
 		c, _ := answering(t, answered("200 OK", "["+fmt.Sprintf(entry, settings)+`,{"Id":"b"}]`))
-		got, err := c.ContainersWith(t.Context(), Network, "n1", "net")
+		got, err := c.ContainersIn(t.Context(), "n1", "net")
 		want := []string{"a", "b"}
 		if !in {
 			want = want[1:]
@@ -142,13 +142,12 @@ func TestContainersWith(t *testing.T) {
 
 func TestInspect(t *testing.T) {
 	c, _ := answering(t, answered("200 OK", `{"Id":"a1","Name":"/me","Image":"sha256:1","Created":"2026-11-21T06:34:50.385636568Z",
-		"State":{"Status":"running","Running":true,"Paused":false,"Restarting":false,"StartedAt":"2026-11-21T06:34:51.5Z"},
-		"Config":{"Image":"img","Labels":{"k":"v"},"StopSignal":"15"},"HostConfig":{"AutoRemove":true}}`))
+		"State":{"Status":"running","Running":true,"Paused":false,"Restarting":false},
+		"Config":{"Image":"img","Labels":{"k":"v"},"StopSignal":"15"}}`))
 	got, err := c.Inspect(t.Context(), "a1")
 	want := Info{
 		Kind: Container, ID: "a1", Name: "me", Image: "img", ImageID: "sha256:1", State: "running", Labels: map[string]string{"k": "v"},
-		Created: time.Date(2026, 11, 21, 6, 34, 50, 385636568, time.UTC), Running: true,
-		StartedAt: time.Date(2026, 11, 21, 6, 34, 51, 5e8, time.UTC), StopSignal: "15", AutoRemove: true,
+		Created: time.Date(2026, 11, 21, 6, 34, 50, 385636568, time.UTC), Running: true, StopSignal: "15",
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
@@ -176,16 +175,18 @@ func TestDeeds(t *testing.T) {
 		"POST /containers/a1/kill?signal=SIGKILL":         func(ctx context.Context, c Client) error { return c.Kill(ctx, Container, "a1") },
 		"POST /v4.0.0/libpod/pods/a1/kill?signal=SIGKILL": func(ctx context.Context, c Client) error { return c.Kill(ctx, Pod, "a1") },
 		"POST /containers/a1/unpause":                     func(ctx context.Context, c Client) error { return c.Unpause(ctx, "a1") },
-		"POST /containers/a1/stop?t=0":                    func(ctx context.Context, c Client) error { return c.Stop(ctx, "a1") },
 		"POST /containers/a1/wait?condition=not-running":  func(ctx context.Context, c Client) error { return c.AwaitStop(ctx, "a1") },
-		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Container, ID: "a1"}) },
-		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, Info{Kind: Pod, ID: "a1"}) },
+		"DELETE /containers/a1?force=1&v=1":               func(ctx context.Context, c Client) error { return c.Remove(ctx, &Info{Kind: Container, ID: "a1"}) },
+		"DELETE /v4.0.0/libpod/pods/a1?force=true":        func(ctx context.Context, c Client) error { return c.Remove(ctx, &Info{Kind: Pod, ID: "a1"}) },
+		"DELETE /containers/a1?force=1": func(ctx context.Context, c Client) error {
+			return c.Remove(ctx, &Info{Kind: Container, ID: "a1", Labels: map[string]string{LabelVolumes: BorrowedVolumes}})
+		},
 	} {
 		for answer, result := range map[string]error{
-			"HTTP/1.1 204 No Content\r\n\r\n":                                      nil,
-			"HTTP/1.1 304 Not Modified\r\n\r\n":                                    nil,
-			answered("404 Not Found", `{"message":"No such container: a1"}`):       ErrNotFound,
-			answered("409 Conflict", `{"cause":"c","message":"m","response":409}`): ErrConflict,
+			"HTTP/1.1 204 No Content\r\n\r\n":                                       nil,
+			"HTTP/1.1 304 Not Modified\r\n\r\n":                                     nil,
+			answered("404 Not Found", `{"message":"No such container: a1"}`):        ErrNotFound,
+			answered("403 Forbidden", `{"cause":"c","message":"m","response":403}`): ErrForbidden,
 		} {
 			c, requests := answering(t, answer)
 			if err := do(t.Context(), c); !errors.Is(err, result) {
@@ -201,7 +202,7 @@ func TestDeeds(t *testing.T) {
 // A volume may hold data.
 func TestVolumesAreNotRemoved(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
-	if err := c.Remove(t.Context(), Info{Kind: Volume, ID: "v"}); !errors.Is(err, errors.ErrUnsupported) {
+	if err := c.Remove(t.Context(), &Info{Kind: Volume, ID: "v"}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 	if err := c.Kill(t.Context(), Network, "n"); !errors.Is(err, errors.ErrUnsupported) {
@@ -216,13 +217,11 @@ func TestVolumesAreNotRemoved(t *testing.T) {
 func TestOddIDsAreNotAskedFor(t *testing.T) {
 	c, requests := answering(t, "HTTP/1.1 204 No Content\r\n\r\n")
 	for _, id := range []string{"", ".", "..", "../networks/x", "a/../b", "a?force=1", "a b", "a\r\nX: y", "%2e", "é"} {
-		if err := c.Remove(t.Context(), Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
+		if err := c.Remove(t.Context(), &Info{Kind: Container, ID: id}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
-		for _, id := range []string{id, "a/" + id, id + "/a", "a/b/" + id} {
-			if _, err := c.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
-				t.Errorf("inspect %q: %v", id, err)
-			}
+		if _, err := c.Inspect(t.Context(), id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("inspect %q: %v", id, err)
 		}
 	}
 	if r := requests(); len(r) != 0 {
@@ -261,7 +260,6 @@ func TestAnswers(t *testing.T) {
 		"too long in chunks":          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("20\r\n"+strings.Repeat("x", 32)+"\r\n", 3), "", rubbish},
 		"an endless line for a chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", 20000), "", rubbish},
 		"gone, in words":              {answered("404 Not Found", "page not found\nat all"), "", ErrNotFound},
-		"busy":                        {answered("409 Conflict", `{"message":"removal of container a1 is already in progress"}`), "", ErrConflict},
 	} {
 		body, err := readResponse(bufio.NewReader(strings.NewReader(strings.TrimPrefix(c.answer, "\x00"))), 64)
 		if string(body) != c.want || !errors.Is(err, c.err) {
@@ -314,14 +312,10 @@ func TestLongTextsAndManyPorts(t *testing.T) {
 func TestTooManyObjects(t *testing.T) {
 	for _, one := range []string{"{}", "0", "null"} {
 		many := "[" + strings.Repeat(one+",", maxParts) + one + "]"
-		for _, body := range []string{many, `{"Mounts":` + many + `}`, `{"HostConfig":{"Mounts":` + many + `}}`} {
-			c, _ := answering(t, answered("200 OK", body))
-			_, listErr := c.Containers(t.Context())
-			_, inspectErr := c.Inspect(t.Context(), "a1")
-			want := fmt.Sprintf("%d parts", maxParts+1)
-			if !errors.Is(listErr, ErrBadResponse) || !strings.Contains(listErr.Error(), want) || !errors.Is(inspectErr, ErrBadResponse) || !strings.Contains(inspectErr.Error(), want) {
-				t.Errorf("%.40s: %.200v, %.200v", body, listErr, inspectErr)
-			}
+		c, _ := answering(t, answered("200 OK", many))
+		_, err := c.Containers(t.Context())
+		if want := fmt.Sprintf("%d parts", maxParts+1); !errors.Is(err, ErrBadResponse) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %.200v", many, err)
 		}
 	}
 }

@@ -1,17 +1,15 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
 
 // End ends everything that belongs to the claim. It looks, ends what it finds, and looks again until nothing is left.
-// It also waits until the engine cannot carry out a create or start of the session any more. It gives up when the
+// It also waits until the engine cannot carry out a create of the session any more. It gives up when the
 // context is done, and returns at once if no engine is there. It returns the last result of each target. The error says
 // what may be left; it is nil if nothing is.
 func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended []Result, err error) {
@@ -38,10 +36,8 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 
 // HadGrace reports whether all that the claim may still contain has had its grace period, as the results of an End show.
 func (c Claim) HadGrace(ended []Result) bool {
-	isOpen := func(s Started) bool { return !s.unknown().IsZero() }
 	isNew := func(r *Result) bool { return r.Kind == Container && !r.Done && !r.asked }
-	return c.Complete && len(c.Ledger.pending) == 0 && len(ended) > 0 &&
-		!slices.ContainsFunc(c.Ledger.started, isOpen) && !anyOf(ended, isNew)
+	return c.Complete && len(c.Ledger.pending) == 0 && len(ended) > 0 && !anyOf(ended, isNew)
 }
 
 // anyOf is slices.ContainsFunc without a copy of each.
@@ -54,27 +50,16 @@ func anyOf[T any](all []T, is func(*T) bool) bool {
 	return false
 }
 
-// openTime is how long after a request the engine may still carry out a create or start, though no client waits for it.
-// A restart has as long again for the stop before it, which is the engines' default. We end what that waits for.
+// openTime is how long after a request the engine may still carry out a create, though no client waits for it.
 const openTime = 10 * time.Second
 
-// open names the creates and starts that the engine may still carry out; nil if there are none.
+// open names the creates that the engine may still carry out; nil if there are none.
 func (c Claim) open(found []Result, now time.Time) error {
 	var open []string
 	for _, o := range c.Ledger.pending {
 		is := func(r *Result) bool { return r.Kind == o.Kind && r.Labels[LabelRequest] == o.Request }
-		if o.Kind != Volume && now.Sub(o.At) < openTime && !anyOf(found, is) {
+		if now.Sub(o.At) < openTime && !anyOf(found, is) {
 			open = append(open, fmt.Sprintf("create of a %s", o.Kind))
-		}
-	}
-	for _, s := range c.Ledger.started {
-		is := func(r *Result) bool { return r.ID == s.ID && (!s.Known || s.mayBe(r.now.StartedAt)) }
-		limit := openTime
-		if s.Known {
-			limit *= 2
-		}
-		if now.Sub(cmp.Or(s.Last, s.unknown())) < limit && !anyOf(found, is) {
-			open = append(open, "start of "+s.ID)
 		}
 	}
 	if open == nil {
@@ -128,7 +113,7 @@ func (a *lastResults) find(t *Target) *Result {
 	return nil
 }
 
-// withoutShared leaves out what was tried and is still there because other containers use it: networks, volumes and pods.
+// withoutShared leaves out what was tried and is still there because other containers use it: networks and pods.
 // A container of the session that the engine made late may have been what was in the way.
 func (a *lastResults) withoutShared(mine []Target) []Target {
 	late := anyOf(mine, func(t *Target) bool { return t.Kind == Container && a.find(t) == nil })
@@ -136,7 +121,7 @@ func (a *lastResults) withoutShared(mine []Target) []Target {
 	for i := range mine {
 		t := &mine[i]
 		r := a.find(t)
-		if r == nil || late && t.Kind != Volume || t.Kind != Network && (t.Kind != Volume || !r.Done) && !errors.Is(r.Err, errShared) {
+		if r == nil || late || t.Kind != Network && !errors.Is(r.Err, errShared) {
 			mine[n] = *t
 			n++
 		}

@@ -14,7 +14,7 @@ const (
 	Container Kind = "container"
 	Pod       Kind = "pod" // podman's
 	Network   Kind = "network"
-	Volume    Kind = "volume" // labelled, and removed only with the container it was made for: it may hold data
+	Volume    Kind = "volume" // labelled, and never removed by name: it may hold data
 )
 
 // Info is what an engine says about an object. Fields marked (inspect) are zero when the Info comes from a list.
@@ -29,19 +29,8 @@ type Info struct {
 	Created time.Time // by the engine's clock; in a list of containers cut to seconds
 	Running bool      // true while paused or restarting as well
 	Paused  bool
-	// Initialized (inspect) says that podman has made the container's first process, and not started it.
-	Initialized bool
-	StartedAt   time.Time // (inspect) zero if it was never started
-	Restarts    int       // (inspect) by its restart policy, since a client started it
-	StopSignal  string    // (inspect) name or number; "" for SIGTERM
-	AutoRemove  bool      // (inspect) --rm
-	// SharesVolumes (inspect) says that the container may have anonymous volumes of a container that is not the session's.
-	SharesVolumes bool
-	// Anonymous (inspect) are the names of the volumes that the engine made for this container alone. It is nil if
-	// there are none, or none can be recognised.
-	Anonymous []string
-	// CreatedAt is when a volume was made, as the engine prints it.
-	CreatedAt string
+	// StopSignal (inspect) is a name or number; "" for SIGTERM.
+	StopSignal string
 }
 
 // listedContainer is an entry of /containers/json.
@@ -95,64 +84,22 @@ type inspected struct {
 	Name    string
 	Image   string // its id
 	Created time.Time
-	// RestartCount is set to 0 by a start or restart that a client asks for.
-	RestartCount int
-	State        struct {
+	State   struct {
 		Status          string
 		Running, Paused bool
-		Pid             int
-		StartedAt       time.Time
 	}
 	Config struct {
 		Image      string
 		Labels     map[string]string
 		StopSignal string
 	}
-	HostConfig struct {
-		AutoRemove  bool
-		VolumesFrom []string
-		Binds       []string
-		Mounts      []struct{ Source string }
-	}
-	Mounts []struct{ Type, Name string }
-}
-
-// anonymous returns the container's volumes that its create request did not name. (Podman lists all volumes as if the
-// request had named them. Only podman itself knows which are anonymous.)
-func (x inspected) anonymous() (names []string) {
-	if len(x.HostConfig.VolumesFrom) > 0 {
-		return nil // they may be another container's
-	}
-	for _, m := range x.Mounts {
-		named := m.Type != "volume" || m.Name == ""
-		for _, bind := range x.HostConfig.Binds {
-			named = named || strings.HasPrefix(bind, m.Name+":")
-		}
-		for _, given := range x.HostConfig.Mounts {
-			named = named || given.Source == m.Name
-		}
-		if !named {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
-// sharesVolumes reports whether removing the container with its anonymous volumes may remove another container's.
-// Docker spares volumes that the container was given by name, podman does not.
-func (x inspected) sharesVolumes() bool {
-	label := x.Config.Labels[LabelVolumes]
-	return len(x.HostConfig.VolumesFrom) > 0 && label != OwnVolumes || label == OthersVolumes && x.anonymous() == nil
 }
 
 func (x inspected) info() Info {
 	return Info{
 		Kind: Container, ID: x.ID, Name: strings.TrimPrefix(x.Name, "/"), Image: x.Config.Image, ImageID: x.Image,
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
-		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused, Initialized: x.State.Status == "created" && x.State.Pid != 0,
-		StartedAt: x.State.StartedAt, Restarts: x.RestartCount, StopSignal: x.Config.StopSignal, AutoRemove: x.HostConfig.AutoRemove,
-		SharesVolumes: x.sharesVolumes(),
-		Anonymous:     x.anonymous(),
+		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused, StopSignal: x.Config.StopSignal,
 	}
 }
 

@@ -16,15 +16,13 @@ const (
 	LabelAnchor     = "mcp-tether.anchor"     // pid:start:boot:pidns; absent without anchor
 	LabelSupervisor = "mcp-tether.supervisor" // pid:start:boot:pidns
 	LabelMachine    = "mcp-tether.machine"    // MachineID; absent where there is none
-	LabelVolumes    = "mcp-tether.volumes"    // OwnVolumes or OthersVolumes; absent without volumes from elsewhere
+	LabelVolumes    = "mcp-tether.volumes"    // BorrowedVolumes; absent where all volumes may go with the container
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
 
-// The values of LabelVolumes.
-const (
-	OwnVolumes    = "own"    // --volumes-from names containers of the session only
-	OthersVolumes = "others" // it was given, by name, what may be an anonymous volume of another's container
-)
+// BorrowedVolumes is the value of LabelVolumes for a container that has volumes of other containers. The engine would take
+// them for the container's own, and remove them with it.
+const BorrowedVolumes = "borrowed"
 
 // NewRequest returns a random id for LabelRequest, of 16 hexadecimal digits.
 func NewRequest() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -46,51 +46,36 @@ func (c Claim) list(ctx context.Context, cl Client) ([]Info, error) {
 		more, moreErr := ask(ctx)
 		have, err = append(have, more...), join(err, moreErr, except)
 	}
-	for _, v := range c.Ledger.carried {
-		volume, volumeErr := cl.Volume(ctx, v.Name)
-		if volumeErr == nil {
-			have = append(have, volume)
-		}
-		err = join(err, volumeErr, ErrNotFound)
-	}
 	return have, err
 }
 
-// containers lists all containers, with StartedAt for those that the session started. If the engine's list cannot be
-// read, another's container may be the reason. So those on record are asked for one by one. The error says that there
-// may be more.
+// containers lists all containers. If the engine's list cannot be read, another's container may be the reason. So those on
+// record are asked for one by one. The error says that there may be more.
 func (c Claim) containers(ctx context.Context, cl Client) ([]Info, error) {
 	have, err := cl.Containers(ctx)
-	var inspect []string
-	for _, s := range c.Ledger.started {
-		inspect = append(inspect, s.ID)
+	if !errors.Is(err, ErrBadResponse) {
+		return have, err
 	}
-	if errors.Is(err, ErrBadResponse) {
-		for _, o := range c.Ledger.objects {
-			if o.Kind == Container && !slices.Contains(inspect, o.ID) {
-				inspect = append(inspect, o.ID)
-			}
-		}
-		have = make([]Info, len(inspect))
-		for i, id := range inspect {
-			have[i].ID = id // without a kind it belongs to nobody
-		}
-		// Of an id that is none it cannot be asked whether it is gone.
-		if c.Complete && len(c.Ledger.pending) == 0 && !slices.ContainsFunc(inspect, isNoID) {
-			err = nil
-		}
-	}
-	for i := range have {
-		if !slices.Contains(inspect, have[i].ID) {
+	have = []Info{}
+	noID := false
+	var inspectErr error
+	for _, o := range c.Ledger.objects {
+		isSame := func(x *Info) bool { return x.ID == o.ID }
+		if o.Kind != Container || anyOf(have, isSame) {
 			continue
 		}
-		now, inspectErr := cl.Inspect(ctx, have[i].ID)
-		if inspectErr == nil {
-			have[i] = now
+		noID = noID || isNoID(o.ID)
+		now, oneErr := cl.Inspect(ctx, o.ID)
+		if oneErr == nil {
+			have = append(have, now)
 		}
-		err = join(err, inspectErr, ErrNotFound)
+		inspectErr = join(inspectErr, oneErr, ErrNotFound)
 	}
-	return have, err
+	// Of an id that is none it cannot be asked whether it is gone.
+	if c.Complete && len(c.Ledger.pending) == 0 && !noID {
+		return have, inspectErr
+	}
+	return have, oneLine(err, inspectErr)
 }
 
 // join joins errors. It leaves out an error that is no more than except.
@@ -103,6 +88,6 @@ func join(err, more, except error) error {
 
 // records reports whether objects of a kind are on record, or may have been made.
 func (c Claim) records(kind Kind) bool {
-	is := func(o Object) bool { return o.Kind == kind || kind == Network && o.Names != nil }
+	is := func(o Object) bool { return o.Kind == kind }
 	return slices.ContainsFunc(c.Ledger.objects, is) || slices.ContainsFunc(c.Ledger.pending, is)
 }

@@ -112,7 +112,7 @@ func (e *engine) run(t *testing.T, stdin []byte, args ...string) string {
 func (e *engine) create(t *testing.T, args ...string) string {
 	t.Helper()
 	id := e.run(t, nil, args...)
-	t.Cleanup(func() { _ = e.Remove(context.Background(), Info{Kind: Container, ID: id}) })
+	t.Cleanup(func() { _ = e.Remove(context.Background(), &Info{Kind: Container, ID: id}) })
 	return id
 }
 
@@ -133,18 +133,27 @@ func onLabels(session, request string, at time.Time) []string {
 	}
 }
 
+// created is the claim of a session's own process on containers that one request label is on.
+func created(ids ...string) Claim {
+	c := Claim{Session: "s", Complete: true, TrustIDs: true}
+	for _, id := range ids {
+		c.Ledger.Add(createdNote(Container, "r", id))
+	}
+	return c
+}
+
 // End removes containers in every possible state, and does not touch another one.
 func TestEngineEndsEveryState(t *testing.T) {
 	e := realEngine(t)
 	start := func(options ...string) string {
-		return e.create(t, append([]string{"run", "-d", "--network", "none"}, options...)...)
+		return e.create(t, append([]string{"run", "-d", "--network", "none", "--label", LabelRequest + "=r"}, options...)...)
 	}
 	stubborn, polite := start(e.image), start(e.image, "polite")
 	paused, politePaused := start(e.image), start(e.image, "polite")
 	e.run(t, nil, "pause", paused, politePaused)
 	all := []string{
 		stubborn, polite, paused, politePaused,
-		e.create(t, "create", "--network", "none", e.image),
+		e.create(t, "create", "--network", "none", "--label", LabelRequest+"=r", e.image),
 		start("--restart", "always", e.image, "polite"), start("--restart", "always", e.image, "fails"),
 		start("--rm", e.image), start("--rm", e.image, "polite"), start("--stop-signal", "SIGKILL", e.image),
 		start("--restart", "always", "--init", e.image),
@@ -153,7 +162,7 @@ func TestEngineEndsEveryState(t *testing.T) {
 	e.run(t, nil, "stop", ended)
 	stranger := start(e.image)
 	all = append(all, ended)
-	results, err := recorded(all...).End(soon(t), e.Client, 100*time.Millisecond)
+	results, err := created(all...).End(soon(t), e.Client, 100*time.Millisecond)
 	if err != nil || len(results) != len(all) {
 		t.Errorf("%+v, %v", results, err)
 	}
@@ -168,14 +177,14 @@ func TestEngineOthersRemoveAtTheSameTime(t *testing.T) {
 	e := realEngine(t)
 	var all []string
 	for range 4 {
-		all = append(all, e.create(t, "run", "-d", "--rm", "--network", "none", e.image, "polite"))
+		all = append(all, e.create(t, "run", "-d", "--rm", "--network", "none", "--label", LabelRequest+"=r", e.image, "polite"))
 	}
 	var others sync.WaitGroup
 	for _, id := range all {
 		others.Go(func() { _ = e.Signal(context.Background(), id, "SIGKILL") })
-		others.Go(func() { _ = e.Remove(context.Background(), Info{Kind: Container, ID: id}) })
+		others.Go(func() { _ = e.Remove(context.Background(), &Info{Kind: Container, ID: id}) })
 	}
-	_, err := recorded(all...).End(soon(t), e.Client, time.Minute)
+	_, err := created(all...).End(soon(t), e.Client, time.Minute)
 	others.Wait()
 	if err != nil {
 		t.Error(err)
@@ -209,77 +218,5 @@ func TestEngineSparesCopies(t *testing.T) {
 	e.gone(t, original)
 	if x, err := e.Inspect(t.Context(), copied); err != nil || !x.Running {
 		t.Errorf("the copy: %+v, %v", x, err)
-	}
-}
-
-// A container that was there before, and that the session started, is stopped for good, whatever its restart policy. It
-// is not removed.
-func TestEngineStopsWhatWasStarted(t *testing.T) {
-	e := realEngine(t)
-	for _, grace := range []time.Duration{0, 100 * time.Millisecond} {
-		id := e.create(t, "create", "--network", "none", "--restart", "always", e.image)
-		e.run(t, nil, "start", id)
-		x, err := e.Inspect(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := Claim{Session: "s", Complete: true, TrustIDs: true}
-		c.Ledger.Add(Note{Op: OpStarted, ID: id, Started: x.StartedAt.Format(time.RFC3339Nano)})
-		results, err := c.End(soon(t), e.Client, grace)
-		if err != nil || len(results) != 1 || !results[0].Stop || !results[0].Done {
-			t.Errorf("%+v, %v", results, err)
-		}
-		if x, err := e.Inspect(t.Context(), id); err != nil || x.Running {
-			t.Errorf("%+v, %v", x, err)
-		}
-	}
-}
-
-// The supervisor may be killed while the engine restarts what the session has started. The engine goes on with the restart,
-// and what it starts then does not stay.
-func TestEngineStopsWhatIsRestarted(t *testing.T) {
-	e := realEngine(t)
-	id := e.create(t, "create", "--network", "none", e.image)
-	e.run(t, nil, "start", id)
-	e.await(t, "logs", "--follow", id)
-	x, err := e.Inspect(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "its start is past", func() bool { return time.Since(x.StartedAt) > 2*listPrecision })
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	c.Ledger.Add(Note{Op: OpStarted, ID: id, Started: x.StartedAt.Format(time.RFC3339Nano)})
-	c.Ledger.Add(Note{Op: OpStart, ID: id, At: time.Now()})
-	var restart sync.WaitGroup
-	defer restart.Wait()
-	restart.Go(func() { e.run(t, nil, "restart", "--time", "60", id) })
-	e.await(t, "events", "--since", "1", "--filter", "container="+id, "--filter", "event=kill")
-	results, err := c.End(soon(t), e.Client, 0)
-	restart.Wait()
-	if err != nil || len(results) != 1 || !results[0].Stop || !results[0].Done {
-		t.Errorf("%+v, %v", results, err)
-	}
-	if now, err := e.Inspect(t.Context(), id); err != nil || now.Running || !now.StartedAt.After(x.StartedAt) {
-		t.Errorf("%+v, %v", now, err)
-	}
-}
-
-// await waits for the first byte that the docker command prints.
-func (e *engine) await(t *testing.T, args ...string) {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), "docker", args...)
-	c.Env = append(os.Environ(), "DOCKER_HOST="+e.host)
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = out.Read(make([]byte, 1))
-	_ = c.Process.Kill()
-	_ = c.Wait()
-	if err != nil {
-		t.Fatalf("docker %q prints nothing: %v", args, err)
 	}
 }

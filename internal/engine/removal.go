@@ -13,7 +13,7 @@ import (
 // Result is what became of a target.
 type Result struct {
 	Target
-	Done bool  // it is gone; or stopped, or not the session's any more
+	Done bool  // it is gone, or not the session's any more
 	Err  error // why it is not done
 
 	now     Info // its state before the stop signal
@@ -37,22 +37,17 @@ var (
 	errShared = errors.New("a container that is not the session's is in it")
 )
 
-// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. Their volumes
-// are last, if all containers and pods are gone. It inspects each container once more. A running one gets its stop
-// signal and up to grace to end, unless grace is 0. Then EndTargets removes it by force, with its anonymous volumes,
-// until the engine no longer knows it. A container that existed before the session is killed and stays. There is one
-// result for each target, in their order. EndTargets returns when all targets are done, when the context is, or when no
-// engine is there.
+// EndTargets ends targets in parallel: containers first, then the pods and networks that they were in. It inspects each
+// container once more. A running one gets its stop signal and up to grace to end, unless grace is 0. Then EndTargets
+// removes it by force, with its anonymous volumes, until the engine no longer knows it. There is one result for each
+// target, in their order. EndTargets returns when all targets are done, when the context is, or when no engine is there.
 func EndTargets(ctx context.Context, cl Client, targets []Target, grace time.Duration) []Result {
 	e := ender{cl: cl, targets: targets, grace: grace, slots: make(chan struct{}, maxParallel)}
 	results := make([]Result, len(targets))
 	for i := range targets {
 		results[i].Target = targets[i]
 	}
-	for _, kind := range []Kind{Container, Pod, Network, Volume} {
-		if kind == Volume && anyOf(results, func(r *Result) bool { return r.Kind != Network && r.Err != nil }) {
-			break // what uses the volume may be ours
-		}
+	for _, kind := range []Kind{Container, Pod, Network} {
 		var all sync.WaitGroup
 		for i := range results {
 			if r := &results[i]; r.Kind == kind {
@@ -80,7 +75,7 @@ func (e *ender) endTarget(ctx context.Context, r *Result) {
 	if r.Done || r.Err != nil {
 		return
 	}
-	if r.now.Running && e.grace > 0 && !r.start.Paused {
+	if r.now.Running && e.grace > 0 {
 		grace, cancel := context.WithTimeout(ctx, e.grace)
 		r.stopped = e.cl.AwaitStop(grace, r.ID) == nil
 		cancel()
@@ -104,11 +99,11 @@ func (e *ender) askToStop(ctx context.Context, r *Result) {
 	if r.Done || r.Err != nil {
 		return
 	}
-	if r.now.ID != r.ID || r.Stop && !r.start.holds(&r.now) {
-		r.Done = true // another one with that name, or not ours to stop
+	if r.now.ID != r.ID {
+		r.Done = true // another one with that name
 		return
 	}
-	if !r.now.Running || e.grace <= 0 || r.start.Paused {
+	if !r.now.Running || e.grace <= 0 {
 		return
 	}
 	// An error here would recur in force, which reports it.
@@ -130,28 +125,16 @@ func (e *ender) forceEnd(ctx context.Context, r *Result) {
 	r.Done = r.Err == nil
 }
 
-// force kills a container that is to be stopped, and pauses one that is to be paused again. It removes any other object
-// until the engine does not know it.
+// force removes an object until the engine does not know it.
 func (e *ender) force(ctx context.Context, r *Result) error {
-	if r.start.Paused {
-		return e.pauseAgain(ctx, r)
-	}
-	if r.Stop {
-		return e.cl.Stop(ctx, r.ID)
-	}
-	for _, id := range r.connected {
-		_ = e.cl.Disconnect(ctx, r.ID, id) // or the check says what is in the way
-	}
 	if err := e.checkShared(ctx, r); err != nil {
 		return err
 	}
 	if (r.Running || r.now.Running) && !r.stopped {
 		_ = e.cl.Kill(ctx, r.Kind, r.ID) // or podman's removal waits
 	}
-	what := r.Info
-	what.SharesVolumes = r.now.SharesVolumes
 	for range 2 {
-		if err := e.cl.Remove(ctx, what); err != nil {
+		if err := e.cl.Remove(ctx, &r.Info); err != nil {
 			return err
 		}
 	}
@@ -163,11 +146,12 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 func (e *ender) checkShared(ctx context.Context, r *Result) (err error) {
 	var infra string
 	var members []string
-	switch {
-	case r.Kind == Pod && !r.played:
-		_, infra, members, err = e.cl.PodContainers(ctx, r.ID)
-	case r.Kind == Network:
-		members, err = e.cl.ContainersWith(ctx, Network, r.ID, r.Name)
+	switch r.Kind {
+	case Pod:
+		infra, members, err = e.cl.PodContainers(ctx, r.ID)
+	case Network:
+		members, err = e.cl.ContainersIn(ctx, r.ID, r.Name)
+	case Container:
 	}
 	for _, id := range members {
 		if id != infra && !e.owns(id) {
@@ -179,17 +163,7 @@ func (e *ender) checkShared(ctx context.Context, r *Result) (err error) {
 
 // owns reports whether a container is to be removed.
 func (e *ender) owns(id string) bool {
-	return anyOf(e.targets, func(t *Target) bool { return t.Kind == Container && t.ID == id && !t.Stop })
-}
-
-// pauseAgain pauses what the session has resumed, unless another process has paused or restarted it meanwhile. What the
-// engine has restarted for the session is left to the next look, which stops it.
-func (e *ender) pauseAgain(ctx context.Context, r *Result) error {
-	now, err := e.cl.Inspect(ctx, r.ID)
-	if err != nil || now.Paused || !r.start.holds(&now) || r.start.mayBe(now.StartedAt) {
-		return err
-	}
-	return e.cl.Pause(ctx, r.ID)
+	return anyOf(e.targets, func(t *Target) bool { return t.Kind == Container && t.ID == id })
 }
 
 // retry repeats a request until it succeeds, and sets Err if the context is done first. An object that the engine
@@ -208,11 +182,7 @@ func (r *Result) retry(ctx context.Context, request func() error) {
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than a timeout
 		}
-		isLast := tries == sharedTries && (r.Kind == Network || r.Kind == Volume || errors.Is(err, errShared))
-		if isLast && (r.Name == KubeNetwork || r.Kind == Volume && errors.Is(err, ErrConflict)) {
-			r.Done = true // other pods use the network, and would have made it too; or another's container uses the volume
-			return
-		}
+		isLast := tries == sharedTries && (r.Kind == Network || errors.Is(err, errShared))
 		if isAbsent(err) || isLast || !sleep(ctx, pause) {
 			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
 			return

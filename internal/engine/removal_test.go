@@ -30,8 +30,8 @@ type fake struct {
 
 type fakeObject struct {
 	network, running, paused bool
-	labels                   map[string]string
-	created, started         time.Time
+	labels                   map[string]string // nil: those of request r-ID
+	created                  time.Time
 	ignores                  bool // its stop signal
 	stopSignal               string
 	in                       string // the network that a container is in
@@ -106,9 +106,7 @@ func (f *fake) do(id string, r *http.Request) {
 		delete(f.have, id)
 	case strings.HasSuffix(r.URL.Path, "/unpause"):
 		x.paused = false
-	case strings.HasSuffix(r.URL.Path, "/pause"):
-		x.paused = true
-	case strings.HasSuffix(r.URL.Path, "/stop"), strings.HasSuffix(r.URL.Path, "/kill") && !x.ignores:
+	case strings.HasSuffix(r.URL.Path, "/kill") && !x.ignores:
 		x.running = false
 	}
 }
@@ -119,7 +117,7 @@ func (f *fake) list(w http.ResponseWriter, networks bool, filters string) {
 		if x.network != networks || filters != "" && !strings.Contains(filters, `{"network":["`+x.in+`"`) {
 			continue
 		}
-		o := map[string]any{"Id": id, "Labels": x.labels, "Created": x.created}
+		o := map[string]any{"Id": id, "Labels": x.labelsOf(id), "Created": x.created}
 		if !networks {
 			o["Created"], o["ImageID"], o["State"] = x.created.Unix(), "sha256:1", "exited"
 		}
@@ -134,9 +132,16 @@ func (f *fake) list(w http.ResponseWriter, networks bool, filters string) {
 func (f *fake) inspect(w http.ResponseWriter, id string) {
 	x := f.have[id]
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"Id": id, "Created": x.created, "State": map[string]any{"Running": x.running, "Paused": x.paused, "StartedAt": x.started},
-		"Config": map[string]any{"Labels": x.labels, "StopSignal": x.stopSignal},
+		"Id": id, "Created": x.created, "State": map[string]any{"Running": x.running, "Paused": x.paused},
+		"Config": map[string]any{"Labels": x.labelsOf(id), "StopSignal": x.stopSignal},
 	})
+}
+
+func (x *fakeObject) labelsOf(id string) map[string]string {
+	if x.labels == nil {
+		return map[string]string{LabelRequest: "r-" + id}
+	}
+	return x.labels
 }
 
 // deeds are what the engine was asked to do, sorted.
@@ -156,7 +161,7 @@ func (f *fake) be(odd func(w http.ResponseWriter, r *http.Request) bool) {
 func recorded(ids ...string) Claim {
 	c := Claim{Session: "s", Complete: true, TrustIDs: true}
 	for _, id := range ids {
-		c.Ledger.Add(createdNote(Container, "", id))
+		c.Ledger.Add(createdNote(Container, "r-"+id, id))
 	}
 	return c
 }
@@ -209,7 +214,6 @@ func TestEndAsksThenForces(t *testing.T) {
 
 // A container has had its grace period if that was over before the time for the removal was.
 func TestHadGrace(t *testing.T) {
-	start := Note{Op: OpStart, ID: "b", At: time.Unix(1, 0)}
 	for name, x := range map[string]struct {
 		until string // the request at which the time is over
 		more  []Note
@@ -220,8 +224,6 @@ func TestHadGrace(t *testing.T) {
 		"not even asked":     {"GET /containers/a/json", nil, false},
 		"not even listed":    {"GET /containers/json", nil, false},
 		"another may come":   {"DELETE /containers/a", []Note{createNote(Container, "r")}, false},
-		"another may start":  {"DELETE /containers/a", []Note{start}, false},
-		"another has begun":  {"DELETE /containers/a", []Note{{Op: OpStarted, ID: "b", Started: "2026-01-02T03:04:05Z"}}, true},
 		"the journal is cut": {"DELETE /containers/a", nil, false},
 	} {
 		f := newFake(t, map[string]*fakeObject{"a": {running: true, ignores: true}})
@@ -260,148 +262,6 @@ func TestEndWithoutGrace(t *testing.T) {
 	}
 	if got := f.deeds(); !slices.Equal(got, []string{"DELETE /containers/a?force=1&v=1", "POST /containers/a/kill?signal=SIGKILL"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-// A container from before the session is stopped, and stays. One that another client has started again since is left
-// alone.
-func TestEndStopsWhatWasStarted(t *testing.T) {
-	at := asked()
-	f := newFake(t, map[string]*fakeObject{
-		"f": {running: true, ignores: true, started: at}, "g": {running: true, started: at.Add(time.Second)}, "h": {},
-	})
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	for _, id := range []string{"f", "g", "h"} {
-		c.Ledger.Add(Note{Op: OpStarted, ID: id, Started: at.Format(time.RFC3339Nano)})
-	}
-	ended, err := c.End(soon(t), f.Client, 0)
-	if err != nil || len(ended) != 1 || ended[0].ID != "f" || !ended[0].Done || !ended[0].Stop {
-		t.Errorf("%+v, %v", ended, err)
-	}
-	if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/f/stop?t=0"}) {
-		t.Errorf("%q", got)
-	}
-}
-
-// The supervisor may be killed while the engine restarts a container that the session has started. What runs from the
-// start before is stopped, and so is what the engine starts after that.
-func TestEndAmidARestart(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: asked()}})
-	later := time.Now().Add(time.Hour) // so there is time enough
-	looks := 0
-	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if r.URL.Path == "/containers/json" && len(f.did) == 1 {
-			if looks++; looks == 3 {
-				f.have["f"].running, f.have["f"].started = true, later
-			}
-		}
-		return false
-	})
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: asked().Format(time.RFC3339Nano)})
-	c.Ledger.Add(Note{Op: OpStart, ID: "f", At: later})
-	c.Ledger = ledger(c.Ledger.Notes()...)
-	ended, err := c.End(soon(t), f.Client, 0)
-	if err != nil || len(ended) != 1 || !ended[0].Done || f.have["f"].running || len(f.deeds()) != 2 {
-		t.Errorf("%+v, %v: did %q", ended, err, f.deeds())
-	}
-}
-
-// The engine may carry out a restart for longer than a start, because it stops the container first.
-func TestOpenStarts(t *testing.T) {
-	at := asked()
-	start := Note{Op: OpStart, ID: "f", At: at}
-	earlier := Note{Op: OpStart, ID: "f", At: at.Add(-time.Hour)}
-	known := Note{Op: OpStarted, ID: "f", Started: at.Add(-time.Hour).Format(time.RFC3339Nano)}
-	before, after := Result{Target: Target{Info: Info{ID: "f"}}}, Result{Target: Target{Info: Info{ID: "f"}}}
-	before.now.StartedAt, after.now.StartedAt = at.Add(-time.Hour), at.Add(time.Second)
-	for name, x := range map[string]struct {
-		ledger Ledger
-		found  []Result
-		late   time.Duration
-		want   bool
-	}{
-		"a start":                     {ledger(start), nil, openTime - 1, true},
-		"a start, found":              {ledger(start), []Result{after}, 0, false},
-		"a start, late":               {ledger(start), nil, openTime, false},
-		"known":                       {ledger(start, known), nil, 0, false},
-		"a restart":                   {ledger(known, start), nil, 2*openTime - 1, true},
-		"a restart, not stopped then": {ledger(known, start), []Result{before}, 2*openTime - 1, true},
-		"a restart, found":            {ledger(known, start), []Result{after}, 0, false},
-		"two starts":                  {ledger(earlier, start), nil, openTime - 1, true},
-		"two starts, found":           {ledger(earlier, start), []Result{after}, 0, false},
-		"a restart, late":             {ledger(known, start), []Result{before}, 2 * openTime, false},
-	} {
-		if err := (Claim{Ledger: x.ledger}).open(x.found, at.Add(x.late)); (err != nil) != x.want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// The same of a container that the session had resumed: it is paused again if it still runs from before, and stopped once
-// it was restarted.
-func TestEndAmidARestartOfWhatWasResumed(t *testing.T) {
-	then, later := asked(), time.Now().Add(time.Hour) // so there is time enough
-	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: then}})
-	looks := 0
-	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if r.URL.Path == "/containers/json" && len(f.did) == 1 {
-			if looks++; looks == 3 {
-				*f.have["f"] = fakeObject{running: true, started: later}
-			}
-		}
-		return false
-	})
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: then.Format(time.RFC3339Nano), Paused: true})
-	c.Ledger.Add(Note{Op: OpStart, ID: "f", At: later})
-	c.Ledger = ledger(c.Ledger.Notes()...)
-	ended, err := c.End(soon(t), f.Client, 0)
-	if want := []string{"POST /containers/f/pause", "POST /containers/f/stop?t=0"}; err != nil || len(ended) != 1 || !ended[0].Done || !slices.Equal(f.deeds(), want) {
-		t.Errorf("%+v, %v: did %q", ended, err, f.deeds())
-	}
-}
-
-// What the session resumed is paused again, unless another process has paused or restarted it.
-func TestEndPausesWhatWasResumed(t *testing.T) {
-	then, later := time.Unix(1700000000, 0).UTC(), time.Unix(1700000001, 0).UTC()
-	f := newFake(t, map[string]*fakeObject{
-		"resumed": {running: true, started: then}, "restarted": {running: true, started: later}, "paused": {running: true, paused: true, started: then},
-		"stopped": {started: then},
-	})
-	c := Claim{Session: "s", Complete: true, TrustIDs: true}
-	for id := range f.have {
-		c.Ledger.Add(Note{Op: OpStarted, Kind: Container, ID: id, Started: then.Format(time.RFC3339Nano), Paused: true})
-	}
-	again := ledger(c.Ledger.Notes()...)
-	if !again.Started()[0].Paused {
-		t.Errorf("its notes say %+v", again)
-	}
-	for _, grace := range []time.Duration{0, time.Minute} {
-		f.have["resumed"].paused = false
-		if _, err := c.End(soon(t), f.Client, grace); err != nil {
-			t.Error(err)
-		}
-		if got := f.deeds(); !slices.Equal(got, []string{"POST /containers/resumed/pause"}) {
-			t.Errorf("asked %q", got)
-		}
-		f.did = nil
-	}
-}
-
-// Another client may start a container again between the look and the stop. Then it is not touched.
-func TestEndLooksOnceMore(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"f": {running: true, started: asked().Add(time.Second)}})
-	c := Claim{Session: "s", TrustIDs: true}
-	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: asked().Format(time.RFC3339Nano)})
-	mine, _ := c.Targets([]Info{{Kind: Container, ID: "f", Running: true}}, images)
-	results := EndTargets(soon(t), f.Client, mine, time.Millisecond)
-	if len(results) != 1 || !results[0].Done || len(f.deeds()) != 0 {
-		t.Errorf("%+v, did %q", results, f.deeds())
 	}
 }
 
@@ -562,15 +422,6 @@ func TestEndOfCreatesThatNeverShow(t *testing.T) {
 	if _, err := c.End(soon(t), f.Client, 0); err != nil {
 		t.Errorf("asked for long ago: %v", err)
 	}
-	note.At, note.Kind = time.Now(), Volume
-	c.Ledger = ledger(note)
-	if _, err := c.End(soon(t), f.Client, 0); err != nil {
-		t.Errorf("a volume: %v", err)
-	}
-	c.Ledger = ledger(Note{Op: OpStart, ID: "f", At: time.Now()})
-	if _, err := c.End(f.asked(t, enough), f.Client, 0); err == nil || !strings.Contains(err.Error(), "start of f") {
-		t.Errorf("a start: %v", err)
-	}
 }
 
 // A network goes after the containers in it. One that others use is not waited for.
@@ -599,32 +450,18 @@ func TestEndOfNetworks(t *testing.T) {
 
 // Docker would remove a network although a container is in it that does not run. That container could not be started again.
 func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
-	start := Note{Op: OpStarted, Kind: Container, ID: "z", Started: asked().Format(time.RFC3339Nano)}
-	connect := Note{Op: OpConnect, Kind: Network, ID: "n", Container: "z"}
 	for name, x := range map[string]struct {
-		more []Note
 		z    fakeObject
 		goes bool
 	}{
-		"in none":                  {nil, fakeObject{}, true},
-		"in another":               {nil, fakeObject{in: "m"}, true},
-		"stopped":                  {nil, fakeObject{in: "n"}, false},
-		"started by the session":   {[]Note{start}, fakeObject{in: "n", running: true, started: asked()}, false},
-		"connected by the session": {[]Note{connect}, fakeObject{in: "n", running: true}, true},
+		"in none":    {fakeObject{}, true},
+		"in another": {fakeObject{in: "m"}, true},
+		"stopped":    {fakeObject{in: "n"}, false},
+		"running":    {fakeObject{in: "n", running: true}, false},
 	} {
 		f := newFake(t, map[string]*fakeObject{"a": {in: "n"}, "z": &x.z, "n": {network: true, labels: labels("s", "r1")}})
-		f.be(func(_ http.ResponseWriter, r *http.Request) bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if strings.HasSuffix(r.URL.Path, "/disconnect") {
-				f.have["z"].in = ""
-			}
-			return false
-		})
 		c := recorded("a")
-		for _, n := range append(x.more, createdNote(Network, "r1", "n")) {
-			c.Ledger.Add(n)
-		}
+		c.Ledger.Add(createdNote(Network, "r1", "n"))
 		_, err := c.End(soon(t), f.Client, 0)
 		if gone := f.have["n"] == nil; gone != x.goes || (err == nil) != x.goes || f.have["a"] != nil {
 			t.Errorf("%s: did %q: %v", name, f.deeds(), err)
@@ -661,19 +498,15 @@ func TestEndOfANetworkWithALateContainer(t *testing.T) {
 // A pod goes with the containers in it, so one that others have put a container into stays. The session's own containers end
 // all the same.
 func TestEndOfPods(t *testing.T) {
-	start := Note{Op: OpStarted, Kind: Container, ID: "z", Started: asked().Format(time.RFC3339Nano)}
 	for name, x := range map[string]struct {
-		notes   []Note
 		members string
 		goes    bool
 	}{
-		"its own":                      {[]Note{createdNote(Pod, "r1", "p")}, `{"Id":"a"},{"Id":"i"}`, true},
-		"none":                         {[]Note{createdNote(Pod, "r1", "p")}, ``, true},
-		"another's":                    {[]Note{createdNote(Pod, "r1", "p")}, `{"Id":"z"},{"Id":"i"}`, false},
-		"another's, which was started": {[]Note{createdNote(Pod, "r1", "p"), start}, `{"Id":"z"},{"Id":"i"}`, false},
-		"what podman has made with it": {[]Note{{Op: OpCreated, Kind: Pod, ID: "p"}}, `{"Id":"z"},{"Id":"i"}`, true},
+		"its own":   {`{"Id":"a"},{"Id":"i"}`, true},
+		"none":      {``, true},
+		"another's": {`{"Id":"z"},{"Id":"i"}`, false},
 	} {
-		f := newFake(t, map[string]*fakeObject{"a": {running: true, labels: labels("s", "")}, "z": {running: true, started: asked()}})
+		f := newFake(t, map[string]*fakeObject{"a": {running: true}, "z": {running: true}})
 		gone := false
 		f.be(func(w http.ResponseWriter, r *http.Request) bool {
 			f.mu.Lock()
@@ -697,9 +530,7 @@ func TestEndOfPods(t *testing.T) {
 			return true
 		})
 		c := recorded("a")
-		for _, n := range x.notes {
-			c.Ledger.Add(n)
-		}
+		c.Ledger.Add(createdNote(Pod, "r1", "p"))
 		_, err := c.End(soon(t), f.Client, 0)
 		deeds := strings.Join(f.deeds(), ", ")
 		if touched := strings.Contains(deeds, " p"); gone != x.goes || touched != x.goes || f.have["a"] != nil || (err == nil) != x.goes {
@@ -708,29 +539,6 @@ func TestEndOfPods(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "pod web: a container that is not the session's is in it: z") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// The network of podman's pods stays without an error while pods of others use it. It is not tried again.
-func TestEndOfTheNetworkOfAllPods(t *testing.T) {
-	f := newFake(t, nil)
-	at := time.Now()
-	f.be(func(w http.ResponseWriter, r *http.Request) bool {
-		switch {
-		case r.Method == http.MethodDelete:
-			http.Error(w, `{"message":"network is being used"}`, http.StatusInternalServerError)
-		case r.URL.Path == "/networks":
-			_ = json.NewEncoder(w).Encode([]map[string]any{{"Id": "n", "Name": KubeNetwork, "Created": at}})
-		default:
-			return false
-		}
-		return true
-	})
-	c := recorded()
-	c.Ledger.Add(Note{Op: OpCreated, Kind: Network, ID: "n", At: at})
-	// One round makes 6 requests, and the look behind it makes 2.
-	if ended, err := c.End(f.asked(t, 20), f.Client, 0); len(ended) != 1 || !ended[0].Done || err != nil {
-		t.Errorf("%+v, %v", ended, err)
 	}
 }
 
@@ -774,7 +582,7 @@ func TestEndOfPodmansNetworks(t *testing.T) {
 // Podman removes a network by its name. One that another has made anew, once the session's was removed, is not touched.
 func TestEndOfANetworkThatIsMadeAnew(t *testing.T) {
 	for name, x := range map[string]struct{ first, second string }{
-		"another session's": {"r1", "r9"}, "of nobody": {"r1", ""}, "not labelled before either": {"", ""},
+		"another session's": {"r1", "r9"}, "of nobody": {"r1", ""},
 	} {
 		f := newFake(t, nil)
 		at, removed := asked(), 0
@@ -811,9 +619,9 @@ func TestPodmansRequestsToAFilter(t *testing.T) {
 		}
 		return filtered
 	})
-	needs, err := f.Needs(soon(t), "a")
-	if err := errors.Join(err, f.Remove(soon(t), Info{Kind: Network, ID: "n", Name: "net"})); err != nil || len(needs) > 0 || len(f.have) > 0 {
-		t.Errorf("needs %v, left %v: %v", needs, f.have, err)
+	network := Info{Kind: Network, ID: "n", Name: "net", Labels: f.have["n"].labelsOf("n")}
+	if err := f.Remove(soon(t), &network); err != nil || len(f.have) > 0 {
+		t.Errorf("left %v: %v", f.have, err)
 	}
 }
 
@@ -835,7 +643,7 @@ func TestEndBehindAFilter(t *testing.T) {
 	}
 	for _, kind := range []Kind{Pod, Network} {
 		c := recorded("b")
-		c.Ledger.Add(createdNote(kind, "", "n"))
+		c.Ledger.Add(createdNote(kind, "r-n", "n"))
 		if _, err := c.End(f.asked(t, 10), f.Client, 0); err == nil {
 			t.Errorf("the %s is taken for gone", kind)
 		}
@@ -845,8 +653,7 @@ func TestEndBehindAFilter(t *testing.T) {
 // The list of an engine may be one that we cannot read, because of what another's container has in it. What is on record
 // ends all the same.
 func TestEndWhereTheListCannotBeRead(t *testing.T) {
-	at := asked()
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true}, "f": {running: true, started: at}, "z": {running: true}})
+	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true}, "z": {running: true}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		all := r.RequestURI == "/containers/json?all=1"
 		if all {
@@ -855,16 +662,15 @@ func TestEndWhereTheListCannotBeRead(t *testing.T) {
 		return all
 	})
 	c := recorded("a", "gone")
-	c.Ledger.Add(createdNote(Network, "", "n"))
-	c.Ledger.Add(Note{Op: OpStarted, ID: "f", Started: at.Format(time.RFC3339Nano)})
+	c.Ledger.Add(createdNote(Network, "r-n", "n"))
 	ended, err := c.End(soon(t), f.Client, 0)
-	if err != nil || len(ended) != 3 || len(f.have) != 2 || f.have["f"].running || !f.have["z"].running {
+	if err != nil || len(ended) != 2 || len(f.have) != 1 || !f.have["z"].running {
 		t.Errorf("%+v, %v; left %v", ended, err, f.have)
 	}
 	// What may have been made beside them is not known.
 	f.have["a"] = &fakeObject{running: true}
 	c.Complete = false
-	ended, err = c.End(f.asked(t, 20), f.Client, 0)
+	ended, err = c.End(f.asked(t, 22), f.Client, 0)
 	if !errors.Is(err, ErrBadResponse) || strings.Contains(err.Error(), "\n") || len(ended) != 1 || f.have["a"] != nil {
 		t.Errorf("%+v, %v; left %v", ended, err, f.have)
 	}

@@ -22,8 +22,6 @@ type inventory struct {
 	known bool
 	// session is one of those that use it.
 	session *Session
-	// started are containers whose start times are asked for: no list has them.
-	started []engine.Started
 }
 
 // AddContainers fills in the containers of living sessions. What the engine does not answer in time is shown as the
@@ -41,14 +39,10 @@ func AddContainers(all []Session) {
 		for _, n := range notes {
 			ledgers[i].Add(n)
 		}
-		key, started := all[i].engineKey(), ledgers[i].Started()
-		if len(ledgers[i].Objects())+len(started) == 0 {
-			continue
-		}
-		if engines[key] == nil {
+		key := all[i].engineKey()
+		if engines[key] == nil && len(ledgers[i].Objects()) > 0 {
 			engines[key] = &inventory{session: &all[i]}
 		}
-		engines[key].started = append(engines[key].started, started...)
 	}
 	for _, e := range engines {
 		wait.Go(func() { e.askInTime(ctx) })
@@ -93,15 +87,6 @@ func (e *inventory) ask(ctx context.Context) {
 	for i := range have {
 		e.have[have[i].ID] = &have[i]
 	}
-	for _, s := range e.started {
-		i := e.have[s.ID]
-		if i == nil || !i.Running || !i.StartedAt.IsZero() || ctx.Err() != nil {
-			continue
-		}
-		if more, err := client.Inspect(ctx, s.ID); err == nil {
-			i.StartedAt, i.Restarts, i.Running = more.StartedAt, more.Restarts, more.Running
-		}
-	}
 }
 
 // waitLater waits for the command through which an engine elsewhere is reached: ps --watch starts one with each look.
@@ -111,39 +96,18 @@ func waitLater(pid int) {
 	}
 }
 
-// containers are those that a session made, and those that it only started and that still run from that start.
-func (e *inventory) containers(url string, l *engine.Ledger) []describe.Container {
-	var out []describe.Container
-	add := func(id, name string) {
-		c := describe.Container{Engine: url, Kind: engine.Container, ID: id, Name: name, State: describe.UnknownState}
-		i := e.have[id]
-		switch {
-		case e.known && i == nil:
-			return
-		case i != nil:
+// containers are those that a session made.
+func (e *inventory) containers(url string, l *engine.Ledger) (out []describe.Container) {
+	for _, o := range l.Objects() {
+		i := e.have[o.ID]
+		if o.Kind != engine.Container || e.known && i == nil {
+			continue
+		}
+		c := describe.Container{Engine: url, Kind: engine.Container, ID: o.ID, Name: o.Name, State: describe.UnknownState}
+		if i != nil {
 			c.Name, c.Image, c.State = i.Name, i.Image, i.State
 		}
 		out = append(out, c)
 	}
-	for _, o := range l.Objects() {
-		if o.Kind == engine.Container {
-			add(o.ID, o.Name)
-		}
-	}
-	for _, s := range l.Started() {
-		if e.mayHold(l, s.ID) {
-			add(s.ID, "")
-		}
-	}
 	return out
-}
-
-// mayHold reports whether a container runs from a start of the session, or may do so: others may have started it since.
-func (e *inventory) mayHold(l *engine.Ledger, id string) bool {
-	i := e.have[id]
-	if i == nil || i.Running && i.StartedAt.IsZero() {
-		return true
-	}
-	ours, _ := l.HasStarted(i)
-	return ours
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,13 +13,9 @@ import (
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/session"
-	"mcp-tether/internal/testkit"
 )
 
-// startedAt is when the container theirs was started.
-const startedAt = "2026-01-02T03:04:06Z"
-
-// fakeEngine serves a list of containers and counts the questions. It says when theirs was started, and fails to say so of a.
+// fakeEngine serves a list of containers and counts the questions.
 func fakeEngine(t *testing.T) (url string, asked *atomic.Int32) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
@@ -34,16 +29,8 @@ func fakeEngine(t *testing.T) (url string, asked *atomic.Int32) {
 		t.Fatal(err)
 	}
 	asked = &atomic.Int32{}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		switch r.URL.Path {
-		case "/containers/theirs/json":
-			fmt.Fprintf(w, `{"Id":"theirs","State":{"Running":true,"StartedAt":%q}}`, startedAt)
-			return
-		case "/containers/a/json":
-			http.Error(w, "no", http.StatusInternalServerError)
-			return
-		}
 		fmt.Fprint(w, `[{"Id":"a","Names":["/na"],"Image":"x","State":"running"},{"Id":"theirs","State":"running"},{"Id":"b","State":"exited"}]`)
 	})}
 	go func() { _ = server.Serve(l) }()
@@ -100,30 +87,4 @@ func TestAddContainers(t *testing.T) {
 	if asked.Load() > 0 {
 		t.Error("the engine was asked for a session without containers")
 	}
-}
-
-// Of the containers that a session only started, those are its own that still run from that start, or may do so.
-func TestAddContainersStarted(t *testing.T) {
-	url, _ := fakeEngine(t)
-	started := func(id, at string) engine.Note { return engine.Note{Op: engine.OpStarted, ID: id, Started: at} }
-	const before = "2026-01-02T03:04:05Z"
-	all := []Session{
-		noted(t, url, started("b", before)),
-		noted(t, url, started("theirs", startedAt), started("b", startedAt)),
-		noted(t, url, started("theirs", before), started("a", before)),
-		noted(t, "unix:///nowhere", started("theirs", before)),
-	}
-	// On a busy machine the engine may answer too late to be believed.
-	testkit.Until(t, "each has its own", func() bool {
-		AddContainers(all)
-		var have []string
-		for i := range all {
-			ids := ""
-			for _, c := range all[i].Containers {
-				ids += c.ID
-			}
-			have = append(have, ids)
-		}
-		return slices.Equal(have, []string{"", "theirs", "a", "theirs"})
-	})
 }

@@ -23,7 +23,7 @@ type Session struct {
 	GatewayCommand string `json:"gateway_command,omitempty"`
 	// GatewayState is "alive", "dead" or "unknown".
 	GatewayState string `json:"gateway_state"`
-	// Containers are those that the session made or started and that are there, filled in by AddContainers.
+	// Containers are those that the session made and that are there, filled in by AddContainers.
 	Containers []describe.Container `json:"containers,omitempty"`
 	Tree       []Process            `json:"tree,omitempty"`
 	// Sharing is what the host of a shared server reports; nil for any other.

@@ -17,7 +17,7 @@ import (
 const maxCreate = 4 << 20
 
 var (
-	errEnding = errors.New("the session is ending, it creates and starts no more containers")
+	errEnding = errors.New("the session is ending, it creates no more containers")
 	errNoID   = errors.New("the engine's response has no id")
 )
 
@@ -39,7 +39,7 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 		l.p.Warn(fmt.Errorf("create of a %s refused: %w", to.kind, refused.err))
 		return l.refuse(x.request, refused.status, refused.err)
 	}
-	if request != "" {
+	if request != "" && to.kind != engine.Volume { // it stays in any case
 		if !x.enter(&l.p.gate) {
 			return l.refuse(x.request, unavailable, errEnding)
 		}
@@ -96,17 +96,17 @@ func (p *Proxy) label(object []byte, to route) (out []byte, request string, refu
 			return object, "", nil
 		}
 	}
-	volumes := ""
+	borrows := false
 	if to.kind == engine.Container {
 		b := borrowedBy(object)
-		volumes = p.judgeBorrowed(b)
+		borrows = b.volumes()
 		object = p.mountSocket(object, b.sources(), to)
 	}
 	p.rewriting.Lock()
 	defer p.rewriting.Unlock()
 	labels := p.Labels() // not earlier: they have the time, and a busy engine was asked above
-	if volumes != "" {
-		labels[engine.LabelVolumes] = volumes
+	if borrows {
+		labels[engine.LabelVolumes] = engine.BorrowedVolumes
 	}
 	out, request, err := relabel(object, to.labelsKey(), labels)
 	if err != nil {
@@ -158,24 +158,15 @@ func (b borrowed) sources() (paths []string) {
 	return paths
 }
 
-// judgeBorrowed returns the label that says whose volumes a container gets from elsewhere; "" for none.
-func (p *Proxy) judgeBorrowed(b borrowed) (label string) {
-	if from := b.HostConfig.VolumesFrom; len(from) > 0 && p.ownVolumes(from) {
-		label = engine.OwnVolumes
-	}
-	if p.carry(b) {
-		label = engine.OthersVolumes
-	}
-	return label
+// volumes reports whether a container gets volumes that the engine may take for the container's own, though they are
+// anonymous ones of others. Podman does so with volumes by name too. Compose gives them when it makes a service anew.
+func (b borrowed) volumes() bool {
+	return len(b.HostConfig.VolumesFrom) > 0 || slices.ContainsFunc(b.sources(), isAnonymousName)
 }
 
-// ownVolumes reports whether all these containers are the session's, and so are the volumes that they have.
-func (p *Proxy) ownVolumes(from []string) bool {
-	return !slices.ContainsFunc(from, func(ref string) bool {
-		name, _, _ := strings.Cut(ref, ":")
-		other, err := p.inspect(name)
-		return err != nil || other.SharesVolumes || !p.objects.has(engine.Container, other.ID)
-	})
+// isAnonymousName reports whether the engine may have made a name up: 32 random bytes in hexadecimal digits.
+func isAnonymousName(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // created notes the outcome of a create.
@@ -184,14 +175,9 @@ func (p *Proxy) created(to route, request string, o outcome) {
 		p.Note(engine.Note{Op: engine.OpRefused, Kind: to.kind, Request: request})
 		return
 	}
-	// A volume has only a name. A network of podman has both, and its id is the one that counts.
-	var object struct{ ID, Name string }
+	var object struct{ ID string }
 	err := o.decode(&object)
-	id := object.ID
-	if to.kind == engine.Volume {
-		id = object.Name
-	}
-	if err == nil && id == "" {
+	if err == nil && object.ID == "" {
 		err = errNoID
 	}
 	if err != nil {
@@ -199,8 +185,8 @@ func (p *Proxy) created(to route, request string, o outcome) {
 		p.Warn(fmt.Errorf("create of a %s: %w", to.kind, err))
 		return
 	}
-	p.objects.add(to.kind, id)
-	p.Note(engine.Note{Op: engine.OpCreated, Kind: to.kind, Request: request, ID: id, Name: to.name, At: time.Now()})
+	p.objects.add(to.kind, object.ID)
+	p.Note(engine.Note{Op: engine.OpCreated, Kind: to.kind, Request: request, ID: object.ID, Name: to.name, At: time.Now()})
 }
 
 // isAttached reports whether a container is created for a client that attaches to it. Podman's own API has no field for

@@ -120,21 +120,10 @@ func (s *scene) noted() string {
 	defer s.mu.Unlock()
 	var out []string
 	for _, n := range s.notes {
-		fields := slices.DeleteFunc([]string{string(n.Op), string(n.Kind), n.Request, n.ID, n.Name, n.Started}, func(f string) bool { return f == "" })
+		fields := slices.DeleteFunc([]string{string(n.Op), string(n.Kind), n.Request, n.ID, n.Name}, func(f string) bool { return f == "" })
 		out = append(out, strings.Join(fields, " "))
 	}
 	return strings.Join(out, "; ")
-}
-
-// ledger is what the notes so far add up to.
-func (s *scene) ledger() *engine.Ledger {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var l engine.Ledger
-	for _, n := range s.notes {
-		l.Add(n)
-	}
-	return &l
 }
 
 func (s *scene) expectNotes(want string) {

@@ -17,7 +17,7 @@ import (
 // one JSON object is an error: another reader might see labels in it that this one does not.
 //
 // A body with the labels of a session comes from another mcp-tether, whose session is inside of this one. It keeps
-// those labels.
+// those labels. That it borrows volumes is always said, because volumes of others are at stake.
 func relabel(object []byte, key string, add map[string]string) (out []byte, request string, err error) {
 	values, err := jsonedit.Values(object, strings.EqualFold, key)
 	if err != nil {
@@ -34,6 +34,9 @@ func relabel(object []byte, key string, add map[string]string) (out []byte, requ
 			labels = map[string]string{}
 		}
 		maps.Copy(labels, add)
+	}
+	if volumes := add[engine.LabelVolumes]; volumes != "" {
+		labels[engine.LabelVolumes] = volumes
 	}
 	text, err := json.Marshal(labels)
 	if err != nil {

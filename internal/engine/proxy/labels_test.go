@@ -40,6 +40,12 @@ func TestRelabel(t *testing.T) {
 			t.Errorf("%s: %s, %s, %v", name, out, request, err)
 		}
 	}
+	borrowing := ours()
+	borrowing[engine.LabelVolumes] = engine.BorrowedVolumes
+	const inner = `{"Labels":{"mcp-tether.request":"q","mcp-tether.session":"in","mcp-tether.volumes":""}}`
+	if out, _, err := relabel([]byte(inner), "Labels", borrowing); err != nil || string(out) != strings.Replace(inner, `:""`, `:"borrowed"`, 1) {
+		t.Errorf("another session's, with volumes of others: %s, %v", out, err)
+	}
 	if out, _, err := relabel([]byte(`{"Labels":{"x":"y"}}`), "labels", ours()); err != nil || string(out) != `{"labels":{`+add+`,"x":"y"}}` {
 		t.Errorf("podman's: %s, %v", out, err)
 	}

@@ -109,20 +109,9 @@ func (l *link) dispatch(head []byte, r http1.Request, to route) bool {
 	switch to.action {
 	case actionCreate:
 		return l.create(x, head, to)
-	case actionPlayKube:
-		return l.playKube(x, head)
-	case actionConnect, actionDisconnect:
-		return l.connectNetwork(x, head, to)
-	case actionStart:
-		return l.start(x, head, to)
 	case actionRemove:
 		l.p.remove(x, to)
-	case actionAttach:
-		x.mayUpgrade, x.mayHijack = true, true
-		if l.p.Attached {
-			l.p.objects.attach(to.ref)
-		}
-	case actionExec:
+	case actionStream:
 		x.mayUpgrade, x.mayHijack = true, true
 	case actionUpgrade:
 		x.mayUpgrade = true
@@ -161,12 +150,8 @@ func (l *link) refuse(r http1.Request, status string, err error) bool {
 
 // forward passes a request on unchanged, and waits for the response.
 func (l *link) forward(x *exchange, head []byte) bool {
-	return l.forwardRest(x, head, x.request.Body())
-}
-
-// forwardRest passes on a request whose body has been read in part. head ends with that part.
-func (l *link) forwardRest(x *exchange, head []byte, body *http1.Body) bool {
 	defer x.leave()
+	body := x.request.Body()
 	early, err := body.Buffered(l.fromClient)
 	if err != nil {
 		return l.refuse(x.request, badRequest, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/jsonedit"
@@ -63,9 +64,12 @@ func (p *Proxy) remount(object []byte, old func(source string) bool, path string
 	return replaceSources(object, old, path)
 }
 
+// askTimeout bounds the proxy's own question to the engine.
+const askTimeout = 30 * time.Second
+
 // sees reports whether the engine sees a path as we do. An error says that this is unknown.
 func (p *Proxy) sees(path string) (bool, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	return engine.Client{Dial: p.Dial}.Sees(ctx, path)
 }

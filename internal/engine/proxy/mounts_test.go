@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mcp-tether/internal/engine"
@@ -98,4 +99,26 @@ func TestMountsOfSockets(t *testing.T) {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// The labels have the time of the create. A busy engine may take long to say what it sees, so it is asked first.
+func TestLabelsAreMadeAfterAllQuestions(t *testing.T) {
+	var asked atomic.Bool
+	s := newScene(t, func(c *peer) {
+		if _, object, _ := c.hearRequest(); strings.Contains(object, "sha256:000") {
+			asked.Store(true)
+		}
+		c.say(reply(404, "{}"))
+	}, func(p *Proxy) {
+		labels := p.Labels
+		p.Labels = func() map[string]string {
+			if !asked.Load() {
+				t.Error("made before the engine was asked")
+			}
+			return labels()
+		}
+	})
+	c := s.client()
+	c.say(post("/containers/create", `{"HostConfig":{"Binds":["`+filepath.Join(s.dir, "engine")+`:/s"]}}`))
+	c.hear(reply(404, "{}"))
 }

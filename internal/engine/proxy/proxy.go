@@ -19,15 +19,14 @@ type Proxy struct {
 	Dial func() (net.Conn, error)
 	// Labels returns the labels for one create, with a LabelRequest that no other create has.
 	Labels func() map[string]string
-	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate and OpStart it asks the
-	// engine, after all others it sends the response to the client.
+	// Note is called with what the session does. The proxy goes on when it returns: after OpCreate it asks the engine,
+	// after all others it sends the response to the client.
 	Note func(engine.Note)
 	// At is where the engine is.
 	At engine.Endpoint
 	// Socket is the path of the session's socket.
 	Socket string
-	// Attached restricts labels and notes to containers that a client attaches to: at their creation or, if they existed
-	// before, ahead of their start.
+	// Attached restricts labels and notes to containers that are created for a client that attaches to them.
 	Attached bool
 	// Warn is called with errors that cost the session something, or that are odd.
 	Warn func(error)
@@ -80,20 +79,9 @@ const (
 	maxAcceptPause = time.Second
 )
 
-// Shut refuses further creates, and starts of containers that are not the session's: the client gets the error that the
-// session is ending. It returns true when the outcomes of all earlier ones are noted, or false when ctx is done before.
+// Shut refuses further creates: the client gets the error that the session is ending. It returns true when the outcomes of all earlier ones are noted, or false when ctx is done before.
 // All other requests still pass, for a server that cleans up by itself.
 func (p *Proxy) Shut(ctx context.Context) bool { return p.gate.shut(ctx) }
-
-// Recall adds what an earlier proxy of the session has noted, and what still counts.
-func (p *Proxy) Recall(n engine.Note) {
-	switch n.Op {
-	case engine.OpCreated, engine.OpCarry:
-		p.objects.add(n.Kind, n.ID)
-	case engine.OpStart, engine.OpStarted:
-		p.objects.start(&n)
-	}
-}
 
 // Forget takes an object that no longer exists off the list of those that the session created.
 func (p *Proxy) Forget(kind engine.Kind, id string) { p.objects.remove(kind, id) }

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/http1"
 )
@@ -51,17 +49,15 @@ func TestEveryKindOfCreate(t *testing.T) {
 		"POST /volumes/create":                 reply(201, `{"CreatedAt":"x","Name":"v1"}`),
 		"POST /v4.0.0/libpod/networks/create":  reply(200, `{"name":"nn","id":"n2"}`),
 		"POST /v4.0.0/libpod/pods/create":      reply(201, `{"Id":"p1"}`),
-		"GET /networks":                        reply(200, `[]`),
-		"POST /libpod/play/kube":               reply(200, `{"Pods":[{"ID":"p2"},{"ID":"p3","Containers":["x"]}]}`),
 		"DELETE /networks/n1":                  reply(204, ""),
 		"DELETE /networks/n9":                  reply(204, ""),
-		"DELETE /libpod/pods/p3":               reply(200, `{}`),
+		"DELETE /libpod/pods/p1":               reply(200, `{}`),
 		"POST /containers/create?name=refused": reply(409, `{"message":"in use"}`),
 	}))
 	c := s.client()
 	for _, target := range []string{
 		"POST /networks/create", "POST /volumes/create", "POST /v4.0.0/libpod/networks/create", "POST /v4.0.0/libpod/pods/create",
-		"POST /libpod/play/kube", "DELETE /networks/n1", "DELETE /networks/n9", "DELETE /libpod/pods/p3", "DELETE /volumes/v1",
+		"DELETE /networks/n1", "DELETE /networks/n9", "DELETE /libpod/pods/p1", "DELETE /volumes/v1",
 		"POST /containers/create?name=refused",
 	} {
 		c.say(target + " HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
@@ -77,66 +73,8 @@ func TestEveryKindOfCreate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.expectNotes("create network r1; created network r1 n1; create volume r2; created volume r2 v1; create network r3; " +
-		"created network r3 n2; create pod r4; created pod r4 p1; create pod r5; created pod p2; created pod p3; refused pod r5; removed network n1; removed pod p3; " +
-		"create container r6 refused; refused container r6")
-}
-
-// A manifest may come with the files of images to build, and only the beginning of these is looked at.
-func TestManifestBeforeLongFiles(t *testing.T) {
-	long := "name: web\n" + strings.Repeat("x", maxCreate)
-	for _, request := range []string{
-		post("/libpod/play/kube", long),
-		fmt.Sprintf("POST /libpod/play/kube HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(long), long),
-	} {
-		s := newScene(t, table(map[string]string{"POST /libpod/play/kube": reply(500, "{}")}))
-		c := s.client()
-		c.say(request)
-		c.hear(reply(500, "{}"))
-		s.mu.Lock()
-		if names := s.notes[0].Names; !slices.Equal(names, []string{"web"}) {
-			t.Errorf("%q", names)
-		}
-		s.mu.Unlock()
-	}
-}
-
-// A manifest may fail because another has made a pod of that name meanwhile. That pod is not the session's.
-func TestManifestWhosePodIsAnothers(t *testing.T) {
-	for name, x := range map[string]struct {
-		reason, labels string
-		taken          bool
-	}{
-		"image not known":         {`{"message":"playing YAML file: \"x\": image not known"}`, `{}`, true},
-		"not a reason":            {`no`, `{}`, true},
-		"its name is taken":       {`{"message":"adding pod to state: name \"web\" is in use: pod already exists"}`, `{}`, false},
-		"it is made, and fails":   {`{"message":"the pod \"web\" is invalid; duplicate container name \"x\" detected"}`, `{}`, true},
-		"another name is":         {`{"message":"adding pod to state: name \"web-2\" is in use: pod already exists"}`, `{}`, true},
-		"it is another session's": {`{"message":"image not known"}`, `{"mcp-tether.session":"t"}`, false},
-	} {
-		s := newScene(t, func(e *peer) {
-			for {
-				line, _, ok := e.hearRequest()
-				switch {
-				case !ok:
-					return
-				case strings.HasPrefix(line, "POST "):
-					e.say(reply(500, x.reason))
-				case strings.HasSuffix(line, "/pods/json"):
-					at := time.Now().Format(time.RFC3339Nano)
-					e.say(reply(200, fmt.Sprintf(`[{"Id":"p1","Name":"web","Created":%q,"Labels":%s}]`, at, x.labels)))
-				default:
-					e.say(reply(200, "[]"))
-				}
-			}
-		})
-		c := s.client()
-		c.say(post("/v4.0.0/libpod/play/kube", "metadata:\n  name: web\n"))
-		c.hear(reply(500, x.reason))
-		if got := strings.Contains(s.noted(), "created pod p1"); got != x.taken {
-			t.Errorf("%s: noted: %q", name, s.noted())
-		}
-	}
+	s.expectNotes("create network r1; created network r1 n1; create network r3; " +
+		"created network r3 n2; create pod r4; created pod r4 p1; removed network n1; removed pod p1; create container r5 refused; refused container r5")
 }
 
 // The engine is not asked for what cannot be labelled.
@@ -533,7 +471,7 @@ func TestShutWaitsForWhatIsInFlight(t *testing.T) {
 	close(release)
 	<-shut
 	c.hear(reply(201, `{"Id":"c1"}`))
-	// The session's own containers may still be started, and all other requests still pass.
+	// All other requests still pass.
 	for _, request := range []string{"POST /containers/c1/start HTTP/1.1\r\n\r\n", "DELETE /containers/c1?force=1 HTTP/1.1\r\n\r\n"} {
 		c.say(request)
 		c.hear(reply(201, `{"Id":"c1"}`))

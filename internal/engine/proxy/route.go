@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"slices"
-	"strconv"
 	"strings"
 
 	"mcp-tether/internal/engine"
@@ -16,30 +14,21 @@ import (
 type action int
 
 const (
-	actionOther      action = iota
-	actionCreate            // creates an object, which is to be labelled and noted
-	actionPlayKube          // creates podman's pods from a manifest
-	actionStart             // starts, initializes or resumes a container or a pod, perhaps one that existed before
-	actionRemove            // removes an object, perhaps one of the session's
-	actionAttach            // may turn the connection into a stream
-	actionExec              // the same
-	actionUpgrade           // may switch to another protocol
-	actionConnect           // connects a container to a network
-	actionDisconnect        // undoes that
-	actionBuild             // builds an image, perhaps in containers
+	actionOther   action = iota
+	actionCreate         // creates an object, which is to be labelled and noted
+	actionRemove         // removes an object, perhaps one of the session's
+	actionStream         // may turn the connection into a stream
+	actionUpgrade        // may switch to another protocol
+	actionBuild          // builds an image, perhaps in containers
 )
 
 // route is what a request does, and to which object.
 type route struct {
-	action  action
-	kind    engine.Kind
-	libpod  bool   // podman's own API
-	ref     string // the object in the request: an id, the beginning of one, or a name
-	name    string // ?name=
-	restart bool   // a start that stops a running container first
-	resume  bool   // a start of what is paused
-	restore bool   // a start from a checkpoint
-	imports bool   // a restore that makes a new container, from an archive
+	action action
+	kind   engine.Kind
+	libpod bool   // podman's own API
+	ref    string // the object to remove: an id, the beginning of one, or a name
+	name   string // ?name=
 }
 
 // routeOf returns the route of a request.
@@ -69,7 +58,6 @@ func routeOf(r http1.Request) (route, error) {
 	case r.Method == http1.MethodPost:
 		to = matchPost(segments, libpod)
 		to.libpod = libpod
-		to.imports = to.restore && slices.ContainsFunc(u.Query()["import"], isTrue)
 	case r.Method == http1.MethodDelete:
 		to = route{action: actionRemove, kind: kindOf(segments[0], libpod), libpod: libpod, ref: strings.Join(segments[1:], "/")}
 	}
@@ -118,32 +106,11 @@ func matchPost(segments []string, libpod bool) route {
 	switch {
 	case last == "create" && middle == "" && kindOf(first, libpod) != "":
 		return route{action: actionCreate, kind: kindOf(first, libpod)}
-	case libpod && middle == "" && (first == "play" && last == "kube" || first == "kube" && last == "play"):
-		return route{action: actionPlayKube, kind: engine.Pod}
-	case first == "containers" && middle != "" && (starts(last) || libpod && (last == "init" || last == "restore")):
-		return route{action: actionStart, kind: engine.Container, ref: middle, restart: last == "restart", resume: last == "unpause", restore: last == "restore"}
-	case libpod && first == "pods" && middle != "" && starts(last):
-		return route{action: actionStart, kind: engine.Pod, ref: middle, restart: last == "restart", resume: last == "unpause"}
-	case first == "containers" && middle != "" && last == "attach":
-		return route{action: actionAttach, kind: engine.Container, ref: middle}
-	case first == "networks" && middle != "" && last == "connect":
-		return route{action: actionConnect, kind: engine.Network, ref: middle}
-	case first == "networks" && middle != "" && last == "disconnect":
-		return route{action: actionDisconnect, kind: engine.Network, ref: middle}
-	case first == "exec" && middle != "" && last == "start":
-		return route{action: actionExec}
+	case middle != "" && (first == "containers" && last == "attach" || first == "exec" && last == "start"):
+		return route{action: actionStream}
 	}
 	return route{}
 }
-
-// isTrue reports whether podman takes a parameter for true.
-func isTrue(s string) bool {
-	is, err := strconv.ParseBool(s)
-	return is && err == nil || s == "on"
-}
-
-// starts reports whether the last segment of a path makes containers run.
-func starts(last string) bool { return last == "start" || last == "restart" || last == "unpause" }
 
 // kindOf returns the kind of object that a segment of a path stands for; "" for all that the proxy passes on.
 func kindOf(segment string, libpod bool) engine.Kind {
