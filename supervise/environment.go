@@ -34,7 +34,7 @@ func (t *tree) environ() []string {
 		out = append(out, e)
 	}
 	if e := t.engine; e != nil {
-		out = e.endpoint.Environ(out, e.socket)
+		out = e.Environ(out)
 	}
 	host, err := t.reader.ReadHost()
 	if err == nil || t.record.Host.Boot == "" {

@@ -29,7 +29,7 @@ func (s *Session) finish() int {
 	if s.remover != nil {
 		r.removed = s.removeElsewhere(s.remover)
 	}
-	r.leaked = r.leaked || r.removed.err != nil
+	r.leaked = r.leaked || r.removed.Err != nil
 	s.endSweep()
 	s.closeRecord(r.leaked)
 	s.removeFront()
@@ -88,7 +88,7 @@ func (s *Session) logEnd(r remains) {
 	for _, v := range r.survivors {
 		left.Dict(zerolog.Dict().Int("pid", v.PID).Str("comm", v.Comm).Int("uid", v.UID).Str("why", v.Why))
 	}
-	if n := r.removed.count; n > 0 {
+	if n := r.removed.Count; n > 0 {
 		ev = ev.Int("containers", n)
 	}
 	now := time.Now()

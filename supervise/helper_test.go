@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
 )
@@ -48,19 +49,18 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	dir := leavesMaster(t)
 	file := filepath.Join(dir, "master")
 	s := &Session{}
-	s.opts.Engine = "ssh://far"
+	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
 	s.scope.Root = os.Getpid()
 	tr := s.newTree()
-	var err error
-	if tr.engine, err = s.newEngine(false); err != nil {
-		t.Fatal(err)
+	if tr.openEngine(); tr.engine == nil {
+		t.Fatal("no engine")
 	}
-	conn, err := tr.engine.dial()
+	conn, err := tr.engine.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	helper := tr.engine.running()[0].PID
+	helper := tr.engine.Helpers()[0].PID
 	master := daemonIn(t, file)
 	orphan := filepath.Join(dir, "orphan")
 	if err := exec.Command("/bin/sh", "-c", fmt.Sprintf(sshMaster[:len(sshMaster)-len("exec cat\n")], orphan)).Run(); err != nil {
@@ -76,7 +76,7 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 		return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == helper && p.Comm == "cat" && !p.Dead() })
 	})
 	expectMembers(t, &tr.scope, "when the command has ended", members)
-	tr.engine.endHelpers()
+	tr.engine.Close()
 	testkit.Until(t, "the daemon is an orphan of ours", func() bool {
 		st, err := s.reader.Stat(master.PID)
 		return err == nil && st.PPID == os.Getpid()
@@ -90,62 +90,6 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	})
 	if st, err := s.reader.Stat(master.PID); err != nil || st.ID != master || st.Dead() {
 		t.Errorf("the daemon was touched: %+v, %v", st, err)
-	}
-}
-
-// When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
-// that session is not ours to end, also when its leader is gone. A later helper lets go of the number.
-func TestReusedNumberOfAHelper(t *testing.T) {
-	adoptOrphans(t)
-	for name, c := range map[string]struct {
-		script string
-		older  uint64 // than the leader of the session
-		gone   bool   // the leader
-		ends   bool
-	}{
-		"not reused":         {script: "exec cat", ends: true},
-		"reused":             {script: "exec cat", older: 1},
-		"reused by one gone": {script: "exec 3<&0; cat <&3 &", older: 1, gone: true},
-	} {
-		cmd := exec.Command("/bin/sh", "-c", c.script)
-		in, w := testkit.Pipe(t)
-		r, out := testkit.Pipe(t)
-		cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, &unix.SysProcAttr{Setsid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		in.Close()
-		out.Close()
-		echoes := func() bool {
-			b := []byte{'x'}
-			_, _ = w.Write(b)
-			_, err := r.Read(b)
-			return err == nil
-		}
-		e := &engine{}
-		leader, err := e.reader.Stat(cmd.Process.Pid)
-		if err != nil || !echoes() {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if c.gone {
-			_ = cmd.Wait()
-		}
-		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
-		e.addHelper(os.Getpid())
-		if known := len(e.helpers) == 2; known == (c.older > 0 && !c.gone) {
-			t.Errorf("%s: a later helper has left %v of %v", name, e.helpers, leader)
-		}
-		e.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
-		e.endHelpers()
-		if echoes() == c.ends {
-			t.Errorf("%s: ended %t, want %t", name, !c.ends, c.ends)
-		}
-		w.Close()
-		testkit.Until(t, "the end of the session", func() bool {
-			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
-			all, err := e.reader.Descendants(os.Getpid())
-			return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == leader.PID })
-		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/teardown"
 )
@@ -70,20 +71,13 @@ func Defaults() Options {
 	}
 }
 
-// An engine that is busy and answers gets up to maxRounds rounds. One that does not answer within answerTime is not waited
-// for any longer.
-const (
-	maxRounds  = 6
-	answerTime = time.Second
-)
-
 // removalLimit is how long an engine may take in one round, beside the grace period of the containers. It needs some time
 // also where processes get none.
-func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, answerTime) }
+func (o *Options) removalLimit() time.Duration { return max(o.KillTimeout, keeper.AnswerTime) }
 
 // longestRemoval is the longest time that the removal of a session's containers may take.
 func (o *Options) longestRemoval() time.Duration {
-	return o.removalLimit()/2 + maxRounds*(o.ContainerGrace+o.removalLimit()+answerTime)
+	return keeper.LongestRemoval(o.ContainerGrace, o.removalLimit())
 }
 
 // LongestEnd is the longest time that the end of a session may take, whatever it has.

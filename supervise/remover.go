@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
 )
 
@@ -24,12 +25,12 @@ func Remove(opts Options, hand argv.Handover) int {
 	dir, _ := s.findRecord()
 	r := s.closeEngine(s.findEngine(dir))
 	switch {
-	case r.err != nil, !r.done:
+	case r.Err != nil, !r.Done:
 		return ExitFailure
 	case s.unread && s.hasNotes(dir):
 		return ExitFailure // The record may name another engine.
 	}
-	s.postLetter(letter{closed: true, code: r.count})
+	s.postLetter(letter{closed: true, code: r.Count})
 	return 0
 }
 
@@ -40,7 +41,7 @@ var errNotRemoved = errors.New("the process that removes containers has failed")
 const noTraceback = "GOTRACEBACK=none"
 
 // removeElsewhere starts a process that removes the containers, and waits for it.
-func (c *common) removeElsewhere(args []string) removal {
+func (c *common) removeElsewhere(args []string) keeper.Removal {
 	ours, theirs := openMailbox()
 	if ours < 0 {
 		return c.notRemoved(errNotRemoved)
@@ -69,11 +70,11 @@ func (c *common) removeElsewhere(args []string) removal {
 	if last == nil || !last.closed {
 		return c.notRemoved(errNotRemoved)
 	}
-	return removal{done: true, count: last.code}
+	return keeper.Removal{Done: true, Count: last.code}
 }
 
-func (c *common) notRemoved(why error) removal {
-	r := removal{done: true, err: why}
+func (c *common) notRemoved(why error) keeper.Removal {
+	r := keeper.Removal{Done: true, Err: why}
 	c.reportLeft(r)
 	return r
 }

@@ -41,7 +41,7 @@ func (c *common) sweep() {
 func (t *tree) helpers() []proc.ID {
 	var out []proc.ID
 	if t.engine != nil {
-		out = t.engine.running()
+		out = t.engine.Helpers()
 	}
 	if !t.sweeper.Zero() {
 		out = append(slices.Clip(out), t.sweeper)

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
 )
@@ -15,7 +16,7 @@ type tree struct {
 	*common
 	machine teardown.Machine
 	scope   teardown.Scope
-	engine  *engine // nil where containers are not looked after
+	engine  *keeper.Keeper // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0; code is its exit code.
 	server, code int
 	// cause is why the tree ends, noCause while it does not.
@@ -223,7 +224,7 @@ func (t *tree) report(sent []teardown.Sent) {
 type remains struct {
 	survivors []teardown.Survivor
 	kept      []proc.Stat
-	removed   removal
+	removed   keeper.Removal
 	// unseen says that processes are left and cannot be listed.
 	unseen bool
 	leaked bool
@@ -246,7 +247,7 @@ func (t *tree) close() remains {
 	}
 	r.removed = t.closeEngine(t.engine)
 	r.unseen = len(r.survivors) == 0 && t.unseen(r.kept, unread)
-	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.err != nil
+	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.

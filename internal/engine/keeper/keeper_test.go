@@ -1,0 +1,157 @@
+package keeper
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+	"mcp-tether/internal/testkit"
+)
+
+// A journal that cannot be read is neither emptied nor replaced before that: its notes are known from nowhere else.
+func TestUnreadJournalStays(t *testing.T) {
+	id := session.NewID()
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	j := dir.Journal(id)
+	defer j.Close()
+	if err := j.Note(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Request: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	k := Recover(Options{URL: "unix:///nowhere", Session: id}, &session.Record{}, dir)
+	k.journal = dir.Journal(id)
+	for _, op := range []engine.Op{engine.OpCreated, engine.OpRemoved} {
+		k.note(engine.Note{Op: op, Kind: engine.Container, ID: "b", Request: "s"})
+	}
+	if err := k.recallOnce(); err != nil || !k.claim.Complete {
+		t.Fatalf("all is known %v: %v", k.claim.Complete, err)
+	}
+	if all := k.ledger.Objects(); len(all) != 1 || all[0].ID != "a" {
+		t.Errorf("known is %+v", all)
+	}
+	k.closeJournal(false)
+}
+
+// serving is the URL of an engine.
+func serving(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/e.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handle}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + dir + "/e.sock"
+}
+
+// A container that cannot be removed is asked to stop, and waited for, in the first round only.
+func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
+	var asked, killed atomic.Int32
+	url := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
+		case strings.HasSuffix(r.URL.Path, "/wait"):
+			<-r.Context().Done()
+		case r.URL.Query().Get("signal") == "SIGTERM":
+			asked.Add(1)
+		case r.Method == http.MethodPost:
+			killed.Add(1)
+		case r.URL.Path == "/containers/json":
+			fmt.Fprint(w, `[{"Id":"a","State":"running","Labels":{"mcp-tether.request":"r"}}]`)
+		default:
+			fmt.Fprint(w, `{"Id":"a","State":{"Running":true}}`)
+		}
+	})
+	at, err := engine.EndpointAt(url, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(Options{Session: "s", Grace: time.Millisecond, Limit: time.Second}, at)
+	k.claim.Complete = true
+	k.ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Request: "r"})
+	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
+	if r := k.remove(); r.Err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds/2 {
+		t.Errorf("asked %d times, killed %d times: %v", asked.Load(), killed.Load(), r.Err)
+	}
+}
+
+// When a helper has ended, its pid may be given to another process, which may lead a session with that number. What is in
+// that session is not ours to end, also when its leader is gone. A later helper lets go of the number.
+func TestReusedNumberOfAHelper(t *testing.T) {
+	if err := proc.BecomeSubreaper(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
+	for name, c := range map[string]struct {
+		script string
+		older  uint64 // than the leader of the session
+		gone   bool   // the leader
+		ends   bool
+	}{
+		"not reused":         {script: "exec cat", ends: true},
+		"reused":             {script: "exec cat", older: 1},
+		"reused by one gone": {script: "exec 3<&0; cat <&3 &", older: 1, gone: true},
+	} {
+		cmd := exec.Command("/bin/sh", "-c", c.script)
+		in, w := testkit.Pipe(t)
+		r, out := testkit.Pipe(t)
+		cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, &unix.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		out.Close()
+		echoes := func() bool {
+			b := []byte{'x'}
+			_, _ = w.Write(b)
+			_, err := r.Read(b)
+			return err == nil
+		}
+		k := &Keeper{}
+		leader, err := k.reader.Stat(cmd.Process.Pid)
+		if err != nil || !echoes() {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.gone {
+			_ = cmd.Wait()
+		}
+		k.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		k.addHelper(os.Getpid())
+		if known := len(k.helpers) == 2; known == (c.older > 0 && !c.gone) {
+			t.Errorf("%s: a later helper has left %v of %v", name, k.helpers, leader)
+		}
+		k.helpers = []proc.ID{{PID: leader.PID, Start: leader.Start - c.older}}
+		k.endHelpers()
+		if echoes() == c.ends {
+			t.Errorf("%s: ended %t, want %t", name, !c.ends, c.ends)
+		}
+		w.Close()
+		testkit.Until(t, "the end of the session", func() bool {
+			_, _ = proc.Reap(func(int, unix.WaitStatus) {})
+			all, err := k.reader.Descendants(os.Getpid())
+			return err == nil && !slices.ContainsFunc(all, func(p proc.Stat) bool { return p.Session == leader.PID })
+		})
+	}
+}
