@@ -230,13 +230,8 @@ func dropStreams() {
 
 // watchGateway watches the gateway as well, where our parent is a launcher.
 func (g *guard) watchGateway() {
-	var r proc.Reader
-	gateway := proc.Gateway(g.hand.Parent, proc.ProgramName(), r.Stat, r.Args)
-	if gateway.PID == 0 || gateway.PID == g.hand.Parent {
-		return
-	}
-	if fd, err := proc.OpenPidfd(gateway.PID); err == nil {
-		g.gateways = append(g.gateways, fd)
+	if gateway, behind, _ := new(proc.Reader).WatchGateway(g.hand.Parent); behind && gateway.FD >= 0 {
+		g.gateways = append(g.gateways, gateway.FD)
 	}
 }
 

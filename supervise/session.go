@@ -21,7 +21,8 @@ import (
 type Session struct {
 	common
 	started time.Time
-	// ownersAt is when to check the owners next where there are no pidfds; zero otherwise.
+	// asked are the owners without a pidfd, and ownersAt is when to ask for them next; zero where there are none.
+	asked    []owner
 	ownersAt time.Time
 
 	sigfd   int
