@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -13,7 +14,7 @@ import (
 func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)
-	if in.Far != proc.Severed {
+	if in.Far != evidence.Severed {
 		return f, false
 	}
 	doors := x.doors(top, r)
@@ -43,7 +44,7 @@ func (x *index) belowServer(p, top *process, r *Rules) bool {
 
 // inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
 // is in; "" if they are not. g is their gateway, nil for none.
-func (x *index) inUse(d *doors, in proc.Stdin, g *process) string {
+func (x *index) inUse(d *doors, in evidence.Stdin, g *process) string {
 	if why := d.reached(); why != "" {
 		return why
 	}
@@ -57,9 +58,9 @@ func (x *index) inUse(d *doors, in proc.Stdin, g *process) string {
 }
 
 // otherInput is the pid of a server whose standard input is not in, or is not severed any more; 0 for none.
-func (d *doors) otherInput(in proc.Stdin) int {
+func (d *doors) otherInput(in evidence.Stdin) int {
 	for _, p := range d.servers {
-		if now := d.h.Stdin(p.PID); now.Far != proc.Severed || now.Peer != in.Peer {
+		if now := d.h.Stdin(p.PID); now.Far != evidence.Severed || now.Peer != in.Peer {
 			return p.PID
 		}
 	}

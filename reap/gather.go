@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -52,7 +53,7 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 
 // readTable reads the process table, with the marks of the processes that the pass may touch.
 func (h *host) readTable() error {
-	all, err := proc.Snapshot(&proc.Wanted{
+	all, err := evidence.Snapshot(&evidence.Wanted{
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
 		Env:   func(uid int) bool { return uid == h.UID },
@@ -95,25 +96,25 @@ func (h *host) ask(r *proc.Reader) {
 	}
 	h.Lives = r.Life
 	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
-	h.Stdin = proc.StdinOf
-	h.Reached = r.Reached
+	h.Stdin = evidence.StdinOf
+	h.Reached = evidence.Reached
 	var (
 		readers map[string][]int // of all pipes and sockets, which are looked at once
 		all     bool
 	)
 	h.Stdout = func(pid int) (bool, []int) {
 		if readers == nil {
-			readers, all = r.Readers(pids)
+			readers, all = evidence.Readers(pids)
 		}
-		elsewhere, of := r.Stdout(pid, readers)
+		elsewhere, of := evidence.Stdout(pid, readers)
 		return elsewhere || !all, of
 	}
 	h.Inside = func(pid int) bool {
-		ns, err := proc.PIDNamespace(pid)
+		ns, err := evidence.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS
 	}
-	h.Holder = func(in proc.Stdin) int {
-		if holders := r.Holders(in, pids); len(holders) > 0 {
+	h.Holder = func(in evidence.Stdin) int {
+		if holders := in.Holders(pids); len(holders) > 0 {
 			return holders[0]
 		}
 		return 0

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -38,7 +39,7 @@ type host struct {
 	Memory func(pid int) uint64
 	// Stdin and Inside are asked about candidates only. Stdin gives the far end of standard input, Inside whether the
 	// process is in the pid namespace of the pass.
-	Stdin  func(pid int) proc.Stdin
+	Stdin  func(pid int) evidence.Stdin
 	Inside func(pid int) bool
 	// Reached says by which socket of its own a process can be reached from outside of a tree; "" if by none.
 	Reached func(pid int, tree []int) string
@@ -46,7 +47,7 @@ type host struct {
 	// sight. Otherwise it gives the processes in sight that read the pipe or hold the socket's other end.
 	Stdout func(pid int) (elsewhere bool, readers []int)
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
-	Holder func(proc.Stdin) int
+	Holder func(evidence.Stdin) int
 }
 
 // booted is when this boot began, by the wall clock.
@@ -54,7 +55,7 @@ func (h *host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) *
 
 // process is one process with the marks in its environment.
 type process struct {
-	proc.Process
+	evidence.Process
 	// Session and Gateway are the marks, "" when there are none or they cannot be read.
 	Session string
 	Gateway string

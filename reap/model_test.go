@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
 	"mcp-tether/internal/testkit"
@@ -226,7 +227,7 @@ func byParent(h *host, r Rules) (out []Finding) {
 func byName(h *host, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == proc.Severed {
+		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == evidence.Severed {
 			out = append(out, one(classSevered, p))
 		}
 	}

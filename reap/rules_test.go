@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -33,11 +34,11 @@ func table(t *testing.T, rows ...string) *host {
 		}
 		return proc.Dead
 	}
-	h.Stdin = func(int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed"} }
+	h.Stdin = func(int) evidence.Stdin { return evidence.Stdin{Far: evidence.Severed, Why: "severed"} }
 	h.Inside = func(int) bool { return true }
 	h.Reached = func(int, []int) string { return "" }
 	h.Stdout = func(int) (bool, []int) { return false, nil }
-	h.Holder = func(proc.Stdin) int { return 0 }
+	h.Holder = func(evidence.Stdin) int { return 0 }
 	return h
 }
 
@@ -330,18 +331,20 @@ func TestFind(t *testing.T) {
 		"a server in a pipeline of its launcher": {
 			[]string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
 			func(h *host) {
-				h.Stdin = func(pid int) proc.Stdin {
+				h.Stdin = func(pid int) evidence.Stdin {
 					if pid == 12 {
-						return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+						return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
 					}
-					return proc.Stdin{Far: proc.Severed, Why: "severed"}
+					return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 				}
 			}, []int{},
 		},
 		"a server in a pipeline that has had its only request": {
 			[]string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
 			func(h *host) {
-				h.Stdin = func(pid int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed", Peer: uint64(pid)} }
+				h.Stdin = func(pid int) evidence.Stdin {
+					return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
+				}
 				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
 			}, []int{},
 		},
@@ -352,18 +355,20 @@ func TestFind(t *testing.T) {
 		"a server that has pipes to a known server of its own": {
 			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
 			func(h *host) {
-				h.Stdin = func(pid int) proc.Stdin {
+				h.Stdin = func(pid int) evidence.Stdin {
 					if pid == 12 {
-						return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+						return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
 					}
-					return proc.Stdin{Far: proc.Severed, Why: "severed"}
+					return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 				}
 			}, []int{10, 11, 12},
 		},
 		"the same server in a pipeline, under a gateway that has dropped its launcher": {
 			[]string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
 			func(h *host) {
-				h.Stdin = func(pid int) proc.Stdin { return proc.Stdin{Far: proc.Severed, Why: "severed", Peer: uint64(pid)} }
+				h.Stdin = func(pid int) evidence.Stdin {
+					return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
+				}
 			}, []int{},
 		},
 		"a newborn": {
@@ -449,7 +454,7 @@ func TestFindSurplus(t *testing.T) {
 	if dropped := find(h, r); len(dropped) != 492 || dropped[0].Class != classDropped || dropped[0].proven(false) || !dropped[0].proven(true) {
 		t.Errorf("%d dropped", len(dropped))
 	}
-	h.Stdin = func(int) proc.Stdin { return proc.Stdin{Far: proc.FarHeld, Why: "held"} }
+	h.Stdin = func(int) evidence.Stdin { return evidence.Stdin{Far: evidence.FarHeld, Why: "held"} }
 	found := find(h, r)
 	if len(found) != 4 {
 		t.Fatalf("%d findings", len(found))
@@ -751,11 +756,11 @@ func TestServerBelowSudo(t *testing.T) {
 	for _, pid := range []int{3, 11, 12} {
 		h.proc(pid).UID = h.UID
 	}
-	h.Stdin = func(pid int) proc.Stdin {
+	h.Stdin = func(pid int) evidence.Stdin {
 		if h.proc(pid).UID != h.UID {
-			return proc.Stdin{Why: "cannot be read"}
+			return evidence.Stdin{Why: "cannot be read"}
 		}
-		return proc.Stdin{Far: proc.Severed, Why: "severed"}
+		return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 	}
 	known := func(uid int, args []string) (string, bool) {
 		return "known", uid == h.UID && slices.Contains(args, "known-server")
@@ -776,11 +781,11 @@ func TestFindStillDropped(t *testing.T) {
 		if len(found) != 1 || found[0].Class != classDropped {
 			t.Fatalf("%+v", found)
 		}
-		h.Stdin = func(of int) proc.Stdin {
+		h.Stdin = func(of int) evidence.Stdin {
 			if of == pid {
-				return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: 7}
+				return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
 			}
-			return proc.Stdin{Far: proc.Severed, Why: "severed"}
+			return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 		}
 		if found[0].still() != want {
 			t.Errorf("pid %d is held: want still dropped: %t", pid, want)

@@ -3,6 +3,7 @@ package reap
 import (
 	"fmt"
 
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -259,7 +260,7 @@ func (w *world) recoveringAnchor() {
 }
 
 // start starts a server without a wrapper, by one of the ways of the gateways, and gives all of its processes.
-func (w *world) start(parent *actor, stdin proc.Stdin) []*actor {
+func (w *world) start(parent *actor, stdin evidence.Stdin) []*actor {
 	uid := parent.UID
 	var chain []*actor
 	switch command := pick(w, commands...); command[0] {
@@ -287,16 +288,16 @@ func (w *world) start(parent *actor, stdin proc.Stdin) []*actor {
 	return chain
 }
 
-func (w *world) anyStdin(holder *actor) (proc.Stdin, *actor) {
+func (w *world) anyStdin(holder *actor) (evidence.Stdin, *actor) {
 	switch w.IntN(4) {
 	case 0:
-		return proc.Stdin{Far: proc.Severed, Why: "severed"}, nil
+		return evidence.Stdin{Far: evidence.Severed, Why: "severed"}, nil
 	case 1:
-		return proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: w.Uint64() | 1}, holder
+		return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: w.Uint64() | 1}, holder
 	case 2:
-		return proc.Stdin{Far: proc.FarHeld, Why: "held by somebody unseen"}, nil
+		return evidence.Stdin{Far: evidence.FarHeld, Why: "held by somebody unseen"}, nil
 	}
-	return proc.Stdin{Why: "unknown"}, nil
+	return evidence.Stdin{Why: "unknown"}, nil
 }
 
 // livingGateway: its servers have the same command lines as all others, and a stdin that is not let go of.
@@ -304,8 +305,8 @@ func (w *world) livingGateway() {
 	g := w.anyGateway()
 	for range 1 + w.IntN(4) {
 		in, holder := w.anyStdin(g)
-		if in.Far == proc.Severed {
-			in = proc.Stdin{Far: proc.FarHeld, Why: "held by somebody unseen"}
+		if in.Far == evidence.Severed {
+			in = evidence.Stdin{Far: evidence.FarHeld, Why: "held by somebody unseen"}
 		}
 		for _, a := range w.start(g, in) {
 			if holder != nil {
@@ -321,7 +322,7 @@ func (w *world) droppedServers() {
 	g := w.anyGateway()
 	reader := w.add(w.login, g.UID, "jq", "jq", ".")
 	for range 1 + w.IntN(4) {
-		chain := w.start(g, proc.Stdin{Far: proc.Severed, Why: "severed"})
+		chain := w.start(g, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
 		last := chain[0]
 		for _, a := range chain {
 			if a.Comm != "chrome" {
@@ -421,7 +422,7 @@ func (w *world) orphanedServers() {
 		if keep {
 			a.Keep, a.kept = true, true
 		}
-		if in.Far != proc.Severed || keep || reached || !w.mine(a.UID) {
+		if in.Far != evidence.Severed || keep || reached || !w.mine(a.UID) {
 			continue
 		}
 		a.verdict = either
@@ -448,12 +449,12 @@ func (w *world) service() {
 	if w.chance(50) {
 		manager = w.add(w.init, 0, pick(w, "supervisord", "runsv", "s6-supervise", "cron", "tmux: server"), "manager")
 	}
-	w.start(manager, pick(w, proc.Stdin{Why: "/dev/null"}, proc.Stdin{Far: proc.FarHeld, Why: "a journal socket", Peer: 7}))
+	w.start(manager, pick(w, evidence.Stdin{Why: "/dev/null"}, evidence.Stdin{Far: evidence.FarHeld, Why: "a journal socket", Peer: 7}))
 }
 
 // initGateway: the gateway is process 1 of a container.
 func (w *world) initGateway() {
-	for _, a := range w.start(w.init, proc.Stdin{Far: proc.FarHeld, Why: "held", Peer: w.Uint64() | 1}) {
+	for _, a := range w.start(w.init, evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: w.Uint64() | 1}) {
 		a.holder = w.init.PID
 	}
 }
@@ -527,7 +528,7 @@ func (w *world) container() {
 	top.outside = true
 	in, _ := w.anyStdin(nil)
 	w.start(top, in)
-	w.start(top, proc.Stdin{Far: proc.Severed, Why: "severed"})
+	w.start(top, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
 	lost := w.add(top, top.UID, "helper", "helper")
 	lost.process.Session = fmt.Sprintf("%016x", w.Uint64())
 	lost.Gateway = proc.GlobalID{ID: proc.ID{PID: 7, Start: 7}, Host: here}.String()
@@ -539,7 +540,7 @@ func (w *world) container() {
 // newborns: started after the pass began.
 func (w *world) newborns() {
 	g := w.anyGateway()
-	chain := w.start(g, proc.Stdin{Far: proc.Severed, Why: "severed"})
+	chain := w.start(g, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
 	w.end(g)
 	marked := w.add(w.init, w.h.UID, "helper", "helper")
 	marked.process.Session = fmt.Sprintf("%016x", w.Uint64())
@@ -552,7 +553,7 @@ func (w *world) newborns() {
 
 // bystanders: orphans, daemons, shells and processes that look at a server.
 func (w *world) bystanders() {
-	severed := proc.Stdin{Far: proc.Severed, Why: "severed"}
+	severed := evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 	for _, args := range [][]string{
 		{"/usr/sbin/daemon"}, {"node", "/srv/api.js"}, {"bash"}, {"vim", "/srv/notes"}, {"tail", "-f", "/var/log/mcp-server-git.log"},
 		{"python3", "/srv/mcp-server-github"}, {"mcp-tether", "ps"}, nil,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mcp-tether/internal/clients"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -115,14 +116,14 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 		f.Evidence = append(f.Evidence, "an ancestor of it cannot be seen")
 	}
 	used := ""
-	if in.Far == proc.Severed {
+	if in.Far == evidence.Severed {
 		// A job without a gateway may have given it one request: "echo request | server >file" in a script of systemd.
 		used = x.inUse(x.doors(top, r), in, nil)
 		if used != "" {
 			f.Evidence = append(f.Evidence, used)
 		}
 	}
-	if in.Far != proc.Severed || !known || used != "" {
+	if in.Far != evidence.Severed || !known || used != "" {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
 		f.Advice = "not proven: look at it, and end it by hand if no process needs it"
 		if holder := x.h.Holder(in); holder > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/engine"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -50,7 +51,7 @@ type actor struct {
 	gone      bool
 	zombie    bool
 	outside   bool // in another pid namespace
-	stdin     proc.Stdin
+	stdin     evidence.Stdin
 	holder    int
 	reached   string // by which socket
 	elsewhere bool   // its output goes to a terminal or file
@@ -177,11 +178,11 @@ func (w *world) host() *host {
 		}
 		return proc.Alive
 	}
-	h.Stdin = func(pid int) proc.Stdin {
+	h.Stdin = func(pid int) evidence.Stdin {
 		if a := byPID[pid]; a != nil {
 			return a.stdin
 		}
-		return proc.Stdin{Why: "gone"}
+		return evidence.Stdin{Why: "gone"}
 	}
 	h.Reached = func(pid int, _ []int) string {
 		if a := byPID[pid]; a != nil {
@@ -196,7 +197,7 @@ func (w *world) host() *host {
 		return false, nil
 	}
 	h.Inside = func(pid int) bool { a := byPID[pid]; return a != nil && !a.outside }
-	h.Holder = func(in proc.Stdin) int {
+	h.Holder = func(in evidence.Stdin) int {
 		for _, a := range byPID {
 			if in.Peer != 0 && a.stdin.Peer == in.Peer {
 				return a.holder

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/cgroup"
+	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -91,7 +92,7 @@ func processes() Check {
 
 // sockets asks whether the other end of a socket can be found, as reap does for servers that were never wrapped.
 func sockets() Check {
-	if err := proc.FindsPeers(); err != nil {
+	if err := evidence.FindsPeers(); err != nil {
 		return poor(Warn, "sockets", "a kernel with CONFIG_UNIX_DIAG, and a seccomp filter that allows netlink sockets",
 			"sock_diag(7) cannot be asked (%v): reap cannot tell whether a server with a socket as its stdin is in use, and leaves it", err)
 	}

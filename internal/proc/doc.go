@@ -9,7 +9,7 @@
 // An entry that cannot be read or parsed is unknown. Unknown is neither dead nor ours: callers get an error and must
 // leave the process alone.
 //
-// Only this package and package cgroup read facts about processes and cgroups from /proc and cgroup hierarchies. They
-// read most files through package kernel. Tables of sockets, links and whether an entry exists are read with package os
-// and plain system calls. The machine's memory is read by package doctor, through a library.
+// Only this package, package evidence and package cgroup read facts about processes and cgroups from /proc and cgroup
+// hierarchies. They read most files through package kernel. Tables of sockets, links and whether an entry exists are read
+// with package os and plain system calls. The machine's memory is read by package doctor, through a library.
 package proc

@@ -10,6 +10,9 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
+// PIDs lists the processes in sight.
+func PIDs() ([]int, error) { return pids("/proc") }
+
 // pids lists the processes in /proc, or the threads in /proc/PID/task: the numeric entries but 0.
 func pids(dir string) ([]int, error) {
 	all, err := numericEntries(dir)
@@ -22,31 +25,21 @@ func pids(dir string) ([]int, error) {
 // numericEntries lists the numeric entries of a directory.
 func numericEntries(dir string) ([]int, error) { return listNumbers(dir, make([]byte, 16<<10)) }
 
-// eachDescriptor visits the links in the descriptor table of a process until visit returns false. to is where a link leads;
-// err says that it could not be read, mostly because the file was closed meanwhile.
-func eachDescriptor(pid int, visit func(link, to string, err error) (more bool)) error {
-	fds, err := numericEntries(path(pid, "fd"))
+// EachDescriptor visits the links in the descriptor table of a process until visit returns false. to is where a link leads;
+// err says that it could not be read, mostly because the file was closed meanwhile. The error is ErrGone when there is no
+// such process.
+func EachDescriptor(pid int, visit func(link, to string, err error) (more bool)) error {
+	fds, err := numericEntries(Path(pid, "fd"))
 	if err != nil {
-		return err
+		return vanished(err)
 	}
 	for _, fd := range fds {
-		link := path(pid, "fd/"+strconv.Itoa(fd))
-		if to, err := readlink(link); !visit(link, to, err) {
+		link := Path(pid, "fd/"+strconv.Itoa(fd))
+		if to, err := Readlink(link); !visit(link, to, err) {
 			break
 		}
 	}
 	return nil
-}
-
-// How a file may be open. The mode of its link in the descriptor table shows it (proc_pid_fd(5)).
-const (
-	forReading = 0o400
-	forWriting = 0o200
-)
-
-func isOpen(link string, how uint32) bool {
-	var st unix.Stat_t
-	return unix.Lstat(link, &st) == nil && st.Mode&how != 0
 }
 
 // listNumbers is numericEntries with a buffer of the caller's choice.
@@ -78,4 +71,14 @@ func listNumbers(dir string, buf []byte) ([]int, error) {
 			}
 		}
 	}
+}
+
+// Readlink says where a link below /proc leads. The error is ErrGone when it is not there.
+func Readlink(name string) (string, error) {
+	var b [256]byte
+	n, err := unix.Readlink(name, b[:])
+	if err != nil {
+		return "", fmt.Errorf("read link %s: %w", name, vanished(err))
+	}
+	return string(b[:n]), nil
 }

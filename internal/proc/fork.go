@@ -13,6 +13,9 @@ import (
 // copy of one thread of a Go program. It may only make raw system calls from functions that never grow the stack, with
 // every signal blocked.
 
+// AdopterName is the command name of the copy that Child.Adopts puts above a child. It has its parent's command line.
+const AdopterName = "mcp-tether-wait"
+
 // image is a Child in the form that the forked copy can use without allocating.
 type image struct {
 	path       *byte

@@ -55,13 +55,8 @@ func HasReader(fd int) (has, known bool) {
 		return false, errors.Is(err, unix.ENXIO)
 	}
 	defer unix.Close(again)
-	return hasReader(again), true
-}
-
-// hasReader is HasReader for a write end of the pipe.
-func hasReader(fd int) bool {
-	end := unix.PollFd{Fd: int32(fd)}
-	return !look(&end) || end.Revents&unix.POLLERR == 0
+	end := unix.PollFd{Fd: int32(again)}
+	return !look(&end) || end.Revents&unix.POLLERR == 0, true
 }
 
 // HoldPath replaces a descriptor of a pipe by one that names the pipe and holds no end of it (open(2), O_PATH).

@@ -46,7 +46,7 @@ type memory struct {
 
 // memoryOf decides who reads a file. The error is ErrKeptWaiting for a process that has kept a reader waiting before.
 func (r *Reader) memoryOf(s Stat, file string) (m memory, err error) {
-	m = memory{s.ID, path(s.PID, file), r.Apart}
+	m = memory{s.ID, Path(s.PID, file), r.Apart}
 	switch {
 	case r.waiting[s.ID]:
 		err = ErrKeptWaiting
@@ -98,7 +98,10 @@ func (r *Reader) mayKeepWaiting(s Stat) (bool, error) {
 		return s.State == 'D', nil
 	}
 	none, err := r.eachThread(s.PID, func(state byte) bool { return state != 'D' })
-	return err == nil && !none, unlessUnknown(err)
+	if Starved(err) {
+		return false, err
+	}
+	return err == nil && !none, nil
 }
 
 // AskAgain forgets which processes have kept a reader waiting.
@@ -223,5 +226,5 @@ func words(b []byte) []string {
 	return out
 }
 
-// path gives /proc/PID/name.
-func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+// Path gives /proc/PID/name.
+func Path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -66,7 +66,7 @@ func TestSignalSparesProcessOfThread(t *testing.T) {
 	k := testkit.Start(t, "echo", 1, nil)
 	var tids []int
 	testkit.Until(t, "a second thread", func() bool {
-		all, err := pids(path(k.PID, "task"))
+		all, err := pids(Path(k.PID, "task"))
 		tids = slices.DeleteFunc(all, func(tid int) bool { return tid == k.PID })
 		return err == nil && len(tids) > 0
 	})

@@ -127,7 +127,7 @@ func (r *Reader) readEntry(name string) ([]byte, error) {
 
 // Stat reads /proc/PID/stat. The error is ErrGone when there is no such process; any other error means unknown.
 func (r *Reader) Stat(pid int) (Stat, error) {
-	b, err := r.readEntry(path(pid, "stat"))
+	b, err := r.readEntry(Path(pid, "stat"))
 	if err != nil {
 		return Stat{}, vanished(err)
 	}
@@ -156,12 +156,12 @@ func (r *Reader) Resting(pid int) (bool, error) {
 
 // eachThread reports whether every thread of a process is in such a state.
 func (r *Reader) eachThread(pid int, such func(state byte) bool) (bool, error) {
-	tids, err := pids(path(pid, "task"))
+	tids, err := pids(Path(pid, "task"))
 	if err != nil {
 		return false, vanished(err)
 	}
 	for _, tid := range tids {
-		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
+		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/stat"))
 		if errors.Is(vanished(err), ErrGone) {
 			continue
 		}

@@ -103,7 +103,7 @@ func Starved(err error) bool {
 func (r *Reader) children(pid, threads int) ([]int, error) {
 	tids := []int{pid}
 	if threads != 1 {
-		all, err := pids(path(pid, "task"))
+		all, err := pids(Path(pid, "task"))
 		if err != nil {
 			return nil, vanished(err)
 		}
@@ -115,7 +115,7 @@ func (r *Reader) children(pid, threads int) ([]int, error) {
 		last error
 	)
 	for _, tid := range tids {
-		b, err := r.read(path(pid, "task/"+strconv.Itoa(tid)+"/children"))
+		b, err := r.read(Path(pid, "task/"+strconv.Itoa(tid)+"/children"))
 		if Starved(err) {
 			return out, err
 		}
@@ -159,7 +159,7 @@ func (r *Reader) descendantsByScan(root int) ([]Stat, error) {
 // come with those that could be read, if others were left out for want of a descriptor or memory.
 func (r *Reader) All() ([]Stat, error) {
 	r.startTracking()
-	list, err := pids("/proc")
+	list, err := PIDs()
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}

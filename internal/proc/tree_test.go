@@ -81,7 +81,7 @@ func TestDescendantsWithoutDescriptors(t *testing.T) {
 	}()
 	var r Reader
 	missed := 0
-	toggleFiles(t, func() {
+	testkit.ToggleFiles(t, func() {
 		for range 5000 {
 			all, err := r.Descendants(os.Getpid())
 			if err == nil && !slices.Contains(pidsOf(all), cmd.Process.Pid) {
@@ -243,35 +243,4 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	if len(stats) != 0 || !Starved(err) || !Starved(errEnv) || !Starved(errThreads) {
 		t.Errorf("without a descriptor: %v, %v, %v, %v", stats, err, errEnv, errThreads)
 	}
-}
-
-// toggleFiles does something while files can be opened now and then.
-func toggleFiles(t *testing.T, do func()) {
-	t.Helper()
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	stop, stopped := make(chan bool), make(chan bool)
-	go func() {
-		defer close(stopped)
-		for {
-			for _, n := range []uint64{0, limit.Max} {
-				_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: limit.Max}, nil)
-			}
-			select {
-			case <-stop:
-				return
-			default:
-			}
-		}
-	}()
-	defer func() {
-		close(stop)
-		<-stopped
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Error(err)
-		}
-	}()
-	do()
 }

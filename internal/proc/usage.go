@@ -9,7 +9,7 @@ import (
 // Usage is what a process uses: its resident memory in bytes, and the processor time of its life in clock ticks, both
 // coarse (proc_pid_stat(5)). They are for people, and 0 where they cannot be read.
 func (r *Reader) Usage(pid int) (memory, ticks uint64) {
-	line, err := r.readEntry(path(pid, "stat"))
+	line, err := r.readEntry(Path(pid, "stat"))
 	if err != nil {
 		return 0, 0
 	}

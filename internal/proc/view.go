@@ -30,7 +30,7 @@ var ErrOtherTable = errors.New("/proc shows the processes of another pid namespa
 
 // ReadsOwnTable says what keeps the pids in /proc from being those of the caller's pid namespace.
 func ReadsOwnTable() error {
-	link, err := readlink("/proc/self")
+	link, err := Readlink("/proc/self")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"bufio"
@@ -10,15 +10,17 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // Reached says by which socket of its own a process can be reached, whatever became of its standard input. That is a
 // socket on which it listens, or a TCP connection to a process outside of its own tree. It is "" if there is none. If
 // the sockets cannot be read, the answer says so: the process may be reachable.
-func (r *Reader) Reached(pid int, tree []int) string {
+func Reached(pid int, tree []int) string {
 	sockets, err := socketsOf(pid)
 	switch {
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, proc.ErrGone):
 		return ""
 	case err != nil:
 		return "its descriptors cannot be looked at: " + err.Error()
@@ -32,7 +34,7 @@ func (r *Reader) Reached(pid int, tree []int) string {
 			family[ino] = true
 		}
 	}
-	why, err := tcpReach(path(pid, "net/"), sockets, family)
+	why, err := tcpReach(proc.Path(pid, "net/"), sockets, family)
 	if err == nil && why == "" {
 		why, err = unixListener(pid, sockets)
 	}
@@ -90,7 +92,7 @@ func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
 // unixListener looks for listening sockets in the table of unix sockets. A name in that table may have line ends, and so
 // any process may write lines of its own. What a line says is confirmed.
 func unixListener(pid int, sockets map[string]bool) (why string, err error) {
-	err = eachLine(path(pid, "net/unix"), func(field []string) {
+	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
 		if len(field) < 7 || field[3] != unixAccepts || !sockets[field[6]] {
 			return
 		}
@@ -111,8 +113,8 @@ func listens(pid int, ino string) bool {
 	if err == nil || !errors.Is(err, unix.ENOENT) || FindsPeers() != nil {
 		return yes || err != nil
 	}
-	theirs, err := readlink(path(pid, "ns/net"))
-	ours, _ := readlink("/proc/self/ns/net")
+	theirs, err := proc.Readlink(proc.Path(pid, "ns/net"))
+	ours, _ := proc.Readlink("/proc/self/ns/net")
 	return err != nil || theirs != ours
 }
 
@@ -137,7 +139,7 @@ func eachLine(table string, visit func(field []string)) error {
 func socketsOf(pid int) (map[string]bool, error) {
 	out := map[string]bool{}
 	var unread error
-	err := eachDescriptor(pid, func(_, to string, err error) bool {
+	err := proc.EachDescriptor(pid, func(_, to string, err error) bool {
 		if err != nil && !errors.Is(err, unix.ENOENT) {
 			unread = err
 			return false
@@ -148,7 +150,7 @@ func socketsOf(pid int) (map[string]bool, error) {
 		return true
 	})
 	if err != nil {
-		return nil, vanished(err)
+		return nil, err
 	}
 	if unread != nil {
 		return nil, unread

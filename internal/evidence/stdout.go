@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"errors"
@@ -6,16 +6,18 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // Stdout says where the standard output of a process goes. elsewhere is true for a terminal or a file, which any
 // process may read at any time, but not for /dev/null. It is also true for a pipe or socket unless its other end is closed
 // or held by a process in sight. systemd-journald, for example, is out of sight to all but root. readers are the processes
 // that have the same pipe open for reading, or hold the other end of the socket. of is what Readers has found.
-func (r *Reader) Stdout(pid int, of map[string][]int) (elsewhere bool, readers []int) {
-	link, err := readlink(path(pid, "fd/1"))
+func Stdout(pid int, of map[string][]int) (elsewhere bool, readers []int) {
+	link, err := proc.Readlink(proc.Path(pid, "fd/1"))
 	if err != nil {
-		return !errors.Is(err, ErrGone), nil
+		return !errors.Is(err, proc.ErrGone), nil
 	}
 	if ino, ok := inode(link, socketPrefix); ok {
 		far := socketState(pid, ino)
@@ -35,12 +37,14 @@ func (r *Reader) Stdout(pid int, of map[string][]int) (elsewhere bool, readers [
 // mayBeRead reports whether any process may read from the pipe that is the standard output of a process. The kernel itself
 // counts the readers, those of every user and pid namespace. A second writer, which writes nothing, shows if there are any.
 func mayBeRead(pid int) bool {
-	out, err := unix.Open(path(pid, "fd/1"), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	out, err := unix.Open(proc.Path(pid, "fd/1"), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return true
 	}
 	defer unix.Close(out)
-	return hasReader(out)
+	end := []unix.PollFd{{Fd: int32(out)}}
+	proc.Poll(end, 0)
+	return end[0].Revents&unix.POLLERR == 0
 }
 
 // How /proc/PID/fd names files that have an inode only.
@@ -51,18 +55,18 @@ const (
 
 // Readers finds which of some processes have a pipe open for reading, or hold a socket, by the pipe or socket. Descriptor
 // tables that cannot be read are skipped. all is false if one was for want of a descriptor or memory for the look.
-func (r *Reader) Readers(pids []int) (of map[string][]int, all bool) {
+func Readers(pids []int) (of map[string][]int, all bool) {
 	of, all = map[string][]int{}, true
 	for _, pid := range pids {
-		err := eachDescriptor(pid, func(link, to string, err error) bool {
-			all = all && !Starved(err)
+		err := proc.EachDescriptor(pid, func(link, to string, err error) bool {
+			all = all && !proc.Starved(err)
 			if err == nil && !slices.Contains(of[to], pid) &&
 				(strings.HasPrefix(to, socketPrefix) || strings.HasPrefix(to, pipePrefix) && isOpen(link, forReading)) {
 				of[to] = append(of[to], pid)
 			}
 			return true
 		})
-		all = all && !Starved(err)
+		all = all && !proc.Starved(err)
 	}
 	return of, all
 }

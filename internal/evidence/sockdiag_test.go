@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"encoding/binary"

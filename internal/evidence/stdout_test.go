@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"os"
@@ -28,15 +28,14 @@ func TestReaders(t *testing.T) {
 		return cmd.Process.Pid
 	}
 	reader, writer, neither := start(r, nil), start(nil, w), start(nil, nil)
-	var rd Reader
-	all, complete := rd.Readers([]int{reader, writer, neither, 1 << 30})
+	all, complete := Readers([]int{reader, writer, neither, 1 << 30})
 	if !complete {
 		t.Error("a process that is not there was not looked at")
 	}
-	if elsewhere, got := rd.Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
+	if elsewhere, got := Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
 		t.Errorf("%v, %v; want %d", elsewhere, got, reader)
 	}
-	if elsewhere, got := rd.Stdout(neither, all); elsewhere || got != nil {
+	if elsewhere, got := Stdout(neither, all); elsewhere || got != nil {
 		t.Errorf("/dev/null: %v, %v", elsewhere, got)
 	}
 	r.Close()
@@ -49,7 +48,6 @@ func TestStdoutOfSocket(t *testing.T) {
 	if err := FindsPeers(); err != nil {
 		testkit.Need(t, false, "sock_diag: "+err.Error())
 	}
-	var rd Reader
 	server := func(out *os.File) int {
 		cmd := exec.Command("sleep", "60")
 		cmd.Stdout = out
@@ -63,8 +61,8 @@ func TestStdoutOfSocket(t *testing.T) {
 	ours, theirs := sockets(t)
 	gateway, pid := reader(t, nil, ours), server(theirs)
 	look := func(inSight ...int) (bool, []int) {
-		of, _ := rd.Readers(inSight)
-		return rd.Stdout(pid, of)
+		of, _ := Readers(inSight)
+		return Stdout(pid, of)
 	}
 	if elsewhere, got := look(gateway, pid); elsewhere || !slices.Equal(got, []int{gateway}) {
 		t.Errorf("held in sight: %t, %v; want %d", elsewhere, got, gateway)
@@ -84,7 +82,7 @@ func TestStdoutOfSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if elsewhere, got := rd.Stdout(server(os.NewFile(uintptr(fd), "tcp")), nil); !elsewhere || len(got) > 0 {
+	if elsewhere, got := Stdout(server(os.NewFile(uintptr(fd), "tcp")), nil); !elsewhere || len(got) > 0 {
 		t.Errorf("a socket without a known other end: %t, %v", elsewhere, got)
 	}
 }
@@ -101,10 +99,9 @@ func TestStdoutOfPipe(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pid, unseen := cmd.Process.Pid, reader(t, r)
 	w.Close()
-	var rd Reader
 	look := func(inSight ...int) (elsewhere bool, readers []int, all bool) {
-		of, all := rd.Readers(inSight)
-		elsewhere, readers = rd.Stdout(pid, of)
+		of, all := Readers(inSight)
+		elsewhere, readers = Stdout(pid, of)
 		return elsewhere, readers, all
 	}
 	if elsewhere, got, all := look(unseen, pid); elsewhere || !all || !slices.Equal(got, []int{unseen}) {

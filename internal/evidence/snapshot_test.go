@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/testkit"
 )
 
@@ -46,10 +47,10 @@ func TestSnapshotAtALimitThatChanges(t *testing.T) {
 	}()
 	// The kernel shows them a moment after Start.
 	testkit.Until(t, "the arguments of cat", func() bool {
-		args, _ := new(Reader).Args(Stat{ID: ID{PID: cmd.Process.Pid}})
+		args, _ := new(proc.Reader).Args(proc.Stat{ID: proc.ID{PID: cmd.Process.Pid}})
 		return args != nil
 	})
-	toggleFiles(t, func() {
+	testkit.ToggleFiles(t, func() {
 		for range 20 {
 			all, err := Snapshot(everything())
 			i := slices.IndexFunc(all, func(p Process) bool { return p.PID == cmd.Process.Pid })

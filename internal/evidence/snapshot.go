@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"errors"
@@ -6,7 +6,30 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
+
+// Process is one entry of a Snapshot.
+type Process struct {
+	proc.Stat
+	// UID is the effective user.
+	UID int
+	// Args is the command line, nil when it is empty, cannot be read or was not asked for.
+	Args []string
+	// Env are the values of the variables that were asked for, "" for one that is not set; nil when they cannot be read.
+	Env []string
+	// Stuck says that the process kept its readers waiting: its command line and environment are unknown.
+	Stuck bool
+}
+
+// Wanted says what a Snapshot reads of a process beside its stat and owner.
+type Wanted struct {
+	// Args and Env say, by a process's effective user, whether its command line and its environment are read.
+	Args, Env func(uid int) bool
+	// Names are the variables to look for.
+	Names []string
+}
 
 // How often a Snapshot tries again to look at a process when there is no descriptor or memory for that, over the whole table, and
 // how long the others then have to give some back.
@@ -20,7 +43,7 @@ const (
 // waiting costs a moment. If there is no descriptor or memory to look at a process that may be there, there is an error
 // and no table: what is missing from a table would count as dead.
 func Snapshot(want *Wanted) ([]Process, error) {
-	list, err := pids("/proc")
+	list, err := proc.PIDs()
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
@@ -29,15 +52,15 @@ func Snapshot(want *Wanted) ([]Process, error) {
 
 // snapshotOf is a Snapshot of these processes.
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
-	r := Reader{Apart: true}
+	r := proc.Reader{Apart: true}
 	defer r.EndCopy()
 	out, tries := make([]Process, 0, len(list)), 0
 	for _, pid := range list {
-		p, ok, err := r.entry(pid, want)
+		p, ok, err := entry(&r, pid, want)
 		for ; err != nil && tries < starvedLooks; tries++ {
 			r.EndCopy() // It takes two descriptors to begin with.
-			Sleep(starvedPause)
-			p, ok, err = r.entry(pid, want)
+			proc.Sleep(starvedPause)
+			p, ok, err = entry(&r, pid, want)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the process table: %w", err)
@@ -53,13 +76,13 @@ func snapshotOf(list []int, want *Wanted) ([]Process, error) {
 const kthreadd = 2
 
 // entry reads a process, and what is wanted of it. ok is false for one that is not in a Snapshot. The error says that it could
-// not be looked at (Starved).
-func (r *Reader) entry(pid int, want *Wanted) (p Process, ok bool, err error) {
+// not be looked at (proc.Starved).
+func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error) {
 	if p.Stat, err = r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
 		return p, false, unlessUnknown(err)
 	}
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
-	if p.UID, err = UID(pid); err != nil {
+	if p.UID, err = proc.UID(pid); err != nil {
 		return p, false, unlessUnknown(err)
 	}
 	if p.Dead() {
@@ -68,18 +91,18 @@ func (r *Reader) entry(pid int, want *Wanted) (p Process, ok bool, err error) {
 	if want.Args(p.UID) {
 		p.Args, err = r.Args(p.Stat)
 	}
-	if !Starved(err) && want.Env(p.UID) {
+	if !proc.Starved(err) && want.Env(p.UID) {
 		var envErr error
 		p.Env, envErr = r.Env(p.Stat, want.Names...)
 		err = errors.Join(err, envErr)
 	}
-	p.Stuck = errors.Is(err, ErrKeptWaiting)
+	p.Stuck = errors.Is(err, proc.ErrKeptWaiting)
 	return p, true, unlessUnknown(err)
 }
 
 // unlessUnknown drops an error that says something about the process: it has ended, or may not be read.
 func unlessUnknown(err error) error {
-	if Starved(err) {
+	if proc.Starved(err) {
 		return err
 	}
 	return nil
@@ -88,8 +111,8 @@ func unlessUnknown(err error) error {
 // PIDNamespace reads the pid namespace of a process. It may fail for a process of another user.
 func PIDNamespace(pid int) (uint64, error) {
 	var st unix.Stat_t
-	if err := unix.Stat(path(pid, "ns/pid"), &st); err != nil {
-		return 0, fmt.Errorf("read the pid namespace of %d: %w", pid, vanished(err))
+	if err := unix.Stat(proc.Path(pid, "ns/pid"), &st); err != nil {
+		return 0, fmt.Errorf("read the pid namespace of %d: %w", pid, err)
 	}
 	return st.Ino, nil
 }

@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"io"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // reader starts a process that never reads its standard input, and closes our copy of that.
@@ -66,12 +68,12 @@ func TestStdinPipe(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)
 	s := wantFar(t, pid, FarHeld)
-	if got := new(Reader).Holders(s, []int{pid, os.Getpid(), 1}); !slices.Equal(got, []int{os.Getpid()}) {
+	if got := s.Holders([]int{pid, os.Getpid(), 1}); !slices.Equal(got, []int{os.Getpid()}) {
 		t.Errorf("held by %v, want %d", got, os.Getpid())
 	}
 	w.Close()
 	s = wantFar(t, pid, Severed)
-	if got := new(Reader).Holders(s, []int{pid, os.Getpid()}); len(got) > 0 {
+	if got := s.Holders([]int{pid, os.Getpid()}); len(got) > 0 {
 		t.Errorf("severed, and held by %v", got)
 	}
 	wantFar(t, pid, Severed) // the look itself changes nothing
@@ -92,7 +94,7 @@ func TestStdinPipeHeldBySibling(t *testing.T) {
 	}
 	w.Close()
 	s := wantFar(t, pid, FarHeld)
-	if got := new(Reader).Holders(s, []int{pid, os.Getpid(), sibling.Process.Pid}); !slices.Equal(got, []int{sibling.Process.Pid}) {
+	if got := s.Holders([]int{pid, os.Getpid(), sibling.Process.Pid}); !slices.Equal(got, []int{sibling.Process.Pid}) {
 		t.Errorf("held by %v, want %d", got, sibling.Process.Pid)
 	}
 	in.Close()
@@ -160,7 +162,7 @@ func TestStdinSocket(t *testing.T) {
 	ours, theirs := sockets(t)
 	pid := reader(t, theirs)
 	s := wantFar(t, pid, FarHeld)
-	if got := new(Reader).Holders(s, []int{pid, os.Getpid()}); !slices.Equal(got, []int{os.Getpid()}) {
+	if got := s.Holders([]int{pid, os.Getpid()}); !slices.Equal(got, []int{os.Getpid()}) {
 		t.Errorf("held by %v, want %d", got, os.Getpid())
 	}
 	if _, err := ours.WriteString("unread"); err != nil {
@@ -328,10 +330,10 @@ func TestHoldersReadersDoNotCount(t *testing.T) {
 	defer copied.Close()
 	pid := reader(t, r)
 	w.Close()
-	if got := new(Reader).Holders(StdinOf(pid), []int{pid, os.Getpid()}); len(got) > 0 {
+	if got := StdinOf(pid).Holders([]int{pid, os.Getpid()}); len(got) > 0 {
 		t.Errorf("who can only read was named: %v", got)
 	}
-	if got := new(Reader).Holders(Stdin{}, []int{os.Getpid()}); got != nil {
+	if got := (Stdin{}).Holders([]int{os.Getpid()}); got != nil {
 		t.Errorf("holders of nothing: %v", got)
 	}
 }
@@ -344,7 +346,7 @@ func TestInode(t *testing.T) {
 			t.Errorf("%q: %d, %v", link, n, ok)
 		}
 	}
-	if !strings.HasPrefix(path(7, "fd/0"), "/proc/7/") {
-		t.Error(path(7, "fd/0"))
+	if !strings.HasPrefix(proc.Path(7, "fd/0"), "/proc/7/") {
+		t.Error(proc.Path(7, "fd/0"))
 	}
 }

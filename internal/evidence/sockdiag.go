@@ -1,10 +1,9 @@
-package proc
+package evidence
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,16 +15,9 @@ const (
 	unixDiagPeer     = 2
 	unixDiagShutdown = 6
 	rcvShutdown      = 1
+	anyState         = 0xffffffff
 	anyCookie        = 0xffffffff
 )
-
-type unixDiagReq struct {
-	family, protocol uint8
-	pad              uint16
-	states, ino      uint32
-	show             uint32
-	cookie           [2]uint32
-}
 
 // errNoPeer says that the answer named no peer.
 var errNoPeer = errors.New("the kernel names no peer")
@@ -82,16 +74,17 @@ func unixDiag(ino uint32) ([]byte, error) {
 	// The kernel answers at once; the limit is against surprises.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 
-	req := unixDiagReq{
-		family: unix.AF_UNIX, states: ^uint32(0), ino: ino, show: udiagShowPeer, cookie: [2]uint32{anyCookie, anyCookie},
-	}
-	size := unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
-	msg := make([]byte, size)
+	// A header, then struct unix_diag_req: family, protocol, pad, states, inode, what to show, cookie.
+	const size = unix.SizeofNlMsghdr + 24
 	ne := binary.NativeEndian
-	ne.PutUint32(msg[0:], uint32(size))
+	msg := make([]byte, unix.SizeofNlMsghdr, size)
+	ne.PutUint32(msg[0:], size)
 	ne.PutUint16(msg[4:], sockDiagByFamily)
 	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST)
-	copy(msg[unix.SizeofNlMsghdr:], unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req)))
+	msg = append(msg, unix.AF_UNIX, 0, 0, 0)
+	for _, field := range []uint32{anyState, ino, udiagShowPeer, anyCookie, anyCookie} {
+		msg = ne.AppendUint32(msg, field)
+	}
 	buf, n := make([]byte, 4096), 0
 	if err = unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
 		n, _, err = unix.Recvfrom(fd, buf, 0)

@@ -1,4 +1,4 @@
-package proc
+package evidence
 
 import (
 	"errors"
@@ -34,12 +34,11 @@ func TestReachedWithinTreeMapped(t *testing.T) {
 	}
 	defer far.Close()
 	l.Close()
-	var r Reader
 	self := os.Getpid()
-	if why := r.Reached(self, []int{self}); why != "" {
+	if why := Reached(self, []int{self}); why != "" {
 		t.Errorf("both ends within the tree: %s", why)
 	}
-	if why := r.Reached(self, nil); why == "" {
+	if why := Reached(self, nil); why == "" {
 		t.Error("a connection to another tree was not seen")
 	}
 }
@@ -50,7 +49,6 @@ func TestReachedForgedLine(t *testing.T) {
 	if err := FindsPeers(); err != nil {
 		testkit.Need(t, false, "sock_diag: "+err.Error())
 	}
-	var r Reader
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +71,7 @@ func TestReachedForgedLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if why := r.Reached(os.Getpid(), nil); why != "" {
+	if why := Reached(os.Getpid(), nil); why != "" {
 		t.Errorf("by lines that a name has added: %s", why)
 	}
 	l, err := net.Listen("unix", t.TempDir()+"/s")
@@ -81,7 +79,7 @@ func TestReachedForgedLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if why := r.Reached(os.Getpid(), nil); why == "" {
+	if why := Reached(os.Getpid(), nil); why == "" {
 		t.Error("a listener was not seen")
 	}
 }

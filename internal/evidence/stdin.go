@@ -1,11 +1,12 @@
-package proc
+package evidence
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // Far says what became of the other end of a process's standard input.
@@ -35,7 +36,7 @@ type Stdin struct {
 // EAGAIN when there are, and takes nothing out. That covers writers of every user and pid namespace, which no search
 // through /proc/PID/fd could. For a unix socket sock_diag(7) names the peer; a peer without an inode is closed.
 func StdinOf(pid int) Stdin {
-	link, err := readlink(path(pid, "fd/0"))
+	link, err := proc.Readlink(proc.Path(pid, "fd/0"))
 	if err != nil {
 		return Stdin{Why: "standard input cannot be looked at: " + err.Error()}
 	}
@@ -46,15 +47,6 @@ func StdinOf(pid int) Stdin {
 		return socketState(pid, ino)
 	}
 	return Stdin{Why: "standard input is " + link + ", which has no other end"}
-}
-
-func readlink(name string) (string, error) {
-	var b [256]byte
-	n, err := unix.Readlink(name, b[:])
-	if err != nil {
-		return "", fmt.Errorf("read link %s: %w", name, vanished(err))
-	}
-	return string(b[:n]), nil
 }
 
 // inode reads "pipe:[123]".
@@ -70,7 +62,7 @@ func inode(link, prefix string) (uint64, bool) {
 func pipeState(pid int, ino uint64) Stdin {
 	s := Stdin{Peer: ino}
 	// This second reader cannot block and consumes nothing.
-	in, err := unix.Open(path(pid, "fd/0"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	in, err := unix.Open(proc.Path(pid, "fd/0"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		s.Why = "its pipe cannot be opened: " + err.Error()
 		return s
@@ -128,24 +120,24 @@ func socketState(pid int, ino uint64) Stdin {
 }
 
 func sameNetwork(pid int) (bool, error) {
-	theirs, err := readlink(path(pid, "ns/net"))
+	theirs, err := proc.Readlink(proc.Path(pid, "ns/net"))
 	if err != nil {
 		return false, err
 	}
-	ours, err := readlink("/proc/self/ns/net")
+	ours, err := proc.Readlink("/proc/self/ns/net")
 	return err == nil && theirs == ours, err
 }
 
 // Holders finds the processes among pids that hold the other end of a standard input: the write end of the pipe, or the
 // peer socket. It is for reports: descriptor tables that cannot be read are skipped.
-func (r *Reader) Holders(s Stdin, pids []int) []int {
+func (s Stdin) Holders(pids []int) []int {
 	if s.Peer == 0 {
 		return nil
 	}
 	want := s.file()
 	var out []int
 	for _, pid := range pids {
-		if r.holds(pid, want, !s.Socket) {
+		if holds(pid, want, !s.Socket) {
 			out = append(out, pid)
 		}
 	}
@@ -161,10 +153,21 @@ func (s Stdin) file() string {
 	return prefix + strconv.FormatUint(s.Peer, 10) + "]"
 }
 
-func (r *Reader) holds(pid int, want string, writing bool) (found bool) {
-	_ = eachDescriptor(pid, func(link, to string, err error) bool {
+func holds(pid int, want string, writing bool) (found bool) {
+	_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
 		found = err == nil && to == want && (!writing || isOpen(link, forWriting))
 		return !found
 	})
 	return found
+}
+
+// How a file may be open. The mode of its link in the descriptor table shows it (proc_pid_fd(5)).
+const (
+	forReading = 0o400
+	forWriting = 0o200
+)
+
+func isOpen(link string, how uint32) bool {
+	var st unix.Stat_t
+	return unix.Lstat(link, &st) == nil && st.Mode&how != 0
 }
