@@ -199,28 +199,28 @@ func TestRecordedContainers(t *testing.T) {
 		more func(*host, *storedSession)
 		want string
 	}{
-		"its own":              {"a", []engine.Info{box("a", deadID)}, nil, "record:a!"},
-		"without session":      {"a", []engine.Info{plain}, nil, "record:a!"},
-		"without label":        {"a", []engine.Info{unlabelled}, nil, "suspect:a"},
-		"gone":                 {"b", []engine.Info{plain}, nil, ""},
-		"never noted":          {"", []engine.Info{box("a", deadID), box("b", otherID)}, nil, "container:b! record:a!"},
-		"of a living inner":    {"a b", []engine.Info{box("a", otherID, alive), box("b", deadID)}, nil, "record:b!"},
-		"of a dead inner":      {"a", []engine.Info{box("a", otherID)}, nil, "record:a!"},
-		"of an inner unseen":   {"a", []engine.Info{box("a", otherID, "supervisor=x")}, nil, "record:a!"},
-		"of an inner recorded": {"a", []engine.Info{box("a", otherID)}, heldInner, ""},
-		"asked for by a living inner": {"", []engine.Info{box("a", otherID, alive)}, func(_ *host, s *storedSession) {
+		"its own":              {ids: "a", all: []engine.Info{box("a", deadID)}, want: "record:a!"},
+		"without session":      {ids: "a", all: []engine.Info{plain}, want: "record:a!"},
+		"without label":        {ids: "a", all: []engine.Info{unlabelled}, want: "suspect:a"},
+		"gone":                 {ids: "b", all: []engine.Info{plain}},
+		"never noted":          {all: []engine.Info{box("a", deadID), box("b", otherID)}, want: "container:b! record:a!"},
+		"of a living inner":    {ids: "a b", all: []engine.Info{box("a", otherID, alive), box("b", deadID)}, want: "record:b!"},
+		"of a dead inner":      {ids: "a", all: []engine.Info{box("a", otherID)}, want: "record:a!"},
+		"of an inner unseen":   {ids: "a", all: []engine.Info{box("a", otherID, "supervisor=x")}, want: "record:a!"},
+		"of an inner recorded": {ids: "a", all: []engine.Info{box("a", otherID)}, more: heldInner},
+		"asked for by a living inner": {all: []engine.Info{box("a", otherID, alive)}, more: func(_ *host, s *storedSession) {
 			s.Ledger.Add(engine.Note{Op: engine.OpCreate, Kind: engine.Container, Request: "ra", At: noon.Add(-2 * time.Second)})
-		}, ""},
-		"of another boot":                      {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.Host.Boot = "old" }, "record:a!"},
-		"of another boot and machine":          {"a", []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, func(_ *host, s *storedSession) { s.Host.Boot = "old" }, "suspect:a"},
-		"of another namespace":                 {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.Host.PIDNS++ }, ""},
-		"somebody's record":                    {"a", []engine.Info{plain}, ofSomebody, ""},
-		"somebody's record, and label":         {"a", []engine.Info{box("a", deadID)}, ofSomebody, "container:a!"},
-		"somebody's record, and living label":  {"a", []engine.Info{box("a", deadID, alive)}, ofSomebody, ""},
-		"somebody's record, and foreign label": {"a", []engine.Info{box("a", deadID, "supervisor=x")}, ofSomebody, "suspect:a"},
-		"somebody's record, another's label":   {"a", []engine.Info{box("a", otherID, alive)}, ofSomebody, ""},
-		"recorded elsewhere":                   {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.At = &knownEngine{} }, ""},
-		"recorded nowhere":                     {"a", []engine.Info{plain}, func(_ *host, s *storedSession) { s.At = nil }, ""},
+		}},
+		"of another boot":                      {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.Host.Boot = "old" }, want: "record:a!"},
+		"of another boot and machine":          {ids: "a", all: []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, more: func(_ *host, s *storedSession) { s.Host.Boot = "old" }, want: "suspect:a"},
+		"of another namespace":                 {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.Host.PIDNS++ }},
+		"somebody's record":                    {ids: "a", all: []engine.Info{plain}, more: ofSomebody},
+		"somebody's record, and label":         {ids: "a", all: []engine.Info{box("a", deadID)}, more: ofSomebody, want: "container:a!"},
+		"somebody's record, and living label":  {ids: "a", all: []engine.Info{box("a", deadID, alive)}, more: ofSomebody},
+		"somebody's record, and foreign label": {ids: "a", all: []engine.Info{box("a", deadID, "supervisor=x")}, more: ofSomebody, want: "suspect:a"},
+		"somebody's record, another's label":   {ids: "a", all: []engine.Info{box("a", otherID, alive)}, more: ofSomebody},
+		"recorded elsewhere":                   {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.At = &knownEngine{} }},
+		"recorded nowhere":                     {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.At = nil }},
 	} {
 		h, s := noted(t, c.ids, c.all...)
 		if c.more != nil {
@@ -272,11 +272,11 @@ func TestRecordThatCannotBeSettled(t *testing.T) {
 		want      string
 		unsettled bool
 	}{
-		"of an unknown engine":                        {"a", nil, true, "", true},
-		"of an unknown engine, damaged":               {"", torn, true, "", true},
-		"of an unknown engine, without containers":    {"", nil, true, "", false},
-		"that is damaged, and the engine answers":     {"", torn, false, "record:a!", false},
-		"that cannot be read, and the engine answers": {"", errors.New("no descriptor"), false, "record:a!", true},
+		"of an unknown engine":                        {ids: "a", nowhere: true, unsettled: true},
+		"of an unknown engine, damaged":               {torn: torn, nowhere: true, unsettled: true},
+		"of an unknown engine, without containers":    {nowhere: true},
+		"that is damaged, and the engine answers":     {torn: torn, want: "record:a!"},
+		"that cannot be read, and the engine answers": {torn: errors.New("no descriptor"), want: "record:a!", unsettled: true},
 	} {
 		h, s := noted(t, c.ids, box("a", deadID))
 		h.Engines[0].Err, s.Torn = nil, c.torn
@@ -311,14 +311,14 @@ func TestLookAlikes(t *testing.T) {
 		rows            []string
 		want            int
 	}{
-		"none":                               {0, 0, nil, 0},
-		"without client":                     {2, 0, nil, 2},
-		"with theirs":                        {2, 0, []string{"30 1 6" + client, "31 1 6" + client}, 0},
-		"one too many":                       {2, 0, []string{"30 1 6" + client}, 1},
-		"a client of something else":         {1, 0, []string{"30 1 6 docker docker run -i mcp/y"}, 1},
-		"a session's container and client":   {1, 1, []string{anchor, "30 20 6" + client}, 1},
-		"a session that goes past the proxy": {1, 0, []string{anchor, "30 20 6" + client}, 0},
-		"a session's alone":                  {0, 1, []string{anchor, "30 20 6" + client}, 0},
+		"none":                               {},
+		"without client":                     {plain: 2, want: 2},
+		"with theirs":                        {plain: 2, rows: []string{"30 1 6" + client, "31 1 6" + client}},
+		"one too many":                       {plain: 2, rows: []string{"30 1 6" + client}, want: 1},
+		"a client of something else":         {plain: 1, rows: []string{"30 1 6 docker docker run -i mcp/y"}, want: 1},
+		"a session's container and client":   {plain: 1, labelled: 1, rows: []string{anchor, "30 20 6" + client}, want: 1},
+		"a session that goes past the proxy": {plain: 1, rows: []string{anchor, "30 20 6" + client}},
+		"a session's alone":                  {labelled: 1, rows: []string{anchor, "30 20 6" + client}},
 	} {
 		h := boxes(t)
 		extra := table(t, c.rows...)
@@ -588,14 +588,14 @@ func TestEndWithoutEngine(t *testing.T) {
 		reach  Reach
 		result string
 	}{
-		"down, with containers":           {nowhere, []string{"a"}, Reach{Recorded: true}, "failed"},
-		"down, without":                   {nowhere, nil, Reach{Recorded: true}, "removed"},
-		"not looked at, with containers":  {nowhere, []string{"a"}, Reach{None: true}, "failed"},
-		"not looked at, without":          {nowhere, nil, Reach{None: true}, "removed"},
-		"no engine":                       {"", nil, Reach{Recorded: true}, "removed"},
-		"an engine that means nothing":    {"x://y", []string{"a"}, Reach{Recorded: true}, "failed"},
-		"an engine that meant nothing":    {"x://y", nil, Reach{Recorded: true}, "removed"},
-		"down when it comes to be looked": {nowhere, []string{"a"}, Reach{Recorded: true}, "failed"},
+		"down, with containers":           {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"down, without":                   {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
+		"not looked at, with containers":  {engine: nowhere, ids: []string{"a"}, reach: Reach{None: true}, result: "failed"},
+		"not looked at, without":          {engine: nowhere, reach: Reach{None: true}, result: "removed"},
+		"no engine":                       {reach: Reach{Recorded: true}, result: "removed"},
+		"an engine that means nothing":    {engine: "x://y", ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"an engine that meant nothing":    {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
+		"down when it comes to be looked": {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
 	} {
 		s := deadSession(t, c.engine, c.ids...)
 		h, _ := looked(t, c.reach, s)

@@ -27,9 +27,9 @@ func TestForgetWithoutLock(t *testing.T) {
 		want  error
 		left  int
 	}{
-		"living":                   {host, self.Start, session.ErrHeld, 2},
-		"of another pid namespace": {proc.Host{Boot: host.Boot, PIDNS: 1}, self.Start, session.ErrUnclear, 2},
-		"dead":                     {host, self.Start - 1, nil, 0},
+		"living":                   {host: host, start: self.Start, want: session.ErrHeld, left: 2},
+		"of another pid namespace": {host: proc.Host{Boot: host.Boot, PIDNS: 1}, start: self.Start, want: session.ErrUnclear, left: 2},
+		"dead":                     {host: host, start: self.Start - 1},
 	} {
 		s := deadSession(t, "", "a")
 		s.Host, s.Supervisor = c.host, proc.ID{PID: self.PID, Start: c.start}

@@ -49,7 +49,7 @@ func TestFindSettled(t *testing.T) {
 		h := table(t, "10 1 5 node s", "11 1 6 worker w")
 		keep(h, "chrome", 10, 11)
 		h.dead(10).State = session.StateKept
-		h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: pids}}
+		inLeaf(h, pids...)
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
 		}
@@ -106,291 +106,347 @@ func ended(h *host, r Rules) []int {
 	return slices.Compact(out)
 }
 
-func TestFind(t *testing.T) {
-	for name, c := range map[string]struct {
-		rows []string
-		more func(*host)
-		want []int
-	}{
-		"the server of a record and what it started": {
-			[]string{"10 1 5 node s", "11 10 6 sh x", "12 1 7 daemon d"}, func(h *host) { h.dead(10) }, []int{10, 11},
-		},
-		"a reused pid is somebody else": {
-			[]string{"10 1 5 node s", "11 10 6 sh x"}, func(h *host) { h.dead(10).Server.Start = 4 }, []int{},
-		},
-		"a marked orphan": {
-			[]string{"10 1 5 chrome c", "11 1 6 chrome c"}, func(h *host) { h.dead(0); h.proc(11).Session = deadID }, []int{11},
-		},
-		"a member's own session": {
-			[]string{"10 1 5 chrome c", "11 1 6 chrome c"}, func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 }, []int{10, 11},
-		},
-		"members that became another user are found with their own uid": {
-			[]string{"10 1 5 node s", "11 1 6 postgres p"},
-			func(h *host) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 }, []int{10, 11},
-		},
-		"a living anchor will recover": {
-			[]string{"9 1 4 mcp-tether mcp-tether run -- s", "10 9 5 node s"}, func(h *host) { h.dead(10).Anchor = h.proc(9).ID }, []int{},
-		},
-		"a supervisor whose record was lost": {
-			[]string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
-			func(h *host) { mark(h, 10); mark(h, 11) }, []int{},
-		},
-		"what adopts the orphans of a supervisor's commands is none": {
-			[]string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
-			func(h *host) { mark(h, 10) }, []int{10},
-		},
-		"what adopts the orphans of another session's commands, in the leaf": {
-			[]string{"9 1 4 mcp-tether-wait mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 ssh s", "11 1 6 daemon d"},
-			func(h *host) {
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{9, 10, 11}}}
-			}, []int{9, 10, 11},
-		},
-		"what adopts the orphans of a living session's commands, in the leaf": {
-			[]string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
-			func(h *host) {
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{9, 10}}}
-			}, []int{},
-		},
-		"the session of a process to keep that has ended, in the leaf": {
-			innerSession("daemon d"), func(h *host) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) }, []int{12},
-		},
-		"the session of a process to keep, in the leaf": {
-			append(innerSession("daemon d"), "6 1 2 chrome c"),
-			func(h *host) {
-				h.dead(0).Keep = []string{"chrome"}
-				h.proc(8).PPID = 6
-				inLeaf(h, 6, 8, 9, 10, 11, 12)
-			}, []int{12},
-		},
-		"an orphaned session where nothing is to be kept, in the leaf": {
-			innerSession("daemon d"), func(h *host) { h.dead(0); inLeaf(h, 10, 11, 12) }, []int{10, 11, 12},
-		},
-		"the dead session's own server, if it is one of ours": {
-			innerSession("daemon d"), func(h *host) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) }, []int{8, 9, 10, 12},
-		},
-		"a session that has the pid of the dead server": {
-			innerSession("daemon d"),
-			func(h *host) {
-				s := h.dead(8)
-				s.Keep, s.Server.Start = []string{"chrome"}, s.Server.Start-1
-				inLeaf(h, 8, 9, 10, 11, 12)
-			}, []int{12},
-		},
-		"the session that a member has started, in the leaf": {
-			append(innerSession("daemon d"), "7 1 2 node s"),
-			func(h *host) {
-				h.dead(7).Keep = []string{"chrome"}
-				h.proc(8).PPID = 7
-				inLeaf(h, 7, 8, 9, 10)
-			}, []int{7, 8, 9, 10},
-		},
-		"a session around the dead one has adopted its server, in the leaf": {
-			append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
-			func(h *host) {
-				h.dead(7).Keep = []string{"chrome"}
-				h.proc(8).PPID = 7
-				inLeaf(h, 7, 8, 9, 10)
-			}, []int{7, 8, 9, 10},
-		},
-		"older than its parent: that pid has changed hands": {
-			[]string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"}, func(h *host) { h.dead(10) }, []int{10},
-		},
-		"older than the leader of its session": {
-			[]string{"10 1 50 node s", "11 1 6 daemon d"}, func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 }, []int{10},
-		},
-		"what a process kept by pattern started": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 10 8 helper h"},
-			func(h *host) { h.dead(10).Keep = []string{"chrome"} }, []int{10, 13},
-		},
-		"what a kept process started without environment, in the leaf": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			func(h *host) {
-				h.dead(10)
-				h.proc(11).Keep = true
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12}}}
-			}, []int{10},
-		},
-		"what a kept process started, in the session of a member": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			func(h *host) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 }, []int{10},
-		},
-		"what a session kept that has ended": {
-			[]string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
-			func(h *host) { keep(h, "chrome", 10, 11, 12) }, []int{},
-		},
-		"a session of which no pattern is known": {
-			[]string{"10 1 5 chrome c", "11 10 6 renderer r"}, func(h *host) { mark(h, 10); mark(h, 11) }, []int{10, 11},
-		},
-		"what a kept process was, or started, before it ended": {
-			[]string{"10 1 5 renamed r", "11 10 6 worker w"}, func(h *host) { keep(h, "chrome", 10, 11) }, []int{},
-		},
-		"a kept process and the rest, in a leaf without a record": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 1 8 chrome without-environment"},
-			func(h *host) {
-				keep(h, "chrome", 10, 11, 12)
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11, 12, 13}}}
-			}, []int{10},
-		},
-		"patterns that cannot be read, in a leaf without a record": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c"},
-			func(h *host) {
-				keep(h, "chrome", 10)
-				mark(h, 11)
-				h.proc(11).KeptUnclear = true
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
-			}, []int{},
-		},
-		"patterns that cannot be read, of an orphan": {
-			[]string{"10 1 5 node s"}, func(h *host) { mark(h, 10); h.proc(10).KeptUnclear = true }, []int{},
-		},
-		"patterns that cannot be read, beside a record": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c"},
-			func(h *host) {
-				h.dead(10).Keep = []string{"chrome"}
-				mark(h, 10)
-				h.proc(10).KeptUnclear = true
-			}, []int{10},
-		},
-		"a lock without a record": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c"},
-			func(h *host) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) }, []int{10},
-		},
-		"patterns that cannot be read, beside a lock without a record": {
-			[]string{"10 1 5 node s"},
-			func(h *host) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true }, []int{},
-		},
-		"a kept server whose stdin is severed": {
-			[]string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c", "20 1 5 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { keep(h, "*-server", 10) }, []int{20},
-		},
-		"a kept server that its gateway has dropped": {
-			[]string{"9 1 4 codex codex", "10 9 5 fs-server /opt/fs-server --root /srv", "20 9 5 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { keep(h, "*-server", 10) }, []int{20},
-		},
-		"kept by an inner session, in the leaf of the outer one": {
-			[]string{"10 1 5 node s", "11 10 6 chrome c"},
-			func(h *host) {
-				h.dead(10)
-				keep(h, "chrome", 11)
-				h.proc(11).Session = "ffffffffffffffff"
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
-			}, []int{10},
-		},
-		"patterns of another user": {
-			[]string{"10 1 5 node s", "11 1 6 node s"},
-			func(h *host) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 }, []int{10},
-		},
-		"a root session that dropped privileges, in the recorded leaf": {
-			[]string{"10 1 5 node s", "11 1 6 postgres p"},
-			func(h *host) {
-				h.dead(10)
-				h.proc(11).UID = 33
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
-			}, []int{10, 11},
-		},
-		"an orphaned server whose stdin is severed": {
-			[]string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c"}, nil, []int{10, 11},
-		},
-		"a server below a parent that cannot be seen": {
-			[]string{"10 777 5 fs-server /opt/fs-server --root /srv"}, nil, []int{},
-		},
-		"a server whose parent is outside of the pid namespace": {
-			[]string{"10 0 5 fs-server /opt/fs-server --root /srv"}, nil, []int{},
-		},
-		"a script that mentions an interpreter and runs something else as well": {
-			[]string{"10 1 5 bash bash /home/u/start-node-things.sh", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 10 7 node node /srv/api.js"},
-			nil, []int{11},
-		},
-		"the server of a job that has sent its only request and keeps the answer": {
-			[]string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } }, []int{},
-		},
-		"the server of a job whose answer another process reads": {
-			[]string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
-			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } }, []int{},
-		},
-		"the server of a job whose answer its script waits for": {
-			[]string{"9 1 4 bash bash /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } }, []int{},
-		},
-		"the same from cron": {
-			[]string{"8 1 4 cron cron -f", "9 8 4 sh sh -c /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } }, []int{},
-		},
-		"the server of a gateway whose own parent gets the answer": {
-			[]string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } }, []int{},
-		},
-		"a dropped server whose answer only its gateway could read": {
-			[]string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } }, []int{10},
-		},
-		"the launcher that was started for the server": {
-			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}, nil, []int{10, 11},
-		},
-		"a server in a pipeline of its launcher": {
-			[]string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			func(h *host) {
-				h.Stdin = func(pid int) evidence.Stdin {
-					if pid == 12 {
-						return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
-					}
-					return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
-				}
-			}, []int{},
-		},
-		"a server in a pipeline that has had its only request": {
-			[]string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
-			func(h *host) {
-				h.Stdin = func(pid int) evidence.Stdin {
-					return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
-				}
-				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
-			}, []int{},
-		},
-		"a server whose launcher has it write to a file": {
-			[]string{"10 1 5 sh sh -c mcp-server-x >out", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } }, []int{},
-		},
-		"a server that has pipes to a known server of its own": {
-			[]string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
-			func(h *host) {
-				h.Stdin = func(pid int) evidence.Stdin {
-					if pid == 12 {
-						return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
-					}
-					return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
-				}
-			}, []int{10, 11, 12},
-		},
-		"the same server in a pipeline, under a gateway that has dropped its launcher": {
-			[]string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			func(h *host) {
-				h.Stdin = func(pid int) evidence.Stdin {
-					return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
-				}
-			}, []int{},
-		},
-		"a newborn": {
-			[]string{"10 1 1000 fs-server /opt/fs-server --root /srv"}, nil, []int{},
-		},
-	} {
+// ruleCase is a host, and what of it is ended by one class of findings.
+type ruleCase struct {
+	rows  []string // of the process table (table)
+	given func(*host)
+	ended []int
+}
+
+// testClass looks at hosts, of which only findings of this class may end anything.
+func testClass(t *testing.T, by class, cases map[string]ruleCase) {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := table(t, c.rows...)
-			if c.more != nil {
-				c.more(h)
+			if c.given != nil {
+				c.given(h)
 			}
-			if got := ended(h, modelRules()); !slices.Equal(got, c.want) {
-				t.Errorf("ended %v, want %v", got, c.want)
-				for _, f := range find(h, modelRules()) {
-					t.Logf("%s %v: %s", f.Class, f.Members, strings.Join(f.Evidence, "; "))
-				}
+			found := asEachUser(find)(h, modelRules())
+			got := ended(h, modelRules())
+			byAnother := slices.ContainsFunc(found, func(f Finding) bool { return f.proven(true) && f.Class != by })
+			if slices.Equal(got, c.ended) && !byAnother {
+				return
+			}
+			t.Errorf("ended %v, want %v by %s", got, c.ended, by)
+			for _, f := range found {
+				t.Logf("%s %v: %s", f.Class, f.Members, strings.Join(f.Evidence, "; "))
 			}
 		})
 	}
 }
 
-// mark marks a process as of a session whose gateway is dead.
+// What a dead session's record proves: its server, and what is known to be that server's.
+func TestFindRecord(t *testing.T) {
+	testClass(t, classRecord, map[string]ruleCase{
+		"the server of a record and what it started": {
+			rows:  []string{"10 1 5 node s", "11 10 6 sh x", "12 1 7 daemon d"},
+			given: func(h *host) { h.dead(10) },
+			ended: []int{10, 11},
+		},
+		"a reused pid is somebody else": {
+			rows:  []string{"10 1 5 node s", "11 10 6 sh x"},
+			given: func(h *host) { h.dead(10).Server.Start = 4 },
+		},
+		"a marked orphan": {
+			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
+			given: func(h *host) { h.dead(0); h.proc(11).Session = deadID },
+			ended: []int{11},
+		},
+		"a member's own session": {
+			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
+			given: func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 },
+			ended: []int{10, 11},
+		},
+		"a living anchor will recover": {
+			rows:  []string{"9 1 4 mcp-tether mcp-tether run -- s", "10 9 5 node s"},
+			given: func(h *host) { h.dead(10).Anchor = h.proc(9).ID },
+		},
+		"the session of a process to keep that has ended, in the leaf": {
+			rows:  innerSession("daemon d"),
+			given: func(h *host) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) },
+			ended: []int{12},
+		},
+		"the session of a process to keep, in the leaf": {
+			rows: append(innerSession("daemon d"), "6 1 2 chrome c"),
+			given: func(h *host) {
+				h.dead(0).Keep = []string{"chrome"}
+				h.proc(8).PPID = 6
+				inLeaf(h, 6, 8, 9, 10, 11, 12)
+			},
+			ended: []int{12},
+		},
+		"an orphaned session where nothing is to be kept, in the leaf": {
+			rows:  innerSession("daemon d"),
+			given: func(h *host) { h.dead(0); inLeaf(h, 10, 11, 12) },
+			ended: []int{10, 11, 12},
+		},
+		"the dead session's own server, if it is one of ours": {
+			rows:  innerSession("daemon d"),
+			given: func(h *host) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) },
+			ended: []int{8, 9, 10, 12},
+		},
+		"a session that has the pid of the dead server": {
+			rows: innerSession("daemon d"),
+			given: func(h *host) {
+				s := h.dead(8)
+				s.Keep, s.Server.Start = []string{"chrome"}, s.Server.Start-1
+				inLeaf(h, 8, 9, 10, 11, 12)
+			},
+			ended: []int{12},
+		},
+		"the session that a member has started, in the leaf": {
+			rows: append(innerSession("daemon d"), "7 1 2 node s"),
+			given: func(h *host) {
+				h.dead(7).Keep = []string{"chrome"}
+				h.proc(8).PPID = 7
+				inLeaf(h, 7, 8, 9, 10)
+			},
+			ended: []int{7, 8, 9, 10},
+		},
+		"a session around the dead one has adopted its server, in the leaf": {
+			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
+			given: func(h *host) {
+				h.dead(7).Keep = []string{"chrome"}
+				h.proc(8).PPID = 7
+				inLeaf(h, 7, 8, 9, 10)
+			},
+			ended: []int{7, 8, 9, 10},
+		},
+		"older than its parent: that pid has changed hands": {
+			rows:  []string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"},
+			given: func(h *host) { h.dead(10) },
+			ended: []int{10},
+		},
+		"older than the leader of its session": {
+			rows:  []string{"10 1 50 node s", "11 1 6 daemon d"},
+			given: func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 },
+			ended: []int{10},
+		},
+		"what a process kept by pattern started": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 10 8 helper h"},
+			given: func(h *host) { h.dead(10).Keep = []string{"chrome"} },
+			ended: []int{10, 13},
+		},
+		"what a kept process started without environment, in the leaf": {
+			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
+			given: func(h *host) {
+				h.dead(10)
+				h.proc(11).Keep = true
+				inLeaf(h, 10, 11, 12)
+			},
+			ended: []int{10},
+		},
+		"what a kept process started, in the session of a member": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
+			given: func(h *host) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 },
+			ended: []int{10},
+		},
+		"patterns that cannot be read, beside a record": {
+			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *host) {
+				h.dead(10).Keep = []string{"chrome"}
+				mark(h, 10)
+				h.proc(10).KeptUnclear = true
+			},
+			ended: []int{10},
+		},
+		"a lock without a record": {
+			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *host) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) },
+			ended: []int{10},
+		},
+		"patterns that cannot be read, beside a lock without a record": {
+			rows:  []string{"10 1 5 node s"},
+			given: func(h *host) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true },
+		},
+		"kept by an inner session, in the leaf of the outer one": {
+			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *host) {
+				h.dead(10)
+				keep(h, "chrome", 11)
+				h.proc(11).Session = "ffffffffffffffff"
+				inLeaf(h, 10, 11)
+			},
+			ended: []int{10},
+		},
+		"a root session that dropped privileges, in the recorded leaf": {
+			rows: []string{"10 1 5 node s", "11 1 6 postgres p"},
+			given: func(h *host) {
+				h.dead(10)
+				h.proc(11).UID = 33
+				inLeaf(h, 10, 11)
+			},
+			ended: []int{10, 11},
+		},
+	})
+}
+
+// What the mark in the environment proves, without a record.
+func TestFindMark(t *testing.T) {
+	testClass(t, classMark, map[string]ruleCase{
+		"members that became another user are found with their own uid": {
+			rows:  []string{"10 1 5 node s", "11 1 6 postgres p"},
+			given: func(h *host) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 },
+			ended: []int{10, 11},
+		},
+		"a supervisor whose record was lost": {
+			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
+			given: func(h *host) { mark(h, 10); mark(h, 11) },
+		},
+		"what adopts the orphans of a supervisor's commands is none": {
+			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
+			given: func(h *host) { mark(h, 10) },
+			ended: []int{10},
+		},
+		"what a session kept that has ended": {
+			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
+			given: func(h *host) { keep(h, "chrome", 10, 11, 12) },
+		},
+		"a session of which no pattern is known": {
+			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r"},
+			given: func(h *host) { mark(h, 10); mark(h, 11) },
+			ended: []int{10, 11},
+		},
+		"what a kept process was, or started, before it ended": {
+			rows:  []string{"10 1 5 renamed r", "11 10 6 worker w"},
+			given: func(h *host) { keep(h, "chrome", 10, 11) },
+		},
+		"patterns that cannot be read, of an orphan": {
+			rows:  []string{"10 1 5 node s"},
+			given: func(h *host) { mark(h, 10); h.proc(10).KeptUnclear = true },
+		},
+		"patterns of another user": {
+			rows:  []string{"10 1 5 node s", "11 1 6 node s"},
+			given: func(h *host) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 },
+			ended: []int{10},
+		},
+	})
+}
+
+// What membership in the leaf proves, without a record.
+func TestFindCgroup(t *testing.T) {
+	testClass(t, classCgroup, map[string]ruleCase{
+		"what adopts the orphans of another session's commands, in the leaf": {
+			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 ssh s", "11 1 6 daemon d"},
+			given: func(h *host) { inLeaf(h, 9, 10, 11) },
+			ended: []int{9, 10, 11},
+		},
+		"what adopts the orphans of a living session's commands, in the leaf": {
+			rows:  []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
+			given: func(h *host) { inLeaf(h, 9, 10) },
+		},
+		"a kept process and the rest, in a leaf without a record": {
+			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 1 8 chrome without-environment"},
+			given: func(h *host) {
+				keep(h, "chrome", 10, 11, 12)
+				inLeaf(h, 10, 11, 12, 13)
+			},
+			ended: []int{10},
+		},
+		"patterns that cannot be read, in a leaf without a record": {
+			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
+			given: func(h *host) {
+				keep(h, "chrome", 10)
+				mark(h, 11)
+				h.proc(11).KeptUnclear = true
+				inLeaf(h, 10, 11)
+			},
+		},
+	})
+}
+
+// A known server that was never wrapped, under no gateway: nobody can write to it any more.
+func TestFindSevered(t *testing.T) {
+	testClass(t, classSevered, map[string]ruleCase{
+		"a kept server whose stdin is severed": {
+			rows:  []string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c", "20 1 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { keep(h, "*-server", 10) },
+			ended: []int{20},
+		},
+		"an orphaned server whose stdin is severed": {
+			rows:  []string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c"},
+			ended: []int{10, 11},
+		},
+		"a server below a parent that cannot be seen": {
+			rows: []string{"10 777 5 fs-server /opt/fs-server --root /srv"},
+		},
+		"a server whose parent is outside of the pid namespace": {
+			rows: []string{"10 0 5 fs-server /opt/fs-server --root /srv"},
+		},
+		"a script that mentions an interpreter and runs something else as well": {
+			rows:  []string{"10 1 5 bash bash /home/u/start-node-things.sh", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 10 7 node node /srv/api.js"},
+			ended: []int{11},
+		},
+		"the server of a job that has sent its only request and keeps the answer": {
+			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } },
+		},
+		"the server of a job whose answer another process reads": {
+			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
+			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } },
+		},
+		"the server of a job whose answer its script waits for": {
+			rows:  []string{"9 1 4 bash bash /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } },
+		},
+		"the server of a job of cron whose answer its script waits for": {
+			rows:  []string{"8 1 4 cron cron -f", "9 8 4 sh sh -c /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } },
+		},
+		"the launcher that was started for the server": {
+			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			ended: []int{10, 11},
+		},
+		"a server in a pipeline of its launcher": {
+			rows:  []string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			given: func(h *host) { holdStdin(h, 12) },
+		},
+		"a server in a pipeline that has had its only request": {
+			rows: []string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
+			given: func(h *host) {
+				apart(h)
+				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
+			},
+		},
+		"a server whose launcher has it write to a file": {
+			rows:  []string{"10 1 5 sh sh -c mcp-server-x >out", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			given: func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } },
+		},
+		"a server that has pipes to a known server of its own": {
+			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { holdStdin(h, 12) },
+			ended: []int{10, 11, 12},
+		},
+		"a newborn": {
+			rows: []string{"10 1 1000 fs-server /opt/fs-server --root /srv"},
+		},
+	})
+}
+
+// The same under a living gateway.
+func TestFindDropped(t *testing.T) {
+	testClass(t, classDropped, map[string]ruleCase{
+		"a kept server that its gateway has dropped": {
+			rows:  []string{"9 1 4 codex codex", "10 9 5 fs-server /opt/fs-server --root /srv", "20 9 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { keep(h, "*-server", 10) },
+			ended: []int{20},
+		},
+		"the server of a gateway whose own parent gets the answer": {
+			rows:  []string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
+		},
+		"a dropped server whose answer only its gateway could read": {
+			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
+			ended: []int{10},
+		},
+		"a server in a pipeline, under a gateway that has dropped its launcher": {
+			rows:  []string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
+			given: func(h *host) { apart(h) },
+		},
+	})
+}
+
 // innerSession is a table with the session of another wrapper, and an orphan.
 func innerSession(orphan string) []string {
 	return []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 node s",
@@ -402,6 +458,24 @@ func inLeaf(h *host, pids ...int) {
 	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: pids}}
 }
 
+// holdStdin has somebody hold the far end of one process's standard input.
+func holdStdin(h *host, held int) {
+	h.Stdin = func(pid int) evidence.Stdin {
+		if pid == held {
+			return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
+		}
+		return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
+	}
+}
+
+// apart gives each process a standard input of its own.
+func apart(h *host) {
+	h.Stdin = func(pid int) evidence.Stdin {
+		return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
+	}
+}
+
+// mark marks a process as of a session whose gateway is dead.
 func mark(h *host, pid int) {
 	p := h.proc(pid)
 	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
@@ -518,7 +592,7 @@ func TestFindMarkedInLeaf(t *testing.T) {
 		"no member is in the table": {func(h *host) { h.Leaves[0].PIDs = []int{777} }, classMark, 10},
 	} {
 		h := table(t, "9 1 4 tmux tmux", "10 1 600 node s", "11 10 610 chrome c", "12 11 620 chrome c")
-		h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10, 11}}}
+		inLeaf(h, 10, 11)
 		mark(h, 10)
 		mark(h, 12)
 		h.Began = time.Now()
@@ -570,7 +644,7 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 		"younger":                {func(h *host) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
 		"adopts orphans":         {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
 		"a service":              {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
-		"in the leaf":            {func(h *host) { h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}} }, []int{10, 11, 20, 21, 22}},
+		"in the leaf":            {func(h *host) { inLeaf(h, 10) }, []int{10, 11, 20, 21, 22}},
 	} {
 		h := table(t, rows...)
 		for _, pid := range []int{8, 10, 11} {
@@ -602,7 +676,7 @@ func TestFindMarkedOutsideOfLock(t *testing.T) {
 		"a terminal's window": {func(*host) {}, []int{20, 21}},
 		"a service":           {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21}},
 		"an orphan":           {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
-		"in the leaf":         {func(h *host) { h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}} }, []int{10, 11, 20, 21}},
+		"in the leaf":         {func(h *host) { inLeaf(h, 10) }, []int{10, 11, 20, 21}},
 	} {
 		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c")
 		h.dead(0).Supervisor = proc.ID{}
@@ -645,7 +719,7 @@ func TestFindMarkedOutsideOfMark(t *testing.T) {
 			mark(h, 10)
 			mark(h, 20)
 			if leaf {
-				h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{20, 21}}}
+				inLeaf(h, 20, 21)
 			}
 			c.more(h)
 			proven := 0
@@ -683,7 +757,7 @@ func TestFindUnreadRecord(t *testing.T) {
 	s := h.dead(0)
 	s.Record = session.Record{Version: 1, ID: deadID, Host: here}
 	s.Unread = errors.New("damaged")
-	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: []int{10}}}
+	inLeaf(h, 10)
 	mark(h, 11)
 	found := find(h, Rules{})
 	if len(found) != 1 || found[0].Class != classSuspect || len(found[0].Members) != 2 || !strings.Contains(found[0].Advice, "--forget") {
@@ -781,12 +855,7 @@ func TestFindStillDropped(t *testing.T) {
 		if len(found) != 1 || found[0].Class != classDropped {
 			t.Fatalf("%+v", found)
 		}
-		h.Stdin = func(of int) evidence.Stdin {
-			if of == pid {
-				return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
-			}
-			return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
-		}
+		holdStdin(h, pid)
 		if found[0].still() != want {
 			t.Errorf("pid %d is held: want still dropped: %t", pid, want)
 		}
