@@ -26,8 +26,8 @@ type AtExec struct {
 	Files syscall.Rlimit
 }
 
-// SignalBit is the bit of a signal in a mask.
-func SignalBit(sig syscall.Signal) uint64 { return 1 << (uint(sig) - 1) }
+// signalBit is the bit of a signal in a mask.
+func signalBit(sig syscall.Signal) uint64 { return 1 << (uint(sig) - 1) }
 
 // ReadAtExec returns what the entry point recorded, or what can still be known without it.
 func ReadAtExec() AtExec {
@@ -37,7 +37,7 @@ func ReadAtExec() AtExec {
 	var at AtExec
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if a, err := getAction(sig); err == nil && a.handler == sigIgn {
-			at.Ignored |= SignalBit(sig)
+			at.Ignored |= signalBit(sig)
 		}
 	}
 	var set unix.Sigset_t

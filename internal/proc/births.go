@@ -41,7 +41,7 @@ var errPassedOver = errors.New("not to be signalled")
 
 // SignalBorn signals each process born since the last full look (All) that judge accepts. It goes from oldest to
 // newest, so parents come before their children. A pid is tried again, in this call or a later one, until its process
-// was signalled or judged, or is gone. judge is called after the pidfd of the process was opened (SignalIf).
+// was signalled or judged, or is gone. judge is called after the pidfd of the process was opened (signalIf).
 //
 // It returns how many processes it has met: those that it reached, and those that have ended since and may have started
 // others. After SIGSTOP or SIGKILL to all other members as well, 0 means that there is no new process. fork(2) fails
@@ -54,7 +54,7 @@ func (r *Reader) SignalBorn(judge func(Stat) bool, sigs ...syscall.Signal) (met 
 	left := open[:0]
 	for i, b := range open {
 		yes, told := false, false
-		err := r.SignalIf(b.pid, func(s Stat) error {
+		err := r.signalIf(b.pid, func(s Stat) error {
 			if yes = judge(s); yes {
 				return nil
 			}

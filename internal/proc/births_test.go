@@ -58,7 +58,7 @@ func TestSignalBornWaitsForParent(t *testing.T) {
 	k := testkit.Start(t, "rest", 1, nil)
 	is := func(b birth) bool { return b.pid == k.PID }
 	r := Reader{births: births{newest: newest(t)}}
-	r.births.open = []birth{{pid: k.PID}, {pid: os.Getpid()}} // SignalIf refuses the test itself, so its pid stays open
+	r.births.open = []birth{{pid: k.PID}, {pid: os.Getpid()}} // signalIf refuses the test itself, so its pid stays open
 	for range 3 {
 		if _, err := r.SignalBorn(func(Stat) bool { return false }); err != nil || !slices.ContainsFunc(r.births.open, is) {
 			t.Errorf("%v; open %v", err, r.births.open)

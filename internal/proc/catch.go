@@ -61,8 +61,8 @@ func Catch(set uint64) (int, error) {
 		return -1, fmt.Errorf("make the signal pipe: %w", err)
 	}
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
-		if set&SignalBit(n) == 0 || !catchable(n) {
-			set &^= SignalBit(n)
+		if set&signalBit(n) == 0 || !catchable(n) {
+			set &^= signalBit(n)
 		}
 	}
 	if err := catchInto(p[1], set); err != nil {
@@ -83,12 +83,12 @@ const JobControl = 1<<(syscall.SIGTSTP-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall
 func Listen(inherited AtExec, leave uint64, ignore ...syscall.Signal) (int, error) {
 	ignore = append([]syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}, ignore...)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if inherited.Ignored&SignalBit(sig) != 0 {
+		if inherited.Ignored&signalBit(sig) != 0 {
 			ignore = append(ignore, sig)
 		}
 	}
 	for _, sig := range ignore {
-		leave |= SignalBit(sig)
+		leave |= signalBit(sig)
 		if err := Ignore(sig); err != nil {
 			return -1, err
 		}

@@ -33,7 +33,7 @@ func catchInto(fd int, set uint64) error {
 	a := sigaction{flags: saSiginfo | saRestorer | saOnStack | saRestart, mask: ^uint64(0)}
 	a.handler, a.restorer = handlers()
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
-		if set&SignalBit(n) == 0 {
+		if set&signalBit(n) == 0 {
 			continue
 		}
 		if err := setAction(n, a); err != nil {

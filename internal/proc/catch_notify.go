@@ -15,7 +15,7 @@ import (
 func catchInto(fd int, set uint64) error {
 	ch := make(chan os.Signal, lastSignal)
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
-		if set&SignalBit(n) != 0 {
+		if set&signalBit(n) != 0 {
 			signal.Notify(ch, n)
 		}
 	}

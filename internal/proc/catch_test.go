@@ -31,7 +31,7 @@ func ignoreTwo() {
 
 // listen is a role: it was started with SIGHUP ignored, leaves SIGTSTP alone, and tells which signals are caught and ignored.
 func listen() {
-	if _, err := Listen(AtExec{Ignored: SignalBit(syscall.SIGHUP) | SignalBit(syscall.SIGUSR1)}, JobControl, syscall.SIGUSR2); err != nil {
+	if _, err := Listen(AtExec{Ignored: signalBit(syscall.SIGHUP) | signalBit(syscall.SIGUSR1)}, JobControl, syscall.SIGUSR2); err != nil {
 		testkit.Fail(err.Error())
 	}
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
@@ -50,7 +50,7 @@ func listen() {
 // catchAll is a role: it catches every signal that it may, has the kernel send it SIGIO, and tells what arrives until
 // SIGTERM does.
 func catchAll() {
-	fd, err := Catch(^uint64(0) &^ SignalBit(syscall.SIGCHLD))
+	fd, err := Catch(^uint64(0) &^ signalBit(syscall.SIGCHLD))
 	if err != nil {
 		testkit.Fail(err.Error())
 	}

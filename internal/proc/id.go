@@ -7,13 +7,8 @@ import (
 	"strings"
 )
 
-// Errors on which callers decide.
-var (
-	// ErrGone says that the process of that identity has ended, or that its pid belongs to another one now.
-	ErrGone = errors.New("process is gone")
-	// ErrUnsupported says that this operating system cannot do what was asked.
-	ErrUnsupported = errors.New("not supported on this operating system (mcp-tether run needs Linux)")
-)
+// ErrGone says that the process of that identity has ended, or that its pid belongs to another one now.
+var ErrGone = errors.New("process is gone")
 
 // ID identifies one process on one running kernel.
 type ID struct {

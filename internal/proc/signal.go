@@ -13,7 +13,7 @@ import (
 // ended or its pid was reused, and EPERM when it belongs to another user. Any other error means unknown, and nothing
 // was sent.
 func (r *Reader) Signal(id ID, sigs ...syscall.Signal) error {
-	return r.SignalIf(id.PID, is(id), sigs...)
+	return r.signalIf(id.PID, is(id), sigs...)
 }
 
 // is judges a process by its start time.
@@ -26,13 +26,13 @@ func is(id ID) func(Stat) error {
 	}
 }
 
-// SignalIf sends the signals to the process that has the pid, unless judge returns an error, which SignalIf then
+// signalIf sends the signals to the process that has the pid, unless judge returns an error, which signalIf then
 // returns. It opens a pidfd, then reads the stat that judge is shown. Then it asks the pidfd whether its process still
 // runs: only then was that stat its own. Other errors are those of Signal.
 //
 // Kernels before 5.3 have no pidfd, and a process at its limit of open files gets none. There the judgement directly
 // before kill(2) is all there is.
-func (r *Reader) SignalIf(pid int, judge func(Stat) error, sigs ...syscall.Signal) error {
+func (r *Reader) signalIf(pid int, judge func(Stat) error, sigs ...syscall.Signal) error {
 	if pid <= 1 || pid == os.Getpid() {
 		return fmt.Errorf("signal %d: refused: init and the supervisor itself are never a member", pid)
 	}

@@ -79,7 +79,7 @@ func TestSignalSparesProcessOfThread(t *testing.T) {
 		return nil
 	}
 	for _, tid := range tids {
-		if err := r.SignalIf(tid, judge, syscall.SIGKILL); err == nil {
+		if err := r.signalIf(tid, judge, syscall.SIGKILL); err == nil {
 			t.Errorf("thread %d was signalled", tid)
 		}
 		if err := r.signalByPID(tid, judge, []syscall.Signal{syscall.SIGKILL}); !errors.Is(err, ErrGone) {

@@ -88,7 +88,7 @@ func start(c Child) (int, error) {
 	switch {
 	case awaitExec(p[0], c):
 	case c.Limit > 0 && time.Since(began) >= c.Limit:
-		KillChild(int(pid))
+		killChild(int(pid))
 		return 0, fmt.Errorf("%w for %v", errHeldUp, c.Limit)
 	default:
 		return int(pid), nil
@@ -147,9 +147,9 @@ func poll(fds []unix.PollFd, limit time.Duration) {
 	}
 }
 
-// KillChild kills a child that was not waited for yet. It waits for the end up to execTimeout: no signal ends a child
+// killChild kills a child that was not waited for yet. It waits for the end up to execTimeout: no signal ends a child
 // in a hung system call, and one that is traced may stay as a zombie.
-func KillChild(pid int) {
+func killChild(pid int) {
 	_ = SignalChild(pid, unix.SIGKILL)
 	for deadline := time.Now().Add(execTimeout); ; Sleep(pollPause) {
 		last := !time.Now().Before(deadline) // this process may have been stopped meanwhile
@@ -163,7 +163,7 @@ func KillChild(pid int) {
 	}
 }
 
-// KillGroup is KillChild for a child that leads a process group. It also waits for those of the group that fall to us when
+// KillGroup is killChild for a child that leads a process group. It also waits for those of the group that fall to us when
 // the child has ended (Adopts).
 func KillGroup(leader int) {
 	_ = unix.Kill(-leader, unix.SIGKILL)

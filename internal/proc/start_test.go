@@ -65,7 +65,7 @@ const neverMasked = 1<<(syscall.SIGKILL-1) | 1<<(syscall.SIGSTOP-1)
 func TestStartSignals(t *testing.T) {
 	bits := func(sigs ...syscall.Signal) (m uint64) {
 		for _, s := range sigs {
-			m |= SignalBit(s)
+			m |= signalBit(s)
 		}
 		return m
 	}

@@ -20,7 +20,7 @@ type kin struct {
 // no other. It is false if the births could not be followed.
 func (b *Batch) stopBorn() (born []proc.Stat, none bool) {
 	fresh := func(p proc.Stat) bool {
-		// fresh may be called twice for one process (SignalIf).
+		// fresh may be called twice for one process (proc.Reader.SignalBorn).
 		if n := len(born); n > 0 && born[n-1].ID == p.ID {
 			return true
 		}

@@ -196,7 +196,7 @@ func (s *Scope) killBorn() ([]Sent, error) {
 	defer s.reader.EndCopy()
 	var born []Sent
 	fresh := func(p proc.Stat) bool {
-		// fresh may be called twice for one process (SignalIf).
+		// fresh may be called twice for one process (proc.Reader.SignalBorn).
 		if n := len(born); n > 0 && born[n-1].To.ID == p.ID {
 			return true
 		}
