@@ -174,8 +174,8 @@ func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 	if want := e.want(p); len(want) > 0 {
 		wantExit(t, s.wait(), want...)
 	}
-	if e.killsFront() && p.members == 1 {
-		s.forgotten()
+	if s.waitDead(); e.killsFront() && p.name != "awake" && len(s.records()) > 0 {
+		s.forgotten() // Nothing was behind it, or was only about to begin.
 		return
 	}
 	s.gone()

@@ -230,7 +230,7 @@ func TestShareCannot(t *testing.T) {
 		before, why string
 		dir         os.FileMode
 	}{
-		"limited files":     {"ulimit -f 0;", "files are limited", 0o700},
+		"limited files":     {"ulimit -f 0;", "file too large", 0o700},
 		"open directory":    {"", "is open to others", 0o777},
 		"removed directory": {"mkdir gone; cd gone; rmdir ../gone;", "working directory", 0o700},
 	} {

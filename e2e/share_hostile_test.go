@@ -51,7 +51,8 @@ func TestShareSlowClient(t *testing.T) {
 	s.end()
 }
 
-// A client cannot write more than a little ahead of a server that does not read. When it reads, all of it comes.
+// A client cannot write more than the buffers on the way hold, ahead of a server that does not read. When it reads, all of it
+// comes.
 func TestShareHoldsTheClientBack(t *testing.T) {
 	t.Parallel()
 	s := share(t)
@@ -61,7 +62,7 @@ func TestShareHoldsTheClientBack(t *testing.T) {
 	_, text := lotsOf(t, 8*roomy)
 	var sent atomic.Int64
 	go (&client{in: c.in}).send(text, &sent)
-	if n := steady(t, sent.Load); n == 0 || n > roomy {
+	if n := steady(t, sent.Load); n == 0 || n > 4*roomy {
 		t.Errorf("the client has written %d bytes that nobody reads", n)
 	}
 	noError(t, os.WriteFile(filepath.Join(s.dir, "gate"), []byte("go\n"), 0))

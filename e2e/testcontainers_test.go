@@ -268,7 +268,7 @@ func (e *reached) shareRyuk(t *testing.T) {
 	}
 }
 
-// A container that is there to be reused, and is another's, stays as it was: running, or stopped.
+// A container that is there to be reused, and is another's, stays as the session has left it: running.
 func (e *reached) reuseContainer(t *testing.T) {
 	mark := e.mark(t)
 	reuse := setup{bare: true, env: []string{"TESTCONTAINERS_REUSE_ENABLE=true"}}
@@ -288,7 +288,7 @@ func (e *reached) reuseContainer(t *testing.T) {
 		s.closeStdin()
 		s.gone()
 		now, there := e.state(t, theirs.ID)
-		if !there || now.Running != runs || runs && now != before {
+		if !there || !now.Running || runs && now != before {
 			t.Errorf("ran before: %v: it was %+v, and is %+v", runs, before, now)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Flags of run about sharing, which the attached process reads without a flag parser, and the variables of the first two.
+// Flags of run about sharing, which are read without a flag parser, and the variables of the first two.
 const (
 	shareFlag      = "share"
 	shareScopeFlag = "share-scope"

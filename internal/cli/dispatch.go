@@ -53,10 +53,13 @@ func run(args []string) int {
 		return exit(supervise.ExitFailure, sweep())
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
-		code, err := share.Attach(args)
+		finder, err := share.NewFinder(args)
 		var cannot *share.CannotError
-		if !errors.As(err, &cannot) {
-			return exit(code, err)
+		switch {
+		case err == nil:
+			return command(args, &role{front: true, finder: finder})
+		case !errors.As(err, &cannot):
+			return exit(supervise.ExitFailure, err)
 		}
 		exit(0, err)
 	}

@@ -32,6 +32,8 @@ type role struct {
 	host *argv.Host
 	// front says that the process is to stand before a server that may be replaced.
 	front bool
+	// finder is that of a front before a shared server.
+	finder *share.Finder
 	// delegated says that root has started us, as a user, to do something for that user.
 	delegated bool
 }
@@ -92,7 +94,7 @@ func runCommand(as *role) *cli.Command {
 				return hosted(c, opts, as)
 			}
 			if as != nil && as.front {
-				code, err := front.Run(fronting(c, opts))
+				code, err := front.Run(shared(fronting(c, opts), as.finder))
 				return status{code, err}
 			}
 			code, err := supervised(opts, as)
@@ -220,6 +222,14 @@ func fronting(c *cli.Context, o supervise.Options) front.Options {
 		Hibernate: c.Duration("hibernate"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
 		OnCrash: front.OnCrash(c.String("on-crash")), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 	}
+}
+
+// shared are the options of a front before a shared server, which sleeps and is started again behind its host.
+func shared(o front.Options, finder *share.Finder) front.Options {
+	if finder != nil {
+		o.Finder, o.Hibernate, o.Share = finder, 0, ""
+	}
+	return o
 }
 
 // longestMessage is the value of --max-message, which options has found to be a size.

@@ -16,6 +16,11 @@ import (
 type backend struct {
 	// pid is that of its anchor, 0 while there is none; code is the exit code of the last one.
 	pid, code int
+	// attached says that it is a host instead of a child. unread is then our read end of the pipe that the host reads.
+	attached bool
+	unread   int
+	// word is what has become of a host, for the calls that it leaves open.
+	word string
 	// began is when it was started.
 	began time.Time
 	// asked says that it was sent a signal to end.
@@ -35,8 +40,19 @@ const (
 	killed
 )
 
-// startBackend starts a backend between new pipes.
-func (f *front) startBackend() error {
+// there reports whether there is a backend.
+func (b *backend) there() bool { return b.pid > 0 || b.attached }
+
+// startBackend starts a backend between new pipes. It reports false if it is still looked for (attach).
+func (f *front) startBackend() (ready bool, err error) {
+	if f.o.Finder != nil {
+		return f.attach()
+	}
+	return true, f.startSession()
+}
+
+// startSession starts a session of our own as the backend.
+func (f *front) startSession() error {
 	child := proc.Child{
 		Path: proc.SelfExe, Argv: argv.BackendArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
 		CgroupFD: -1, CgroupProcs: -1, Inherited: f.watch.inherited, Until: f.urgent(),
@@ -131,6 +147,10 @@ func (f *front) expectEnd() {
 // asked to end. If the anchor is killed, its supervisor ends the session.
 func (f *front) press() {
 	b := &f.back
+	if b.attached {
+		f.done = true
+		return
+	}
 	switch b.stage++; b.stage {
 	case reminded:
 		_ = proc.SignalChild(b.pid, unix.SIGTERM)

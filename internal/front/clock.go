@@ -19,6 +19,8 @@ type clock struct {
 	// wakeBy is when the handshake with a new server must be finished, and rest the wait for one that reads the client's roots.
 	wakeBy time.Time
 	rest   rest
+	// attachAt is when to look again for the host of a shared server.
+	attachAt time.Time
 	// retryAt ends a pause between two starts.
 	retryAt time.Time
 	// closeBy ends the wait for a client that has closed its end: that it reads, or that its server has read all.
@@ -30,7 +32,7 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt)
+	due := earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt)
 	switch f.phase {
 	case awake, trying:
 		return earliest(due, c.lookAt)
@@ -91,8 +93,11 @@ func (f *front) onTime(now time.Time) {
 	if isDue(f.clock.rewriteAt, now) {
 		f.writeRecord()
 	}
-	if isDue(f.back.pressAt, now) && f.back.pid > 0 {
+	if isDue(f.back.pressAt, now) && f.back.there() {
 		f.press()
+	}
+	if isDue(f.clock.attachAt, now) {
+		f.onAttachTime()
 	}
 	switch f.phase {
 	case awake, trying:
@@ -141,6 +146,7 @@ func (f *front) whileEnding(now time.Time) {
 	}
 	f.clock.closeBy = time.Time{}
 	if !f.relay.ClientEnded() {
+		f.done = f.back.attached
 		f.ask(unix.SIGTERM)
 	}
 }

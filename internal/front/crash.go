@@ -8,11 +8,11 @@ import (
 // mayRestart reports whether a server that has ended by itself is to be started again. why says what stands in the way of
 // another server, if that is the reason.
 func (f *front) mayRestart() (may bool, why string) {
-	if f.o.OnCrash != OnCrashRestart || f.cause != noCause || f.closing || f.relay.ClientEnded() {
+	if f.o.Finder == nil && f.o.OnCrash != OnCrashRestart || f.cause != noCause || f.closing || f.relay.ClientEnded() {
 		// A server that has seen the end of its standard input may end: there is nothing to start another one for.
 		return false, ""
 	}
-	if f.back.pid == 0 && !f.relay.Spoke() && f.back.code >= exitFailure && f.back.code <= 127 {
+	if f.o.Finder == nil && f.back.pid == 0 && !f.relay.Spoke() && f.back.code >= exitFailure && f.back.code <= 127 {
 		return false, "" // It cannot be started at all, and its session has said why.
 	}
 	if f.o.Share != "" && f.relay.Unfinished() {
@@ -28,18 +28,21 @@ func (f *front) mayRestart() (may bool, why string) {
 func (f *front) reportCrash() {
 	p, now := &f.pauses, time.Now()
 	p.restarts = true
-	if now.Sub(f.back.began) < restartCalm {
-		f.clock.retryAt = backOff(&p.afterCrash, now)
+	if patience := f.patience(); now.Sub(f.back.began) < patience.calm {
+		f.clock.retryAt = patience.backOff(&p.afterCrash, now)
 	} else {
 		p.afterCrash = 0
 	}
 	f.log.Error().Int("exit", f.back.code).Dur("next_try_in", p.afterCrash).Msg("server ended by itself")
-	f.relay.Crashed(f.back.lastWord())
+	f.relay.Crashed(f.lastWord())
 	f.forget()
 	f.listenToClient()
 }
 
 // lastWord is the answer to the calls that were open when the server ended.
-func (b *backend) lastWord() string {
-	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", b.code)
+func (f *front) lastWord() string {
+	if f.o.Finder != nil {
+		return "mcp-tether: " + f.back.word
+	}
+	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", f.back.code)
 }

@@ -49,6 +49,8 @@ type ending struct {
 	closing bool
 	// done says that there is nothing more to wait for.
 	done bool
+	// hostWord is why a host has ended the session; "" if that needs no word.
+	hostWord string
 }
 
 // Run is the front: it serves the client to the end of the session and returns the exit code. Call it on the locked main
@@ -69,12 +71,14 @@ func Run(o Options) (int, error) {
 		return exitFailure, err
 	}
 	f.watch.tell(&f.record)
-	f.openRecord()
+	if o.Finder == nil { // The host of a shared server tells of its sessions.
+		f.openRecord()
+	}
 	proc.StartThreads(reserveThreads)
 	now := time.Now()
 	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
 	f.clock.lookAt = f.idleAfter(now)
-	if err := f.startBackend(); err != nil {
+	if err := f.startFirst(); err != nil {
 		f.closeRecord()
 		return exitFailure, err
 	}
@@ -82,18 +86,37 @@ func Run(o Options) (int, error) {
 	for !f.done {
 		f.pollOnce()
 	}
-	return f.finish(), nil
+	code := f.finish()
+	if f.hostWord != "" {
+		return code, errors.New(f.hostWord)
+	}
+	return code, nil
+}
+
+// startFirst starts the first backend. For the host of a shared server the client may have to wait.
+func (f *front) startFirst() error {
+	if f.o.Finder == nil {
+		return f.startSession()
+	}
+	f.phase = waking
+	f.relay.Disconnect()
+	f.begin()
+	return nil
 }
 
 // pollOnce waits once, and acts on what has happened.
 func (f *front) pollOnce() {
 	before := f.state()
 	ready := f.relay.Polls()
-	fds := append(f.watch.polled(), ready[:]...)
+	fds := append(append(f.watch.polled(), ready[:]...), unix.PollFd{Fd: int32(f.hostFD()), Events: unix.POLLIN})
 	proc.Poll(fds, f.timeout(time.Now()))
-	copy(ready[:], fds[len(fds)-len(ready):])
+	watched := len(fds) - len(ready) - 1
+	copy(ready[:], fds[watched:])
 	f.onRelay(f.relay.Move(ready))
-	f.onWatched(fds[:len(fds)-len(ready)])
+	f.onWatched(fds[:watched])
+	if fds[len(fds)-1].Revents != 0 && f.hostFD() >= 0 {
+		f.onHost()
+	}
 	f.onTime(time.Now())
 	if f.state() != before {
 		f.writeRecord()
@@ -133,7 +156,7 @@ func (f *front) onSignal(c proc.Caught) {
 	case c.Signal == unix.SIGCHLD:
 		f.onChild()
 		return
-	case f.watch.terminal && c.FromKeyboard():
+	case f.watch.terminal && c.FromKeyboard() && f.o.Finder == nil:
 		first := time.Since(f.clock.interrupted) > secondInterrupt
 		f.clock.interrupted = time.Now()
 		if first || c.Signal != unix.SIGINT {
@@ -167,7 +190,7 @@ func (f *front) end(why cause) {
 	f.cause = f.cause.unless(why, f.back.asked)
 	f.step(onEnd)
 	switch {
-	case f.back.pid == 0:
+	case !f.back.there(), f.back.attached && why != causeStdin:
 		f.done = true
 	case why == causeStdin:
 		// The relay passes the end of the stream on. A server that does not read may never see it.
@@ -183,10 +206,7 @@ func (f *front) end(why cause) {
 // step gives an event to the phase table, and carries out the action.
 func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
-	case putToSleep:
-		f.relay.EndServer()
-		f.expectEnd()
-	case hold:
+	case putToSleep, hold:
 		f.relay.EndServer()
 		f.expectEnd()
 	case sleep:
@@ -239,7 +259,7 @@ func (f *front) onRelay(events []relay.Event) {
 
 // onServerClosed: no answer can come any more. What the client says from now on is for the next server.
 func (f *front) onServerClosed() {
-	if f.phase != awake || !f.relay.Spoke() {
+	if f.phase != awake || !f.relay.Spoke() || f.o.Finder != nil {
 		return
 	}
 	if may, _ := f.mayRestart(); may {
@@ -268,12 +288,10 @@ func (f *front) onRefused(e relay.Event) {
 // finish passes on the last of the server's output, writes the closing event and returns the exit code.
 func (f *front) finish() int {
 	f.flush()
-	code := f.back.code
-	if f.back.began.IsZero() {
-		code = 0
-		if f.bySignal != 0 {
-			code = 128 + int(f.bySignal)
-		}
+	code := f.exitCode()
+	if f.o.Finder != nil {
+		f.o.Finder.HangUp()
+		f.o.Finder.WakeHost()
 	}
 	f.closeRecord()
 	ev := f.log.Info()
@@ -283,6 +301,20 @@ func (f *front) finish() int {
 	ev.Stringer("cause", f.cause).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
 		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
 	return code
+}
+
+// exitCode is the backend's. Without one, and for a shared server, it tells of the signal that has ended the session.
+func (f *front) exitCode() int {
+	if (f.back.began.IsZero() || f.o.Finder != nil) && f.cause == causeSignal {
+		return 128 + int(f.bySignal)
+	}
+	switch {
+	case f.o.Finder != nil && (f.cause == causeTooLong || f.cause == causeChanged):
+		return exitFailure
+	case f.back.began.IsZero():
+		return 0
+	}
+	return f.back.code
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -297,11 +329,11 @@ func (f *front) flush() {
 	switch f.cause {
 	case causeServer:
 		if f.o.Share == "" { // The host of a shared server answers for it.
-			owed.Answer = f.back.lastWord()
+			owed.Answer = f.lastWord()
 		}
 	case causeStdin:
 		if f.relay.Unproven() {
-			owed.Answer = "mcp-tether: the server could not be woken: " + f.back.mute()
+			owed.Answer = "mcp-tether: the server could not be woken: " + f.mute()
 		}
 	case causeChanged:
 		owed.Answer = "mcp-tether: the server could not be woken: " + f.pauses.why

@@ -6,6 +6,7 @@ import (
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/eventlog"
+	"mcp-tether/internal/share"
 )
 
 // OnCrash says what becomes of a session whose server ends by itself.
@@ -22,6 +23,8 @@ type Options struct {
 	// Program and Words are the command line of run: the name of the program, and what follows run.
 	Program string
 	Words   []string
+	// Finder finds the host of a shared server; nil for a server of the session's own.
+	Finder *share.Finder
 	// Command is the server's command line.
 	Command []string
 	// Name, Key and Share are those of the session, for its record.

@@ -15,30 +15,45 @@ type pauses struct {
 	restarts bool
 }
 
-// The first and the longest pause before a server is started again. restartCalm is how long a server must have lived for its
-// successor to be started without a pause.
-const (
-	firstPause  = time.Second
-	lastPause   = 30 * time.Second
-	restartCalm = time.Minute
-)
+// patience bounds the pauses before a server is started again.
+type patience struct {
+	// calm is how long a server must have lived for its successor to be started without a pause.
+	calm        time.Duration
+	first, last time.Duration
+}
+
+// patience is that for a server, or for a host: its server's start has pauses of the host's own.
+func (f *front) patience() patience {
+	if f.o.Finder != nil {
+		return patience{100 * time.Millisecond, 100 * time.Millisecond, 1600 * time.Millisecond}
+	}
+	return patience{time.Minute, time.Second, 30 * time.Second}
+}
 
 // backOff doubles a pause, and returns its end.
-func backOff(pause *time.Duration, now time.Time) time.Time {
-	*pause = min(max(2**pause, firstPause), lastPause)
+func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
+	*pause = min(max(2**pause, p.first), p.last)
 	return now.Add(*pause)
 }
 
 // wake starts a backend. The client's requests wait until the new server has answered the handshake as the first one did.
 func (f *front) wake() {
 	f.pauses.why = ""
-	f.clock.wakeBy, f.clock.rest = time.Now().Add(f.o.WakeTimeout), rest{}
-	if err := f.startBackend(); err != nil {
+	f.clock.wakeBy, f.clock.rest = time.Time{}, rest{} // Another session's host may take long to end.
+	f.begin()
+}
+
+// begin starts the backend of a wake. Its server is greeted once it is there.
+func (f *front) begin() {
+	ready, err := f.startBackend()
+	switch {
+	case err != nil:
 		f.pauses.why = err.Error()
 		f.step(onUnstarted)
-		return
+	case ready:
+		f.clock.wakeBy = time.Now().Add(f.o.WakeTimeout)
+		f.onRelay(f.relay.Restore())
 	}
-	f.onRelay(f.relay.Restore())
 }
 
 // resume: messages pass again.
@@ -46,7 +61,9 @@ func (f *front) resume() {
 	now := time.Now()
 	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.idleAfter(now)
 	f.proven()
-	if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
+	if !f.relay.Spoke() {
+		// The first host: nothing was woken.
+	} else if took := milliseconds(now.Sub(f.back.began)); f.pauses.restarts {
 		f.record.Restarts++
 		f.log.Info().Int("restarts", f.record.Restarts).Float64("wake_ms", took).Msg("server restarted")
 	} else {
@@ -80,16 +97,19 @@ func (f *front) wakeFailed(why string) {
 func (f *front) refuseWaiting() {
 	p := &f.pauses
 	if p.why == "" {
-		p.why = f.back.mute()
+		p.why = f.mute()
 	}
 	f.forget()
-	f.clock.retryAt = backOff(&p.afterWake, time.Now())
+	f.clock.retryAt = f.patience().backOff(&p.afterWake, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")
 	f.onRelay(f.relay.Refuse("mcp-tether: the server could not be woken: " + p.why))
 	f.listenToClient()
 }
 
 // mute says what became of a server that has answered nothing.
-func (b *backend) mute() string {
-	return fmt.Sprintf("it exited with code %d before it had answered anything", b.code)
+func (f *front) mute() string {
+	if f.o.Finder != nil {
+		return f.back.word
+	}
+	return fmt.Sprintf("it exited with code %d before it had answered anything", f.back.code)
 }

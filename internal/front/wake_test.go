@@ -128,7 +128,7 @@ func readUntil(t *testing.T, f *front, fromRelay int, text string) {
 // begins anew once a server has written something.
 func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 	f, _, _ := withClient(t, waking)
-	for _, want := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		f.step(onUnasked)
 		f.step(onGone)
 		if f.phase != asleep || f.pauses.afterWake != want {

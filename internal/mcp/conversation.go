@@ -284,9 +284,6 @@ func (c *Conversation) tooManyOwed() string {
 // Unrestorable says why no other server could take the place of this one if it ended now; "" if one could. Calls that are
 // open do not stand in the way: they are lost with it.
 func (c *Conversation) Unrestorable() string {
-	if c.handshake.answered && !c.handshake.confirmed {
-		return "handshake unfinished"
-	}
 	return cmp.Or(c.handshake.lost(), c.memory.lostLevel, c.memory.lost, c.roots.unknown())
 }
 
@@ -337,7 +334,7 @@ type Step struct {
 // a server ended by itself.
 func (c *Conversation) Replay() []Step {
 	var steps []Step
-	if c.handshake.done() && c.handshake.lost() == "" {
+	if c.handshake.answered && c.handshake.lost() == "" {
 		steps = append(c.handshake.replay(c.checkHandshake), c.readLists()...)
 	}
 	steps = append(steps, c.memory.replay(c.ids.next)...)

@@ -598,3 +598,23 @@ func TestErrorReply(t *testing.T) {
 		t.Errorf("%q is not one line", got)
 	}
 }
+
+// A server that ends before its handshake is confirmed can be replaced: the client confirms the next one.
+func TestReplayOfAnUnconfirmedHandshake(t *testing.T) {
+	for _, confirmed := range []bool{false, true} {
+		c := &Conversation{}
+		lines := []string{initialize, welcome}
+		if confirmed {
+			lines = append(lines, initialized)
+		}
+		talk(t, c, lines...)
+		c.ServerGone()
+		steps := c.Replay()
+		if why := c.Unrestorable(); why != "" || len(steps) == 0 || steps[0].AwaitID != "0" {
+			t.Fatalf("confirmed %t: %q, %+v", confirmed, why, steps)
+		}
+		if again := len(steps) > 1; again != confirmed {
+			t.Errorf("confirmed %t: %d steps", confirmed, len(steps))
+		}
+	}
+}

@@ -45,12 +45,12 @@ func (h *handshake) confirm(m Message) {
 
 func (h *handshake) done() bool { return h.answered && h.confirmed }
 
-// lost says why a finished handshake cannot be repeated; "" if it can.
+// lost says why a handshake that was answered cannot be repeated; "" if it can.
 func (h *handshake) lost() string {
 	switch {
-	case !h.done():
+	case !h.answered:
 		return ""
-	case h.request == nil || h.initialized == nil:
+	case h.request == nil || h.confirmed && h.initialized == nil:
 		return "handshake of the client too large to repeat"
 	case h.result == nil:
 		return "handshake reply of the server too large or too odd to compare"
@@ -62,12 +62,14 @@ func (h *handshake) lost() string {
 // version of it, and lacks something that the client relies on.
 var ErrChanged = errors.New("the server has changed")
 
-// replay lists what a new server must be sent to repeat the handshake. check takes its answer.
+// replay lists what a new server must be sent to repeat the handshake. check takes its answer. A client that has not confirmed
+// the first answer will confirm this one.
 func (h *handshake) replay(check func(Message) ([]byte, error)) []Step {
-	return []Step{
-		{Line: asLine(h.request), AwaitID: h.id, Check: check},
-		{Line: asLine(h.initialized)},
+	steps := []Step{{Line: asLine(h.request), AwaitID: h.id, Check: check}}
+	if h.confirmed {
+		steps = append(steps, Step{Line: asLine(h.initialized)})
 	}
+	return steps
 }
 
 // check compares a new server's answer with the first server's, which the client knows. What the client may rely on must

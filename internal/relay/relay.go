@@ -215,6 +215,22 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 	return why == "", why
 }
 
+// Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
+// acted upon.
+func (r *Relay) Park(unread []byte) {
+	r.up.to.Close()
+	r.down.from.Close()
+	r.up.short.close()
+	r.up.pending = append(unread[:len(unread):len(unread)], r.up.pending...)
+	r.up.held, r.up.broken = true, false
+}
+
+// Unpark goes on with the server that Connect has been called for.
+func (r *Relay) Unpark() {
+	r.up.held = false
+	r.up.drain()
+}
+
 // EndServer closes the server's standard input. From now on the client's messages stay in its stream.
 func (r *Relay) EndServer() {
 	r.mode = modeEnding

@@ -139,3 +139,19 @@ func TestChangedServerGetsNothing(t *testing.T) {
 	s.tells(s.write(s.toRelay, call))
 	s.reads(s.serverIn, "")
 }
+
+// A server that takes up where another one stopped gets what that one has not acted upon, then what was on its way, and then
+// what the client says next. Nobody else notices.
+func TestParked(t *testing.T) {
+	s := newStage(t, false)
+	s.tells(s.write(s.toRelay, request("1")))
+	s.reads(s.serverIn, request("1"))
+	s.relay.Park([]byte("unread\n"))
+	s.tells(s.write(s.toRelay, request("2")))
+	s.connect()
+	s.relay.Unpark()
+	s.tells(s.settle())
+	s.reads(s.serverIn, "unread\n"+request("2"))
+	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n"))
+	s.reads(s.fromRelay, `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n")
+}

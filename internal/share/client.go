@@ -2,7 +2,6 @@ package share
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -20,38 +19,37 @@ type client struct {
 	conn    int
 	greeted bool
 	hello   hello
-	// fds are the descriptors of the hello, and mem the mapped notes.
-	fds   [streamCount]int
-	mem   []byte
-	notes *notes
-
-	in, err relay.Stream
-	// reads says that input is read now. eager says that input cannot be waited for. ended says that there is no more
-	// input.
-	reads, eager, ended bool
+	// fds are the descriptors of the hello: pipes of the session's front, and its standard error.
+	fds [streamCount]int
+	err relay.Stream
+	input
+	output
 	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is
 	// zero while the input is read, and until it is closed.
 	endBy time.Time
-	// scanned is how much of the unread input is known to have no end of line.
-	scanned int
+	// touched says that it is to be served in this step.
+	touched bool
+}
 
-	// queue is what is to be written, and queued its length in bytes. sent is how much of the first line is in the outlet.
+// input is what a client says.
+type input struct {
+	// reads says that input is read now, ended that there is no more.
+	reads, ended bool
+	// unread is what was read and not acted upon. The first scanned bytes are known to have no end of line.
+	unread  []byte
+	scanned int
+}
+
+// output is what a client is to get.
+type output struct {
+	// queue is what is to be written, and queued its length in bytes. sent is how much of the first line was written.
 	queue  []mux.Out
 	queued int64
 	sent   int
-	// inOutlet is how much is in the outlet. chunk is how much may be put there at once, and most how much may be moved to
-	// the client without waiting.
-	inOutlet, chunk, most int
-	// socket: writes are bounded by most. blocked: the client's side is full, and waited for. direct: output does not go
-	// through the outlet, because it cannot be moved from there.
-	socket, blocked, direct bool
-	out                     relay.Stream
-	// rest is what came back from the outlet when output became direct.
-	rest []byte
+	// blocked: the client's side is full, and waited for.
+	blocked bool
 	// moved is how much it has taken since the server was held back, in bytes.
 	moved int64
-	// touched says that it is to be served in this step.
-	touched bool
 }
 
 const (
@@ -59,8 +57,8 @@ const (
 	pauseReading = 1 << 20
 	// keptLine is how much memory is kept for the next message, in bytes.
 	keptLine = 256 << 10
-	// outletSize bounds what is in the outlet, in bytes: the default capacity of a pipe (pipe(7)).
-	outletSize = 64 << 10
+	// clientRead bounds one read from a client, in bytes.
+	clientRead = 64 << 10
 )
 
 func newClient(id mux.Client, conn int) *client {
@@ -91,103 +89,25 @@ func (h *host) greet(c *client) {
 		h.drop(c)
 		return
 	}
-	if err := c.open(h.o.MaxMessage); err != nil {
-		h.send(c, verdict{Code: exitFailure, Why: err.Error()})
+	for _, fd := range c.fds[:streamErr] {
+		err = errors.Join(err, unix.SetNonblock(fd, true))
+	}
+	if err != nil || !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN) || !h.watch(c.fds[streamOut], source{c.id, onOut}, 0) {
+		h.send(c, verdict{Code: exitFailure, Why: "its streams cannot be waited for"})
 		h.drop(c)
 		return
 	}
-	outs, why := h.admit(c)
-	if why != "" {
-		h.sendAway(c, why)
-		h.drop(c)
-		return
-	}
-	c.greeted = true
-	h.deliver(outs) // Now: before, nothing would be queued for it.
+	c.err = c.errorStream()
+	c.greeted, c.reads = true, true
+	h.mux.Attach(c.id)
 	if h.first == nil {
 		h.first = c
 	}
 	h.count(1)
-	h.startReading(c)
-	h.watch(c.fds[streamOut], source{c.id, onOut}, 0)
-	h.lines(c)
 	h.touch(c)
 }
 
-// admit reports a client to the mux, and returns what is to be delivered. why says why it does not fit; "" if it does.
-func (h *host) admit(c *client) (outs []mux.Out, why string) {
-	var s mux.State
-	if state := c.notes.state(); state == nil || json.Unmarshal(state, &s) != nil {
-		h.mux.Attach(c.id)
-		return nil, ""
-	}
-	outs, err := h.mux.Resume(c.id, s)
-	if err != nil {
-		return nil, reason(err)
-	}
-	return outs, ""
-}
-
-func reason(err error) string {
-	var misfit *mux.MisfitError
-	if errors.As(err, &misfit) {
-		return misfit.Reason
-	}
-	return err.Error()
-}
-
-// sendAway tells a session that it needs a server of its own.
-func (h *host) sendAway(c *client, why string) {
-	if h.o.Alone != "" {
-		h.send(c, verdict{Code: exitFailure, Why: "the server of its own does not fit either: " + why})
-		return
-	}
-	h.send(c, verdict{Next: nextAlone, Why: why})
-}
-
 func (h *host) send(c *client, v verdict) { _ = send(c.conn, v) }
-
-// open prepares what came with the hello. The flags of the outlet and of pipes belong to others as well, so we open them
-// once more.
-func (c *client) open(limit int64) error {
-	mem, err := mapNotes(c.fds[streamNotes], limit)
-	if err != nil {
-		return err
-	}
-	c.mem = mem
-	if c.notes, err = openNotes(mem); err != nil {
-		return err
-	}
-	for fd, mode := range map[int]int{outletRead: unix.O_RDONLY, outletWrite: unix.O_WRONLY} {
-		if err := c.reopen(fd, mode); err != nil {
-			return fmt.Errorf("open the outlet: %w", err)
-		}
-	}
-	var in, out unix.Stat_t
-	if err := errors.Join(unix.Fstat(c.fds[streamIn], &in), unix.Fstat(c.fds[streamOut], &out)); err != nil {
-		return fmt.Errorf("look at the streams: %w", err)
-	}
-	if kind := in.Mode & unix.S_IFMT; kind == unix.S_IFIFO || kind == unix.S_IFCHR {
-		_ = c.reopen(streamIn, unix.O_RDONLY)
-	}
-	if out.Mode&unix.S_IFMT == unix.S_IFCHR {
-		// A terminal that was stopped (Ctrl-S) must not stop us.
-		_ = c.reopen(streamOut, unix.O_WRONLY)
-	}
-	c.in, c.err = relay.ReadEnd(c.fds[streamIn]), c.errorStream()
-	c.chunk, c.most = outletSize, outletSize
-	if size, err := unix.FcntlInt(uintptr(c.fds[outletWrite]), unix.F_GETPIPE_SZ, 0); err == nil {
-		c.chunk = min(size, outletSize)
-	}
-	if out.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		c.socket, c.most = true, 4<<10
-		if size, err := unix.GetsockoptInt(c.fds[streamOut], unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {
-			c.most = min(max(size/4, 1), outletSize)
-		}
-	}
-	c.inOutlet = waiting(c.fds[outletRead])
-	return nil
-}
 
 // errorStream is the client's standard error where a write to it does not block.
 func (c *client) errorStream() relay.Stream {
@@ -198,20 +118,14 @@ func (c *client) errorStream() relay.Stream {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFIFO, unix.S_IFCHR:
-		if c.reopen(streamErr, unix.O_WRONLY) != nil {
+		again, err := proc.Reopen(fd, unix.O_WRONLY)
+		if err != nil {
 			return relay.WriteEnd(-1)
 		}
+		_ = unix.Close(fd)
+		c.fds[streamErr] = again
 	}
 	return relay.ReadEnd(c.fds[streamErr])
-}
-
-func (c *client) reopen(which, mode int) error {
-	again, err := proc.Reopen(c.fds[which], mode)
-	if err == nil {
-		_ = unix.Close(c.fds[which])
-		c.fds[which] = again
-	}
-	return err
 }
 
 // read reads once from a client.
@@ -219,85 +133,65 @@ func (h *host) read(c *client) {
 	if !c.reads {
 		return
 	}
-	room := c.notes.room()
-	if room == nil {
-		h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
-		return
+	if cap(c.unread)-len(c.unread) < clientRead {
+		c.unread = append(make([]byte, 0, max(2*cap(c.unread), 2*clientRead)), c.unread...)
 	}
-	n, end := c.in.Read(room)
-	c.notes.took(n)
-	if n > 0 {
-		h.lines(c)
-		h.release(c)
-	}
-	if end {
+	n, err := unix.Read(c.fds[streamIn], c.unread[len(c.unread):len(c.unread)+clientRead])
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+	case err != nil, n == 0:
 		c.ended = true
 		h.endSoon(c)
 		h.stopReading(c)
 		h.touch(c)
+	default:
+		c.unread = c.unread[:len(c.unread)+n]
+		h.lines(c)
 	}
-}
-
-// release gives back the memory of a long message that was acted upon.
-func (h *host) release(c *client) {
-	if cap(h.line) > keptLine && len(h.line) <= keptLine {
-		h.line = nil
-	}
-	if h.clients[c.id] != c || c.notes.fill < keptLine || len(c.notes.unread()) > 0 {
-		return
-	}
-	used := int(c.notes.fill)
-	c.notes.restart()
-	_ = unix.Madvise(c.mem[inputAt:inputAt+used], unix.MADV_REMOVE)
 }
 
 // lines acts on the whole lines that were read.
 func (h *host) lines(c *client) {
+	b := c.unread
 	for h.clients[c.id] == c {
-		b := c.notes.unread()
-		i := bytes.IndexByte(b[min(c.scanned, len(b)):], '\n')
+		i := bytes.IndexByte(b[c.scanned:], '\n')
 		if i < 0 {
-			c.scanned = len(b)
-			if int64(len(b)) > h.o.MaxMessage {
-				h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
-			}
-			if h.server.size > pauseReading { // Lines for the server alone touch nobody.
-				h.touch(c)
-			}
-			return
+			break
 		}
 		i += c.scanned
 		c.scanned = 0
-		// A copy: the memory is shared with another process.
-		h.line = append(h.line[:0], b[:i]...)
-		outs, err := h.mux.FromClient(c.id, h.line)
+		outs, err := h.mux.FromClient(c.id, b[:i])
 		if err != nil {
+			c.unread = b
 			h.misfit(c, err)
 			return
 		}
-		opened, closed := h.mux.Changes(c.id)
-		h.deliver(outs) // In any case: the mux counts on it. Nothing is written yet.
-		h.keepStates()  // Before the line is consumed: a notification does not come again.
-		if h.clients[c.id] != c {
-			return
-		}
-		if err := errors.Join(c.notes.consume(i+1, opened), c.notes.close(closed)); err != nil {
-			h.refuse(c, err.Error())
-			return
-		}
+		h.deliver(outs)
+		b = b[i+1:]
+	}
+	c.scanned = len(b)
+	c.unread = c.unread[:copy(c.unread, b)]
+	switch {
+	case int64(len(c.unread)) > h.o.MaxMessage:
+		h.refuse(c, fmt.Sprintf("a message of more than %d bytes (--max-message)", h.o.MaxMessage))
+	case len(c.unread) == 0 && cap(c.unread) > keptLine:
+		c.unread = nil
+	}
+	if h.server.size > pauseReading { // Lines for the server alone touch nobody.
+		h.touch(c)
 	}
 }
 
-// misfit sends away a client that needs a server of its own, or ends it.
+// misfit sends away a client that needs a server of its own, or ends it. What was not acted upon goes with it.
 func (h *host) misfit(c *client, err error) {
 	var misfit *mux.MisfitError
 	switch {
-	case !errors.As(err, &misfit), len(c.queue) > 0, c.inOutlet > 0, len(c.notes.open) > 0:
+	case !errors.As(err, &misfit), len(c.queue) > 0, h.mux.Open(c.id) > 0, len(c.unread) > maxMessage/2:
 		h.refuse(c, err.Error())
 	case h.o.Alone != "":
 		h.refuse(c, "the server of its own does not fit either: "+misfit.Reason)
 	default:
-		h.detach(c, &verdict{Next: nextAlone, Why: misfit.Reason})
+		h.detach(c, &verdict{Next: nextAlone, Why: misfit.Reason, Unread: c.unread})
 	}
 }
 
@@ -307,16 +201,13 @@ func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFa
 // endSoon has a session that has closed its input end when its time is up.
 func (h *host) endSoon(c *client) {
 	c.endBy = time.Now().Add(h.o.EOFGrace)
-	h.special[c] = true
+	h.closing[c] = true
 }
 
 func (h *host) startReading(c *client) {
 	c.reads = true
 	c.endBy = time.Time{} // What is unread comes before the end.
-	h.unwatch(c.fds[streamIn])
-	if c.eager = !h.watch(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN); c.eager {
-		h.special[c] = true
-	}
+	h.change(c.fds[streamIn], source{c.id, onIn}, unix.EPOLLIN)
 }
 
 // stopReading leaves the input alone. If it has not ended, that the client closes it is still reported: once, because it
@@ -340,7 +231,7 @@ func (h *host) serve(c *client) {
 	}
 	switch {
 	case c.ended:
-		if len(c.queue) == 0 && c.inOutlet == 0 && len(c.notes.open) == 0 {
+		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
 			h.detach(c, &verdict{})
 		}
 	case c.reads && (c.queued > pauseReading || h.server.size > pauseReading):
@@ -352,123 +243,44 @@ func (h *host) serve(c *client) {
 
 // write writes what can be written now. It reports false when the client is gone.
 func (h *host) write(c *client) bool {
-	for {
-		if c.inOutlet > 0 {
-			if done, gone := h.move(c); gone {
-				h.detach(c, &verdict{})
-				return false
-			} else if !done {
-				return true
-			}
-		}
-		if len(c.queue) == 0 {
-			h.block(c, false)
-			return true
-		}
-		o := &c.queue[0]
-		b := o.Line[c.sent:]
-		last := len(b) <= c.chunk
-		answers := o.Answers
-		if !last {
-			b, answers = b[:c.chunk], nil
-		}
-		if err := c.notes.intend(len(b), answers, !last); err != nil {
-			h.refuse(c, err.Error())
-			return false
-		}
-		n, gone, full := c.put(b)
+	for len(c.queue) > 0 {
+		n, err := unix.Writev(c.fds[streamOut], batch(c.queue, c.sent))
 		switch {
-		case gone:
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			h.block(c, true)
+			return true
+		case err != nil:
 			h.detach(c, &verdict{})
 			return false
-		case n < len(b):
-			if n > 0 {
-				c.notes.partly()
-			} else {
-				c.notes.unintend()
-			}
-			last = false
-		default:
-			c.notes.commit(answers)
 		}
-		c.sent += n
+		c.queue, c.sent = written(c.queue, c.sent, n)
 		c.queued -= int64(n)
 		c.moved += int64(n)
 		h.queued -= int64(n)
-		if last {
-			c.queue[0] = mux.Out{}
-			c.queue, c.sent = c.queue[1:], 0
-		}
-		if full {
-			h.block(c, true)
-			return true
-		}
 	}
+	h.block(c, false)
+	return true
 }
 
-// put puts bytes into the outlet, or writes them to the client where the outlet cannot be used.
-func (c *client) put(b []byte) (n int, gone, full bool) {
-	if c.direct {
-		n, gone = c.out.Write(b)
-		return n, gone, n < len(b)
+// batch are the first lines of a queue, for one writev(2). sent is how much of the first one was written before.
+func batch(queue []mux.Out, sent int) [][]byte {
+	lines := make([][]byte, min(len(queue), 64))
+	for i := range lines {
+		lines[i] = queue[i].Line
 	}
-	n, err := unix.Write(c.fds[outletWrite], b)
-	if err != nil {
-		return 0, !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR), true
-	}
-	c.inOutlet = n
-	return n, false, false
+	lines[0] = lines[0][sent:]
+	return lines
 }
 
-// move moves what is in the outlet to the client.
-func (h *host) move(c *client) (done, gone bool) {
-	for c.inOutlet > 0 {
-		if c.socket && !writable(c.fds[streamOut]) {
-			h.block(c, true)
-			return false, false
-		}
-		n, err := c.moveSome()
-		switch {
-		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-			h.block(c, true)
-			return false, false
-		case err != nil, n <= 0:
-			return false, true
-		}
-		c.inOutlet -= n
+// written drops from a queue the lines of which all was written, now that n more bytes were.
+func written(queue []mux.Out, sent, n int) ([]mux.Out, int) {
+	for n += sent; len(queue) > 0 && n >= len(queue[0].Line); queue = queue[1:] {
+		n -= len(queue[0].Line)
+		queue[0] = mux.Out{}
 	}
-	return true, false
-}
-
-// moveSome moves once. Nothing can be moved to files that are opened for appending, nor to some devices. Once a move
-// was refused, output is written without the outlet.
-func (c *client) moveSome() (int, error) {
-	if !c.direct {
-		n, err := unix.Splice(c.fds[outletRead], nil, c.fds[streamOut], nil, min(c.inOutlet, c.most), unix.SPLICE_F_NONBLOCK)
-		if !errors.Is(err, unix.EINVAL) {
-			return int(n), err
-		}
-		rest := make([]byte, c.inOutlet)
-		got, err := unix.Read(c.fds[outletRead], rest)
-		if err != nil {
-			return 0, err
-		}
-		c.direct, c.rest, c.out = true, rest[:got], relay.WriteEnd(c.fds[streamOut])
-	}
-	n, gone := c.out.Write(c.rest)
-	switch c.rest = c.rest[n:]; {
-	case gone:
-		return 0, unix.EPIPE
-	case n == 0:
-		return 0, unix.EAGAIN
-	}
-	return n, nil
-}
-
-func writable(fd int) bool {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n > 0
+	return queue, n
 }
 
 // block starts or stops waiting for the client to read.
@@ -484,14 +296,14 @@ func (h *host) block(c *client, blocked bool) {
 	h.change(c.fds[streamOut], source{c.id, onOut}, events)
 }
 
-// detach lets a session go, with a last word if the attached process is there to hear it.
+// detach lets a session go, with a last word if its front is there to hear it.
 func (h *host) detach(c *client, v *verdict) {
 	if h.clients[c.id] != c {
 		return
 	}
 	greeted := c.greeted
 	if v != nil && greeted {
-		// The streams first, so that the client sees their end no later than the end of the attached process.
+		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)
 		h.send(c, *v)
 	}
@@ -505,7 +317,7 @@ func (h *host) detach(c *client, v *verdict) {
 // drop forgets a client.
 func (h *host) drop(c *client) {
 	delete(h.clients, c.id)
-	delete(h.special, c)
+	delete(h.closing, c)
 	h.queued -= c.queued
 	c.queued = 0
 	if h.first == c {
@@ -526,10 +338,5 @@ func (c *client) closeStreams(h *host) {
 		h.unwatch(fd)
 		closeAll([]int{fd})
 		c.fds[i] = -1
-	}
-	c.out.Close()
-	if c.mem != nil {
-		_ = unix.Munmap(c.mem)
-		c.mem, c.notes = nil, nil
 	}
 }

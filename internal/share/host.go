@@ -1,7 +1,6 @@
 package share
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,8 +54,8 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// special are the clients that must be looked at in every step: their input cannot be waited for, or is closed.
-	special map[*client]bool
+	// closing are the clients whose input is closed.
+	closing map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
 	first *client
@@ -66,7 +65,6 @@ type host struct {
 	queued int64
 	// touched are clients with something to write, or with something to be looked at.
 	touched []*client
-	line    []byte
 
 	server server
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
@@ -84,8 +82,8 @@ type host struct {
 }
 
 const (
-	// firstWait is how long the first client may take to come.
-	firstWait = 30 * time.Second
+	// firstWait is how long the first client may take to come. One that takes longer starts another host.
+	firstWait = 3 * time.Second
 	// tellPause bounds how often the list for ps is written.
 	tellPause = 50 * time.Millisecond
 	// outputBudget is how many bytes may wait for clients, beside one message.
@@ -98,7 +96,7 @@ const (
 	// longestWait bounds one wait: epoll_wait(2) takes 32 bits of milliseconds, 25 days, and waits for ever for more.
 	longestWait = 24 * time.Hour
 	// perClient is how many descriptors a client takes.
-	perClient = streamCount + 2
+	perClient = streamCount + 1
 	// reserveThreads is how many threads there are for waits and for the collector, beside those of every Go program.
 	reserveThreads = 3
 )
@@ -112,7 +110,7 @@ func Serve(o Options) error {
 	}
 	proc.CloseInherited()
 	proc.SetComm(hostName)
-	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, special: map[*client]bool{}}
+	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
 	h.server.forget()
 	if err := h.prepare(); err != nil {
@@ -236,11 +234,6 @@ func (h *host) step() {
 	for i := range max(n, 0) {
 		h.on(sourceOf(&events[i]), events[i].Events)
 	}
-	for c := range h.special {
-		if c.eager && c.reads {
-			h.read(c)
-		}
-	}
 	h.onTime(time.Now())
 	h.settle()
 	if !h.throttledUntil.IsZero() {
@@ -257,10 +250,7 @@ func (h *host) timeout() int {
 			due = t
 		}
 	}
-	for c := range h.special {
-		if c.eager && c.reads {
-			return 0
-		}
+	for c := range h.closing {
 		if !c.endBy.IsZero() && (due.IsZero() || c.endBy.Before(due)) {
 			due = c.endBy
 		}
@@ -299,7 +289,7 @@ func (h *host) on(s source, events uint32) {
 		case c == nil:
 		case s.kind == onConn && !c.greeted:
 			h.greet(c)
-		case s.kind == onConn: // It says nothing after its hello: the attached process is gone.
+		case s.kind == onConn: // It says nothing after its hello: the front is gone.
 			h.detach(c, nil)
 		case s.kind == onIn && c.reads:
 			h.read(c)
@@ -350,7 +340,7 @@ func (h *host) onTime(now time.Time) {
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
 		h.finish(verdict{}, false)
 	}
-	for c := range h.special {
+	for c := range h.closing {
 		if isDue(c.endBy) {
 			h.detach(c, &verdict{})
 		}
@@ -366,7 +356,6 @@ func (h *host) settle() {
 		if !h.ending && h.server.pid == 0 && h.mux.NeedsServer() {
 			h.needServer()
 		}
-		h.keepStates()
 		h.followSettling()
 		if h.server.pid != 0 {
 			h.server.flush(h)
@@ -382,23 +371,6 @@ func (h *host) settle() {
 			if h.clients[c.id] == c {
 				h.serve(c)
 			}
-		}
-	}
-}
-
-// keepStates notes what the next host must know of clients.
-func (h *host) keepStates() {
-	for _, id := range h.mux.Changed() {
-		c := h.clients[id]
-		if c == nil {
-			continue
-		}
-		b, err := json.Marshal(h.mux.State(id))
-		if err == nil {
-			err = c.notes.keep(b)
-		}
-		if err != nil {
-			h.refuse(c, err.Error())
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package share
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -27,7 +26,7 @@ const (
 // newHost is a host whose server the test plays.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, special: map[*client]bool{}, mux: mux.New(mux.Limits{})}
+	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
 	h.o.MaxMessage, h.o.WakeTimeout = mcp.DefaultMax, testkit.Patience
 	h.server.forget()
 	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
@@ -48,40 +47,22 @@ func fdPair(t *testing.T) [2]int {
 	return [2]int{int(r.Fd()), int(w.Fd())}
 }
 
-// connect makes a client whose hello waits. Its notes have the state.
-func connect(t *testing.T, h *host, state mux.State) *client {
+// connect makes a client whose hello waits.
+func connect(t *testing.T, h *host) *client {
 	t.Helper()
-	return connectInput(t, h, state, fdPair(t)[0])
+	return connectInput(t, h, fdPair(t)[0])
 }
 
 // connectInput is connect with a standard input of the test's own.
-func connectInput(t *testing.T, h *host, state mux.State, in int) *client {
+func connectInput(t *testing.T, h *host, in int) *client {
 	t.Helper()
-	mem := must(t)(makeNotes())
-	t.Cleanup(func() { _ = unix.Close(mem) })
-	view, err := mapNotes(mem, h.o.MaxMessage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Munmap(view) })
-	n, err := openNotes(view)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := json.Marshal(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.keep(b); err != nil {
-		t.Fatal(err)
-	}
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(ends[0]) })
-	out, outlet := fdPair(t), fdPair(t)
-	if err := send(ends[0], hello{}, in, out[1], mem, mem, outlet[0], outlet[1]); err != nil {
+	out := fdPair(t)
+	if err := send(ends[0], hello{}, in, out[1], out[1]); err != nil {
 		t.Fatal(err)
 	}
 	h.last++
@@ -90,33 +71,17 @@ func connectInput(t *testing.T, h *host, state mux.State, in int) *client {
 	return c
 }
 
-// A client that comes from a killed host is told that its resources may have changed meanwhile.
-func TestResumedClientGetsTheNews(t *testing.T) {
-	h := newHost(t)
-	const first = 100
-	h.mux.Attach(first)
-	for _, line := range []string{helloLine, readyLine} {
-		if _, err := h.mux.FromClient(first, []byte(line)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.mux.ServerStarted()
-	h.mux.FromServer([]byte(welcomeLine))
-	state := h.mux.State(first)
-	state.URIs = []string{"file:///a"}
-
-	c := connect(t, h, state)
-	h.greet(c)
-	if !c.greeted || len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), mcp.MethodUpdated) {
-		t.Errorf("greeted %t, queued %+v", c.greeted, c.queue)
-	}
+// hears has the host act on a line of a client. What follows from it is left to h.settle.
+func hears(h *host, c *client, line string) {
+	c.unread = append(c.unread, line+"\n"...)
+	h.lines(c)
 }
 
 // A client is not read from while too much of it waits for the server, also if nothing waits for the client. It is read
 // from when that server has ended. Here another process holds the server's standard input, so that no write to it fails.
 func TestServerEndResumesReading(t *testing.T) {
 	h := newHost(t)
-	c := connect(t, h, mux.State{})
+	c := connect(t, h)
 	h.greet(c)
 	h.settle()
 	h.server.pid, h.server.spoke = 1<<30, true // no process has that number
@@ -126,13 +91,12 @@ func TestServerEndResumesReading(t *testing.T) {
 	}
 	h.watch(h.server.in, source{kind: onServerIn}, 0)
 	h.mux.ServerStarted()
-	line := `{"jsonrpc":"2.0","method":"notifications/x","params":"` + strings.Repeat("x", 8<<10) + `"}` + "\n"
+	line := `{"jsonrpc":"2.0","method":"notifications/x","params":"` + strings.Repeat("x", 8<<10) + `"}`
 	for range 2 * pauseReading / len(line) {
 		if !c.reads {
 			break
 		}
-		c.notes.took(copy(c.notes.room(), line))
-		h.lines(c)
+		hears(h, c, line)
 		h.settle()
 	}
 	if c.reads || h.server.size > pauseReading+int64(len(line)) {
@@ -199,7 +163,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	h = newHost(t)
 	h.o.EOFGrace = time.Hour
 	theirs, ours, end := inputs[input](t)
-	c = connectInput(t, h, mux.State{}, ours)
+	c = connectInput(t, h, ours)
 	h.greet(c)
 	h.tellAt = time.Time{}
 	serverIn := fdPair(t)
@@ -324,37 +288,6 @@ func TestEndedServerIsNotSignalled(t *testing.T) {
 	}
 }
 
-// A client that has more open than can be noted goes, and its last call is not left open in the mux: the server would
-// never answer it, and so could ask no other client anything.
-func TestCallThatCannotBeNoted(t *testing.T) {
-	h := newHost(t)
-	c := connect(t, h, mux.State{})
-	h.greet(c)
-	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(fdPair(t)[1])) // no process has that number
-	t.Cleanup(func() { h.shut(&h.server.in) })
-	h.mux.ServerStarted()
-	const idSize = 60 << 10
-	for n := 0; h.clients[c.id] == c; n++ {
-		if n > logSize/idSize {
-			t.Fatal("more is noted than there is room for")
-		}
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%s","method":"tools/call"}`+"\n", n, strings.Repeat("x", idSize))
-		c.notes.took(copy(c.notes.room(), line))
-		h.lines(c)
-	}
-	calls, cancelled := 0, 0
-	for _, o := range h.server.queue {
-		if strings.Contains(string(o.Line), mcp.MethodCancelled) {
-			cancelled++
-		} else {
-			calls++
-		}
-	}
-	if calls != cancelled {
-		t.Errorf("the server got %d calls, and %d were cancelled", calls, cancelled)
-	}
-}
-
 // A server whose standard input nothing reads any more, while its end takes time, does not keep the host busy. A process
 // that it has started still holds its output.
 func TestServerThatReadsNoMore(t *testing.T) {
@@ -385,26 +318,6 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		if busy := must(t)(unix.EpollWait(h.polled, make([]unix.EpollEvent, 1), 0)); busy != 0 || h.server.size != 0 {
 			t.Errorf("with %d bytes that wait: %d descriptors are ready, %d bytes wait", size, busy, h.server.size)
 		}
-	}
-}
-
-// Once a notification is acted upon it does not come again, so what it says must be noted by then.
-func TestStateIsNotedWithTheLine(t *testing.T) {
-	h := newHost(t)
-	const first = 100
-	h.mux.Attach(first)
-	if _, err := h.mux.FromClient(first, []byte(helloLine)); err != nil {
-		t.Fatal(err)
-	}
-	h.mux.ServerStarted()
-	h.mux.FromServer([]byte(welcomeLine))
-	c := connect(t, h, h.mux.State(first))
-	h.greet(c)
-	c.notes.took(copy(c.notes.room(), readyLine+"\n"))
-	h.lines(c)
-	var s mux.State
-	if err := json.Unmarshal(c.notes.state(), &s); err != nil || len(c.notes.unread()) > 0 || !s.Ready {
-		t.Errorf("noted %+v, %v; unread %q", s, err, c.notes.unread())
 	}
 }
 
@@ -534,7 +447,7 @@ func TestServerEndBesideAWriter(t *testing.T) {
 // Its last words are passed on, also more of them than one read takes.
 func TestLastWordsOfTheServer(t *testing.T) {
 	h := newHost(t)
-	c := connect(t, h, mux.State{})
+	c := connect(t, h)
 	h.greet(c)
 	_, stdout := pipeServer(t, h)
 	if _, err := unix.FcntlInt(uintptr(stdout), unix.F_SETPIPE_SZ, 4*serverRead); err != nil {

@@ -11,9 +11,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// wireVersion is the version of the messages between attached process and host. It is part of the key, so that a
+// wireVersion is the version of the messages between front and host. It is part of the key, so that a
 // program and its next version never meet.
-const wireVersion = 1
+const wireVersion = 2
 
 // identity is what sessions of one server have in common.
 type identity struct {

@@ -132,7 +132,7 @@ func (s *server) flush(h *host) {
 	}
 	before := s.size
 	for len(s.queue) > 0 {
-		n, err := unix.Writev(s.in, s.next())
+		n, err := unix.Writev(s.in, batch(s.queue, s.sent))
 		if err == unix.EINTR {
 			continue
 		}
@@ -165,16 +165,6 @@ func (h *host) stopWriting() {
 	s.queue, s.size, s.replies, s.sent = nil, 0, 0, 0
 	h.shut(&s.in)
 	h.touchAll()
-}
-
-// next are the first lines of the queue, for one writev(2).
-func (s *server) next() [][]byte {
-	batch := make([][]byte, min(len(s.queue), 64))
-	for i := range batch {
-		batch[i] = s.queue[i].Line
-	}
-	batch[0] = batch[0][s.sent:]
-	return batch
 }
 
 // took drops from the queue what was written.

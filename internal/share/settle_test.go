@@ -10,21 +10,39 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/mcp"
-	"mcp-tether/internal/mcp/mux"
 )
+
+// meet is a client that has met a server, which has ended. With roots the server had asked for them.
+func meet(t *testing.T, h *host, capabilities string, roots bool) *client {
+	t.Helper()
+	c := connect(t, h)
+	h.greet(c)
+	_, stdout := pipeServer(t, h)
+	hears(h, c, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}}`)
+	hears(h, c, readyLine)
+	lines := []string{`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`}
+	if roots {
+		lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+	}
+	must(t)(unix.Write(stdout, []byte(strings.Join(lines, "\n")+"\n")))
+	for h.turn(t) > 0 {
+	}
+	if roots {
+		hears(h, c, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	}
+	h.onServerEnd(0)
+	h.settle()
+	c.queue = nil
+	h.tellAt = time.Time{}
+	return c
+}
 
 // newServerWithRoots is a host whose new server has asked for the roots of its client, and has them. A call waits.
 func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string), stdin int) {
 	t.Helper()
 	h = newHost(t)
 	h.o.WakeTimeout = enoughLooks * lookPause
-	c = connect(t, h, mux.State{
-		Ready: true, Roots: true, Given: true, Early: true,
-		Params: []byte(`{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}`),
-		Result: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`),
-	})
-	h.greet(c)
-	h.tellAt = time.Time{}
+	c = meet(t, h, `{"roots":{}}`, true)
 	stdin, stdout := pipeServer(t, h)
 	hears(h, c, waitingCall)
 	h.settle()
@@ -33,20 +51,14 @@ func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string
 		for h.turn(t) > 0 {
 		}
 	}
-	says(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	says(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
 	says(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
-	hears(h, c, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	hears(h, c, `{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}`)
 	h.settle()
 	return h, c, says, stdin
 }
 
 const waitingCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`
-
-// hears has the host read a line of a client. What follows from it is left to h.settle.
-func hears(h *host, c *client, line string) {
-	c.notes.took(copy(c.notes.room(), line+"\n"))
-	h.lines(c)
-}
 
 // enoughLooks is how often a server that takes long is looked at.
 const enoughLooks = 3 * enoughRest
@@ -74,7 +86,7 @@ func TestNewServerRests(t *testing.T) {
 		}
 	}
 	gets(mcp.MethodPing)
-	says(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	says(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 	for h.settling.rested < enoughRest-1 {
 		gets("")
 		look(t, h)
@@ -82,7 +94,7 @@ func TestNewServerRests(t *testing.T) {
 	gets("")
 	look(t, h)
 	gets(mcp.MethodPing)
-	says(`{"jsonrpc":"2.0","id":4,"result":{}}`)
+	says(`{"jsonrpc":"2.0","id":5,"result":{}}`)
 	gets("tools/call")
 	if h.settling != (settling{}) {
 		t.Errorf("once it has settled: %+v", h.settling)
@@ -108,7 +120,7 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	h, c, says, _ := newServerWithRoots(t)
 	lookToTheEnd(t, h)
 	c.queue = nil
-	says(`{"jsonrpc":"2.0","id":3,"result":{}}`) // It comes too late.
+	says(`{"jsonrpc":"2.0","id":4,"result":{}}`) // It comes too late.
 	h.onServerEnd(143)
 	if len(c.queue) != 1 || !strings.Contains(string(c.queue[0].Line), "--wake-timeout") {
 		t.Errorf("the client gets %q", fmt.Sprint(c.queue))
@@ -136,10 +148,11 @@ func newServerThatDoesNotGreet(t *testing.T, code int) {
 	t.Helper()
 	h := newHost(t)
 	h.o.WakeTimeout = enoughLooks * lookPause
-	state := mux.State{Ready: true, Params: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`), Result: []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`)}
-	clients := []*client{connect(t, h, state), connect(t, h, state)}
+	clients := []*client{meet(t, h, `{}`, false), connect(t, h)}
+	h.greet(clients[1])
+	hears(h, clients[1], helloLine)
+	hears(h, clients[1], readyLine)
 	for _, c := range clients {
-		h.greet(c)
 		hears(h, c, waitingCall)
 	}
 	h.tellAt = time.Time{}

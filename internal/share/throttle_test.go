@@ -14,11 +14,11 @@ func TestThrottleSparesReaders(t *testing.T) {
 		clients map[mux.Client]*client
 		goes    mux.Client // none is 0
 	}{
-		"alone and slow":       {map[mux.Client]*client{1: {queued: waiting, moved: leastMoved}}, 0},
-		"alone and still":      {map[mux.Client]*client{1: {queued: waiting, moved: leastMoved - 1}}, 1},
-		"one of two is still":  {map[mux.Client]*client{1: {queued: waiting / 2, moved: leastMoved}, 2: {queued: waiting / 2}}, 2},
-		"nothing waits for it": {map[mux.Client]*client{1: {queued: waiting, moved: leastMoved}, 2: {}}, 0},
-		"the stillest goes":    {map[mux.Client]*client{1: {queued: waiting / 2, moved: 2}, 2: {queued: waiting / 2, moved: 1}}, 2},
+		"alone and slow":       {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved}}}, 0},
+		"alone and still":      {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved - 1}}}, 1},
+		"one of two is still":  {map[mux.Client]*client{1: {output: output{queued: waiting / 2, moved: leastMoved}}, 2: {output: output{queued: waiting / 2}}}, 2},
+		"nothing waits for it": {map[mux.Client]*client{1: {output: output{queued: waiting, moved: leastMoved}}, 2: {}}, 0},
+		"the stillest goes":    {map[mux.Client]*client{1: {output: output{queued: waiting / 2, moved: 2}}, 2: {output: output{queued: waiting / 2, moved: 1}}}, 2},
 	} {
 		h := &host{queued: waiting, clients: c.clients}
 		if got := h.stalledClient(); got != c.clients[c.goes] {

@@ -10,9 +10,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// hello is what an attached process says first, with its streams. It says nothing else.
+// hello is what a front says first, with its streams. It says nothing else.
 type hello struct {
-	// Session is the attached process, as it knows itself, and Gateway the one that started it.
+	// Session is the front, as it knows itself, and Gateway the process that started it.
 	Session proc.ID `json:"session"`
 	Gateway proc.ID `json:"gateway"`
 }
@@ -20,9 +20,10 @@ type hello struct {
 // verdict is the only message of a host to a session: it is refused, or over.
 type verdict struct {
 	// Next says that the session must go to another host: Full, that of the next slot; Alone, one of its own. Why tells the
-	// user.
-	Next next   `json:"next,omitempty"`
-	Why  string `json:"why,omitempty"`
+	// user. Unread is what the client has said and the host has not acted upon.
+	Next   next   `json:"next,omitempty"`
+	Why    string `json:"why,omitempty"`
+	Unread []byte `json:"unread,omitempty"`
 	// Code is the exit code where Next is "": the session is over.
 	Code int `json:"code"`
 }
@@ -36,19 +37,15 @@ const (
 	nextAlone next = "alone"
 )
 
-// The descriptors of a hello, in order. The outlet is a pipe through which all output passes. The attached process
-// holds its read end as well, and so has what a killed host did not deliver.
+// The descriptors of a hello, in order.
 const (
 	streamIn = iota
 	streamOut
 	streamErr
-	streamNotes
-	outletRead
-	outletWrite
 	streamCount
 )
 
-// maxMessage bounds a message between attached process and host, in bytes.
+// maxMessage bounds a message between front and host, in bytes.
 const maxMessage = 64 << 10
 
 var errPeer = errors.New("the other side of the socket is not this user's")
@@ -115,41 +112,6 @@ func closeAll(fds []int) {
 			_ = unix.Close(fd)
 		}
 	}
-}
-
-// makeNotes makes the memory that the attached process keeps. The seal keeps others from shrinking it under the host.
-func makeNotes() (int, error) {
-	fd, err := unix.MemfdCreate("mcp-tether-notes", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("make memory to share: %w", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("seal memory to share: %w", err)
-	}
-	return fd, nil
-}
-
-// mapNotes maps the memory for messages of at most limit bytes, and enlarges it where need be.
-func mapNotes(fd int, limit int64) ([]byte, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("look at shared memory: %w", err)
-	}
-	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, errNotes
-	}
-	size := notesSize(limit)
-	if st.Size < size {
-		if err := unix.Ftruncate(fd, size); err != nil {
-			return nil, fmt.Errorf("enlarge shared memory to %d bytes: %w", size, err)
-		}
-	}
-	mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, fmt.Errorf("map shared memory of %d bytes: %w", size, err)
-	}
-	return mem, nil
 }
 
 // waiting is how many bytes are in a pipe.

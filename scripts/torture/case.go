@@ -31,7 +31,8 @@ const (
 
 // Roles whose system calls are counted. A further process of mcp-tether's has its first argument as its role.
 const (
-	roleFront      = "front" // of a mode that sleeps
+	roleFront      = "front" // of a mode that sleeps or shares
+	roleHost       = "host"  // of a shared server
 	roleAnchor     = "anchor"
 	roleSupervisor = "supervisor"
 	roleChild      = "child" // forked by the supervisor, before it executes the server

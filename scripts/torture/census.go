@@ -32,8 +32,11 @@ func plans() []plan {
 			continue
 		}
 		roles := []string{roleSupervisor, roleAnchor}
-		if modes()[m].sleeps {
+		if modes()[m].sleeps || modes()[m].shares {
 			roles = append(roles, roleFront)
+		}
+		if modes()[m].shares {
+			roles = append(roles, roleHost)
 		}
 		for _, at := range []string{atReady, atEnding} {
 			for _, role := range roles {
@@ -46,7 +49,7 @@ func plans() []plan {
 
 // modeNames are the modes under test, in the order of the table.
 func modeNames() []string {
-	return []string{"leaf", "noleaf", "deaf", "hibernate", "engine", "noanchor", "logfile"}
+	return []string{"leaf", "noleaf", "deaf", "hibernate", "share", "engine", "noanchor", "logfile"}
 }
 
 // cases makes the cases of a plan from the calls that were counted.
@@ -144,7 +147,7 @@ func (p plan) at(role, call string, n int) []Case {
 // that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end, and a stopped front
 // passes nothing on.
 func (p plan) stoppable(role string) bool {
-	if role == roleFront {
+	if role == roleFront || modes()[p.base.Mode].shares {
 		return p.base.Ending == endGateway
 	}
 	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)

@@ -10,6 +10,8 @@ type mode struct {
 	deaf bool
 	// sleeps: the server is put to sleep and woken once before the session ends.
 	sleeps bool
+	// shares: the server is a shared one, so it is started by the first message.
+	shares bool
 	// engine: a container engine is in sight, and the server creates a container.
 	engine bool
 	// bare: without mcp-tether. The session must leak, or the campaign could not see a leak.
@@ -29,6 +31,7 @@ func modes() map[string]mode {
 		"noleaf":    {flags: []string{"--cgroup=off"}},
 		"deaf":      {deaf: true},
 		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, sleeps: true},
+		"share":     {flags: []string{"--share", "--share-linger=0s", "--wake-timeout=2s"}, shares: true},
 		"engine":    {env: []string{"DOCKER_HOST=unix://" + engineSocket}, engine: true},
 		"noanchor":  {flags: []string{"--no-anchor"}, alone: true},
 		"logfile":   {flags: []string{"--log-level=debug", "--log-file=" + logFile}, unlogged: true},

@@ -221,6 +221,9 @@ func (t *tracer) enter(k *task) {
 	}
 }
 
+// fronted reports whether the gateway starts a front.
+func (t *tracer) fronted() bool { return modes()[t.c.Mode].sleeps || modes()[t.c.Mode].shares }
+
 // executed tells mcp-tether's processes from the others, which are let go.
 func (t *tracer) executed(k *task) {
 	var st unix.Stat_t
@@ -236,7 +239,7 @@ func (t *tracer) executed(k *task) {
 	case len(word) < 2:
 	case word[1] == "__supervise", modes()[t.c.Mode].alone && word[1] == "run":
 		role = roleSupervisor
-	case word[1] == "run" && modes()[t.c.Mode].sleeps && word[2] != "--hibernate=0":
+	case word[1] == "run" && t.fronted() && word[2] != "--hibernate=0" && word[2] != "--share=false":
 		role = roleFront
 	case word[1] != "run":
 		role = strings.Trim(word[1], "_-")
@@ -382,7 +385,7 @@ func (t *tracer) strikeFirst() {
 		return
 	}
 	t.armed = true
-	t.counts = map[string]map[string]int{roleSupervisor: {}, roleAnchor: {}, roleFront: {}}
+	t.counts = map[string]map[string]int{roleSupervisor: {}, roleAnchor: {}, roleFront: {}, roleHost: {}}
 	if pid := t.pids[t.c.First.Role]; pid > 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -67,7 +67,6 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 		m.forget(old)
 	}
 	m.asks[a.n], m.asked[a.key] = a, a.n
-	m.note(c)
 	n := strconv.FormatInt(a.n, 10)
 	first, second := inOrder(idEdit(msg, n), edit{token, n})
 	m.toClient(c, splice(msg.Raw, first, second))

@@ -13,7 +13,6 @@ type batch struct {
 	// waiting counts the calls that are not answered, and one while the batch is being read.
 	waiting int
 	parts   [][]byte
-	ids     []string
 	size    int64
 }
 
@@ -41,11 +40,11 @@ func saysVersion(msg mcp.Message) bool {
 }
 
 // addTo takes an answer. If there is too much to keep, the client gets what there is.
-func (m *Mux) addTo(b *batch, ids []string, line []byte) {
+func (m *Mux) addTo(b *batch, line []byte) {
 	b.parts = append(b.parts, bytes.TrimSuffix(line, []byte("\n")))
-	b.ids = append(b.ids, ids...)
 	b.size += int64(len(line))
 	b.client.held += int64(len(line))
+	b.client.open++
 	if b.size > m.limits.Held {
 		m.write(b)
 	}
@@ -64,7 +63,8 @@ func (m *Mux) write(b *batch) {
 		return
 	}
 	line := append([]byte("["), bytes.Join(b.parts, []byte(","))...)
-	m.out = append(m.out, Out{To: b.client.id, Line: append(line, "]\n"...), Answers: b.ids})
+	m.toClient(b.client, append(line, "]\n"...))
 	b.client.held -= b.size
-	b.parts, b.ids, b.size = nil, nil, 0
+	b.client.open -= len(b.parts)
+	b.parts, b.size = nil, 0
 }

@@ -16,11 +16,10 @@ type call struct {
 	n int64
 	// client asked for it; nil for a request of the mux's own, or of a client that has left.
 	client *client
-	// ids[0] is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as
-	// JSON, "" if it has none.
-	ids        [1]string
-	key, token string
-	method     string
+	// id is its id as the client wrote it; key is the same in one spelling. token is the client's progress token as JSON,
+	// "" if it has none.
+	id, key, token string
+	method         string
 	// target is the uri of a subscription or the id of a task.
 	target string
 	// level is the log level that it asks for, want the one that the server is asked for.
@@ -102,7 +101,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	case err != nil:
 		m.refuse(c, id, codeInvalid, err.Error(), b)
 	case msg.Method == mcp.MethodPing:
-		m.reply(c, id, resultLine(id), b)
+		m.reply(c, resultLine(id), b)
 	case m.broken != "":
 		m.refuse(c, id, codeInternal, m.broken, b)
 	case c.open >= m.limits.Open:
@@ -114,7 +113,7 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	case c.held > 0 && c.held+int64(len(msg.Raw)) > m.limits.Held:
 		m.refuse(c, id, codeInternal, "too much waits for the server", b)
 	default:
-		return m.ask(c, r, &call{client: c, ids: [1]string{id}, key: msg.ID, method: msg.Method, batch: b})
+		return m.ask(c, r, &call{client: c, id: id, key: msg.ID, method: msg.Method, batch: b})
 	}
 	return nil
 }
@@ -132,7 +131,6 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
 		c.modern = true
-		m.note(c)
 	}
 	if k.modern {
 		k.level = levelNumber(textOf(r.msg.Raw, r.level))
@@ -143,7 +141,7 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
 	if k.mayTask && c.running >= m.limits.Kept {
-		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
+		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
 		return nil
 	}
 	switch k.method {
@@ -155,7 +153,7 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		m.subscribe(c, r, k)
 	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksUpdate:
 		if !m.tasks.owns(c, k.target) {
-			m.refuse(c, k.ids[0], codeParams, "task not found", k.batch)
+			m.refuse(c, k.id, codeParams, "task not found", k.batch)
 			return nil
 		}
 		fallthrough
@@ -179,14 +177,13 @@ func (m *Mux) open(k *call) {
 	c.calls[k.key] = k
 	c.words += k.words()
 	c.open++
-	c.opened = append(c.opened, k.ids[0])
 	if k.batch != nil {
 		k.batch.waiting++
 	}
 }
 
 // words is what a call counts towards Limits.Words.
-func (k *call) words() int { return len(k.ids[0]) + len(k.method) + len(k.token) + len(k.target) }
+func (k *call) words() int { return len(k.id) + len(k.method) + len(k.token) + len(k.target) }
 
 // line is a request of a client as the server is to see it, with another edit where the method needs one.
 func (m *Mux) line(r request, k *call, other edit) []byte {
@@ -321,7 +318,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	case k.method == mcp.MethodTasksList && !msg.IsError:
 		m.deliver(k, msg, m.ownTasks(k, msg))
 	case k.method == mcp.MethodListen && !msg.IsError:
-		m.deliver(k, msg, edit{at(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.ids[0]})
+		m.deliver(k, msg, edit{at(msg.Raw, "result", "_meta", mcp.MetaSubscription), k.id})
 	default:
 		m.taskNews(k, msg)
 		m.deliver(k, msg, edit{})
@@ -342,7 +339,7 @@ func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
 	if k.client == nil || k.mute || k.cancelled && k.batch != nil {
 		return
 	}
-	first, second := inOrder(idEdit(msg, k.ids[0]), other)
+	first, second := inOrder(idEdit(msg, k.id), other)
 	m.answer(k, splice(msg.Raw, first, second))
 }
 
@@ -352,11 +349,9 @@ func (m *Mux) answer(k *call, line []byte) {
 	case k.client == nil:
 	case k.batch != nil:
 		k.batch.waiting--
-		m.addTo(k.batch, k.ids[:], line)
-	case k.cancelled:
-		m.toClient(k.client, line)
+		m.addTo(k.batch, line)
 	default:
-		m.out = append(m.out, Out{To: k.client.id, Line: line, Answers: k.ids[:]})
+		m.toClient(k.client, line)
 	}
 }
 
@@ -368,7 +363,7 @@ func (m *Mux) fail(k *call, code int, message string) {
 		m.leave(w, k.client, k.target)
 	}
 	if !k.cancelled {
-		m.answer(k, errorLine(k.ids[0], code, message))
+		m.answer(k, errorLine(k.id, code, message))
 	}
 }
 
@@ -412,25 +407,16 @@ func (k *call) unlink() {
 }
 
 // reply answers a request that is not a call: the mux knows the answer itself.
-func (m *Mux) reply(c *client, id string, line []byte, b *batch) {
-	if id == mcp.IDNull {
-		if b != nil {
-			m.addTo(b, nil, line)
-			return
-		}
-		m.toClient(c, line)
-		return
-	}
-	c.opened = append(c.opened, id)
+func (m *Mux) reply(c *client, line []byte, b *batch) {
 	if b != nil {
-		m.addTo(b, []string{id}, line)
+		m.addTo(b, line)
 		return
 	}
-	m.out = append(m.out, Out{To: c.id, Line: line, Answers: []string{id}})
+	m.toClient(c, line)
 }
 
 func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
-	m.reply(c, id, errorLine(id, code, message), b)
+	m.reply(c, errorLine(id, code, message), b)
 }
 
 // cancel takes a client's notice that it no longer wants an answer. Requests that change what the server keeps are not
@@ -443,7 +429,6 @@ func (m *Mux) cancel(c *client, r request) {
 	if k == nil || k.method == mcp.MethodInitialize {
 		return
 	}
-	c.closed = append(c.closed, k.ids[0])
 	if k.batch != nil {
 		k.batch.waiting--
 		m.flush(k.batch)

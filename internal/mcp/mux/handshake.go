@@ -104,7 +104,7 @@ func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
 	params := r.params.of(r.msg.Raw)
 	if !json.Valid(params) { // Nothing could be compared.
-		m.refuse(k.client, k.ids[0], codeParams, "the params of initialize cannot be read", k.batch)
+		m.refuse(k.client, k.id, codeParams, "the params of initialize cannot be read", k.batch)
 		return
 	}
 	k.client.modern = false
@@ -128,8 +128,7 @@ func (m *Mux) met(k *call) {
 		return
 	}
 	k.client.met = true
-	m.note(k.client)
-	m.answer(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.ids[0], m.handshake.result))
+	m.answer(k, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", k.id, m.handshake.result))
 	m.confirmAlone()
 	m.adjustLevel()
 }
@@ -143,10 +142,6 @@ func (m *Mux) initialized(k *call, msg mcp.Message) {
 	case k.own && refused:
 		m.close(k)
 		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
-	case refused && h.result != nil: // The client that was refused is not the first that the mux knows.
-		h.phase = phaseIdle
-		m.deliver(k, msg, edit{})
-		m.askOwn(mcp.MethodInitialize, "", string(h.params))
 	case refused:
 		h.phase, h.params = phaseIdle, nil
 		m.deliver(k, msg, edit{})
@@ -172,7 +167,6 @@ func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
 	h.latest = result
 	if k.client != nil {
 		k.client.met = true
-		m.note(k.client)
 	}
 	m.deliver(k, msg, edit{})
 	m.meetWaiting()
@@ -195,12 +189,10 @@ func (m *Mux) resumeCalls() {
 	m.adjustLevel()
 }
 
-// meetWaiting answers each initialize that the server does not have, now that there is a result.
+// meetWaiting answers each initialize that waits, now that there is a result.
 func (m *Mux) meetWaiting() {
-	for _, k := range slices.Concat(m.handshake.waiting, m.held) {
-		if k.method == mcp.MethodInitialize && k.line != nil {
-			m.met(k)
-		}
+	for _, k := range slices.Clone(m.handshake.waiting) {
+		m.met(k)
 	}
 }
 
@@ -240,7 +232,6 @@ func (m *Mux) nextHandshake() {
 // confirm takes the client's notification that it is ready, which some send early. The server is notified once.
 func (m *Mux) confirm(c *client, r request) {
 	c.ready = true
-	m.note(c)
 	if c.met && m.handshake.phase == phaseAnswered {
 		m.noteKnown(c)
 		m.handshake.phase = phaseDone

@@ -39,8 +39,7 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	c.level = level
 	want := m.wanted()
 	if c.wishes == 0 && m.logs.works && m.acceptsCalls() && want == m.logs.sent {
-		m.note(c)
-		m.reply(c, k.ids[0], resultLine(k.ids[0]), k.batch)
+		m.reply(c, resultLine(k.id), k.batch)
 		return
 	}
 	c.level, c.wish = before, level
@@ -59,7 +58,6 @@ func (m *Mux) levelSet(k *call, msg mcp.Message) {
 		m.logs.works = m.logs.works || k.level > 0 || k.own
 		if c := k.client; c != nil && k.level > 0 && k.n > c.levelOf {
 			c.level, c.levelOf = k.level, k.n
-			m.note(c)
 		}
 	}
 	m.levelDone(k)

@@ -20,8 +20,6 @@ type Out struct {
 	// Line is the whole line with its newline. Several Outs may share it, so it must not be changed; the mux does not
 	// change it either.
 	Line []byte
-	// Answers are the ids, as JSON, of To's requests that are answered by this line. They are open until it is written.
-	Answers []string
 	// Reply says that the mux itself answers a request of the server by this line.
 	Reply bool
 }
@@ -86,8 +84,6 @@ type Mux struct {
 	orphans int
 	broken  string
 	out     []Out
-	// changed are clients whose State has changed since the last call of Changed.
-	changed []Client
 
 	scanner  mcp.Scanner
 	messages []mcp.Message
@@ -118,8 +114,9 @@ type client struct {
 	met, ready, modern bool
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
-	// open counts those that were not cancelled, cancelled those that were and may still run. held counts the bytes that
-	// are kept for the client, words those of Limits.Words.
+	// open counts its requests that have no answer and were not cancelled. An answer that waits for the rest of its batch is
+	// none yet. cancelled counts the calls that were cancelled and may still run. held counts the bytes that are kept for
+	// the client, words those of Limits.Words.
 	open, cancelled int
 	// sent counts the calls that the server has and has not answered.
 	sent  int
@@ -134,8 +131,6 @@ type client struct {
 	uris         map[string]bool
 	// tasks counts its tasks that are remembered, running those of them that have not ended.
 	tasks, running int
-	// opened and closed are drained by Changes.
-	opened, closed []string
 }
 
 // Attach takes a client that has said nothing yet.
@@ -161,7 +156,6 @@ func (m *Mux) Detach(id Client) []Out {
 	m.confirmAlone()
 	m.forgetRoots()
 	m.adjustLevel()
-	m.changed = slices.DeleteFunc(m.changed, func(other Client) bool { return other == id })
 	return m.out
 }
 
@@ -227,16 +221,13 @@ func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
 // Broken says why no client can go on with this server; "" if they can. All clients must be ended.
 func (m *Mux) Broken() string { return m.broken }
 
-// Changes lists the requests of a client, as JSON ids, that were opened since the last call. closed are those that were
-// closed without a line that answers them: they were cancelled.
-func (m *Mux) Changes(id Client) (opened, closed []string) {
-	c := m.clients[id]
-	if c == nil {
-		return nil, nil
+// Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, what waits
+// for a server, and answers that wait for the rest of their batch. It is 0 for an unknown client.
+func (m *Mux) Open(id Client) int {
+	if c := m.clients[id]; c != nil {
+		return c.open
 	}
-	opened, closed = c.opened, c.closed
-	c.opened, c.closed = nil, nil
-	return opened, closed
+	return 0
 }
 
 // noteKnown records that the server knows a client.

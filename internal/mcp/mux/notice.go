@@ -1,7 +1,6 @@
 package mux
 
 import (
-	"slices"
 	"strconv"
 
 	"mcp-tether/internal/mcp"
@@ -112,7 +111,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
 	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
 		m.provesModern()
-		m.toClient(k.client, splice(msg.Raw, edit{id, k.ids[0]}))
+		m.toClient(k.client, splice(msg.Raw, edit{id, k.id}))
 	}
 }
 
@@ -130,7 +129,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id span) {
 		return
 	}
 	m.close(k)
-	m.answer(k, splice(msg.Raw, edit{id, k.ids[0]}))
+	m.answer(k, splice(msg.Raw, edit{id, k.id}))
 }
 
 // serverProgress takes the progress of a call, or of the task that it began.
@@ -144,12 +143,5 @@ func (m *Mux) serverProgress(msg mcp.Message, token span) {
 	}
 	if t := m.tasks.tokens[n]; t != nil && t.client != nil {
 		m.toClient(t.client, splice(msg.Raw, edit{token, t.token}))
-	}
-}
-
-// note records that a client's State has changed.
-func (m *Mux) note(c *client) {
-	if !slices.Contains(m.changed, c.id) {
-		m.changed = append(m.changed, c.id)
 	}
 }

@@ -1,10 +1,8 @@
 package mux
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 )
@@ -674,40 +672,6 @@ func TestRootsThatNeedNotCome(t *testing.T) {
 	}
 }
 
-// The next host knows of roots. They are one client's there, too.
-func TestRootsOfTheLastHost(t *testing.T) {
-	for answer, pinged := range map[string]bool{giveRoots: false, denyRoots: true} {
-		state := afterRoots(t, answer).State(1)
-		f := newFixture(t)
-		if _, err := f.Resume(1, state); err != nil {
-			t.Fatal(err)
-		}
-		f.from(1, toolCall)
-		f.ServerStarted()
-		want := `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
-		if pinged {
-			want += "\n" + fmt.Sprintf(anyPing, 3)
-		}
-		f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":2`, 1)), want)
-
-		for name, before := range map[string]func(*fixture){
-			"another one's handshake is open": func(*fixture) {},
-			"another one was met":             func(f *fixture) { f.server(welcome) },
-			"another one was met and left":    func(f *fixture) { f.server(welcome); f.Detach(2) },
-		} {
-			f = newFixture(t)
-			f.Attach(2)
-			f.from(2, withRoots())
-			f.ServerStarted()
-			before(f)
-			var misfit *MisfitError
-			if _, err := f.Resume(1, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "roots") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-}
-
 // A careless server might take a request for a notification, or the other way.
 func TestKindsAreNotMistaken(t *testing.T) {
 	f := met(t, 1, 2)
@@ -1009,82 +973,50 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAnswersNameWhatTheyClose(t *testing.T) {
-	f := met(t, 1)
-	opened, closed := f.Changes(1)
-	if fmt.Sprint(opened, closed) != "[0] []" {
-		t.Error(opened, closed)
+func TestOpen(t *testing.T) {
+	f := newFixture(t)
+	open := func(want int) {
+		t.Helper()
+		if got := f.Open(1); got != want {
+			t.Errorf("%d are open, want %d", got, want)
+		}
 	}
+	open(0) // Of nobody.
+	f.Attach(1)
+	f.from(1, hello)
+	open(1)
+	f.ServerStarted()
+	f.server(welcome)
+	f.from(1, ready)
+	open(0)
 	f.from(1, `{"id":"a","method":"x"}`)
 	f.from(1, `{"id":2,"method":"x"}`)
+	open(2)
 	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`)
-	if opened, closed = f.Changes(1); fmt.Sprint(opened, closed) != `["a" 2] [2]` {
-		t.Error(opened, closed)
-	}
-	if out := f.FromServer([]byte(`{"id":2,"result":{}}`)); fmt.Sprint(out[0].Answers) != `["a"]` {
-		t.Error(out[0].Answers)
-	}
-	if out := f.FromServer([]byte(`{"id":3,"result":{}}`)); len(out[0].Answers) != 0 {
-		t.Error(out[0].Answers)
-	}
-	out, _ := f.FromClient(1, []byte(`[{"id":5,"method":"ping"},{"id":6,"method":"ping"}]`))
-	if opened, _ = f.Changes(1); fmt.Sprint(opened, out[0].Answers) != "[5 6] [5 6]" {
-		t.Error(opened, out[0].Answers)
-	}
-}
-
-func TestResume(t *testing.T) {
-	f := met(t, 1)
-	f.from(1, level("error"))
+	open(1)
+	f.server(`{"id":3,"result":{}}`) // A late answer.
+	open(1)
 	f.server(`{"id":2,"result":{}}`)
-	f.from(1, subscribe("subscribe", "file:///a"))
-	f.server(`{"id":3,"result":{}}`)
-	f.server(sampling)
-	if got := fmt.Sprint(f.Changed()); got != "[1]" {
-		t.Error("changed:", got)
-	}
-	if got := f.Changed(); got != nil {
-		t.Error("changed:", got)
-	}
-	state := f.State(1)
+	open(0)
 
-	f = newFixture(t)
-	outs, err := f.Resume(5, state)
-	f.want(said(outs), "")
-	if err != nil || f.NeedsServer() {
-		t.Fatal(err)
-	}
-	f.Attach(6) // Answered from what the first one knows.
-	if got := f.from(6, hello); !strings.HasPrefix(got, `f {"jsonrpc":"2.0","id":0,"result":`) {
-		t.Error(got)
-	}
-	f.from(5, toolCall)
-	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
-	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`s {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, "e "+news("file:///a"),
-		`s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`, ownLevel(5, "info"))
-	f.want(f.server(sampling), "e "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+	// What is answered in a batch is open until all of it is written.
+	f.from(1, `[{"id":5,"method":"ping"},{"id":6,"method":"x"},{"id":7,"method":"x"}]`)
+	open(3)
+	f.server(`{"id":4,"result":{}}`)
+	open(3)
+	f.server(`{"id":5,"result":{}}`)
+	open(0)
+	f.from(1, `[{"id":5,"method":"ping"},{"id":6,"method":"x"}]`)
+	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":6}}`)
+	open(0)
 
-	other := state
-	other.Params = bytes.Replace(state.Params, []byte("2025-11-25"), []byte("2025-06-18"), 1)
-	if _, err := f.Resume(7, other); err == nil {
-		t.Error("a client of another version goes on")
-	}
-	other = state
-	other.Result = bytes.Replace(state.Result, []byte(`"logging":{}`), []byte(`"prompts":{}`), 1)
-	if _, err := f.Resume(8, other); err == nil {
-		t.Error("a client that was promised more goes on")
-	}
-
-	f = newFixture(t) // Another one has called without a handshake, and waits for the answer.
-	f.Attach(1)
-	f.ServerStarted()
-	f.from(1, modernList)
-	var misfit *MisfitError
-	if _, err := f.Resume(2, state); !errors.As(err, &misfit) || !strings.Contains(misfit.Reason, "without a handshake") {
-		t.Error("a handshake goes on beside a client that uses none:", err)
-	}
-	f.want(f.server(`{"id":1,"result":{}}`), `a {"id":1,"result":{}}`)
+	f.from(1, toolCall)
+	f.ServerGone("it ended")
+	open(0)
+	f.from(1, toolCall) // It waits.
+	open(1)
+	f.Detach(1)
+	open(0)
 }
 
 func TestAnotherServerBreaksIt(t *testing.T) {
@@ -1205,40 +1137,20 @@ func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
 }
 
-// The clients that are ready count, whichever way they came, beside one that has not confirmed its handshake.
+// The clients that are ready count beside one that has not confirmed its handshake.
 func TestReadyClientsConfirmTheHandshake(t *testing.T) {
 	const told = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
-	state := met(t, 1).State(1)
-	begin := func() *fixture {
-		f := newFixture(t)
-		f.Attach(2)
-		f.from(2, hello)
-		f.ServerStarted()
-		f.server(welcome)
-		return f
-	}
-	f := begin() // It comes from an earlier host.
-	outs, err := f.Resume(1, state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.want(said(outs), told)
-	f.want(f.from(2, ready), "")
-
-	f = begin() // It has said so too early.
+	f := newFixture(t)
+	f.Attach(2)
+	f.from(2, hello)
+	f.ServerStarted()
+	f.server(welcome)
 	f.Attach(1)
-	f.want(f.from(1, ready), "")
+	f.want(f.from(1, ready), "") // It says so too early.
 	if got := f.from(1, hello); !strings.HasPrefix(got, `a {"jsonrpc":"2.0","id":0,"result"`) || !strings.HasSuffix(got, "\n"+told) {
 		t.Error(got)
 	}
-
-	f = begin() // It is not ready either.
-	state.Ready = false
-	if outs, err = f.Resume(1, state); err != nil {
-		t.Fatal(err)
-	}
-	f.want(said(outs), "")
-	f.want(f.from(1, ready), "s "+ready)
+	f.want(f.from(2, ready), "")
 }
 
 // Beyond Limits.Kept, what a client leaves open is not counted. Its answer is still that to a client: the mux itself has
@@ -1276,7 +1188,7 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	}
 }
 
-// What a client without a handshake asked for outlives the server and the host, too.
+// What a client without a handshake asked for outlives the server, too.
 func TestWithoutHandshakeIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
@@ -1285,7 +1197,6 @@ func TestWithoutHandshakeIsRemembered(t *testing.T) {
 	f.server(`{"id":1,"result":{}}`)
 	f.from(1, subscribe("subscribe", "file:///a"))
 	f.server(`{"id":2,"result":{}}`)
-	state := f.State(1)
 	restored := func(n int) string {
 		return fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, n) + "\na " + news("file:///a")
 	}
@@ -1299,23 +1210,6 @@ func TestWithoutHandshakeIsRemembered(t *testing.T) {
 	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":5`, 1))
 	got := f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1))
 	f.lines(got[strings.Index(got, "\n")+1:], restored(6), ownLevel(7, "info"))
-
-	f = newFixture(t)
-	outs, err := f.Resume(1, state)
-	if err != nil || len(outs) > 0 || f.NeedsServer() {
-		t.Fatal(said(outs), err)
-	}
-	if got := f.State(1); !reflect.DeepEqual(got, state) {
-		t.Errorf("%+v, want %+v", got, state)
-	}
-	f.want(said(f.ServerStarted()), restored(1)+"\n"+ownLevel(2, "error"))
-
-	f = newFixture(t) // The server is there already.
-	f.ServerStarted()
-	if outs, err = f.Resume(1, state); err != nil {
-		t.Fatal(err)
-	}
-	f.want(said(outs), restored(1)+"\n"+ownLevel(2, "error"))
 }
 
 // settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request
@@ -1391,20 +1285,5 @@ func TestSubscriberLeavesDuringAHandshake(t *testing.T) {
 		if got, want := f.server(answer), "\n"+`s {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`; !strings.HasSuffix(got, want) {
 			t.Errorf("got %s", got)
 		}
-	}
-}
-
-// That a client uses no handshake is part of what the next host must know.
-func TestModernClientIsNoted(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.ServerStarted()
-	f.from(1, `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
-	if got := fmt.Sprint(f.Changed()); got != "[1]" || !f.State(1).Modern {
-		t.Errorf("changed: %s, %+v", got, f.State(1))
-	}
-	f.from(1, `{"id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
-	if got := f.Changed(); got != nil {
-		t.Error("changed:", got)
 	}
 }

@@ -112,7 +112,6 @@ func (m *Mux) rootsAnswered(a *ask, refused bool) {
 	default:
 		h.given = false
 	}
-	m.note(a.client)
 }
 
 // rootsClosed takes the news that a request for roots is open no more.

@@ -23,7 +23,7 @@ type watch struct {
 // subscribe takes a request to subscribe or to unsubscribe.
 func (m *Mux) subscribe(c *client, r request, k *call) {
 	if k.method == mcp.MethodSubscribe && len(c.uris) >= m.limits.Kept && !c.uris[k.target] {
-		m.refuse(c, k.ids[0], codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)), k.batch)
+		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d resources are subscribed to already", len(c.uris)), k.batch)
 		return
 	}
 	m.open(k)
@@ -65,14 +65,13 @@ func (m *Mux) watchStep(w *watch, k *call, line []byte) {
 		return
 	}
 	m.close(k)
-	m.answer(k, resultLine(k.ids[0]))
+	m.answer(k, resultLine(k.id))
 }
 
 func (m *Mux) join(w *watch, c *client, uri string) {
 	w.clients = append(w.clients, c)
 	c.uris[uri] = true
 	c.words += len(uri)
-	m.note(c)
 }
 
 func (m *Mux) leave(w *watch, c *client, uri string) {
@@ -80,7 +79,6 @@ func (m *Mux) leave(w *watch, c *client, uri string) {
 	if c.uris[uri] {
 		delete(c.uris, uri)
 		c.words -= len(uri)
-		m.note(c)
 	}
 }
 

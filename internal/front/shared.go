@@ -1,0 +1,117 @@
+package front
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/share"
+)
+
+// A shared server is the backend of several fronts. Its host has the other ends of the pipes, in the place of a child of
+// ours. The connection to it tells of its end.
+
+// hostKilled is the answer to the calls that a killed host leaves open.
+const hostKilled = "the process that shares this server was killed: whether the call has had an effect is not known"
+
+// attach connects to the host, and reports false while there is none: attachAt says when to try again.
+func (f *front) attach() (bool, error) {
+	f.clock.attachAt = time.Time{}
+	again, err := f.o.Finder.Find()
+	if err != nil {
+		return false, err
+	}
+	if again {
+		f.clock.attachAt = time.Now().Add(share.RetryPause)
+		return false, nil
+	}
+	var child proc.Child
+	done, err := f.relay.Connect(&child)
+	if err != nil {
+		f.o.Finder.HangUp()
+		return false, fmt.Errorf("make the server's pipes: %w", err)
+	}
+	defer done()
+	f.back = backend{began: time.Now(), attached: true}
+	// What the host has not read can then be read here.
+	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		f.back.unread = 0
+	}
+	if err := f.o.Finder.Greet(child.Stdin, child.Stdout); err != nil {
+		f.o.Finder.HangUp()
+		f.back.leave()
+		return false, err
+	}
+	return true, nil
+}
+
+// hostFD is the connection to the host, -1 without one.
+func (f *front) hostFD() int {
+	if f.o.Finder == nil {
+		return -1
+	}
+	return f.o.Finder.Conn()
+}
+
+// onHost acts on what the host says.
+func (f *front) onHost() {
+	news, ok := f.o.Finder.Hear()
+	if !ok {
+		return
+	}
+	unread := f.back.leave()
+	switch {
+	case news.Elsewhere:
+		f.relay.Park(append(news.Unread, unread...))
+		f.seekHost()
+	case news.Lost:
+		f.back.word = hostKilled
+		f.onBackendEnd(exitFailure)
+	default:
+		f.hostWord, f.back.word = news.Why, "the shared server has ended"
+		f.cause = f.cause.unless(causeServer, false)
+		f.back.code = news.Code
+		f.step(onEnd)
+		f.done = true
+	}
+}
+
+// seekHost looks for the next host, while the conversation goes on.
+func (f *front) seekHost() {
+	ready, err := f.attach()
+	switch {
+	case err != nil:
+		f.hostWord, f.back.word, f.back.code = err.Error(), err.Error(), exitFailure
+		f.end(causeServer)
+	case ready:
+		f.relay.Unpark()
+	}
+}
+
+// onAttachTime looks again for a host: for a conversation that goes on, or for one that is to be restored.
+func (f *front) onAttachTime() {
+	if f.phase == waking {
+		f.begin()
+		return
+	}
+	f.seekHost()
+}
+
+// leave gives up the pipes to a host, and returns what it has not read.
+func (b *backend) leave() (unread []byte) {
+	if b.unread > 0 {
+		_ = unix.SetNonblock(b.unread, true)
+		for buf := make([]byte, 64<<10); ; {
+			n, err := unix.Read(b.unread, buf)
+			if n <= 0 || err != nil {
+				break
+			}
+			unread = append(unread, buf[:n]...)
+		}
+		_ = unix.Close(b.unread)
+	}
+	b.attached, b.unread = false, 0
+	return unread
+}

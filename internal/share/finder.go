@@ -1,0 +1,293 @@
+package share
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/argv"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+const (
+	// exitFailure is the exit code of a failure of mcp-tether itself.
+	exitFailure = 125
+	// maxSlots bounds the hosts of one key.
+	maxSlots = 1000
+)
+
+// Finder finds the host of a shared server for the front of one session, and starts it where there is none.
+type Finder struct {
+	args, words   []string
+	inherited     proc.AtExec
+	reader        proc.Reader
+	self, gateway proc.ID
+	// owner is the gateway that is part of the key, without an ID if none is.
+	owner      proc.Owner
+	dir        *session.Directory
+	key, alone string
+	slot       int
+	conn       int // -1 while there is none
+}
+
+// NewFinder makes the finder for a session. args is its command line. The error is a *CannotError where the session can have a
+// server of its own instead: nothing has been done then.
+func NewFinder(args []string) (*Finder, error) {
+	f := &Finder{args: args, words: args[2:], inherited: proc.ReadAtExec(), conn: -1, slot: 1}
+	scope := argv.ShareScope(f.words, os.Getenv(argv.EnvScope))
+	switch scope {
+	case "", argv.ScopeGateway, argv.ScopeUser:
+	default:
+		return nil, fmt.Errorf("--share-scope %s is none of gateway, user", scope)
+	}
+	parent := os.Getppid()
+	err := f.collect(scope)
+	if os.Getppid() != parent || errors.Is(err, proc.ErrGone) {
+		return nil, fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", parent)
+	}
+	if err != nil {
+		return nil, &CannotError{err}
+	}
+	return f, nil
+}
+
+// collect gathers what the key and the session need.
+func (f *Finder) collect(scope string) error {
+	if err := f.watch(); err != nil {
+		return err
+	}
+	i, err := f.identity(scope)
+	if err != nil {
+		return err
+	}
+	if f.dir, err = session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err != nil {
+		return err
+	}
+	secret, err := f.dir.Secret()
+	if err != nil {
+		return err
+	}
+	f.key = i.key(secret)
+	return nil
+}
+
+// watch finds the gateway. The parent cannot be seen if it is outside of our pid namespace (docker exec), or hidden (hidepid).
+func (f *Finder) watch() error {
+	parent, err := f.reader.WatchParent()
+	if err != nil {
+		return err
+	}
+	if parent.Start == 0 {
+		return fmt.Errorf("see the process that started it (pid %d): it is hidden, or in another pid namespace", parent.PID)
+	}
+	f.owner = parent
+	gateway, behind, err := f.reader.WatchGateway(parent.PID)
+	if behind {
+		f.owner = gateway
+	}
+	f.gateway = f.owner.ID
+	if st, serr := f.reader.Stat(os.Getpid()); serr == nil {
+		f.self = st.ID
+	}
+	return err
+}
+
+// identity is what the key of this session is made of.
+func (f *Finder) identity(scope string) (identity, error) {
+	i := identity{words: f.words, uid: os.Getuid(), env: proc.Environ(), gateway: f.gateway}
+	if scope == argv.ScopeUser {
+		i.gateway, f.owner = proc.ID{}, proc.Owner{FD: -1}
+	}
+	var err error
+	if i.directory, err = os.Getwd(); err != nil {
+		return i, fmt.Errorf("find the working directory: %w", err)
+	}
+	var st unix.Stat_t
+	if err = unix.Fstatat(unix.AT_FDCWD, ".", &st, 0); err != nil {
+		return i, fmt.Errorf("look at the working directory: %w", err)
+	}
+	i.device, i.inode = st.Dev, st.Ino
+	i.host, err = f.reader.ReadHost()
+	return i, err
+}
+
+// placeKey is the key with its slot.
+func (f *Finder) placeKey() string {
+	if f.slot == 1 {
+		return f.key
+	}
+	return fmt.Sprintf("%s-%d", f.key, f.slot)
+}
+
+// place is where the host of the slot is.
+func (f *Finder) place() session.Place { return f.dir.Place(f.placeKey()) }
+
+// RetryPause is how long to wait before Find looks again for a host that begins or ends.
+const RetryPause = 5 * time.Millisecond
+
+// Find connects to the host of the key, which it starts where there is none. again says that one is about to begin or end,
+// so that the caller must try again after RetryPause.
+func (f *Finder) Find() (again bool, err error) {
+	if f.slot > maxSlots {
+		return false, fmt.Errorf("%d servers of this kind are full", maxSlots)
+	}
+	for range 2 {
+		fd, err := f.place().Connect()
+		switch {
+		case err == nil:
+			f.conn = fd
+			return false, nil
+		case errors.Is(err, unix.EAGAIN): // The listener's backlog is full.
+			return true, nil
+		case !errors.Is(err, session.ErrNoHost):
+			return false, err
+		}
+		if started, err := f.tryStart(); err != nil || !started {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// Greet hands streams over to the host. in and out are those that its server has in place of standard input and output.
+func (f *Finder) Greet(in, out int) error {
+	err := samePeer(f.conn)
+	if err == nil {
+		err = send(f.conn, hello{f.self, f.gateway}, in, out, stderr(in))
+	}
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) {
+		return nil // The host has just gone: Hear will tell.
+	}
+	return err
+}
+
+// stderr is the descriptor to hand over as standard error. Where that is closed, another one takes its place, which cannot be
+// written to.
+func stderr(instead int) int {
+	if _, err := unix.FcntlInt(2, unix.F_GETFD, 0); err == nil {
+		return 2
+	}
+	return instead
+}
+
+// Conn is the connection to the host, to be polled for input; -1 while there is none.
+func (f *Finder) Conn() int { return f.conn }
+
+// News is what has become of the connection to a host.
+type News struct {
+	// Lost says that the host was killed, or has ended without a word.
+	Lost bool
+	// Elsewhere says that the session goes on at another host (Find). Unread is to be sent there before anything else.
+	Elsewhere bool
+	Unread    []byte
+	// Code is the exit code of a session that is over, and Why says more where there is more to say.
+	Code int
+	Why  string
+}
+
+// Hear reads what the host says. ok is false while it says nothing. After news there is no connection any more.
+func (f *Finder) Hear() (n News, ok bool) {
+	var v verdict
+	fds, err := receive(f.conn, &v)
+	closeAll(fds)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return News{}, false
+	}
+	f.HangUp()
+	switch {
+	case err != nil:
+		return News{Lost: true}, true
+	case v.Next == nextFull:
+		f.slot++
+		return News{Elsewhere: true, Unread: v.Unread}, true
+	case v.Next == nextAlone:
+		f.slot, f.alone = 1, v.Why
+		f.key += "-" + session.NewID()
+		return News{Elsewhere: true, Unread: v.Unread}, true
+	}
+	return News{Code: v.Code, Why: v.Why}, true
+}
+
+// HangUp ends the connection.
+func (f *Finder) HangUp() {
+	if f.conn >= 0 {
+		_ = unix.Close(f.conn)
+		f.conn = -1
+	}
+}
+
+// WakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel
+// closes a dying gateway's pipes before its pidfd reports the death, so every end wakes the host.
+func (f *Finder) WakeHost() {
+	// No check whether the host is stopped: a signal that stops it may be on its way.
+	if s, err := f.place().Sharing(); err == nil {
+		_ = f.reader.Signal(s.Host, unix.SIGCONT)
+	}
+}
+
+// tryStart starts a host if no other process is about to, and none is ending. code is the exit code of a start that failed.
+func (f *Finder) tryStart() (started bool, err error) {
+	place := f.place()
+	lock, err := place.Lock()
+	if errors.Is(err, session.ErrHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	listener, err := place.Listen()
+	if err == nil {
+		err = f.launch(lock.FD(), listener)
+		_ = unix.Close(listener)
+	}
+	if err != nil {
+		return false, errors.Join(err, place.Withdraw(), lock.Remove())
+	}
+	// If the launching process was killed, it may have started the host before. If not, the lock is free now.
+	lock.Release()
+	return true, nil
+}
+
+// launch starts a host by way of a process that ends at once. So the host is no child of ours, and ending this
+// process's tree does not end the host.
+func (f *Finder) launch(lock, listener int) error {
+	h := argv.Host{Key: f.placeKey(), Lock: lock, Listener: listener, Gateway: f.owner.ID, GatewayFD: f.owner.FD, Alone: oneLine(f.alone), Launches: true}
+	for _, fd := range []int{lock, listener, h.GatewayFD} {
+		if fd >= 0 {
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+			defer unix.CloseOnExec(fd)
+		}
+	}
+	pid, err := proc.Start(proc.Child{
+		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: proc.WithOneProcessor(proc.Environ()),
+		CgroupFD: -1, CgroupProcs: -1, Inherited: f.inherited,
+	})
+	if err != nil {
+		return fmt.Errorf("start the host from %s: %w", proc.SelfExe, err)
+	}
+	ws, err := proc.Wait(pid)
+	if err != nil {
+		return err
+	}
+	if !ws.Signaled() && ws.ExitStatus() != 0 { // One that was killed may have started the host before.
+		return fmt.Errorf("start the host: exit code %d", proc.ExitCode(ws))
+	}
+	return nil
+}
+
+// oneLine makes a reason, which may name what a client has sent, fit for a command line.
+func oneLine(text string) string {
+	const most = 200
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+	return text[:min(len(text), most)]
+}
