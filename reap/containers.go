@@ -44,7 +44,7 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	// What is torn lacks some lines. What cannot be read otherwise may lack all of them.
 	lacks := s.Torn != nil && (!asked || !errors.Is(s.Torn, session.ErrTorn))
 	if lacks || !asked && !s.Ledger.Empty() {
-		f.unsettled(s)
+		f.explainLeft(s)
 	}
 	if !asked {
 		return
@@ -76,8 +76,8 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	x.doubtful(e, s.ID, doubtful)
 }
 
-// unsettled says why containers of a dead recorded session may be left: then its record stays.
-func (f *Finding) unsettled(s *storedSession) {
+// explainLeft says why containers of a dead recorded session may be left: then its record stays.
+func (f *Finding) explainLeft(s *storedSession) {
 	why := s.Torn
 	if s.At == nil {
 		why = errNoEngine

@@ -158,7 +158,7 @@ func (l *engineLook) recorded() {
 	l.unproxyFirst()
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
-		// The containers of a settled session are gone, and its engine may be out of reach for as long as its record stays.
+		// The containers of a session that is over are gone, and its engine may be out of reach for as long as its record stays.
 		if s.Held || !s.Lease || s.State == session.StateKept && s.Host == l.h.Host {
 			continue
 		}

@@ -63,7 +63,7 @@ func endAtOnce(ending []*Finding, grace teardown.Grace, since uint64) error {
 	for _, f := range ending {
 		if f.Class != classContainer {
 			groups[f] = group(f)
-			if !f.settled {
+			if !f.ended {
 				batch.Groups = append(batch.Groups, groups[f])
 			}
 		}
@@ -158,12 +158,12 @@ func stillAlive(members []proc.ID) []string {
 // removeTries bounds the wait for the kernel to let go of a leaf, in milliseconds.
 const removeTries = 1000
 
-// settle leaves a cgroup in which a process to keep has a session, and the record that names it. A later pass removes them.
-func (f *Finding) settle() error {
+// leaveKept leaves a cgroup in which a process to keep has a session, and the record that names it. A later pass removes them.
+func (f *Finding) leaveKept() error {
 	if f.record == nil {
 		return nil
 	}
-	err := f.record.Settle(f.Session)
+	err := f.record.MarkKept(f.Session)
 	if errors.Is(err, session.ErrHeld) || errors.Is(err, os.ErrNotExist) {
 		return nil // Another process looks at it just now, or it has a lock alone.
 	}
@@ -176,8 +176,8 @@ func (f *Finding) tidy(g *teardown.Group) error {
 	if g.Leaf != nil {
 		// Kept processes are moved out of the leaf, as at the end of a session.
 		inUse := g.Expel()
-		if populated, err := g.Leaf.Populated(); (inUse || f.settled) && populated && err == nil && f.unseen == "" {
-			return f.settle()
+		if populated, err := g.Leaf.Populated(); (inUse || f.ended) && populated && err == nil && f.unseen == "" {
+			return f.leaveKept()
 		}
 		if err := g.Leaf.RemoveSoon(removeTries); err != nil {
 			// Only the record names a leaf in which no process is, and what is to be kept of one in which there are some.

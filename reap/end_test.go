@@ -174,7 +174,7 @@ func concludeInUse(t *testing.T, keep func(g *teardown.Group, keeper int)) {
 		t.Errorf("its record: %q, %v", r.State, err)
 	}
 	again := func() Finding {
-		f := []Finding{{Class: classRecord, Session: deadID, UID: os.Getuid(), record: s.Dir, leaf: leaf.Dir, settled: true}}
+		f := []Finding{{Class: classRecord, Session: deadID, UID: os.Getuid(), record: s.Dir, leaf: leaf.Dir, ended: true}}
 		if err := endFindings(f, false, quickly(), math.MaxUint64); err != nil {
 			t.Error(err)
 		}

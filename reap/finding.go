@@ -67,8 +67,8 @@ type Finding struct {
 	spare []proc.ID
 	// inherited says that processes outside of the session have its mark: then the mark of a newborn says nothing.
 	inherited bool
-	// settled says that the session is over, and nothing but its record and an empty cgroup are left.
-	settled bool
+	// over says that the session is, and nothing but its record and an empty cgroup are left.
+	ended bool
 	// ending is what to end in an engine, nil for nothing. unseen says why containers or a cgroup may be left that could not
 	// be looked for.
 	ending *ending

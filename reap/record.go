@@ -53,8 +53,8 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.leaf = leaf.Dir
 	}
 	if s.State == session.StateKept {
-		over := settled(&f, leaf)
-		return f, over
+		gone := isOver(&f, leaf)
+		return f, gone
 	}
 	f.Evidence = []string{"the lease of its record is free: the supervisor (pid " + fmt.Sprint(s.Supervisor.PID) + ") is dead"}
 	var tops []*process
@@ -125,10 +125,10 @@ func (x *index) belowMember(p *process, member map[int]bool, keep []string) bool
 	return false
 }
 
-// settled is what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is
+// isOver takes what is left of a session that is over, with a session of a process to keep in its cgroup (session.StateKept). It is
 // nothing until the cgroup is empty. What has the session's mark is what it has kept, or was started by that.
-func settled(f *Finding, leaf *cgroupLeaf) bool {
-	f.settled, f.Evidence = true, []string{"it is over, and nothing is left in its cgroup"}
+func isOver(f *Finding, leaf *cgroupLeaf) bool {
+	f.ended, f.Evidence = true, []string{"it is over, and nothing is left in its cgroup"}
 	return leaf == nil || len(leaf.PIDs) == 0 && !leaf.Foreign
 }
 

@@ -53,7 +53,7 @@ func TestFindSettled(t *testing.T) {
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
 		}
-		settled := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.settled && f.leaf == h.Leaves[0].Dir })
+		settled := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.ended && f.leaf == h.Leaves[0].Dir })
 		if settled != (len(pids) == 0) {
 			t.Errorf("%s: its record goes: %t", name, settled)
 		}

@@ -122,7 +122,7 @@ func rewrite(c *cli.Context) error {
 			look = true
 		}
 	}
-	return settle(c, w, all, missing, look)
+	return conclude(c, w, all, missing, look)
 }
 
 // named holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
@@ -291,9 +291,9 @@ func eachOnce(places []clients.Place) []clients.Place {
 	})
 }
 
-// settle shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no
+// conclude shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no
 // configuration, and which servers are nowhere.
-func settle(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, look bool) error {
+func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, look bool) error {
 	asJSON := c.Bool("json")
 	if !asJSON {
 		for _, r := range all {

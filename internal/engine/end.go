@@ -20,7 +20,7 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), maxPause) {
 		mine, _, lookErr := c.Look(ctx, cl)
 		if lookErr == nil {
-			all.settleVanished(mine)
+			all.markVanished(mine)
 		}
 		mine = all.withoutShared(mine)
 		all.add(EndTargets(ctx, cl, mine, grace))
@@ -129,8 +129,8 @@ func (a *lastResults) withoutShared(mine []Target) []Target {
 	return mine[:n]
 }
 
-// settleVanished marks failed targets that no longer exist as done: something else has removed them.
-func (a *lastResults) settleVanished(mine []Target) {
+// markVanished marks failed targets that no longer exist as done: something else has removed them.
+func (a *lastResults) markVanished(mine []Target) {
 	for i := range a.results {
 		r := &a.results[i]
 		there := func(t *Target) bool { return t.Kind == r.Kind && t.ID == r.ID }

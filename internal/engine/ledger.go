@@ -28,12 +28,12 @@ type Ledger struct {
 func (l *Ledger) Add(n Note) {
 	switch n.Op {
 	case OpCreate:
-		l.settle(n.Request)
+		l.answered(n.Request)
 		l.pending = append(l.pending, Object{Kind: n.Kind, Name: n.Name, Request: n.Request, At: n.At})
 	case OpCreated:
 		l.created(n)
 	case OpRefused:
-		l.settle(n.Request)
+		l.answered(n.Request)
 	case OpRemoved:
 		l.objects = slices.DeleteFunc(l.objects, func(o Object) bool { return o.ID == n.ID })
 	}
@@ -43,7 +43,7 @@ func (l *Ledger) Add(n Note) {
 // answered with one id.
 func (l *Ledger) created(n Note) {
 	o := Object{Kind: n.Kind, ID: n.ID, Name: n.Name, Request: n.Request, At: n.At}
-	if asked, ok := l.settle(n.Request); ok {
+	if asked, ok := l.answered(n.Request); ok {
 		o.At = asked.At
 		if o.Name == "" {
 			o.Name = asked.Name
@@ -58,8 +58,8 @@ func (l *Ledger) created(n Note) {
 	}
 }
 
-// settle removes a request from the pending ones and returns it.
-func (l *Ledger) settle(request string) (Object, bool) {
+// answered removes a request from the pending ones and returns it.
+func (l *Ledger) answered(request string) (Object, bool) {
 	i := slices.IndexFunc(l.pending, func(o Object) bool { return o.Request == request })
 	if i < 0 || request == "" {
 		return Object{}, false

@@ -165,8 +165,8 @@ func (d *Directory) writeNew(name string, b []byte) error {
 	return nil
 }
 
-// Settle notes in the record of a dead session that it is over, and that a process to keep has a session in its cgroup.
-func (d *Directory) Settle(id string) error {
+// MarkKept notes in the record of a dead session that it is over, and that a process to keep has a session in its cgroup.
+func (d *Directory) MarkKept(id string) error {
 	l, err := d.Take(id)
 	if err != nil {
 		return err

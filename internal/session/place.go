@@ -133,7 +133,7 @@ const maxSharing = 4 << 20
 
 // removeDeadPlaces removes what killed hosts have left.
 func (d *Directory) removeDeadPlaces() error {
-	keys, err := d.settledPlaces()
+	keys, err := d.oldPlaces()
 	if err != nil {
 		return err
 	}
@@ -153,19 +153,19 @@ func (d *Directory) removeDeadPlaces() error {
 
 // HasDeadPlaces reports whether removeDeadPlaces would find anything.
 func (d *Directory) HasDeadPlaces() bool {
-	keys, _ := d.settledPlaces()
+	keys, _ := d.oldPlaces()
 	return slices.ContainsFunc(keys, func(key string) bool {
 		held, err := d.Held(key)
 		return err == nil && !held
 	})
 }
 
-// settledPlaces lists the places that have been there for some time. The host of a young one may be about to begin.
-func (d *Directory) settledPlaces() (keys []string, err error) {
+// oldPlaces lists the places that have been there for some time. The host of a young one may be about to begin.
+func (d *Directory) oldPlaces() (keys []string, err error) {
 	names, err := d.at.Names()
 	for _, name := range names {
 		key, ok := strings.CutSuffix(name, string(lockSuffix))
-		if ok && strings.HasPrefix(key, placePrefix) && d.settled(name) {
+		if ok && strings.HasPrefix(key, placePrefix) && d.isOld(name) {
 			keys = append(keys, key)
 		}
 	}

@@ -128,15 +128,15 @@ func (d *Directory) RemoveDeadSockets() error {
 		if !ok {
 			continue
 		}
-		if _, err := d.Held(id); errors.Is(err, ErrNoLock) && d.settled(name) && d.refuses(name) {
+		if _, err := d.Held(id); errors.Is(err, ErrNoLock) && d.isOld(name) && d.refuses(name) {
 			errs = append(errs, d.unlinkSocket(id))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// settled reports whether a file has been there for some time.
-func (d *Directory) settled(name string) bool {
+// isOld reports whether a file has been there for some time.
+func (d *Directory) isOld(name string) bool {
 	var st unix.Stat_t
 	return d.at.Look(name, &st) == nil && time.Since(kernel.Modified(&st)) > time.Minute
 }

@@ -235,10 +235,10 @@ func (h *host) step() {
 		h.on(sourceOf(&events[i]), events[i].Events)
 	}
 	h.onTime(time.Now())
-	h.settle()
+	h.carryOut()
 	if !h.throttledUntil.IsZero() {
 		h.unthrottle(time.Now())
-		h.settle()
+		h.carryOut()
 	}
 }
 
@@ -347,8 +347,8 @@ func (h *host) onTime(now time.Time) {
 	}
 }
 
-// settle carries out the consequences of the last events, then the consequences of those, until there are no more.
-func (h *host) settle() {
+// carryOut carries out the consequences of the last events, then the consequences of those, until there are no more.
+func (h *host) carryOut() {
 	for {
 		if why := h.mux.Broken(); why != "" && !h.ending {
 			h.finish(verdict{Code: exitFailure, Why: why}, false)

@@ -71,7 +71,7 @@ func connectInput(t *testing.T, h *host, in int) *client {
 	return c
 }
 
-// hears has the host act on a line of a client. What follows from it is left to h.settle.
+// hears has the host act on a line of a client. What follows from it is left to h.carryOut.
 func hears(h *host, c *client, line string) {
 	c.unread = append(c.unread, line+"\n"...)
 	h.lines(c)
@@ -83,7 +83,7 @@ func TestServerEndResumesReading(t *testing.T) {
 	h := newHost(t)
 	c := connect(t, h)
 	h.greet(c)
-	h.settle()
+	h.carryOut()
 	h.server.pid, h.server.spoke = 1<<30, true // no process has that number
 	h.server.in = must(t)(unix.Dup(fdPair(t)[1]))
 	if err := unix.SetNonblock(h.server.in, true); err != nil {
@@ -97,13 +97,13 @@ func TestServerEndResumesReading(t *testing.T) {
 			break
 		}
 		hears(h, c, line)
-		h.settle()
+		h.carryOut()
 	}
 	if c.reads || h.server.size > pauseReading+int64(len(line)) {
 		t.Fatalf("reads: %t, and %d bytes wait for the server", c.reads, h.server.size)
 	}
 	h.onServerEnd(1)
-	h.settle()
+	h.carryOut()
 	if !c.reads {
 		t.Error("never read from again")
 	}
@@ -150,7 +150,7 @@ func (h *host) turn(t *testing.T) int {
 	for i := range n {
 		h.on(sourceOf(&events[i]), events[i].Events)
 	}
-	h.settle()
+	h.carryOut()
 	return n
 }
 
@@ -176,7 +176,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	}
 	*full += 2 * pauseReading
 	h.touch(c)
-	h.settle()
+	h.carryOut()
 	must(t)(unix.Write(theirs, []byte(lastLine)))
 	if n := h.turn(t); n != 0 || c.reads || h.timeout() != -1 {
 		t.Fatalf("before the end: %d descriptors are ready, reads %t, ends at %v", n, c.reads, c.endBy)
@@ -194,7 +194,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	return h, c, func() {
 		*full -= 2 * pauseReading
 		h.touch(c)
-		h.settle()
+		h.carryOut()
 	}, serverIn[0]
 }
 
@@ -311,7 +311,7 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		_ = unix.Close(null)
 		if size > 0 {
 			h.server.put(mux.Out{Line: make([]byte, size)})
-			h.settle()
+			h.carryOut()
 		} else {
 			h.step()
 		}
@@ -392,7 +392,7 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 				t.Errorf("it is read from while too much waits for clients: %d of %d bytes are left", now, unread)
 			}
 			h.unthrottle(time.Now())
-			h.settle()
+			h.carryOut()
 			for waiting(h.server.out) > 0 {
 				if h.turn(t) == 0 {
 					t.Fatal("it is never read from again")
@@ -408,7 +408,7 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 	h := newHost(t)
 	_, stdout := pipeServer(t, h)
 	h.server.put(mux.Out{Line: make([]byte, 4*pauseReading)})
-	h.settle()
+	h.carryOut()
 	must(t)(unix.Write(stdout, []byte(lastLine)))
 	if h.turn(t) == 0 || waiting(h.server.out) > 0 {
 		t.Error("it is not read from")

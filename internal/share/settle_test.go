@@ -31,7 +31,7 @@ func meet(t *testing.T, h *host, capabilities string, roots bool) *client {
 		hears(h, c, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
 	}
 	h.onServerEnd(0)
-	h.settle()
+	h.carryOut()
 	c.queue = nil
 	h.tellAt = time.Time{}
 	return c
@@ -45,7 +45,7 @@ func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string
 	c = meet(t, h, `{"roots":{}}`, true)
 	stdin, stdout := pipeServer(t, h)
 	hears(h, c, waitingCall)
-	h.settle()
+	h.carryOut()
 	says = func(line string) {
 		must(t)(unix.Write(stdout, []byte(line+"\n")))
 		for h.turn(t) > 0 {
@@ -54,7 +54,7 @@ func newServerWithRoots(t *testing.T) (h *host, c *client, says func(line string
 	says(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
 	says(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 	hears(h, c, `{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}`)
-	h.settle()
+	h.carryOut()
 	return h, c, says, stdin
 }
 
@@ -70,7 +70,7 @@ func look(t *testing.T, h *host) {
 		t.Fatal("it is never looked at again")
 	}
 	h.settling.lookAt = time.Now()
-	h.settle()
+	h.carryOut()
 }
 
 // A new server gets its ping, its rest and another ping before the call that waits.
@@ -129,7 +129,7 @@ func TestNewServerTakesTooLong(t *testing.T) {
 	hears(h, c, waitingCall)
 	pipeServer(t, h)
 	h.settling.lookAt = time.Time{}
-	h.settle()
+	h.carryOut()
 	if h.settling.looks >= enoughLooks || h.server.out < 0 {
 		t.Errorf("the next server has been looked at %d times, its output is %d", h.settling.looks, h.server.out)
 	}
@@ -157,7 +157,7 @@ func newServerThatDoesNotGreet(t *testing.T, code int) {
 	}
 	h.tellAt = time.Time{}
 	pipeServer(t, h)
-	h.settle()
+	h.carryOut()
 	lookToTheEnd(t, h)
 	h.onServerEnd(code)
 	for _, c := range clients {
@@ -169,12 +169,12 @@ func newServerThatDoesNotGreet(t *testing.T, code int) {
 	h.server.notBefore = time.Time{}
 	hears(h, clients[0], waitingCall)
 	pipeServer(t, h)
-	h.settle()
+	h.carryOut()
 	if h.settling.looks == 0 || h.settling.looks >= enoughLooks {
 		t.Errorf("the next server has been looked at %d times", h.settling.looks)
 	}
 	h.ending = true
-	h.settle()
+	h.carryOut()
 	if h.settling != (settling{}) || h.server.out < 0 {
 		t.Errorf("while the host ends: %+v, its output is %d", h.settling, h.server.out)
 	}

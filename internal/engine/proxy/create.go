@@ -44,7 +44,7 @@ func (l *link) create(x *exchange, head []byte, to route) bool {
 			return l.refuse(x.request, unavailable, errEnding)
 		}
 		l.p.Note(engine.Note{Op: engine.OpCreate, Kind: to.kind, Request: request, Name: to.name, At: time.Now()})
-		x.settle, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
+		x.outcome, x.wantsBody = func(o outcome) { l.p.created(to, request, o) }, true
 	}
 	err := l.send(x, append(http1.WithLength(head, len(object)), object...))
 	l.meter.release()

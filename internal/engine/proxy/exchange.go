@@ -15,11 +15,11 @@ type exchange struct {
 	hijacked   chan struct{} // closed when the connection has become a stream
 	done       chan struct{} // closed when the whole response has been passed on
 
-	// settle, unless nil, is called with the outcome before the client learns it.
-	settle func(outcome)
-	// wantsBody is set if settle needs the body.
+	// outcome, unless nil, is called with the outcome before the client learns it.
+	outcome func(outcome)
+	// wantsBody is set if outcome needs the body.
 	wantsBody bool
-	// leave leaves the gate. It is called when the outcome is settled, or never will be, and may be called again.
+	// leave leaves the gate. It is called when the outcome is known, or never will be, and may be called again.
 	leave func()
 }
 

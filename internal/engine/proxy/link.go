@@ -220,7 +220,7 @@ func (l *link) await(x *exchange, err error) bool {
 // abandon a create whose client has gone, and then no process would know what exists. So a create is completed first,
 // unless its request is cut off: the engine would wait for the rest of it.
 func (l *link) clientGone(x *exchange, cut bool) {
-	if x.settle != nil && !cut {
+	if x.outcome != nil && !cut {
 		select {
 		case <-x.done:
 		case <-l.ended:

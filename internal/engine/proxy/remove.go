@@ -7,7 +7,7 @@ func (p *Proxy) remove(x *exchange, to route) {
 	if !p.objects.has(to.kind, to.ref) {
 		return
 	}
-	x.settle = func(o outcome) {
+	x.outcome = func(o outcome) {
 		if o.Success() {
 			p.objects.remove(to.kind, to.ref)
 			p.Note(engine.Note{Op: engine.OpRemoved, Kind: to.kind, ID: to.ref})

@@ -51,7 +51,7 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 		return x, err == nil
 	}
 	body := r.Body(x.request.Method)
-	head = append(head, l.settle(x, r, body)...)
+	head = append(head, l.noteOutcome(x, r, body)...)
 	early, _ := body.Buffered(l.fromEngine) // Copy returns the same error
 	if _, err := l.client.Write(append(head, early...)); err != nil {
 		return x, false
@@ -109,16 +109,16 @@ func (l *link) hijack(x *exchange, head []byte) {
 // maxCreated is the longest response to a create that is understood, in bytes; the engines write a few hundred.
 const maxCreated = 1 << 20
 
-// settle reports the outcome of a request to the exchange, and returns what it has read of the body for that.
-func (l *link) settle(x *exchange, r http1.Response, body *http1.Body) (raw []byte) {
-	if x.settle == nil {
+// noteOutcome reports the outcome of a request to the exchange, and returns what it has read of the body for that.
+func (l *link) noteOutcome(x *exchange, r http1.Response, body *http1.Body) (raw []byte) {
+	if x.outcome == nil {
 		return nil
 	}
 	o := outcome{Response: r}
 	if x.wantsBody {
 		o.data, o.err = body.ReadAll(l.fromEngine, maxCreated, &raw)
 	}
-	x.settle(o)
+	x.outcome(o)
 	x.leave()
 	return raw
 }
