@@ -76,75 +76,30 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// pages are the pages of docs/ that list a command's flags.
+// pages are the pages of docs/ about a command and its flags.
 var pages = map[string]string{
 	"run": "reference.md", "reap": "reap.md", "ps": "ps-stop.md", "stop": "ps-stop.md", "wrap": "wrap.md", "unwrap": "wrap.md", "doctor": "doctor.md",
 }
 
-// Every flag stands on its command's page, with its default where that page has a table of flags. docs/commands.md has the
-// table of run.
-func TestPagesListFlags(t *testing.T) {
-	rows := 0
+// Every flag has a word on its command's page. docs/commands.md lists them.
+func TestPagesNameFlags(t *testing.T) {
+	named := 0
 	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
 		name := pages[c.Name]
 		b, err := os.ReadFile(filepath.Join("docs", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := string(b)
 		for _, f := range flagsOf(c) {
-			if lack := lacks(page, f); lack != "" {
-				t.Errorf("%s does not give %s for %s --%s", name, lack, c.Name, f.name)
-			}
-			row := rowOf(page, f.name)
-			if row == "" {
-				continue
-			}
-			rows++
-			if lacks(strings.Replace(page, row, "", 1), f) == "" {
-				t.Errorf("%s: without the row of %s --%s, the test sees nothing", name, c.Name, f.name)
-			}
-			if f.hasDefault() && lacks(strings.Replace(page, row, strings.ReplaceAll(row, "`"+f.byDefault+"`", "`another`"), 1), f) == "" {
-				t.Errorf("%s: with another default of %s --%s, the test sees nothing", name, c.Name, f.name)
+			if named++; !regexp.MustCompile("--" + f.name + "([^a-z-]|$)").Match(b) {
+				t.Errorf("%s does not name %s --%s", name, c.Name, f.name)
 			}
 		}
 	}
-	if rows < 30 {
-		t.Errorf("only %d rows", rows)
+	if named < 50 {
+		t.Errorf("only %d flags", named)
 	}
 }
-
-// lacks says what a text does not say of a flag; "" if it says all. A text without a table of flags need only mention it.
-func lacks(text string, f described) string {
-	if !strings.Contains(text, "\n| `--") {
-		if regexp.MustCompile("--" + f.name + "([^a-z-]|$)").MatchString(text) {
-			return ""
-		}
-		return "a word"
-	}
-	row := rowOf(text, f.name)
-	switch {
-	case row == "":
-		return "a row"
-	case f.hasDefault() && !strings.Contains(row, "`"+f.byDefault+"`"):
-		return f.byDefault
-	}
-	return ""
-}
-
-// rowOf is the row of a table that begins with a flag; "" if there is none.
-func rowOf(text, flag string) string {
-	name := regexp.MustCompile("`--" + flag + "[ `]")
-	for line := range strings.Lines(text) {
-		if first, _, _ := strings.Cut(line, " | "); strings.HasPrefix(first, "| `--") && name.MatchString(first) {
-			return line
-		}
-	}
-	return ""
-}
-
-// hasDefault reports whether pages give the default. For most flags that are a number, 0 is none.
-func (f described) hasDefault() bool { return f.byDefault != "" && f.byDefault != "0" }
 
 // described is a flag as pages and completions describe it.
 type described struct {
