@@ -108,6 +108,7 @@ func TestShareSessionEnds(t *testing.T) {
 			stays, goes := s.client(), s.client()
 			goes.write(toolCall(77, "hold", "")) // A call of it is open.
 			stays.echo()
+			testkit.Until(t, "the call is there", func() bool { return s.received(`"hold"`) })
 			end(goes)
 			for range 3 {
 				stays.echo()

@@ -126,7 +126,9 @@ func (s *Session) closeRecord(leaked bool) {
 func (s *Session) removeFront() {
 	if s.opts.Behind != "" && s.lease != nil && session.ValidID(s.opts.Behind) {
 		dir := s.lease.Dir()
-		if held, err := dir.Held(s.opts.Behind); err == nil && !held {
+		held, err := dir.Held(s.opts.Behind)
+		// Remove waits a moment for a front that is just dying: its pipes close first.
+		if err == nil && (!held || s.cause == causeStdout || s.cause == causeGateway) {
 			_ = dir.Remove(s.opts.Behind)
 		}
 	}

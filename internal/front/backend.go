@@ -104,6 +104,9 @@ func (f *front) onChild() {
 func (f *front) onBackendEnd(code int) {
 	f.back.pid, f.back.code, f.back.pressAt = 0, code, time.Time{}
 	f.lookAtOwners()
+	if f.watch.hungUp() {
+		f.onClientClosed()
+	}
 	if f.phase == awake {
 		f.onLoss()
 	}

@@ -66,6 +66,10 @@ func (f *front) onHost() {
 	case news.Elsewhere:
 		f.relay.Park(append(news.Unread, unread...))
 		f.seekHost()
+	case news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent():
+		// It ended before it had taken this session.
+		f.relay.Park(unread)
+		f.clock.attachAt = f.patience().backOff(&f.pauses.afterCrash, time.Now())
 	case news.Lost:
 		f.back.word = hostKilled
 		f.onBackendEnd(exitFailure)

@@ -100,6 +100,13 @@ func (w *watch) closed(stream int, p unix.PollFd) bool {
 	return p.Revents&unix.POLLNVAL == 0
 }
 
+// hungUp reports, once, that the client has closed its end. poll(2) looks at one descriptor after the other, so a backend that
+// has seen the end may have ended before the front acts on it.
+func (w *watch) hungUp() bool {
+	fds := []unix.PollFd{{Fd: 0, Events: unix.POLLRDHUP}}
+	return w.fd > 0 && !w.gone[0] && proc.Poll(fds, 0) > 0 && w.closed(0, fds[0])
+}
+
 // mustAsk reports whether there is an owner without a pidfd.
 func (w *watch) mustAsk() bool {
 	for _, o := range w.owners {

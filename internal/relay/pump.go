@@ -16,6 +16,8 @@ type pump struct {
 	// short holds the first bytes of pending as well; large says that the stream is busy enough for that to pay.
 	short shortcut
 	large bool
+	// sent is how much was written since the last Connect, in bytes.
+	sent int64
 	// grown says that buffer and pipes are those of a busy stream.
 	grown bool
 }
@@ -98,6 +100,7 @@ func (p *pump) drain() {
 		m, p.broken = p.to.Write(p.pending[n:])
 		n += m
 	}
+	p.sent += int64(n)
 	p.pending = p.pending[n:]
 	if p.broken {
 		p.pending = nil

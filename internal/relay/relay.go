@@ -84,7 +84,7 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	r.up.to = in
 	// A process that outlives the last server may still hold the other end.
 	r.down.from.Close()
-	r.down.from, r.down.ended = out, false
+	r.down.from, r.down.ended, r.up.sent = out, false, 0
 	r.nextOfServer = lines{}
 	c.Stdin, c.Stdout = theirIn, theirOut
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
@@ -214,6 +214,9 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 	why = r.talk.MaySleep(now)
 	return why == "", why
 }
+
+// Sent is how much the present server was sent, in bytes.
+func (r *Relay) Sent() int64 { return r.up.sent }
 
 // Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
 // acted upon.

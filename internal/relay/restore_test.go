@@ -146,6 +146,9 @@ func TestParked(t *testing.T) {
 	s := newStage(t, false)
 	s.tells(s.write(s.toRelay, request("1")))
 	s.reads(s.serverIn, request("1"))
+	if n := s.relay.Sent(); n != int64(len(request("1"))) {
+		t.Errorf("it was sent %d bytes", n)
+	}
 	s.relay.Park([]byte("unread\n"))
 	s.tells(s.write(s.toRelay, request("2")))
 	s.connect()
