@@ -609,9 +609,13 @@ func (s *sandbox) readEvents() {
 			Message string `json:"message"`
 			Leaked  bool   `json:"leaked"`
 		}
-		if json.Unmarshal([]byte(line), &event) == nil && event.Message == "session ended" {
+		if json.Unmarshal([]byte(line), &event) != nil {
+			continue
+		}
+		// The session behind a front tells of what it has left in an event of its own.
+		s.result.Leaked = s.result.Leaked || event.Leaked
+		if event.Message == "session ended" {
 			s.result.Events++
-			s.result.Leaked = s.result.Leaked || event.Leaked
 		}
 	}
 	const most = 1500
