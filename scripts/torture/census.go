@@ -147,7 +147,10 @@ func (p plan) at(role, call string, n int) []Case {
 // that the supervisor is stopped. A stopped anchor does not see the SIGTERM that asks for the end, and a stopped front
 // passes nothing on.
 func (p plan) stoppable(role string) bool {
-	if role == roleFront || modes()[p.base.Mode].shares {
+	if modes()[p.base.Mode].shares {
+		return false // A stopped host is continued by its sessions only, and a stopped front by none.
+	}
+	if role == roleFront {
 		return p.base.Ending == endGateway
 	}
 	return role == roleChild || !modes()[p.base.Mode].alone && !(role == roleAnchor && p.base.Ending == endTerm)

@@ -31,7 +31,7 @@ func modes() map[string]mode {
 		"noleaf":    {flags: []string{"--cgroup=off"}},
 		"deaf":      {deaf: true},
 		"hibernate": {flags: []string{"--hibernate=60ms", "--wake-timeout=2s"}, sleeps: true},
-		"share":     {flags: []string{"--share", "--share-linger=0s", "--wake-timeout=2s"}, shares: true},
+		"share":     {flags: []string{"--share", "--share-linger=0s", "--wake-timeout=2s", "--log-file=" + logFile}, shares: true},
 		"engine":    {env: []string{"DOCKER_HOST=unix://" + engineSocket}, engine: true},
 		"noanchor":  {flags: []string{"--no-anchor"}, alone: true},
 		"logfile":   {flags: []string{"--log-level=debug", "--log-file=" + logFile}, unlogged: true},

@@ -604,6 +604,10 @@ func (s *sandbox) readEvents() {
 		more, _ := io.ReadAll(s.log)
 		b = append(b, more...)
 	}
+	if s.m.shares { // Nobody may be left to pass standard error on to.
+		more, _ := os.ReadFile(logFile)
+		b = append(b, more...)
+	}
 	for line := range strings.Lines(string(b)) {
 		var event struct {
 			Message string `json:"message"`
