@@ -82,14 +82,11 @@ func (n *hibernated) settle() error {
 		}
 		n.sessions, servers = map[int][]process{}, 0
 		for _, p := range procs {
-			if p.comm != "mcp-tether" {
+			if p.parent != n.pid { // The front is all that is left of a session that sleeps.
 				servers++
+				continue
 			}
-			anchor := p.pid
-			if p.parent != n.pid {
-				anchor = p.parent
-			}
-			n.sessions[anchor] = append(n.sessions[anchor], p)
+			n.sessions[p.pid] = append(n.sessions[p.pid], p)
 		}
 		if servers == 0 {
 			time.Sleep(3 * time.Second) // what they did on their way to sleep is not what a sleeper does
