@@ -82,7 +82,7 @@ func TestSpread(t *testing.T) {
 	}
 	for _, m := range modeNames() {
 		for _, class := range []string{"errno", "errno persistent", "kill", faultDelay, faultStop} {
-			if !seen[m+" "+class] && !(class == faultStop && modes()[m].alone) {
+			if !seen[m+" "+class] && !(class == faultStop && (modes()[m].alone || modes()[m].shares)) {
 				t.Errorf("nothing of %s, %s among the first", m, class)
 			}
 		}
