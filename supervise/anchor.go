@@ -303,7 +303,7 @@ func (g *guard) timeout() time.Duration {
 		wait = childPoll
 	}
 	if !g.escalateAt.IsZero() {
-		wait = shorter(wait, max(time.Until(g.escalateAt), 0))
+		wait = proc.Shorter(wait, max(time.Until(g.escalateAt), 0))
 	}
 	return wait
 }

@@ -15,9 +15,8 @@ import (
 const predecessorPoll = 10 * time.Millisecond
 
 // awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left, and none
-// behind the same front. A
-// new server must not race the teardown of the last one for its port or files. A session that is not ending is not
-// waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
+// behind the same front. A new server must not race the teardown of the last one for its port or files. A session that is
+// not ending is not waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
 // warning. The error says that our own end came first.
 func (s *Session) awaitPredecessor() error {
 	if s.opts.Key+s.opts.Share+s.opts.Behind == "" || s.lease == nil {

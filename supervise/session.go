@@ -202,57 +202,35 @@ func (s *Session) wait() []source {
 	timeout := s.timeout(now)
 	if s.sink.Pending() {
 		s.sink.Again()
-		timeout = shorter(timeout, eventlog.Pause)
+		timeout = proc.Shorter(timeout, eventlog.Pause)
 	}
 	return s.polled.wait(timeout)
 }
 
-// shorter is the shorter of two waits. A negative one is for ever; b is not negative.
-func shorter(a, b time.Duration) time.Duration {
-	if a < 0 || b < a {
-		return b
-	}
-	return a
-}
-
 // timeout is how long poll may wait: for ever when nothing is due.
 func (s *Session) timeout(now time.Time) time.Duration {
-	due := earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt)
+	due := proc.Earliest(s.tree.due(), s.ownersAt, s.sweepAt, s.rewriteAt, s.lookAt, s.stdout.lookAt)
 	if due.IsZero() {
 		return -1
 	}
 	return max(due.Sub(now), 0)
 }
 
-// earliest is the first of the times that are set, zero when none is.
-func earliest(times ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
-	return first
-}
-
-// isDue reports whether a time that is set has come.
-func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
-
 // onTime acts on what is due.
 func (s *Session) onTime(now time.Time) {
-	if isDue(s.sweepAt, now) {
+	if proc.IsDue(s.sweepAt, now) {
 		s.sweepAt = time.Time{}
 		if s.cause == noCause {
 			s.sweep()
 		}
 	}
-	if isDue(s.ownersAt, now) {
+	if proc.IsDue(s.ownersAt, now) {
 		s.checkOwners(now)
 	}
-	if isDue(s.rewriteAt, now) {
+	if proc.IsDue(s.rewriteAt, now) {
 		s.writeRecord(s.state())
 	}
-	if isDue(s.stdout.lookAt, now) {
+	if proc.IsDue(s.stdout.lookAt, now) {
 		s.lookAtStdout()
 	}
 	if s.tree != nil && s.tree.onTime(now) {

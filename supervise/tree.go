@@ -39,7 +39,7 @@ func (t *tree) due() time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	return earliest(t.machine.Deadline, t.retryAt)
+	return proc.Earliest(t.machine.Deadline, t.retryAt)
 }
 
 // step gives an event to the policy, and carries out the action.
@@ -183,7 +183,7 @@ func (t *tree) onTime(now time.Time) (look bool) {
 	if t.machine.Due(now) {
 		t.step(teardown.TimeUp, noCause)
 	}
-	if t.machine.State == teardown.Done || !isDue(t.retryAt, now) {
+	if t.machine.State == teardown.Done || !proc.IsDue(t.retryAt, now) {
 		return false
 	}
 	t.retryAt = time.Time{}

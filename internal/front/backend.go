@@ -127,6 +127,17 @@ func (f *front) onLoss() {
 	f.cause = f.cause.unless(causeServer, f.back.asked)
 }
 
+// abandon ends a backend that cannot take the place of the last one. A host lives on, for others.
+func (f *front) abandon() {
+	if !f.back.attached {
+		f.ask(unix.SIGTERM)
+		return
+	}
+	f.o.Finder.HangUp()
+	f.back.leave()
+	f.onBackendEnd(exitFailure)
+}
+
 // ask asks the backend to end at once.
 func (f *front) ask(sig unix.Signal) {
 	if f.back.pid == 0 {

@@ -32,16 +32,16 @@ type clock struct {
 // due is when there is something to do without any input; zero when never.
 func (f *front) due() time.Time {
 	c := &f.clock
-	due := earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt)
+	due := proc.Earliest(f.relay.ShrinkAt(), f.back.pressAt, c.rewriteAt, c.attachAt)
 	switch f.phase {
 	case awake, trying:
-		return earliest(due, c.lookAt)
+		return proc.Earliest(due, c.lookAt)
 	case waking:
-		return earliest(due, c.wakeBy, c.rest.at)
+		return proc.Earliest(due, c.wakeBy, c.rest.at)
 	case asleep:
-		return earliest(due, c.retryAt, c.closeBy)
+		return proc.Earliest(due, c.retryAt, c.closeBy)
 	case over:
-		return earliest(due, c.closeBy)
+		return proc.Earliest(due, c.closeBy)
 	}
 	return due
 }
@@ -54,49 +54,27 @@ func (f *front) timeout(now time.Time) time.Duration {
 	}
 	if f.sink.Pending() {
 		f.sink.Again()
-		wait = shorter(wait, eventlog.Pause)
+		wait = proc.Shorter(wait, eventlog.Pause)
 	}
 	if f.watch.mustAsk() {
-		wait = shorter(wait, proc.LookPause)
+		wait = proc.Shorter(wait, proc.LookPause)
 	}
 	return wait
 }
 
-// shorter is the shorter of two waits. A negative one is for ever; b is not negative.
-func shorter(a, b time.Duration) time.Duration {
-	if a < 0 || b < a {
-		return b
-	}
-	return a
-}
-
-// earliest is the first of the times that are set, zero when none is.
-func earliest(times ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
-	return first
-}
-
-// isDue reports whether a time that is set has come.
-func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
-
 // onTime acts on what is due.
 func (f *front) onTime(now time.Time) {
-	if isDue(f.relay.ShrinkAt(), now) {
+	if proc.IsDue(f.relay.ShrinkAt(), now) {
 		f.relay.Shrink()
 		debug.FreeOSMemory()
 	}
-	if isDue(f.clock.rewriteAt, now) {
+	if proc.IsDue(f.clock.rewriteAt, now) {
 		f.writeRecord()
 	}
-	if isDue(f.back.pressAt, now) && f.back.there() {
+	if proc.IsDue(f.back.pressAt, now) && f.back.there() {
 		f.press()
 	}
-	if isDue(f.clock.attachAt, now) {
+	if proc.IsDue(f.clock.attachAt, now) {
 		f.onAttachTime()
 	}
 	switch f.phase {
@@ -115,9 +93,9 @@ func (f *front) onTime(now time.Time) {
 func (f *front) whileWaking(now time.Time) {
 	c := &f.clock
 	switch {
-	case isDue(c.wakeBy, now):
+	case proc.IsDue(c.wakeBy, now):
 		f.wakeFailed(fmt.Sprintf("%s within %v (--wake-timeout)", f.relay.Lacks(), f.o.WakeTimeout))
-	case isDue(c.rest.at, now) && c.rest.over(now, f.resting()):
+	case proc.IsDue(c.rest.at, now) && c.rest.over(now, f.resting()):
 		f.onRelay(f.relay.Settled())
 	}
 }
@@ -125,7 +103,7 @@ func (f *front) whileWaking(now time.Time) {
 // whileAsleep looks whether the client still reads if it has closed its end, and tries again to wake the server.
 func (f *front) whileAsleep(now time.Time) {
 	c := &f.clock
-	if isDue(c.closeBy, now) {
+	if proc.IsDue(c.closeBy, now) {
 		c.closeBy = time.Time{}
 		if !f.relay.Drained() {
 			// No server is started before the client has all that the last one wrote.
@@ -133,7 +111,7 @@ func (f *front) whileAsleep(now time.Time) {
 			return
 		}
 	}
-	if isDue(c.retryAt, now) {
+	if proc.IsDue(c.retryAt, now) {
 		c.retryAt = time.Time{}
 		f.listenToClient()
 	}
@@ -141,7 +119,7 @@ func (f *front) whileAsleep(now time.Time) {
 
 // whileEnding asks a server to end that has not read all that the client sent before it closed its end.
 func (f *front) whileEnding(now time.Time) {
-	if !isDue(f.clock.closeBy, now) {
+	if !proc.IsDue(f.clock.closeBy, now) {
 		return
 	}
 	f.clock.closeBy = time.Time{}

@@ -219,7 +219,7 @@ func (f *front) step(ev event) {
 		f.resume()
 	case abandon:
 		f.relay.EndServer()
-		f.ask(unix.SIGTERM)
+		f.abandon()
 	case refuseWaiting:
 		f.refuseWaiting()
 	case end:

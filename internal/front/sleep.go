@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // idleAfter is when a server that is last used now has been idle for long enough. It is zero if the server is never put
@@ -17,7 +19,7 @@ func (f *front) idleAfter(now time.Time) time.Time {
 
 // sleepIfIdle lets the server fall asleep if it is idle and nothing is pending.
 func (f *front) sleepIfIdle(now time.Time) {
-	if !isDue(f.clock.lookAt, now) {
+	if !proc.IsDue(f.clock.lookAt, now) {
 		return
 	}
 	if f.clock.lookAt = f.idleAfter(f.relay.Used()); now.Before(f.clock.lookAt) {

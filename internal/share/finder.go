@@ -230,7 +230,7 @@ func (f *Finder) WakeHost() {
 	}
 }
 
-// tryStart starts a host if no other process is about to, and none is ending. code is the exit code of a start that failed.
+// tryStart starts a host if no other process is about to, and none is ending.
 func (f *Finder) tryStart() (started bool, err error) {
 	place := f.place()
 	lock, err := place.Lock()

@@ -28,7 +28,7 @@ type Options struct {
 	Log          zerolog.Logger
 }
 
-// Keeper keeps track of what one session creates in a container engine. Its methods may be called on nil where they say so.
+// Keeper keeps track of what one session creates in a container engine.
 type Keeper struct {
 	endpoint engine.Endpoint
 	o        Options
