@@ -163,19 +163,14 @@ func (s *sharing) tether(args ...string) string {
 	return string(out)
 }
 
-// ps shows who shares, and why a session does not; stop ends a shared server with its sessions.
+// ps shows who shares with whom: those of one class of handshake. stop ends a shared server with its sessions.
 func TestSharePsStop(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
 	s := share(t, "--name=shared")
 	a, b := s.client(), s.client()
-	odd := s.attach()
-	odd.write(initialize("2024-11-05"))
-	if r := odd.answer(0); r.Result == nil {
-		t.Fatalf("no handshake for a client of another version: %+v", r.Error)
-	}
-	odd.write(initialized)
+	odd, alike := s.clientOf("2024-11-05"), s.clientOf("2024-11-05")
 	odd.echo()
 	a.echo()
 	var list struct {
@@ -183,7 +178,6 @@ func TestSharePsStop(t *testing.T) {
 			ID      string
 			Gateway struct{ PID int }
 			Sharing *struct {
-				Alone    string
 				Sessions []struct{ PID int }
 			}
 		}
@@ -194,21 +188,25 @@ func TestSharePsStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		return len(list.Sessions) == 2 && list.Sessions[0].Sharing != nil && len(list.Sessions[0].Sharing.Sessions) == 2 &&
-			list.Sessions[1].Sharing != nil && len(list.Sessions[1].Sharing.Sessions) == 1
+			list.Sessions[1].Sharing != nil && len(list.Sessions[1].Sharing.Sessions) == 2
 	})
-	shared, own := list.Sessions[0], list.Sessions[1]
-	if shared.Sharing.Alone != "" || own.Sharing.Alone == "" || own.Sharing.Sessions[0].PID != odd.cmd.Process.Pid {
-		t.Errorf("ps: %+v and %+v", *shared.Sharing, *own.Sharing)
+	shared, other := list.Sessions[0], list.Sessions[1]
+	for _, at := range other.Sharing.Sessions {
+		if at.PID != odd.cmd.Process.Pid && at.PID != alike.cmd.Process.Pid {
+			t.Errorf("ps: %+v and %+v", *shared.Sharing, *other.Sharing)
+		}
 	}
-	if text := s.tether("ps"); !strings.Contains(text, "shared by 2") || !strings.Contains(text, "not shared: ") ||
-		!strings.Contains(text, strconv.Itoa(b.cmd.Process.Pid)) {
+	if text := s.tether("ps"); strings.Count(text, "shared by 2") != 2 || !strings.Contains(text, strconv.Itoa(b.cmd.Process.Pid)) {
 		t.Errorf("ps: %s", text)
 	}
 	s.tether("stop", shared.ID)
 	a.wantExit(0)
 	b.wantExit(0)
 	odd.echo()
-	odd.close()
+	alike.echo()
+	s.tether("stop", other.ID)
+	odd.wantExit(0)
+	alike.wantExit(0)
 	s.wantGone()
 }
 

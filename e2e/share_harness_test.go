@@ -205,6 +205,18 @@ func (s *sharing) client(flags ...string) *sharer {
 	return c
 }
 
+// clientOf is a session whose client asks for another version of the protocol.
+func (s *sharing) clientOf(version string) *sharer {
+	s.t.Helper()
+	c := s.attach()
+	c.write(initialize(version))
+	if r := c.answer(0); r.Result == nil {
+		s.t.Fatalf("no handshake for a client of version %s: %+v", version, r.Error)
+	}
+	c.write(initialized)
+	return c
+}
+
 func (c *sharer) write(line string) {
 	c.s.t.Helper()
 	_ = c.in.SetWriteDeadline(time.Now().Add(testkit.Patience))

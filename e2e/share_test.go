@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,59 +186,98 @@ func TestShareServerThatFailedBefore(t *testing.T) {
 	c.write(toolCall(77, "hold", ""))
 	testkit.Until(t, "the call is open", func() bool { return s.received("hold") })
 	kill(t, s.server(), unix.SIGKILL)
-	if r := c.answer(77); r.Error == nil || !strings.Contains(r.Error.Message, "has ended (exit code 137)") {
+	if r := c.answer(77); r.Error == nil || !strings.Contains(r.Error.Message, "the server ended (exit code 137) before it answered") {
 		t.Errorf("the open call was answered with %s, %+v", r.Result, r.Error)
 	}
 	c.close()
 	s.end()
 }
 
-// A shared server sleeps and wakes like any other.
+// An idle session of a shared server leaves it, and comes back with the next message. The server ends once all have left it
+// for the time of --share-linger. ps knows the sessions that sleep, and stop ends them.
 func TestShareHibernates(t *testing.T) {
 	t.Parallel()
-	s := share(t, "--hibernate=300ms")
+	s := share(t, "--hibernate=300ms", "--share-linger=300ms")
 	a, b := s.client(), s.client()
+	testkit.Until(t, "the server has ended", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
+	s.asleep(a, b)
 	a.echo()
-	testkit.Until(t, "asleep", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
-	host := s.host()
 	b.echo()
+	if n := s.starts(); n < 2 {
+		t.Errorf("%d servers were started", n)
+	}
+	testkit.Until(t, "the server has ended again", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
+	s.tether("stop", s.asleep(a, b)[0])
+	a.wantExit(143)
+	b.echo()
+	b.close()
+	s.wantGone()
+}
+
+// A session that sleeps does not end the server of those that are awake, and comes back to it.
+func TestShareHibernatesAlone(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms", "--share-linger=0s")
+	a, b := s.client(), s.client()
+	b.write(toolCall(77, "hold", "")) // What is open keeps a session awake.
+	host := s.host()
+	s.asleep(a)
 	a.echo()
-	if n := s.starts(); n < 2 || s.host() != host {
+	if n := s.starts(); n != 1 || s.host() != host {
 		t.Errorf("%d servers were started", n)
 	}
 	a.close()
 	b.close()
-	s.end()
+	s.wantGone()
 }
 
-// A server that is started anew may end before it has answered the handshake, also where its session has a relay. The call
-// that waits gets an error, and the sessions go on with the next server.
+// asleep waits until ps lists exactly these sessions as asleep, and returns their ids in its order.
+func (s *sharing) asleep(want ...*sharer) (ids []string) {
+	s.t.Helper()
+	var list struct {
+		Sessions []struct {
+			ID, State  string
+			Supervisor struct{ PID int }
+		}
+	}
+	testkit.Until(s.t, "ps lists who sleeps", func() bool {
+		list.Sessions, ids = nil, nil
+		if err := json.Unmarshal([]byte(s.tether("ps", "--json")), &list); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, l := range list.Sessions {
+			if l.State == "asleep" && slices.ContainsFunc(want, func(c *sharer) bool { return c.cmd.Process.Pid == l.Supervisor.PID }) {
+				ids = append(ids, l.ID)
+			}
+		}
+		return len(ids) == len(want)
+	})
+	return ids
+}
+
+// A server that is started anew may end before it has answered the handshake. The call that waits gets an error, and the
+// sessions go on with the next server.
 func TestShareNewServerDies(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"--hibernate=1h", "--on-crash=restart"} {
-		t.Run(flag, func(t *testing.T) {
-			t.Parallel()
-			s := share(t, flag)
-			dies := filepath.Join(s.dir, "dies")
-			s.command = slices.Concat([]string{"sh", "-c", `if rm "$0" 2>/dev/null; then read -r _; exit 3; fi; exec "$@"`, dies}, s.command)
-			a, b := s.client(), s.client()
-			a.write(toolCall(77, "hold", ""))
-			b.echo()
-			noError(t, os.WriteFile(dies, nil, 0o666))
-			kill(t, s.supervisor(), unix.SIGKILL)
-			if r := a.answer(77); r.Error == nil {
-				t.Errorf("the open call was answered with %s", r.Result)
-			}
-			if b.try() {
-				t.Error("the call for the server that died was answered")
-			}
-			testkit.Until(t, "the next server answers", a.try)
-			b.echo()
-			a.close()
-			b.close()
-			s.end()
-		})
+	s := share(t, "--hibernate=1h", "--on-crash=restart")
+	dies := filepath.Join(s.dir, "dies")
+	s.command = slices.Concat([]string{"sh", "-c", `if rm "$0" 2>/dev/null; then read -r _; exit 3; fi; exec "$@"`, dies}, s.command)
+	a, b := s.client(), s.client()
+	a.write(toolCall(77, "hold", ""))
+	b.echo()
+	noError(t, os.WriteFile(dies, nil, 0o666))
+	kill(t, s.supervisor(), unix.SIGKILL)
+	if r := a.answer(77); r.Error == nil {
+		t.Errorf("the open call was answered with %s", r.Result)
 	}
+	if b.try() {
+		t.Error("the call for the server that died was answered")
+	}
+	testkit.Until(t, "the next server answers", a.try)
+	b.echo()
+	a.close()
+	b.close()
+	s.end()
 }
 
 // Where no thread can be had any more, the host goes on.

@@ -39,8 +39,11 @@ func WantsFront(args []string, hibernate, onCrash string) bool {
 // front.
 func BackendArgs(program string, words []string) []string {
 	out := []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end"}
-	return append(out, wordsWithout(words, func(name string) bool { return name == hibernateFlag || name == onCrashFlag })...)
+	return append(out, wordsWithout(words, wantsFront)...)
 }
+
+// wantsFront reports whether a flag wants a front.
+func wantsFront(name string) bool { return name == hibernateFlag || name == onCrashFlag }
 
 // wordsWithout leaves out flags before the command, which then follows "--".
 func wordsWithout(words []string, drop func(flag string) bool) (out []string) {

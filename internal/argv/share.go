@@ -51,9 +51,10 @@ func ShareScope(args []string, env string) string {
 }
 
 // SessionArgs is the command line of the session that a host starts for its server: run with these words, but without
-// the flags about sharing.
+// the flags about sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
-	return append([]string{program, "run", "--" + shareFlag + "=false"}, wordsWithout(words, isSharing)...)
+	out := []string{program, "run", "--" + shareFlag + "=false", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end"}
+	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
 }
 
 // roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
@@ -73,8 +74,6 @@ type Host struct {
 	// Gateway is the process with whose end the host ends, and GatewayFD its pidfd or -1; zero with --share-scope=user.
 	Gateway   proc.ID
 	GatewayFD int
-	// Alone says why the server is for one session only; "" if it is not.
-	Alone string
 	// Launches says that the process is the launcher of the host. It is no part of the word.
 	Launches bool
 }
@@ -90,7 +89,7 @@ func HostArgs(program string, h Host, words []string) []string {
 	}
 	part := []string{
 		h.Key, strconv.Itoa(h.Lock), strconv.Itoa(h.Listener), strconv.Itoa(h.Gateway.PID),
-		strconv.FormatUint(h.Gateway.Start, 10), strconv.Itoa(h.GatewayFD), h.Alone,
+		strconv.FormatUint(h.Gateway.Start, 10), strconv.Itoa(h.GatewayFD),
 	}
 	return append([]string{program, role, strings.Join(part, wordSeparator), "run"}, words...)
 }
@@ -105,8 +104,8 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
 		return nil, Host{}, false, nil
 	}
-	part := strings.SplitN(args[2], wordSeparator, 7)
-	if len(args) < 4 || len(part) != 7 {
+	part := strings.Split(args[2], wordSeparator)
+	if len(args) < 4 || len(part) != 6 {
 		return nil, Host{}, true, errNotHost
 	}
 	var n [5]uint64
@@ -119,7 +118,7 @@ func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	}
 	h = Host{
 		Key: part[0], Lock: int(n[0]), Listener: int(n[1]), Gateway: proc.ID{PID: int(n[2]), Start: n[3]}, GatewayFD: int(int64(n[4])),
-		Alone: part[6], Launches: args[1] == roleLauncher,
+		Launches: args[1] == roleLauncher,
 	}
 	return append([]string{args[0]}, args[3:]...), h, true, nil
 }

@@ -59,7 +59,7 @@ func TestHostArgs(t *testing.T) {
 	words := []string{"--share", "--", "server", "a,b"}
 	for _, want := range []Host{
 		{Key: "k", Lock: 3, Listener: 4, GatewayFD: -1},
-		{Key: "k-2", Lock: 3, Listener: 4, Gateway: proc.ID{PID: 7, Start: 1 << 62}, GatewayFD: 5, Alone: "another version, or so", Launches: true},
+		{Key: "k-2", Lock: 3, Listener: 4, Gateway: proc.ID{PID: 7, Start: 1 << 62}, GatewayFD: 5, Launches: true},
 	} {
 		line := HostArgs("tether", want, words)
 		own, got, ok, err := SplitHostArgs(line)
@@ -70,7 +70,7 @@ func TestHostArgs(t *testing.T) {
 			t.Errorf("%q is not taken for a host's", line)
 		}
 	}
-	for _, line := range [][]string{{"tether", "__host", "x"}, {"tether", "__host", "x", "run"}, {"tether", "__launch", "k,a,2,3,4,5,", "run"}} {
+	for _, line := range [][]string{{"tether", "__host", "x"}, {"tether", "__host", "x", "run"}, {"tether", "__launch", "k,a,2,3,4,5", "run"}} {
 		if _, _, ok, err := SplitHostArgs(line); !ok || !errors.Is(err, errNotHost) {
 			t.Errorf("%q: %v, %v", line, ok, err)
 		}

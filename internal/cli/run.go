@@ -94,7 +94,9 @@ func runCommand(as *role) *cli.Command {
 				return hosted(c, opts, as)
 			}
 			if as != nil && as.front {
-				code, err := front.Run(shared(fronting(c, opts), as.finder))
+				o := fronting(c, opts)
+				o.Finder = as.finder
+				code, err := front.Run(o)
 				return status{code, err}
 			}
 			code, err := supervised(opts, as)
@@ -218,18 +220,10 @@ func options(c *cli.Context) (supervise.Options, error) {
 // fronting are the options of a front.
 func fronting(c *cli.Context, o supervise.Options) front.Options {
 	return front.Options{
-		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key, Share: o.Share,
+		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
 		OnCrash: front.OnCrash(c.String("on-crash")), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 	}
-}
-
-// shared are the options of a front before a shared server, which sleeps and is started again behind its host.
-func shared(o front.Options, finder *share.Finder) front.Options {
-	if finder != nil {
-		o.Finder, o.Hibernate, o.Share = finder, 0, ""
-	}
-	return o
 }
 
 // longestMessage is the value of --max-message, which options has found to be a size.
@@ -267,8 +261,7 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
 		Scope: c.String("share-scope"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
-		MaxMessage: longestMessage(c), WakeTimeout: c.Duration("wake-timeout"), EOFGrace: opts.EOFGrace,
-		EndLimit: opts.LongestEnd() + endMargin,
+		MaxMessage: longestMessage(c), EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
 	}
 }
 

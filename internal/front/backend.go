@@ -107,7 +107,11 @@ func (f *front) onBackendEnd(code int) {
 	if f.watch.hungUp() {
 		f.onClientClosed()
 	}
-	if f.phase == awake {
+	switch {
+	case f.phase != over && f.unstartable():
+		f.cause = f.cause.unless(causeServer, f.back.asked)
+		f.step(onEnd)
+	case f.phase == awake:
 		f.onLoss()
 	}
 	f.step(onGone)
@@ -133,9 +137,14 @@ func (f *front) abandon() {
 		f.ask(unix.SIGTERM)
 		return
 	}
+	f.letGo()
+}
+
+// letGo leaves a host, which lives on for others.
+func (f *front) letGo() {
 	f.o.Finder.HangUp()
 	f.back.leave()
-	f.onBackendEnd(exitFailure)
+	f.onBackendEnd(0)
 }
 
 // ask asks the backend to end at once.

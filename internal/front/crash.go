@@ -12,15 +12,14 @@ func (f *front) mayRestart() (may bool, why string) {
 		// A server that has seen the end of its standard input may end: there is nothing to start another one for.
 		return false, ""
 	}
-	if f.o.Finder == nil && f.back.pid == 0 && !f.relay.Spoke() && f.back.code >= exitFailure && f.back.code <= 127 {
-		return false, "" // It cannot be started at all, and its session has said why.
-	}
-	if f.o.Share != "" && f.relay.Unfinished() {
-		// The host answers what is open and starts the next server. It would take an error of the relay for the server's.
-		return false, ""
-	}
 	why = f.relay.Unrestorable()
 	return why == "", why
+}
+
+// unstartable reports whether the server cannot be started at all. Its session has said why.
+func (f *front) unstartable() bool {
+	b := &f.back
+	return b.pid == 0 && !f.relay.Spoke() && b.code >= exitFailure && b.code <= 127 && b.word != hostKilled
 }
 
 // reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts

@@ -9,58 +9,6 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// The host of a shared server answers what a dead server leaves open, and starts the next one. The server's session leaves
-// both to the host, unless the handshake is finished and nothing is open, or there is none.
-func TestTheHostAnswersForASharedServer(t *testing.T) {
-	const (
-		hello  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}` + "\n"
-		met    = `{"jsonrpc":"2.0","id":0,"result":{}}` + "\n"
-		ready  = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-		call   = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}` + "\n"
-		answer = `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n"
-		listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}` + "\n"
-		agreed = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{}}}` + "\n"
-		ended  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"
-	)
-	for name, c := range map[string]struct {
-		lines    []string
-		restarts bool
-	}{
-		"nothing said":               {lines: nil},
-		"initialize unanswered":      {lines: []string{hello}},
-		"handshake unfinished":       {lines: []string{hello, met}},
-		"nothing open":               {lines: []string{hello, met, ready}, restarts: true},
-		"call open":                  {lines: []string{hello, met, ready, call}},
-		"half a call":                {lines: []string{hello, met, ready, call[:10]}},
-		"call answered":              {lines: []string{hello, met, ready, call, answer}, restarts: true},
-		"no handshake":               {lines: []string{call, answer, call}, restarts: true},
-		"no handshake, and then one": {lines: []string{call, answer, hello}},
-		"subscribed":                 {lines: []string{listen, agreed}, restarts: true},
-		"unsubscribed":               {lines: []string{listen, agreed, ended}, restarts: true},
-		"subscribed, half greeted":   {lines: []string{listen, agreed, hello, met}},
-		"not subscribed":             {lines: []string{listen}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, says, hears := conversation(t)
-			f.o.OnCrash, f.o.Share = OnCrashRestart, "place"
-			for _, line := range c.lines {
-				says(line)
-			}
-			f.onBackendEnd(1)
-			if restarts := f.phase == asleep; restarts != c.restarts || restarts != (f.cause == noCause) {
-				t.Fatalf("phase %v, cause %v", f.phase, f.cause)
-			}
-			if c.restarts {
-				return
-			}
-			f.flush()
-			if got := hears(); strings.Contains(got, "mcp-tether") {
-				t.Errorf("the host gets %q", got)
-			}
-		})
-	}
-}
-
 // conversation is a front with a client and a server: says passes a line of either, and hears is what the client gets.
 func conversation(t *testing.T) (f *front, says func(line string), hears func() string) {
 	t.Helper()

@@ -71,7 +71,7 @@ func Run(o Options) (int, error) {
 		return exitFailure, err
 	}
 	f.watch.tell(&f.record)
-	if o.Finder == nil { // The host of a shared server tells of its sessions.
+	if o.Finder == nil {
 		f.openRecord()
 	}
 	proc.StartThreads(reserveThreads)
@@ -208,6 +208,10 @@ func (f *front) step(ev event) {
 	switch f.phase.step(ev) {
 	case putToSleep, hold:
 		f.relay.EndServer()
+		if f.back.attached {
+			f.letGo()
+			return
+		}
 		f.expectEnd()
 	case sleep:
 		f.sleep()
@@ -328,9 +332,7 @@ func (f *front) flush() {
 	var owed relay.Unanswered
 	switch f.cause {
 	case causeServer:
-		if f.o.Share == "" { // The host of a shared server answers for it.
-			owed.Answer = f.lastWord()
-		}
+		owed.Answer = f.lastWord()
 	case causeStdin:
 		if f.relay.Unproven() {
 			owed.Answer = "mcp-tether: the server could not be woken: " + f.mute()
@@ -350,6 +352,10 @@ func (f *front) flush() {
 func (f *front) forget() {
 	f.relay.Disconnect()
 	f.back = backend{}
-	f.writeRecord()
+	if f.o.Finder != nil && f.lease == nil {
+		f.openRecord()
+	} else {
+		f.writeRecord()
+	}
 	debug.FreeOSMemory()
 }

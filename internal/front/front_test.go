@@ -43,13 +43,11 @@ func TestValidate(t *testing.T) {
 		change func(o *Options)
 		says   string
 	}{
-		"good":                     {func(*Options) {}, ""},
-		"no word":                  {func(o *Options) { o.OnCrash = "" }, "--on-crash"},
-		"wrong word":               {func(o *Options) { o.OnCrash = "again" }, "end, restart"},
-		"no time":                  {func(o *Options) { o.WakeTimeout = 0 }, "--wake-timeout"},
-		"no room":                  {func(o *Options) { o.MaxMessage = 0 }, "--max-message"},
-		"no room, and none needed": {func(o *Options) { o.MaxMessage, o.Hibernate = 0, 0 }, ""},
-		"no room, and restarts":    {func(o *Options) { o.MaxMessage, o.Hibernate, o.OnCrash = 0, 0, OnCrashRestart }, "--max-message"},
+		"good":       {func(*Options) {}, ""},
+		"no word":    {func(o *Options) { o.OnCrash = "" }, "--on-crash"},
+		"wrong word": {func(o *Options) { o.OnCrash = "again" }, "end, restart"},
+		"no time":    {func(o *Options) { o.WakeTimeout = 0 }, "--wake-timeout"},
+		"no room":    {func(o *Options) { o.MaxMessage = 0 }, "--max-message"},
 	} {
 		o := good
 		c.change(&o)

@@ -27,8 +27,8 @@ type Options struct {
 	Finder *share.Finder
 	// Command is the server's command line.
 	Command []string
-	// Name, Key and Share are those of the session, for its record.
-	Name, Key, Share string
+	// Name and Key are those of the session, for its record.
+	Name, Key string
 	// Hibernate is how long a server must be idle, with nothing pending, before it falls asleep; 0 never. WakeTimeout bounds
 	// the handshake with a server that takes the place of another.
 	Hibernate, WakeTimeout time.Duration
@@ -47,7 +47,7 @@ func (o Options) Validate() error {
 	default:
 		return fmt.Errorf("--on-crash %q is none of end, restart", o.OnCrash)
 	}
-	if (o.Hibernate > 0 || o.OnCrash == OnCrashRestart) && (o.WakeTimeout <= 0 || o.MaxMessage <= 0) {
+	if o.WakeTimeout <= 0 || o.MaxMessage <= 0 {
 		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 // rewritePause is how long to wait before a record is written that could not be.
 const rewritePause = 30 * time.Second
 
-// openRecord takes the lease. Without a record the session runs all the same, but ps and stop do not see it.
+// openRecord takes the lease. Without a record the session runs all the same, but ps and stop do not see it. The host of a
+// shared server tells of its sessions, so theirs have a record only while they are attached to none.
 func (f *front) openRecord() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
@@ -21,8 +22,8 @@ func (f *front) openRecord() {
 		return
 	}
 	r := &f.record
-	r.Version, r.UID, r.Started = session.Version, os.Getuid(), time.Now().UTC()
-	r.Name, r.Key, r.Share, r.Args = f.o.Name, f.o.Key, f.o.Share, session.Redact(f.o.Command)
+	r.Version, r.UID, r.Started = session.Version, os.Getuid(), f.clock.started.UTC()
+	r.Name, r.Key, r.Args = f.o.Name, f.o.Key, session.Redact(f.o.Command)
 	r.Host, _ = f.reader.ReadHost()
 	if st, err := f.reader.Stat(os.Getpid()); err == nil {
 		r.Supervisor = st.ID
@@ -68,4 +69,5 @@ func (f *front) closeRecord() {
 	if err := f.lease.Remove(); err != nil {
 		f.log.Warn().Err(err).Msg("session record not removed")
 	}
+	f.lease = nil
 }

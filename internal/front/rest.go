@@ -3,6 +3,8 @@ package front
 import (
 	"os"
 	"time"
+
+	"mcp-tether/internal/proc"
 )
 
 // A woken server that has read the client's roots may not have made use of them yet. Servers look at each directory
@@ -42,7 +44,15 @@ func (r *rest) over(now time.Time, resting bool) bool {
 // resting reports whether no thread of the backend is seen to work. A process that cannot be read does not count: then
 // only the time does.
 func (f *front) resting() bool {
-	below, _ := f.reader.Descendants(os.Getpid())
+	root := os.Getpid()
+	if f.back.attached {
+		host := f.o.Finder.Host()
+		if f.reader.Life(host) != proc.Alive {
+			return true
+		}
+		root = host.PID
+	}
+	below, _ := f.reader.Descendants(root)
 	for _, p := range below {
 		if resting, err := f.reader.Resting(p.PID); err == nil && !resting {
 			return false

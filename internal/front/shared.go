@@ -64,6 +64,7 @@ func (f *front) onHost() {
 	unread := f.back.leave()
 	switch {
 	case news.Elsewhere:
+		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
 		f.relay.Park(append(news.Unread, unread...))
 		f.seekHost()
 	case news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent():
@@ -73,6 +74,9 @@ func (f *front) onHost() {
 	case news.Lost:
 		f.back.word = hostKilled
 		f.onBackendEnd(exitFailure)
+	case news.Ended:
+		f.back.word = news.Why
+		f.onBackendEnd(news.Code)
 	default:
 		f.hostWord, f.back.word = news.Why, "the shared server has ended"
 		f.cause = f.cause.unless(causeServer, false)
@@ -101,6 +105,15 @@ func (f *front) onAttachTime() {
 		return
 	}
 	f.seekHost()
+}
+
+// hasRead reports whether a host has read all that it was sent.
+func (b *backend) hasRead() bool {
+	if !b.attached {
+		return true
+	}
+	n, err := unix.IoctlGetInt(b.unread, unix.TIOCINQ)
+	return err == nil && n == 0
 }
 
 // leave gives up the pipes to a host, and returns what it has not read.

@@ -27,6 +27,7 @@ func (f *front) sleepIfIdle(now time.Time) {
 	}
 	f.clock.lookAt = f.idleAfter(now)
 	may, why := f.relay.MaySleep(now)
+	may = may && f.back.hasRead()
 	if why != "" {
 		f.log.Debug().Str("why", why).Msg("idle, but kept awake")
 	}

@@ -22,10 +22,10 @@ type patience struct {
 	first, last time.Duration
 }
 
-// patience is that for a server, or for a host: its server's start has pauses of the host's own.
+// patience is that for a server, or for a host. A host is ended by others, too, and starts faster.
 func (f *front) patience() patience {
 	if f.o.Finder != nil {
-		return patience{100 * time.Millisecond, 100 * time.Millisecond, 1600 * time.Millisecond}
+		return patience{100 * time.Millisecond, 100 * time.Millisecond, 30 * time.Second}
 	}
 	return patience{time.Minute, time.Second, 30 * time.Second}
 }
@@ -71,6 +71,9 @@ func (f *front) resume() {
 		f.log.Info().Int("wakes", f.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
 	f.pauses.restarts = false
+	if f.o.Finder != nil {
+		f.closeRecord()
+	}
 	f.writeRecord()
 	if f.closing {
 		f.end(causeStdin)

@@ -32,7 +32,7 @@ func stop(sessions []Session, timeout time.Duration) []Stopped {
 		// A stopped supervisor takes no signal before it is continued; a stopped anchor would hold back the exit code.
 		supervisor := l.Supervisor
 		if l.Sharing != nil {
-			// A host that lived on would start another server with the next message.
+			// Its sessions would start another server with the next message.
 			supervisor = l.Sharing.Host
 		}
 		err := r.Signal(supervisor, syscall.SIGTERM, syscall.SIGCONT)

@@ -57,9 +57,7 @@ func (l Session) state() string {
 	if l.Restarts > 0 {
 		out += fmt.Sprintf(", restarted %d", l.Restarts)
 	}
-	if s := l.Sharing; s != nil && s.Alone != "" {
-		out += ", not shared: " + s.Alone
-	} else if s != nil {
+	if s := l.Sharing; s != nil {
 		out += fmt.Sprintf(", shared by %d", len(s.Sessions))
 	}
 	return describe.Text(out)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -22,7 +21,7 @@ func Lost(path string, before, now json.RawMessage) string {
 	switch {
 	case isA && isB:
 		return lostMember(path, objectA, objectB)
-	case same && reflect.DeepEqual(a, b):
+	case same && SameJSON(before, now):
 		return ""
 	}
 	return fmt.Sprintf("%s was %s and is %s", path, Show(before, longestShown), Show(now, longestShown))
@@ -65,8 +64,17 @@ func Show(raw json.RawMessage, longest int) string {
 }
 
 // SameJSON reports whether two values are equal, whatever the order of their keys.
-func SameJSON(before, now json.RawMessage) bool {
-	var a, b any
-	okA, okB := json.Unmarshal(before, &a) == nil, json.Unmarshal(now, &b) == nil
-	return okA == okB && reflect.DeepEqual(a, b)
+func SameJSON(before, now json.RawMessage) bool { return Canonical(before) == Canonical(now) }
+
+// Canonical is one spelling for all texts of a JSON value; "" if there is none, or it cannot be read.
+func Canonical(value json.RawMessage) string {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
 }

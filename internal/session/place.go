@@ -92,8 +92,6 @@ type Sharing struct {
 	// Host is the process that the server belongs to, Gateway the gateway that it ends with; zero with --share-scope=user.
 	Host    proc.ID `json:"host"`
 	Gateway proc.ID `json:"gateway"`
-	// Alone says why the server is for one session only; "" if it is not.
-	Alone string `json:"alone,omitempty"`
 	// Sessions are the processes that are attached, as gateways have started them.
 	Sessions []Attached `json:"sessions"`
 }

@@ -182,17 +182,14 @@ func (h *host) lines(c *client) {
 	}
 }
 
-// misfit sends away a client that needs a server of its own, or ends it. What was not acted upon goes with it.
+// misfit sends a client to the host of its class, or ends it. What was not acted upon goes with it.
 func (h *host) misfit(c *client, err error) {
 	var misfit *mux.MisfitError
-	switch {
-	case !errors.As(err, &misfit), len(c.queue) > 0, h.mux.Open(c.id) > 0, len(c.unread) > maxMessage/2:
+	if !errors.As(err, &misfit) || len(c.queue) > 0 || h.mux.Open(c.id) > 0 || len(c.unread)+len(misfit.Class) > maxMessage/2 {
 		h.refuse(c, err.Error())
-	case h.o.Alone != "":
-		h.refuse(c, "the server of its own does not fit either: "+misfit.Reason)
-	default:
-		h.detach(c, &verdict{Next: nextAlone, Why: misfit.Reason, Unread: c.unread})
+		return
 	}
+	h.detach(c, &verdict{Next: nextOther, Why: misfit.Reason, Class: misfit.Class, Unread: c.unread})
 }
 
 // refuse ends a client with an error.
@@ -230,6 +227,10 @@ func (h *host) serve(c *client) {
 		return
 	}
 	switch {
+	case h.parting != nil:
+		if len(c.queue) == 0 {
+			h.detach(c, h.parting)
+		}
 	case c.ended:
 		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
 			h.detach(c, &verdict{})

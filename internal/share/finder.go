@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,9 +27,11 @@ type Finder struct {
 	reader        proc.Reader
 	self, gateway proc.ID
 	// owner is the gateway that is part of the key, without an ID if none is.
-	owner      proc.Owner
-	dir        *session.Directory
-	key, alone string
+	owner proc.Owner
+	dir   *session.Directory
+	// key is that of all sessions which may share a server, if their handshakes are of one class. class is "" until a host has
+	// sent this one away; slot counts the hosts of a class from 1 on.
+	key, class string
 	slot       int
 	conn       int // -1 while there is none
 }
@@ -116,12 +117,16 @@ func (f *Finder) identity(scope string) (identity, error) {
 	return i, err
 }
 
-// placeKey is the key with its slot.
+// placeKey is the key with its class and slot.
 func (f *Finder) placeKey() string {
-	if f.slot == 1 {
-		return f.key
+	key := f.key
+	if f.class != "" {
+		key += "-" + className(f.class)
 	}
-	return fmt.Sprintf("%s-%d", f.key, f.slot)
+	if f.slot > 1 {
+		key += fmt.Sprintf("-%d", f.slot)
+	}
+	return key
 }
 
 // place is where the host of the slot is.
@@ -180,8 +185,8 @@ func (f *Finder) Conn() int { return f.conn }
 
 // News is what has become of the connection to a host.
 type News struct {
-	// Lost says that the host was killed, or has ended without a word.
-	Lost bool
+	// Lost says that the host was killed, or has ended without a word. Ended says that the server has ended, with its Code.
+	Lost, Ended bool
 	// Elsewhere says that the session goes on at another host (Find). Unread is to be sent there before anything else.
 	Elsewhere bool
 	Unread    []byte
@@ -205,12 +210,14 @@ func (f *Finder) Hear() (n News, ok bool) {
 	case v.Next == nextFull:
 		f.slot++
 		return News{Elsewhere: true, Unread: v.Unread}, true
-	case v.Next == nextAlone:
-		f.slot, f.alone = 1, v.Why
-		f.key += "-" + session.NewID()
-		return News{Elsewhere: true, Unread: v.Unread}, true
+	case v.Next == nextOther && v.Class == f.class:
+		f.slot++
+		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
+	case v.Next == nextOther:
+		f.class, f.slot = v.Class, 1
+		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
 	}
-	return News{Code: v.Code, Why: v.Why}, true
+	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
 }
 
 // HangUp ends the connection.
@@ -221,12 +228,21 @@ func (f *Finder) HangUp() {
 	}
 }
 
+// Host is the process of the host that has the session's place, as it says itself; zero where it cannot be told.
+func (f *Finder) Host() proc.ID {
+	s, err := f.place().Sharing()
+	if err != nil {
+		return proc.ID{}
+	}
+	return s.Host
+}
+
 // WakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel
 // closes a dying gateway's pipes before its pidfd reports the death, so every end wakes the host.
 func (f *Finder) WakeHost() {
 	// No check whether the host is stopped: a signal that stops it may be on its way.
-	if s, err := f.place().Sharing(); err == nil {
-		_ = f.reader.Signal(s.Host, unix.SIGCONT)
+	if host := f.Host(); !host.Zero() {
+		_ = f.reader.Signal(host, unix.SIGCONT)
 	}
 }
 
@@ -256,7 +272,7 @@ func (f *Finder) tryStart() (started bool, err error) {
 // launch starts a host by way of a process that ends at once. So the host is no child of ours, and ending this
 // process's tree does not end the host.
 func (f *Finder) launch(lock, listener int) error {
-	h := argv.Host{Key: f.placeKey(), Lock: lock, Listener: listener, Gateway: f.owner.ID, GatewayFD: f.owner.FD, Alone: oneLine(f.alone), Launches: true}
+	h := argv.Host{Key: f.placeKey(), Lock: lock, Listener: listener, Gateway: f.owner.ID, GatewayFD: f.owner.FD, Launches: true}
 	for _, fd := range []int{lock, listener, h.GatewayFD} {
 		if fd >= 0 {
 			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
@@ -278,16 +294,4 @@ func (f *Finder) launch(lock, listener int) error {
 		return fmt.Errorf("start the host: exit code %d", proc.ExitCode(ws))
 	}
 	return nil
-}
-
-// oneLine makes a reason, which may name what a client has sent, fit for a command line.
-func oneLine(text string) string {
-	const most = 200
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, text)
-	return text[:min(len(text), most)]
 }

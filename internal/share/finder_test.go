@@ -1,7 +1,7 @@
 package share
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -15,7 +15,7 @@ func finderBefore(t *testing.T) (f *Finder, host int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = &Finder{conn: ends[0], slot: 1, key: "k"}
+	f = &Finder{conn: ends[0], slot: 1, key: "k", class: "c"}
 	t.Cleanup(func() { f.HangUp(); _ = unix.Close(ends[1]) })
 	return f, ends[1]
 }
@@ -26,12 +26,15 @@ func TestHear(t *testing.T) {
 		says *verdict
 		want News
 		slot int
-		own  bool // the next host is the session's own
+		key  string
 	}{
-		"full":   {&verdict{Next: nextFull}, News{Elsewhere: true}, 2, false},
-		"alone":  {&verdict{Next: nextAlone, Why: "unlike", Unread: []byte("x\n")}, News{Elsewhere: true, Unread: []byte("x\n")}, 1, true},
-		"over":   {&verdict{Code: 3, Why: "stopped"}, News{Code: 3, Why: "stopped"}, 1, false},
-		"killed": {nil, News{Lost: true}, 1, false},
+		"full": {&verdict{Next: nextFull}, News{Elsewhere: true}, 2, "k-" + className("c") + "-2"},
+		"other": {&verdict{Next: nextOther, Class: "d", Why: "unlike", Unread: []byte("x\n")}, News{Elsewhere: true, Unread: []byte("x\n"), Why: "unlike"},
+			1, "k-" + className("d")},
+		"its own": {&verdict{Next: nextOther, Class: "c", Why: "roots"}, News{Elsewhere: true, Why: "roots"}, 2, "k-" + className("c") + "-2"},
+		"anew":    {&verdict{Next: nextAnew, Code: 3, Why: "ended"}, News{Ended: true, Code: 3, Why: "ended"}, 1, "k-" + className("c")},
+		"over":    {&verdict{Code: 3, Why: "stopped"}, News{Code: 3, Why: "stopped"}, 1, "k-" + className("c")},
+		"killed":  {nil, News{Lost: true}, 1, "k-" + className("c")},
 	} {
 		f, host := finderBefore(t)
 		if n, ok := f.Hear(); ok || f.Conn() < 0 {
@@ -43,16 +46,16 @@ func TestHear(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, ok := f.Hear()
-		if !ok || n.Lost != c.want.Lost || n.Elsewhere != c.want.Elsewhere || !slices.Equal(n.Unread, c.want.Unread) || n.Code != c.want.Code || n.Why != c.want.Why {
+		if !ok || !reflect.DeepEqual(n, c.want) {
 			t.Errorf("%s: %+v, %t", name, n, ok)
 		}
-		if f.slot != c.slot || strings.HasPrefix(f.key, "k-") != c.own || f.Conn() >= 0 {
-			t.Errorf("%s: slot %d of %q, connection %d", name, f.slot, f.key, f.Conn())
+		if f.slot != c.slot || f.placeKey() != c.key || f.Conn() >= 0 {
+			t.Errorf("%s: slot %d of %q, connection %d", name, f.slot, f.placeKey(), f.Conn())
 		}
 	}
 }
 
-// A client that needs a server of its own takes along what the host has not acted upon. One that has asked already goes with an
+// A client that needs another server takes along what the host has not acted upon. One that has asked already goes with an
 // error.
 func TestMisfitTakesItsLinesAlong(t *testing.T) {
 	for _, asked := range []bool{false, true} {

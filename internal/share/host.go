@@ -67,11 +67,12 @@ type host struct {
 	touched []*client
 
 	server server
+	// parting is what the clients are told once they have all that the server has written: it has ended. It is nil before.
+	parting *verdict
 	// throttledUntil is until when the server is held back because too much waits for clients; zero if it is not.
 	throttledUntil time.Time
 	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
 	acceptAt time.Time
-	settling settling
 	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
 	// written. Zero means never.
 	lingerAt, tellAt time.Time
@@ -120,6 +121,9 @@ func Serve(o Options) error {
 	for !h.done {
 		h.step()
 	}
+	if h.parting != nil {
+		return nil // The place may be another host's by now.
+	}
 	return h.lock.Remove()
 }
 
@@ -164,9 +168,6 @@ func (h *host) room() int {
 	most := 100
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		most = int(min(limit.Cur, 1<<20)-32) / perClient
-	}
-	if h.o.Alone != "" {
-		return 1
 	}
 	if h.o.Max > 0 {
 		most = min(most, h.o.Max)
@@ -245,7 +246,7 @@ func (h *host) step() {
 // timeout is in milliseconds, -1 for ever.
 func (h *host) timeout() int {
 	due := time.Time{}
-	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt, h.server.notBefore, h.settling.lookAt} {
+	for _, t := range [...]time.Time{h.lingerAt, h.tellAt, h.endBy, h.throttledUntil, h.acceptAt} {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 			due = t
 		}
@@ -325,9 +326,6 @@ func (h *host) onTime(now time.Time) {
 	if isDue(h.tellAt) {
 		h.tell()
 	}
-	if isDue(h.server.notBefore) {
-		h.server.notBefore = time.Time{}
-	}
 	if isDue(h.acceptAt) {
 		h.resumeAccept()
 	}
@@ -335,7 +333,7 @@ func (h *host) onTime(now time.Time) {
 		h.finish(verdict{}, true)
 	}
 	if isDue(h.endBy) {
-		h.done = true
+		h.giveUp()
 	}
 	if h.gateway < 0 && !h.o.Gateway.Zero() && h.reader.Life(h.o.Gateway) == proc.Dead {
 		h.finish(verdict{}, false)
@@ -350,15 +348,11 @@ func (h *host) onTime(now time.Time) {
 // carryOut carries out the consequences of the last events, then the consequences of those, until there are no more.
 func (h *host) carryOut() {
 	for {
-		if why := h.mux.Broken(); why != "" && !h.ending {
-			h.finish(verdict{Code: exitFailure, Why: why}, false)
-		}
-		if !h.ending && h.server.pid == 0 && h.mux.NeedsServer() {
-			h.needServer()
-		}
-		h.followSettling()
-		if h.server.pid != 0 {
+		switch {
+		case h.server.pid != 0:
 			h.server.flush(h)
+		case h.attached > 0 && !h.ending:
+			h.begin()
 		}
 		h.server.listen(h)
 		if len(h.touched) == 0 {
@@ -371,6 +365,16 @@ func (h *host) carryOut() {
 			if h.clients[c.id] == c {
 				h.serve(c)
 			}
+		}
+	}
+}
+
+// giveUp ends the host although its server has not ended, or a client does not read.
+func (h *host) giveUp() {
+	h.done = true
+	if h.parting != nil {
+		for _, c := range h.clients {
+			h.detach(c, h.parting)
 		}
 	}
 }
@@ -506,14 +510,7 @@ func (h *host) finish(v verdict, polite bool) {
 	if h.ending {
 		return
 	}
-	h.ending = true
-	_ = h.place.Withdraw()
-	h.unwatch(h.listener)
-	_ = unix.Close(h.listener)
-	if h.gateway >= 0 {
-		h.unwatch(h.gateway)
-	}
-	h.lingerAt, h.acceptAt = time.Time{}, time.Time{}
+	h.withdraw()
 	for _, c := range h.clients {
 		h.detach(c, &v)
 	}
@@ -529,6 +526,35 @@ func (h *host) finish(v verdict, polite bool) {
 	_ = proc.SignalChild(h.server.pid, unix.SIGTERM)
 }
 
+// withdraw has no session find the host any more.
+func (h *host) withdraw() {
+	h.ending = true
+	_ = h.place.Withdraw()
+	h.unwatch(h.listener)
+	_ = unix.Close(h.listener)
+	if h.gateway >= 0 {
+		h.unwatch(h.gateway)
+	}
+	h.lingerAt, h.tellAt, h.acceptAt = time.Time{}, time.Time{}, time.Time{}
+}
+
+// part ends a host whose server has ended. The next host of the place may begin at once. The clients that do not read get the
+// time of --eof-grace for what is queued for them.
+func (h *host) part(v verdict) {
+	h.withdraw()
+	_ = h.lock.Remove()
+	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
+	for _, c := range h.clients {
+		if !c.greeted { // Its front has not been heard, and goes to the next host.
+			h.drop(c)
+			continue
+		}
+		h.stopReading(c)
+		h.touch(c)
+	}
+	h.done = len(h.clients) == 0
+}
+
 // count follows the number of clients.
 func (h *host) count(by int) {
 	h.attached += by
@@ -536,19 +562,20 @@ func (h *host) count(by int) {
 	if h.attached == 0 && !h.ending {
 		h.lingerAt = time.Now().Add(h.o.Linger)
 		// A later session would wait for the answer that this one has not waited for, and the server may hang.
-		if h.o.Alone != "" || h.mux.Greeting() {
+		if h.mux.Greeting() {
 			h.lingerAt = time.Now()
 		}
 	}
-	if h.tellAt.IsZero() {
+	if h.tellAt.IsZero() && !h.ending {
 		h.tellAt = time.Now().Add(tellPause)
 	}
+	h.done = h.done || h.parting != nil && h.attached == 0
 }
 
 // tell writes the list of sessions for ps.
 func (h *host) tell() {
 	h.tellAt = time.Time{}
-	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Alone: h.o.Alone, Sessions: []session.Attached{}}
+	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Sessions: []session.Attached{}}
 	for _, c := range h.clients {
 		if c.greeted {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})

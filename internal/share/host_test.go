@@ -14,6 +14,7 @@ import (
 	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/relay"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/testkit"
 )
 
@@ -27,8 +28,18 @@ const (
 func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{gateway: -1, most: 10, clients: map[mux.Client]*client{}, closing: map[*client]bool{}, mux: mux.New(mux.Limits{})}
-	h.o.MaxMessage, h.o.WakeTimeout = mcp.DefaultMax, testkit.Patience
+	h.o.MaxMessage = mcp.DefaultMax
 	h.server.forget()
+	h.server.pid = 1 << 30 // no process has that number
+	dir, err := session.Open(os.Getuid(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	h.place, h.listener = dir.Place("k"), -1
+	if h.lock, err = h.place.Lock(); err != nil {
+		t.Fatal(err)
+	}
 	h.polled = must(t)(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
 	t.Cleanup(func() {
 		for _, c := range h.clients {
@@ -77,35 +88,67 @@ func hears(h *host, c *client, line string) {
 	h.lines(c)
 }
 
-// A client is not read from while too much of it waits for the server, also if nothing waits for the client. It is read
-// from when that server has ended. Here another process holds the server's standard input, so that no write to it fails.
-func TestServerEndResumesReading(t *testing.T) {
-	h := newHost(t)
-	c := connect(t, h)
-	h.greet(c)
-	h.carryOut()
-	h.server.pid, h.server.spoke = 1<<30, true // no process has that number
-	h.server.in = must(t)(unix.Dup(fdPair(t)[1]))
-	if err := unix.SetNonblock(h.server.in, true); err != nil {
-		t.Fatal(err)
-	}
-	h.watch(h.server.in, source{kind: onServerIn}, 0)
-	h.mux.ServerStarted()
-	line := `{"jsonrpc":"2.0","method":"notifications/x","params":"` + strings.Repeat("x", 8<<10) + `"}`
-	for range 2 * pauseReading / len(line) {
-		if !c.reads {
-			break
+// Once its server has ended, a host passes on what is queued, tells each client, and is over. Its place is free at once. A client
+// that does not read is told as well, when its time is up.
+func TestPart(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		h := newHost(t)
+		h.o.EOFGrace = time.Hour
+		idle, busy := connect(t, h), connect(t, h)
+		for _, c := range []*client{idle, busy} {
+			h.greet(c)
 		}
-		hears(h, c, line)
+		silent := connect(t, h)
+		pipe := fdPair(t)
+		if err := unix.SetNonblock(pipe[1], true); err != nil {
+			t.Fatal(err)
+		}
+		_ = unix.Close(busy.fds[streamOut])
+		busy.fds[streamOut] = must(t)(unix.Dup(pipe[1]))
+		h.watch(busy.fds[streamOut], source{busy.id, onOut}, 0)
+		line := make([]byte, 128<<10)
+		h.deliver([]mux.Out{{To: busy.id, Line: line}})
+		told := map[*client]*Finder{}
+		for _, c := range []*client{idle, busy, silent} {
+			told[c] = &Finder{slot: 1}
+			told[c].conn, c.conn = c.conn, told[c].conn
+			ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = unix.Close(told[c].conn)
+			told[c].conn, c.conn = ends[0], ends[1]
+			t.Cleanup(told[c].HangUp)
+		}
+		h.server.spoke = true
+		h.onServerEnd(7)
 		h.carryOut()
-	}
-	if c.reads || h.server.size > pauseReading+int64(len(line)) {
-		t.Fatalf("reads: %t, and %d bytes wait for the server", c.reads, h.server.size)
-	}
-	h.onServerEnd(1)
-	h.carryOut()
-	if !c.reads {
-		t.Error("never read from again")
+		if n, ok := told[idle].Hear(); !ok || !n.Ended || n.Code != 7 || !strings.Contains(n.Why, "exit code 7") {
+			t.Errorf("the idle one hears %+v, %t", n, ok)
+		}
+		if n, ok := told[silent].Hear(); !ok || !n.Lost {
+			t.Errorf("one that has not been heard hears %+v, %t", n, ok)
+		}
+		if n, ok := told[busy].Hear(); ok || h.done {
+			t.Fatalf("the busy one hears %+v before it has all; done %t", n, h.done)
+		}
+		if lock, err := h.place.Lock(); err != nil {
+			t.Errorf("the place is not free: %v", err)
+		} else {
+			_ = lock.Remove()
+		}
+		got := 0
+		for reads && got < len(line) {
+			got += must(t)(unix.Read(pipe[0], make([]byte, 64<<10)))
+			for h.turn(t) > 0 {
+			}
+		}
+		if !reads {
+			h.onTime(h.endBy)
+		}
+		if n, ok := told[busy].Hear(); !ok || !n.Ended || !h.done {
+			t.Errorf("reads %t: the busy one hears %+v, %t; done %t", reads, n, ok, h.done)
+		}
 	}
 }
 
@@ -167,9 +210,8 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	h.greet(c)
 	h.tellAt = time.Time{}
 	serverIn := fdPair(t)
-	h.server.pid, h.server.in = 1<<30, must(t)(unix.Dup(serverIn[1])) // no process has that number
+	h.server.in = must(t)(unix.Dup(serverIn[1]))
 	t.Cleanup(func() { h.shut(&h.server.in) })
-	h.mux.ServerStarted()
 	full := &c.queued
 	if byServer {
 		full = &h.server.size
@@ -246,12 +288,11 @@ func TestLongWaitsEnd(t *testing.T) {
 func TestFirstMessageTooLong(t *testing.T) {
 	h := newHost(t)
 	h.o.MaxMessage = 10
-	h.server.pid = 1 << 30 // no process has that number
 	h.server.buf = make([]byte, 11)
 	h.serverLines()
 	h.onServerEnd(143)
-	if got := h.server.why; !strings.Contains(got, "--max-message") || h.server.failures != 1 {
-		t.Errorf("%d failures, %q", h.server.failures, got)
+	if h.parting == nil || !strings.Contains(h.parting.Why, "--max-message") {
+		t.Errorf("%+v", h.parting)
 	}
 }
 
@@ -294,7 +335,6 @@ func TestServerThatReadsNoMore(t *testing.T) {
 	for _, size := range []int{0, 1} {
 		h := newHost(t)
 		in, out := fdPair(t), fdPair(t)
-		h.server.pid = 1 << 30 // no process has that number
 		h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
 		for _, fd := range []*int{&h.server.in, &h.server.out} {
 			t.Cleanup(func() { h.shut(fd) })
@@ -321,11 +361,11 @@ func TestServerThatReadsNoMore(t *testing.T) {
 	}
 }
 
-// pipeServer gives the host a server whose ends of the pipes the test has. No process has its number.
+// pipeServer gives the host's server pipes whose other ends the test has.
 func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
 	t.Helper()
 	in, out := fdPair(t), fdPair(t)
-	h.server.pid, h.server.in, h.server.out = 1<<30, must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
+	h.server.in, h.server.out = must(t)(unix.Dup(in[1])), must(t)(unix.Dup(out[0]))
 	for _, fd := range []*int{&h.server.in, &h.server.out} {
 		t.Cleanup(func() { h.shut(fd) })
 	}
@@ -336,7 +376,6 @@ func pipeServer(t *testing.T, h *host) (stdin, stdout int) {
 	}
 	h.watch(h.server.in, source{kind: onServerIn}, 0)
 	h.watch(h.server.out, source{kind: onServerOut}, unix.EPOLLIN)
-	h.mux.ServerStarted()
 	return in[0], out[1]
 }
 
@@ -419,7 +458,6 @@ func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 // on, neither of its streams ever runs dry.
 func TestServerEndBesideAWriter(t *testing.T) {
 	h := newHost(t)
-	h.server.pid = 1 << 30 // no process has that number
 	h.server.out = must(t)(unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0))
 	// Each read of it writes as much again.
 	errs := fdPair(t)
@@ -436,8 +474,8 @@ func TestServerEndBesideAWriter(t *testing.T) {
 	case <-time.After(testkit.Patience):
 		t.Fatal("it is read without an end")
 	}
-	if strings.Contains(h.server.why, "--max-message") {
-		t.Errorf("standard output is read without an end: %s", h.server.why)
+	if strings.Contains(h.parting.Why, "--max-message") {
+		t.Errorf("standard output is read without an end: %s", h.parting.Why)
 	}
 	if n := waiting(errs[0]); n != len("a last word") {
 		t.Errorf("%d bytes of standard error were passed on", n)

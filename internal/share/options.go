@@ -19,8 +19,6 @@ type Options struct {
 	Max int
 	// MaxMessage bounds a message, in bytes.
 	MaxMessage int64
-	// WakeTimeout bounds how long a server that was started anew may take over the handshake and the client's roots.
-	WakeTimeout time.Duration
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
@@ -35,8 +33,6 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--share-linger %v is negative: give 0 or more, such as 10m", o.Linger)
 	case o.Max < 0:
 		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
-	case o.MaxMessage <= 0 || o.WakeTimeout <= 0:
-		return fmt.Errorf("--wake-timeout %v and --max-message %d must be more than 0", o.WakeTimeout, o.MaxMessage)
 	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
 		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
 	}

@@ -3,7 +3,6 @@ package share
 import (
 	"bytes"
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,8 +12,7 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// server is the session of the shared server, which is our child. One may follow another, with none for a time in
-// between.
+// server is the session of the shared server, which is our child.
 type server struct {
 	pid          int // 0 while there is none
 	in, out, err int
@@ -30,48 +28,23 @@ type server struct {
 	// buf is what it has written of its next line. The first scanned bytes are known to have no end of line.
 	buf     []byte
 	scanned int
-	// spoke says that it has written a line, and ever that it or an earlier one has.
-	spoke, ever bool
-	// failures counts the servers in a row that wrote nothing. Before notBefore no other is started; why says what became
-	// of the last one, or why this one is to end.
-	failures  int
-	notBefore time.Time
-	why       string
+	// spoke says that it has written a line, and why, why it is to end.
+	spoke bool
+	why   string
 }
-
-// How long to wait for the next start after a server that ended without a word: longer each time.
-const (
-	firstBackOff = 250 * time.Millisecond
-	lastBackOff  = 30 * time.Second
-)
 
 // forget sets the state without a server.
 func (s *server) forget() {
 	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
 	s.queue, s.size, s.replies, s.sent, s.waits, s.unheard = nil, 0, 0, 0, false, false
-	s.buf, s.scanned, s.spoke = nil, 0, false
+	s.buf, s.scanned = nil, 0
 }
 
-// needServer starts a server, or answers what waits for one with the reason why there is none.
-func (h *host) needServer() {
-	if !h.server.notBefore.IsZero() {
-		h.deliver(h.mux.ServerGone(h.server.why))
-		return
-	}
+// begin starts the server, for the first client.
+func (h *host) begin() {
 	if err := h.startServer(); err != nil {
-		h.failed(fmt.Sprintf("the server cannot be started: %v", err))
-		return
+		h.part(verdict{Next: nextAnew, Code: exitFailure, Why: fmt.Sprintf("the server cannot be started: %v", err)})
 	}
-	h.deliver(h.mux.ServerStarted())
-}
-
-// failed handles the end of a server that wrote nothing.
-func (h *host) failed(why string) {
-	s := &h.server
-	s.why = why
-	s.notBefore = time.Now().Add(min(firstBackOff<<min(s.failures, 10), lastBackOff))
-	s.failures++
-	h.deliver(h.mux.ServerGone(why))
 }
 
 func (h *host) startServer() error {
@@ -103,7 +76,6 @@ func (h *host) startServer() error {
 	}
 	s := &h.server
 	s.forget()
-	s.why = "" // That was the last one's.
 	s.pid, s.in, s.out, s.err = pid, ours[0], ours[1], ours[2]
 	h.watch(s.in, source{kind: onServerIn}, 0)
 	h.watch(s.out, source{kind: onServerOut}, unix.EPOLLIN)
@@ -215,7 +187,7 @@ func (h *host) serverLines() {
 			break
 		}
 		i += s.scanned
-		s.scanned, s.spoke, s.ever, s.failures, s.why = 0, true, true, 0, ""
+		s.scanned, s.spoke = 0, true
 		h.deliver(h.mux.FromServer(b[:i]))
 		b = b[i+1:]
 	}
@@ -302,28 +274,18 @@ func (h *host) onServerEnd(code int) {
 	for _, fd := range []*int{&s.in, &s.out, &s.err} {
 		h.shut(fd)
 	}
-	spoke, why := s.spoke, s.why
 	s.forget()
-	h.touchAll() // Some may not be read from, because too much waited for this server.
 	if h.ending {
 		h.done = true
 		return
 	}
-	s.why = ""
-	h.settling = settling{} // The next one may be started before anything is looked at.
+	v := verdict{Next: nextAnew, Code: code, Why: s.why}
 	switch {
-	case spoke:
-		if why == "" {
-			why = fmt.Sprintf("the server has ended (exit code %d)", code)
-		}
-		h.deliver(h.mux.ServerGone(why))
-	case why == "" && !s.ever && code >= exitFailure && code <= 127:
-		// As without --share: it cannot be started at all, and its session has said why. One that the host ended may have
-		// been waiting for the last host's server.
-		h.finish(verdict{Code: code}, false)
-	case why != "":
-		h.failed(why)
+	case v.Why != "":
+	case s.spoke:
+		v.Why = fmt.Sprintf("the server ended (exit code %d) before it answered", code)
 	default:
-		h.failed(fmt.Sprintf("the server ended before it said anything (exit code %d)", code))
+		v.Why = fmt.Sprintf("the server exited with code %d before it had answered anything", code)
 	}
+	h.part(v)
 }

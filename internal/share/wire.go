@@ -17,24 +17,26 @@ type hello struct {
 	Gateway proc.ID `json:"gateway"`
 }
 
-// verdict is the only message of a host to a session: it is refused, or over.
+// verdict is the only message of a host to a front: its session is refused, or over, or needs another host.
 type verdict struct {
-	// Next says that the session must go to another host: Full, that of the next slot; Alone, one of its own. Why tells the
-	// user. Unread is what the client has said and the host has not acted upon.
-	Next   next   `json:"next,omitempty"`
-	Why    string `json:"why,omitempty"`
+	Next next   `json:"next,omitempty"`
+	Why  string `json:"why,omitempty"`
+	// Class is what the session has in common with those of the other host, where Next is nextOther. Unread is what the
+	// client has said and the host has not acted upon.
+	Class  string `json:"class,omitempty"`
 	Unread []byte `json:"unread,omitempty"`
-	// Code is the exit code where Next is "": the session is over.
+	// Code is the exit code of a session that is over, or of the server that has ended.
 	Code int `json:"code"`
 }
 
-// next says where a session goes if a host does not take it.
+// next says where a session goes on.
 type next string
 
 const (
-	nextOver  next = ""
-	nextFull  next = "full"
-	nextAlone next = "alone"
+	nextOver  next = ""      // nowhere
+	nextFull  next = "full"  // at the host of the next slot
+	nextOther next = "other" // at the host of its class
+	nextAnew  next = "anew"  // with the next server: this one has ended
 )
 
 // The descriptors of a hello, in order.

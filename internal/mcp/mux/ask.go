@@ -16,10 +16,8 @@ type ask struct {
 	client *client
 	// id is its id as the server wrote it, key the same in one spelling, token the server's progress token, "" if it has none.
 	id, key, token string
-	// mayTask says that the client may answer with a task; roots that its roots are asked for.
-	mayTask, roots bool
-	// early: the server had no work yet when it asked.
-	early bool
+	// mayTask says that the client may answer with a task.
+	mayTask bool
 }
 
 // maxAsks bounds how many requests of the server may be open.
@@ -54,11 +52,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
 	a := &ask{n: m.lastAsk, client: c, id: id, key: msg.ID}
 	a.mayTask = at(msg.Raw, "params", "task").to > 0
-	if a.roots = msg.Method == mcp.MethodRoots; a.roots {
-		m.handshake.roots = true
-		m.handshake.asking++
-		a.early = !m.handshake.worked
-	}
+	m.handshake.roots = m.handshake.roots || msg.Method == mcp.MethodRoots
 	token := at(msg.Raw, "params", "_meta", "progressToken")
 	if token.to > 0 {
 		a.token = string(token.of(msg.Raw))
@@ -125,12 +119,9 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	if a == nil || a.client != c {
 		return
 	}
-	defer m.forget(a) // After the answer, so that a ping comes behind it.
+	m.forget(a)
 	var top [4]span
 	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
-	if a.roots {
-		m.rootsAnswered(a, unreadable || msg.IsError)
-	}
 	if unreadable {
 		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
 		return
@@ -145,9 +136,6 @@ func (m *Mux) forget(a *ask) {
 	delete(m.asks, a.n)
 	if m.asked[a.key] == a.n {
 		delete(m.asked, a.key)
-	}
-	if a.roots {
-		m.rootsClosed()
 	}
 }
 
@@ -165,10 +153,4 @@ func (m *Mux) abandonAsks(c *client) {
 			m.forget(a)
 		}
 	}
-}
-
-// takeBack tells a client that its answer is not wanted any more.
-func (m *Mux) takeBack(a *ask, why string) {
-	m.forget(a)
-	m.toClient(a.client, append(mcp.Cancelled(strconv.FormatInt(a.n, 10), why), '\n'))
 }

@@ -26,7 +26,6 @@ func benchmarkRoundTrip(b *testing.B, method, text string) {
 			b.Fatal(err)
 		}
 		if c == 0 {
-			m.ServerStarted()
 			m.FromServer([]byte(welcome))
 		}
 		_, _ = m.FromClient(c+1, []byte(ready))

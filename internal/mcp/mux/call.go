@@ -100,10 +100,6 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null", b)
 	case err != nil:
 		m.refuse(c, id, codeInvalid, err.Error(), b)
-	case msg.Method == mcp.MethodPing:
-		m.reply(c, resultLine(id), b)
-	case m.broken != "":
-		m.refuse(c, id, codeInternal, m.broken, b)
 	case c.open >= m.limits.Open:
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
@@ -127,7 +123,7 @@ func (c *client) onlyReleases(r request) bool {
 func (m *Mux) ask(c *client, r request, k *call) error {
 	k.modern = textOf(r.msg.Raw, r.version) != ""
 	if reason := m.misfit(r, k); reason != "" {
-		return &MisfitError{reason}
+		return &MisfitError{reason, r.class()}
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
 		c.modern = true
@@ -199,7 +195,7 @@ func (m *Mux) line(r request, k *call, other edit) []byte {
 }
 
 // acceptsCalls reports whether the server takes requests now.
-func (m *Mux) acceptsCalls() bool { return m.up && m.handshake.phase != phaseAsked && !m.handshake.on }
+func (m *Mux) acceptsCalls() bool { return m.handshake.phase != phaseAsked }
 
 // send gives a call to the server, now or as soon as it takes requests.
 func (m *Mux) send(k *call, line []byte) {
@@ -231,7 +227,6 @@ func (k *call) take() []byte {
 
 func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
-	m.handshake.worked = m.handshake.worked || mcp.IsWork(k.method)
 	if k.client != nil {
 		m.noteKnown(k.client)
 		k.client.sent += k.weight()
@@ -308,9 +303,6 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	switch {
 	case k.method == mcp.MethodInitialize:
 		m.initialized(k, msg)
-	case k.own && k.method == mcp.MethodPing:
-		m.close(k)
-		m.settled()
 	case k.method == mcp.MethodSetLevel:
 		m.levelSet(k, msg)
 	case k.method == mcp.MethodSubscribe, k.method == mcp.MethodUnsubscribe:
@@ -352,18 +344,6 @@ func (m *Mux) answer(k *call, line []byte) {
 		m.addTo(k.batch, line)
 	default:
 		m.toClient(k.client, line)
-	}
-}
-
-// fail closes a call with an error.
-func (m *Mux) fail(k *call, code int, message string) {
-	m.close(k)
-	m.levelDone(k)
-	if w := m.watched[k.target]; w != nil && k.method == mcp.MethodUnsubscribe && k.client != nil {
-		m.leave(w, k.client, k.target)
-	}
-	if !k.cancelled {
-		m.answer(k, errorLine(k.id, code, message))
 	}
 }
 
@@ -452,10 +432,10 @@ func (m *Mux) cancel(c *client, r request) {
 	}
 }
 
-// weight is what an open call counts in the search for the client that a request of the server is for. A subscription
-// does not count (2026-07-28 has no requests of the server at all).
+// weight is what an open call counts in the search for the client that a request of the server is for. A ping does not
+// count, nor does a subscription (2026-07-28 has no requests of the server at all).
 func (k *call) weight() int {
-	if k.method == mcp.MethodListen {
+	if k.method == mcp.MethodListen || k.method == mcp.MethodPing {
 		return 0
 	}
 	return 1
@@ -511,7 +491,7 @@ func (m *Mux) drop(k *call) {
 func (m *Mux) orphan(k *call) {
 	k.client, k.next, k.batch = nil, nil, nil
 	switch {
-	case k.method == mcp.MethodListen:
+	case k.weight() == 0:
 		delete(m.calls, k.n)
 	case m.orphans < m.limits.Kept:
 		m.orphans++

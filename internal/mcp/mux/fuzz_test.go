@@ -3,6 +3,7 @@ package mux
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 )
 
@@ -72,7 +73,7 @@ func FuzzFromClient(f *testing.F) {
 		m.FromServer([]byte(`{"id":3,"result":{}}`))
 		m.Detach(1)
 		m.want(m.server(news("file:///a")), "b "+news("file:///a"))
-		m.ServerGone("it ended")
+		m.answerAll()
 		if n := len(m.Mux.calls) + len(m.Mux.asks) + m.unanswered(); n != 0 {
 			t.Fatalf("%d are left after %q", n, line)
 		}
@@ -105,11 +106,21 @@ func FuzzFromServer(f *testing.F) {
 			checkLines(t, line, outs)
 		}
 		m.Detach(1)
-		m.ServerGone("it ended")
+		m.answerAll()
 		if n := len(m.Mux.calls) + len(m.Mux.asks) + m.unanswered(); n != 0 {
 			t.Fatalf("%d are left", n)
 		}
 	})
+}
+
+// answerAll has the last client leave, and the server answer all that it was sent.
+func (f *fixture) answerAll() {
+	f.Detach(2)
+	for rounds := 0; len(f.Mux.calls) > 0 && rounds < 100; rounds++ {
+		for n := range f.Mux.calls {
+			f.FromServer(fmt.Appendf(nil, `{"id":%d,"result":{}}`, n))
+		}
+	}
 }
 
 // unanswered counts the open requests of all clients.

@@ -28,17 +28,10 @@ type handshake struct {
 	phase phase
 	// params are those of the first initialize, nil if no client has begun. result is what the server answered.
 	params, result []byte
-	// latest is the answer of the last server, which may offer more.
-	latest []byte
 	// waiting are the initialize requests of other clients while the first is open.
 	waiting []*call
-	// roots says that the server has asked a client for its roots, which it may use for all. It stays with the client when
-	// another server takes the place of this one.
+	// roots says that the server has asked a client for its roots, which it may use for all.
 	roots bool
-	// given says that a server has got them, and that the client has not refused them since. early says that a server asked
-	// before it had any work, as its successors will.
-	given, early bool
-	settling
 	// modern says that the server has answered a request that needs no handshake, while there was none.
 	modern bool
 }
@@ -99,6 +92,19 @@ func (m *Mux) unlike(params []byte) string {
 // longestShown is for an error that a client reads.
 const longestShown = 200
 
+// modernClass is the class of all clients that use no handshake.
+const modernClass = "modern"
+
+// class is what the clients that may share a server with this one have in common: a handshake that the server cannot tell
+// from its own, or none.
+func (r request) class() string {
+	if r.msg.Method != mcp.MethodInitialize {
+		return modernClass
+	}
+	params := r.params.of(r.msg.Raw)
+	return mcp.Canonical(mcp.ValueAt(params, "protocolVersion")) + " " + mcp.Canonical(mcp.ValueAt(params, "capabilities"))
+}
+
 // initialize takes the initialize request of a client that is no misfit.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake
@@ -137,48 +143,21 @@ func (m *Mux) met(k *call) {
 func (m *Mux) initialized(k *call, msg mcp.Message) {
 	h := &m.handshake
 	result := at(msg.Raw, "result")
-	refused := msg.IsError || result.to == 0
-	switch {
-	case k.own && refused:
-		m.close(k)
-		m.breakWith("the server that was started anew refuses the handshake that the last one accepted")
-	case refused:
+	if msg.IsError || result.to == 0 {
 		h.phase, h.params = phaseIdle, nil
 		m.deliver(k, msg, edit{})
 		m.nextHandshake()
-	default:
-		m.accepted(k, msg, bytes.Clone(result.of(msg.Raw)))
-	}
-}
-
-// accepted takes the result of a handshake. Clients that know an earlier server's must find in it what they rely on.
-func (m *Mux) accepted(k *call, msg mcp.Message, result []byte) {
-	h := &m.handshake
-	if h.result == nil {
-		h.result, h.latest = result, result
-	}
-	if lost := poorer(h.result, result); lost != "" {
-		m.close(k)
-		m.breakWith("the server that was started anew is another one: " + lost)
 		return
 	}
-	h.phase = phaseAnswered
-	changed := !alike(h.latest, result)
-	h.latest = result
+	h.phase, h.result = phaseAnswered, bytes.Clone(result.of(msg.Raw))
 	if k.client != nil {
 		k.client.met = true
 	}
 	m.deliver(k, msg, edit{})
-	m.meetWaiting()
+	for _, waits := range slices.Clone(h.waiting) {
+		m.met(waits)
+	}
 	m.confirmAlone()
-	if changed {
-		m.listsChanged()
-	}
-	m.restore()
-	if k.own && h.roots {
-		m.settle()
-		return
-	}
 	m.resumeCalls()
 }
 
@@ -189,37 +168,11 @@ func (m *Mux) resumeCalls() {
 	m.adjustLevel()
 }
 
-// meetWaiting answers each initialize that waits, now that there is a result.
-func (m *Mux) meetWaiting() {
-	for _, k := range slices.Clone(m.handshake.waiting) {
-		m.met(k)
-	}
-}
-
-// poorer names the first thing that one result promises and another does not; "" if the other promises as much.
-func poorer(before, now []byte) string {
-	for _, key := range []string{"protocolVersion", "capabilities"} {
-		if lost := mcp.Lost(key, mcp.ValueAt(before, key), mcp.ValueAt(now, key)); lost != "" {
-			return lost
-		}
-	}
-	return ""
-}
-
-// alike reports whether two results are of the same server, as far as it says.
-func alike(before, now []byte) bool {
-	return mcp.SameJSON(mcp.ValueAt(before, "capabilities"), mcp.ValueAt(now, "capabilities")) &&
-		mcp.SameJSON(mcp.ValueAt(before, "serverInfo"), mcp.ValueAt(now, "serverInfo"))
-}
-
 // nextHandshake lets the next client try, after the first one's was refused or given up.
 func (m *Mux) nextHandshake() {
 	h := &m.handshake
 	if len(h.waiting) == 0 {
-		if m.acceptsCalls() {
-			m.restore()
-			m.resumeCalls()
-		}
+		m.resumeCalls()
 		return
 	}
 	k := h.waiting[0]
@@ -262,21 +215,6 @@ func initializedLine() []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", mcp.MethodInitialized)
 }
 
-// breakWith ends what waits: no server can take the last one's place.
-func (m *Mux) breakWith(reason string) {
-	m.broken = reason
-	m.failAll(reason)
-}
-
-// listsChanged tells clients to look again at each list that they know may change.
-func (m *Mux) listsChanged() {
-	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if string(mcp.ValueAt(m.handshake.result, "capabilities", kind, "listChanged")) == "true" {
-			m.toAll(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`+"\n", kind))
-		}
-	}
-}
-
 // toAll gives a line to each client that knows the server.
 func (m *Mux) toAll(line []byte) {
 	for _, c := range m.order {
@@ -284,4 +222,14 @@ func (m *Mux) toAll(line []byte) {
 			m.toClient(c, line)
 		}
 	}
+}
+
+// knowsOthers reports whether there is a client with a handshake beside that one.
+func (m *Mux) knowsOthers(beside *client) bool {
+	for _, c := range m.order {
+		if c.met && c != beside {
+			return true
+		}
+	}
+	return false
 }

@@ -101,7 +101,7 @@ func (m *Mux) wanted() int {
 // adjustLevel sets the server's level when it must send more or less than it does. When no client asks for a level any
 // more, the server goes back to standardLevel.
 func (m *Mux) adjustLevel() {
-	if !m.logs.works || !m.acceptsCalls() || m.broken != "" {
+	if !m.logs.works || !m.acceptsCalls() {
 		return
 	}
 	want := m.wanted()

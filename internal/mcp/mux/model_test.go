@@ -61,7 +61,6 @@ type simClient struct {
 	id                Client
 	asked, met, ready bool
 	roots             bool // has roots, and says so in its handshake
-	given             bool // a server has them, and was not refused them since
 	open, cancelled   map[string]simCall
 	level             int
 	levels            int // setLevel requests that are open
@@ -93,10 +92,6 @@ type simServer struct {
 	rootsDue           bool // it is to ask for roots
 	rootsOf            Client
 	takenBack          bool // its first request is
-	denied             bool // it got no roots, for it is not certain whose
-	took               bool // it has had an answer with roots
-	barred             bool // the client refuses it the roots that another one had
-	outdated           bool // it has roots that have changed, and no call may come before that news
 }
 
 type world struct {
@@ -453,7 +448,7 @@ func (w *world) clientActs(c *simClient) {
 		return
 	}
 	n := w.r.IntN(24)
-	switch early := w.server != nil && !w.server.initialized; { // A server asks for roots while it greets: that is rare.
+	switch early := !w.server.initialized; { // A server asks for roots while it greets: that is rare.
 	case early && len(c.asks) > 0 && w.r.IntN(2) == 0:
 		n = 18
 	case early && w.asksRoots && w.r.IntN(4) == 0:
@@ -486,9 +481,6 @@ func (w *world) clientActs(c *simClient) {
 	case n < 22:
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`)
 	case n < 23 && c.roots:
-		if on, _, _ := w.m.Settling(); on && w.server.took && w.server.rootsOf == c.id {
-			w.server.outdated = true
-		}
 		_ = w.say(c, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	default:
 		w.garbage(c)
@@ -503,7 +495,7 @@ func (w *world) cancel(c *simClient) {
 	id := ids[w.r.IntN(len(ids))]
 	call := c.open[id]
 	// The answer to a part of a batch may wait for the other parts. It comes with them.
-	waits := call.batch != 0 && (call.method == "ping" || w.replied[call.mark])
+	waits := call.batch != 0 && w.replied[call.mark]
 	if call.method != "initialize" && !waits {
 		if call.method == "logging/setLevel" {
 			return
@@ -554,28 +546,11 @@ func (w *world) answerAsk(c *simClient) {
 	id := ids[w.r.IntN(len(ids))]
 	mark := c.asks[id]
 	delete(c.asks, id)
-	if mark == "-roots" && c.roots {
-		w.answerRoots(c, id)
-		return
-	}
-	if mark == "-roots" {
+	if mark == "-roots" && (!c.roots || w.r.IntN(8) == 0) {
 		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no roots"}}`, id))
 		return
 	}
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"%s","roots":[]}}`, id, mark))
-}
-
-// answerRoots has a client give its roots, or refuse them. A server that settles gets no call then if they were given before.
-func (w *world) answerRoots(c *simClient, id string) {
-	on, _, _ := w.m.Settling()
-	if w.r.IntN(8) > 0 {
-		c.given, w.server.took = true, true
-		_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"m":"-roots","roots":[]}}`, id))
-		return
-	}
-	w.server.barred = w.server.barred || on && c.given
-	c.given = c.given && on
-	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"not any more"}}`, id))
 }
 
 func (w *world) batch(c *simClient) {
@@ -618,10 +593,6 @@ func (w *world) serverActs() {
 	}
 	if !s.initialized {
 		w.answersLate()
-		return
-	}
-	if _, rests, refused := w.m.Settling(); (rests || refused) && w.r.IntN(2) == 0 {
-		w.rest()
 		return
 	}
 	if s.rootsDue {
@@ -699,7 +670,6 @@ func (w *world) serverReads() {
 		s.initialized = true
 		w.rootsAreDue()
 	case msg.Method == "notifications/roots/list_changed":
-		s.outdated = false
 		w.rootsAreDue()
 	case msg.Method == "notifications/cancelled":
 		i := slices.IndexFunc(s.open, func(r *simRequest) bool { return r.n == string(msg.Params.RequestID) })
@@ -739,7 +709,6 @@ func (w *world) serverHearsAnswer(msg wire) {
 		w.fail("the server hears an answer to no question: %s", msg.ID)
 	}
 	delete(w.server.asks, string(msg.ID))
-	w.server.denied = w.server.denied || mark == "-roots" && msg.Error != nil && msg.Error.Code == codeInternal
 	if msg.Result != nil && msg.Result.M != mark {
 		w.fail("the server asked %s and hears %s", mark, msg.Result.M)
 	}
@@ -782,9 +751,6 @@ func (w *world) serverHearsRequest(msg wire) {
 		}
 	} else if !s.initialized && r.method != "ping" { // Each client says that it is ready before it calls.
 		w.fail("the server gets %s before it is initialized", r.method)
-	}
-	if r.method == "tools/call" && (s.barred || s.outdated) {
-		w.fail("the server gets a call; barred: %t, outdated: %t", s.barred, s.outdated)
 	}
 	s.open = append(s.open, r)
 	if r.method == "initialize" && len(s.asks) > 0 && w.r.IntN(2) == 0 {
@@ -849,7 +815,7 @@ func (w *world) answer(i int) {
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.n, result))
 }
 
-// refusable: no client has a handshake that a next server must accept as well, and none has been asked for its roots.
+// refusable: no client has a handshake, and none has been asked for its roots.
 func (w *world) refusable() bool {
 	return w.m.handshake.result == nil && w.server.rootsOf == 0
 }
@@ -929,29 +895,9 @@ func (w *world) serverAsks() {
 // --- what the host does
 
 func (w *world) start() {
-	w.note("host", "starts the server")
 	w.server = &simServer{seen: map[string]bool{}, subscribed: map[string]bool{}, tasks: map[string]Client{}, running: map[string]bool{},
 		asks: map[string]string{}}
 	w.server.asked, w.server.initialized = w.modern, w.modern
-	w.deliver(w.m.ServerStarted(), nil)
-}
-
-func (w *world) end() {
-	w.note("host", "the server has ended")
-	w.server = nil
-	w.deliver(w.m.ServerGone("it ended"), nil)
-	for _, c := range w.clients {
-		c.given = c.given && c.met
-		if len(c.open) > 0 {
-			w.fail("client %d waits for a server that has ended: %v", c.id, c.open)
-		}
-		clear(c.cancelled)
-		clear(c.pending)
-		clear(c.tasks)
-		if len(c.asks) > 0 {
-			w.fail("client %d: what a server asked was not taken back", c.id)
-		}
-	}
 }
 
 func (w *world) attach() *simClient {
@@ -981,11 +927,7 @@ func (w *world) step() {
 		w.attach()
 	case n < 6:
 		w.detach(w.clients[ids[w.r.IntN(len(ids))]])
-	case w.server != nil && n < 9:
-		w.end()
-	case w.server == nil && (w.m.NeedsServer() && n < 60 || n < 8):
-		w.start()
-	case w.server != nil && n < 60:
+	case n < 60:
 		w.serverActs()
 	default:
 		w.clientActs(w.clients[ids[w.r.IntN(len(ids))]])
@@ -1006,10 +948,6 @@ func (w *world) settle() {
 func (w *world) finish() bool {
 	s := w.server
 	switch {
-	case s == nil && w.m.NeedsServer():
-		w.start()
-	case s == nil:
-		return false
 	case len(s.inbox) > 0:
 		w.serverReads()
 	case s.rootsDue:
@@ -1023,34 +961,9 @@ func (w *world) finish() bool {
 				return true
 			}
 		}
-		return w.rest()
+		return false
 	}
 	return true
-}
-
-func (w *world) rest() bool {
-	on, rests, refused := w.m.Settling()
-	if refused != (w.server != nil && w.server.barred) {
-		w.fail("the mux says that roots are refused: %t", refused)
-	}
-	if refused {
-		w.end()
-		return true
-	}
-	if on && !rests { // It takes too long.
-		for _, c := range w.clients {
-			if c.met && !w.server.denied {
-				w.fail("client %d waits for a server that never settles", c.id)
-			}
-		}
-		w.end()
-		return true
-	}
-	if rests {
-		w.note("host", "has seen the server rest")
-		w.deliver(w.m.Rested(), nil)
-	}
-	return rests
 }
 
 func (w *world) compare() {
@@ -1077,9 +990,6 @@ func (w *world) compare() {
 				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
 			}
 		}
-	}
-	if w.server == nil {
-		return
 	}
 	for _, c := range w.clients {
 		if c.met && c.ready && !w.server.initialized {
@@ -1108,6 +1018,7 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 		w.asksRoots = w.r.IntN(2) == 0
 		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))
 	}
+	w.start()
 	for range 10 + w.r.IntN(60) {
 		if w.step(); w.failed != "" {
 			return w
@@ -1196,7 +1107,7 @@ func TestRandomHistoriesFindFaults(t *testing.T) {
 		"the level is not set":             func(o Out) []Out { return replace(o, `"level":"debug"}`, `"level":"info"}`) },
 		"the call of another is cancelled": func(o Out) []Out { return replace(o, `"requestId":4`, `"requestId":99`) },
 		"what the server asked is not taken back": func(o Out) []Out {
-			if o.To != Server && holds(o, `"reason":"it ended"`) {
+			if o.To != Server && holds(o, `"method":"notifications/cancelled"`) {
 				return nil
 			}
 			return []Out{o}

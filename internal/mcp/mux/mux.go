@@ -24,9 +24,13 @@ type Out struct {
 	Reply bool
 }
 
-// MisfitError says why a client cannot share this server and needs one of its own. The line that caused it had no
-// effect; the client must be detached.
-type MisfitError struct{ Reason string }
+// MisfitError says why a client cannot share this server and needs another one. The line that caused it had no effect; the
+// client must be detached.
+type MisfitError struct {
+	Reason string
+	// Class is what the client has in common with all that may share a server with it.
+	Class string
+}
 
 func (e *MisfitError) Error() string { return "cannot share the server: " + e.Reason }
 
@@ -34,8 +38,8 @@ func (e *MisfitError) Error() string { return "cannot share the server: " + e.Re
 type Limits struct {
 	// Open is how many requests of a client may be open; 0 means DefaultOpen.
 	Open int
-	// Held is how many bytes may wait for the server. They are requests that came while there was none, and answers of
-	// a batch that is not whole yet. 0 means DefaultHeld.
+	// Held is how many bytes may wait. They are requests that came during the handshake, and answers of a batch that is not
+	// whole yet. 0 means DefaultHeld.
 	Held int64
 	// Kept is how many of each are remembered for a client: subscriptions, tasks, cancelled calls. 0 means DefaultKept.
 	Kept int
@@ -60,9 +64,8 @@ type Mux struct {
 	clients map[Client]*client
 	// order lists the clients as they came.
 	order []*client
-	// up says that there is a server. sole is the only client that it has known since it started, 0 if there was none or
-	// there were several. several says that there were several.
-	up      bool
+	// sole is the only client that the server has known since it started, 0 if there was none or there were several. several
+	// says that there were several.
 	sole    Client
 	several bool
 	// lastID is the last id that the server was given, lastAsk the last that a client was given.
@@ -82,22 +85,22 @@ type Mux struct {
 	ghosts int
 	// orphans counts calls of clients that have left, which may still run.
 	orphans int
-	broken  string
 	out     []Out
 
 	scanner  mcp.Scanner
 	messages []mcp.Message
 }
 
-// New makes a mux without clients and without a server.
+// New makes a mux without clients, for a server that was sent nothing.
 func New(limits Limits) *Mux {
 	limits.Open = orDefault(limits.Open, DefaultOpen)
 	limits.Held = orDefault(limits.Held, DefaultHeld)
 	limits.Kept = orDefault(limits.Kept, DefaultKept)
 	limits.Words = orDefault(limits.Words, DefaultWords)
-	m := &Mux{limits: limits, clients: map[Client]*client{}, watched: map[string]*watch{}}
-	m.forgetServer()
-	return m
+	return &Mux{
+		limits: limits, clients: map[Client]*client{}, calls: map[int64]*call{}, asks: map[int64]*ask{}, asked: map[string]int64{},
+		watched: map[string]*watch{}, tasks: newTasks(),
+	}
 }
 
 func orDefault[T int | int64](n, standard T) T {
@@ -154,12 +157,11 @@ func (m *Mux) Detach(id Client) []Out {
 	m.abandonTasks(c)
 	m.unwatchAll(c)
 	m.confirmAlone()
-	m.forgetRoots()
 	m.adjustLevel()
 	return m.out
 }
 
-// FromClient takes a line of a client, without its newline. A *MisfitError says that the client needs a server of its own.
+// FromClient takes a line of a client, without its newline. A *MisfitError says that the client needs another server.
 func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
 	m.begin()
 	c := m.clients[id]
@@ -178,13 +180,9 @@ func (m *Mux) FromClient(id Client, line []byte) ([]Out, error) {
 	return m.out, nil
 }
 
-// FromServer takes a line of the server, without its newline. What comes after ServerGone and before ServerStarted is
-// ignored.
+// FromServer takes a line of the server, without its newline.
 func (m *Mux) FromServer(line []byte) []Out {
 	m.begin()
-	if !m.up {
-		return nil
-	}
 	for _, msg := range m.read(line) {
 		switch msg.Kind {
 		case mcp.Request:
@@ -215,14 +213,8 @@ func (m *Mux) clientSays(c *client, msg mcp.Message, b *batch) error {
 	return nil
 }
 
-// NeedsServer reports whether something waits for a server.
-func (m *Mux) NeedsServer() bool { return !m.up && len(m.held) > m.dropped }
-
-// Broken says why no client can go on with this server; "" if they can. All clients must be ended.
-func (m *Mux) Broken() string { return m.broken }
-
 // Open counts the requests of a client that have no answer yet and were not cancelled. It includes initialize, what waits
-// for a server, and answers that wait for the rest of their batch. It is 0 for an unknown client.
+// for it, and answers that wait for the rest of their batch. It is 0 for an unknown client.
 func (m *Mux) Open(id Client) int {
 	if c := m.clients[id]; c != nil {
 		return c.open

@@ -27,7 +27,6 @@ func met(t *testing.T, clients ...Client) *fixture {
 		f.Attach(c)
 		f.from(c, hello)
 		if i == 0 {
-			f.ServerStarted()
 			f.server(welcome)
 		}
 		f.from(c, ready)
@@ -71,18 +70,6 @@ func TestIdsAreMappedAndComeBackAsTheyWere(t *testing.T) {
 	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), `b {"result":{},"id":"1","jsonrpc":"2.0"}`)
 	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), ``)
 	f.want(f.server(`{"result":{},"id":3,"jsonrpc":"2.0"}`), `a {"result":{},"id":1,"jsonrpc":"2.0"}`)
-}
-
-func TestServerGoneFailsWhatIsOpenAndTheNextIsToldTheHandshake(t *testing.T) {
-	f := met(t, 1, 2)
-	f.from(1, `{"id":1,"method":"tools/call"}`)
-	f.want(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it ended"}}`)
-	f.want(f.from(2, `{"id":1,"method":"tools/call"}`), ``)
-	if !f.NeedsServer() {
-		t.Error("no server is needed")
-	}
-	f.want(said(f.ServerStarted()), `s {"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`)
-	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`s {"id":4,"method":"tools/call"}`)
 }
 
 func TestDetachCancels(t *testing.T) {

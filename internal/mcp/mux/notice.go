@@ -21,16 +21,8 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 		m.clientProgress(c, r)
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
-		// A server that is settling may have the old ones, and must ask for the new ones before calls go on.
-		s := &m.handshake.settling
-		settles, _, _ := m.Settling()
-		switch {
-		case !m.alone(c):
-		case m.acceptsCalls() || s.on:
-			s.again, s.worked = s.on, true
-			m.toServer(splice(r.msg.Raw))
-		case settles && m.handshake.roots: // It comes once the server has answered the handshake.
-			s.changed = true
+		if m.alone(c) {
+			m.tell(r)
 		}
 	case mcp.MethodTaskStatus:
 		if m.tasks.ofClients[textOf(msg.Raw, r.target)] == c {
@@ -43,7 +35,7 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	}
 }
 
-// tell passes a notification on. A server that is not there misses nothing by it.
+// tell passes a notification on. During the handshake there is nothing that the server could be told of.
 func (m *Mux) tell(r request) {
 	if m.acceptsCalls() {
 		m.toServer(splice(r.msg.Raw))

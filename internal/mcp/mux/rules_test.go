@@ -31,9 +31,8 @@ func TestOneHandshakeForAll(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
 	f.Attach(2)
-	f.want(f.from(1, hello), "")
+	f.want(f.from(1, hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
 	f.want(f.from(2, strings.Replace(hello, `"id":0`, `"id":"x"`, 1)), "")
-	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
 	_, result, _ := strings.Cut(welcome, `"id":1,`)
 	f.lines(f.server(welcome),
 		`a {"jsonrpc":"2.0","id":0,`+result,
@@ -64,7 +63,6 @@ func TestMisfits(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
 	f.Attach(2)
-	f.ServerStarted()
 	f.from(1, modernList)
 	if _, err := f.FromClient(2, []byte(hello)); err == nil {
 		t.Error("a handshake is taken beside clients that use none")
@@ -97,7 +95,6 @@ func TestMisfits(t *testing.T) {
 	// The call of one that has left is answered, too.
 	f = newFixture(t)
 	f.Attach(1)
-	f.ServerStarted()
 	f.from(1, modernList)
 	f.Detach(1)
 	f.Attach(2)
@@ -115,7 +112,6 @@ func TestHandshakeOutlivesTheFirstClient(t *testing.T) {
 	f.Attach(1)
 	f.Attach(2)
 	f.from(1, hello)
-	f.ServerStarted()
 	f.want(f.from(2, hello), "")
 	f.want(said(f.Detach(1)), "")
 	if got := f.server(welcome); !strings.HasPrefix(got, `b {"jsonrpc":"2.0","id":0,"result"`) {
@@ -127,18 +123,9 @@ func TestHandshakeOutlivesTheFirstClient(t *testing.T) {
 	f = newFixture(t)
 	f.Attach(1)
 	f.from(1, hello)
-	f.ServerStarted()
 	f.Detach(1)
 	f.want(f.server(welcome), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
 
-	// The first one was never sent.
-	f = newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.from(2, hello)
-	f.Detach(1)
-	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":2`, 1))
 }
 
 func TestRefusedHandshakeIsTheNextOnes(t *testing.T) {
@@ -146,7 +133,6 @@ func TestRefusedHandshakeIsTheNextOnes(t *testing.T) {
 	f.Attach(1)
 	f.Attach(2)
 	f.from(1, hello)
-	f.ServerStarted()
 	f.from(2, hello)
 	f.lines(f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`),
 		`a {"id":0,"error":{"code":-32602,"message":"no"}}`,
@@ -177,7 +163,6 @@ func TestNumbersThatComeBackAsStrings(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
 	f.from(1, hello)
-	f.ServerStarted()
 	if got := f.server(strings.Replace(welcome, `"id":1`, `"id":"1"`, 1)); !strings.HasPrefix(got, "a {") {
 		t.Error("the answer to initialize:", got)
 	}
@@ -193,7 +178,6 @@ func TestNumbersThatComeBackAsStrings(t *testing.T) {
 
 	f = newFixture(t)
 	f.Attach(1)
-	f.ServerStarted()
 	told := `{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
 	f.from(1, `{"id":7,"method":"subscriptions/listen","params":{`+meta+`}}`)
 	f.want(f.server(fmt.Sprintf(told, `"1"`)), "a "+fmt.Sprintf(told, "7"))
@@ -333,16 +317,6 @@ func TestRequestsOfTheServerAreMapped(t *testing.T) {
 	f.want(f.from(1, `{"id":1,"result":{}}`), "")
 	f.server(withToken)
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client has left"}}`)
-	// A next server counts from the beginning; an answer to the last one's request is not taken for an answer to its own.
-	f = met(t, 1)
-	f.server(sampling)
-	f.want(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"it ended"}}`)
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1))
-	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
-	f.want(f.from(1, `{"id":1,"result":"old"}`), "")
-	f.want(f.from(1, `{"id":2,"result":{}}`), `s {"id":1,"result":{}}`)
 }
 
 func TestRootsAreOneClients(t *testing.T) {
@@ -352,7 +326,6 @@ func TestRootsAreOneClients(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
 	f.from(1, withRoots)
-	f.ServerStarted()
 	f.server(welcome)
 	f.from(1, ready)
 	f.want(f.from(1, changed), "s "+changed)
@@ -367,7 +340,6 @@ func TestRootsAreOneClients(t *testing.T) {
 	f.Attach(2)
 	f.from(1, withRoots)
 	f.from(2, withRoots)
-	f.ServerStarted()
 	f.server(welcome)
 	f.from(1, ready)
 	f.refused(f.server(roots), "by the roots of one")
@@ -377,298 +349,10 @@ func TestRootsAreOneClients(t *testing.T) {
 	f.Attach(1)
 	f.Attach(2)
 	f.from(1, withRoots)
-	f.ServerStarted()
 	f.from(2, withRoots)
 	f.refused(f.server(roots), "by the roots of one")
 	if got := f.server(welcome); !strings.Contains(got, "\nb {") {
 		t.Error(got)
-	}
-}
-
-const (
-	askRoots   = `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`
-	askedRoots = `a {"jsonrpc":"2.0","id":%d,"method":"roots/list"}`
-	giveRoots  = `{"id":%d,"result":{"roots":[]}}`
-	gotRoots   = `s {"id":1,"result":{"roots":[]}}`
-	denyRoots  = `{"id":%d,"error":{"code":-32603,"message":"no"}}`
-	anyPing    = `s {"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`
-	pong       = `{"id":%d,"result":{}}`
-	newRoots   = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
-	heldCall   = `s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`
-)
-
-func withRoots() string {
-	return strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1)
-}
-
-// afterRoots is a server that has taken the place of one which had its client's roots, as the answer says. A call waits.
-func afterRoots(t *testing.T, answer string) *fixture {
-	t.Helper()
-	f := newFixture(t)
-	f.Attach(1)
-	f.from(1, withRoots())
-	f.ServerStarted()
-	f.server(welcome)
-	f.from(1, ready)
-	f.server(askRoots)
-	f.from(1, fmt.Sprintf(answer, 1))
-	f.ServerGone("it ended")
-	f.Attach(2)
-	if got := f.from(2, withRoots()); !strings.Contains(got, "works with the roots of another client") {
-		t.Error(got)
-	}
-	f.Detach(2)
-	f.from(1, toolCall)
-	f.ServerStarted()
-	return f
-}
-
-// settling checks what a new server is to do next.
-func (f *fixture) settling(on, rests, refused bool) {
-	f.t.Helper()
-	if gotOn, gotRests, got := f.Settling(); gotOn != on || gotOn && gotRests != rests || got != refused {
-		f.t.Errorf("settling: %t, rests: %t, refused: %t", gotOn, gotRests, got)
-	}
-}
-
-// The client of a server that was started again is certain, although the server asks before it answers the handshake. The
-// client gives its roots whenever it likes, and what counts is when the server asked.
-func TestRootsAskedForEarly(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.from(1, withRoots())
-	f.ServerStarted()
-	f.server(welcome)
-	f.from(1, ready)
-	f.server(askRoots)
-	f.want(f.from(1, toolCall), heldCall)
-	f.from(1, fmt.Sprintf(giveRoots, 1))
-	// A server that does not ask gets no call.
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.settling(true, false, false) // It may hang in its handshake.
-	f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":4`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	f.settling(true, false, false)
-	for n := 5; n < 12; n += 4 {
-		f.ServerGone("it ended")
-		f.from(1, toolCall)
-		f.ServerStarted()
-		f.want(f.server(askRoots), fmt.Sprintf(askedRoots, f.lastAsk))
-		f.from(1, fmt.Sprintf(giveRoots, f.lastAsk))
-		f.lines(f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, n+2))
-		f.want(f.server(fmt.Sprintf(pong, n+2)), "")
-		f.want(said(f.Rested()), fmt.Sprintf(anyPing, n+3))
-		f.want(f.server(fmt.Sprintf(pong, n+3)), strings.Replace(heldCall, `"id":2`, fmt.Sprintf(`"id":%d`, n), 1))
-	}
-}
-
-// A server that was started again may hang in its handshake, with roots or without. The first server may take as long as
-// its clients wait.
-func TestOnlyALaterHandshakeIsBounded(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.ServerStarted()
-	f.from(1, hello)
-	f.settling(false, false, false)
-	f.server(welcome)
-	f.from(1, ready)
-	f.settling(false, false, false)
-	for _, n := range []int{2, 4} {
-		f.ServerGone("it ended")
-		f.settling(false, false, false)
-		f.from(1, toolCall)
-		f.ServerStarted()
-		f.settling(true, false, false)
-		if n == 2 {
-			continue // It is ended.
-		}
-		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, strings.Replace(heldCall, `"id":2`, `"id":4`, 1))
-		f.settling(false, false, false)
-	}
-}
-
-// A server that was started again gets no call if it asks before it answers the handshake and the client refuses. If the
-// roots change meanwhile, it hears of that as soon as it may.
-func TestRootsThatChangeEarly(t *testing.T) {
-	const initialized = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
-	answer := strings.Replace(welcome, `"id":1`, `"id":3`, 1)
-	for name, says := range map[string]struct{ client, server string }{
-		"refused": {fmt.Sprintf(denyRoots, 2), initialized},
-		"changed": {newRoots, initialized + "\ns " + newRoots},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := afterRoots(t, giveRoots)
-			f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
-			f.from(1, says.client)
-			f.settling(true, false, name == "refused")
-			f.want(f.server(answer), says.server)
-			f.settling(true, false, name == "refused")
-		})
-	}
-
-	f := afterRoots(t, giveRoots) // They change after the server has taken them.
-	f.server(askRoots)
-	f.from(1, fmt.Sprintf(giveRoots, 2))
-	f.want(f.from(1, newRoots), "")
-	f.lines(f.server(answer), initialized, "s "+newRoots, fmt.Sprintf(anyPing, 4))
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
-	f.want(f.server(fmt.Sprintf(pong, 4)), "")
-	f.lines(f.from(1, fmt.Sprintf(giveRoots, 3)), gotRoots, fmt.Sprintf(anyPing, 5))
-	f.want(f.server(fmt.Sprintf(pong, 5)), "")
-	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 6))
-	f.want(f.server(fmt.Sprintf(pong, 6)), heldCall)
-	f.settling(false, false, false)
-
-	f = newFixture(t) // They change before any server has asked for them.
-	f.Attach(1)
-	f.from(1, withRoots())
-	f.ServerStarted()
-	f.server(welcome)
-	f.from(1, ready)
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.want(f.from(1, newRoots), "")
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 1))
-	f.want(f.from(1, fmt.Sprintf(giveRoots, 1)), gotRoots)
-	f.lines(f.server(answer), initialized, fmt.Sprintf(anyPing, 4))
-}
-
-// If a server has had its client's roots, the next one gets no call before it has had the time to take them, too.
-func TestRootsAreSettledFirst(t *testing.T) {
-	begin := func() *fixture {
-		f := afterRoots(t, giveRoots)
-		f.want(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		f.settling(true, false, false)
-		return f
-	}
-	given := func() *fixture {
-		f := begin()
-		f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
-		f.lines(f.from(1, fmt.Sprintf(giveRoots, 2)), gotRoots, fmt.Sprintf(anyPing, 4))
-		f.settling(true, false, false)
-		return f
-	}
-	resting := func() *fixture {
-		f := given()
-		f.want(f.server(fmt.Sprintf(pong, 4)), "")
-		f.settling(true, true, false)
-		return f
-	}
-	again := func(f *fixture, n, ping int) { // It goes on after roots that came too late.
-		f.t.Helper()
-		f.want(said(f.Rested()), "") // Not yet.
-		f.lines(f.from(1, fmt.Sprintf(giveRoots, n)), gotRoots, fmt.Sprintf(anyPing, ping))
-		f.want(f.server(fmt.Sprintf(pong, ping)), "")
-		f.want(said(f.Rested()), fmt.Sprintf(anyPing, ping+1))
-		f.want(f.server(fmt.Sprintf(pong, ping+1)), heldCall)
-		f.settling(false, false, false)
-	}
-
-	f := resting()
-	f.want(f.from(1, `{"id":9,"method":"x"}`), "")
-	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 6))
-	f.settling(true, false, false)
-	f.want(said(f.Rested()), "")
-	f.lines(f.server(`{"id":6,"error":{}}`), heldCall, `s {"id":5,"method":"x"}`)
-	f.settling(false, false, false)
-
-	f = given() // It asks again before it answers the first ping,
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
-	f.want(f.server(fmt.Sprintf(pong, 4)), "")
-	again(f, 3, 5)
-	f = resting() // or while it rests,
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
-	again(f, 3, 5)
-	f = resting() // or before the last answer.
-	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 5))
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
-	f.want(f.server(fmt.Sprintf(pong, 5)), "")
-	again(f, 3, 6)
-
-	f = resting() // They change.
-	f.want(f.from(1, newRoots), "s "+newRoots)
-	f.want(said(f.Rested()), fmt.Sprintf(anyPing, 5))
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 3))
-	f.want(f.server(fmt.Sprintf(pong, 5)), "")
-	again(f, 3, 6)
-
-	f = begin() // It does not ask.
-	f.want(said(f.Rested()), "")
-	f.settling(true, false, false)
-	if got := said(f.ServerGone("it takes too long")); !strings.Contains(got, `"id":1,"error"`) {
-		t.Error(got)
-	}
-	f.settling(false, false, false)
-
-	f = begin() // The client refuses them now.
-	f.server(askRoots)
-	f.want(f.from(1, fmt.Sprintf(denyRoots, 2)), `s {"id":1,"error":{"code":-32603,"message":"no"}}`)
-	f.settling(true, false, true)
-	f = given() // It does so later.
-	f.server(askRoots)
-	f.from(1, fmt.Sprintf(denyRoots, 3))
-	f.settling(true, false, true)
-
-	// With the client its roots are gone, and another one may come.
-	f = begin()
-	f.ServerGone("it ended")
-	f.Detach(1)
-	f.Attach(2)
-	if got := f.from(2, withRoots()); !strings.HasPrefix(got, "b {") {
-		t.Error(got)
-	}
-}
-
-// A server need not ask, or be answered with roots, if the last one did not have them before it had work.
-func TestRootsThatNeedNotCome(t *testing.T) {
-	begin := func(f *fixture) {
-		f.t.Helper()
-		f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":3`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, 4))
-		f.settling(true, false, false)
-	}
-	end := func(f *fixture, ping int, call string) {
-		f.t.Helper()
-		f.want(f.server(fmt.Sprintf(pong, ping)), "")
-		f.want(said(f.Rested()), fmt.Sprintf(anyPing, ping+1))
-		f.want(f.server(fmt.Sprintf(pong, ping+1)), call)
-	}
-	f := afterRoots(t, denyRoots) // The client has always refused them.
-	begin(f)
-	f.want(f.server(askRoots), fmt.Sprintf(askedRoots, 2))
-	f.want(f.server(fmt.Sprintf(pong, 4)), "")
-	f.lines(f.from(1, fmt.Sprintf(denyRoots, 2)), `s {"id":1,"error":{"code":-32603,"message":"no"}}`, fmt.Sprintf(anyPing, 5))
-	end(f, 5, heldCall)
-
-	for name, before := range map[string]string{"a call": toolCall, "a change": newRoots} {
-		t.Run("first asked after "+name, func(t *testing.T) {
-			f := newFixture(t)
-			f.Attach(1)
-			f.from(1, withRoots())
-			f.ServerStarted()
-			f.server(welcome)
-			f.from(1, ready)
-			f.from(1, before)
-			f.server(askRoots)
-			f.from(1, fmt.Sprintf(giveRoots, 1))
-			f.ServerGone("it ended")
-			n := 2
-			if before == toolCall {
-				n = 3
-			}
-			f.from(1, `{"id":9,"method":"x"}`)
-			f.ServerStarted()
-			f.lines(f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, fmt.Sprintf(anyPing, n+2))
-			end(f, n+2, fmt.Sprintf(`s {"id":%d,"method":"x"}`, n))
-			f.ServerGone("it ended") // If it asks, the client must not refuse.
-			f.from(1, `{"id":9,"method":"x"}`)
-			f.ServerStarted()
-			f.server(fmt.Sprintf(strings.Replace(welcome, `"id":1`, `"id":%d`, 1), n+5))
-			f.server(askRoots)
-			f.from(1, fmt.Sprintf(denyRoots, 2))
-			f.settling(true, false, true)
-		})
 	}
 }
 
@@ -683,14 +367,16 @@ func TestKindsAreNotMistaken(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	f := met(t, 1)
-	f.want(f.from(1, `{"id":"p","method":"ping"}`), `a {"jsonrpc":"2.0","id":"p","result":{}}`)
+	f := met(t, 1, 2)
 	f.want(f.server(`{"id":"p","method":"ping"}`), `s {"jsonrpc":"2.0","id":"p","result":{}}`)
-	f.ServerGone("it ended")
-	f.want(f.from(1, `{"id":"p","method":"ping"}`), `a {"jsonrpc":"2.0","id":"p","result":{}}`)
-	if f.NeedsServer() {
-		t.Error("a ping wakes a server")
-	}
+	f.want(f.from(1, `{"id":"p","method":"ping"}`), `s {"id":3,"method":"ping"}`)
+	// It is no reason to ask this client.
+	f.from(2, toolCall)
+	f.want(f.server(sampling), "b "+sampling)
+	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":"p","result":{}}`)
+	f.from(1, `{"id":"p","method":"ping"}`)
+	f.Detach(1)
+	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
 }
 
 func TestNotificationsOfTheServer(t *testing.T) {
@@ -737,27 +423,6 @@ func TestLogLevels(t *testing.T) {
 	f.lines(f.server(`{"id":7,"error":{}}`), `c {"id":1,"error":{}}`, ownLevel(8, "error"))
 	f.want(f.from(3, level("odd")), ownLevel(9, "odd"))
 	f.want(f.server(logged("critical")), "a "+logged("critical"))
-	// A next server is told.
-	f.ServerGone("it ended")
-	f.from(3, toolCall)
-	f.ServerStarted()
-	got := f.server(strings.Replace(welcome, `"id":1`, `"id":11`, 1))
-	f.lines(got, `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, `s {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"x"}}`, ownLevel(12, "error"))
-}
-
-// A wish that was taken back before the server had it is no wish.
-func TestCancelledLevelIsForgotten(t *testing.T) {
-	f := met(t, 1)
-	f.from(1, level("error"))
-	f.server(`{"id":2,"result":{}}`)
-	f.ServerGone("it ended")
-	f.from(1, level("debug"))
-	f.want(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`), "")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`s {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"x"}}`, ownLevel(6, "error"))
-	f.want(f.server(logged("debug")), "")
 }
 
 func subscribe(method, uri string) string {
@@ -788,13 +453,6 @@ func TestSubscriptionsAreCounted(t *testing.T) {
 	f.want(f.from(3, subscribe("subscribe", "file:///a")), "")
 	f.lines(f.server(`{"id":9,"error":{}}`), `a {"id":1,"error":{}}`, "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":10`, 1))
 	f.server(`{"id":10,"result":{}}`)
-	// A next server is sent the subscription, and its clients are told to look again.
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":12`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`s {"jsonrpc":"2.0","id":13,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, "c "+news("file:///a"),
-		`s {"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"x"}}`)
 }
 
 func TestTasksAreTheirClients(t *testing.T) {
@@ -860,12 +518,12 @@ func TestTasksOfClients(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	f := met(t, 1, 2)
-	f.lines(f.from(1, `[{"id":1,"method":"x"},{"method":"notifications/y"},{"id":"1","method":"z"}, {"id":2,"method":"ping"},{"id":3,"method":"initialize"},7]`),
+	f.lines(f.from(1, `[{"id":1,"method":"x"},{"method":"notifications/y"},{"id":"1","method":"z"}, {"id":3,"method":"initialize"},7]`),
 		`s {"id":3,"method":"x"}`, `s {"method":"notifications/y"}`, `s {"id":4,"method":"z"}`)
 	f.from(2, `{"id":1,"method":"x"}`)
 	f.want(f.server(`{"id":4,"result":{}}`), "")
 	f.want(f.server(`[{"id":5,"result":2},{"id":3,"result":1}]`), `b {"id":1,"result":2}`+"\n"+
-		`a [{"jsonrpc":"2.0","id":2,"result":{}},{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"must not be part of a batch"}},{"id":"1","result":{}},{"id":1,"result":1}]`)
+		`a [{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"must not be part of a batch"}},{"id":"1","result":{}},{"id":1,"result":1}]`)
 	// What is cancelled is not waited for.
 	f.from(1, `[{"id":1,"method":"x"},{"id":2,"method":"x"}]`)
 	f.server(`{"id":6,"result":{}}`)
@@ -886,8 +544,7 @@ func TestWithoutHandshake(t *testing.T) {
 	f.Attach(1)
 	f.Attach(2)
 	listen := `{"id":%s,"method":"subscriptions/listen","params":{"notifications":{},` + meta + `}}`
-	f.want(f.from(1, fmt.Sprintf(listen, `"l"`)), "")
-	f.want(said(f.ServerStarted()), "s "+fmt.Sprintf(listen, "1"))
+	f.want(f.from(1, fmt.Sprintf(listen, `"l"`)), "s "+fmt.Sprintf(listen, "1"))
 	f.want(f.from(2, fmt.Sprintf(listen, "1")), "s "+fmt.Sprintf(listen, "2"))
 	told := `{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
 	f.want(f.server(fmt.Sprintf(told, "1")), "a "+fmt.Sprintf(told, `"l"`))
@@ -907,9 +564,6 @@ func TestWithoutHandshake(t *testing.T) {
 	f.from(1, fmt.Sprintf(listen, "7"))
 	f.want(f.from(1, `{"method":"notifications/cancelled","params":{"requestId":7}}`), `s {"method":"notifications/cancelled","params":{"requestId":4}}`)
 	f.want(f.server(fmt.Sprintf(told, "4")), "")
-	// No handshake for a next server.
-	f.ServerGone("it ended")
-	f.want(said(f.ServerStarted()), "")
 }
 
 func TestLimits(t *testing.T) {
@@ -919,20 +573,25 @@ func TestLimits(t *testing.T) {
 	f.from(1, `{"id":2,"method":"x"}`)
 	f.want(f.from(1, `{"id":3,"method":"x"}`), `a {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"2 requests are open already"}}`)
 	f.want(f.from(2, `{"id":3,"method":"x"}`), `s {"id":5,"method":"x"}`)
-	f.ServerGone("it ended")
 	large := `{"id":1,"method":"x","params":"` + strings.Repeat("x", 200) + `"}`
+	for n := 3; n < 6; n++ {
+		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, n))
+	}
+	f.handshake.phase = phaseAsked // Requests wait.
 	f.want(f.from(1, large), "")
 	f.want(f.from(1, strings.Replace(large, `"id":1`, `"id":2`, 1)), `a {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"too much waits for the server"}}`)
 	f.want(f.from(2, large), "")
-	f.ServerStarted()
-	f.server(strings.Replace(welcome, `"id":1`, `"id":8`, 1))
+	f.handshake.phase = phaseDone
+	f.begin()
+	f.resumeCalls()
 	f.server(`{"id":6,"result":{}}`)
+	f.server(`{"id":7,"result":{}}`)
 	for i, want := range []string{"s ", "s ", "a "} {
 		got := f.from(1, subscribe("subscribe", fmt.Sprint("file:///", i)))
 		if !strings.HasPrefix(got, want) {
 			t.Error(i, got)
 		}
-		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 9+i))
+		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 8+i))
 	}
 	// Calls that were cancelled and are never answered are counted in the end, and not kept.
 	for range 10 {
@@ -985,7 +644,6 @@ func TestOpen(t *testing.T) {
 	f.Attach(1)
 	f.from(1, hello)
 	open(1)
-	f.ServerStarted()
 	f.server(welcome)
 	f.from(1, ready)
 	open(0)
@@ -1000,68 +658,26 @@ func TestOpen(t *testing.T) {
 	open(0)
 
 	// What is answered in a batch is open until all of it is written.
-	f.from(1, `[{"id":5,"method":"ping"},{"id":6,"method":"x"},{"id":7,"method":"x"}]`)
+	f.from(1, `[{"id":5,"method":"initialize"},{"id":6,"method":"x"},{"id":7,"method":"x"}]`)
 	open(3)
 	f.server(`{"id":4,"result":{}}`)
 	open(3)
 	f.server(`{"id":5,"result":{}}`)
 	open(0)
-	f.from(1, `[{"id":5,"method":"ping"},{"id":6,"method":"x"}]`)
+	f.from(1, `[{"id":5,"method":"initialize"},{"id":6,"method":"x"}]`)
 	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":6}}`)
 	open(0)
 
 	f.from(1, toolCall)
-	f.ServerGone("it ended")
-	open(0)
-	f.from(1, toolCall) // It waits.
 	open(1)
 	f.Detach(1)
 	open(0)
-}
-
-func TestAnotherServerBreaksIt(t *testing.T) {
-	f := met(t, 1)
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	f.want(f.server(`{"id":3,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`),
-		`a {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server that was started anew is another one: protocolVersion was \"2025-11-25\" and is \"2025-06-18\""}}`)
-	if f.Broken() == "" || !strings.Contains(f.from(1, toolCall), f.Broken()[:20]) {
-		t.Error("it goes on")
-	}
-	// If a new server offers more, its clients are told to look again.
-	f = met(t, 1)
-	f.ServerGone("it ended")
-	f.from(1, toolCall)
-	f.ServerStarted()
-	more := strings.Replace(strings.Replace(welcome, `"id":1`, `"id":3`, 1), `"version":"1"`, `"version":"2"`, 1)
-	f.lines(f.server(more), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`, `a {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
-		`s {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}`)
-}
-
-func TestServerThatDiesInItsHandshake(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.from(2, hello)
-	f.ServerStarted()
-	f.lines(said(f.ServerGone("it ended")), `a {"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"it ended"}}`, `b {"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"it ended"}}`)
-	if f.NeedsServer() {
-		t.Error("something waits")
-	}
-	// Another handshake may be tried.
-	f.want(f.from(2, strings.Replace(hello, "2025-11-25", "2025-06-18", 1)), "")
-	if !f.NeedsServer() {
-		t.Error("nothing waits")
-	}
 }
 
 // White space before a value means nothing (RFC 8259, section 2).
 func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 	f := newFixture(t)
 	f.Attach(1)
-	f.ServerStarted()
 	f.want(f.from(1, " "+hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
 	_, result, _ := strings.Cut(welcome, `"id":1,`)
 	f.want(f.server("\t"+welcome), `a {"jsonrpc":"2.0","id":0,`+result)
@@ -1091,26 +707,11 @@ func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
 	}
 }
 
-// Of a client that leaves, what waits for an answer to another request of its own does not get its turn.
-func TestNothingIsSaidToOneThatLeaves(t *testing.T) {
-	f := met(t, 1, 2)
-	about := func(id, method string) string {
-		return `{"id":` + id + `,"method":"resources/` + method + `","params":{"uri":"x"}}`
-	}
-	f.from(1, about("1", "subscribe"))
-	f.server(`{"id":3,"result":{}}`)
-	f.ServerGone("it ended")
-	f.want(f.from(2, about("1", "subscribe")), "")
-	f.want(f.from(2, about("2", "unsubscribe")), "")
-	f.want(said(f.Detach(2)), "")
-}
-
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	f := &fixture{New(Limits{Kept: 1}), t}
 	f.Attach(1)
-	f.ServerStarted()
 	f.from(1, `{"id":"l","method":"subscriptions/listen","params":{"notifications":{},`+meta+`}}`)
 	for n, task := range []string{"t", "u"} {
 		got := f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x",`+meta+`}}`)
@@ -1123,27 +724,12 @@ func TestTaskThatEndsInASubscription(t *testing.T) {
 	}
 }
 
-// No server watched a resource meanwhile, so each of its subscribers is told to look again, also if another one
-// subscribes to it while there is no server.
-func TestNewsOfAResourceWhileAnotherSubscribes(t *testing.T) {
-	f := met(t, 1, 2)
-	f.from(1, subscribe("subscribe", "file:///a"))
-	f.server(`{"id":3,"result":{}}`)
-	f.ServerGone("it ended")
-	f.want(f.from(2, subscribe("subscribe", "file:///a")), "")
-	f.ServerStarted()
-	f.lines(f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1)), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		"a "+news("file:///a"), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":4`, 1))
-	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
-}
-
 // The clients that are ready count beside one that has not confirmed its handshake.
 func TestReadyClientsConfirmTheHandshake(t *testing.T) {
 	const told = `s {"jsonrpc":"2.0","method":"notifications/initialized"}`
 	f := newFixture(t)
 	f.Attach(2)
 	f.from(2, hello)
-	f.ServerStarted()
 	f.server(welcome)
 	f.Attach(1)
 	f.want(f.from(1, ready), "") // It says so too early.
@@ -1160,7 +746,6 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 		f := &fixture{New(Limits{Kept: 1}), t}
 		f.Attach(1)
 		f.Attach(2)
-		f.ServerStarted()
 		f.from(1, toolCall)
 		return f
 	}
@@ -1169,9 +754,6 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	f.from(2, hello)
 	f.Detach(1)
 	f.want(f.server(`{"id":2,"error":{"code":-32602,"message":"no"}}`), "s "+strings.Replace(hello, `"id":0`, `"id":3`, 1))
-	if f.Broken() != "" {
-		t.Error(f.Broken())
-	}
 
 	f = begin()
 	f.from(2, hello)
@@ -1188,95 +770,12 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	}
 }
 
-// What a client without a handshake asked for outlives the server, too.
-func TestWithoutHandshakeIsRemembered(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.ServerStarted()
-	f.from(1, level("error"))
-	f.server(`{"id":1,"result":{}}`)
-	f.from(1, subscribe("subscribe", "file:///a"))
-	f.server(`{"id":2,"result":{}}`)
-	restored := func(n int) string {
-		return fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, n) + "\na " + news("file:///a")
-	}
-	f.ServerGone("it ended")
-	f.want(said(f.ServerStarted()), restored(3)+"\n"+ownLevel(4, "error"))
-
-	// The handshake of another client goes first.
-	f.ServerGone("it ended")
-	f.Attach(2)
-	f.from(2, hello)
-	f.want(said(f.ServerStarted()), "s "+strings.Replace(hello, `"id":0`, `"id":5`, 1))
-	got := f.server(strings.Replace(welcome, `"id":1`, `"id":5`, 1))
-	f.lines(got[strings.Index(got, "\n")+1:], restored(6), ownLevel(7, "info"))
-}
-
-// settles ends the time in which a new server may ask for roots and calls wait. It returns the method of the one request
-// about a resource that the server is sent then.
-func (f *fixture) settles() string {
-	f.begin()
-	f.handshake.settling = settling{}
-	f.resumeCalls()
-	got := said(f.out)
-	method, found := strings.CutPrefix(got, fmt.Sprintf(`s {"jsonrpc":"2.0","id":%d,"method":"resources/`, f.lastID))
-	method, whole := strings.CutSuffix(method, `","params":{"uri":"file:///a"}}`)
-	if !found || !whole {
-		return got
-	}
-	return method
-}
-
-// restarted has a client that is subscribed to a resource, and a next server that settles. The client says a line before
-// that server starts.
-func restarted(t *testing.T, says string) *fixture {
-	t.Helper()
-	f := met(t, 1)
-	f.handshake.roots = true
-	f.from(1, subscribe("subscribe", "file:///a"))
-	f.server(`{"id":2,"result":{}}`)
-	f.ServerGone("it ended")
-	f.from(1, says)
-	f.ServerStarted()
-	f.server(strings.Replace(welcome, `"id":1`, fmt.Sprintf(`"id":%d`, f.lastID), 1))
-	if !f.handshake.on {
-		t.Error("the server does not settle")
-	}
-	return f
-}
-
-func TestSubscriptionsWhileAServerSettles(t *testing.T) {
-	const cancelled = `{"method":"notifications/cancelled","params":{"requestId":1}}`
-	// The request that waited for the server is cancelled. The client is subscribed from before.
-	f := restarted(t, subscribe("subscribe", "file:///a"))
-	f.want(f.from(1, cancelled), "")
-	f.want(f.settles(), "subscribe")
-
-	// Its subscriber leaves.
-	f = restarted(t, "")
-	f.server(`{"id":4,"result":{}}`)
-	f.want(said(f.Detach(1)), "")
-	f.want(f.settles(), "unsubscribe")
-
-	// Its subscriber cancels the request to end it, which is not the end of a subscription that the server has.
-	f = restarted(t, "")
-	f.server(`{"id":4,"result":{}}`)
-	f.want(f.from(1, subscribe("unsubscribe", "file:///a")), "")
-	f.want(f.from(1, cancelled), "")
-	f.want(f.settles(), "unsubscribe")
-	f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, f.lastID))
-	if len(f.watched) != 0 {
-		t.Errorf("%d resources are remembered", len(f.watched))
-	}
-}
-
 // The one that leaves has no handshake, and the server does not take requests during another one's.
 func TestSubscriberLeavesDuringAHandshake(t *testing.T) {
 	const refusal = `{"id":2,"error":{"code":-32602,"message":"no"}}`
 	for _, answer := range []string{strings.Replace(welcome, `"id":1`, `"id":2`, 1), refusal} {
 		f := newFixture(t)
 		f.Attach(1)
-		f.ServerStarted()
 		f.from(1, subscribe("subscribe", "file:///a"))
 		f.server(`{"id":1,"result":{}}`)
 		f.Attach(2)
