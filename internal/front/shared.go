@@ -62,15 +62,13 @@ func (f *front) onHost() {
 		return
 	}
 	unread := f.back.leave()
+	untaken := news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent()
 	switch {
 	case news.Elsewhere:
 		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
-		f.relay.Park(append(news.Unread, unread...))
-		f.seekHost()
-	case news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent():
-		// It ended before it had taken this session.
-		f.relay.Park(unread)
-		f.clock.attachAt = f.patience().backOff(&f.pauses.afterCrash, time.Now())
+		f.moveOn(append(news.Unread, unread...), time.Now())
+	case untaken:
+		f.moveOn(unread, f.patience().backOff(&f.pauses.afterCrash, time.Now()))
 	case news.Lost:
 		f.back.word = hostKilled
 		f.onBackendEnd(exitFailure)
@@ -84,6 +82,17 @@ func (f *front) onHost() {
 		f.step(onEnd)
 		f.done = true
 	}
+}
+
+// moveOn goes on at another host. unread is what the last one has not acted upon. In a wake that is what we have said ourselves,
+// and it is said anew.
+func (f *front) moveOn(unread []byte, at time.Time) {
+	if f.phase == waking {
+		f.relay.Disconnect()
+	} else {
+		f.relay.Park(unread)
+	}
+	f.clock.attachAt = at
 }
 
 // seekHost looks for the next host, while the conversation goes on.

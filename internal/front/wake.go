@@ -22,10 +22,10 @@ type patience struct {
 	first, last time.Duration
 }
 
-// patience is that for a server, or for a host. A host is ended by others, too, and starts faster.
+// patience is that for a server, or for the host of one, which others may end.
 func (f *front) patience() patience {
 	if f.o.Finder != nil {
-		return patience{100 * time.Millisecond, 100 * time.Millisecond, 30 * time.Second}
+		return patience{100 * time.Millisecond, 100 * time.Millisecond, 1600 * time.Millisecond}
 	}
 	return patience{time.Minute, time.Second, 30 * time.Second}
 }
