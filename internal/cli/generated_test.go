@@ -5,12 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -101,6 +103,136 @@ func TestPagesNameFlags(t *testing.T) {
 	}
 }
 
+// Pages name a default behind its flag. namedValue is a number with its unit, or a word in the type of code.
+const (
+	number     = "[0-9][0-9.]*(?:\\s+(?:ms|s|minutes?|MiB))?"
+	namedValue = "(" + number + "|`[^`]+`)"
+)
+
+var (
+	behindFlag = regexp.MustCompile("`--([a-z-]+)`\\s+\\((?:default\\s+)?" + namedValue)                     // `--flag` (5 s
+	ofFlag     = regexp.MustCompile("(" + number + ")\\s+of\\s+`--([a-z-]+)`")                               // 5 s of `--flag`
+	setFlag    = regexp.MustCompile("`--([a-z-]+)=([^`]+)`,\\s+the\\s+default")                              // `--flag=word`, the default
+	bothFlags  = regexp.MustCompile("`--([a-z-]+)`\\s+and\\s+`--([a-z-]+)`\\s+together\\s+\\(" + namedValue) // `--a` and `--b` together (6 s
+)
+
+// Where a page names the default of a flag, it is the flag's.
+func TestPagesNameDefaults(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, file := range append(files, "README.md") {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defaults := defaultsFor(filepath.Base(file))
+		wrong, n := wrongDefaults(string(b), defaults)
+		for _, w := range wrong {
+			t.Errorf("%s: %s", file, w)
+		}
+		named += n
+		// With other defaults each of these places is wrong.
+		for flag := range defaults {
+			defaults[flag] = []string{"another"}
+		}
+		if wrong, _ := wrongDefaults(string(b), defaults); len(wrong) != n {
+			t.Errorf("%s: of %d places only these are compared: %q", file, n, wrong)
+		}
+	}
+	if named < 15 {
+		t.Errorf("pages name only %d defaults", named)
+	}
+}
+
+func TestWrongDefaults(t *testing.T) {
+	defaults := map[string][]string{"eof-grace": {"5s"}, "term-grace": {"1.5s"}, "share-linger": {"10m"}, "timeout": {"15s", "1m"}, "surplus": {"8"}, "cgroup": {"auto"}, "keep": {""}, "max-message": {"64MiB"}}
+	for text, wrong := range map[string]int{
+		"has `--eof-grace` (5 s), then": 0, "has `--eof-grace`\n(5000 ms)": 0, "has `--eof-grace` (4 s": 1, "`--eof-grace` (5": 1, "`--eof-grace` (5 minutes)": 1,
+		"`--share-linger` (10 minutes)": 0, "`--share-linger` (10 s)": 1, "`--timeout` (15 s)": 0, "`--timeout` (1 minute)": 0, "`--timeout` (2 minutes)": 1,
+		"`--surplus` (8)": 0, "`--surplus` (9)": 1, "`--cgroup` (`auto`)": 0, "`--cgroup` (default `auto`)": 0, "`--cgroup` (`off`)": 1,
+		"5 s of `--eof-grace`, then 1.5 s of `--term-grace`": 0, "4 s of `--eof-grace`, then 2 s of `--term-grace`": 2,
+		"`--cgroup=auto`, the default": 0, "`--cgroup=off`, the\ndefault": 1,
+		"`--eof-grace` and `--term-grace` together (6.5 s by": 0, "`--eof-grace` and `--term-grace` together (6 s by": 1,
+		"`--max-message` (64 MiB)": 0, "`--max-message` (64": 1, "the `x` of `--keep`": 0,
+		"`--keep` (5 s)": 1, "`--nothing` (5 s)": 1, "`--eof-grace` (at least a second), `--keep` (H)": 0,
+	} {
+		if got, _ := wrongDefaults(text, defaults); len(got) != wrong {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// defaultsFor are the defaults of all flags that a page may mean: those of the command that the page is about, or else of
+// every command that has such a flag.
+func defaultsFor(page string) map[string][]string {
+	own, all := map[string][]string{}, map[string][]string{}
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		for _, f := range flagsOf(c) {
+			all[f.name] = append(all[f.name], f.byDefault)
+			if pages[c.Name] == page {
+				own[f.name] = append(own[f.name], f.byDefault)
+			}
+		}
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// wrongDefaults are the places of a text that name another default than those given, and how many places name one.
+func wrongDefaults(text string, defaults map[string][]string) (wrong []string, named int) {
+	compare := func(place, value string, by ...string) {
+		if named++; !slices.Contains(by, plainValue(value)) {
+			wrong = append(wrong, fmt.Sprintf("%q; the default is %q", place, by))
+		}
+	}
+	for _, m := range behindFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[2], defaults[m[1]]...)
+	}
+	for _, m := range ofFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[1], defaults[m[2]]...)
+	}
+	for _, m := range setFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[2], defaults[m[1]]...)
+	}
+	for _, m := range bothFlags.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[3], together(defaults[m[1]], defaults[m[2]]))
+	}
+	return wrong, named
+}
+
+// plainValue is a value of a page as flags give their defaults: "1.5 s" is 1.5s, "10 minutes" 10m, and "`auto`" auto.
+func plainValue(value string) string {
+	value = strings.Trim(value, "`")
+	number, unit, ok := strings.Cut(strings.Join(strings.Fields(value), " "), " ")
+	if !ok {
+		return value
+	}
+	if unit == "MiB" {
+		return number + unit
+	}
+	d, err := time.ParseDuration(number + strings.TrimSuffix(strings.TrimSuffix(unit, "inutes"), "inute"))
+	if err != nil {
+		return value
+	}
+	return durationText(d)
+}
+
+// together is the first default of each of two flags together; "" unless both are durations.
+func together(a, b []string) string {
+	if len(a) == 0 || len(b) == 0 {
+		return ""
+	}
+	x, err := time.ParseDuration(a[0])
+	y, yerr := time.ParseDuration(b[0])
+	if err != nil || yerr != nil {
+		return ""
+	}
+	return durationText(x + y)
+}
+
 // described is a flag as pages and completions describe it.
 type described struct {
 	name, short, value, usage, variable, byDefault string // short is another name of one letter
@@ -136,11 +268,7 @@ func flagsOf(c *cli.Command) []described {
 func defaultOf(f cli.Flag) string {
 	switch f := f.(type) {
 	case *cli.DurationFlag:
-		s := f.Value.String()
-		if before, whole := strings.CutSuffix(s, "m0s"); whole {
-			return before + "m"
-		}
-		return s
+		return durationText(f.Value)
 	case *cli.StringFlag:
 		return f.Value
 	case *cli.IntFlag:
@@ -150,6 +278,15 @@ func defaultOf(f cli.Flag) string {
 		return fmt.Sprint(f.Value)
 	}
 	return ""
+}
+
+// durationText is a duration without seconds that are zero.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if before, whole := strings.CutSuffix(s, "m0s"); whole {
+		return before + "m"
+	}
+	return s
 }
 
 // unquote takes the placeholder out of a usage text, where it stands in back quotes.
