@@ -346,13 +346,13 @@ func manPage(a *cli.App, c *cli.Command) string {
 	return b.String()
 }
 
-// commandsPage is what --help says of all commands, as one page.
+// commandsPage lists the flags of all commands. What --help says beside them, each command's page says with more words.
 func commandsPage(a *cli.App) string {
 	var b strings.Builder
-	b.WriteString("# Commands and flags\n\nWhat `--help` says. This page is generated (`make generate`); what is behind it: [reference](reference.md).\n")
+	b.WriteString("# Commands and flags\n\nGenerated from the code (`make generate`). `mcp-tether COMMAND --help` and the man pages have examples, too.\n")
 	for _, c := range a.Commands {
-		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n```\n%s\n```\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
-			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
+		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
+			strings.ReplaceAll(c.UsageText, "\n", "\n    "))
 		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
 		for _, f := range flagsOf(c) {
 			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
@@ -534,23 +534,30 @@ var (
 	explained = regexp.MustCompile(`\S {2,}[^#\s]`)
 )
 
-// An explanation beside a command begins with "#". docs/commands.md has the help texts.
+// An explanation beside a command begins with "#", on pages and in help texts.
 func TestCommandsCanBeCopied(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
+	names, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := 0
-	for _, page := range append(pages, "README.md") {
-		b, err := os.ReadFile(page)
+	texts := map[string]string{}
+	for _, name := range append(names, "README.md") {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(b)) {
+		texts[name] = string(b)
+	}
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		texts[c.Name+" --help"] = c.Description
+	}
+	lines := 0
+	for name, text := range texts {
+		for line := range strings.Lines(text) {
 			if copied.MatchString(line) {
 				lines++
 				if explained.MatchString(line) {
-					t.Errorf("%s: %s", page, line)
+					t.Errorf("%s: %s", name, line)
 				}
 			}
 		}

@@ -34,7 +34,7 @@ func psCommand() *cli.Command {
 			&cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show every process and container"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again"},
-			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one look to the next"},
+			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one list to the next"},
 		},
 		Action: ps,
 	}

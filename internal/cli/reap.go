@@ -44,7 +44,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    surplus    many servers of one kind under a living gateway: never ended
 
 When there is nothing it says so on a terminal, and is silent elsewhere, as from cron. Exit code: 0
-nothing (left), 1 findings (or survivors), 2 it could not look, or not at everything.
+nothing (left), 1 findings (or survivors), 2 something could not be read.
 
 Examples:
    mcp-tether reap                          # what is there, and why
@@ -68,12 +68,12 @@ func reapCommand(as *role) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", DisableDefaultText: true, Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
-			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
-			&cli.StringFlag{Name: "session", Usage: "look at one session only, by its whole `ID`"},
+			&cli.StringSliceFlag{Name: "home", Usage: "also read the known gateways' files in `DIR`, for its owner's processes (repeatable)"},
+			&cli.StringFlag{Name: "session", Usage: "only the session with this whole `ID`"},
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
-				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
-			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "look at no container engine"},
+				Usage: "ask the container engine at `URL` instead of the docker command's"},
+			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "ask no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},
 			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "report more than `N` servers of one kind under one gateway"},
 			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "`DURATION` for which a server must have been dropped by its living gateway before it is ended"},
