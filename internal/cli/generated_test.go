@@ -353,13 +353,20 @@ func commandsPage(a *cli.App) string {
 	for _, c := range a.Commands {
 		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
 			strings.ReplaceAll(c.UsageText, "\n", "\n    "))
-		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+		b.WriteString("| flag | meaning |\n|---|---|\n")
 		for _, f := range flagsOf(c) {
 			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
 			if f.short != "" {
 				names += ", " + code("-"+f.short)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(f.usage), code(f.byDefault), code(f.variable))
+			if f.variable != "" {
+				names += ", " + code(f.variable)
+			}
+			meaning := cell(f.usage)
+			if f.byDefault != "" {
+				meaning += " (default " + code(f.byDefault) + ")"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", names, meaning)
 		}
 	}
 	return b.String()
