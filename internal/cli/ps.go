@@ -72,7 +72,7 @@ func ps(c *cli.Context) error {
 		switch {
 		case c.Bool("watch"):
 		case len(incomplete) > 0:
-			return status{code: exitLook}
+			return status{code: exitUnread}
 		default:
 			return nil
 		}

@@ -24,7 +24,7 @@ import (
 // Exit codes of reap. The other commands but run use them in the same sense.
 const (
 	exitFindings = 1 // something was found, or survived
-	exitLook     = 2 // it could not be looked at
+	exitUnread   = 2 // something could not be read
 )
 
 // surplusOver is how many servers of one kind a gateway may have before they are reported.
@@ -201,7 +201,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 }
 
 // configured reads the named configuration files, or else the known gateways'. A pass that root makes as another user
-// may be unable to read a file that root has named. It still looks for the rest.
+// may be unable to read a file that root has named. It still reads the rest.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
 		return clients.Known(clients.Homes(homes, warn), warn), nil
@@ -236,7 +236,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	case r := <-done:
 		return reapReport(c, r.report, r.err)
 	case <-time.After(c.Duration("timeout")):
-		return status{exitLook, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
+		return status{exitUnread, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
 	}
 }
 
@@ -246,7 +246,7 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 			r.Incomplete = append(r.Incomplete, failure.Error())
 			_ = r.JSON(os.Stdout)
 		}
-		return status{exitLook, failure}
+		return status{exitUnread, failure}
 	}
 	var err error
 	for _, w := range r.Incomplete {
@@ -275,11 +275,11 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	}
 	switch {
 	case failure != nil:
-		return status{exitLook, failure}
+		return status{exitUnread, failure}
 	case err != nil:
-		return status{exitLook, err}
+		return status{exitUnread, err}
 	case len(r.Incomplete) > 0:
-		return status{exitLook, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
+		return status{exitUnread, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
 	case r.Left() > 0:
 		return status{code: exitFindings}
 	}
