@@ -23,13 +23,11 @@ import (
 // the flags: make generate.
 var update = flag.Bool("update", false, "write scripts/packaging/ and docs/commands.md anew")
 
-// TestMain runs the tests in the root of the repository, where the files are that they compare.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := os.Chdir("../.."); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+// inRoot runs a test in the root of the repository, where the files are that it reads. A change of directory in TestMain
+// is none that go test knows of, and so it would take the result of a test for that of other files.
+func inRoot(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
 }
 
 // generated are the files that follow from the flags, and what they must hold.
@@ -49,6 +47,7 @@ func generated() map[string]string {
 }
 
 func TestGenerated(t *testing.T) {
+	inRoot(t)
 	files := generated()
 	if *update {
 		for name, text := range files {
@@ -85,6 +84,7 @@ var pages = map[string]string{
 
 // Every flag has a word on its command's page. docs/commands.md lists them.
 func TestPagesNameFlags(t *testing.T) {
+	inRoot(t)
 	named := 0
 	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
 		name := pages[c.Name]
@@ -118,6 +118,7 @@ var (
 
 // Where a page names the default of a flag, it is the flag's.
 func TestPagesNameDefaults(t *testing.T) {
+	inRoot(t)
 	files, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -543,6 +544,7 @@ var (
 
 // An explanation beside a command begins with "#", on pages and in help texts.
 func TestCommandsCanBeCopied(t *testing.T) {
+	inRoot(t)
 	names, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -580,6 +582,7 @@ var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(
 
 // Such a block shows that file as it is, and each example is shown.
 func TestPagesShowFiles(t *testing.T) {
+	inRoot(t)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
