@@ -289,7 +289,7 @@ func byPath() map[string]string {
 		"cgroup.where/kernel.Read":                      kernel,
 		"cgroup.openCgroup/kernel.OpenPath":             "no part of the path is a link, and what is opened is a cgroup",
 		"internal/clients.ownDir/unix.Stat":             own,
-		"internal/clients.look/unix.Open":               own + "; with O_PATH, to be looked at before it is opened",
+		"internal/clients.openPath/unix.Open":           own + "; with O_PATH, to be looked at before it is opened",
 		"reap.Metrics/kernel.Replace":                   own,
 		"internal/clients.put/kernel.Replace":           mine,
 		"reap.key/filepath.EvalSymlinks":                own + "; compared only",

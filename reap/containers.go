@@ -53,8 +53,8 @@ func (x *index) claim(f *Finding, s *storedSession) {
 	mine, doubtful := c.Targets(e.Have, e.ImageLabels)
 	f.ending = &ending{engine: e}
 	for _, t := range mine {
-		if x.looked[t.ID] || !x.endable(&t, &c) {
-			// Take it off the ledger, whichever of the two proofs it rests on. The end looks again: a label is no proof then.
+		if x.reported[t.ID] || !x.endable(&t, &c) {
+			// Take it off the ledger, whichever of the two proofs it rests on. The end asks again: a label is no proof then.
 			c.Complete = true
 			c.Ledger.Add(engine.Note{Op: engine.OpRemoved, ID: t.ID})
 			c.Ledger.Add(engine.Note{Op: engine.OpRefused, Request: t.Labels[engine.LabelRequest]})
@@ -129,19 +129,19 @@ func (x *index) endable(t *engine.Target, c *engine.Claim) bool {
 
 // add makes a target a part of a finding.
 func (x *index) add(f *Finding, e *knownEngine, t engine.Target) {
-	x.looked[t.ID] = true
+	x.reported[t.ID] = true
 	f.Containers = append(f.Containers, found(e, &t.Info, t.Why))
 	f.bear(&t.Info)
 	f.ending.targets = append(f.ending.targets, t)
 }
 
-// doubtful reports objects that look like a dead session's but are not proven to be. Most are containers of an image
+// doubtful reports objects that seem to be a dead session's but are not proven to be. Most are containers of an image
 // that was committed from one of the session's containers, and so carries its labels.
 func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 	f := Finding{Class: classSuspect, Session: id, UID: x.h.UID, Gateway: gateway{State: proc.Unknown.String()}}
 	f.Advice = "not proven: look at it, and remove it by hand if no session needs it"
 	for _, t := range all {
-		if !x.looked[t.ID] {
+		if !x.reported[t.ID] {
 			x.suspect(&f, e, &t.Info, t.Why)
 		}
 	}
@@ -152,7 +152,7 @@ func (x *index) doubtful(e *knownEngine, id string, all []engine.Target) {
 
 // suspect adds an object to a finding that is only reported.
 func (x *index) suspect(f *Finding, e *knownEngine, i *engine.Info, why string) {
-	x.looked[i.ID] = true
+	x.reported[i.ID] = true
 	f.Containers = append(f.Containers, found(e, i, why))
 	f.nameAfter(i)
 	f.bear(i)
@@ -189,7 +189,7 @@ func (x *index) labelled(r Rules) []Finding {
 		var order []string
 		for _, i := range e.Have {
 			id := i.Labels[engine.LabelSession]
-			if id == "" || x.looked[i.ID] || r.Session != "" && r.Session != id {
+			if id == "" || x.reported[i.ID] || r.Session != "" && r.Session != id {
 				continue
 			}
 			if bySession[id] == nil {

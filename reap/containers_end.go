@@ -64,7 +64,7 @@ func (f *Finding) endContainers(ctx context.Context, grace teardown.Grace) {
 			f.outcome(c, &engine.Result{Err: errNotTried})
 		}
 	}
-	// These were being created while we looked.
+	// These were being created during the scan.
 	for i := range results {
 		if r := &results[i]; outcome[r.ID] != nil {
 			c := found(e.engine, &r.Info, r.Why)

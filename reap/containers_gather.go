@@ -15,10 +15,10 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Bounds of a look at the engines.
+// Bounds of what engines are asked.
 const (
-	// lookContainers is how long an engine has to answer.
-	lookContainers = 3 * time.Second
+	// engineTimeout is how long an engine has to answer.
+	engineTimeout = 3 * time.Second
 	// maxEngines bounds how many are asked: other users' records may name any number.
 	maxEngines = 16
 	// maxHops bounds the way from a session's proxy to the engine, should records name each other.
@@ -33,9 +33,9 @@ var (
 	errTooMany   = errors.New("not looked at: too many engines")
 )
 
-// engineLook asks engines while the rest of the host is read.
-type engineLook struct {
-	h     *host
+// engineListing asks engines for their containers while the rest of the machine is read.
+type engineListing struct {
+	h     *machine
 	reach Reach
 	// first is the engine of the docker command, nil when there is none in sight.
 	first *knownEngine
@@ -48,10 +48,10 @@ type engineLook struct {
 	stop context.CancelFunc
 }
 
-// newEngineLook begins with the one engine that is known before any record is read. Without one in sight it costs a few
+// newEngineListing begins with the one engine that is known before any record is read. Without one in sight it costs a few
 // stat calls.
-func newEngineLook(h *host, reach Reach) *engineLook {
-	l := &engineLook{h: h, reach: reach, byKey: map[string]*knownEngine{}}
+func newEngineListing(h *machine, reach Reach) *engineListing {
+	l := &engineListing{h: h, reach: reach, byKey: map[string]*knownEngine{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if reach.None || reach.Recorded {
 		return l
@@ -61,7 +61,7 @@ func newEngineLook(h *host, reach Reach) *engineLook {
 		ok  bool
 		err error
 	)
-	if !kernel.InTime(lookFiles, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
+	if !kernel.InTime(fileTimeout, func() { at, ok, err = engine.Resolve(reach.Engine, os.Getenv) }) {
 		l.err = fmt.Errorf("containers are not looked at: the settings of docker: %w", errNoAnswer)
 		return l
 	}
@@ -74,10 +74,10 @@ func newEngineLook(h *host, reach Reach) *engineLook {
 	return l
 }
 
-func (l *engineLook) close() { l.stop() }
+func (l *engineListing) close() { l.stop() }
 
 // add asks an engine, once.
-func (l *engineLook) add(at engine.Endpoint) *knownEngine {
+func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 	k := l.key(at)
 	if e := l.byKey[k]; e != nil {
 		return e
@@ -93,9 +93,9 @@ func (l *engineLook) add(at engine.Endpoint) *knownEngine {
 		e.Err = errTooMany
 		return e
 	}
-	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(lookContainers, nil, nil) }}
+	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineTimeout, nil, nil) }}
 	e.ImageLabels = func(id string) (map[string]string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), lookContainers)
+		ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
 		defer cancel()
 		return e.Client.ImageLabels(ctx, id)
 	}
@@ -105,16 +105,16 @@ func (l *engineLook) add(at engine.Endpoint) *knownEngine {
 
 // listInTime is list, for an engine whose socket may be on a file system that does not answer.
 func (e *knownEngine) listInTime(ctx context.Context) {
-	look := knownEngine{Client: e.Client}
-	if kernel.InTime(lookContainers+time.Second, func() { look.list(ctx) }) {
-		e.Have, e.Err = look.Have, look.Err
+	asked := knownEngine{Client: e.Client}
+	if kernel.InTime(engineTimeout+time.Second, func() { asked.list(ctx) }) {
+		e.Have, e.Err = asked.Have, asked.Err
 		return
 	}
 	e.Err = errNoAnswer
 }
 
 // key is the same for two ways to name one engine. After a path that did not answer, paths are taken as they are.
-func (l *engineLook) key(at engine.Endpoint) string {
+func (l *engineListing) key(at engine.Endpoint) string {
 	if at.Socket == "" {
 		k := at.URL + "\x00" + at.Context
 		if at.Podman {
@@ -126,7 +126,7 @@ func (l *engineLook) key(at engine.Endpoint) string {
 		socket string
 		err    error
 	)
-	if l.slow || !kernel.InTime(lookFiles, func() { socket, err = filepath.EvalSymlinks(at.Socket) }) {
+	if l.slow || !kernel.InTime(fileTimeout, func() { socket, err = filepath.EvalSymlinks(at.Socket) }) {
 		l.slow = true
 		return "unix://" + at.Socket
 	}
@@ -138,7 +138,7 @@ func (l *engineLook) key(at engine.Endpoint) string {
 
 // list reads what the engine has.
 func (e *knownEngine) list(parent context.Context) {
-	ctx, cancel := context.WithTimeout(parent, lookContainers)
+	ctx, cancel := context.WithTimeout(parent, engineTimeout)
 	defer cancel()
 	for i, ask := range []func(context.Context) ([]engine.Info, error){e.Client.Containers, e.Client.Networks, e.Client.Pods} {
 		have, err := ask(ctx)
@@ -154,7 +154,7 @@ func (e *knownEngine) list(parent context.Context) {
 }
 
 // recorded asks the engines of dead sessions.
-func (l *engineLook) recorded() {
+func (l *engineListing) recorded() {
 	l.unproxyFirst()
 	for i := range l.h.Sessions {
 		s := &l.h.Sessions[i]
@@ -174,9 +174,9 @@ func (l *engineLook) recorded() {
 	}
 }
 
-// unproxyFirst looks behind the first engine if it is a session's proxy. It is one where the pass is called from within
-// a session. The same engine by two names would be asked twice.
-func (l *engineLook) unproxyFirst() {
+// unproxyFirst replaces a first engine that is a session's proxy by the engine behind it. It is a proxy where the pass is
+// called from within a session. The same engine by two names would be asked twice.
+func (l *engineListing) unproxyFirst() {
 	if l.first == nil {
 		return
 	}
@@ -190,7 +190,7 @@ func (l *engineLook) unproxyFirst() {
 }
 
 // engineOf is the engine of a dead session, without URL when it has none.
-func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
+func (l *engineListing) engineOf(s *storedSession) (engine.Endpoint, error) {
 	if s.Record.Engine == "" {
 		return engine.Endpoint{}, nil
 	}
@@ -206,7 +206,7 @@ func (l *engineLook) engineOf(s *storedSession) (engine.Endpoint, error) {
 
 // behind follows the proxies of sessions to the engine. The engine of a session within a session is the outer session's
 // proxy, which has ended with it. If no record says what was behind the proxy, it was the first engine, most likely.
-func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
+func (l *engineListing) behind(at engine.Endpoint, owner int) (engine.Endpoint, error) {
 	for range maxHops {
 		s := l.proxyAt(at.Socket, owner)
 		if s == nil {
@@ -225,7 +225,7 @@ func (l *engineLook) behind(at engine.Endpoint, owner int) (engine.Endpoint, err
 }
 
 // proxyAt is the session of a user whose proxy listens, or listened, on a socket.
-func (l *engineLook) proxyAt(socket string, owner int) *storedSession {
+func (l *engineListing) proxyAt(socket string, owner int) *storedSession {
 	for i := range l.h.Sessions {
 		if s := &l.h.Sessions[i]; socket != "" && s.Socket == socket && s.Owner == owner && s.Record.Engine != "" {
 			return s
@@ -241,7 +241,7 @@ func isProxySocket(socket string) bool {
 }
 
 // finish waits for the answers.
-func (l *engineLook) finish() {
+func (l *engineListing) finish() {
 	l.wait.Wait()
 	if len(l.h.Engines) > 0 {
 		l.h.Machine = engine.MachineID()

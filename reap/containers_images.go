@@ -9,9 +9,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// lookAlikes finds containers without our label that run the image of a configured server. It reports them if they are
+// unlabelled finds containers without our label that run the image of a configured server. It reports them if they are
 // more than the clients that run the image. Which of them no client uses cannot be known, so they are only reported.
-func (x *index) lookAlikes(r Rules) []Finding {
+func (x *index) unlabelled(r Rules) []Finding {
 	if r.Image == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (x *index) lookAlikes(r Rules) []Finding {
 		if running == nil {
 			running = x.imageClients()
 		}
-		out = append(out, x.lookAlikesIn(e, running, r)...)
+		out = append(out, x.unlabelledIn(e, running, r)...)
 	}
 	return out
 }
@@ -67,7 +67,7 @@ type imageContainers struct {
 	labelled int
 }
 
-func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r Rules) []Finding {
+func (x *index) unlabelledIn(e *knownEngine, running map[string]*imageClients, r Rules) []Finding {
 	byImage := map[string]*imageContainers{}
 	var order []string
 	for _, i := range e.Have {
@@ -88,24 +88,24 @@ func (x *index) lookAlikesIn(e *knownEngine, running map[string]*imageClients, r
 		switch {
 		case i.Labels[engine.LabelSession] != "":
 			c.labelled++
-		case !x.looked[i.ID] && i.Created.Before(x.h.Began.Add(-settleContainer)):
+		case !x.reported[i.ID] && i.Created.Before(x.h.Began.Add(-settleContainer)):
 			c.plain = append(c.plain, i)
 		}
 	}
 	var out []Finding
 	for _, image := range order {
-		if f, ok := x.lookAlike(e, image, byImage[image], running[image]); ok {
+		if f, ok := x.unlabelledOf(e, image, byImage[image], running[image]); ok {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// settleContainer is how old a container must be: a younger one may have a client that the look at the processes did not
+// settleContainer is how old a container must be: a younger one may have a client that the scan of the processes did not
 // see. In a list, engines cut the time of creation to seconds.
 const settleContainer = time.Second
 
-func (x *index) lookAlike(e *knownEngine, image string, c *imageContainers, running *imageClients) (Finding, bool) {
+func (x *index) unlabelledOf(e *knownEngine, image string, c *imageContainers, running *imageClients) (Finding, bool) {
 	served := 0
 	if running != nil {
 		// The clients within sessions run the labelled containers, as far as there are any.

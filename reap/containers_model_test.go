@@ -28,7 +28,7 @@ const (
 	boxed      = "mcp/boxed:latest" // the image of a configured server
 )
 
-// clock is the time of a tick: the host was booted at midnight.
+// clock is the time of a tick: the machine was booted at midnight.
 func (w *world) clock(ticks uint64) time.Time {
 	return time.Date(2026, 1, 2, 0, 0, 0, 123_456_789, time.UTC).Add(time.Duration(ticks) * proc.Tick)
 }
@@ -298,17 +298,17 @@ func kindOf(role string) string { return (&actor{role: role}).kind() }
 func TestModelCatchesContainers(t *testing.T) {
 	for name, broken := range map[string]finder{
 		"label of no held lease": byLabel, "label alone": byLabelOfDead, "by image": byImage, "any record's ids": trustingAll,
-		"machine not asked": withMachine(func(l map[string]string, h *host) { l[engine.LabelMachine] = h.Machine }),
+		"machine not asked": withMachine(func(l map[string]string, h *machine) { l[engine.LabelMachine] = h.Machine }),
 		// The boot seems to have begun just now.
-		"clone not thought of": func(h *host, r Rules) []Finding { h.Since = 0; return find(h, r) },
-		"pid namespace not asked": withMachine(func(l map[string]string, h *host) {
+		"clone not thought of": func(h *machine, r Rules) []Finding { h.Since = 0; return find(h, r) },
+		"pid namespace not asked": withMachine(func(l map[string]string, h *machine) {
 			if id, err := proc.ParseGlobalID(l[engine.LabelSupervisor]); err == nil && id.Boot == h.Boot {
 				l[engine.LabelSupervisor] = proc.GlobalID{ID: id.ID, Host: h.Host}.String()
 			}
 		}),
-		"anchor not asked": withMachine(func(l map[string]string, _ *host) { delete(l, engine.LabelAnchor) }),
-		"newborns":         func(h *host, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
-		"nothing at all":   func(*host, Rules) []Finding { return nil },
+		"anchor not asked": withMachine(func(l map[string]string, _ *machine) { delete(l, engine.LabelAnchor) }),
+		"newborns":         func(h *machine, r Rules) []Finding { h.Began = h.Began.Add(24 * time.Hour); return find(h, r) },
+		"nothing at all":   func(*machine, Rules) []Finding { return nil },
 	} {
 		v := play(broken, 1, 1, 600)
 		if v.falseRemovals == 0 && (name != "nothing at all" || v.left == 0) {
@@ -326,7 +326,7 @@ func these(e *knownEngine, all ...engine.Info) Finding {
 	return f
 }
 
-func byLabel(h *host, _ Rules) (out []Finding) {
+func byLabel(h *machine, _ Rules) (out []Finding) {
 	held := map[string]bool{}
 	for _, s := range h.Sessions {
 		held[s.ID] = s.Held || !s.Lease
@@ -340,7 +340,7 @@ func byLabel(h *host, _ Rules) (out []Finding) {
 }
 
 // byLabelOfDead ends whatever carries the label of a session that is proven dead, copies as well.
-func byLabelOfDead(h *host, r Rules) (out []Finding) {
+func byLabelOfDead(h *machine, r Rules) (out []Finding) {
 	dead := map[string]bool{}
 	for _, f := range find(h, r) {
 		dead[f.Session] = dead[f.Session] || f.Class == classRecord || f.Class == classContainer
@@ -353,7 +353,7 @@ func byLabelOfDead(h *host, r Rules) (out []Finding) {
 	return out
 }
 
-func byImage(h *host, r Rules) (out []Finding) {
+func byImage(h *machine, r Rules) (out []Finding) {
 	for _, i := range h.Engines[0].Have {
 		if _, ok := r.Image(h.UID, i.Image); ok {
 			out = append(out, these(h.Engines[0], i))
@@ -363,16 +363,16 @@ func byImage(h *host, r Rules) (out []Finding) {
 }
 
 // trustingAll takes the record of every user for its own.
-func trustingAll(h *host, r Rules) []Finding {
+func trustingAll(h *machine, r Rules) []Finding {
 	for i := range h.Sessions {
 		h.Sessions[i].Owner, h.Sessions[i].UID = h.UID, h.UID
 	}
 	return find(h, r)
 }
 
-// withMachine changes labels before it looks.
-func withMachine(change func(labels map[string]string, h *host)) finder {
-	return func(h *host, r Rules) []Finding {
+// withMachine changes labels before the pass.
+func withMachine(change func(labels map[string]string, h *machine)) finder {
+	return func(h *machine, r Rules) []Finding {
 		for _, i := range h.Engines[0].Have {
 			if i.Labels[engine.LabelSession] != "" {
 				change(i.Labels, h)

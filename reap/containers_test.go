@@ -25,8 +25,8 @@ import (
 // noon is when the passes of these tests begin: ten seconds after boot, by the tables of rules_test.go.
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 
-// boxes is a host with one engine that has the given containers.
-func boxes(t *testing.T, all ...engine.Info) *host {
+// boxes is a machine with one engine that has the given containers.
+func boxes(t *testing.T, all ...engine.Info) *machine {
 	t.Helper()
 	h := table(t, "10 1 5 node s")
 	h.Began, h.Machine = noon, ourMachine
@@ -58,7 +58,7 @@ func box(id, session string, more ...string) engine.Info {
 }
 
 // fates lists what a pass says of containers: "class:id", with "!" for those that it would end.
-func fates(h *host, r Rules) string {
+func fates(h *machine, r Rules) string {
 	var out []string
 	for _, f := range find(h, r) {
 		for _, c := range f.Containers {
@@ -131,7 +131,9 @@ func TestLabelledContainersOfTheLiving(t *testing.T) {
 
 // Whatever a user asks to be left alone stays out of it.
 func TestContainersAndFilters(t *testing.T) {
-	h := func() *host { return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x")) }
+	h := func() *machine {
+		return boxes(t, box("a", otherID), box("b", deadID), box("c", deadID, "supervisor=x"))
+	}
 	if got := fates(h(), Rules{Session: deadID}); got != "container:b! suspect:c" {
 		t.Errorf("one session: got %q", got)
 	}
@@ -176,8 +178,8 @@ func TestRecordMinAge(t *testing.T) {
 	}
 }
 
-// noted is a host with the record of a dead session that noted containers.
-func noted(t *testing.T, ids string, all ...engine.Info) (*host, *storedSession) {
+// noted is a machine with the record of a dead session that noted containers.
+func noted(t *testing.T, ids string, all ...engine.Info) (*machine, *storedSession) {
 	t.Helper()
 	h := boxes(t, all...)
 	s := h.dead(0)
@@ -196,7 +198,7 @@ func TestRecordedContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		ids  string
 		all  []engine.Info
-		more func(*host, *storedSession)
+		more func(*machine, *storedSession)
 		want string
 	}{
 		"its own":              {ids: "a", all: []engine.Info{box("a", deadID)}, want: "record:a!"},
@@ -208,19 +210,19 @@ func TestRecordedContainers(t *testing.T) {
 		"of a dead inner":      {ids: "a", all: []engine.Info{box("a", otherID)}, want: "record:a!"},
 		"of an inner unseen":   {ids: "a", all: []engine.Info{box("a", otherID, "supervisor=x")}, want: "record:a!"},
 		"of an inner recorded": {ids: "a", all: []engine.Info{box("a", otherID)}, more: heldInner},
-		"asked for by a living inner": {all: []engine.Info{box("a", otherID, alive)}, more: func(_ *host, s *storedSession) {
+		"asked for by a living inner": {all: []engine.Info{box("a", otherID, alive)}, more: func(_ *machine, s *storedSession) {
 			s.Ledger.Add(engine.Note{Op: engine.OpCreate, Kind: engine.Container, Request: "ra", At: noon.Add(-2 * time.Second)})
 		}},
-		"of another boot":                      {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.Host.Boot = "old" }, want: "record:a!"},
-		"of another boot and machine":          {ids: "a", all: []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, more: func(_ *host, s *storedSession) { s.Host.Boot = "old" }, want: "suspect:a"},
-		"of another namespace":                 {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.Host.PIDNS++ }},
+		"of another boot":                      {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "record:a!"},
+		"of another boot and machine":          {ids: "a", all: []engine.Info{box("a", deadID, "machine=x", "supervisor="+gone(proc.Host{Boot: "old"}))}, more: func(_ *machine, s *storedSession) { s.Host.Boot = "old" }, want: "suspect:a"},
+		"of another namespace":                 {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.Host.PIDNS++ }},
 		"somebody's record":                    {ids: "a", all: []engine.Info{plain}, more: ofSomebody},
 		"somebody's record, and label":         {ids: "a", all: []engine.Info{box("a", deadID)}, more: ofSomebody, want: "container:a!"},
 		"somebody's record, and living label":  {ids: "a", all: []engine.Info{box("a", deadID, alive)}, more: ofSomebody},
 		"somebody's record, and foreign label": {ids: "a", all: []engine.Info{box("a", deadID, "supervisor=x")}, more: ofSomebody, want: "suspect:a"},
 		"somebody's record, another's label":   {ids: "a", all: []engine.Info{box("a", otherID, alive)}, more: ofSomebody},
-		"recorded elsewhere":                   {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.At = &knownEngine{} }},
-		"recorded nowhere":                     {ids: "a", all: []engine.Info{plain}, more: func(_ *host, s *storedSession) { s.At = nil }},
+		"recorded elsewhere":                   {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.At = &knownEngine{} }},
+		"recorded nowhere":                     {ids: "a", all: []engine.Info{plain}, more: func(_ *machine, s *storedSession) { s.At = nil }},
 	} {
 		h, s := noted(t, c.ids, c.all...)
 		if c.more != nil {
@@ -232,16 +234,16 @@ func TestRecordedContainers(t *testing.T) {
 	}
 }
 
-func ofSomebody(_ *host, s *storedSession) { s.Owner, s.UID = 1000, 1000 }
+func ofSomebody(_ *machine, s *storedSession) { s.Owner, s.UID = 1000, 1000 }
 
-func heldInner(h *host, s *storedSession) {
+func heldInner(h *machine, s *storedSession) {
 	inner := *s
 	inner.ID, inner.Held = otherID, true
 	inner.Ledger = engine.Ledger{}
 	h.Sessions = append(h.Sessions, inner)
 }
 
-// The record of a session stays as long as its containers could not be looked for.
+// The record of a session stays as long as its containers could not be listed.
 func TestEngineThatDoesNotAnswer(t *testing.T) {
 	down := &knownEngine{Endpoint: engine.Endpoint{URL: "unix:///down"}, Err: errors.New("no answer")}
 	for name, c := range map[string]struct {
@@ -301,7 +303,7 @@ func TestContainersAreNamedOnce(t *testing.T) {
 	}
 }
 
-func TestLookAlikes(t *testing.T) {
+func TestUnlabelled(t *testing.T) {
 	config := clients.NewMatcher([]clients.File{{
 		UID: 1000, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "-i", "mcp/x"}}},
 	}}, nil)
@@ -342,7 +344,7 @@ func TestLookAlikes(t *testing.T) {
 }
 
 // A container that is not running, is young, or is in an engine elsewhere says nothing.
-func TestLookAlikesLeftOut(t *testing.T) {
+func TestUnlabelledLeftOut(t *testing.T) {
 	config := clients.NewMatcher([]clients.File{{
 		AnyUser: true, Servers: []clients.Server{{Name: "boxed", Command: "docker", Args: []string{"run", "x"}}},
 	}}, nil)
@@ -471,18 +473,18 @@ func deadSession(t *testing.T, host string, ids ...string) *storedSession {
 	return s
 }
 
-// looked is a host of which only the engines were read.
-func looked(t *testing.T, reach Reach, sessions ...*storedSession) (h *host, warnings string) {
+// scanned is a machine of which only the engines were read.
+func scanned(t *testing.T, reach Reach, sessions ...*storedSession) (h *machine, warnings string) {
 	t.Helper()
 	h = boxes(t)
 	h.Engines, h.UID = nil, os.Getuid()
-	look := newEngineLook(h, reach)
-	defer look.close()
+	listing := newEngineListing(h, reach)
+	defer listing.close()
 	for _, s := range sessions {
 		h.Sessions = append(h.Sessions, *s)
 	}
-	look.recorded()
-	look.finish()
+	listing.recorded()
+	listing.finish()
 	for _, why := range h.Unknown {
 		warnings += why + "\n"
 	}
@@ -507,7 +509,7 @@ func left(t *testing.T, s *storedSession) string {
 func TestEndOfRecordedContainers(t *testing.T) {
 	e := startFake(t, "a", "b", "theirs")
 	s := deadSession(t, e.url, "a", "b", "gone")
-	h, warnings := looked(t, Reach{Recorded: true}, s)
+	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -538,7 +540,7 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 	late := e.have["late"]
 	delete(e.have, "late")
 	e.mu.Unlock()
-	h, _ := looked(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Reach{Recorded: true}, s)
 	h.Machine = ourMachine
 	found := find(h, Rules{})
 	e.mu.Lock()
@@ -559,7 +561,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e := startFake(t, "a")
 	e.stuck = true
 	s := deadSession(t, e.url, "a")
-	h, _ := looked(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -573,7 +575,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.mu.Lock()
 	e.stuck = false
 	e.mu.Unlock()
-	h, _ = looked(t, Reach{Recorded: true}, s)
+	h, _ = scanned(t, Reach{Recorded: true}, s)
 	found = find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
 		t.Errorf("the next pass: %v, %+v", err, found[0])
@@ -588,17 +590,17 @@ func TestEndWithoutEngine(t *testing.T) {
 		reach  Reach
 		result string
 	}{
-		"down, with containers":           {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
-		"down, without":                   {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
-		"not looked at, with containers":  {engine: nowhere, ids: []string{"a"}, reach: Reach{None: true}, result: "failed"},
-		"not looked at, without":          {engine: nowhere, reach: Reach{None: true}, result: "removed"},
-		"no engine":                       {reach: Reach{Recorded: true}, result: "removed"},
-		"an engine that means nothing":    {engine: "x://y", ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
-		"an engine that meant nothing":    {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
-		"down when it comes to be looked": {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"down, with containers":          {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"down, without":                  {engine: nowhere, reach: Reach{Recorded: true}, result: "removed"},
+		"not looked at, with containers": {engine: nowhere, ids: []string{"a"}, reach: Reach{None: true}, result: "failed"},
+		"not looked at, without":         {engine: nowhere, reach: Reach{None: true}, result: "removed"},
+		"no engine":                      {reach: Reach{Recorded: true}, result: "removed"},
+		"an engine that means nothing":   {engine: "x://y", ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
+		"an engine that meant nothing":   {engine: "x://y", reach: Reach{Recorded: true}, result: "removed"},
+		"down when it comes to be asked": {engine: nowhere, ids: []string{"a"}, reach: Reach{Recorded: true}, result: "failed"},
 	} {
 		s := deadSession(t, c.engine, c.ids...)
-		h, _ := looked(t, c.reach, s)
+		h, _ := scanned(t, c.reach, s)
 		found := find(h, Rules{})
 		if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 			t.Fatal(err)
@@ -616,7 +618,7 @@ func TestEndBehindAFilter(t *testing.T) {
 	e.filter = true
 	e.mu.Unlock()
 	s := deadSession(t, e.url, "a")
-	h, warnings := looked(t, Reach{Recorded: true}, s)
+	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
@@ -626,11 +628,11 @@ func TestEndBehindAFilter(t *testing.T) {
 	}
 }
 
-// An engine goes away between the look and the end.
+// An engine goes away between the scan and the end.
 func TestEndOfEngineThatGoes(t *testing.T) {
 	e := startFake(t, "a")
 	s := deadSession(t, e.url, "a")
-	h, _ := looked(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := os.Remove(strings.TrimPrefix(e.url, "unix://")); err != nil {
 		t.Fatal(err)
@@ -655,7 +657,7 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 	outer.Socket = "/nowhere/0123456789abcdef.sock"
 	inner.Record.Engine = "unix://" + outer.Socket
 	lost.Record.Engine = "unix:///nowhere/1123456789abcdef.sock"
-	h, warnings := looked(t, Reach{Engine: e.url}, outer, inner, lost)
+	h, warnings := scanned(t, Reach{Engine: e.url}, outer, inner, lost)
 	if len(h.Engines) != 1 || h.Engines[0].Err != nil || len(h.Engines[0].Have) != 1 || warnings != "" {
 		t.Fatalf("%+v %s", h.Engines, warnings)
 	}
@@ -675,12 +677,12 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 	}
 }
 
-// A pass that is called from within a session looks at the engine behind the session's proxy.
+// A pass that is called from within a session asks the engine behind the session's proxy.
 func TestFirstEngineIsAProxy(t *testing.T) {
 	e := startFake(t, "a")
 	living := deadSession(t, e.url)
 	living.Held, living.Socket = true, "/nowhere/0123456789abcdef.sock"
-	h, warnings := looked(t, Reach{Engine: "unix://" + living.Socket}, living)
+	h, warnings := scanned(t, Reach{Engine: "unix://" + living.Socket}, living)
 	if len(h.Engines) != 1 || h.Engines[0].URL != e.url || len(h.Engines[0].Have) != 1 || warnings != "" {
 		t.Errorf("%+v %s", h.Engines[0], warnings)
 	}
@@ -690,7 +692,7 @@ func TestFirstEngineIsAProxy(t *testing.T) {
 func TestProxiesInACircle(t *testing.T) {
 	a, b := deadSession(t, "unix:///nowhere/b123456789abcdef.sock", "x"), deadSession(t, "unix:///nowhere/a123456789abcdef.sock")
 	a.Socket, b.Socket = "/nowhere/a123456789abcdef.sock", "/nowhere/b123456789abcdef.sock"
-	h, warnings := looked(t, Reach{Recorded: true}, a, b)
+	h, warnings := scanned(t, Reach{Recorded: true}, a, b)
 	if h.Sessions[0].At.Err == nil || warnings == "" {
 		t.Errorf("%+v, %q", h.Sessions[0].At, warnings)
 	}
@@ -702,7 +704,7 @@ func TestEngineBehindPodman(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // neither command is there to be run
 	s, old := deadSession(t, "ssh://far", "a"), deadSession(t, "ssh://far", "a")
 	s.EnginePodman = true
-	h, warnings := looked(t, Reach{Recorded: true}, old, s, s)
+	h, warnings := scanned(t, Reach{Recorded: true}, old, s, s)
 	if len(h.Engines) != 2 || h.Sessions[0].At.Helper() != "docker" || h.Sessions[1].At.Helper() != "podman" || h.Sessions[2].At != h.Sessions[1].At {
 		t.Errorf("%+v: %s", h.Engines, warnings)
 	}
@@ -715,7 +717,7 @@ func TestEngineBehindPodman(t *testing.T) {
 func TestEnginesOfOthers(t *testing.T) {
 	s := deadSession(t, "tcp://127.0.0.1:1", "a")
 	s.Owner = os.Getuid() + 1
-	h, _ := looked(t, Reach{Recorded: true}, s)
+	h, _ := scanned(t, Reach{Recorded: true}, s)
 	if !errors.Is(h.Sessions[0].At.Err, errNotSocket) || len(h.Engines) != 0 {
 		t.Errorf("%+v, %+v", h.Sessions[0].At, h.Engines)
 	}
@@ -725,7 +727,7 @@ func TestEnginesOfOthers(t *testing.T) {
 		s.Owner = os.Getuid() + 1
 		many = append(many, s)
 	}
-	h, _ = looked(t, Reach{Recorded: true}, many...)
+	h, _ = scanned(t, Reach{Recorded: true}, many...)
 	asked := 0
 	for _, e := range h.Engines {
 		if !errors.Is(e.Err, errTooMany) {
@@ -745,15 +747,15 @@ func TestEnginesNotAsked(t *testing.T) {
 	unsure := deadSession(t, e.url, "a")
 	unsure.Held, unsure.Lease = true, false
 	for _, reach := range []Reach{{Recorded: true}, {None: true, Engine: e.url}} {
-		h, warnings := looked(t, reach, living, unsure)
+		h, warnings := scanned(t, reach, living, unsure)
 		if len(h.Engines) != 0 || len(e.calls) != 0 || warnings != "" {
 			t.Errorf("%+v: %v, %q, %s", reach, h.Engines, e.calls, warnings)
 		}
 	}
-	if _, warnings := looked(t, Reach{Engine: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {
+	if _, warnings := scanned(t, Reach{Engine: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {
 		t.Errorf("an engine that was named: %q", warnings)
 	}
-	if _, warnings := looked(t, Reach{Engine: "x://y"}); warnings == "" {
+	if _, warnings := scanned(t, Reach{Engine: "x://y"}); warnings == "" {
 		t.Error("an engine that means nothing")
 	}
 }

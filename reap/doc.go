@@ -1,6 +1,6 @@
 // Package reap finds what outlived its session, says why it thinks so, and ends what is proven.
 //
-// Home-made sweepers kill by name, by age or by ppid == 1, and hit live sessions. Here a pass reads the host once
+// Home-made sweepers kill by name, by age or by ppid == 1, and hit live sessions. Here a pass reads the machine once
 // (gather_linux.go). Pure rules, a file for each class, turn what was read into findings (rules.go). Every finding carries
 // its evidence in words. Only the proven classes are ended, by package teardown, which checks each process once more before
 // each signal. What could not be read is unknown, and what is unknown is spared.

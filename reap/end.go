@@ -16,7 +16,7 @@ import (
 const maxAtOnce = 100
 
 // endFindings ends all proven findings, their containers beside their processes, and notes what became of each. since is
-// when the look at the host began, in clock ticks. The error says that some could not even be tried.
+// when the scan of the machine began, in clock ticks. The error says that some could not even be tried.
 func endFindings(findings []Finding, unwrapped bool, grace teardown.Grace, since uint64) error {
 	var ending []*Finding
 	for i := range findings {
@@ -142,7 +142,7 @@ func (f *Finding) conclude(g *teardown.Group) {
 	}
 }
 
-// stillAlive looks at the members once more, whatever package teardown has said of them: nothing that lives is reported
+// stillAlive checks the members once more, whatever package teardown has said of them: nothing that lives is reported
 // as ended.
 func stillAlive(members []proc.ID) []string {
 	var r proc.Reader
@@ -165,7 +165,7 @@ func (f *Finding) leaveKept() error {
 	}
 	err := f.record.MarkKept(f.Session)
 	if errors.Is(err, session.ErrHeld) || errors.Is(err, os.ErrNotExist) {
-		return nil // Another process looks at it just now, or it has a lock alone.
+		return nil // Another process reads it just now, or it has a lock alone.
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		errs = append(errs, errors.New(f.unseen))
 	}
 	if len(errs) > 0 {
-		// The record stays, for the next pass to look again.
+		// The record stays, for the next pass.
 		return errors.Join(errs...)
 	}
 	if f.record != nil {

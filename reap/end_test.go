@@ -53,7 +53,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process that came after the last look stays in it.
+	// A process that came after the last scan stays in it.
 	at, err := os.Open(leaf.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestConcludeKeepsTheRecordOfALeaf(t *testing.T) {
 	leaf.Close()
 }
 
-// What a kept process has started in the leaf since the last look, while containers were removed, is moved out of it as well. Or it
+// What a kept process has started in the leaf since the last scan, while containers were removed, is moved out of it as well. Or it
 // would be found there without what it is kept for.
 func TestConcludeMovesOutWhatTheKeptHasStarted(t *testing.T) {
 	dir, err := testkit.WritableCgroup()
@@ -261,8 +261,8 @@ func TestSettleDroppedWithoutTime(t *testing.T) {
 	}
 }
 
-// The dwell lasts from the look at the dropped servers on, however long before that the pass began.
-func TestDwellBeginsAtTheLook(t *testing.T) {
+// The dwell lasts from the scan for dropped servers on, however long before that the pass began.
+func TestDwellBeginsAtTheScan(t *testing.T) {
 	var again time.Time
 	own := []Finding{
 		{Class: classSuspect, Name: "first"},
@@ -270,12 +270,12 @@ func TestDwellBeginsAtTheLook(t *testing.T) {
 		{Class: classSurplus, Name: "second"},
 	}
 	o := Options{Unwrapped: true, Dwell: 50 * time.Millisecond}
-	looked := time.Now()
-	if late, err := o.end(own, looked.Add(testkit.Patience), 0); late || err != nil {
+	scanned := time.Now()
+	if late, err := o.end(own, scanned.Add(testkit.Patience), 0); late || err != nil {
 		t.Fatal(late, err)
 	}
-	if after := again.Sub(looked); after < o.Dwell || own[2].proven(true) {
-		t.Errorf("looked at again after %v, %s", after, own[2].Class)
+	if after := again.Sub(scanned); after < o.Dwell || own[2].proven(true) {
+		t.Errorf("examined again after %v, %s", after, own[2].Class)
 	}
 	if got := own[0].Name + own[1].Name + own[2].Name; got != "firstsecondthird" {
 		t.Errorf("order %s", got)

@@ -70,14 +70,14 @@ type Finding struct {
 	// over says that the session is, and nothing but its record and an empty cgroup are left.
 	ended bool
 	// ending is what to end in an engine, nil for nothing. unseen says why containers or a cgroup may be left that could not
-	// be looked for.
+	// be listed.
 	ending *ending
 	unseen string
 	// born is when the eldest container was created, or else when the session of a record began.
 	born time.Time
 	// boxed is an image that a member runs as a client of a container engine: the container outlives its client.
 	boxed string
-	// stuck names a process of the tree that could not be looked at: then nothing of the tree is ended.
+	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
@@ -122,7 +122,7 @@ func (f Finding) proven(unwrapped bool) bool {
 }
 
 // describe fills in what is shown to people, and decides nothing.
-func (f *Finding) describe(h *host) {
+func (f *Finding) describe(h *machine) {
 	if f.Top.Zero() && !f.born.IsZero() {
 		f.AgeSeconds = max(0, int64(h.Began.Sub(f.born).Seconds()))
 		if f.record == nil {

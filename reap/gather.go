@@ -18,9 +18,9 @@ import (
 	"mcp-tether/internal/teardown"
 )
 
-// gather reads the host, and meanwhile what its container engines have. It calls warn for what had to be left out. The
+// gather reads the machine, and meanwhile what its container engines have. It calls warn for what had to be left out. The
 // error says that nothing can be known.
-func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
+func gather(xdgRuntime string, reach Reach, warn func(error)) (*machine, error) {
 	var r proc.Reader
 	since, err := proc.Now()
 	if err != nil {
@@ -35,24 +35,24 @@ func gather(xdgRuntime string, reach Reach, warn func(error)) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
-	look := newEngineLook(h, reach)
-	defer look.close()
+	h := &machine{Host: here, UID: os.Getuid(), Self: os.Getpid(), Since: since, Began: began}
+	listing := newEngineListing(h, reach)
+	defer listing.close()
 	if err := h.readTable(); err != nil {
 		return nil, err
 	}
 	h.noteStuck()
 	h.readSessions(xdgRuntime)
-	look.recorded()
+	listing.recorded()
 	h.findLeaves(began, warn)
 	h.addRecordedLeaves()
 	h.ask(&r)
-	look.finish()
+	listing.finish()
 	return h, nil
 }
 
 // readTable reads the process table, with the marks of the processes that the pass may touch.
-func (h *host) readTable() error {
+func (h *machine) readTable() error {
 	all, err := evidence.Snapshot(&evidence.Wanted{
 		// What root says of itself counts for all: it may look after the sessions of every user.
 		Args:  func(uid int) bool { return uid == h.UID || uid == 0 },
@@ -89,7 +89,7 @@ const (
 )
 
 // ask sets up the questions that the rules may ask about single processes.
-func (h *host) ask(r *proc.Reader) {
+func (h *machine) ask(r *proc.Reader) {
 	pids := make([]int, 0, len(h.Procs))
 	for i := range h.Procs {
 		pids = append(pids, h.Procs[i].PID)
@@ -99,7 +99,7 @@ func (h *host) ask(r *proc.Reader) {
 	h.Stdin = evidence.StdinOf
 	h.Reached = evidence.Reached
 	var (
-		readers map[string][]int // of all pipes and sockets, which are looked at once
+		readers map[string][]int // of all pipes and sockets, which are read once
 		all     bool
 	)
 	h.Stdout = func(pid int) (bool, []int) {
@@ -125,7 +125,7 @@ func (h *host) ask(r *proc.Reader) {
 const maxNamed = 20
 
 // noteStuck reports the user's processes of which nothing is known.
-func (h *host) noteStuck() {
+func (h *machine) noteStuck() {
 	more := 0
 	for i := range h.Procs {
 		p := &h.Procs[i]
@@ -143,13 +143,13 @@ func (h *host) noteStuck() {
 }
 
 // readSessions reads the records, unless their file system does not answer.
-func (h *host) readSessions(xdgRuntime string) {
+func (h *machine) readSessions(xdgRuntime string) {
 	var (
 		found  []storedSession
 		unread []string
 		all    bool
 	)
-	if kernel.InTime(lookFiles, func() { found, unread, all = sessions(h, xdgRuntime) }) {
+	if kernel.InTime(fileTimeout, func() { found, unread, all = sessions(h, xdgRuntime) }) {
 		h.Sessions, h.Unknown, h.Blind = found, append(h.Unknown, unread...), !all
 	} else {
 		h.Blind = true
@@ -161,7 +161,7 @@ func (h *host) readSessions(xdgRuntime string) {
 
 // sessions reads the records and the states of their leases. The directories stay open until the pass ends. all says that
 // it has seen all sessions, if not their records.
-func sessions(h *host, xdgRuntime string) (out []storedSession, unread []string, all bool) {
+func sessions(h *machine, xdgRuntime string) (out []storedSession, unread []string, all bool) {
 	dirs, left := session.OpenAllBut(h.UID, xdgRuntime)
 	all = len(left) == 0
 	for _, dir := range dirs {
@@ -186,7 +186,7 @@ func sessions(h *host, xdgRuntime string) (out []storedSession, unread []string,
 }
 
 // readSession reads one session; nil when it ended meanwhile.
-func readSession(h *host, dir *session.Directory, id string) *storedSession {
+func readSession(h *machine, dir *session.Directory, id string) *storedSession {
 	s := &storedSession{Dir: dir, Owner: h.UID}
 	alive, lockErr := dir.Alive(id)
 	s.Held, s.Lease = alive, lockErr == nil
@@ -210,7 +210,7 @@ func readSession(h *host, dir *session.Directory, id string) *storedSession {
 
 // findLeaves finds our cgroups that are older than the pass. It takes a younger one if the lease of its session is free:
 // that is proof enough.
-func (h *host) findLeaves(began time.Time, warn func(error)) {
+func (h *machine) findLeaves(began time.Time, warn func(error)) {
 	free := map[string]bool{}
 	for _, s := range h.Sessions {
 		free[s.ID] = s.Lease && !s.Held
@@ -233,7 +233,7 @@ func (h *host) findLeaves(began time.Time, warn func(error)) {
 }
 
 // noteSearch reports what kept the search for leaves from finding all. Without cgroup v2 there are none.
-func (h *host) noteSearch(err error, warn func(error)) {
+func (h *machine) noteSearch(err error, warn func(error)) {
 	switch {
 	case errors.Is(err, cgroup.ErrNotSearched):
 		h.Unknown = append(h.Unknown, err.Error())
@@ -244,7 +244,7 @@ func (h *host) noteSearch(err error, warn func(error)) {
 
 // addRecordedLeaves adds the leaves that records of dead supervisors name, however young: the free lease is proof enough.
 // A record counts only for a leaf of its own owner and id.
-func (h *host) addRecordedLeaves() {
+func (h *machine) addRecordedLeaves() {
 	known := map[string]bool{}
 	for _, l := range h.Leaves {
 		known[l.ID] = true
@@ -257,9 +257,9 @@ func (h *host) addRecordedLeaves() {
 	}
 }
 
-// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be looked at counts as the user's, and as one
-// without members: what ends it looks once more (openLeaf).
-func (h *host) addLeaf(dir, id string, uid int) {
+// addLeaf reads the leaf of a user, if there is one. A leaf that cannot be read counts as the user's, and as one
+// without members: what ends it reads it once more (openLeaf).
+func (h *machine) addLeaf(dir, id string, uid int) {
 	l := cgroupLeaf{Dir: dir, ID: id, UID: uid}
 	leaf, err := openLeaf(dir, uid)
 	if err == nil {

@@ -163,14 +163,14 @@ func TestGatherClosedDirectory(t *testing.T) {
 	}
 }
 
-// A pass that has not looked at all cgroups is not complete. One that has found no cgroup v2 is.
+// A pass that has not read all cgroups is not complete. One that has found no cgroup v2 is.
 func TestGatherNotesTheSearch(t *testing.T) {
 	odd := errors.New("odd")
 	for err, want := range map[error]struct{ unknown, warned int }{
 		fmt.Errorf("search: %w", cgroup.ErrNotSearched): {1, 0}, odd: {0, 1}, cgroup.ErrNone: {}, nil: {},
 	} {
 		var (
-			h      host
+			h      machine
 			warned int
 		)
 		h.noteSearch(err, func(error) { warned++ })
@@ -180,13 +180,13 @@ func TestGatherNotesTheSearch(t *testing.T) {
 	}
 }
 
-// A recorded leaf that cannot be looked at is still the session's, and the pass is not complete. One that is gone, or
+// A recorded leaf that cannot be read is still the session's, and the pass is not complete. One that is gone, or
 // belongs to another user, is none.
 func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	at := "/sys/fs/cgroup/mcp-tether-" + deadID
 	dead := storedSession{Owner: os.Getuid(), Lease: true}
 	dead.Record = session.Record{ID: deadID, Cgroup: at}
-	h := &host{Sessions: []storedSession{dead}}
+	h := &machine{Sessions: []storedSession{dead}}
 	if h.addRecordedLeaves(); len(h.Leaves)+len(h.Unknown) > 0 {
 		t.Errorf("gone: %+v, %q", h.Leaves, h.Unknown)
 	}
@@ -194,7 +194,7 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 	if len(h.Leaves) != 1 || h.Leaves[0].Dir != at || h.Leaves[0].UID != os.Getuid() || len(h.Unknown) != 1 {
 		t.Errorf("%+v, %q", h.Leaves, h.Unknown)
 	}
-	h = &host{}
+	h = &machine{}
 	if dir, err := cgroup.Current(); err == nil {
 		if h.addLeaf(dir, deadID, 1<<30); len(h.Leaves)+len(h.Unknown) > 0 {
 			t.Errorf("another user's: %+v, %q", h.Leaves, h.Unknown)

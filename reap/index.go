@@ -14,14 +14,14 @@ import (
 
 // index holds the tables of the rules.
 type index struct {
-	h        *host
+	h        *machine
 	byPID    map[int]*process
 	children map[int][]*process
 	// supervised are the sessions with a living supervisor.
 	supervised map[owned]bool
-	// taken are the processes, and looked the ids of the containers, that are in a finding already.
-	taken  map[proc.ID]bool
-	looked map[string]bool
+	// taken are the processes, and reported the ids of the containers, that are in a finding already.
+	taken    map[proc.ID]bool
+	reported map[string]bool
 	// suspects are the containers that the rules came across and could not prove.
 	suspects []Finding
 	// ancestors are those of the pass itself, by pid.
@@ -42,10 +42,10 @@ type owned struct {
 	id  string
 }
 
-func newIndex(h *host) *index {
+func newIndex(h *machine) *index {
 	x := &index{
 		h: h, byPID: map[int]*process{}, children: map[int][]*process{}, supervised: map[owned]bool{},
-		taken: map[proc.ID]bool{}, looked: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
+		taken: map[proc.ID]bool{}, reported: map[string]bool{}, ancestors: map[int]bool{}, kept: map[int]bool{},
 		adopters: map[int]bool{}, keeps: map[string][]string{}, unclear: map[string]bool{},
 	}
 	for i := range h.Procs {
@@ -215,7 +215,7 @@ type scope struct {
 	keep []string
 	// spare are wrappers of other sessions. They are left alone, with all below them.
 	spare []proc.ID
-	// stuck gets the processes in it that could not be looked at; nil for none.
+	// stuck gets the processes in it that could not be read; nil for none.
 	stuck func(*process)
 }
 

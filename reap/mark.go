@@ -87,12 +87,12 @@ func (x *index) byCare(id string, uid int, marked []*process) (orphans, cared []
 
 // followCare moves the orphans below a process of cared to cared.
 func (x *index) followCare(orphans, cared []*process) (free, kept []*process) {
-	looked := map[int]bool{}
+	pids := map[int]bool{}
 	for _, p := range cared {
-		looked[p.PID] = true
+		pids[p.PID] = true
 	}
 	for _, p := range orphans {
-		if x.belowOne(x.parent(p), looked) {
+		if x.belowOne(x.parent(p), pids) {
 			cared = append(cared, p)
 			continue
 		}

@@ -15,17 +15,17 @@ import (
 )
 
 var (
-	modelHosts = flag.Uint64("model.hosts", modelRounds, "how many hosts to play")
-	modelRound = flag.Uint64("model.round", 0, "play this round only")
+	modelMachines = flag.Uint64("model.machines", modelRounds, "how many machines to play")
+	modelRound    = flag.Uint64("model.round", 0, "play this round only")
 )
 
 // modelRounds takes about 16 seconds.
 const modelRounds = 100_000
 
 // finder is what is put to the test: find, or something worse.
-type finder func(*host, Rules) []Finding
+type finder func(*machine, Rules) []Finding
 
-// verdicts counts what a finder did over many hosts.
+// verdicts counts what a finder did over many machines.
 type verdicts struct {
 	falseKills, missed, twice int
 	processes, ended          int
@@ -38,7 +38,7 @@ type verdicts struct {
 
 func TestModel(t *testing.T) {
 	seed := testkit.Seed(t)
-	from, to := uint64(1), *modelHosts
+	from, to := uint64(1), *modelMachines
 	if *modelRound > 0 {
 		from, to = *modelRound, *modelRound
 	}
@@ -63,7 +63,7 @@ func TestModelCatches(t *testing.T) {
 		"by name":         byName,
 		"bare pid":        byBarePID,
 		"mark alone":      byMark,
-		"nothing at all":  func(*host, Rules) []Finding { return nil },
+		"nothing at all":  func(*machine, Rules) []Finding { return nil },
 		"lease not asked": withoutLeases,
 	} {
 		v := play(broken, 1, 1, 300)
@@ -82,7 +82,7 @@ func play(find finder, seed, from, to uint64) *verdicts {
 			w.scenes = append(w.scenes, s.name)
 			s.play(w)
 		}
-		found := find(w.host(), modelRules())
+		found := find(w.machine(), modelRules())
 		v.judge(w, found, round)
 		v.judgeContainers(w, found, round)
 	}
@@ -133,7 +133,7 @@ func (v *verdicts) note(w *world, round uint64, kind, format string, args ...any
 
 // struck lists the processes that package teardown would signal. They are the members, those in the leaf, and those
 // below them, but only of the one user, and without those to keep.
-func struck(h *host, f Finding) []proc.ID {
+func struck(h *machine, f Finding) []proc.ID {
 	byPID, children := map[int]*process{}, map[int][]int{}
 	for i := range h.Procs {
 		p := &h.Procs[i]
@@ -214,7 +214,7 @@ func one(c class, p *process) Finding {
 	return Finding{Class: c, UID: p.UID, Members: []proc.ID{p.ID}, Top: p.ID}
 }
 
-func byParent(h *host, r Rules) (out []Finding) {
+func byParent(h *machine, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
 		if _, ok := r.Match(p.UID, p.Args); ok && p.PPID == 1 && !p.Dead() {
@@ -224,7 +224,7 @@ func byParent(h *host, r Rules) (out []Finding) {
 	return out
 }
 
-func byName(h *host, r Rules) (out []Finding) {
+func byName(h *machine, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
 		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == evidence.Severed {
@@ -234,7 +234,7 @@ func byName(h *host, r Rules) (out []Finding) {
 	return out
 }
 
-func byBarePID(h *host, _ Rules) (out []Finding) {
+func byBarePID(h *machine, _ Rules) (out []Finding) {
 	for i := range h.Procs {
 		for _, s := range h.Sessions {
 			if !s.Held && s.Lease && s.Host == h.Host && h.Procs[i].PID == s.Server.PID {
@@ -245,7 +245,7 @@ func byBarePID(h *host, _ Rules) (out []Finding) {
 	return out
 }
 
-func byMark(h *host, _ Rules) (out []Finding) {
+func byMark(h *machine, _ Rules) (out []Finding) {
 	for i := range h.Procs {
 		if p := &h.Procs[i]; p.Session != "" && !p.Keep {
 			out = append(out, one(classMark, p))
@@ -257,7 +257,7 @@ func byMark(h *host, _ Rules) (out []Finding) {
 // Each user's pass believes the records of all users. Then a hostile user's claims hide what is left of others.
 func TestModelCatchesBelief(t *testing.T) {
 	var all []storedSession
-	believing := asEachUser(func(h *host, r Rules) []Finding {
+	believing := asEachUser(func(h *machine, r Rules) []Finding {
 		h.Sessions = nil
 		for _, s := range all {
 			s.Owner, s.At = h.UID, nil
@@ -265,7 +265,7 @@ func TestModelCatchesBelief(t *testing.T) {
 		}
 		return find(h, r)
 	})
-	v := play(func(h *host, r Rules) []Finding {
+	v := play(func(h *machine, r Rules) []Finding {
 		all = h.Sessions
 		return believing(h, r)
 	}, 1, 1, 300)
@@ -275,7 +275,7 @@ func TestModelCatchesBelief(t *testing.T) {
 }
 
 // withoutLeases takes every record for that of a dead supervisor.
-func withoutLeases(h *host, r Rules) []Finding {
+func withoutLeases(h *machine, r Rules) []Finding {
 	for i := range h.Sessions {
 		h.Sessions[i].Held, h.Sessions[i].Lease = false, true
 	}

@@ -26,13 +26,13 @@ type Options struct {
 	// Runtime is $XDG_RUNTIME_DIR.
 	Runtime string
 	Reach   Reach
-	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not look at.
+	// Warnings and Incomplete are what the preparation of the pass had to leave out, and what it could not read.
 	Warnings, Incomplete []string
 	// Servers is how many servers the user's clients are configured with.
 	Servers int
 	// Delegated says that root has started the pass for this user: it makes no directory where there is none.
 	Delegated bool
-	// RecordsOnly says that the user has nothing but records here: without any, nothing is looked at.
+	// RecordsOnly says that the user has nothing but records here: without any, nothing is read.
 	RecordsOnly bool
 	// ForUsers are the words with which root starts the same pass as each other user that has something here. A pass of
 	// one user has none.
@@ -41,17 +41,17 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Reach says which container engines a pass looks at. The zero value means the one that the docker command would talk to,
+// Reach says which container engines a pass asks. The zero value means the one that the docker command would talk to,
 // and those in the records of dead sessions.
 type Reach struct {
-	// Engine is the URL of one to look at instead of the docker command's.
+	// Engine is the URL of one to ask instead of the docker command's.
 	Engine string
 	// Recorded leaves out all engines but the recorded ones, None these as well.
 	Recorded, None bool
 }
 
-// lookFiles is how long the user's directories may keep the pass waiting.
-const lookFiles = 2 * time.Second
+// fileTimeout is how long the user's directories may keep the pass waiting.
+const fileTimeout = 2 * time.Second
 
 // errBusy says that another pass of this user is under way.
 var errBusy = errors.New("another reap is under way")
@@ -59,7 +59,7 @@ var errBusy = errors.New("another reap is under way")
 // errMayOverlap says that it cannot be known whether another pass is under way.
 var errMayOverlap = errors.New("passes may overlap: the directory for the lock does not answer")
 
-// Pass looks at the host once, and ends what it may. The error says that it could not look, or could not end anything;
+// Pass reads the machine once, and ends what it may. The error says that it could not read it, or could not end anything;
 // the report holds what was found all the same.
 func Pass(o Options) (Report, error) {
 	deadline := time.Now().Add(cmp.Or(o.Timeout, o.Dwell+time.Hour))
@@ -77,7 +77,7 @@ func Pass(o Options) (Report, error) {
 	}
 	h, err := gather(o.Runtime, o.Reach, warn)
 	if err != nil {
-		return r, fmt.Errorf("look at the host: %w", err)
+		return r, fmt.Errorf("read the machine: %w", err)
 	}
 	r.Looked = Looked{len(h.Procs), len(h.Sessions), len(h.Engines), o.Servers}
 	if len(o.ForUsers) > 0 {
@@ -106,7 +106,7 @@ func Pass(o Options) (Report, error) {
 const noTime = "there is no time to see whether a dropped server stays so: give more (--timeout)"
 
 // end ends what is proven. The dropped servers come last, because they are waited for. Their dwell begins here, just after
-// they were looked at. Since the pass began, those of other users may have taken longer than a dwell. late says that there
+// they were found. Since the pass began, those of other users may have taken longer than a dwell. late says that there
 // was no time for it.
 func (o *Options) end(own []Finding, deadline time.Time, since uint64) (late bool, err error) {
 	until := time.Now().Add(o.Dwell)
@@ -132,7 +132,7 @@ func settleDropped(dropped []Finding, until, deadline time.Time) bool {
 	time.Sleep(time.Until(until))
 	for i := range dropped {
 		if f := &dropped[i]; !f.still() {
-			f.Class, f.Advice = classSuspect, "it was not as it had been when it was looked at again: the next pass will tell"
+			f.Class, f.Advice = classSuspect, "it was not as it had been when it was examined again: the next pass will tell"
 		}
 	}
 	return true
@@ -158,7 +158,7 @@ func (o *Options) onlyPass(warn func(error)) (unlock func(), busy error) {
 		lease *session.Lease
 		err   error
 	)
-	if !kernel.InTime(lookFiles, func() { lease, err = takePassLock(o.Runtime) }) {
+	if !kernel.InTime(fileTimeout, func() { lease, err = takePassLock(o.Runtime) }) {
 		warn(errMayOverlap)
 		return func() {}, nil
 	}

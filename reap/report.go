@@ -13,7 +13,7 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
-// Looked is how much a pass has looked at: it is no news that nothing was found where there was nothing.
+// Looked is how much a pass has read: it is no news that nothing was found where there was nothing.
 type Looked struct {
 	Processes int `json:"processes"`
 	Records   int `json:"records"`
@@ -30,7 +30,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	Warnings []string  `json:"warnings"`
 	Looked   Looked    `json:"looked"`
-	// Incomplete says what could not be looked at or done, one text for each user or thing.
+	// Incomplete says what could not be read or done, one text for each user or thing.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
 

@@ -27,9 +27,9 @@ type Rules struct {
 	Spare []string
 }
 
-// find applies the rules to a host. It is pure but for the questions that the host answers, and never names a process
+// find applies the rules to a machine. It is pure but for the questions that the machine answers, and never names a process
 // twice.
-func find(h *host, r Rules) []Finding {
+func find(h *machine, r Rules) []Finding {
 	x := newIndex(h)
 	var out []Finding
 	if !h.Blind {
@@ -42,7 +42,7 @@ func find(h *host, r Rules) []Finding {
 	}
 	if r.Session == "" {
 		out = append(out, x.unwrapped(r)...)
-		out = append(out, x.lookAlikes(r)...)
+		out = append(out, x.unlabelled(r)...)
 		out = append(out, x.surplusSessions(r)...)
 	}
 	out = append(out, x.suspects...)

@@ -13,10 +13,10 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// table is a host in one line a process: "pid ppid start comm args...".
-func table(t *testing.T, rows ...string) *host {
+// table is a machine in one line a process: "pid ppid start comm args...".
+func table(t *testing.T, rows ...string) *machine {
 	t.Helper()
-	h := &host{Host: here, Self: 3, Since: 1000}
+	h := &machine{Host: here, Self: 3, Since: 1000}
 	for _, row := range append([]string{"1 0 1 systemd init", "3 1 990 mcp-tether mcp-tether reap"}, rows...) {
 		var p process
 		f := strings.Fields(row)
@@ -75,14 +75,14 @@ func TestFindSparesWhatTheKeptHasStarted(t *testing.T) {
 }
 
 // proc finds an entry.
-func (h *host) proc(pid int) *process {
+func (h *machine) proc(pid int) *process {
 	return &h.Procs[slices.IndexFunc(h.Procs, func(p process) bool { return p.PID == pid })]
 }
 
 const deadID = "00112233445566ff"
 
 // dead adds the record of a dead session.
-func (h *host) dead(server int) *storedSession {
+func (h *machine) dead(server int) *storedSession {
 	h.Sessions = append(h.Sessions, storedSession{Lease: true})
 	s := &h.Sessions[len(h.Sessions)-1]
 	s.Record = session.Record{Version: 1, ID: deadID, Host: here, Server: proc.ID{PID: server}, Supervisor: proc.ID{PID: 99_999, Start: 1}}
@@ -93,7 +93,7 @@ func (h *host) dead(server int) *storedSession {
 }
 
 // ended lists the pids of the processes that a pass with --kill --unwrapped would end.
-func ended(h *host, r Rules) []int {
+func ended(h *machine, r Rules) []int {
 	out := []int{}
 	for _, f := range asEachUser(find)(h, r) {
 		if f.proven(true) {
@@ -106,14 +106,14 @@ func ended(h *host, r Rules) []int {
 	return slices.Compact(out)
 }
 
-// ruleCase is a host, and what of it is ended by one class of findings.
+// ruleCase is a machine, and what of it is ended by one class of findings.
 type ruleCase struct {
 	rows  []string // of the process table (table)
-	given func(*host)
+	given func(*machine)
 	ended []int
 }
 
-// testClass looks at hosts, of which only findings of this class may end anything.
+// testClass plays machines, of which only findings of this class may end anything.
 func testClass(t *testing.T, by class, cases map[string]ruleCase) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -140,35 +140,35 @@ func TestFindRecord(t *testing.T) {
 	testClass(t, classRecord, map[string]ruleCase{
 		"the server of a record and what it started": {
 			rows:  []string{"10 1 5 node s", "11 10 6 sh x", "12 1 7 daemon d"},
-			given: func(h *host) { h.dead(10) },
+			given: func(h *machine) { h.dead(10) },
 			ended: []int{10, 11},
 		},
 		"a reused pid is somebody else": {
 			rows:  []string{"10 1 5 node s", "11 10 6 sh x"},
-			given: func(h *host) { h.dead(10).Server.Start = 4 },
+			given: func(h *machine) { h.dead(10).Server.Start = 4 },
 		},
 		"a marked orphan": {
 			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
-			given: func(h *host) { h.dead(0); h.proc(11).Session = deadID },
+			given: func(h *machine) { h.dead(0); h.proc(11).Session = deadID },
 			ended: []int{11},
 		},
 		"a member's own session": {
 			rows:  []string{"10 1 5 chrome c", "11 1 6 chrome c"},
-			given: func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 },
+			given: func(h *machine) { h.dead(10); h.proc(11).Stat.Session = 10 },
 			ended: []int{10, 11},
 		},
 		"a living anchor will recover": {
 			rows:  []string{"9 1 4 mcp-tether mcp-tether run -- s", "10 9 5 node s"},
-			given: func(h *host) { h.dead(10).Anchor = h.proc(9).ID },
+			given: func(h *machine) { h.dead(10).Anchor = h.proc(9).ID },
 		},
 		"the session of a process to keep that has ended, in the leaf": {
 			rows:  innerSession("daemon d"),
-			given: func(h *host) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) },
+			given: func(h *machine) { h.dead(0).Keep = []string{"chrome"}; inLeaf(h, 10, 11, 12) },
 			ended: []int{12},
 		},
 		"the session of a process to keep, in the leaf": {
 			rows: append(innerSession("daemon d"), "6 1 2 chrome c"),
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(0).Keep = []string{"chrome"}
 				h.proc(8).PPID = 6
 				inLeaf(h, 6, 8, 9, 10, 11, 12)
@@ -177,17 +177,17 @@ func TestFindRecord(t *testing.T) {
 		},
 		"an orphaned session where nothing is to be kept, in the leaf": {
 			rows:  innerSession("daemon d"),
-			given: func(h *host) { h.dead(0); inLeaf(h, 10, 11, 12) },
+			given: func(h *machine) { h.dead(0); inLeaf(h, 10, 11, 12) },
 			ended: []int{10, 11, 12},
 		},
 		"the dead session's own server, if it is one of ours": {
 			rows:  innerSession("daemon d"),
-			given: func(h *host) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) },
+			given: func(h *machine) { h.dead(8).Keep = []string{"chrome"}; inLeaf(h, 8, 9, 10, 11, 12) },
 			ended: []int{8, 9, 10, 12},
 		},
 		"a session that has the pid of the dead server": {
 			rows: innerSession("daemon d"),
-			given: func(h *host) {
+			given: func(h *machine) {
 				s := h.dead(8)
 				s.Keep, s.Server.Start = []string{"chrome"}, s.Server.Start-1
 				inLeaf(h, 8, 9, 10, 11, 12)
@@ -196,7 +196,7 @@ func TestFindRecord(t *testing.T) {
 		},
 		"the session that a member has started, in the leaf": {
 			rows: append(innerSession("daemon d"), "7 1 2 node s"),
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(7).Keep = []string{"chrome"}
 				h.proc(8).PPID = 7
 				inLeaf(h, 7, 8, 9, 10)
@@ -205,7 +205,7 @@ func TestFindRecord(t *testing.T) {
 		},
 		"a session around the dead one has adopted its server, in the leaf": {
 			rows: append(innerSession("daemon d"), "4 1 0 mcp-tether mcp-tether run -- s", "5 4 1 mcp-tether mcp-tether __supervise aaaaaaaaaaaaaaaa,1 run s", "7 5 2 node s"),
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(7).Keep = []string{"chrome"}
 				h.proc(8).PPID = 7
 				inLeaf(h, 7, 8, 9, 10)
@@ -214,22 +214,22 @@ func TestFindRecord(t *testing.T) {
 		},
 		"older than its parent: that pid has changed hands": {
 			rows:  []string{"10 1 50 node s", "11 10 6 daemon d", "12 11 7 worker w"},
-			given: func(h *host) { h.dead(10) },
+			given: func(h *machine) { h.dead(10) },
 			ended: []int{10},
 		},
 		"older than the leader of its session": {
 			rows:  []string{"10 1 50 node s", "11 1 6 daemon d"},
-			given: func(h *host) { h.dead(10); h.proc(11).Stat.Session = 10 },
+			given: func(h *machine) { h.dead(10); h.proc(11).Stat.Session = 10 },
 			ended: []int{10},
 		},
 		"what a process kept by pattern started": {
 			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 10 8 helper h"},
-			given: func(h *host) { h.dead(10).Keep = []string{"chrome"} },
+			given: func(h *machine) { h.dead(10).Keep = []string{"chrome"} },
 			ended: []int{10, 13},
 		},
 		"what a kept process started without environment, in the leaf": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(10)
 				h.proc(11).Keep = true
 				inLeaf(h, 10, 11, 12)
@@ -238,12 +238,12 @@ func TestFindRecord(t *testing.T) {
 		},
 		"what a kept process started, in the session of a member": {
 			rows:  []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r"},
-			given: func(h *host) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 },
+			given: func(h *machine) { h.dead(10); h.proc(11).Keep = true; h.proc(12).Stat.Session = 10 },
 			ended: []int{10},
 		},
 		"patterns that cannot be read, beside a record": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(10).Keep = []string{"chrome"}
 				mark(h, 10)
 				h.proc(10).KeptUnclear = true
@@ -252,16 +252,16 @@ func TestFindRecord(t *testing.T) {
 		},
 		"a lock without a record": {
 			rows:  []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *host) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) },
+			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; keep(h, "chrome", 10, 11) },
 			ended: []int{10},
 		},
 		"patterns that cannot be read, beside a lock without a record": {
 			rows:  []string{"10 1 5 node s"},
-			given: func(h *host) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true },
+			given: func(h *machine) { h.dead(0).Supervisor = proc.ID{}; mark(h, 10); h.proc(10).KeptUnclear = true },
 		},
 		"kept by an inner session, in the leaf of the outer one": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(10)
 				keep(h, "chrome", 11)
 				h.proc(11).Session = "ffffffffffffffff"
@@ -271,7 +271,7 @@ func TestFindRecord(t *testing.T) {
 		},
 		"a root session that dropped privileges, in the recorded leaf": {
 			rows: []string{"10 1 5 node s", "11 1 6 postgres p"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				h.dead(10)
 				h.proc(11).UID = 33
 				inLeaf(h, 10, 11)
@@ -286,38 +286,38 @@ func TestFindMark(t *testing.T) {
 	testClass(t, classMark, map[string]ruleCase{
 		"members that became another user are found with their own uid": {
 			rows:  []string{"10 1 5 node s", "11 1 6 postgres p"},
-			given: func(h *host) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 },
+			given: func(h *machine) { mark(h, 10); mark(h, 11); h.proc(11).UID = 33 },
 			ended: []int{10, 11},
 		},
 		"a supervisor whose record was lost": {
 			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
-			given: func(h *host) { mark(h, 10); mark(h, 11) },
+			given: func(h *machine) { mark(h, 10); mark(h, 11) },
 		},
 		"what adopts the orphans of a supervisor's commands is none": {
 			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
-			given: func(h *host) { mark(h, 10) },
+			given: func(h *machine) { mark(h, 10) },
 			ended: []int{10},
 		},
 		"what a session kept that has ended": {
 			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r", "12 1 7 sh /opt/chrome", "13 1 8 sh sh"},
-			given: func(h *host) { keep(h, "chrome", 10, 11, 12) },
+			given: func(h *machine) { keep(h, "chrome", 10, 11, 12) },
 		},
 		"a session of which no pattern is known": {
 			rows:  []string{"10 1 5 chrome c", "11 10 6 renderer r"},
-			given: func(h *host) { mark(h, 10); mark(h, 11) },
+			given: func(h *machine) { mark(h, 10); mark(h, 11) },
 			ended: []int{10, 11},
 		},
 		"what a kept process was, or started, before it ended": {
 			rows:  []string{"10 1 5 renamed r", "11 10 6 worker w"},
-			given: func(h *host) { keep(h, "chrome", 10, 11) },
+			given: func(h *machine) { keep(h, "chrome", 10, 11) },
 		},
 		"patterns that cannot be read, of an orphan": {
 			rows:  []string{"10 1 5 node s"},
-			given: func(h *host) { mark(h, 10); h.proc(10).KeptUnclear = true },
+			given: func(h *machine) { mark(h, 10); h.proc(10).KeptUnclear = true },
 		},
 		"patterns of another user": {
 			rows:  []string{"10 1 5 node s", "11 1 6 node s"},
-			given: func(h *host) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 },
+			given: func(h *machine) { mark(h, 10); keep(h, "*", 11); h.proc(11).UID = 33 },
 			ended: []int{10},
 		},
 	})
@@ -328,16 +328,16 @@ func TestFindCgroup(t *testing.T) {
 	testClass(t, classCgroup, map[string]ruleCase{
 		"what adopts the orphans of another session's commands, in the leaf": {
 			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise fedcba9876543210,1 run s", "10 9 5 ssh s", "11 1 6 daemon d"},
-			given: func(h *host) { inLeaf(h, 9, 10, 11) },
+			given: func(h *machine) { inLeaf(h, 9, 10, 11) },
 			ended: []int{9, 10, 11},
 		},
 		"what adopts the orphans of a living session's commands, in the leaf": {
 			rows:  []string{"8 1 3 mcp-tether mcp-tether run -- s", "9 8 4 mcp-tether-wait mcp-tether run -- s", "10 9 5 ssh s"},
-			given: func(h *host) { inLeaf(h, 9, 10) },
+			given: func(h *machine) { inLeaf(h, 9, 10) },
 		},
 		"a kept process and the rest, in a leaf without a record": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c", "12 11 7 renderer r", "13 1 8 chrome without-environment"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				keep(h, "chrome", 10, 11, 12)
 				inLeaf(h, 10, 11, 12, 13)
 			},
@@ -345,7 +345,7 @@ func TestFindCgroup(t *testing.T) {
 		},
 		"patterns that cannot be read, in a leaf without a record": {
 			rows: []string{"10 1 5 node s", "11 10 6 chrome c"},
-			given: func(h *host) {
+			given: func(h *machine) {
 				keep(h, "chrome", 10)
 				mark(h, 11)
 				h.proc(11).KeptUnclear = true
@@ -360,7 +360,7 @@ func TestFindSevered(t *testing.T) {
 	testClass(t, classSevered, map[string]ruleCase{
 		"a kept server whose stdin is severed": {
 			rows:  []string{"10 1 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome c", "20 1 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { keep(h, "*-server", 10) },
+			given: func(h *machine) { keep(h, "*-server", 10) },
 			ended: []int{20},
 		},
 		"an orphaned server whose stdin is severed": {
@@ -379,19 +379,19 @@ func TestFindSevered(t *testing.T) {
 		},
 		"the server of a job that has sent its only request and keeps the answer": {
 			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } },
+			given: func(h *machine) { h.Stdout = func(pid int) (bool, []int) { return pid == 11, nil } },
 		},
 		"the server of a job whose answer another process reads": {
 			rows:  []string{"10 1 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv", "12 10 6 jq jq ."},
-			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } },
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 12} } },
 		},
 		"the server of a job whose answer its script waits for": {
 			rows:  []string{"9 1 4 bash bash /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } },
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 9} } },
 		},
 		"the server of a job of cron whose answer its script waits for": {
 			rows:  []string{"8 1 4 cron cron -f", "9 8 4 sh sh -c /opt/nightly.sh", "10 9 5 bash bash /opt/nightly.sh", "11 10 6 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } },
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{11, 10} } },
 		},
 		"the launcher that was started for the server": {
 			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"},
@@ -399,22 +399,22 @@ func TestFindSevered(t *testing.T) {
 		},
 		"a server in a pipeline of its launcher": {
 			rows:  []string{"10 1 5 sh sh -c tail -F queue | mcp-server-x >out", "11 10 6 tail tail -F queue", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			given: func(h *host) { holdStdin(h, 12) },
+			given: func(h *machine) { holdStdin(h, 12) },
 		},
 		"a server in a pipeline that has had its only request": {
 			rows: []string{"10 1 5 sh sh -c echo | mcp-server-x | jq .", "12 10 6 node node /n/node_modules/.bin/mcp-server-x", "13 10 6 jq jq ."},
-			given: func(h *host) {
+			given: func(h *machine) {
 				apart(h)
 				h.Stdout = func(int) (bool, []int) { return false, []int{13} }
 			},
 		},
 		"a server whose launcher has it write to a file": {
 			rows:  []string{"10 1 5 sh sh -c mcp-server-x >out", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			given: func(h *host) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } },
+			given: func(h *machine) { h.Stdout = func(pid int) (bool, []int) { return pid == 12, nil } },
 		},
 		"a server that has pipes to a known server of its own": {
 			rows:  []string{"10 1 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x", "12 11 7 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { holdStdin(h, 12) },
+			given: func(h *machine) { holdStdin(h, 12) },
 			ended: []int{10, 11, 12},
 		},
 		"a newborn": {
@@ -428,21 +428,21 @@ func TestFindDropped(t *testing.T) {
 	testClass(t, classDropped, map[string]ruleCase{
 		"a kept server that its gateway has dropped": {
 			rows:  []string{"9 1 4 codex codex", "10 9 5 fs-server /opt/fs-server --root /srv", "20 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { keep(h, "*-server", 10) },
+			given: func(h *machine) { keep(h, "*-server", 10) },
 			ended: []int{20},
 		},
 		"the server of a gateway whose own parent gets the answer": {
 			rows:  []string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
 		},
 		"a dropped server whose answer only its gateway could read": {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
-			given: func(h *host) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
 			ended: []int{10},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {
 			rows:  []string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
-			given: func(h *host) { apart(h) },
+			given: func(h *machine) { apart(h) },
 		},
 	})
 }
@@ -454,12 +454,12 @@ func innerSession(orphan string) []string {
 }
 
 // inLeaf puts processes into the dead session's leaf.
-func inLeaf(h *host, pids ...int) {
+func inLeaf(h *machine, pids ...int) {
 	h.Leaves = []cgroupLeaf{{Dir: "/c/mcp-tether-" + deadID, ID: deadID, PIDs: pids}}
 }
 
 // holdStdin has somebody hold the far end of one process's standard input.
-func holdStdin(h *host, held int) {
+func holdStdin(h *machine, held int) {
 	h.Stdin = func(pid int) evidence.Stdin {
 		if pid == held {
 			return evidence.Stdin{Far: evidence.FarHeld, Why: "held", Peer: 7}
@@ -469,20 +469,20 @@ func holdStdin(h *host, held int) {
 }
 
 // apart gives each process a standard input of its own.
-func apart(h *host) {
+func apart(h *machine) {
 	h.Stdin = func(pid int) evidence.Stdin {
 		return evidence.Stdin{Far: evidence.Severed, Why: "severed", Peer: uint64(pid)}
 	}
 }
 
 // mark marks a process as of a session whose gateway is dead.
-func mark(h *host, pid int) {
+func mark(h *machine, pid int) {
 	p := h.proc(pid)
 	p.Session, p.Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}, Host: here}.String()
 }
 
 // keep marks processes as of a session with that pattern.
-func keep(h *host, pattern string, pids ...int) {
+func keep(h *machine, pattern string, pids ...int) {
 	for _, pid := range pids {
 		mark(h, pid)
 		h.proc(pid).Kept = []string{pattern}
@@ -581,15 +581,15 @@ func TestFindLeavesOfOthers(t *testing.T) {
 // is spared as a whole for its age.
 func TestFindMarkedInLeaf(t *testing.T) {
 	for name, c := range map[string]struct {
-		more  func(h *host)
+		more  func(h *machine)
 		class class
 		top   int
 	}{
-		"the gateway is dead":       {func(h *host) { h.Lives = func(proc.ID) proc.Life { return proc.Dead } }, classCgroup, 10},
-		"the gateway lives":         {func(h *host) { h.Lives = func(proc.ID) proc.Life { return proc.Alive } }, classCgroup, 10},
-		"a member cannot be seen":   {func(h *host) { h.Leaves[0].PIDs = []int{10, 11, 777} }, classMark, 10},
-		"a member is looked after":  {func(h *host) { h.proc(10).PPID = 9 }, classSuspect, 10},
-		"no member is in the table": {func(h *host) { h.Leaves[0].PIDs = []int{777} }, classMark, 10},
+		"the gateway is dead":       {func(h *machine) { h.Lives = func(proc.ID) proc.Life { return proc.Dead } }, classCgroup, 10},
+		"the gateway lives":         {func(h *machine) { h.Lives = func(proc.ID) proc.Life { return proc.Alive } }, classCgroup, 10},
+		"a member cannot be seen":   {func(h *machine) { h.Leaves[0].PIDs = []int{10, 11, 777} }, classMark, 10},
+		"a member is looked after":  {func(h *machine) { h.proc(10).PPID = 9 }, classSuspect, 10},
+		"no member is in the table": {func(h *machine) { h.Leaves[0].PIDs = []int{777} }, classMark, 10},
 	} {
 		h := table(t, "9 1 4 tmux tmux", "10 1 600 node s", "11 10 610 chrome c", "12 11 620 chrome c")
 		inLeaf(h, 10, 11)
@@ -612,15 +612,15 @@ func TestFindMarkedInLeaf(t *testing.T) {
 func TestFindMarkedUnderParents(t *testing.T) {
 	rows := []string{"9 1 4 tmux tmux", "10 9 5 bash -bash"}
 	for name, c := range map[string]struct {
-		more func(h *host)
+		more func(h *machine)
 		want []int
 	}{
-		"started by its parent":        {func(*host) {}, []int{}},
-		"in a session of its own":      {func(h *host) { h.proc(10).Stat.Session = 10 }, []int{}},
-		"in the session of a dead one": {func(h *host) { h.proc(10).Stat.Session = 7 }, []int{10}},
-		"of a living one":              {func(h *host) { h.proc(10).Stat.Session = 1 }, []int{}},
-		"a service":                    {func(h *host) { h.proc(10).PPID, h.proc(10).Service = 1, true }, []int{}},
-		"no service":                   {func(h *host) { h.proc(10).PPID = 1 }, []int{10}},
+		"started by its parent":        {func(*machine) {}, []int{}},
+		"in a session of its own":      {func(h *machine) { h.proc(10).Stat.Session = 10 }, []int{}},
+		"in the session of a dead one": {func(h *machine) { h.proc(10).Stat.Session = 7 }, []int{10}},
+		"of a living one":              {func(h *machine) { h.proc(10).Stat.Session = 1 }, []int{}},
+		"a service":                    {func(h *machine) { h.proc(10).PPID, h.proc(10).Service = 1, true }, []int{}},
+		"no service":                   {func(h *machine) { h.proc(10).PPID = 1 }, []int{10}},
 	} {
 		h := table(t, rows...)
 		h.proc(9).Stat.Session, h.proc(10).Stat.Session, h.proc(1).Stat.Session = 9, 9, 1
@@ -637,14 +637,14 @@ func TestFindMarkedUnderParents(t *testing.T) {
 func TestFindMarkedOutsideOfRecord(t *testing.T) {
 	rows := []string{"8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c", "22 21 32 chrome c"}
 	for name, c := range map[string]struct {
-		more func(h *host)
+		more func(h *machine)
 		want []int
 	}{
-		"older than the session": {func(*host) {}, []int{20, 21, 22}},
-		"younger":                {func(h *host) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
-		"adopts orphans":         {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
-		"a service":              {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
-		"in the leaf":            {func(h *host) { inLeaf(h, 10) }, []int{10, 11, 20, 21, 22}},
+		"older than the session": {func(*machine) {}, []int{20, 21, 22}},
+		"younger":                {func(h *machine) { h.proc(8).Start = 40 }, []int{10, 11, 20, 21, 22}},
+		"adopts orphans":         {func(h *machine) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21, 22}},
+		"a service":              {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21, 22}},
+		"in the leaf":            {func(h *machine) { inLeaf(h, 10) }, []int{10, 11, 20, 21, 22}},
 	} {
 		h := table(t, rows...)
 		for _, pid := range []int{8, 10, 11} {
@@ -670,13 +670,13 @@ func TestFindMarkedOutsideOfRecord(t *testing.T) {
 // parent lives is left to the marks.
 func TestFindMarkedOutsideOfLock(t *testing.T) {
 	for name, c := range map[string]struct {
-		more func(h *host)
+		more func(h *machine)
 		want []int
 	}{
-		"a terminal's window": {func(*host) {}, []int{20, 21}},
-		"a service":           {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21}},
-		"an orphan":           {func(h *host) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
-		"in the leaf":         {func(h *host) { inLeaf(h, 10) }, []int{10, 11, 20, 21}},
+		"a terminal's window": {func(*machine) {}, []int{20, 21}},
+		"a service":           {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, []int{20, 21}},
+		"an orphan":           {func(h *machine) { h.proc(8).Comm = "systemd" }, []int{10, 11, 20, 21}},
+		"in the leaf":         {func(h *machine) { inLeaf(h, 10) }, []int{10, 11, 20, 21}},
 	} {
 		h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "11 10 51 vim vim", "20 1 30 node s", "21 20 31 chrome c")
 		h.dead(0).Supervisor = proc.ID{}
@@ -702,17 +702,17 @@ func TestFindMarkedOutsideOfLock(t *testing.T) {
 // the mark may be one that the terminal has started, and is ended by neither.
 func TestFindMarkedOutsideOfMark(t *testing.T) {
 	for name, c := range map[string]struct {
-		more func(h *host)
+		more func(h *machine)
 		want bool
 	}{
-		"a terminal's window":    {func(*host) {}, true},
-		"a newborn window":       {func(h *host) { h.proc(10).Start = h.Since }, true},
-		"a window that is kept":  {func(h *host) { h.proc(10).Keep = true }, true},
-		"a service":              {func(h *host) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, true},
-		"an orphan":              {func(h *host) { h.proc(8).Comm = "systemd" }, false},
-		"a dead one":             {func(h *host) { h.proc(10).State, h.proc(10).Threads = 'Z', 0 }, false},
-		"of another session":     {func(h *host) { h.proc(10).Session = "ffffffffffffffff" }, false},
-		"of the session's child": {func(h *host) { h.proc(10).PPID = 20 }, false},
+		"a terminal's window":    {func(*machine) {}, true},
+		"a newborn window":       {func(h *machine) { h.proc(10).Start = h.Since }, true},
+		"a window that is kept":  {func(h *machine) { h.proc(10).Keep = true }, true},
+		"a service":              {func(h *machine) { h.proc(8).Comm, h.proc(10).Service = "systemd", true }, true},
+		"an orphan":              {func(h *machine) { h.proc(8).Comm = "systemd" }, false},
+		"a dead one":             {func(h *machine) { h.proc(10).State, h.proc(10).Threads = 'Z', 0 }, false},
+		"of another session":     {func(h *machine) { h.proc(10).Session = "ffffffffffffffff" }, false},
+		"of the session's child": {func(h *machine) { h.proc(10).PPID = 20 }, false},
 	} {
 		for _, leaf := range []bool{false, true} {
 			h := table(t, "8 1 4 gnome-terminal- gnome-terminal-server", "10 8 50 bash bash", "20 1 30 node s", "21 20 31 chrome c")
@@ -770,9 +770,9 @@ func TestFindUnreadRecord(t *testing.T) {
 
 // A supervisor may be unable to read the boot id. What it has left is of an unknown boot, and may live.
 func TestFindWithoutBoot(t *testing.T) {
-	for name, more := range map[string]func(*host){
-		"record": func(h *host) { h.dead(10).Host = proc.Host{} },
-		"mark": func(h *host) {
+	for name, more := range map[string]func(*machine){
+		"record": func(h *machine) { h.dead(10).Host = proc.Host{} },
+		"mark": func(h *machine) {
 			h.proc(10).Session, h.proc(10).Gateway = deadID, proc.GlobalID{ID: proc.ID{PID: 99_998, Start: 1}}.String()
 		},
 	} {
@@ -823,7 +823,7 @@ func TestProven(t *testing.T) {
 	}
 }
 
-// A user's server below a launcher of root is the user's: the launcher can neither be looked at nor ended.
+// A user's server below a launcher of root is the user's: the launcher can neither be read nor ended.
 func TestServerBelowSudo(t *testing.T) {
 	h := table(t, "10 1 5 sudo sudo -u me npx known-server", "11 10 6 npx npx known-server", "12 11 7 node node known-server")
 	h.UID = 1000
@@ -846,7 +846,7 @@ func TestServerBelowSudo(t *testing.T) {
 	}
 }
 
-// A dropped server is looked at once more as it was looked at first: all servers of its tree are.
+// A dropped server is examined once more as it was at first: all servers of its tree are.
 func TestFindStillDropped(t *testing.T) {
 	rows := []string{"9 1 4 codex codex", "10 9 5 sh sh -c mcp-server-x", "11 10 6 node node /n/node_modules/.bin/mcp-server-x"}
 	for pid, want := range map[int]bool{0: true, 10: false, 11: false} {

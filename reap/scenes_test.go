@@ -8,7 +8,7 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// A scene adds a part of a host's history, and says what every process in it deserves.
+// A scene adds a part of a machine's history, and says what every process in it deserves.
 
 var scenes = []struct {
 	name string

@@ -65,7 +65,7 @@ func (r *Rules) serverOf(p *process) (name string, ok bool) {
 }
 
 // top climbs from a server to the topmost launcher of its user that was started for it. One of another user (sudo, su)
-// cannot be looked at, and is not ours to end.
+// cannot be read, and is not ours to end.
 func (x *index) top(p *process, r Rules) *process {
 	for range maxClimb {
 		up := x.parent(p)
@@ -142,7 +142,7 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 // it. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
 // has started: "sh -c 'tail -F queue | server'" has one whose standard input is not the shell's.
 type doors struct {
-	h       *host
+	h       *machine
 	pids    []int
 	whole   []int
 	servers []*process

@@ -23,7 +23,7 @@ const othersShare = 70
 const childMargin = 500 * time.Millisecond
 
 // askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
-func (r *Report) askUsers(h *host, o *Options) {
+func (r *Report) askUsers(h *machine, o *Options) {
 	here := others(h)
 	all, left := delegate.Users(append(session.Users(), here...))
 	for _, u := range left {
@@ -78,7 +78,7 @@ func (r *Report) incomplete(u delegate.User, err error) {
 
 // others lists the users that have processes or cgroups of ours here. A user without either may have records all the
 // same.
-func others(h *host) []int {
+func others(h *machine) []int {
 	uids := slices.Clone(h.Others)
 	for i := range h.Procs {
 		if p := &h.Procs[i]; !p.Dead() && p.UID != h.UID {

@@ -13,12 +13,12 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// A world is a made-up host of which the truth is known. It is built by telling its history. Processes start others,
+// A world is a made-up machine of which the truth is known. It is built by telling its history. Processes start others,
 // and when one ends, its children fall to the nearest subreaper, as in the kernel. What a pass would read of it is the
-// host. The pass does not know which process deserves what.
+// machine. The pass does not know which process deserves what.
 type world struct {
 	*rand.Rand
-	h    *host
+	h    *machine
 	all  []*actor
 	tick uint64
 	next int
@@ -29,7 +29,7 @@ type world struct {
 	hidden map[proc.ID]bool
 	scenes []string
 
-	engine *knownEngine // what the pass sees of it is filled in by host
+	engine *knownEngine // what the pass sees of it is filled in by the method machine
 	deaf   *knownEngine // does not answer
 	crates []*crate
 }
@@ -65,7 +65,7 @@ var here = proc.Host{Boot: "5f0a6c1e-0000-4000-8000-00000000b007", PIDNS: 402653
 
 func newWorld(seed, round uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, tick: 100, next: 1}
-	w.h = &host{Host: here}
+	w.h = &machine{Host: here}
 	if w.chance(40) {
 		w.h.UID = 1000
 	}
@@ -153,8 +153,8 @@ func (w *world) anyUID() int {
 	return pick(w, 0, 1000, 1001)
 }
 
-// host is what a pass reads of the world.
-func (w *world) host() *host {
+// machine is what a pass reads of the world.
+func (w *world) machine() *machine {
 	h := w.h
 	h.Self, h.Since = w.self.PID, w.tick+1
 	h.Began, h.Machine = w.clock(h.Since), ourMachine
@@ -210,7 +210,7 @@ func (w *world) host() *host {
 
 // asEachUser makes the pass of every user, if the pass is root's: each reads what it may read.
 func asEachUser(find finder) finder {
-	return func(h *host, r Rules) []Finding {
+	return func(h *machine, r Rules) []Finding {
 		uids := []int{h.UID}
 		if h.UID == 0 {
 			for i := range h.Procs {
@@ -234,8 +234,8 @@ func asEachUser(find finder) finder {
 	}
 }
 
-// as is the host as the pass of one user reads it. No other user's pass reaches the engine of the model.
-func (h *host) as(uid int) *host {
+// as is the machine as the pass of one user reads it. No other user's pass reaches the engine of the model.
+func (h *machine) as(uid int) *machine {
 	own := *h
 	own.UID = uid
 	own.Sessions, own.Leaves, own.Procs = nil, nil, slices.Clone(h.Procs)

@@ -81,7 +81,7 @@ func command(args []string, as *role) int {
 	switch {
 	case len(args) < 2:
 	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor"}, args[1]):
-		failure = exitLook
+		failure = exitUnread
 	}
 	err := app(args, os.Stdout, as).Run(args)
 	var s status

@@ -90,7 +90,7 @@ func TestWantsAnchorKnowsTheSwitches(t *testing.T) {
 	for _, f := range runFlags() {
 		_, isSwitch := f.(*cli.BoolFlag)
 		for _, name := range f.Names() {
-			// After a switch the next word is looked at; after any other flag it is the flag's value.
+			// After a switch the next word is read; after any other flag it is the flag's value.
 			if got := !argv.WantsAnchor([]string{"--" + name, "--no-anchor", "--", "srv"}, ""); got != isSwitch {
 				t.Errorf("--%s: taken for a switch %v", name, got)
 			}

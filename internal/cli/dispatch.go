@@ -39,7 +39,7 @@ func run(args []string) int {
 	}
 	if own, ok := argv.SplitDelegatedArgs(args); ok {
 		if err := delegate.Confine(); err != nil {
-			return exit(exitLook, err)
+			return exit(exitUnread, err)
 		}
 		return command(own, &role{delegated: true})
 	}

@@ -19,7 +19,7 @@ const doctorHelp = `Says what this machine can do for sessions, which clients' s
 now. Each line is ok, warn or fail, with the cure. It changes nothing.
 
 Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 wrong command line, or the
-result cannot be written. What it could not look at is a line with warn.
+result cannot be written. What it could not read is a line with warn.
 
 Examples:
    mcp-tether doctor
@@ -56,7 +56,7 @@ func examine(c *cli.Context) error {
 	return nil
 }
 
-// leakTimeout bounds the pass that looks for leaks, because reading a stuck process or file may never return.
+// leakTimeout bounds the pass that finds leaks, because reading a stuck process or file may never return.
 const leakTimeout = 20 * time.Second
 
 // leaks makes a pass of reap that ends nothing.

@@ -5,12 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,13 +23,11 @@ import (
 // the flags: make generate.
 var update = flag.Bool("update", false, "write scripts/packaging/ and docs/commands.md anew")
 
-// TestMain runs the tests in the root of the repository, where the files are that they compare.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := os.Chdir("../.."); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+// inRoot runs a test in the root of the repository, where the files are that it reads. A change of directory in TestMain
+// is none that go test knows of, and so it would take the result of a test for that of other files.
+func inRoot(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
 }
 
 // generated are the files that follow from the flags, and what they must hold.
@@ -47,6 +47,7 @@ func generated() map[string]string {
 }
 
 func TestGenerated(t *testing.T) {
+	inRoot(t)
 	files := generated()
 	if *update {
 		for name, text := range files {
@@ -83,6 +84,7 @@ var pages = map[string]string{
 
 // Every flag has a word on its command's page. docs/commands.md lists them.
 func TestPagesNameFlags(t *testing.T) {
+	inRoot(t)
 	named := 0
 	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
 		name := pages[c.Name]
@@ -99,6 +101,137 @@ func TestPagesNameFlags(t *testing.T) {
 	if named < 50 {
 		t.Errorf("only %d flags", named)
 	}
+}
+
+// Pages name a default behind its flag. namedValue is a number with its unit, or a word in the type of code.
+const (
+	number     = "[0-9][0-9.]*(?:\\s+(?:ms|s|minutes?|MiB))?"
+	namedValue = "(" + number + "|`[^`]+`)"
+)
+
+var (
+	behindFlag = regexp.MustCompile("`--([a-z-]+)`\\s+\\((?:default\\s+)?" + namedValue)                     // `--flag` (5 s
+	ofFlag     = regexp.MustCompile("(" + number + ")\\s+of\\s+`--([a-z-]+)`")                               // 5 s of `--flag`
+	setFlag    = regexp.MustCompile("`--([a-z-]+)=([^`]+)`,\\s+the\\s+default")                              // `--flag=word`, the default
+	bothFlags  = regexp.MustCompile("`--([a-z-]+)`\\s+and\\s+`--([a-z-]+)`\\s+together\\s+\\(" + namedValue) // `--a` and `--b` together (6 s
+)
+
+// Where a page names the default of a flag, it is the flag's.
+func TestPagesNameDefaults(t *testing.T) {
+	inRoot(t)
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, file := range append(files, "README.md") {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defaults := defaultsFor(filepath.Base(file))
+		wrong, n := wrongDefaults(string(b), defaults)
+		for _, w := range wrong {
+			t.Errorf("%s: %s", file, w)
+		}
+		named += n
+		// With other defaults each of these places is wrong.
+		for flag := range defaults {
+			defaults[flag] = []string{"another"}
+		}
+		if wrong, _ := wrongDefaults(string(b), defaults); len(wrong) != n {
+			t.Errorf("%s: of %d places only these are compared: %q", file, n, wrong)
+		}
+	}
+	if named < 15 {
+		t.Errorf("pages name only %d defaults", named)
+	}
+}
+
+func TestWrongDefaults(t *testing.T) {
+	defaults := map[string][]string{"eof-grace": {"5s"}, "term-grace": {"1.5s"}, "share-linger": {"10m"}, "timeout": {"15s", "1m"}, "surplus": {"8"}, "cgroup": {"auto"}, "keep": {""}, "max-message": {"64MiB"}}
+	for text, wrong := range map[string]int{
+		"has `--eof-grace` (5 s), then": 0, "has `--eof-grace`\n(5000 ms)": 0, "has `--eof-grace` (4 s": 1, "`--eof-grace` (5": 1, "`--eof-grace` (5 minutes)": 1,
+		"`--share-linger` (10 minutes)": 0, "`--share-linger` (10 s)": 1, "`--timeout` (15 s)": 0, "`--timeout` (1 minute)": 0, "`--timeout` (2 minutes)": 1,
+		"`--surplus` (8)": 0, "`--surplus` (9)": 1, "`--cgroup` (`auto`)": 0, "`--cgroup` (default `auto`)": 0, "`--cgroup` (`off`)": 1,
+		"5 s of `--eof-grace`, then 1.5 s of `--term-grace`": 0, "4 s of `--eof-grace`, then 2 s of `--term-grace`": 2,
+		"`--cgroup=auto`, the default": 0, "`--cgroup=off`, the\ndefault": 1,
+		"`--eof-grace` and `--term-grace` together (6.5 s by": 0, "`--eof-grace` and `--term-grace` together (6 s by": 1,
+		"`--max-message` (64 MiB)": 0, "`--max-message` (64": 1, "the `x` of `--keep`": 0,
+		"`--keep` (5 s)": 1, "`--nothing` (5 s)": 1, "`--eof-grace` (at least a second), `--keep` (H)": 0,
+	} {
+		if got, _ := wrongDefaults(text, defaults); len(got) != wrong {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// defaultsFor are the defaults of all flags that a page may mean: those of the command that the page is about, or else of
+// every command that has such a flag.
+func defaultsFor(page string) map[string][]string {
+	own, all := map[string][]string{}, map[string][]string{}
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		for _, f := range flagsOf(c) {
+			all[f.name] = append(all[f.name], f.byDefault)
+			if pages[c.Name] == page {
+				own[f.name] = append(own[f.name], f.byDefault)
+			}
+		}
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// wrongDefaults are the places of a text that name another default than those given, and how many places name one.
+func wrongDefaults(text string, defaults map[string][]string) (wrong []string, named int) {
+	compare := func(place, value string, by ...string) {
+		if named++; !slices.Contains(by, plainValue(value)) {
+			wrong = append(wrong, fmt.Sprintf("%q; the default is %q", place, by))
+		}
+	}
+	for _, m := range behindFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[2], defaults[m[1]]...)
+	}
+	for _, m := range ofFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[1], defaults[m[2]]...)
+	}
+	for _, m := range setFlag.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[2], defaults[m[1]]...)
+	}
+	for _, m := range bothFlags.FindAllStringSubmatch(text, -1) {
+		compare(m[0], m[3], together(defaults[m[1]], defaults[m[2]]))
+	}
+	return wrong, named
+}
+
+// plainValue is a value of a page as flags give their defaults: "1.5 s" is 1.5s, "10 minutes" 10m, and "`auto`" auto.
+func plainValue(value string) string {
+	value = strings.Trim(value, "`")
+	number, unit, ok := strings.Cut(strings.Join(strings.Fields(value), " "), " ")
+	if !ok {
+		return value
+	}
+	if unit == "MiB" {
+		return number + unit
+	}
+	d, err := time.ParseDuration(number + strings.TrimSuffix(strings.TrimSuffix(unit, "inutes"), "inute"))
+	if err != nil {
+		return value
+	}
+	return durationText(d)
+}
+
+// together is the first default of each of two flags together; "" unless both are durations.
+func together(a, b []string) string {
+	if len(a) == 0 || len(b) == 0 {
+		return ""
+	}
+	x, err := time.ParseDuration(a[0])
+	y, yerr := time.ParseDuration(b[0])
+	if err != nil || yerr != nil {
+		return ""
+	}
+	return durationText(x + y)
 }
 
 // described is a flag as pages and completions describe it.
@@ -136,11 +269,7 @@ func flagsOf(c *cli.Command) []described {
 func defaultOf(f cli.Flag) string {
 	switch f := f.(type) {
 	case *cli.DurationFlag:
-		s := f.Value.String()
-		if before, whole := strings.CutSuffix(s, "m0s"); whole {
-			return before + "m"
-		}
-		return s
+		return durationText(f.Value)
 	case *cli.StringFlag:
 		return f.Value
 	case *cli.IntFlag:
@@ -150,6 +279,15 @@ func defaultOf(f cli.Flag) string {
 		return fmt.Sprint(f.Value)
 	}
 	return ""
+}
+
+// durationText is a duration without seconds that are zero.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if before, whole := strings.CutSuffix(s, "m0s"); whole {
+		return before + "m"
+	}
+	return s
 }
 
 // unquote takes the placeholder out of a usage text, where it stands in back quotes.
@@ -209,20 +347,27 @@ func manPage(a *cli.App, c *cli.Command) string {
 	return b.String()
 }
 
-// commandsPage is what --help says of all commands, as one page.
+// commandsPage lists the flags of all commands. What --help says beside them, each command's page says with more words.
 func commandsPage(a *cli.App) string {
 	var b strings.Builder
-	b.WriteString("# Commands and flags\n\nWhat `--help` says. This page is generated (`make generate`); what is behind it: [reference](reference.md).\n")
+	b.WriteString("# Commands and flags\n\nGenerated from the code (`make generate`). `mcp-tether COMMAND --help` and the man pages have examples, too.\n")
 	for _, c := range a.Commands {
-		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n```\n%s\n```\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
-			strings.ReplaceAll(c.UsageText, "\n", "\n    "), c.Description)
-		b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
+			strings.ReplaceAll(c.UsageText, "\n", "\n    "))
+		b.WriteString("| flag | meaning |\n|---|---|\n")
 		for _, f := range flagsOf(c) {
 			names := code(strings.TrimSpace("--" + f.name + " " + f.value))
 			if f.short != "" {
 				names += ", " + code("-"+f.short)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(f.usage), code(f.byDefault), code(f.variable))
+			if f.variable != "" {
+				names += ", " + code(f.variable)
+			}
+			meaning := cell(f.usage)
+			if f.byDefault != "" {
+				meaning += " (default " + code(f.byDefault) + ")"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", names, meaning)
 		}
 	}
 	return b.String()
@@ -397,23 +542,31 @@ var (
 	explained = regexp.MustCompile(`\S {2,}[^#\s]`)
 )
 
-// An explanation beside a command begins with "#". docs/commands.md has the help texts.
+// An explanation beside a command begins with "#", on pages and in help texts.
 func TestCommandsCanBeCopied(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
+	inRoot(t)
+	names, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := 0
-	for _, page := range append(pages, "README.md") {
-		b, err := os.ReadFile(page)
+	texts := map[string]string{}
+	for _, name := range append(names, "README.md") {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(b)) {
+		texts[name] = string(b)
+	}
+	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+		texts[c.Name+" --help"] = c.Description
+	}
+	lines := 0
+	for name, text := range texts {
+		for line := range strings.Lines(text) {
 			if copied.MatchString(line) {
 				lines++
 				if explained.MatchString(line) {
-					t.Errorf("%s: %s", page, line)
+					t.Errorf("%s: %s", name, line)
 				}
 			}
 		}
@@ -429,6 +582,7 @@ var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(
 
 // Such a block shows that file as it is, and each example is shown.
 func TestPagesShowFiles(t *testing.T) {
+	inRoot(t)
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)

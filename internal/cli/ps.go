@@ -34,7 +34,7 @@ func psCommand() *cli.Command {
 			&cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show every process and container"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again"},
-			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one look to the next"},
+			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one list to the next"},
 		},
 		Action: ps,
 	}
@@ -72,7 +72,7 @@ func ps(c *cli.Context) error {
 		switch {
 		case c.Bool("watch"):
 		case len(incomplete) > 0:
-			return status{code: exitLook}
+			return status{code: exitUnread}
 		default:
 			return nil
 		}

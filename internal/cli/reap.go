@@ -24,7 +24,7 @@ import (
 // Exit codes of reap. The other commands but run use them in the same sense.
 const (
 	exitFindings = 1 // something was found, or survived
-	exitLook     = 2 // it could not be looked at
+	exitUnread   = 2 // something could not be read
 )
 
 // surplusOver is how many servers of one kind a gateway may have before they are reported.
@@ -44,7 +44,7 @@ const reapHelp = `Lists what outlived its session, with the evidence. With --kil
    surplus    many servers of one kind under a living gateway: never ended
 
 When there is nothing it says so on a terminal, and is silent elsewhere, as from cron. Exit code: 0
-nothing (left), 1 findings (or survivors), 2 it could not look, or not at everything.
+nothing (left), 1 findings (or survivors), 2 something could not be read.
 
 Examples:
    mcp-tether reap                          # what is there, and why
@@ -68,12 +68,12 @@ func reapCommand(as *role) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", DisableDefaultText: true, Usage: "print nothing but errors and survivors"},
 			&cli.StringFlag{Name: "match", Usage: "take command lines that match `REGEXP` for MCP servers, too"},
 			&cli.StringSliceFlag{Name: "config", Usage: "read MCP servers from `FILE` (JSON or TOML; repeatable) instead of the known gateways' files"},
-			&cli.StringSliceFlag{Name: "home", Usage: "look for the known gateways' files in `DIR` as well, for the processes of its owner (repeatable)"},
-			&cli.StringFlag{Name: "session", Usage: "look at one session only, by its whole `ID`"},
+			&cli.StringSliceFlag{Name: "home", Usage: "also read the known gateways' files in `DIR`, for its owner's processes (repeatable)"},
+			&cli.StringFlag{Name: "session", Usage: "only the session with this whole `ID`"},
 			&cli.StringFlag{Name: "forget", Usage: "only remove the record of this dead `SESSION`, whatever may be left of it"},
 			&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
-				Usage: "look at the container engine at `URL` instead of the one the docker command would use"},
-			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "look at no container engine"},
+				Usage: "ask the container engine at `URL` instead of the docker command's"},
+			&cli.BoolFlag{Name: "no-containers", DisableDefaultText: true, Usage: "ask no container engine"},
 			&cli.DurationFlag{Name: "min-age", Usage: "spare what is younger than `DURATION`"},
 			&cli.IntFlag{Name: "surplus", Value: surplusOver, Usage: "report more than `N` servers of one kind under one gateway"},
 			&cli.DurationFlag{Name: "dwell", Value: 10 * time.Second, Usage: "`DURATION` for which a server must have been dropped by its living gateway before it is ended"},
@@ -201,7 +201,7 @@ func userWords(c *cli.Context, delegated bool) ([]string, error) {
 }
 
 // configured reads the named configuration files, or else the known gateways'. A pass that root makes as another user
-// may be unable to read a file that root has named. It still looks for the rest.
+// may be unable to read a file that root has named. It still reads the rest.
 func configured(names, homes []string, delegated bool, warn func(error)) ([]clients.File, error) {
 	if len(names) == 0 {
 		return clients.Known(clients.Homes(homes, warn), warn), nil
@@ -236,7 +236,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	case r := <-done:
 		return reapReport(c, r.report, r.err)
 	case <-time.After(c.Duration("timeout")):
-		return status{exitLook, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
+		return status{exitUnread, fmt.Errorf("gave up after %v: a process or file could not be read in time", c.Duration("timeout"))}
 	}
 }
 
@@ -246,7 +246,7 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 			r.Incomplete = append(r.Incomplete, failure.Error())
 			_ = r.JSON(os.Stdout)
 		}
-		return status{exitLook, failure}
+		return status{exitUnread, failure}
 	}
 	var err error
 	for _, w := range r.Incomplete {
@@ -275,11 +275,11 @@ func reapReport(c *cli.Context, r reap.Report, failure error) error {
 	}
 	switch {
 	case failure != nil:
-		return status{exitLook, failure}
+		return status{exitUnread, failure}
 	case err != nil:
-		return status{exitLook, err}
+		return status{exitUnread, err}
 	case len(r.Incomplete) > 0:
-		return status{exitLook, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
+		return status{exitUnread, fmt.Errorf("the pass is not complete: %d things could not be looked after", len(r.Incomplete))}
 	case r.Left() > 0:
 		return status{code: exitFindings}
 	}

@@ -116,7 +116,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "kill-timeout", Value: d.KillTimeout, EnvVars: []string{"MCP_TETHER_KILL_TIMEOUT"},
 			Usage: "`DURATION` of repeating SIGKILL before the survivors are named"},
 		&cli.StringSliceFlag{Name: "keep", EnvVars: []string{"MCP_TETHER_KEEP_MATCH"},
-			Usage: "leave descendants alone whose command matches `GLOB` (repeatable); so does MCP_TETHER_KEEP=1 in their environment"},
+			Usage: "leave descendants alone whose command matches `GLOB` (repeatable), as with MCP_TETHER_KEEP=1 in their environment"},
 		&cli.StringFlag{Name: "cgroup", Value: "auto", EnvVars: []string{"MCP_TETHER_CGROUP"},
 			Usage: "use a cgroup v2 leaf: `MODE` auto, off or require"},
 		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},

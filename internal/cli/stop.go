@@ -68,7 +68,7 @@ func stop(c *cli.Context, delegated bool) error {
 	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
 	// By ids alone, all that were meant are known.
 	if open := sel.All || sel.Name != "" || sel.Gateway != 0; err == nil && open && len(incomplete) > 0 {
-		return status{code: exitLook}
+		return status{code: exitUnread}
 	}
 	return err
 }

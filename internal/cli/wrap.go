@@ -115,14 +115,14 @@ func rewrite(c *cli.Context) error {
 	for _, r := range all {
 		r.apply(w, only, c.Bool("preset") || r.preset)
 	}
-	look := c.Bool("dry-run")
+	dry := c.Bool("dry-run")
 	for _, name := range c.StringSlice("server") {
 		if !only[name] {
 			missing = errors.Join(missing, fmt.Errorf("no file has a server %q that is started as a process: nothing was changed", name))
-			look = true
+			dry = true
 		}
 	}
-	return conclude(c, w, all, missing, look)
+	return conclude(c, w, all, missing, dry)
 }
 
 // named holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
@@ -291,9 +291,9 @@ func eachOnce(places []clients.Place) []clients.Place {
 	})
 }
 
-// conclude shows what is to change, and unless it is only to look, asks and changes it. missing says which clients have no
+// conclude shows what is to change, and unless the run is dry, asks and changes it. missing says which clients have no
 // configuration, and which servers are nowhere.
-func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, look bool) error {
+func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, dry bool) error {
 	asJSON := c.Bool("json")
 	if !asJSON {
 		for _, r := range all {
@@ -310,7 +310,7 @@ func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing erro
 		if bare > 0 {
 			answer = status{code: exitFindings}
 		}
-	case edited == 0 || look:
+	case edited == 0 || dry:
 	default:
 		if answer = ask(c, edited, w.Unwrap); answer == nil {
 			change(all, asJSON)
@@ -322,7 +322,7 @@ func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing erro
 		}
 	}
 	if failed := failures(all, missing); failed != nil {
-		return status{exitLook, failed}
+		return status{exitUnread, failed}
 	}
 	return answer
 }
@@ -359,7 +359,7 @@ func ask(c *cli.Context, edited int, unwrap bool) error {
 		return nil
 	}
 	if c.Bool("json") || !askable() {
-		return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run only to look")}
+		return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see the difference")}
 	}
 	verb := "Wrap"
 	if unwrap {

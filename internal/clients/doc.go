@@ -1,7 +1,7 @@
 // Package clients knows the gateways as clients of MCP servers. It knows where their configuration files are, what
 // these say about servers, and how a server's command line looks once it runs.
 //
-// A configuration is text that its owner may write as they like. It says which processes to look at, and proves nothing
+// A configuration is text that its owner may write as they like. It says which processes to examine, and proves nothing
 // about them. It speaks for its owner's processes only, unless the user of the pass named the file. What it says is
 // kept as it is written, together with its place, so that the same entry can be found again.
 //

@@ -136,7 +136,7 @@ func (d Document) put(name string, text []byte, ready func() error) error {
 	})
 }
 
-// unchanged looks once more, right before the new file takes the name.
+// unchanged checks once more, right before the new file takes the name.
 func (d Document) unchanged() error {
 	now, err := OpenDocument(d.Path, d.Format)
 	if err != nil {

@@ -83,7 +83,7 @@ type jsonReader struct {
 	remote []string
 }
 
-// walk looks for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
+// walk searches for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
 func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 	count := map[string]int{}
 	for i := range n.Members {

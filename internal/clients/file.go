@@ -85,7 +85,7 @@ func Named(name string) (File, error) {
 	return file, err
 }
 
-// Homes are the home directories of the user: $HOME, the one in the host's list of users, and further ones as named. A
+// Homes are the home directories of the user: $HOME, the one in the machine's list of users, and further ones as named. A
 // directory of another user is passed over: sudo keeps the variable, and root has no business there. warn gets an error
 // for each directory that does not answer in time.
 func Homes(further []string, warn func(error)) []string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to look at.
+// Matcher recognises the command lines of MCP servers. A match proves nothing: it says which processes to examine.
 type Matcher struct {
 	servers []known
 	pattern *regexp.Regexp

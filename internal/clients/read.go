@@ -18,12 +18,12 @@ func ownDir(name string) (bool, error) {
 		err error
 	)
 	if !kernel.InTime(fileTimeout, func() { err = unix.Stat(name, &st) }) {
-		return false, fmt.Errorf("look at home %s: %w", name, ErrLate)
+		return false, fmt.Errorf("stat home %s: %w", name, ErrLate)
 	}
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Getuid(), nil
 }
 
-// readRegular reads a regular file. It looks at the file before it opens it, because opening a FIFO or a device already
+// readRegular reads a regular file. It checks the file before it opens it, because opening a FIFO or a device already
 // does something. It follows links, because people keep their settings in other places. Root reads nothing but what
 // root has written.
 func (r *reader) readRegular(name string) ([]byte, error) {
@@ -33,7 +33,7 @@ func (r *reader) readRegular(name string) ([]byte, error) {
 		text []byte
 		err  error
 	)
-	if !r.inTime(func() { at, err = look(name, &st) }) {
+	if !r.inTime(func() { at, err = openPath(name, &st) }) {
 		return nil, ErrLate
 	}
 	if err == nil {
@@ -50,8 +50,8 @@ func (r *reader) readRegular(name string) ([]byte, error) {
 	return text, err
 }
 
-// look opens a file with O_PATH, which does nothing to it.
-func look(name string, st *unix.Stat_t) (int, error) {
+// openPath opens a file with O_PATH, which does nothing to it.
+func openPath(name string, st *unix.Stat_t) (int, error) {
 	at, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
@@ -63,7 +63,7 @@ func look(name string, st *unix.Stat_t) (int, error) {
 	return at, nil
 }
 
-// readOpened reads what was looked at, and closes it.
+// readOpened reads what openPath has opened, and closes it.
 func readOpened(at int, name string, size int64) ([]byte, error) {
 	defer unix.Close(at)
 	fd, err := proc.Reopen(at, unix.O_RDONLY)
@@ -76,10 +76,10 @@ func readOpened(at int, name string, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, size))
 }
 
-// inTime runs look within the time limit. Each look that takes too long leaves less time for the next: many files may
+// inTime runs read within the time limit. Each read that takes too long leaves less time for the next: many files may
 // be on one file system that does not answer.
-func (r *reader) inTime(look func()) bool {
-	if kernel.InTime(r.timeout, look) {
+func (r *reader) inTime(read func()) bool {
+	if kernel.InTime(r.timeout, read) {
 		return true
 	}
 	r.timeout = max(r.timeout/2, minFileTimeout)

@@ -6,10 +6,10 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
-// All makes every check but the one for leaks. runtime is as for Host.
+// All makes every check but the one for leaks. runtime is as for Machine.
 func All(runtime string) []Check {
 	all := inTime("program", "", func() []Check { return []Check{Program()} })
-	all = append(all, Host(runtime)...)
+	all = append(all, Machine(runtime)...)
 	all = append(all, inTime("engine", "", func() []Check {
 		c, ok := Engine()
 		if !ok {
@@ -25,9 +25,9 @@ const limit = 2*engineTimeout + time.Second
 
 // inTime makes checks that may never end, for example at a file system that does not answer. file is what they read, ""
 // if that is more than one file.
-func inTime(about, file string, look func() []Check) []Check {
+func inTime(about, file string, check func() []Check) []Check {
 	var all []Check
-	if kernel.InTime(limit, func() { all = look() }) {
+	if kernel.InTime(limit, func() { all = check() }) {
 		return all
 	}
 	if file == "" {

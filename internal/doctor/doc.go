@@ -1,4 +1,4 @@
-// Package doctor looks at what this machine can do for sessions and which clients are not wrapped. Each check says what
+// Package doctor checks what this machine can do for sessions and which clients are not wrapped. Each check says what
 // it found and, unless all is well, what to do about it. It changes nothing, apart from an empty cgroup that it makes
 // and removes again: nothing else shows whether one can be made.
 //

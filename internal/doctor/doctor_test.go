@@ -55,7 +55,7 @@ func inCgroupOfItsOwn(t *testing.T) string {
 func TestHostLeavesNothing(t *testing.T) {
 	own := inCgroupOfItsOwn(t)
 	dir := t.TempDir()
-	all := Host(dir)
+	all := Machine(dir)
 	if c := only(t, all, "records"); c.State != OK || !strings.Contains(c.Found, dir) {
 		t.Errorf("%+v", c)
 	}
@@ -80,7 +80,7 @@ func TestRecordsInAnOpenDirectory(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "mcp-tether"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if c := only(t, Host(dir), "records"); c.State != Fail || c.Cure == "" {
+	if c := only(t, Machine(dir), "records"); c.State != Fail || c.Cure == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -92,12 +92,12 @@ func TestMemory(t *testing.T) {
 		if err := os.WriteFile(os.Getenv("HOST_PROC")+"/meminfo", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c := only(t, Host(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
+		if c := only(t, Machine(t.TempDir()), "memory"); c.State != state || !strings.Contains(c.Found, "of 15.3G") {
 			t.Errorf("%s kB available: %+v", available, c)
 		}
 	}
 	t.Setenv("HOST_PROC", t.TempDir())
-	if c := only(t, Host(t.TempDir()), "memory"); c.State != Warn {
+	if c := only(t, Machine(t.TempDir()), "memory"); c.State != Warn {
 		t.Errorf("nothing to read: %+v", c)
 	}
 }

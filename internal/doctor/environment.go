@@ -72,7 +72,7 @@ func Engine() (c Check, ok bool) {
 	return good("engine", "%s (%s) answers: containers end with their session", e.URL, e.From), true
 }
 
-// Clients looks at the configurations of the clients that are here.
+// Clients reads the configurations of the clients that are here.
 func Clients() []Check {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -106,11 +106,11 @@ func client(p clients.Place) Check {
 		}
 	}
 	if err != nil {
-		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
+		return poor(Warn, "clients", "read that file", "%s: %s: %v", p.Client.Title, p.Path, err)
 	}
 	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
 	if err != nil {
-		return poor(Warn, "clients", "look at that file", "%s: %s: %v", p.Client.Title, p.Path, err)
+		return poor(Warn, "clients", "read that file", "%s: %s: %v", p.Client.Title, p.Path, err)
 	}
 	var bare []string
 	how := "wrapped"

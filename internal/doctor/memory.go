@@ -9,7 +9,7 @@ import (
 // scarceDivisor gives the part of the memory, as a divisor, below which the kernel is close to killing processes.
 const scarceDivisor = 10
 
-// memory looks at what is left of the host's memory: often nothing else shows leaked servers.
+// memory checks how much memory the machine has left: often nothing else shows leaked servers.
 func memory() Check {
 	m, err := mem.VirtualMemory()
 	switch {

@@ -51,7 +51,7 @@ const (
 	unixAccepts    = "00010000"
 )
 
-// tcpReach looks for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
+// tcpReach searches for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
 // has two lines there, whose local and remote addresses are swapped. If only one end is an IPv6 socket, with a mapped
 // address, the lines are in different tables.
 func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
@@ -89,7 +89,7 @@ func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
 	return "", nil
 }
 
-// unixListener looks for listening sockets in the table of unix sockets. A name in that table may have line ends, and so
+// unixListener searches for listening sockets in the table of unix sockets. A name in that table may have line ends, and so
 // any process may write lines of its own. What a line says is confirmed.
 func unixListener(pid int, sockets map[string]bool) (why string, err error) {
 	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {

@@ -31,16 +31,16 @@ type Wanted struct {
 	Names []string
 }
 
-// How often a Snapshot tries again to look at a process when there is no descriptor or memory for that, over the whole table, and
+// How often a Snapshot tries again to read a process when there is no descriptor or memory for that, over the whole table, and
 // how long the others then have to give some back.
 const (
-	starvedLooks = 20
+	starvedTries = 20
 	starvedPause = 10 * time.Millisecond
 )
 
 // Snapshot reads the process table: stat and owner of every process in sight, kernel threads left out, and what else is
 // wanted. Entries that vanish or may not be read are missing: unknown. A copy reads all memory, so a process that keeps its readers
-// waiting costs a moment. If there is no descriptor or memory to look at a process that may be there, there is an error
+// waiting costs a moment. If there is no descriptor or memory to read a process that may be there, there is an error
 // and no table: what is missing from a table would count as dead.
 func Snapshot(want *Wanted) ([]Process, error) {
 	list, err := proc.PIDs()
@@ -57,7 +57,7 @@ func snapshotOf(list []int, want *Wanted) ([]Process, error) {
 	out, tries := make([]Process, 0, len(list)), 0
 	for _, pid := range list {
 		p, ok, err := entry(&r, pid, want)
-		for ; err != nil && tries < starvedLooks; tries++ {
+		for ; err != nil && tries < starvedTries; tries++ {
 			r.EndCopy() // It takes two descriptors to begin with.
 			proc.Sleep(starvedPause)
 			p, ok, err = entry(&r, pid, want)
@@ -76,7 +76,7 @@ func snapshotOf(list []int, want *Wanted) ([]Process, error) {
 const kthreadd = 2
 
 // entry reads a process, and what is wanted of it. ok is false for one that is not in a Snapshot. The error says that it could
-// not be looked at (proc.Starved).
+// not be read (proc.Starved).
 func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error) {
 	if p.Stat, err = r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
 		return p, false, unlessUnknown(err)

@@ -18,7 +18,7 @@ func everything() *Wanted {
 	return &Wanted{Args: yes, Env: yes, Names: []string{"PATH"}}
 }
 
-// A process that cannot be looked at for want of a descriptor is not missing from a table: there is no table.
+// A process that cannot be read for want of a descriptor is not missing from a table: there is no table.
 func TestSnapshotWithoutDescriptors(t *testing.T) {
 	us := os.Getpid()
 	testkit.WithFiles(t, 0, func() {

@@ -76,7 +76,7 @@ func TestStdinPipe(t *testing.T) {
 	if got := s.Holders([]int{pid, os.Getpid()}); len(got) > 0 {
 		t.Errorf("severed, and held by %v", got)
 	}
-	wantFar(t, pid, Severed) // the look itself changes nothing
+	wantFar(t, pid, Severed) // the inspection itself changes nothing
 }
 
 // A sibling that inherited the writing end by mistake may still write.
@@ -104,7 +104,7 @@ func TestStdinPipeHeldBySibling(t *testing.T) {
 	wantFar(t, pid, Severed)
 }
 
-// What was written and not read yet stays there, whatever we look at.
+// What was written and not read yet stays there, whatever is inspected.
 func TestStdinPipeUnread(t *testing.T) {
 	r, w := pipes(t)
 	again, err := unix.Dup(int(r.Fd()))
@@ -134,7 +134,7 @@ func TestStdinPipeHeldByItself(t *testing.T) {
 	wantFar(t, pid, FarHeld)
 }
 
-// StdinOf may keep the writer from its SIGPIPE, and the reader from its end of file, only while it looks.
+// StdinOf may keep the writer from its SIGPIPE, and the reader from its end of file, only while it inspects.
 func TestStdinLeavesNothingOpen(t *testing.T) {
 	r, w := pipes(t)
 	pid := reader(t, r)

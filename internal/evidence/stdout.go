@@ -54,7 +54,7 @@ const (
 )
 
 // Readers finds which of some processes have a pipe open for reading, or hold a socket, by the pipe or socket. Descriptor
-// tables that cannot be read are skipped. all is false if one was for want of a descriptor or memory for the look.
+// tables that cannot be read are skipped. all is false if one was for want of a descriptor or memory.
 func Readers(pids []int) (of map[string][]int, all bool) {
 	of, all = map[string][]int{}, true
 	for _, pid := range pids {

@@ -30,7 +30,7 @@ func TestReaders(t *testing.T) {
 	reader, writer, neither := start(r, nil), start(nil, w), start(nil, nil)
 	all, complete := Readers([]int{reader, writer, neither, 1 << 30})
 	if !complete {
-		t.Error("a process that is not there was not looked at")
+		t.Error("a process that is not there was not read")
 	}
 	if elsewhere, got := Stdout(writer, all); elsewhere || !slices.Equal(got, []int{reader}) {
 		t.Errorf("%v, %v; want %d", elsewhere, got, reader)
@@ -60,22 +60,22 @@ func TestStdoutOfSocket(t *testing.T) {
 	}
 	ours, theirs := sockets(t)
 	gateway, pid := reader(t, nil, ours), server(theirs)
-	look := func(inSight ...int) (bool, []int) {
+	read := func(inSight ...int) (bool, []int) {
 		of, _ := Readers(inSight)
 		return Stdout(pid, of)
 	}
-	if elsewhere, got := look(gateway, pid); elsewhere || !slices.Equal(got, []int{gateway}) {
+	if elsewhere, got := read(gateway, pid); elsewhere || !slices.Equal(got, []int{gateway}) {
 		t.Errorf("held in sight: %t, %v; want %d", elsewhere, got, gateway)
 	}
 	ours.Close()
-	if elsewhere, got := look(pid); !elsewhere || len(got) > 0 {
+	if elsewhere, got := read(pid); !elsewhere || len(got) > 0 {
 		t.Errorf("held out of sight: %t, %v", elsewhere, got)
 	}
 	if err := unix.Kill(gateway, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the other end of a closed socket is not elsewhere", func() bool {
-		elsewhere, got := look(gateway, pid)
+		elsewhere, got := read(gateway, pid)
 		return !elsewhere && len(got) == 0
 	})
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -99,26 +99,26 @@ func TestStdoutOfPipe(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pid, unseen := cmd.Process.Pid, reader(t, r)
 	w.Close()
-	look := func(inSight ...int) (elsewhere bool, readers []int, all bool) {
+	read := func(inSight ...int) (elsewhere bool, readers []int, all bool) {
 		of, all := Readers(inSight)
 		elsewhere, readers = Stdout(pid, of)
 		return elsewhere, readers, all
 	}
-	if elsewhere, got, all := look(unseen, pid); elsewhere || !all || !slices.Equal(got, []int{unseen}) {
+	if elsewhere, got, all := read(unseen, pid); elsewhere || !all || !slices.Equal(got, []int{unseen}) {
 		t.Errorf("read in sight: %t, %v, %t; want %d", elsewhere, got, all, unseen)
 	}
-	if elsewhere, got, all := look(pid); !elsewhere || !all || len(got) > 0 {
+	if elsewhere, got, all := read(pid); !elsewhere || !all || len(got) > 0 {
 		t.Errorf("read out of sight: %t, %v, %t", elsewhere, got, all)
 	}
 	if err := unix.Kill(unseen, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "a pipe without a reader is not elsewhere", func() bool {
-		elsewhere, got, all := look(pid)
+		elsewhere, got, all := read(pid)
 		return !elsewhere && all && len(got) == 0
 	})
 	testkit.WithFiles(t, 0, func() {
-		if elsewhere, got, all := look(pid); !elsewhere || all || len(got) > 0 {
+		if elsewhere, got, all := read(pid); !elsewhere || all || len(got) > 0 {
 			t.Errorf("without a descriptor: %t, %v, %t", elsewhere, got, all)
 		}
 	})

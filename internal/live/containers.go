@@ -25,7 +25,7 @@ type inventory struct {
 }
 
 // AddContainers fills in the containers of living sessions. What the engine does not answer in time is shown as the
-// session noted it. Sessions that never touched their engine cost one look for a file.
+// session noted it. Sessions that never touched their engine cost one search for a file.
 func AddContainers(all []Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), engineDeadline)
 	defer cancel()
@@ -66,10 +66,10 @@ func (l *Session) engineKey() string {
 
 // askInTime is ask, for an engine whose socket may be on a file system that does not answer.
 func (e *inventory) askInTime(ctx context.Context) {
-	look := *e
+	asked := *e
 	// A dial that an inspection begins late has a deadline of its own, and a list that is there must not be lost to it.
-	if kernel.InTime(3*engineDeadline, func() { look.ask(ctx) }) {
-		*e = look
+	if kernel.InTime(3*engineDeadline, func() { asked.ask(ctx) }) {
+		*e = asked
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *inventory) ask(ctx context.Context) {
 	}
 }
 
-// waitLater waits for the command through which an engine elsewhere is reached: ps --watch starts one with each look.
+// waitLater waits for the command through which an engine elsewhere is reached: ps --watch starts one for each list.
 func waitLater(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		go func() { _, _ = p.Wait() }()

@@ -12,11 +12,11 @@ import (
 )
 
 // List reads the living sessions that have a record in one of the directories, eldest first. It calls note for others that live,
-// or may, and could not be read. The directories must stay open: StopAs and AddContainers look there again.
+// or may, and could not be read. The directories must stay open: StopAs and AddContainers read there again.
 func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 	r := proc.Reader{Apart: true}
 	defer r.EndCopy()
-	host, err := r.ReadHost()
+	here, err := r.ReadHost()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func List(dirs []*session.Directory, note func(string)) ([]Session, error) {
 		}
 		for _, id := range ids {
 			rec, err := dir.Read(id)
-			if err == nil && (rec.Host != host || rec.UID != os.Getuid()) {
+			if err == nil && (rec.Host != here || rec.UID != os.Getuid()) {
 				continue
 			}
 			alive, err := living(dir, id, err)

@@ -13,7 +13,7 @@ import (
 // What cleans /tmp by age may take the lock of a living session. The session is listed all the same, and waited for.
 func TestListWithoutLock(t *testing.T) {
 	var r proc.Reader
-	host, err := r.ReadHost()
+	here, err := r.ReadHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestListWithoutLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = lease.Write(session.Record{Version: session.Version, ID: id, Host: host, UID: os.Getuid(), Supervisor: proc.ID{PID: self.PID, Start: start}})
+		err = lease.Write(session.Record{Version: session.Version, ID: id, Host: here, UID: os.Getuid(), Supervisor: proc.ID{PID: self.PID, Start: start}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ type Session struct {
 	Tree       []Process            `json:"tree,omitempty"`
 	// Sharing is what the host of a shared server reports; nil for any other.
 	Sharing *session.Sharing `json:"sharing,omitempty"`
-	// Unknown says why the processes were not looked at; "" when they were.
+	// Unknown says why the processes were not read; "" when they were.
 	Unknown string `json:"unknown,omitempty"`
 
 	dir *session.Directory // of the record

@@ -19,7 +19,7 @@ type Stopped struct {
 	Error string `json:"error,omitempty"`
 }
 
-// stopPause is how often to look whether a session has ended.
+// stopPause is how often to check whether a session has ended.
 const stopPause = 20 * time.Millisecond
 
 // stop asks the supervisors of the sessions, or the hosts of shared servers, to end them, and waits until their leases

@@ -10,7 +10,7 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// othersDeadline is how long root waits for the answers of children that look at other users' sessions.
+// othersDeadline is how long root waits for the answers of children that read other users' sessions.
 const othersDeadline = 5 * time.Second
 
 // Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that

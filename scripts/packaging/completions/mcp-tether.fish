@@ -12,7 +12,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l name -d 'LABEL fo
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l eof-grace -d 'DURATION that the server may go on after standard input was closed' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l term-grace -d 'DURATION from SIGTERM to SIGKILL' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l kill-timeout -d 'DURATION of repeating SIGKILL before the survivors are named' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l keep -d 'leave descendants alone whose command matches GLOB (repeatable); so does MCP_TETHER_KEEP=1 in their environment' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l keep -d 'leave descendants alone whose command matches GLOB (repeatable), as with MCP_TETHER_KEEP=1 in their environment' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l cgroup -d 'use a cgroup v2 leaf: MODE auto, off or require' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l containers -d 'end containers that the session created: WHICH auto (all, where an engine is in sight), all, attached or off' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l engine -d 'container engine URL instead of the one the docker command would use' -x
@@ -36,11 +36,11 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l json -d 'print o
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l quiet -d 'print nothing but errors and survivors'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l match -d 'take command lines that match REGEXP for MCP servers, too' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l config -d 'read MCP servers from FILE (JSON or TOML; repeatable) instead of the known gateways'\'' files' -r -F
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l home -d 'look for the known gateways'\'' files in DIR as well, for the processes of its owner (repeatable)' -r -F
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l session -d 'look at one session only, by its whole ID' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l home -d 'also read the known gateways'\'' files in DIR, for its owner'\''s processes (repeatable)' -r -F
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l session -d 'only the session with this whole ID' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l forget -d 'only remove the record of this dead SESSION, whatever may be left of it' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l engine -d 'look at the container engine at URL instead of the one the docker command would use' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l no-containers -d 'look at no container engine'
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l engine -d 'ask the container engine at URL instead of the docker command'\''s' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l no-containers -d 'ask no container engine'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l min-age -d 'spare what is younger than DURATION' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l surplus -d 'report more than N servers of one kind under one gateway' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l dwell -d 'DURATION for which a server must have been dropped by its living gateway before it is ended' -x
@@ -51,7 +51,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l metrics-file -d 
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l tree -d 'show every process and container'
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l json -d 'print one JSON object'
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l watch -d 'show again and again'
-complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l interval -d 'with --watch: DURATION from one look to the next' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l interval -d 'with --watch: DURATION from one list to the next' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l name -d 'the sessions with this LABEL' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l gateway -d 'the sessions of the gateway with this PID' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l all -d 'all sessions'

@@ -10,8 +10,8 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// host is what a pass has read.
-type host struct {
+// machine is what a pass has read of the machine that it runs on.
+type machine struct {
 	proc.Host
 	// UID is the user of the pass, whose sessions and processes alone are looked after.
 	UID int
@@ -29,7 +29,7 @@ type host struct {
 	Engines  []*knownEngine
 	// Blind says that the records cannot be read: which supervisor looks after a session is not known.
 	Blind bool
-	// Unknown says what could not be looked at.
+	// Unknown says what could not be read.
 	Unknown []string
 	// Machine is engine.MachineID.
 	Machine string
@@ -51,7 +51,7 @@ type host struct {
 }
 
 // booted is when this boot began, by the wall clock.
-func (h *host) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * proc.Tick) }
+func (h *machine) booted() time.Time { return h.Began.Add(-time.Duration(h.Since) * proc.Tick) }
 
 // process is one process with the marks in its environment.
 type process struct {

@@ -13,13 +13,13 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// Host looks at the kernel and at what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
+// Machine checks the kernel and what this user may do with it. runtime is $XDG_RUNTIME_DIR. A file system that does
 // not answer costs only the checks that need it.
-func Host(runtime string) []Check {
+func Machine(runtime string) []Check {
 	var all []Check
 	for _, c := range []struct {
 		about string
-		look  func() Check
+		check func() Check
 	}{
 		{"kernel", kernelFeatures},
 		{"cgroup", leaf},
@@ -29,7 +29,7 @@ func Host(runtime string) []Check {
 		{"limits", limits},
 		{"memory", memory},
 	} {
-		all = append(all, inTime(c.about, "", func() []Check { return []Check{c.look()} })...)
+		all = append(all, inTime(c.about, "", func() []Check { return []Check{c.check()} })...)
 	}
 	return all
 }
@@ -130,7 +130,7 @@ func openFiles() (uint64, bool) {
 	return own.Cur, err == nil
 }
 
-// limits looks at what keeps processes from being started.
+// limits checks what keeps processes from being started.
 func limits() Check {
 	if files, ok := openFiles(); ok && files < fewFiles {
 		return poor(Warn, "limits", "ulimit -n 1024, or LimitNOFILE= of the unit", "only %d open files are allowed", files)
