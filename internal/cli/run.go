@@ -128,7 +128,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{argv.EnvHibernate},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
-			Usage: "`DURATION` in which a woken server, or a shared one that is started anew, must have answered the handshake"},
+			Usage: "`DURATION` in which a woken server, or one that takes the place of another, must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
 			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{argv.EnvOnCrash},

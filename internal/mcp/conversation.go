@@ -240,20 +240,6 @@ func (c *Conversation) MaySleep(now time.Time) string {
 	return ""
 }
 
-// Unfinished reports whether the handshake is unfinished, or a call open after it. Without a handshake, calls do not count:
-// the client may have subscriptions that only the next server of this conversation is sent again.
-func (c *Conversation) Unfinished() bool {
-	if c.handshake.done() {
-		return len(c.Pending(true)) > 0
-	}
-	for _, r := range c.client.requests.waiting() {
-		if r.method == MethodInitialize {
-			return true
-		}
-	}
-	return !c.without()
-}
-
 // Pending lists the ids, as JSON, of the client's unanswered requests, oldest first. An id that is used twice is listed
 // twice. With calls, it leaves out the subscriptions that the next server can be sent again.
 func (c *Conversation) Pending(calls bool) []string {

@@ -132,10 +132,6 @@ func (r *Relay) Lacks() string {
 // Unrestorable says why no other server could take the place of this one, if it ended now; "" if one could.
 func (r *Relay) Unrestorable() string { return r.talk.Unrestorable() }
 
-// Unfinished reports whether the server, if it ended now, would leave the handshake or a call unfinished. See
-// mcp.Conversation.
-func (r *Relay) Unfinished() bool { return r.talk.Unfinished() || r.fromClient.Partial() }
-
 // ClientEnded reports whether the client's stream has ended, and the server has been sent all of it. Only for a pipe or a
 // socket does poll(2) tell of such an end.
 func (r *Relay) ClientEnded() bool { return r.up.ended && len(r.up.pending) == 0 }

@@ -10,7 +10,7 @@ type mode struct {
 	deaf bool
 	// sleeps: the server is put to sleep and woken once before the session ends.
 	sleeps bool
-	// shares: the server is a shared one, so it is started by the first message.
+	// shares: the server is a shared one.
 	shares bool
 	// engine: a container engine is in sight, and the server creates a container.
 	engine bool
