@@ -6,6 +6,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/session"
 )
 
 // finish cleans up after the tree, writes the closing event and returns the exit code.
@@ -38,7 +40,7 @@ func (s *Session) finish() int {
 		s.postLetter(letter{closed: true, code: s.code})
 	}
 	for _, src := range s.polled.wait(0) {
-		s.cause = s.cause.unless(causeOf(src), false)
+		s.cause = s.cause.Unless(causeOf(src), false)
 	}
 	s.logEnd(r)
 	s.continueAnchor()
@@ -77,7 +79,7 @@ func (s *Session) logEnd(r remains) {
 	if ev == nil {
 		return
 	}
-	if s.bySignal != 0 && s.cause == causeSignal {
+	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(s.bySignal))
 	}
 	kept := zerolog.Arr()
@@ -95,7 +97,7 @@ func (s *Session) logEnd(r remains) {
 	if r.began.IsZero() {
 		r.began = now
 	}
-	ev.Stringer("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
+	ev.Str("cause", string(s.cause)).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
 		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }

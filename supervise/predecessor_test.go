@@ -111,7 +111,7 @@ func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
 			s.newTree()
 		}
 		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
-		if ends := s.cause == causeSignal; ends != waits {
+		if ends := s.cause == session.CauseSignal; ends != waits {
 			t.Errorf("waits %t: it ends %t", waits, ends)
 		}
 	}

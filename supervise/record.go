@@ -24,7 +24,7 @@ func (c *common) openRecord() {
 
 // state is what the record says of the session.
 func (s *Session) state() string {
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		return session.StateEnding
 	}
 	return session.StateRunning
@@ -44,7 +44,7 @@ func (s *Session) writeRecord(state string) {
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
-	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, s.cause.String()
+	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
@@ -63,7 +63,7 @@ func (s *Session) writeRecord(state string) {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
 	pause := rewritePause
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		pause = endingPause
 	}
 	s.rewriteAt = time.Now().Add(pause)
@@ -128,7 +128,7 @@ func (s *Session) removeFront() {
 		dir := s.lease.Dir()
 		held, err := dir.Held(s.opts.Behind)
 		// Remove waits a moment for a front that is just dying: its pipes close first.
-		if err == nil && (!held || s.cause == causeStdout || s.cause == causeGateway) {
+		if err == nil && (!held || s.cause == session.CauseStdout || s.cause == session.CauseGateway) {
 			_ = dir.Remove(s.opts.Behind)
 		}
 	}

@@ -52,7 +52,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 		// It reads the record itself. Where it finds no engine it fails, and the notes stay for reap.
 		s.remover = o.args
 	}
-	s.end(causeSupervisor)
+	s.end(session.CauseSupervisor)
 	// Children are waited for once more: a server that has ended meanwhile is no member, but its exit code has yet to be
 	// read.
 	s.onChildren()

@@ -37,8 +37,8 @@ type Session struct {
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
-	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
-	cause    cause
+	// cause is why the session ends, NoCause while it does not; bySignal is the signal of session.CauseSignal.
+	cause    session.Cause
 	bySignal syscall.Signal
 	// interrupted is when the terminal's last interrupt came.
 	interrupted time.Time
@@ -72,11 +72,11 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
 	}
 	s.watchOwners()
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
 	}
 	if code, err := s.start(); err != nil {
-		s.cause, s.code = causeStart, code
+		s.cause, s.code = session.CauseStart, code
 		return s.finish(), err
 	}
 	s.closeServersOwn()
@@ -182,7 +182,7 @@ func (s *Session) pollOnce() {
 		case signals:
 			s.onSignals()
 		case stdin:
-			s.request(teardown.StdinClosed, causeStdin)
+			s.request(teardown.StdinClosed, session.CauseStdin)
 		case stdoutReader:
 			s.onStdoutClosed()
 		case clients:
@@ -220,7 +220,7 @@ func (s *Session) timeout(now time.Time) time.Duration {
 func (s *Session) onTime(now time.Time) {
 	if proc.IsDue(s.sweepAt, now) {
 		s.sweepAt = time.Time{}
-		if s.cause == noCause {
+		if s.cause == session.NoCause {
 			s.sweep()
 		}
 	}
@@ -240,12 +240,12 @@ func (s *Session) onTime(now time.Time) {
 }
 
 // end ends the session.
-func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
+func (s *Session) end(why session.Cause) { s.request(teardown.MustEnd, why) }
 
 // request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
 // may name another, as long as the server may still go on.
-func (s *Session) request(ev teardown.Event, why cause) {
-	s.cause = s.cause.unless(why, s.tree.mayGoOn())
+func (s *Session) request(ev teardown.Event, why session.Cause) {
+	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
 	if s.tree == nil {
 		s.done = true
 		return
@@ -303,7 +303,7 @@ func (s *Session) onServerExit() {
 		dropStreams()
 	}
 	if s.tree.mayGoOn() {
-		s.cause = s.cause.unless(causeServer, true)
+		s.cause = s.cause.Unless(session.CauseServer, true)
 	}
 }
 
@@ -345,8 +345,8 @@ func (s *Session) onEnding(c proc.Caught) {
 	if s.hand.Terminal {
 		ev = teardown.Insist
 	}
-	s.request(ev, causeSignal)
-	if s.cause == causeSignal && s.bySignal == 0 {
+	s.request(ev, session.CauseSignal)
+	if s.cause == session.CauseSignal && s.bySignal == 0 {
 		s.bySignal = c.Signal
 	}
 }

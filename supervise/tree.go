@@ -8,6 +8,7 @@ import (
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
 )
 
@@ -19,8 +20,8 @@ type tree struct {
 	engine  *keeper.Keeper // nil where containers are not looked after
 	// server is the child's pid until it is waited for, then 0; code is its exit code.
 	server, code int
-	// cause is why the tree ends, noCause while it does not.
-	cause cause
+	// cause is why the tree ends, NoCause while it does not.
+	cause session.Cause
 	// clear says that the last look found nothing left, not even something to keep.
 	clear bool
 	// retryAt is when to look again during a teardown; zero when only events count.
@@ -43,9 +44,9 @@ func (t *tree) due() time.Time {
 }
 
 // step gives an event to the policy, and carries out the action.
-func (t *tree) step(ev teardown.Event, why cause) {
-	if why != noCause {
-		t.cause = t.cause.unless(why, t.mayGoOn())
+func (t *tree) step(ev teardown.Event, why session.Cause) {
+	if why != session.NoCause {
+		t.cause = t.cause.Unless(why, t.mayGoOn())
 	}
 	before := t.machine.State
 	action := t.machine.Step(time.Now(), ev)
@@ -62,7 +63,7 @@ func (t *tree) step(ev teardown.Event, why cause) {
 	case teardown.Nothing:
 	}
 	if changed && t.machine.State != teardown.Done {
-		t.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
+		t.log.Debug().Str("cause", string(t.cause)).Stringer("state", t.machine.State).Msg("server is ending")
 	}
 }
 
@@ -76,9 +77,9 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 // onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, and left
 // that there are more children.
 func (t *tree) onChildren(exited, left bool) {
-	why := noCause
+	why := session.NoCause
 	if exited {
-		why = causeServer
+		why = session.CauseServer
 	}
 	switch {
 	case t.server == 0 && t.empty(left):
@@ -181,7 +182,7 @@ func (t *tree) lookAgain() {
 // then call repeat.
 func (t *tree) onTime(now time.Time) (look bool) {
 	if t.machine.Due(now) {
-		t.step(teardown.TimeUp, noCause)
+		t.step(teardown.TimeUp, session.NoCause)
 	}
 	if t.machine.State == teardown.Done || !proc.IsDue(t.retryAt, now) {
 		return false
@@ -215,7 +216,7 @@ func (t *tree) kill() {
 // report logs at debug level which process was signalled, and why.
 func (t *tree) report(sent []teardown.Sent) {
 	for _, x := range sent {
-		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", t.cause).
+		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
 			AnErr("error", x.Err).Msg("signalled")
 	}
 }
