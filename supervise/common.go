@@ -32,4 +32,7 @@ type common struct {
 	sweeper proc.ID
 	// degraded says that a weaker containment was logged.
 	degraded bool
+	// cause is why the session ends, NoCause while it does not, and code what it exits with.
+	cause session.Cause
+	code  int
 }

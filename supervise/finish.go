@@ -17,7 +17,6 @@ func (s *Session) finish() int {
 	switch {
 	case s.tree != nil:
 		r = s.tree.close()
-		s.code, s.tree = r.code, nil
 	case s.bySignal != 0:
 		s.code = 128 + int(s.bySignal)
 	}

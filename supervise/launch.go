@@ -13,16 +13,13 @@ import (
 
 // start prepares the containment and starts the server. If that fails, the tree has no process.
 func (t *tree) start(path string) error {
-	t.code = ExitFailure
 	err := t.contain()
 	if err == nil {
 		t.openEngine()
 		t.reserve()
 		err = t.launch(path)
 	}
-	if err != nil {
-		t.clear, t.code = true, startCode(err)
-	}
+	t.clear = err != nil
 	return err
 }
 

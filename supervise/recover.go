@@ -35,9 +35,9 @@ func Recover(opts Options, o Orphan) (int, error) {
 	defer s.sink.Flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	s.scope.Since, s.scope.Wary = o.began, o.late
 	t := s.newTree()
-	t.code = o.status
+	t.scope.Since, t.scope.Wary = o.began, o.late
+	s.code = o.status
 	dir, recorded := s.findRecord()
 	t.scope.Spare(s.record.Kept)
 	t.findServer(o.letter)

@@ -32,20 +32,13 @@ type Session struct {
 	holdsStreams bool
 
 	tree *tree // nil before the server's start
-	// scope is the scope of the tree.
-	scope teardown.Scope
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
-	// cause is why the session ends, NoCause while it does not; bySignal is the signal of session.CauseSignal.
-	cause    session.Cause
+	// bySignal is the signal of session.CauseSignal.
 	bySignal syscall.Signal
 	// interrupted is when the terminal's last interrupt came.
 	interrupted time.Time
-	// code is what the session exits with.
-	code int
-	// done says that there is nothing more to wait for.
-	done bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
 	// rewriteAt is when to write the record again that could not be written; zero when it could.
@@ -96,14 +89,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 		}
 	}
 	proc.SetComm("mcp-tether")
-	s := &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
-	scope := &s.scope
-	scope.Root, scope.Keep = os.Getpid(), opts.Keep
-	if hand.Anchor == 0 {
-		scope.Foreign, scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
-		scope.Since = sinceIfForeign(hand)
-	}
-	return s
+	return &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
 }
 
 // takeRoles catches signals and becomes a subreaper, which must come before the server's start.
@@ -168,7 +154,7 @@ func (s *Session) loop() {
 		if state := s.state(); s.tree.keepsMore() || state != s.record.State {
 			s.writeRecord(state)
 		}
-		if s.done || s.tree != nil && s.tree.machine.State == teardown.Done {
+		if s.tree.machine.State == teardown.Done {
 			return
 		}
 		s.pollOnce()
@@ -246,18 +232,20 @@ func (s *Session) end(why session.Cause) { s.request(teardown.MustEnd, why) }
 // may name another, as long as the server may still go on.
 func (s *Session) request(ev teardown.Event, why session.Cause) {
 	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
-	if s.tree == nil {
-		s.done = true
-		return
+	if s.tree != nil {
+		s.tree.step(ev)
 	}
-	s.tree.step(ev, why)
 }
 
 // newTree makes the tree of the session.
 func (s *Session) newTree() *tree {
-	t := &tree{common: &s.common, scope: s.scope}
-	t.scope.Helpers = t.helpers
+	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
+	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	if s.hand.Anchor == 0 {
+		t.scope.Foreign, t.scope.Mark = s.hand.Foreign, session.EnvID+"="+s.hand.ID
+		t.scope.Since = sinceIfForeign(s.hand)
+	}
 	s.tree = t
 	return t
 }
