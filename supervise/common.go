@@ -30,8 +30,6 @@ type common struct {
 	leafInUse bool
 	// sweeper ends dead sessions of the same user; zero when there is none.
 	sweeper proc.ID
-	// degraded says that a weaker containment was logged.
-	degraded bool
 	// cause is why the session ends, NoCause while it does not, and code what it exits with.
 	cause session.Cause
 	code  int

@@ -80,12 +80,9 @@ func (t *tree) contain() error {
 // errRequired says that the cgroup that the user requires cannot be made.
 var errRequired = errors.New("--cgroup=require")
 
-// degrade reports once that the containment is weaker than it could be.
+// degrade reports that the containment is weaker than it could be. It is called once at most: a server that enters no leaf
+// had one made for it.
 func (c *common) degrade(why error) {
-	if c.degraded {
-		return
-	}
-	c.degraded = true
 	c.log.Debug().Str("why", why.Error()).Msg("containment degraded")
 }
 

@@ -253,21 +253,8 @@ func TestTerminateAfterBlind(t *testing.T) {
 		now, err := proc.Now()
 		return err != nil || now > started
 	})
-	var files, none unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	none.Max = files.Max
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
 	var blind []Sent
-	for range 2 {
-		blind = append(blind, s.Terminate(server.PID)...)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WithFiles(t, 0, func() { blind = append(s.Terminate(server.PID), s.Terminate(server.PID)...) })
 	if len(blind) != 2 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
 		t.Errorf("blindly: %+v", blind)
 	}
@@ -276,26 +263,22 @@ func TestTerminateAfterBlind(t *testing.T) {
 	}
 }
 
-// starveFor lets some looks at the processes fail: no descriptor can be had from a number on.
-func (s *Scope) starveFor(t *testing.T, looks int, limit uint64) {
+// starvedTwice does something during which the first two looks at the processes fail: no descriptor can be had from a number on.
+func (s *Scope) starvedTwice(t *testing.T, limit uint64, do func()) {
 	t.Helper()
 	var files unix.Rlimit
-	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files)
-	if err == nil {
-		err = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: files.Max})
-	}
-	if err != nil {
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
+	looks := 0
 	// Each look asks for the helpers once it has failed to read the table.
 	s.Helpers = func() []proc.ID {
-		if looks--; looks == 0 {
-			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-				t.Error(err)
-			}
+		if looks++; looks == 2 {
+			_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
 		}
 		return nil
 	}
+	testkit.WithFiles(t, limit, do)
 }
 
 // A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so it is made again.
@@ -303,10 +286,11 @@ func TestStarvedLookSparesTheKept(t *testing.T) {
 	s := own(t)
 	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
 	kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
-	s.starveFor(t, 2, 0)
-	if got := signalled(s.Kill(server.PID)); !slices.Equal(got, server.PIDs) {
-		t.Errorf("reached %v, want %v", got, server.PIDs)
-	}
+	s.starvedTwice(t, 0, func() {
+		if got := signalled(s.Kill(server.PID)); !slices.Equal(got, server.PIDs) {
+			t.Errorf("reached %v, want %v", got, server.PIDs)
+		}
+	})
 	awaitExit(t, server.PID)
 	s.expect(t, "then", nil, kept.PIDs)
 }
@@ -340,8 +324,7 @@ func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
 	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
 	enter(t, s.Leaf, server.PID)
 	enter(t, s.Leaf, kept.PID)
-	s.starveFor(t, 2, 0)
-	s.Kill(server.PID)
+	s.starvedTwice(t, 0, func() { s.Kill(server.PID) })
 	awaitExit(t, server.PID)
 	s.expect(t, "then", nil, kept.PIDs)
 }
@@ -364,20 +347,11 @@ func TestTerminateThenBlind(t *testing.T) {
 	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
 		t.Fatalf("reached %v, want %v", got, server.PIDs)
 	}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	again := s.Terminate(server.PID)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if len(again) > 0 {
-		t.Errorf("asked again: %+v", again)
-	}
+	testkit.WithFiles(t, 0, func() {
+		if again := s.Terminate(server.PID); len(again) > 0 {
+			t.Errorf("asked again: %+v", again)
+		}
+	})
 }
 
 // One descriptor is enough to list processes, and too few for the copy that reads memory for a late anchor. What was listed and
@@ -403,10 +377,11 @@ func (s *Scope) leavesUnread(t *testing.T) {
 		enter(t, s.Leaf, server.PID)
 	}
 	for _, signal := range []func(int) []Sent{s.Terminate, s.Kill} {
-		s.starveFor(t, 2, lowestFree(t)+1)
-		if sent := signal(server.PID); len(sent) > 0 {
-			t.Errorf("signalled %+v", sent)
-		}
+		s.starvedTwice(t, lowestFree(t)+1, func() {
+			if sent := signal(server.PID); len(sent) > 0 {
+				t.Errorf("signalled %+v", sent)
+			}
+		})
 	}
 	s.expect(t, "the next look", nil, server.PIDs)
 	server.Stdin.Close()
