@@ -9,6 +9,20 @@ import (
 	"mcp-tether/internal/session"
 )
 
+// onDisk is what is written down of a session, and what the record has to say in the end.
+type onDisk struct {
+	lease  *session.Lease // nil where no record can be kept
+	record session.Record
+	// unread says that there is a record of the supervisor, which the recovering anchor could not read.
+	unread bool
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
+	// leafInUse says that the leaf stays because a process to keep has a session in it.
+	leafInUse bool
+	// rewriteAt is when to write the record again that could not be written; zero when it could.
+	rewriteAt time.Time
+}
+
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
 // `ps` cannot see it.
 func (c *common) openRecord() {

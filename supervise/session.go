@@ -25,9 +25,8 @@ type Session struct {
 	asked    []owner
 	ownersAt time.Time
 
-	sigfd   int
-	arrived []proc.Caught
-	stdout  stdoutWatch
+	signalled
+	stdout stdoutWatch
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
@@ -35,14 +34,8 @@ type Session struct {
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
-	// bySignal is the signal of session.CauseSignal.
-	bySignal syscall.Signal
-	// interrupted is when the terminal's last interrupt came.
-	interrupted time.Time
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
-	// rewriteAt is when to write the record again that could not be written; zero when it could.
-	rewriteAt time.Time
 	// lookAt ends a wait for the predecessor; zero when there is none.
 	lookAt time.Time
 }
