@@ -153,17 +153,7 @@ func TestSearchWithoutDescriptors(t *testing.T) {
 	}
 	s := search{prefix: "want", top: os.Getuid(), most: maxCgroups, seen: map[int]int{}}
 	top := opened(t, dir)
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(top + 3), Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	s.below(top, dir, maxLevels, s.top)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WithFiles(t, uint64(top+3), func() { s.below(top, dir, maxLevels, s.top) })
 	if len(s.out) > 0 || !errors.Is(s.err, ErrNotSearched) || !errors.Is(s.err, unix.EMFILE) {
 		t.Errorf("%v, %v", s.out, s.err)
 	}

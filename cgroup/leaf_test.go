@@ -32,7 +32,12 @@ func parent(t *testing.T) string {
 // newLeaf makes a leaf that is gone after the test, whatever it has left in it.
 func newLeaf(t *testing.T) *Leaf {
 	t.Helper()
-	l, err := Create(parent(t), fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), t.Name()))
+	return leafNamed(t, fmt.Sprintf("mcp-tether-test-%d-%s", os.Getpid(), t.Name()))
+}
+
+func leafNamed(t *testing.T, name string) *Leaf {
+	t.Helper()
+	l, err := Create(parent(t), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,18 +207,7 @@ func TestLeafNested(t *testing.T) {
 
 func TestLeafHasOnlyItsOwn(t *testing.T) {
 	l := newLeaf(t)
-	longer, err := Create(parent(t), l.Dir[len(parent(t))+1:]+"0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = longer.Kill()
-		longer.awaitEmpty(t)
-		if err := longer.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
-			t.Error(err)
-		}
-		longer.Close()
-	})
+	longer := leafNamed(t, l.Dir[len(parent(t))+1:]+"0")
 	c := longer.start(t)
 	if _, err := l.Holds(1 << 30); err == nil {
 		t.Error("where a process is that is gone is known")
@@ -353,19 +347,10 @@ func TestLeafThawsWithoutDescriptors(t *testing.T) {
 		if err := l.Freeze(true); err != nil || !l.AwaitFrozen() {
 			t.Fatalf("not frozen: %v", err)
 		}
-		var files unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		var err error
+		testkit.WithFiles(t, 0, func() { err = l.Freeze(false) })
+		if err != nil {
 			t.Fatal(err)
-		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
-			t.Fatal(err)
-		}
-		thawed := l.Freeze(false)
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-			t.Fatal(err)
-		}
-		if thawed != nil {
-			t.Fatal(thawed)
 		}
 		testkit.Until(t, "the leaf to thaw", func() bool {
 			events, err := l.read("cgroup.events")

@@ -20,16 +20,10 @@ type common struct {
 	reader    proc.Reader
 	// polled is what the session waits for.
 	polled pollSet
-	lease  *session.Lease // nil where no record can be kept
-	record session.Record
-	// unread says that there is a record of the supervisor, which the recovering anchor could not read.
-	unread bool
-	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
-	leafLeft bool
-	// leafInUse says that the leaf stays because a process to keep has a session in it.
-	leafInUse bool
+	onDisk
 	// sweeper ends dead sessions of the same user; zero when there is none.
 	sweeper proc.ID
-	// degraded says that a weaker containment was logged.
-	degraded bool
+	// cause is why the session ends, NoCause while it does not, and code what it exits with.
+	cause session.Cause
+	code  int
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/session"
 )
 
 // finish cleans up after the tree, writes the closing event and returns the exit code.
@@ -15,7 +17,6 @@ func (s *Session) finish() int {
 	switch {
 	case s.tree != nil:
 		r = s.tree.close()
-		s.code, s.tree = r.code, nil
 	case s.bySignal != 0:
 		s.code = 128 + int(s.bySignal)
 	}
@@ -38,7 +39,7 @@ func (s *Session) finish() int {
 		s.postLetter(letter{closed: true, code: s.code})
 	}
 	for _, src := range s.polled.wait(0) {
-		s.cause = s.cause.unless(causeOf(src), false)
+		s.cause = s.cause.Unless(causeOf(src), false)
 	}
 	s.logEnd(r)
 	s.continueAnchor()
@@ -77,7 +78,7 @@ func (s *Session) logEnd(r remains) {
 	if ev == nil {
 		return
 	}
-	if s.bySignal != 0 && s.cause == causeSignal {
+	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(s.bySignal))
 	}
 	kept := zerolog.Arr()
@@ -95,7 +96,7 @@ func (s *Session) logEnd(r remains) {
 	if r.began.IsZero() {
 		r.began = now
 	}
-	ev.Stringer("cause", s.cause).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
+	ev.Str("cause", string(s.cause)).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
 		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }

@@ -50,7 +50,6 @@ func TestWhatAHelperLeavesIsNoMember(t *testing.T) {
 	file := filepath.Join(dir, "master")
 	s := &Session{}
 	s.hand.ID, s.hand.Mailbox, s.opts.Engine = session.NewID(), -1, "ssh://far"
-	s.scope.Root = os.Getpid()
 	tr := s.newTree()
 	if tr.openEngine(); tr.engine == nil {
 		t.Fatal("no engine")

@@ -13,16 +13,13 @@ import (
 
 // start prepares the containment and starts the server. If that fails, the tree has no process.
 func (t *tree) start(path string) error {
-	t.code = ExitFailure
 	err := t.contain()
 	if err == nil {
 		t.openEngine()
 		t.reserve()
 		err = t.launch(path)
 	}
-	if err != nil {
-		t.clear, t.code = true, startCode(err)
-	}
+	t.clear = err != nil
 	return err
 }
 
@@ -83,12 +80,9 @@ func (t *tree) contain() error {
 // errRequired says that the cgroup that the user requires cannot be made.
 var errRequired = errors.New("--cgroup=require")
 
-// degrade reports once that the containment is weaker than it could be.
+// degrade reports that the containment is weaker than it could be. It is called once at most: a server that enters no leaf
+// had one made for it.
 func (c *common) degrade(why error) {
-	if c.degraded {
-		return
-	}
-	c.degraded = true
 	c.log.Debug().Str("why", why.Error()).Msg("containment degraded")
 }
 

@@ -19,8 +19,7 @@ func TestLeafIsRemovedThoughTheKeptGoOn(t *testing.T) {
 	testkit.Need(t, err == nil, "a cgroup v2 hierarchy that can be written")
 	s := &Session{}
 	s.hand.ID, s.hand.Mailbox = session.NewID(), -1
-	s.scope.Root, s.scope.Keep = os.Getpid(), []string{"sh"}
-	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff, Keep: []string{"sh"}}
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +54,7 @@ func TestLeafStaysForTheSessionOfTheKept(t *testing.T) {
 	if s.lease, err = dir.Take(s.hand.ID); err != nil {
 		t.Fatal(err)
 	}
-	s.scope.Root, s.scope.Keep = os.Getpid(), []string{"sh"}
-	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff}
+	s.opts = Options{Cgroup: CgroupRequire, Containers: ContainersOff, Keep: []string{"sh"}}
 	if err := s.newTree().contain(); err != nil {
 		t.Fatal(err)
 	}

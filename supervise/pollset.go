@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // source is something that a session waits for.
@@ -23,19 +24,19 @@ const (
 	predecessor                // the supervisor of an ending session of the same key
 )
 
-// causeOf is the cause for a source that has fired, noCause for one that ends no session.
-func causeOf(s source) cause {
+// causeOf is the cause for a source that has fired, NoCause for one that ends no session.
+func causeOf(s source) session.Cause {
 	switch s {
 	case stdin:
-		return causeStdin
+		return session.CauseStdin
 	case stdout:
-		return causeStdout
+		return session.CauseStdout
 	case anchor:
-		return causeAnchor
+		return session.CauseAnchor
 	case parent, gateway:
-		return causeGateway
+		return session.CauseGateway
 	}
-	return noCause
+	return session.NoCause
 }
 
 // pollSet is what the one ppoll(2) of a session waits for. A descriptor that has fired is removed, or poll would return at

@@ -23,7 +23,7 @@ func (s *Session) awaitPredecessor() error {
 		return nil
 	}
 	began, longest := time.Now(), time.Duration(0)
-	for s.cause == noCause {
+	for s.cause == session.NoCause {
 		owner, id := s.predecessor()
 		if id == "" {
 			return nil

@@ -34,7 +34,7 @@ func TestPredecessorWithoutLock(t *testing.T) {
 		if err := os.Remove(last.lease.Dir().Name + "/" + r.ID + ".lock"); err != nil {
 			t.Fatal(err)
 		}
-		next := &common{opts: Options{Key: "k"}, lease: last.lease}
+		next := &common{opts: Options{Key: "k"}, onDisk: onDisk{lease: last.lease}}
 		if _, id := next.predecessor(); (id == "") != dead {
 			t.Errorf("dead: %t: waits for %q", dead, id)
 		}
@@ -68,7 +68,7 @@ func TestPredecessorIsNoZombie(t *testing.T) {
 		if err := last.lease.Write(r); err != nil {
 			t.Fatal(err)
 		}
-		next := &common{opts: Options{Key: "k"}, lease: last.lease}
+		next := &common{opts: Options{Key: "k"}, onDisk: onDisk{lease: last.lease}}
 		want := r.Supervisor
 		if dead {
 			want = r.Anchor
@@ -111,7 +111,7 @@ func TestAnInterruptEndsTheWaitForThePredecessor(t *testing.T) {
 			s.newTree()
 		}
 		s.onEnding(proc.Caught{Signal: syscall.SIGINT, FromKernel: true})
-		if ends := s.cause == causeSignal; ends != waits {
+		if ends := s.cause == session.CauseSignal; ends != waits {
 			t.Errorf("waits %t: it ends %t", waits, ends)
 		}
 	}
@@ -136,7 +136,7 @@ func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 		if err := last.lease.Write(r); err != nil {
 			t.Fatal(err)
 		}
-		next := &common{opts: Options{Behind: c.own}, lease: last.lease}
+		next := &common{opts: Options{Behind: c.own}, onDisk: onDisk{lease: last.lease}}
 		if name == "its own front" {
 			next.opts.Share = "place"
 		}

@@ -9,6 +9,20 @@ import (
 	"mcp-tether/internal/session"
 )
 
+// onDisk is what is written down of a session, and what the record has to say in the end.
+type onDisk struct {
+	lease  *session.Lease // nil where no record can be kept
+	record session.Record
+	// unread says that there is a record of the supervisor, which the recovering anchor could not read.
+	unread bool
+	// leafLeft says that a cgroup stays behind; the record names it for `reap`.
+	leafLeft bool
+	// leafInUse says that the leaf stays because a process to keep has a session in it.
+	leafInUse bool
+	// rewriteAt is when to write the record again that could not be written; zero when it could.
+	rewriteAt time.Time
+}
+
 // openRecord takes the lease before the server is started. Without a record the session runs all the same, but `reap` and
 // `ps` cannot see it.
 func (c *common) openRecord() {
@@ -24,7 +38,7 @@ func (c *common) openRecord() {
 
 // state is what the record says of the session.
 func (s *Session) state() string {
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		return session.StateEnding
 	}
 	return session.StateRunning
@@ -44,7 +58,7 @@ func (s *Session) writeRecord(state string) {
 	}
 	r := &s.record
 	r.Version, r.ID, r.Name, r.UID, r.State = session.Version, s.hand.ID, s.opts.Name, os.Getuid(), state
-	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, s.cause.String()
+	r.Key, r.Share, r.Behind, r.Cause = s.opts.Key, s.opts.Share, s.opts.Behind, string(s.cause)
 	if r.Started.IsZero() {
 		r.Started = time.Now().UTC()
 		r.Args, r.Keep = session.Redact(s.opts.Command), s.opts.Keep
@@ -63,7 +77,7 @@ func (s *Session) writeRecord(state string) {
 		s.log.Warn().Err(err).Msg("session record not written")
 	}
 	pause := rewritePause
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		pause = endingPause
 	}
 	s.rewriteAt = time.Now().Add(pause)
@@ -128,7 +142,7 @@ func (s *Session) removeFront() {
 		dir := s.lease.Dir()
 		held, err := dir.Held(s.opts.Behind)
 		// Remove waits a moment for a front that is just dying: its pipes close first.
-		if err == nil && (!held || s.cause == causeStdout || s.cause == causeGateway) {
+		if err == nil && (!held || s.cause == session.CauseStdout || s.cause == session.CauseGateway) {
 			_ = dir.Remove(s.opts.Behind)
 		}
 	}

@@ -75,7 +75,7 @@ func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
 	if err := os.Mkdir(full, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.cause = causeSignal
+	s.cause = session.CauseSignal
 	s.writeRecord(s.state())
 	if wait := s.timeout(s.rewriteAt.Add(-endingPause)); wait != endingPause {
 		t.Errorf("it is written again after %v, want %v", wait, endingPause)
@@ -90,7 +90,7 @@ func TestRecordIsWrittenOnceThereIsRoom(t *testing.T) {
 	}
 	s.onTime(s.rewriteAt)
 	r, err := s.lease.Dir().Read(s.hand.ID)
-	if next := (&common{opts: s.opts}); err != nil || !next.follows(r) || r.Cause != s.cause.String() {
+	if next := (&common{opts: s.opts}); err != nil || !next.follows(r) || r.Cause != string(s.cause) {
 		t.Errorf("the record says %q (%s), %v", r.State, r.Cause, err)
 	}
 	if wait := s.timeout(time.Now()); wait >= 0 {

@@ -35,9 +35,9 @@ func Recover(opts Options, o Orphan) (int, error) {
 	defer s.sink.Flush()
 	s.polled.add(signals, o.signals, unix.POLLIN)
 	s.sigfd = o.signals
-	s.scope.Since, s.scope.Wary = o.began, o.late
 	t := s.newTree()
-	t.code = o.status
+	t.scope.Since, t.scope.Wary = o.began, o.late
+	s.code = o.status
 	dir, recorded := s.findRecord()
 	t.scope.Spare(s.record.Kept)
 	t.findServer(o.letter)
@@ -52,7 +52,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 		// It reads the record itself. Where it finds no engine it fails, and the notes stay for reap.
 		s.remover = o.args
 	}
-	s.end(causeSupervisor)
+	s.end(session.CauseSupervisor)
 	// Children are waited for once more: a server that has ended meanwhile is no member, but its exit code has yet to be
 	// read.
 	s.onChildren()

@@ -25,31 +25,17 @@ type Session struct {
 	asked    []owner
 	ownersAt time.Time
 
-	sigfd   int
-	arrived []proc.Caught
-	stdout  stdoutWatch
+	signalled
+	stdout stdoutWatch
 	// holdsStreams says that standard input and output are the gateway's. A recovering anchor has let go of them.
 	holdsStreams bool
 
 	tree *tree // nil before the server's start
-	// scope is the scope of the tree.
-	scope teardown.Scope
 	// remover is the anchor's command line, where it recovers and there may be containers to remove.
 	remover []string
 
-	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
-	cause    cause
-	bySignal syscall.Signal
-	// interrupted is when the terminal's last interrupt came.
-	interrupted time.Time
-	// code is what the session exits with.
-	code int
-	// done says that there is nothing more to wait for.
-	done bool
 	// sweepAt is when to look for dead sessions of the same user; zero when that is done.
 	sweepAt time.Time
-	// rewriteAt is when to write the record again that could not be written; zero when it could.
-	rewriteAt time.Time
 	// lookAt ends a wait for the predecessor; zero when there is none.
 	lookAt time.Time
 }
@@ -72,11 +58,11 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		return ExitFailure, fmt.Errorf("anchor (pid %d) ended while its session started: nothing was started", hand.Anchor)
 	}
 	s.watchOwners()
-	if s.cause != noCause {
+	if s.cause != session.NoCause {
 		return ExitFailure, errors.New("gateway ended while its session started: nothing was started")
 	}
 	if code, err := s.start(); err != nil {
-		s.cause, s.code = causeStart, code
+		s.cause, s.code = session.CauseStart, code
 		return s.finish(), err
 	}
 	s.closeServersOwn()
@@ -96,14 +82,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 		}
 	}
 	proc.SetComm("mcp-tether")
-	s := &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
-	scope := &s.scope
-	scope.Root, scope.Keep = os.Getpid(), opts.Keep
-	if hand.Anchor == 0 {
-		scope.Foreign, scope.Mark = hand.Foreign, session.EnvID+"="+hand.ID
-		scope.Since = sinceIfForeign(hand)
-	}
-	return s
+	return &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
 }
 
 // takeRoles catches signals and becomes a subreaper, which must come before the server's start.
@@ -168,7 +147,7 @@ func (s *Session) loop() {
 		if state := s.state(); s.tree.keepsMore() || state != s.record.State {
 			s.writeRecord(state)
 		}
-		if s.done || s.tree != nil && s.tree.machine.State == teardown.Done {
+		if s.tree.machine.State == teardown.Done {
 			return
 		}
 		s.pollOnce()
@@ -182,7 +161,7 @@ func (s *Session) pollOnce() {
 		case signals:
 			s.onSignals()
 		case stdin:
-			s.request(teardown.StdinClosed, causeStdin)
+			s.request(teardown.StdinClosed, session.CauseStdin)
 		case stdoutReader:
 			s.onStdoutClosed()
 		case clients:
@@ -220,7 +199,7 @@ func (s *Session) timeout(now time.Time) time.Duration {
 func (s *Session) onTime(now time.Time) {
 	if proc.IsDue(s.sweepAt, now) {
 		s.sweepAt = time.Time{}
-		if s.cause == noCause {
+		if s.cause == session.NoCause {
 			s.sweep()
 		}
 	}
@@ -240,24 +219,26 @@ func (s *Session) onTime(now time.Time) {
 }
 
 // end ends the session.
-func (s *Session) end(why cause) { s.request(teardown.MustEnd, why) }
+func (s *Session) end(why session.Cause) { s.request(teardown.MustEnd, why) }
 
 // request takes an event that ends the session. The first one names the cause; only what follows a closed standard input
 // may name another, as long as the server may still go on.
-func (s *Session) request(ev teardown.Event, why cause) {
-	s.cause = s.cause.unless(why, s.tree.mayGoOn())
-	if s.tree == nil {
-		s.done = true
-		return
+func (s *Session) request(ev teardown.Event, why session.Cause) {
+	s.cause = s.cause.Unless(why, s.tree.mayGoOn())
+	if s.tree != nil {
+		s.tree.step(ev)
 	}
-	s.tree.step(ev, why)
 }
 
 // newTree makes the tree of the session.
 func (s *Session) newTree() *tree {
-	t := &tree{common: &s.common, scope: s.scope}
-	t.scope.Helpers = t.helpers
+	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
+	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	if s.hand.Anchor == 0 {
+		t.scope.Foreign, t.scope.Mark = s.hand.Foreign, session.EnvID+"="+s.hand.ID
+		t.scope.Since = sinceIfForeign(s.hand)
+	}
 	s.tree = t
 	return t
 }
@@ -303,7 +284,7 @@ func (s *Session) onServerExit() {
 		dropStreams()
 	}
 	if s.tree.mayGoOn() {
-		s.cause = s.cause.unless(causeServer, true)
+		s.cause = s.cause.Unless(session.CauseServer, true)
 	}
 }
 
@@ -345,8 +326,8 @@ func (s *Session) onEnding(c proc.Caught) {
 	if s.hand.Terminal {
 		ev = teardown.Insist
 	}
-	s.request(ev, causeSignal)
-	if s.cause == causeSignal && s.bySignal == 0 {
+	s.request(ev, session.CauseSignal)
+	if s.cause == session.CauseSignal && s.bySignal == 0 {
 		s.bySignal = c.Signal
 	}
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"syscall"
+	"time"
 
 	"mcp-tether/internal/proc"
 )
@@ -18,6 +19,16 @@ const (
 	jobMember                         // it is stopped and continued with the job
 	backgroundJob                     // it has the terminal, and is in no foreground group
 )
+
+// signalled is what a session knows of the signals that it has caught.
+type signalled struct {
+	sigfd   int
+	arrived []proc.Caught
+	// bySignal is the signal of session.CauseSignal.
+	bySignal syscall.Signal
+	// interrupted is when the terminal's last interrupt came.
+	interrupted time.Time
+}
 
 // listen catches the signals and returns the descriptor on which they arrive. An ending signal that was ignored when we
 // were started stays without effect (nohup, background jobs of a shell); SIGTERM alone always ends the session.

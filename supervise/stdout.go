@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
 )
 
 // A session also ends when standard output has no reader any more. poll(2) reports that on a descriptor of the write end.
@@ -79,7 +80,7 @@ func (s *Session) lookAtStdout() {
 		s.stdout.pause = min(s.stdout.pause, lastStdoutPause)
 	case !has:
 		s.stdout.close(&s.polled)
-		s.end(causeStdout)
+		s.end(session.CauseStdout)
 		return
 	}
 	if s.stdout.pause <= lastStdoutPause {

@@ -40,7 +40,6 @@ func TestWhatTheSweepLeavesIsNoMember(t *testing.T) {
 	file := filepath.Join(leavesMaster(t), "master")
 	s := &Session{}
 	s.opts.HasDead = func() bool { return true }
-	s.scope.Root = os.Getpid()
 	tr := s.newTree()
 	s.sweep()
 	defer s.endSweep()

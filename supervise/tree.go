@@ -17,10 +17,8 @@ type tree struct {
 	machine teardown.Machine
 	scope   teardown.Scope
 	engine  *keeper.Keeper // nil where containers are not looked after
-	// server is the child's pid until it is waited for, then 0; code is its exit code.
-	server, code int
-	// cause is why the tree ends, noCause while it does not.
-	cause cause
+	// server is the child's pid until it is waited for, then 0.
+	server int
 	// clear says that the last look found nothing left, not even something to keep.
 	clear bool
 	// retryAt is when to look again during a teardown; zero when only events count.
@@ -43,10 +41,7 @@ func (t *tree) due() time.Time {
 }
 
 // step gives an event to the policy, and carries out the action.
-func (t *tree) step(ev teardown.Event, why cause) {
-	if why != noCause {
-		t.cause = t.cause.unless(why, t.mayGoOn())
-	}
+func (t *tree) step(ev teardown.Event) {
 	before := t.machine.State
 	action := t.machine.Step(time.Now(), ev)
 	changed := t.machine.State != before
@@ -62,7 +57,7 @@ func (t *tree) step(ev teardown.Event, why cause) {
 	case teardown.Nothing:
 	}
 	if changed && t.machine.State != teardown.Done {
-		t.log.Debug().Stringer("cause", t.cause).Stringer("state", t.machine.State).Msg("server is ending")
+		t.log.Debug().Str("cause", string(t.cause)).Stringer("state", t.machine.State).Msg("server is ending")
 	}
 }
 
@@ -76,16 +71,12 @@ func (t *tree) noteServer(pid int, ws unix.WaitStatus) {
 // onChildren acts on the ends of children that have been waited for. exited says that the server was one of them, and left
 // that there are more children.
 func (t *tree) onChildren(exited, left bool) {
-	why := noCause
-	if exited {
-		why = causeServer
-	}
 	switch {
 	case t.server == 0 && t.empty(left):
 		t.clear = !left
-		t.step(teardown.TreeEmpty, why)
+		t.step(teardown.TreeEmpty)
 	case exited:
-		t.step(teardown.ServerExited, why)
+		t.step(teardown.ServerExited)
 	}
 }
 
@@ -181,7 +172,7 @@ func (t *tree) lookAgain() {
 // then call repeat.
 func (t *tree) onTime(now time.Time) (look bool) {
 	if t.machine.Due(now) {
-		t.step(teardown.TimeUp, noCause)
+		t.step(teardown.TimeUp)
 	}
 	if t.machine.State == teardown.Done || !proc.IsDue(t.retryAt, now) {
 		return false
@@ -215,7 +206,7 @@ func (t *tree) kill() {
 // report logs at debug level which process was signalled, and why.
 func (t *tree) report(sent []teardown.Sent) {
 	for _, x := range sent {
-		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Stringer("cause", t.cause).
+		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
 			AnErr("error", x.Err).Msg("signalled")
 	}
 }
@@ -229,14 +220,13 @@ type remains struct {
 	unseen bool
 	leaked bool
 	leaf   *cgroup.Leaf // nil once it is removed
-	code   int          // the server's
 	// began is when the teardown began; zero if there was none.
 	began time.Time
 }
 
 // close releases all that belongs to the tree.
 func (t *tree) close() remains {
-	r := remains{began: t.machine.Began, code: t.code}
+	r := remains{began: t.machine.Began}
 	var unread error
 	if !t.clear {
 		r.survivors = t.scope.Survivors(func() (members []proc.Stat) {
@@ -251,7 +241,7 @@ func (t *tree) close() remains {
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.
-		r.code = ExitFailure
+		t.code = ExitFailure
 	}
 	t.postLetter(letter{})
 	return r

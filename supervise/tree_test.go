@@ -5,10 +5,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/testkit"
 )
 
 // startChild starts a child that lives as long as the test.
@@ -47,20 +46,11 @@ func TestWhatCannotBeListedHasLeaked(t *testing.T) {
 	if r := left(); r.leaked || len(r.survivors) > 0 {
 		t.Errorf("the control has leaked: %+v", r)
 	}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	r := left()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if !r.leaked {
-		t.Error("nothing could be listed, and nothing has leaked")
-	}
+	testkit.WithFiles(t, 0, func() {
+		if !left().leaked {
+			t.Error("nothing could be listed, and nothing has leaked")
+		}
+	})
 }
 
 // What a process has left that was there before the session, and that has ended, holds up no end.

@@ -1,13 +1,6 @@
 package argv
 
-import (
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
-
-	"mcp-tether/internal/proc"
-)
+import "mcp-tether/internal/proc"
 
 // Flags of run about sharing, which are read without a flag parser, and the variables of the first two.
 const (
@@ -57,14 +50,6 @@ func SessionArgs(program string, words []string) []string {
 	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
 }
 
-// roleHost is the hidden first argument of the process that a shared server belongs to. roleLauncher is that of the
-// process that starts the host, so that the host is no child of a client's process. A Host follows as the second
-// argument, then the words of run.
-const (
-	roleHost     = "__host"
-	roleLauncher = "__launch"
-)
-
 // Host is what a new host is told by the process that starts it, as one word of the command line.
 type Host struct {
 	// Key names the shared server among the files of its user.
@@ -78,47 +63,31 @@ type Host struct {
 	Launches bool
 }
 
-// errNotHost says that a user has typed the hidden argument.
-var errNotHost = errors.New(roleHost + " and " + roleLauncher + " are for mcp-tether itself: use 'mcp-tether run --share'")
-
 // HostArgs is the command line of a host, or of its launcher, for the words that followed run.
 func HostArgs(program string, h Host, words []string) []string {
 	role := roleHost
 	if h.Launches {
 		role = roleLauncher
 	}
-	part := []string{
-		h.Key, strconv.Itoa(h.Lock), strconv.Itoa(h.Listener), strconv.Itoa(h.Gateway.PID),
-		strconv.FormatUint(h.Gateway.Start, 10), strconv.Itoa(h.GatewayFD),
-	}
-	return append([]string{program, role, strings.Join(part, wordSeparator), "run"}, words...)
+	word := joined(h.Key, h.Lock, h.Listener, h.Gateway.PID, h.Gateway.Start, h.GatewayFD)
+	return inRole(program, role, append([]string{word, "run"}, words...)...)
 }
 
-// IsHost reports whether a command line is one of HostArgs. Every process can choose its command line.
-func IsHost(args []string) bool {
-	return len(args) > 2 && (args[1] == roleHost || args[1] == roleLauncher)
+func (h *Host) read(w *word) {
+	*h = Host{
+		Key: w.text(), Lock: w.number(), Listener: w.number(), Gateway: proc.ID{PID: w.number(), Start: w.ticks()}, GatewayFD: w.number(),
+	}
 }
+
+// IsHost reports whether a command line is one of HostArgs.
+func IsHost(args []string) bool { return hasRole(args, roleHost, roleLauncher) }
 
 // SplitHostArgs undoes HostArgs: own is a command line of run. ok is false where the command line is not a host's.
 func SplitHostArgs(args []string) (own []string, h Host, ok bool, err error) {
 	if !IsHost(args) {
-		return nil, Host{}, false, nil
+		return nil, h, false, nil
 	}
-	part := strings.Split(args[2], wordSeparator)
-	if len(args) < 4 || len(part) != 6 {
-		return nil, Host{}, true, errNotHost
-	}
-	var n [5]uint64
-	for i := range n {
-		v, err := strconv.ParseInt(part[i+1], 10, 64)
-		if err != nil {
-			return nil, Host{}, true, fmt.Errorf("%w: %q: %w", errNotHost, args[2], err)
-		}
-		n[i] = uint64(v)
-	}
-	h = Host{
-		Key: part[0], Lock: int(n[0]), Listener: int(n[1]), Gateway: proc.ID{PID: int(n[2]), Start: n[3]}, GatewayFD: int(int64(n[4])),
-		Launches: args[1] == roleLauncher,
-	}
-	return append([]string{args[0]}, args[3:]...), h, true, nil
+	own, err = splitRole(args, 6, h.read)
+	h.Launches = args[1] == roleLauncher
+	return own, h, true, err
 }

@@ -1,13 +1,9 @@
 package argv
 
 import (
-	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"mcp-tether/internal/proc"
 )
 
 func TestWantsShare(t *testing.T) {
@@ -51,33 +47,6 @@ func TestSessionArgs(t *testing.T) {
 		}
 		if WantsShare(got[2:], "1") {
 			t.Errorf("%q: the session of the server shares", line)
-		}
-	}
-}
-
-func TestHostArgs(t *testing.T) {
-	words := []string{"--share", "--", "server", "a,b"}
-	for _, want := range []Host{
-		{Key: "k", Lock: 3, Listener: 4, GatewayFD: -1},
-		{Key: "k-2", Lock: 3, Listener: 4, Gateway: proc.ID{PID: 7, Start: 1 << 62}, GatewayFD: 5, Launches: true},
-	} {
-		line := HostArgs("tether", want, words)
-		own, got, ok, err := SplitHostArgs(line)
-		if !ok || err != nil || !reflect.DeepEqual(got, want) || !slices.Equal(own, append([]string{"tether", "run"}, words...)) {
-			t.Errorf("%q: %q, %+v, %v, %v", line, own, got, ok, err)
-		}
-		if !IsHost(line) || SupervisedID(line) != "" {
-			t.Errorf("%q is not taken for a host's", line)
-		}
-	}
-	for _, line := range [][]string{{"tether", "__host", "x"}, {"tether", "__host", "x", "run"}, {"tether", "__launch", "k,a,2,3,4,5", "run"}} {
-		if _, _, ok, err := SplitHostArgs(line); !ok || !errors.Is(err, errNotHost) {
-			t.Errorf("%q: %v, %v", line, ok, err)
-		}
-	}
-	for _, line := range [][]string{{"tether"}, {"tether", "run", "x", "y"}, {"tether", "__host"}} {
-		if _, _, ok, _ := SplitHostArgs(line); ok {
-			t.Errorf("%q is taken for a host's", line)
 		}
 	}
 }

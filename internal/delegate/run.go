@@ -34,8 +34,9 @@ const killTimeout = time.Second
 // its own. It has limits of memory, processor time, descriptors and file size (Confine). It inherits /dev/null and the
 // one pipe.
 func Run(ctx context.Context, u User, words []string, limit int64) (out []byte, code int, err error) {
-	// Root's descriptors may give access to files that only root may read.
-	proc.CloseInherited()
+	// Root's descriptors may give access to files that only root may read. Closed here, their numbers might be those of the
+	// pipes of other children by then.
+	proc.SealInherited()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, -1, fmt.Errorf("make a pipe for user %s: %w", u.Name, err)

@@ -109,7 +109,7 @@ func (f *front) onBackendEnd(code int) {
 	}
 	switch {
 	case f.phase != over && f.unstartable():
-		f.cause = f.cause.unless(causeServer, f.back.asked)
+		f.cause = f.cause.Unless(session.CauseServer, !f.back.asked)
 		f.step(onEnd)
 	case f.phase == awake:
 		f.onLoss()
@@ -128,7 +128,7 @@ func (f *front) onLoss() {
 	if why != "" {
 		f.log.Warn().Str("why", why).Msg("the server cannot be restarted")
 	}
-	f.cause = f.cause.unless(causeServer, f.back.asked)
+	f.cause = f.cause.Unless(session.CauseServer, !f.back.asked)
 }
 
 // abandon ends a backend that cannot take the place of the last one. A host lives on, for others.

@@ -9,6 +9,8 @@ import (
 
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/proc"
+
+	"mcp-tether/internal/session"
 )
 
 // clock says when something is due without any input. A time is zero when nothing is.
@@ -107,7 +109,7 @@ func (f *front) whileAsleep(now time.Time) {
 		c.closeBy = time.Time{}
 		if !f.relay.Drained() {
 			// No server is started before the client has all that the last one wrote.
-			f.end(causeStdin)
+			f.end(session.CauseStdin)
 			return
 		}
 	}

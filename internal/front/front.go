@@ -42,8 +42,8 @@ type front struct {
 
 // ending is what is known of the end of the session.
 type ending struct {
-	// cause is why the session ends, noCause while it does not; bySignal is the signal of causeSignal.
-	cause    cause
+	// cause is why the session ends, session.NoCause while it does not; bySignal is the signal of session.CauseSignal.
+	cause    session.Cause
 	bySignal unix.Signal
 	// closing says that the client has closed its end.
 	closing bool
@@ -132,7 +132,7 @@ func (f *front) onWatched(fds []unix.PollFd) {
 		f.onClientClosed()
 	}
 	if f.watch.closed(1, fds[watchStdout]) {
-		f.end(causeStdout)
+		f.end(session.CauseStdout)
 	}
 	if slices.ContainsFunc(fds[watchOwners:], func(p unix.PollFd) bool { return p.Revents != 0 }) || f.watch.mustAsk() {
 		f.lookAtOwners()
@@ -142,7 +142,7 @@ func (f *front) onWatched(fds []unix.PollFd) {
 // lookAtOwners ends the session if the parent, or the gateway behind it, has ended.
 func (f *front) lookAtOwners() {
 	if f.watch.lost(&f.reader) {
-		f.end(causeGateway)
+		f.end(session.CauseGateway)
 	}
 }
 
@@ -171,7 +171,7 @@ func (f *front) onSignal(c proc.Caught) {
 	if f.bySignal == 0 {
 		f.bySignal = c.Signal
 	}
-	f.end(causeSignal)
+	f.end(session.CauseSignal)
 }
 
 // onClientClosed: the client has closed its end. What it sent before is still answered.
@@ -179,24 +179,24 @@ func (f *front) onClientClosed() {
 	f.closing = true
 	switch f.phase {
 	case awake, trying:
-		f.end(causeStdin)
+		f.end(session.CauseStdin)
 	case asleep:
 		f.endIfClosed()
 	}
 }
 
-// end ends the session. The first cause counts, see cause.unless.
-func (f *front) end(why cause) {
-	f.cause = f.cause.unless(why, f.back.asked)
+// end ends the session. The first cause counts, see session.Cause.
+func (f *front) end(why session.Cause) {
+	f.cause = f.cause.Unless(why, !f.back.asked)
 	f.step(onEnd)
 	switch {
-	case !f.back.there(), f.back.attached && why != causeStdin:
+	case !f.back.there(), f.back.attached && why != session.CauseStdin:
 		f.done = true
-	case why == causeStdin:
+	case why == session.CauseStdin:
 		// The relay passes the end of the stream on. A server that does not read may never see it.
 		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
 		f.expectEnd()
-	case f.cause == causeSignal:
+	case f.cause == session.CauseSignal:
 		f.ask(f.bySignal)
 	default:
 		f.ask(unix.SIGTERM)
@@ -277,11 +277,11 @@ func (f *front) onRefused(e relay.Event) {
 	case relay.Changed:
 		f.log.Error().Str("why", e.Text).Msg("server cannot take the place of the one before it")
 		f.pauses.why = e.Text
-		f.end(causeChanged)
+		f.end(session.CauseChanged)
 	case relay.TooLong:
 		f.log.Error().Str("error", e.Text).Msg("message is longer than --max-message")
 		f.pauses.why = e.Text + " (--max-message)"
-		f.end(causeTooLong)
+		f.end(session.CauseTooLong)
 	case relay.Withheld:
 		f.log.Debug().Str("method", e.Text).Msg("request of a server that is being put to sleep is not passed on")
 	case relay.Dropped:
@@ -299,21 +299,21 @@ func (f *front) finish() int {
 	}
 	f.closeRecord()
 	ev := f.log.Info()
-	if f.bySignal != 0 && f.cause == causeSignal {
+	if f.bySignal != 0 && f.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(f.bySignal))
 	}
-	ev.Stringer("cause", f.cause).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
+	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
 		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
 	return code
 }
 
 // exitCode is the backend's. Without one, and for a shared server, it tells of the signal that has ended the session.
 func (f *front) exitCode() int {
-	if (f.back.began.IsZero() || f.o.Finder != nil) && f.cause == causeSignal {
+	if (f.back.began.IsZero() || f.o.Finder != nil) && f.cause == session.CauseSignal {
 		return 128 + int(f.bySignal)
 	}
 	switch {
-	case f.o.Finder != nil && (f.cause == causeTooLong || f.cause == causeChanged):
+	case f.o.Finder != nil && (f.cause == session.CauseTooLong || f.cause == session.CauseChanged):
 		return exitFailure
 	case f.back.began.IsZero():
 		return 0
@@ -323,23 +323,26 @@ func (f *front) exitCode() int {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// listens reports whether the client may still read when a session ends with this cause.
+func listens(c session.Cause) bool { return c != session.CauseStdout && c != session.CauseGateway }
+
 // flush passes on what the server has still written, and answers the requests that it left open with an error. The
 // wait for a slow client is bounded.
 func (f *front) flush() {
-	if !f.cause.listens() {
+	if !listens(f.cause) {
 		return
 	}
 	var owed relay.Unanswered
 	switch f.cause {
-	case causeServer:
+	case session.CauseServer:
 		owed.Answer = f.lastWord()
-	case causeStdin:
+	case session.CauseStdin:
 		if f.relay.Unproven() {
 			owed.Answer = "mcp-tether: the server could not be woken: " + f.mute()
 		}
-	case causeChanged:
+	case session.CauseChanged:
 		owed.Answer = "mcp-tether: the server could not be woken: " + f.pauses.why
-	case causeTooLong:
+	case session.CauseTooLong:
 		// The end of a message that is too long was not seen, so its id may not be known.
 		owed = relay.Unanswered{Answer: "mcp-tether: " + f.pauses.why, Unread: true}
 	}

@@ -6,36 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/session"
+
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/testkit"
 )
-
-func TestCauseUnless(t *testing.T) {
-	for _, c := range []struct {
-		first, other cause
-		asked        bool
-		want         cause
-	}{
-		{noCause, causeStdin, false, causeStdin},
-		{causeStdin, causeServer, false, causeStdin},
-		{causeStdin, causeGateway, false, causeGateway},
-		{causeStdin, causeGateway, true, causeStdin},
-		{causeStdout, causeGateway, true, causeGateway},
-		{causeStdout, causeSignal, false, causeStdout},
-		{causeSignal, causeGateway, false, causeSignal},
-	} {
-		if got := c.first.unless(c.other, c.asked); got != c.want {
-			t.Errorf("%v, then %v (asked: %t): %v, want %v", c.first, c.other, c.asked, got, c.want)
-		}
-	}
-	for c := causeServer; c < causes; c++ {
-		if c.String() == "" {
-			t.Errorf("cause %d has no name", c)
-		}
-	}
-}
 
 func TestValidate(t *testing.T) {
 	good := Options{OnCrash: OnCrashEnd, Hibernate: time.Second, WakeTimeout: time.Second, MaxMessage: 1}
@@ -163,7 +140,7 @@ func TestClientClosesBehindAFullPipe(t *testing.T) {
 		}
 	}
 	f.onClientClosed()
-	if f.phase != over || f.cause != causeStdin || f.done || f.back.asked {
+	if f.phase != over || f.cause != session.CauseStdin || f.done || f.back.asked {
 		t.Fatalf("phase %v, cause %v, asked %t", f.phase, f.cause, f.back.asked)
 	}
 	f.onTime(f.clock.closeBy)

@@ -34,7 +34,7 @@ func (f *front) openRecord() {
 // state is what the record says of the session.
 func (f *front) state() string {
 	switch {
-	case f.cause != noCause:
+	case f.cause != session.NoCause:
 		return session.StateEnding
 	case f.phase == asleep:
 		return session.StateAsleep
@@ -49,7 +49,7 @@ func (f *front) writeRecord() {
 	if f.lease == nil {
 		return
 	}
-	f.record.State, f.record.Cause = f.state(), f.cause.String()
+	f.record.State, f.record.Cause = f.state(), string(f.cause)
 	err := f.lease.Write(f.record)
 	if err == nil {
 		f.clock.rewriteAt = time.Time{}

@@ -8,6 +8,8 @@ import (
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/share"
+
+	"mcp-tether/internal/session"
 )
 
 // A shared server is the backend of several fronts. Its host has the other ends of the pipes, in the place of a child of
@@ -77,7 +79,7 @@ func (f *front) onHost() {
 		f.onBackendEnd(news.Code)
 	default:
 		f.hostWord, f.back.word = news.Why, "the shared server has ended"
-		f.cause = f.cause.unless(causeServer, false)
+		f.cause = f.cause.Unless(session.CauseServer, true)
 		f.back.code = news.Code
 		f.step(onEnd)
 		f.done = true
@@ -101,7 +103,7 @@ func (f *front) seekHost() {
 	switch {
 	case err != nil:
 		f.hostWord, f.back.word, f.back.code = err.Error(), err.Error(), exitFailure
-		f.end(causeServer)
+		f.end(session.CauseServer)
 	case ready:
 		f.relay.Unpark()
 	}

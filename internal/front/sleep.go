@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+
+	"mcp-tether/internal/session"
 )
 
 // idleAfter is when a server that is last used now has been idle for long enough. It is zero if the server is never put
@@ -58,6 +60,6 @@ func (f *front) endIfClosed() {
 	case f.relay.Waiting():
 		f.clock.closeBy = time.Now().Add(f.o.EOFGrace)
 	default:
-		f.end(causeStdin)
+		f.end(session.CauseStdin)
 	}
 }

@@ -3,6 +3,8 @@ package front
 import (
 	"fmt"
 	"time"
+
+	"mcp-tether/internal/session"
 )
 
 // pauses are those between two starts of a backend.
@@ -76,7 +78,7 @@ func (f *front) resume() {
 	}
 	f.writeRecord()
 	if f.closing {
-		f.end(causeStdin)
+		f.end(session.CauseStdin)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/session"
+
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
@@ -32,12 +34,12 @@ func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
 				copyOnce(f)
 				f.onClientClosed()
 				deadline := f.due()
-				if f.phase != asleep || f.cause != noCause || deadline.IsZero() {
+				if f.phase != asleep || f.cause != session.NoCause || deadline.IsZero() {
 					t.Fatalf("phase %v, cause %v, due at %v", f.phase, f.cause, deadline)
 				}
 				if !reads {
 					f.onTime(deadline)
-					if f.phase != over || f.cause != causeStdin {
+					if f.phase != over || f.cause != session.CauseStdin {
 						t.Errorf("phase %v, cause %v", f.phase, f.cause)
 					}
 					return
@@ -46,14 +48,14 @@ func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
 				f.clock.retryAt = deadline.Add(time.Hour)
 				readUntil(t, f, fromRelay, "last words\n")
 				f.onTime(deadline)
-				if f.phase != asleep || f.cause != noCause || !f.due().Equal(f.clock.retryAt) {
+				if f.phase != asleep || f.cause != session.NoCause || !f.due().Equal(f.clock.retryAt) {
 					t.Fatalf("phase %v, cause %v, due at %v", f.phase, f.cause, f.due())
 				}
 				f.onTime(f.clock.retryAt)
 				awaitBackend(t, f)
 				f.flush()
 				readUntil(t, f, fromRelay, "exited with code 127")
-				if f.phase != over || f.cause != causeStdin {
+				if f.phase != over || f.cause != session.CauseStdin {
 					t.Errorf("in the end phase %v, cause %v", f.phase, f.cause)
 				}
 			})
@@ -150,7 +152,7 @@ func TestTheEndOfAFileIsNoCrash(t *testing.T) {
 	f.o.OnCrash = OnCrashRestart
 	copyOnce(f)
 	f.onBackendEnd(0)
-	if f.phase != over || f.cause != causeServer || !f.done {
+	if f.phase != over || f.cause != session.CauseServer || !f.done {
 		t.Errorf("phase %v, cause %v", f.phase, f.cause)
 	}
 }
@@ -163,7 +165,7 @@ func TestTheEndOfAFileEndsASessionWithoutAServer(t *testing.T) {
 			f := fromFile(t, before)
 			copyOnce(f)
 			f.onBackendEnd(0)
-			if f.phase != over || f.cause != causeStdin || !f.done {
+			if f.phase != over || f.cause != session.CauseStdin || !f.done {
 				t.Errorf("phase %v, cause %v", f.phase, f.cause)
 			}
 		})

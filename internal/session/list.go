@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // ErrNoLock says that there is no lock file.
@@ -160,8 +162,7 @@ func own(candidates []string, uid int) (out []*Directory, left []error) {
 // the place of one below /tmp: that is no directory of records.
 func closed(name string, uid int, err error) bool {
 	var st unix.Stat_t
-	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) ||
-		errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil && int(st.Uid) == uid
+	return proc.Starved(err) || errors.Is(err, unix.EACCES) && unix.Lstat(name, &st) == nil && int(st.Uid) == uid
 }
 
 // Remove removes the record and lock of a dead session. The error is ErrHeld when it lives after all.

@@ -180,7 +180,7 @@ func TestClosed(t *testing.T) {
 		uid  int
 		want bool
 	}{
-		{unix.EMFILE, os.Getuid(), true}, {unix.EACCES, os.Getuid(), true}, {unix.EACCES, os.Getuid() + 1, false},
+		{unix.EMFILE, os.Getuid(), true}, {unix.ENOMEM, os.Getuid(), true}, {unix.EACCES, os.Getuid(), true}, {unix.EACCES, os.Getuid() + 1, false},
 		{unix.ENOENT, os.Getuid(), false}, {unix.ELOOP, os.Getuid(), false}, {unix.EXDEV, os.Getuid(), false},
 	} {
 		if got := closed(dir, c.uid, c.err); got != c.want {

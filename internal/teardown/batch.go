@@ -76,29 +76,18 @@ const roundPause = 20 * time.Millisecond
 
 // End asks every member of every group to end, and waits up to the term grace. Then it kills until all are gone or the
 // kill timeout has passed. Where no member is left after SIGTERM, one round of SIGKILL makes sure of that (stopBorn).
-// It fills in the groups' outcomes. A look for which there was no descriptor or memory is made again in the next round, and
-// nothing is signalled meanwhile. The error says that the process table cannot be read, in the end too.
+// It fills in the groups' outcomes. A look that failed is made again in the next round, and nothing is signalled meanwhile.
+// The error says that the process table cannot be read in the end.
 func (b *Batch) End(g Grace) error {
 	b.start()
-	err := unlessStarved(b.until(time.Now().Add(g.Term), b.ask))
+	b.until(time.Now().Add(g.Term), b.ask)
 	for deadline := time.Now().Add(g.Kill); ; {
-		if err == nil {
-			err = unlessStarved(b.until(deadline, b.kill))
-		}
-		survivors, lookErr := b.conclude()
+		b.until(deadline, b.kill)
 		// A tree that forks may have been missed by the looks before, and be found by this one.
-		if err = errors.Join(err, lookErr); err != nil || survivors == 0 || !time.Now().Before(deadline) {
+		if survivors, err := b.conclude(); err != nil || survivors == 0 || !time.Now().Before(deadline) {
 			return err
 		}
 	}
-}
-
-// unlessStarved drops an error that may be over by the next look. The last look tells what is left.
-func unlessStarved(err error) error {
-	if proc.Starved(err) {
-		return nil
-	}
-	return err
 }
 
 func (b *Batch) start() {
@@ -119,17 +108,14 @@ const (
 )
 
 // until repeats rounds until none is left for certain, several in a row find no member, or the time is up.
-func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) error {
+func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err error)) {
 	for empty := 0; ; {
 		left, none, err := round()
-		if err != nil && !proc.Starved(err) {
-			return err
-		}
 		if empty++; left > 0 || err != nil {
 			empty = 0
 		}
 		if none || empty >= emptyLooksOfFork || empty >= emptyLooks && !b.forks || !time.Now().Before(deadline) {
-			return err
+			return
 		}
 		time.Sleep(roundPause)
 	}
@@ -218,11 +204,11 @@ func (b *Batch) freeze() (thaw func()) {
 
 // conclude names the survivors, and counts them.
 func (b *Batch) conclude() (left int, err error) {
-	t, err := b.look()
-	for n := 1; n < lastLooks && proc.Starved(err); n++ {
-		time.Sleep(roundPause)
+	var t snapshot
+	_ = patiently(func() error {
 		t, err = b.look()
-	}
+		return err
+	})
 	for _, gr := range b.Groups {
 		again := false
 		gr.Survivors = survivors(&b.reader, func() []proc.Stat {

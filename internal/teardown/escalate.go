@@ -32,7 +32,6 @@ func (s *Scope) Terminate(server int) []Sent {
 		s.reader.AskAgain() // what could not be read long before may be readable now
 	}
 	var fresh []proc.Stat
-	s.starved++
 	for n := range termSweeps {
 		members, _, err := s.Members()
 		if server > 0 && noneListed(members, err) {
@@ -62,14 +61,8 @@ func (s *Scope) Terminate(server int) []Sent {
 // termSweeps bounds the looks before the first SIGTERM, against a tree that forks meanwhile.
 const termSweeps = 4
 
-// starvedRounds is how many rounds in a row wait until all processes can be inspected.
-const starvedRounds = 6
-
-// noneListed reports whether a look has failed to list any process, and no other look is to be tried. A signal to all that cannot
-// be seen would reach what is to be kept.
-func noneListed(members []proc.Stat, err error) bool {
-	return err != nil && len(members) == 0 && !errors.Is(err, errIncomplete)
-}
+// noneListed reports whether a look has failed to list any process.
+func noneListed(members []proc.Stat, err error) bool { return err != nil && len(members) == 0 }
 
 // askBlindly asks the server and its group, once. The other members are asked as soon as they can be listed.
 func (s *Scope) askBlindly(server int) []Sent {
@@ -114,11 +107,9 @@ func (s *Scope) Kill(server int) []Sent {
 			return sent
 		}
 	}
-	s.starved++
 	members, kept, err := s.Members()
-	// If the processes cannot be listed now, a process to keep would have been seen earlier. One that could not be inspected
-	// may have to be kept.
-	if s.Leaf != nil && len(kept) == 0 && !errors.Is(err, errIncomplete) && (err == nil || len(s.kept)+len(s.Keep) == 0) {
+	// If the processes cannot be listed now, a process to keep would have been seen earlier.
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()
 	}
 	if server > 0 && noneListed(members, err) {

@@ -1,7 +1,6 @@
 package teardown
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"syscall"
@@ -254,21 +253,8 @@ func TestTerminateAfterBlind(t *testing.T) {
 		now, err := proc.Now()
 		return err != nil || now > started
 	})
-	var files, none unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	none.Max = files.Max
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
 	var blind []Sent
-	for range starvedRounds + 2 { // the looks after that fail as well
-		blind = append(blind, s.Terminate(server.PID)...)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
+	testkit.WithFiles(t, 0, func() { blind = append(s.Terminate(server.PID), s.Terminate(server.PID)...) })
 	if len(blind) != 2 || slices.ContainsFunc(blind, func(x Sent) bool { return x.To.PID != server.PID }) {
 		t.Errorf("blindly: %+v", blind)
 	}
@@ -277,34 +263,47 @@ func TestTerminateAfterBlind(t *testing.T) {
 	}
 }
 
-// A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so the first ones are
-// made again. If that lasts, the server is signalled, but no group in which something is known to be kept.
-func TestStarvedLookSparesTheKept(t *testing.T) {
-	for name, looked := range map[string]bool{"looked at before": true, "never looked at": false} {
-		t.Run(name, func(t *testing.T) {
-			s := own(t)
-			server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
-			kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
-			if looked {
-				s.expect(t, "before", server.PIDs, kept.PIDs)
-			}
-			var sent []Sent
-			testkit.WithFiles(t, 0, func() { sent = append(s.Terminate(server.PID), s.Kill(server.PID)...) })
-			if len(sent) > 0 {
-				t.Errorf("signalled %+v", sent)
-			}
-			if s.expect(t, "then", server.PIDs, kept.PIDs); t.Failed() {
-				return
-			}
-			testkit.WithFiles(t, 0, func() {
-				for range starvedRounds + 1 {
-					s.Kill(server.PID)
-				}
-			})
-			awaitExit(t, server.PID)
-			s.expect(t, "that lasted", nil, kept.PIDs)
-		})
+// starvedTwice does something during which the first two looks at the processes fail: no descriptor can be had from a number on.
+func (s *Scope) starvedTwice(t *testing.T, limit uint64, do func()) {
+	t.Helper()
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
 	}
+	looks := 0
+	// Each look asks for the helpers once it has failed to read the table.
+	s.Helpers = func() []proc.ID {
+		if looks++; looks == 2 {
+			_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
+		}
+		return nil
+	}
+	testkit.WithFiles(t, limit, do)
+}
+
+// A look for which there is no descriptor tells nothing about what is to be kept in the server's group, so it is made again.
+func TestStarvedLookSparesTheKept(t *testing.T) {
+	s := own(t)
+	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+	kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
+	s.starvedTwice(t, 0, func() {
+		if got := signalled(s.Kill(server.PID)); !slices.Equal(got, server.PIDs) {
+			t.Errorf("reached %v, want %v", got, server.PIDs)
+		}
+	})
+	awaitExit(t, server.PID)
+	s.expect(t, "then", nil, kept.PIDs)
+}
+
+// If that lasts, the server is signalled, but no group in which something is known to be kept.
+func TestLastingStarvationSparesTheKnown(t *testing.T) {
+	s := own(t)
+	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
+	kept := testkit.Start(t, "rest", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID}, KeepMark)
+	s.expect(t, "before", server.PIDs, kept.PIDs)
+	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
+	awaitExit(t, server.PID)
+	s.expect(t, "that lasted", nil, kept.PIDs)
 }
 
 // If no look can be had, and nothing is known to be kept, the server and its group are ended.
@@ -312,11 +311,7 @@ func TestLastingStarvationEndsTheGroup(t *testing.T) {
 	s := own(t)
 	server := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true})
 	beside := testkit.Start(t, "stubborn", 1, &syscall.SysProcAttr{Setpgid: true, Pgid: server.PID})
-	testkit.WithFiles(t, 0, func() {
-		for range starvedRounds + 1 {
-			s.Kill(server.PID)
-		}
-	})
+	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
 	awaitExit(t, server.PID)
 	awaitExit(t, beside.PID)
 }
@@ -329,8 +324,9 @@ func TestStarvedLookSparesTheKeptInLeaf(t *testing.T) {
 	server, kept := start(t, "rest", 1), start(t, "rest", 1, KeepMark)
 	enter(t, s.Leaf, server.PID)
 	enter(t, s.Leaf, kept.PID)
-	testkit.WithFiles(t, 0, func() { s.Kill(server.PID) })
-	s.expect(t, "then", server.PIDs, kept.PIDs)
+	s.starvedTwice(t, 0, func() { s.Kill(server.PID) })
+	awaitExit(t, server.PID)
+	s.expect(t, "then", nil, kept.PIDs)
 }
 
 // A server that is to be kept is not signalled as one that cannot be seen.
@@ -351,25 +347,16 @@ func TestTerminateThenBlind(t *testing.T) {
 	if got := signalled(s.Terminate(server.PID)); !slices.Equal(got, server.PIDs) {
 		t.Fatalf("reached %v, want %v", got, server.PIDs)
 	}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: files.Max}); err != nil {
-		t.Fatal(err)
-	}
-	again := s.Terminate(server.PID)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
-	if len(again) > 0 {
-		t.Errorf("asked again: %+v", again)
-	}
+	testkit.WithFiles(t, 0, func() {
+		if again := s.Terminate(server.PID); len(again) > 0 {
+			t.Errorf("asked again: %+v", again)
+		}
+	})
 }
 
 // One descriptor is enough to list processes, and too few for the copy that reads memory for a late anchor. What was listed and
-// not read is left for the next look, also where it is the server, and in a leaf. If that lasts, it counts as
-// a member: nobody knows that it is to be kept.
+// not read is not signalled, also where it is the server, and in a leaf. If that lasts, it counts as a member: nobody knows
+// that it is to be kept.
 func TestUnreadIsNotSignalled(t *testing.T) {
 	s := own(t)
 	s.leavesUnread(t)
@@ -389,17 +376,12 @@ func (s *Scope) leavesUnread(t *testing.T) {
 	if s.Leaf != nil {
 		enter(t, s.Leaf, server.PID)
 	}
-	var (
-		sent    []Sent
-		members []proc.Stat
-		err     error
-	)
-	testkit.WithFiles(t, lowestFree(t)+1, func() {
-		members, _, err = s.Members()
-		sent = append(s.Terminate(server.PID), s.Kill(server.PID)...)
-	})
-	if len(members) > 0 || !errors.Is(err, errIncomplete) || len(sent) > 0 {
-		t.Errorf("members %v, %v; signalled %+v", pids(members), err, sent)
+	for _, signal := range []func(int) []Sent{s.Terminate, s.Kill} {
+		s.starvedTwice(t, lowestFree(t)+1, func() {
+			if sent := signal(server.PID); len(sent) > 0 {
+				t.Errorf("signalled %+v", sent)
+			}
+		})
 	}
 	s.expect(t, "the next look", nil, server.PIDs)
 	server.Stdin.Close()
@@ -411,10 +393,16 @@ func (s *Scope) leavesUnread(t *testing.T) {
 	if s.Leaf != nil {
 		enter(t, s.Leaf, unknown.PID)
 	}
-	s.starved = starvedRounds + 1
+	var (
+		members []proc.Stat
+		err     error
+	)
 	testkit.WithFiles(t, lowestFree(t)+1, func() { members, _, err = s.Members() })
-	if !slices.Contains(pids(members), unknown.PID) || !proc.Starved(err) || errors.Is(err, errIncomplete) {
+	if !slices.Contains(pids(members), unknown.PID) || !proc.Starved(err) || !s.gaveUp {
 		t.Errorf("that lasted: members %v, %v", pids(members), err)
+	}
+	if s.expect(t, "then", unknown.PIDs, nil); s.gaveUp {
+		t.Error("the next look is not made again")
 	}
 }
 

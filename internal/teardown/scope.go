@@ -2,7 +2,6 @@ package teardown
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"mcp-tether/cgroup"
@@ -57,8 +56,9 @@ type Scope struct {
 	// last is the last look, and hunts how many rounds do without another (killBorn).
 	last  look
 	hunts int
-	// starved is how many rounds have begun since a look could inspect all processes.
-	starved int
+	// gaveUp says that the last look could not inspect all processes, however often it was made. Then what cannot be inspected is
+	// not kept.
+	gaveUp bool
 }
 
 // look is what one look at the processes of a session has found.
@@ -86,28 +86,24 @@ const (
 )
 
 // Members lists the living processes of the session: those to end, and those to keep, which are the marked ones and what
-// they started. The error says what could not be read; the lists hold what could. If a process could not be inspected, the error is
-// errIncomplete and there are no lists, for starvedRounds in a row. After that, what cannot be inspected is not kept.
+// they started. The error says what could not be read; the lists hold what could.
 func (s *Scope) Members() (members, kept []proc.Stat, err error) {
 	defer s.reader.EndCopy()
-	members, kept, err = s.look()
-	switch {
-	case !proc.Starved(err):
-		s.starved = 0
-	case !s.gaveUp():
-		return nil, nil, fmt.Errorf("%w: %w", errIncomplete, err)
+	look := func() error {
+		members, kept, err = s.look()
+		return err
+	}
+	if !s.gaveUp {
+		s.gaveUp = proc.Starved(patiently(look))
+	}
+	if s.gaveUp {
+		s.gaveUp = proc.Starved(look())
 	}
 	return members, kept, err
 }
 
-// errIncomplete says that a process of the session could not be inspected, and that another look may.
-var errIncomplete = errors.New("a process could not be inspected for lack of descriptors or memory")
-
-// gaveUp reports whether too many rounds in a row could not inspect all processes.
-func (s *Scope) gaveUp() bool { return s.starved > starvedRounds }
-
-// mayJudge reports whether the processes of this look may be judged: none of them could not be inspected.
-func (s *Scope) mayJudge() bool { return s.unread == nil || s.gaveUp() }
+// mayJudge reports whether the processes of this look may be judged: all of them could be inspected, or waiting did not help.
+func (s *Scope) mayJudge() bool { return s.unread == nil || s.gaveUp }
 
 func (s *Scope) look() (members, kept []proc.Stat, err error) {
 	s.reader.Apart, s.unread = s.Wary, nil
