@@ -67,6 +67,9 @@ func Run(o Options) (int, error) {
 	if err := proc.ReadsOwnTable(); errors.Is(err, proc.ErrOtherTable) {
 		return exitFailure, fmt.Errorf("%w: nothing was started; mount the namespace's own /proc (unshare --mount-proc)", err)
 	}
+	if o.Finder != nil {
+		f.watch.owners = o.Finder.Owners()
+	}
 	if err := f.watch.open(&f.reader); err != nil {
 		return exitFailure, err
 	}

@@ -31,20 +31,14 @@ const (
 	watchOwners
 )
 
-// open begins to watch. It must come before the start of a backend.
+// open begins to watch, unless the owners are watched already. It must come before the start of a backend.
 func (w *watch) open(r *proc.Reader) (err error) {
 	w.inherited = proc.ReadAtExec()
-	parent, err := r.WatchParent()
-	if err == nil {
-		w.owners = append(w.owners, parent)
-		var gateway proc.Owner
-		var behind bool
-		if gateway, behind, err = r.WatchGateway(parent.PID); behind {
-			w.owners = append(w.owners, gateway)
-		}
+	if w.owners == nil {
+		w.owners, err = r.WatchOwners()
 	}
 	if errors.Is(err, proc.ErrGone) {
-		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", parent.PID)
+		return fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", w.owners[0].PID)
 	}
 	leave := uint64(0)
 	if w.terminal = proc.ControllingTerminal(); w.terminal {

@@ -61,6 +61,21 @@ func (r *Reader) WatchGateway(parent int) (o Owner, behind bool, err error) {
 	return o, true, err
 }
 
+// WatchOwners watches the parent of the caller and, if that is a launcher, the gateway behind it. The error is ErrGone if one
+// has ended. The parent is always returned.
+func (r *Reader) WatchOwners() (owners []Owner, err error) {
+	parent, err := r.WatchParent()
+	owners = append(owners, parent)
+	if err != nil {
+		return owners, err
+	}
+	gateway, behind, err := r.WatchGateway(parent.PID)
+	if behind {
+		owners = append(owners, gateway)
+	}
+	return owners, err
+}
+
 // Ended reports whether an owner has ended, as far as that can be known.
 func (r *Reader) Ended(o Owner) bool {
 	switch {

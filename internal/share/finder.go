@@ -26,6 +26,7 @@ type Finder struct {
 	inherited     proc.AtExec
 	reader        proc.Reader
 	self, gateway proc.ID
+	owners        []proc.Owner
 	// owner is the gateway that is part of the key, without an ID if none is.
 	owner proc.Owner
 	dir   *session.Directory
@@ -79,24 +80,23 @@ func (f *Finder) collect(scope string) error {
 
 // watch finds the gateway. The parent cannot be seen if it is outside of our pid namespace (docker exec), or hidden (hidepid).
 func (f *Finder) watch() error {
-	parent, err := f.reader.WatchParent()
+	owners, err := f.reader.WatchOwners()
 	if err != nil {
 		return err
 	}
-	if parent.Start == 0 {
-		return fmt.Errorf("see the process that started it (pid %d): it is hidden, or in another pid namespace", parent.PID)
+	if owners[0].Start == 0 {
+		return fmt.Errorf("see the process that started it (pid %d): it is hidden, or in another pid namespace", owners[0].PID)
 	}
-	f.owner = parent
-	gateway, behind, err := f.reader.WatchGateway(parent.PID)
-	if behind {
-		f.owner = gateway
-	}
+	f.owners, f.owner = owners, owners[len(owners)-1]
 	f.gateway = f.owner.ID
-	if st, serr := f.reader.Stat(os.Getpid()); serr == nil {
+	if st, err := f.reader.Stat(os.Getpid()); err == nil {
 		f.self = st.ID
 	}
-	return err
+	return nil
 }
+
+// Owners are the parent and, if that is a launcher, the gateway behind it.
+func (f *Finder) Owners() []proc.Owner { return f.owners }
 
 // identity is what the key of this session is made of.
 func (f *Finder) identity(scope string) (identity, error) {
