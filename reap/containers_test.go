@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -378,27 +377,8 @@ func startFake(t *testing.T, ids ...string) *fakeEngine {
 	for _, id := range ids {
 		e.Have[id] = &testkit.Object{Name: "n" + id, Running: true, Created: time.Unix(1, 0), Labels: map[string]string{engine.LabelRequest: "r" + id}}
 	}
-	socket := filepath.Join(shortDir(t), "e.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.url = "unix://" + socket
-	server := &http.Server{Handler: e, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
+	e.url = e.Listen(t)
 	return e
-}
-
-// shortDir is a directory whose name leaves room for a socket's.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
 
 // refusal is an engine's answer to what is refused.

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -53,6 +56,24 @@ func (e *Engine) Asked(words string) []string {
 	e.Lock()
 	defer e.Unlock()
 	return slices.DeleteFunc(slices.Clone(e.Seen), func(s string) bool { return !strings.Contains(s, words) })
+}
+
+// Listen serves the engine at a socket until the test ends, and returns its URL.
+func (e *Engine) Listen(t *testing.T) (url string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/e.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: e, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + dir + "/e.sock"
 }
 
 // request is its text, without the version of the API.
