@@ -183,9 +183,11 @@ func (e *testEngine) env() []string {
 // docker runs a script of docker's commands, and returns what it prints.
 func (e *testEngine) docker(script string) (string, error) {
 	words := append(e.env(), "/bin/sh", "-c", script)
-	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("run %q: %w\n%s", script, err, out)
+		return "", fmt.Errorf("run %q: %w", script, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
