@@ -6,7 +6,7 @@ import (
 )
 
 // pairColumns are those of the rows that compare adds.
-func pairColumns() []string { return []string{"pairs", "without", "with", "ratio", "difference"} }
+func pairColumns() []string { return []string{"pairs", "without", "with", "ratio", "added"} }
 
 // pairs runs f with base and with s in turn, n times, after one pair that does not count.
 func pairs(n int, f func(subject) (float64, error), base, s subject) (without, with []float64, err error) {
