@@ -6,50 +6,32 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"mcp-tether/internal/testkit"
 )
 
-// fakeEngine answers as an engine does, as far as a client, the proxy and a teardown of containers can tell. A test may
-// answer requests itself (takes).
+// fakeEngine is an engine that may be gone for a while.
 type fakeEngine struct {
+	testkit.Engine
 	t      *testing.T
 	host   string
 	server *http.Server
-	// takes may take over a request, and reports whether it did.
-	takes func(w http.ResponseWriter, r *http.Request) bool
-
-	lock  sync.Mutex
-	seen  []string
-	boxes map[string]fakeBox
-	made  int // so far
-}
-
-type fakeBox struct {
-	name   string
-	labels map[string]string
-	made   time.Time
 }
 
 func newFake(t *testing.T, takes func(w http.ResponseWriter, r *http.Request) bool) *fakeEngine {
 	t.Helper()
 	l, host := listenUnix(t)
-	f := &fakeEngine{t: t, host: host, takes: takes, boxes: map[string]fakeBox{}}
+	f := &fakeEngine{Engine: testkit.Engine{Takes: takes}, t: t, host: host}
 	f.serve(l)
 	t.Cleanup(f.die)
 	return f
@@ -74,96 +56,6 @@ func (f *fakeEngine) comeBack() {
 		f.t.Fatal(err)
 	}
 	f.serve(l)
-}
-
-// asked tells which requests came whose text contains the words.
-func (f *fakeEngine) asked(words string) []string {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	return slices.DeleteFunc(slices.Clone(f.seen), func(s string) bool { return !strings.Contains(s, words) })
-}
-
-// left are the containers that the engine has.
-func (f *fakeEngine) left() []fakeBox {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	var all []fakeBox
-	for _, b := range f.boxes {
-		all = append(all, b)
-	}
-	return all
-}
-
-var versionPath = regexp.MustCompile(`^/v[0-9.]+/`)
-
-func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := versionPath.ReplaceAllString(r.URL.Path, "/")
-	f.lock.Lock()
-	f.seen = append(f.seen, r.Method+" "+path)
-	f.lock.Unlock()
-	if f.takes != nil && f.takes(w, r) {
-		return
-	}
-	switch word := strings.Split(path, "/"); {
-	case path == "/_ping":
-		_, _ = io.WriteString(w, "OK")
-	case path == "/containers/create":
-		f.create(w, r)
-	case path == "/containers/json":
-		f.list(w)
-	case path == "/networks":
-		_, _ = io.WriteString(w, "[]")
-	case word[1] == "containers" && len(word) > 2:
-		f.box(w, r, word[2])
-	default:
-		http.Error(w, `{"message":"page not found"}`, http.StatusNotFound)
-	}
-}
-
-func (f *fakeEngine) create(w http.ResponseWriter, r *http.Request) {
-	var asked struct{ Labels map[string]string }
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		http.Error(w, fmt.Sprintf(`{"message":%q}`, err), http.StatusBadRequest)
-		return
-	}
-	f.lock.Lock()
-	f.made++
-	id := fmt.Sprintf("%064x", f.made)
-	f.boxes[id] = fakeBox{r.URL.Query().Get("name"), asked.Labels, time.Now()}
-	f.lock.Unlock()
-	w.WriteHeader(http.StatusCreated)
-	_, _ = fmt.Fprintf(w, `{"Id":%q,"Warnings":[]}`, id)
-}
-
-func (f *fakeEngine) list(w http.ResponseWriter) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	list := []map[string]any{}
-	for id, b := range f.boxes {
-		list = append(list, map[string]any{"Id": id, "Names": []string{"/" + b.name}, "Image": "i", "ImageID": "sha256:1", "Labels": b.labels, "State": "created", "Created": b.made.Unix()})
-	}
-	_ = json.NewEncoder(w).Encode(list)
-}
-
-// box answers about one container, which never runs.
-func (f *fakeEngine) box(w http.ResponseWriter, r *http.Request, id string) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	b, found := f.boxes[id]
-	switch {
-	case !found:
-		http.Error(w, `{"message":"No such container"}`, http.StatusNotFound)
-	case r.Method == http.MethodDelete:
-		delete(f.boxes, id)
-		w.WriteHeader(http.StatusNoContent)
-	case r.Method == http.MethodGet:
-		_ = json.NewEncoder(w).Encode(map[string]any{
-			"Id": id, "Name": "/" + b.name, "Image": "sha256:1", "Created": b.made.UTC().Format(time.RFC3339Nano),
-			"Config": map[string]any{"Image": "i", "Labels": b.labels}, "State": map[string]any{"Status": "created"},
-		})
-	default:
-		http.Error(w, `{"message":"is not running"}`, http.StatusConflict)
-	}
 }
 
 // rudeEngine reads a request's head, and lets rude do to the connection what it likes.

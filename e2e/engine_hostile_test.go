@@ -107,21 +107,21 @@ func TestEngineBadCreates(t *testing.T) {
 		if !regexp.MustCompile(`(?s)^HTTP/1\.1 4\d\d .*"message":"mcp-tether: `).MatchString(answer) {
 			t.Errorf("%s: answered with %q", b.name, answer)
 		}
-		if got := f.asked("create"); len(got) > 0 {
+		if got := f.Asked("create"); len(got) > 0 {
 			t.Fatalf("%s: the engine was asked: %q", b.name, got)
 		}
 	}
 	// The control: one of them, asked directly, and a good one.
 	clientOf(t, f.host).raw(badCreates()[0].message)
-	if len(f.asked("create")) != 1 {
+	if len(f.Asked("create")) != 1 {
 		t.Error("the engine does not hear what it is asked")
 	}
 	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create?name=good", `{"Image":"a"}`))
-	if left := f.left(); len(left) != 1 || left[0].labels["mcp-tether.session"] != s.id() {
+	if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.id() {
 		t.Errorf("instead of a good one there is %+v", left)
 	}
 	s.end()
-	if left := f.left(); len(left) > 0 {
+	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
 	if !s.warned("refused") {
@@ -398,7 +398,7 @@ func TestEngineFirstClientAtTheEnd(t *testing.T) {
 	}
 	_ = syscall.Kill(s.server, syscall.SIGKILL)
 	s.gone()
-	if left := f.left(); len(left) > 0 {
+	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
 	s.endedWhole("signal")
@@ -415,7 +415,7 @@ func TestEngineComesBack(t *testing.T) {
 		t.Errorf("answered with %q", got)
 	}
 	s.end()
-	if left := f.left(); len(left) > 0 {
+	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
 }
@@ -445,8 +445,8 @@ func TestEngineIsSlow(t *testing.T) {
 			_, _ = io.WriteString(c, message("POST", "/v1.41/containers/create?name=slow", `{"Image":"a"}`))
 			<-asked
 			s.endSlow(f, answers, release, host)
-			if left := f.left(); len(left) > 0 || len(f.asked("DELETE")) == 0 {
-				t.Errorf("left: %+v, asked: %v", left, f.asked(""))
+			if left := f.Left(); len(left) > 0 || len(f.Asked("DELETE")) == 0 {
+				t.Errorf("left: %+v, asked: %v", left, f.Asked(""))
 			}
 		})
 	}
@@ -467,7 +467,7 @@ func (s *session) endSlow(f *fakeEngine, answers string, release chan struct{}, 
 	}
 	testkit.Until(s.t, "another create refused", func() bool { return strings.HasPrefix(refused(), "HTTP/1.1 503 ") })
 	if answers == "late" {
-		testkit.Until(s.t, "the other container removed", func() bool { return len(f.left()) == 0 })
+		testkit.Until(s.t, "the other container removed", func() bool { return len(f.Left()) == 0 })
 	}
 	close(release)
 	wantExit(s.t, s.wait(), "exit 0")
@@ -504,7 +504,7 @@ func TestStubbornContainerIsRemoved(t *testing.T) {
 			f := newFake(t, stubbornBox)
 			s, host := proxied(t, setup{flags: []string{"--container-grace=8s", "--kill-timeout=8s"}, env: []string{"DOCKER_HOST=" + f.host}})
 			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
-			if left := f.left(); len(left) != 1 {
+			if left := f.Left(); len(left) != 1 {
 				t.Fatalf("there is %+v, want one container", left)
 			}
 			if lost {
@@ -513,8 +513,8 @@ func TestStubbornContainerIsRemoved(t *testing.T) {
 				s.closeStdin()
 			}
 			s.gone()
-			if left := f.left(); len(left) > 0 {
-				t.Errorf("left: %+v, asked: %v", left, f.asked(""))
+			if left := f.Left(); len(left) > 0 {
+				t.Errorf("left: %+v, asked: %v", left, f.Asked(""))
 			}
 		})
 	}
@@ -913,11 +913,11 @@ func TestEngineJournalStaysShort(t *testing.T) {
 	const many = 800
 	for range many {
 		create("gone")
-		f.lock.Lock()
-		maps.DeleteFunc(f.boxes, func(_ string, b fakeBox) bool { return b.name == "gone" })
-		f.lock.Unlock()
+		f.Lock()
+		maps.DeleteFunc(f.Have, func(_ string, x *testkit.Object) bool { return x.Name == "gone" })
+		f.Unlock()
 	}
-	if left := f.left(); len(left) != 1 {
+	if left := f.Left(); len(left) != 1 {
 		t.Fatalf("%d containers are there", len(left))
 	}
 	journal := filepath.Join(s.runtime, "mcp-tether", s.id()+".containers")
@@ -925,11 +925,11 @@ func TestEngineJournalStaysShort(t *testing.T) {
 		clientOf(t, host).raw(lastMessage("GET", "/_ping", ""))
 		return bytes.Count(readFile(t, journal), []byte("\n")) < many
 	})
-	if got := readFile(t, journal); !bytes.Contains(got, []byte(f.left()[0].labels["mcp-tether.request"])) {
+	if got := readFile(t, journal); !bytes.Contains(got, []byte(f.Left()[0].Labels["mcp-tether.request"])) {
 		t.Error("what stays is forgotten")
 	}
 	s.end()
-	if left := f.left(); len(left) > 0 {
+	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
 }

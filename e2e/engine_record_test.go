@@ -54,7 +54,7 @@ func inContext(t *testing.T, f *fakeEngine, flags ...string) (*session, dockerCo
 	c := newDockerConfig(t, f.host)
 	s, host := proxied(t, setup{flags: flags, env: c.env()})
 	clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
-	if left := f.left(); len(left) != 1 {
+	if left := f.Left(); len(left) != 1 {
 		t.Fatalf("there is %+v, want one container", left)
 	}
 	return s, c
@@ -68,10 +68,10 @@ func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 	c.use(other.host)
 	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
 	s.gone()
-	if left := f.left(); len(left) > 0 {
+	if left := f.Left(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}
-	if asked := other.asked(""); len(asked) > 0 {
+	if asked := other.Asked(""); len(asked) > 0 {
 		t.Errorf("another engine was asked: %v", asked)
 	}
 }
@@ -124,7 +124,7 @@ func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 	s.greetHeld(1)
 	s.ids = s.records()
 	s.create()
-	if left := f.left(); len(left) != 1 {
+	if left := f.Left(); len(left) != 1 {
 		t.Fatalf("there is %+v, want one container", left)
 	}
 	f.die()

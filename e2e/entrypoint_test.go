@@ -154,7 +154,7 @@ func TestDockerfile(t *testing.T) {
 			t.Parallel()
 			b := e.runImage(t, image, c.flags, "/server", "boxed", "mcp")
 			b.ready()
-			_, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`+"\n")
+			_, err := io.WriteString(b.in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}`+"\n")
 			ok(t, err)
 			if line := b.line(); !strings.Contains(line, "hello") {
 				t.Errorf("the server answers %q", line)

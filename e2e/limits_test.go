@@ -448,7 +448,7 @@ func TestSqueezedEngine(t *testing.T) {
 			}
 			g.kill()
 			s.gone()
-			if left := f.left(); len(left) > 0 {
+			if left := f.Left(); len(left) > 0 {
 				t.Errorf("left: %+v", left)
 			}
 			for _, c := range open {
@@ -535,7 +535,7 @@ func TestSqueezedEngineRecovery(t *testing.T) {
 func (s *session) wantContainersOrRecord(f *fakeEngine) {
 	s.t.Helper()
 	c := s.ended()
-	left := len(f.left())
+	left := len(f.Left())
 	// What removes them may end before it can report that they are gone.
 	if left > 0 && !*c.Leaked || *c.Leaked && len(s.records()) == 0 {
 		s.t.Errorf("%d containers are left, %d records; leaked %v", left, len(s.records()), *c.Leaked)
@@ -565,7 +565,7 @@ func TestSqueezedRemover(t *testing.T) {
 			s.waitDead()
 			wantExit(t, s.wait(), "exit 137")
 			s.wantContainersOrRecord(f)
-			if left, leaked := len(f.left()), *s.ended().Leaked; room == 1 && left == 0 || room == 40 && (left > 0 || leaked) {
+			if left, leaked := len(f.Left()), *s.ended().Leaked; room == 1 && left == 0 || room == 40 && (left > 0 || leaked) {
 				t.Errorf("with room for %d threads %d containers are left, leaked %v", room, left, leaked)
 			}
 		})

@@ -93,7 +93,7 @@ func (l *engineListing) add(at engine.Endpoint) *knownEngine {
 		e.Err = errTooMany
 		return e
 	}
-	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineTimeout, nil, nil) }}
+	e.Client = engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineTimeout, nil) }}
 	e.ImageLabels = func(id string) (map[string]string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
 		defer cancel()

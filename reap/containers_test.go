@@ -1,17 +1,14 @@
 package reap
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 	"mcp-tether/internal/teardown"
+	"mcp-tether/internal/testkit"
 )
 
 // noon is when the passes of these tests begin: ten seconds after boot, by the tables of rules_test.go.
@@ -369,78 +367,30 @@ func TestUnlabelledLeftOut(t *testing.T) {
 	}
 }
 
-// fakeEngine is as much of an engine as a pass asks for.
+// fakeEngine is an engine that has containers which run.
 type fakeEngine struct {
+	testkit.Engine
 	url string
-
-	mu     sync.Mutex
-	have   map[string]map[string]string // labels by id
-	stuck  bool                         // removes nothing
-	filter bool                         // in front of it lets pass what is about containers
-	calls  []string
-	labels map[string]string // of its one image
 }
 
 func startFake(t *testing.T, ids ...string) *fakeEngine {
 	t.Helper()
-	e := &fakeEngine{have: map[string]map[string]string{}}
+	e := &fakeEngine{Engine: testkit.Engine{Have: map[string]*testkit.Object{}}}
 	for _, id := range ids {
-		e.have[id] = map[string]string{engine.LabelRequest: "r" + id}
+		e.Have[id] = &testkit.Object{Name: "n" + id, Running: true, Created: time.Unix(1, 0), Labels: map[string]string{engine.LabelRequest: "r" + id}}
 	}
-	socket := filepath.Join(shortDir(t), "e.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.url = "unix://" + socket
-	server := &http.Server{Handler: e, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
+	e.url = e.Listen(t)
 	return e
 }
 
-// shortDir is a directory whose name leaves room for a socket's.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.calls = append(e.calls, r.Method+" "+r.URL.Path)
-	part := append(strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/"), "", "")
-	id := part[1]
-	_, there := e.have[id]
-	switch {
-	case e.filter && part[0] != "containers":
-		http.Error(w, "Request forbidden by administrative rules.", http.StatusForbidden)
-	case r.URL.Path == "/containers/json":
-		all := []map[string]any{}
-		for id, labels := range e.have {
-			all = append(all, map[string]any{"Id": id, "Names": []string{"/n" + id}, "Image": "x", "ImageID": "i", "State": "running", "Created": 1, "Labels": labels})
+// refusal is an engine's answer to what is refused.
+func refusal(refused func(r *http.Request) bool, code int, text string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		no := refused(r)
+		if no {
+			http.Error(w, text, code)
 		}
-		_ = json.NewEncoder(w).Encode(all)
-	case r.URL.Path == "/networks":
-		fmt.Fprint(w, "[]")
-	case part[0] == "images":
-		_ = json.NewEncoder(w).Encode(map[string]any{"Config": map[string]any{"Labels": e.labels}})
-	case part[0] != "containers" || !there:
-		http.Error(w, `{"message":"no such thing"}`, http.StatusNotFound)
-	case r.Method == http.MethodDelete && e.stuck:
-		http.Error(w, `{"message":"will not"}`, http.StatusInternalServerError)
-	case r.Method == http.MethodDelete:
-		delete(e.have, id)
-		w.WriteHeader(http.StatusNoContent)
-	case part[2] == "json":
-		fmt.Fprintf(w, `{"Id":%q,"Name":"/n","State":{"Running":true},"Config":{"Image":"x"}}`, id)
-	default:
-		w.WriteHeader(http.StatusNoContent)
+		return no
 	}
 }
 
@@ -517,8 +467,8 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" || warnings != "" {
 		t.Errorf("%+v, %s", found, warnings)
 	}
-	if _, ok := e.have["theirs"]; !ok || len(e.have) != 1 {
-		t.Errorf("left are %v", e.have)
+	if _, ok := e.Have["theirs"]; !ok || len(e.Have) != 1 {
+		t.Errorf("left are %v", e.Have)
 	}
 	if names := left(t, s); names != "" {
 		t.Errorf("files left: %s", names)
@@ -530,36 +480,36 @@ func TestEndOfRecordedContainers(t *testing.T) {
 func TestEndSparesAnotherMachine(t *testing.T) {
 	e := startFake(t, "a", "theirs", "late")
 	made := time.Unix(1, 0).UTC().Format(time.RFC3339Nano)
-	e.mu.Lock()
+	e.Lock()
 	for id, host := range map[string]proc.Host{"a": here, "theirs": {Boot: "another"}, "late": {Boot: "another"}} {
-		l := e.have[id]
+		l := e.Have[id].Labels
 		l[engine.LabelSession], l[engine.LabelCreated], l[engine.LabelSupervisor], l[engine.LabelMachine] = deadID, made, gone(host), "another"
 	}
-	e.have["a"][engine.LabelMachine] = ourMachine
+	e.Have["a"].Labels[engine.LabelMachine] = ourMachine
 	s := deadSession(t, e.url, "a", "theirs")
-	late := e.have["late"]
-	delete(e.have, "late")
-	e.mu.Unlock()
+	late := e.Have["late"]
+	delete(e.Have, "late")
+	e.Unlock()
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	h.Machine = ourMachine
 	found := find(h, Rules{})
-	e.mu.Lock()
-	e.have["late"] = late
-	e.mu.Unlock()
+	e.Lock()
+	e.Have["late"] = late
+	e.Unlock()
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if found[0].Result != resultEnded || len(e.have) != 2 || e.have["a"] != nil {
-		t.Errorf("%+v, left %v", found[0], e.have)
+	e.Lock()
+	defer e.Unlock()
+	if found[0].Result != resultEnded || len(e.Have) != 2 || e.Have["a"] != nil {
+		t.Errorf("%+v, left %v", found[0], e.Have)
 	}
 }
 
 // As long as a container is there, so is the record.
 func TestEndOfContainersThatStay(t *testing.T) {
 	e := startFake(t, "a")
-	e.stuck = true
+	e.Takes = refusal(func(r *http.Request) bool { return r.Method == http.MethodDelete }, http.StatusInternalServerError, `{"message":"will not"}`)
 	s := deadSession(t, e.url, "a")
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
@@ -572,9 +522,9 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	if names := left(t, s); names != ".containers .json .lock" {
 		t.Errorf("files left: %s", names)
 	}
-	e.mu.Lock()
-	e.stuck = false
-	e.mu.Unlock()
+	e.Lock()
+	e.Takes = nil
+	e.Unlock()
 	h, _ = scanned(t, Reach{Recorded: true}, s)
 	found = find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
@@ -614,17 +564,17 @@ func TestEndWithoutEngine(t *testing.T) {
 // A filter in front of an engine may forbid all that is not about containers. That is no failure of the engine.
 func TestEndBehindAFilter(t *testing.T) {
 	e := startFake(t, "a", "theirs")
-	e.mu.Lock()
-	e.filter = true
-	e.mu.Unlock()
+	e.Lock()
+	e.Takes = refusal(func(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, "/containers/") }, http.StatusForbidden, "Request forbidden by administrative rules.")
+	e.Unlock()
 	s := deadSession(t, e.url, "a")
 	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
 	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 1 || found[0].Result != "ended" || e.have["a"] != nil || e.have["theirs"] == nil || warnings != "" {
-		t.Errorf("%+v, left %v, %s", found, e.have, warnings)
+	if len(found) != 1 || found[0].Result != "ended" || e.Have["a"] != nil || e.Have["theirs"] == nil || warnings != "" {
+		t.Errorf("%+v, left %v, %s", found, e.Have, warnings)
 	}
 }
 
@@ -667,13 +617,13 @@ func TestEnginesAreAskedOnce(t *testing.T) {
 		}
 	}
 	lists := 0
-	for _, c := range e.calls {
-		if c == "GET /containers/json" {
+	for _, c := range e.Seen {
+		if c == "GET /containers/json?all=1" {
 			lists++
 		}
 	}
 	if lists != 1 {
-		t.Errorf("asked %d times: %q", lists, e.calls)
+		t.Errorf("asked %d times: %q", lists, e.Seen)
 	}
 }
 
@@ -748,8 +698,8 @@ func TestEnginesNotAsked(t *testing.T) {
 	unsure.Held, unsure.Lease = true, false
 	for _, reach := range []Reach{{Recorded: true}, {None: true, Engine: e.url}} {
 		h, warnings := scanned(t, reach, living, unsure)
-		if len(h.Engines) != 0 || len(e.calls) != 0 || warnings != "" {
-			t.Errorf("%+v: %v, %q, %s", reach, h.Engines, e.calls, warnings)
+		if len(h.Engines) != 0 || len(e.Seen) != 0 || warnings != "" {
+			t.Errorf("%+v: %v, %q, %s", reach, h.Engines, e.Seen, warnings)
 		}
 	}
 	if _, warnings := scanned(t, Reach{Engine: "unix:///nowhere"}); !strings.Contains(warnings, "unix:///nowhere") {

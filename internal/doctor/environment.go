@@ -64,7 +64,7 @@ func Engine() (c Check, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), engineTimeout)
 	defer cancel()
-	cl := engine.Client{Dial: func() (net.Conn, error) { return e.Dial(engineTimeout, nil, nil) }}
+	cl := engine.Client{Dial: func() (net.Conn, error) { return e.Dial(engineTimeout, nil) }}
 	if _, err := cl.Containers(ctx); err != nil {
 		return poor(Warn, "engine", "start it, or give the user access to its socket; --containers=off for sessions without one",
 			"%s (%s): %v", e.URL, e.From, err), true

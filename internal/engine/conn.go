@@ -15,25 +15,16 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-func newSocket() (int, error) {
-	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// conn is a connected, non-blocking unix socket. Only the interfaces of package net are used: its own sockets would bring
+// in a resolver and all other protocols, a fifteenth of the program.
+type conn struct {
+	*os.File
+	raw syscall.RawConn // of the file
 }
-
-func accept(l int) (int, error) {
-	fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-	return fd, err
-}
-
-// conn is a connected unix socket. Only the interfaces of package net are used: its own sockets would bring in a
-// resolver and all other protocols, a fifteenth of the program.
-type conn struct{ *socket }
-
-// SyscallConn returns the socket itself.
-func (c conn) SyscallConn() (syscall.RawConn, error) { return c.socket, nil }
 
 // Read reads as proc.ReadNow does.
 func (c conn) Read(b []byte) (n int, err error) {
-	waitErr := c.socket.Read(func(fd uintptr) bool {
+	waitErr := c.raw.Read(func(fd uintptr) bool {
 		n, err = proc.ReadNow(fd, b)
 		return !errors.Is(err, unix.EAGAIN)
 	})
@@ -48,7 +39,7 @@ func (c conn) Read(b []byte) (n int, err error) {
 
 // Write writes as proc.WriteNow does.
 func (c conn) Write(b []byte) (n int, err error) {
-	waitErr := c.socket.Write(func(fd uintptr) bool {
+	waitErr := c.raw.Write(func(fd uintptr) bool {
 		for n < len(b) && err == nil {
 			var m int
 			m, err = proc.WriteNow(fd, b[n:])
@@ -69,16 +60,10 @@ func (c conn) LocalAddr() net.Addr { return nil }
 // RemoteAddr completes net.Conn and is not used.
 func (c conn) RemoteAddr() net.Addr { return nil }
 
-// SetDeadline completes net.Conn and is not used.
-func (c conn) SetDeadline(time.Time) error { return os.ErrNoDeadline }
-
-// SetWriteDeadline completes net.Conn and is not used.
-func (c conn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
-
 // CloseWrite tells the other side that nothing follows.
 func (c conn) CloseWrite() error {
 	var inner error
-	err := c.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	err := c.raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) })
 	return errors.Join(err, inner)
 }
 
@@ -93,11 +78,17 @@ func CloseWrite(c net.Conn) error {
 
 // newConn takes over a connected socket.
 func newConn(fd int) (net.Conn, error) {
-	s, err := openSocket(fd)
-	if err != nil {
-		return nil, err
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("prepare socket: %w", err)
 	}
-	return conn{s}, nil
+	file := os.NewFile(uintptr(fd), "socket")
+	raw, err := file.SyscallConn()
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("prepare socket: %w", err)
+	}
+	return conn{file, raw}, nil
 }
 
 // connectPause is the time between two attempts while the listener's queue is full, which connect(2) reports with EAGAIN
@@ -106,7 +97,7 @@ const connectPause = 5 * time.Millisecond
 
 // dialSocket connects to a unix socket within timeout (0: no limit).
 func dialSocket(path string, timeout time.Duration) (net.Conn, error) {
-	fd, err := newSocket()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
@@ -154,7 +145,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		inner error
 	)
 	err = raw.Read(func(s uintptr) bool {
-		fd, inner = accept(int(s))
+		fd, _, inner = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		return !errors.Is(inner, unix.EAGAIN)
 	})
 	if l.closed.Load() {

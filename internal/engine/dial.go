@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,21 +17,18 @@ import (
 )
 
 // Dial connects to the engine. A connection to a unix socket is made within timeout (0: no limit). For any other engine
-// Dial runs the docker (or podman) command from env's PATH with dial-stdio, which knows TLS and ssh. The command gets
-// env (nil: this process's). It has no terminal, and a terminal session of its own, so that no signal to our process
-// group reaches it. It ends when the connection is closed. It is a child of this process, which has to reap it. So
-// started, unless nil, is called with its pid.
+// Dial runs the docker (or podman) command from PATH with dial-stdio, which knows TLS and ssh. The command has no
+// terminal, and a terminal session of its own, so that no signal to our process group reaches it. It ends when the
+// connection is closed. It is a child of this process, which has to reap it. So started, unless nil, is called with its
+// pid.
 //
 // The connection has CloseWrite. If it leads through a command, only a read shows that the engine does not respond.
-func (e Endpoint) Dial(timeout time.Duration, env []string, started func(pid int)) (net.Conn, error) {
+func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, error) {
 	if e.Socket != "" {
 		return dialSocket(e.Socket, timeout)
 	}
-	if env == nil {
-		env = os.Environ()
-	}
 	args := e.dialStdio()
-	conn, pid, err := startOverSocket(args, env, e.Adopts)
+	conn, pid, err := startOverSocket(args, e.Adopts)
 	if err != nil {
 		return nil, fmt.Errorf("run %s for %s: %w", args[0], e.URL, err)
 	}
@@ -63,31 +59,20 @@ func (e Endpoint) dialStdio() []string {
 
 // startDetached starts a command in a terminal session of its own, and does not wait for it. The command does not get
 // our stderr, which it would hold open. With adopts, the pid is that of a process that adopts what the command leaves.
-func startDetached(path string, args, env []string, stdio, stderr *os.File, adopts bool) (int, error) {
+func startDetached(path string, args []string, stdio, stderr *os.File, adopts bool) (int, error) {
 	in := proc.ReadAtExec()
 	in.Closed = 0
 	fd := int(stdio.Fd())
 	return proc.Start(proc.Child{
-		Path: path, Argv: args, Env: env, Stdin: fd, Stdout: fd, Stderr: int(stderr.Fd()),
+		Path: path, Argv: args, Env: os.Environ(), Stdin: fd, Stdout: fd, Stderr: int(stderr.Fd()),
 		NewSession: true, Adopts: adopts, CgroupFD: -1, CgroupProcs: -1, Inherited: in,
 	})
 }
 
-// writable reports whether this process may write to a file. For a socket that means to connect to it.
-func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
-
-// chgrp gives a file the group of another one.
-func chgrp(path string, like fs.FileInfo) error {
-	if st, ok := like.Sys().(*syscall.Stat_t); ok {
-		return os.Lchown(path, -1, int(st.Gid))
-	}
-	return errors.ErrUnsupported
-}
-
-// startOverSocket runs a command from env's PATH with one end of a socket pair as its stdin and stdout, and returns the
+// startOverSocket runs a command from PATH with one end of a socket pair as its stdin and stdout, and returns the
 // other end. One descriptor serves both ways, as with a socket, and each way can end by itself.
-func startOverSocket(args, env []string, adopts bool) (net.Conn, int, error) {
-	path, err := lookPath(args[0], env)
+func startOverSocket(args []string, adopts bool) (net.Conn, int, error) {
+	path, err := lookPath(args[0])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,7 +91,7 @@ func startOverSocket(args, env []string, adopts bool) (net.Conn, int, error) {
 		return nil, 0, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer stderr.Close()
-	pid, err := startDetached(path, args, env, theirs, stderr, adopts)
+	pid, err := startDetached(path, args, theirs, stderr, adopts)
 	if err != nil {
 		_ = conn.Close()
 		_ = output.Close()
@@ -137,45 +122,25 @@ func (c helperConn) Stderr() string {
 // CloseWrite tells the engine that nothing follows.
 func (c helperConn) CloseWrite() error { return CloseWrite(c.Conn) }
 
-// SyscallConn returns the socket between the command and us.
-func (c helperConn) SyscallConn() (syscall.RawConn, error) {
-	if has, ok := c.Conn.(syscall.Conn); ok {
-		return has.SyscallConn()
-	}
-	return nil, errors.ErrUnsupported
-}
-
 // Close makes the command end.
 func (c helperConn) Close() error { return errors.Join(c.Conn.Close(), c.stderr.Close()) }
 
-// socketPair returns both ends of a connection. Only Linux has SOCK_CLOEXEC, hence the lock.
+// socketPair returns both ends of a connection.
 func socketPair() (ours int, theirs *os.File, err error) {
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, nil, fmt.Errorf("make a socket pair: %w", err)
 	}
 	return fds[0], os.NewFile(uintptr(fds[1]), "engine"), nil
 }
 
-// lookPath finds a command in env's PATH, which may differ from this process's. Relative directories are ignored.
-func lookPath(name string, env []string) (string, error) {
-	for _, assignment := range env {
-		list, ok := strings.CutPrefix(assignment, "PATH=")
-		if !ok {
-			continue
-		}
-		for _, dir := range filepath.SplitList(list) {
-			file := filepath.Join(dir, name)
-			st, err := os.Stat(file)
-			if filepath.IsAbs(dir) && err == nil && st.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
-				return file, nil
-			}
+// lookPath finds a command in PATH. Relative directories are ignored.
+func lookPath(name string) (string, error) {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		file := filepath.Join(dir, name)
+		st, err := os.Stat(file)
+		if filepath.IsAbs(dir) && err == nil && st.Mode().IsRegular() && unix.Access(file, unix.X_OK) == nil {
+			return file, nil
 		}
 	}
 	return "", fmt.Errorf("%s is not in PATH: %w", name, fs.ErrNotExist)

@@ -24,24 +24,26 @@ func TestDialSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Endpoint{Socket: socket}
-	conn, err := e.Dial(time.Minute, nil, func(int) { t.Error("a command was started") })
+	conn, err := e.Dial(time.Minute, func(int) { t.Error("a command was started") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
 	_ = l.Close()
-	if _, err := e.Dial(time.Minute, nil, nil); !errors.Is(err, syscall.ENOENT) {
+	if _, err := e.Dial(time.Minute, nil); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("without a listener: %v", err)
 	}
 }
 
 // docker writes a command of that name. The command prints how it was called, and then copies its stdin to its stdout.
-func docker(t *testing.T, name string) (env []string) {
+func docker(t *testing.T, name string) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	script := "#!/bin/sh\necho \"$0 $*, $DOCKER_CERT_PATH, $$ \"\nexec cat\n"
 	testkit.WriteProgram(t, filepath.Join(dir, name), []byte(script))
-	return []string{"PATH=relative:" + dir + ":" + os.Getenv("PATH"), "DOCKER_CERT_PATH=/certs", "DIR=" + dir}
+	t.Setenv("PATH", "relative:"+dir+":"+os.Getenv("PATH"))
+	t.Setenv("DOCKER_CERT_PATH", "/certs")
+	return dir
 }
 
 // Data passes both ways between us and the command. The end of one direction does not end the other.
@@ -51,9 +53,9 @@ func TestDialStdio(t *testing.T) {
 		"docker --context foo system dial-stdio":     {URL: "tcp://far:2376", Context: "foo"},
 		"podman --url tcp://far:1 system dial-stdio": {URL: "tcp://far:1", Podman: true},
 	} {
-		env := docker(t, want[:6])
+		dir := docker(t, want[:6])
 		pid := 0
-		conn, err := e.Dial(0, env, func(p int) { pid = p })
+		conn, err := e.Dial(0, func(p int) { pid = p })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,7 @@ func TestDialStdio(t *testing.T) {
 			t.Error(err)
 		}
 		got, err := io.ReadAll(conn)
-		text := env[2][len("DIR="):] + "/" + want + ", /certs, "
+		text := dir + "/" + want + ", /certs, "
 		if s := string(got); err != nil || len(s) < len(text) || s[:len(text)] != text || s[len(s)-8:] != "question" {
 			t.Errorf("%q, %v, want %q ... question", got, err, text)
 		}
@@ -87,7 +89,8 @@ func TestDialStdio(t *testing.T) {
 }
 
 func TestDialWithoutTheCommand(t *testing.T) {
-	_, err := Endpoint{URL: "ssh://far"}.Dial(0, []string{"PATH=" + t.TempDir()}, nil)
+	t.Setenv("PATH", t.TempDir())
+	_, err := Endpoint{URL: "ssh://far"}.Dial(0, nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Endpoint is where an engine listens.
@@ -18,7 +21,7 @@ type Endpoint struct {
 	Named bool
 	// Podman is true for an engine that was found through CONTAINER_HOST or at a default socket of podman.
 	Podman bool
-	// Adopts has Dial put a process between the command and us, on Linux. What the command leaves falls to that process, which
+	// Adopts has Dial put a process between the command and us. What the command leaves falls to that process, which
 	// ends when nothing is left, and of which started gets the pid. It leads the terminal session.
 	Adopts bool
 	// From says what named the engine: "--engine", "DOCKER_HOST", "context NAME", "CONTAINER_HOST" or "default socket".
@@ -101,7 +104,11 @@ func (e Endpoint) Lend(socket string) error {
 	if err != nil {
 		return fmt.Errorf("group of the engine's socket: %w", err)
 	}
-	if err := chgrp(socket, theirs); err != nil {
+	group, ok := theirs.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	if err := os.Lchown(socket, -1, int(group.Gid)); err != nil {
 		return err
 	}
 	return os.Chmod(socket, 0o600|theirs.Mode().Perm()&0o066)
@@ -163,5 +170,5 @@ func atDefault(socket string, podman bool) Endpoint {
 // usable reports whether path is a socket that this process may connect to.
 func usable(path string) bool {
 	st, err := os.Stat(path)
-	return err == nil && st.Mode().Type() == fs.ModeSocket && writable(path)
+	return err == nil && st.Mode().Type() == fs.ModeSocket && unix.Access(path, unix.W_OK) == nil
 }

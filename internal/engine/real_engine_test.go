@@ -60,7 +60,7 @@ func realEngine(t *testing.T) *engine {
 		t.Fatal(err)
 	}
 	e := &engine{host: host, image: "engine-" + NewRequest()}
-	e.Dial = func() (net.Conn, error) { return at.Dial(time.Minute, nil, nil) }
+	e.Dial = func() (net.Conn, error) { return at.Dial(time.Minute, nil) }
 	e.build(t)
 	return e
 }

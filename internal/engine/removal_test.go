@@ -14,32 +14,30 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
-// fake is an engine that has containers and networks by id. A test may replace its answers.
+// fake is an engine whose answers a test may replace.
 type fake struct {
 	Client
-	mu   sync.Mutex
-	have map[string]*fakeObject
-	did  []string // METHOD path, without lists and inspections
+	testkit.Engine
 	// odd answers in place of the engine, if it returns true.
 	odd   func(w http.ResponseWriter, r *http.Request) bool
 	count func(path string) // of each DELETE
 	ask   func()            // at each request
 }
 
-type fakeObject struct {
-	network, running, paused bool
-	labels                   map[string]string // nil: those of request r-ID
-	created                  time.Time
-	ignores                  bool // its stop signal
-	stopSignal               string
-	in                       string // the network that a container is in
-}
-
-func newFake(t *testing.T, have map[string]*fakeObject) *fake {
+// newFake gives objects without labels those of request r-ID.
+func newFake(t *testing.T, have map[string]*testkit.Object) *fake {
 	t.Helper()
-	f := &fake{have: have}
+	f := &fake{Engine: testkit.Engine{Have: have}}
+	for id, x := range have {
+		if x.Labels == nil {
+			x.Labels = map[string]string{LabelRequest: "r-" + id}
+		}
+	}
+	f.Takes = f.takes
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
 	f.Dial = func() (net.Conn, error) { return net.Dial("tcp", s.Listener.Addr().String()) }
@@ -60,8 +58,8 @@ func (f *fake) secondDelete(ids ...string) <-chan struct{} {
 	return done
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
+func (f *fake) takes(w http.ResponseWriter, r *http.Request) bool {
+	f.Lock()
 	odd := f.odd
 	if f.ask != nil {
 		f.ask()
@@ -69,91 +67,20 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodDelete && f.count != nil {
 		f.count(r.URL.Path)
 	}
-	f.mu.Unlock()
-	if odd != nil && odd(w, r) {
-		return
-	}
-	if strings.HasSuffix(r.URL.Path, "/wait") {
-		<-r.Context().Done() // a container that ends by its signal is never waited for
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch {
-	case r.URL.Path == "/containers/json", r.URL.Path == "/networks":
-		f.list(w, parts[0] == "networks", r.FormValue("filters"))
-		return
-	case parts[0] == "images":
-		_, _ = fmt.Fprint(w, `{"Config":{"Labels":{}}}`)
-		return
-	case len(parts) < 2 || f.have[parts[1]] == nil:
-		http.Error(w, `{"message":"nothing of the kind"}`, http.StatusNotFound)
-		return
-	case r.Method == http.MethodGet:
-		f.inspect(w, parts[1])
-		return
-	}
-	f.did = append(f.did, r.Method+" "+r.URL.String())
-	f.do(parts[1], r)
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func (f *fake) do(id string, r *http.Request) {
-	x := f.have[id]
-	switch {
-	case r.Method == http.MethodDelete:
-		delete(f.have, id)
-	case strings.HasSuffix(r.URL.Path, "/unpause"):
-		x.paused = false
-	case strings.HasSuffix(r.URL.Path, "/kill") && !x.ignores:
-		x.running = false
-	}
-}
-
-func (f *fake) list(w http.ResponseWriter, networks bool, filters string) {
-	all := []map[string]any{}
-	for id, x := range f.have {
-		if x.network != networks || filters != "" && !strings.Contains(filters, `{"network":["`+x.in+`"`) {
-			continue
-		}
-		o := map[string]any{"Id": id, "Labels": x.labelsOf(id), "Created": x.created}
-		if !networks {
-			o["Created"], o["ImageID"], o["State"] = x.created.Unix(), "sha256:1", "exited"
-		}
-		if x.running {
-			o["State"] = "running"
-		}
-		all = append(all, o)
-	}
-	_ = json.NewEncoder(w).Encode(all)
-}
-
-func (f *fake) inspect(w http.ResponseWriter, id string) {
-	x := f.have[id]
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"Id": id, "Created": x.created, "State": map[string]any{"Running": x.running, "Paused": x.paused},
-		"Config": map[string]any{"Labels": x.labelsOf(id), "StopSignal": x.stopSignal},
-	})
-}
-
-func (x *fakeObject) labelsOf(id string) map[string]string {
-	if x.labels == nil {
-		return map[string]string{LabelRequest: "r-" + id}
-	}
-	return x.labels
+	f.Unlock()
+	return odd != nil && odd(w, r)
 }
 
 // deeds are what the engine was asked to do, sorted.
 func (f *fake) deeds() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Sorted(slices.Values(f.did))
+	f.Lock()
+	defer f.Unlock()
+	return slices.Sorted(slices.Values(f.Did))
 }
 
 func (f *fake) be(odd func(w http.ResponseWriter, r *http.Request) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Lock()
+	defer f.Unlock()
 	f.odd = odd
 }
 
@@ -179,8 +106,8 @@ const enough = 5
 // asked returns a context that is done at the nth request to the engine, counted from now.
 func (f *fake) asked(t *testing.T, n int) context.Context {
 	ctx, cancel := context.WithCancel(soon(t))
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Lock()
+	defer f.Unlock()
 	f.ask = func() {
 		if n--; n == 0 {
 			cancel()
@@ -190,8 +117,8 @@ func (f *fake) asked(t *testing.T, n int) context.Context {
 }
 
 func TestEndAsksThenForces(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{
-		"a": {running: true}, "b": {running: true, ignores: true, stopSignal: "SIGQUIT"}, "c": {}, "d": {running: true, paused: true}, "z": {running: true},
+	f := newFake(t, map[string]*testkit.Object{
+		"a": {Running: true}, "b": {Running: true, Ignores: true, StopSignal: "SIGQUIT"}, "c": {}, "d": {Running: true, Paused: true}, "z": {Running: true},
 	})
 	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, "/wait") && !strings.HasPrefix(r.URL.Path, "/containers/b/") // the others have ended
@@ -207,8 +134,8 @@ func TestEndAsksThenForces(t *testing.T) {
 	if got := f.deeds(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if len(f.have) != 1 || !f.have["z"].running {
-		t.Errorf("left are %v", f.have)
+	if len(f.Have) != 1 || !f.Have["z"].Running {
+		t.Errorf("left are %v", f.Have)
 	}
 }
 
@@ -226,7 +153,7 @@ func TestHadGrace(t *testing.T) {
 		"another may come":   {"DELETE /containers/a", []Note{createNote(Container, "r")}, false},
 		"the journal is cut": {"DELETE /containers/a", nil, false},
 	} {
-		f := newFake(t, map[string]*fakeObject{"a": {running: true, ignores: true}})
+		f := newFake(t, map[string]*testkit.Object{"a": {Running: true, Ignores: true}})
 		ctx, cancel := context.WithCancel(soon(t))
 		f.be(func(w http.ResponseWriter, r *http.Request) bool {
 			asked := r.Method + " " + r.URL.Path
@@ -256,7 +183,7 @@ func TestHadGrace(t *testing.T) {
 
 // Without a grace period End uses force at once.
 func TestEndWithoutGrace(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}})
 	if _, err := recorded("a").End(soon(t), f.Client, 0); err != nil {
 		t.Error(err)
 	}
@@ -268,7 +195,7 @@ func TestEndWithoutGrace(t *testing.T) {
 // An engine that refuses a few times is asked again: --rm may remove a container at the same time as we do.
 func TestEndAsksAgain(t *testing.T) {
 	for _, code := range []int{http.StatusConflict, http.StatusInternalServerError} {
-		f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+		f := newFake(t, map[string]*testkit.Object{"a": {Running: true}})
 		refusals := 2
 		f.be(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodDelete || refusals == 0 {
@@ -288,7 +215,7 @@ func TestEndAsksAgain(t *testing.T) {
 // If an engine keeps failing until the time is up, the error names each container and what the engine says, in one
 // line.
 func TestEndNamesWhatIsLeft(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "b": {}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete {
 			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
@@ -340,7 +267,7 @@ func TestEndOfABrokenEngine(t *testing.T) {
 			return r.URL.Path != "/containers/json"
 		}},
 	} {
-		f := newFake(t, map[string]*fakeObject{"a": {running: true}})
+		f := newFake(t, map[string]*testkit.Object{"a": {Running: true}})
 		f.be(c.odd)
 		if _, err := recorded("a").End(f.asked(t, c.asked), f.Client, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
@@ -371,7 +298,7 @@ func TestEndWithoutTheImage(t *testing.T) {
 	created := time.Now()
 	l := labels("s", "r1")
 	l[LabelCreated] = created.Format(time.RFC3339Nano)
-	f := newFake(t, map[string]*fakeObject{"a": {labels: l, created: created}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Labels: l, Created: created}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.HasPrefix(r.URL.Path, "/images/") {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -392,13 +319,13 @@ func TestEndWithoutTheImage(t *testing.T) {
 // End waits for a create that has no known outcome, and ends the container when it appears.
 func TestEndWaitsForPendingCreates(t *testing.T) {
 	now := time.Now()
-	f := newFake(t, map[string]*fakeObject{})
+	f := newFake(t, map[string]*testkit.Object{})
 	looks := 0
 	f.be(func(http.ResponseWriter, *http.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Lock()
+		defer f.Unlock()
 		if looks++; looks == 3 {
-			f.have["a"] = &fakeObject{labels: labels("s", "r1"), created: now}
+			f.Have["a"] = &testkit.Object{Labels: labels("s", "r1"), Created: now}
 		}
 		return false
 	})
@@ -411,7 +338,7 @@ func TestEndWaitsForPendingCreates(t *testing.T) {
 }
 
 func TestEndOfCreatesThatNeverShow(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{})
+	f := newFake(t, map[string]*testkit.Object{})
 	note := Note{Op: OpCreate, Kind: Container, Request: "r1", At: time.Now()}
 	c := Claim{Session: "s", Complete: true, TrustIDs: true, Ledger: ledger(note)}
 	if _, err := c.End(f.asked(t, enough), f.Client, 0); err == nil || !strings.Contains(err.Error(), "create of a container") {
@@ -426,7 +353,7 @@ func TestEndOfCreatesThatNeverShow(t *testing.T) {
 
 // A network goes after the containers in it. One that others use is not waited for.
 func TestEndOfNetworks(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true, labels: labels("s", "r2")}, "m": {network: true, labels: labels("s", "r3")}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "n": {Network: true, Labels: labels("s", "r2")}, "m": {Network: true, Labels: labels("s", "r3")}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete && r.URL.Path == "/networks/m" {
 			http.Error(w, `{"message":"network m has active endpoints"}`, http.StatusForbidden)
@@ -441,29 +368,29 @@ func TestEndOfNetworks(t *testing.T) {
 	if len(ended) != 3 || err == nil || !strings.Contains(err.Error(), "active endpoints") || strings.Contains(err.Error(), "network n") {
 		t.Errorf("%+v, %v", ended, err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if want := []string{"POST /containers/a/kill?signal=SIGKILL", "DELETE /containers/a?force=1&v=1", "DELETE /networks/n"}; !slices.Equal(f.did, want) {
-		t.Errorf("%q, want %q", f.did, want)
+	f.Lock()
+	defer f.Unlock()
+	if want := []string{"POST /containers/a/kill?signal=SIGKILL", "DELETE /containers/a?force=1&v=1", "DELETE /networks/n"}; !slices.Equal(f.Did, want) {
+		t.Errorf("%q, want %q", f.Did, want)
 	}
 }
 
 // Docker would remove a network although a container is in it that does not run. That container could not be started again.
 func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
 	for name, x := range map[string]struct {
-		z    fakeObject
+		z    testkit.Object
 		goes bool
 	}{
-		"in none":    {fakeObject{}, true},
-		"in another": {fakeObject{in: "m"}, true},
-		"stopped":    {fakeObject{in: "n"}, false},
-		"running":    {fakeObject{in: "n", running: true}, false},
+		"in none":    {testkit.Object{}, true},
+		"in another": {testkit.Object{In: "m"}, true},
+		"stopped":    {testkit.Object{In: "n"}, false},
+		"running":    {testkit.Object{In: "n", Running: true}, false},
 	} {
-		f := newFake(t, map[string]*fakeObject{"a": {in: "n"}, "z": &x.z, "n": {network: true, labels: labels("s", "r1")}})
+		f := newFake(t, map[string]*testkit.Object{"a": {In: "n"}, "z": &x.z, "n": {Network: true, Labels: labels("s", "r1")}})
 		c := recorded("a")
 		c.Ledger.Add(createdNote(Network, "r1", "n"))
 		_, err := c.End(soon(t), f.Client, 0)
-		if gone := f.have["n"] == nil; gone != x.goes || (err == nil) != x.goes || f.have["a"] != nil {
+		if gone := f.Have["n"] == nil; gone != x.goes || (err == nil) != x.goes || f.Have["a"] != nil {
 			t.Errorf("%s: did %q: %v", name, f.deeds(), err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "network n: a container that is not the session's is in it: z") {
@@ -475,12 +402,12 @@ func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
 // The engine may make a container of the session when its network is looked at. Both go in the next round.
 func TestEndOfANetworkWithALateContainer(t *testing.T) {
 	now := time.Now()
-	f := newFake(t, map[string]*fakeObject{"n": {network: true, labels: labels("s", "r2")}})
+	f := newFake(t, map[string]*testkit.Object{"n": {Network: true, Labels: labels("s", "r2")}})
 	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if strings.Contains(r.URL.Query().Get("filters"), `"network"`) && len(f.did) == 0 && f.have["a"] == nil {
-			f.have["a"] = &fakeObject{labels: labels("s", "r1"), created: now, in: "n"}
+		f.Lock()
+		defer f.Unlock()
+		if strings.Contains(r.URL.Query().Get("filters"), `"network"`) && len(f.Did) == 0 && f.Have["a"] == nil {
+			f.Have["a"] = &testkit.Object{Labels: labels("s", "r1"), Created: now, In: "n"}
 		}
 		return false
 	})
@@ -506,11 +433,11 @@ func TestEndOfPods(t *testing.T) {
 		"none":      {``, true},
 		"another's": {`{"Id":"z"},{"Id":"i"}`, false},
 	} {
-		f := newFake(t, map[string]*fakeObject{"a": {running: true}, "z": {running: true}})
+		f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "z": {Running: true}})
 		gone := false
 		f.be(func(w http.ResponseWriter, r *http.Request) bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
+			f.Lock()
+			defer f.Unlock()
 			path, isPod := strings.CutPrefix(r.URL.Path, "/v4.0.0/libpod/pods/")
 			switch {
 			case !isPod:
@@ -521,7 +448,7 @@ func TestEndOfPods(t *testing.T) {
 				http.Error(w, `{"message":"no such pod"}`, http.StatusNotFound)
 			case r.Method != http.MethodGet:
 				gone = r.Method == http.MethodDelete
-				f.did = append(f.did, r.Method+" "+path)
+				f.Did = append(f.Did, r.Method+" "+path)
 			case path == "json":
 				_, _ = fmt.Fprint(w, `[{"Id":"p","Name":"web","Status":"Running","Created":"2026-01-02T03:04:06Z","Labels":{"mcp-tether.request":"r1"}}]`)
 			default:
@@ -533,7 +460,7 @@ func TestEndOfPods(t *testing.T) {
 		c.Ledger.Add(createdNote(Pod, "r1", "p"))
 		_, err := c.End(soon(t), f.Client, 0)
 		deeds := strings.Join(f.deeds(), ", ")
-		if touched := strings.Contains(deeds, " p"); gone != x.goes || touched != x.goes || f.have["a"] != nil || (err == nil) != x.goes {
+		if touched := strings.Contains(deeds, " p"); gone != x.goes || touched != x.goes || f.Have["a"] != nil || (err == nil) != x.goes {
 			t.Errorf("%s: did %s: %v", name, deeds, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), "pod web: a container that is not the session's is in it: z") {
@@ -544,11 +471,11 @@ func TestEndOfPods(t *testing.T) {
 
 // Podman refuses to remove a network that containers of others use, but only if it is asked by the network's name.
 func TestEndOfPodmansNetworks(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{})
+	f := newFake(t, map[string]*testkit.Object{})
 	have := map[string]string{"free": "1d", "used": "2d"}
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Lock()
+		defer f.Unlock()
 		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 		switch {
 		case r.URL.Path == "/networks":
@@ -587,8 +514,8 @@ func TestEndOfANetworkThatIsMadeAnew(t *testing.T) {
 		f := newFake(t, nil)
 		at, removed := asked(), 0
 		f.be(func(w http.ResponseWriter, r *http.Request) bool {
-			f.mu.Lock()
-			defer f.mu.Unlock()
+			f.Lock()
+			defer f.Unlock()
 			switch {
 			case r.Method == http.MethodDelete:
 				removed++
@@ -611,7 +538,7 @@ func TestEndOfANetworkThatIsMadeAnew(t *testing.T) {
 
 // A filter in front of docker may forbid requests that are not docker's.
 func TestPodmansRequestsToAFilter(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"n": {network: true}})
+	f := newFake(t, map[string]*testkit.Object{"n": {Network: true}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		filtered := strings.Contains(r.URL.Path, "/libpod/")
 		if filtered {
@@ -619,16 +546,16 @@ func TestPodmansRequestsToAFilter(t *testing.T) {
 		}
 		return filtered
 	})
-	network := Info{Kind: Network, ID: "n", Name: "net", Labels: f.have["n"].labelsOf("n")}
-	if err := f.Remove(soon(t), &network); err != nil || len(f.have) > 0 {
-		t.Errorf("left %v: %v", f.have, err)
+	network := Info{Kind: Network, ID: "n", Name: "net", Labels: f.Have["n"].Labels}
+	if err := f.Remove(soon(t), &network); err != nil || len(f.Have) > 0 {
+		t.Errorf("left %v: %v", f.Have, err)
 	}
 }
 
 // Where a filter in front of docker forbids lists of pods and networks, containers end without a journal too. What is on
 // record of these kinds may be left.
 func TestEndBehindAFilter(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "b": {Running: true}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		filtered := strings.Contains(r.URL.Path, "/libpod/") || strings.HasPrefix(r.URL.Path, "/networks")
 		if filtered {
@@ -638,7 +565,7 @@ func TestEndBehindAFilter(t *testing.T) {
 	})
 	c := recorded("a")
 	c.Complete = false
-	if ended, err := c.End(f.asked(t, 30), f.Client, 0); err != nil || len(ended) != 1 || f.have["a"] != nil {
+	if ended, err := c.End(f.asked(t, 30), f.Client, 0); err != nil || len(ended) != 1 || f.Have["a"] != nil {
 		t.Errorf("%+v, %v", ended, err)
 	}
 	for _, kind := range []Kind{Pod, Network} {
@@ -653,7 +580,7 @@ func TestEndBehindAFilter(t *testing.T) {
 // The list of an engine may be one that we cannot read, because of what another's container has in it. What is on record
 // ends all the same.
 func TestEndWhereTheListCannotBeRead(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "n": {network: true}, "z": {running: true}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "n": {Network: true}, "z": {Running: true}})
 	f.be(func(w http.ResponseWriter, r *http.Request) bool {
 		all := r.RequestURI == "/containers/json?all=1"
 		if all {
@@ -664,21 +591,21 @@ func TestEndWhereTheListCannotBeRead(t *testing.T) {
 	c := recorded("a", "gone")
 	c.Ledger.Add(createdNote(Network, "r-n", "n"))
 	ended, err := c.End(soon(t), f.Client, 0)
-	if err != nil || len(ended) != 2 || len(f.have) != 1 || !f.have["z"].running {
-		t.Errorf("%+v, %v; left %v", ended, err, f.have)
+	if err != nil || len(ended) != 2 || len(f.Have) != 1 || !f.Have["z"].Running {
+		t.Errorf("%+v, %v; left %v", ended, err, f.Have)
 	}
 	// What may have been made beside them is not known.
-	f.have["a"] = &fakeObject{running: true}
+	f.Have["a"] = &testkit.Object{Running: true, Labels: map[string]string{LabelRequest: "r-a"}}
 	c.Complete = false
 	ended, err = c.End(f.asked(t, 22), f.Client, 0)
-	if !errors.Is(err, ErrBadResponse) || strings.Contains(err.Error(), "\n") || len(ended) != 1 || f.have["a"] != nil {
-		t.Errorf("%+v, %v; left %v", ended, err, f.have)
+	if !errors.Is(err, ErrBadResponse) || strings.Contains(err.Error(), "\n") || len(ended) != 1 || f.Have["a"] != nil {
+		t.Errorf("%+v, %v; left %v", ended, err, f.Have)
 	}
 }
 
 // An engine may hang on one container. That holds up no other: here it hangs until the others are gone.
 func TestEndPastOneThatHangs(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{"a": {running: true}, "b": {running: true}, "c": {}})
+	f := newFake(t, map[string]*testkit.Object{"a": {Running: true}, "b": {Running: true}, "c": {}})
 	others := f.secondDelete("a", "c")
 	f.be(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasPrefix(r.URL.Path, "/containers/b/") {
@@ -693,11 +620,11 @@ func TestEndPastOneThatHangs(t *testing.T) {
 
 // Many are ended side by side, and no more than a few at once.
 func TestEndOfMany(t *testing.T) {
-	f := newFake(t, map[string]*fakeObject{})
+	f := newFake(t, map[string]*testkit.Object{})
 	var names []string
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("c%d", i))
-		f.have[names[i]] = &fakeObject{running: true}
+		f.Have[names[i]] = &testkit.Object{Running: true, Labels: map[string]string{LabelRequest: "r-" + names[i]}}
 	}
 	var mu sync.Mutex
 	now, most := 0, 0
@@ -714,7 +641,7 @@ func TestEndOfMany(t *testing.T) {
 		return false
 	})
 	ended, err := recorded(names...).End(soon(t), f.Client, 0)
-	if err != nil || len(ended) != 100 || len(f.have) != 0 || most > maxParallel {
-		t.Errorf("%d ended, %d left, %d at once: %v", len(ended), len(f.have), most, err)
+	if err != nil || len(ended) != 100 || len(f.Have) != 0 || most > maxParallel {
+		t.Errorf("%d ended, %d left, %d at once: %v", len(ended), len(f.Have), most, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"math"
 )
 
 // ErrBodyTooLong says that a body has more bytes than its reader accepts.
@@ -56,17 +55,6 @@ func (b *Body) Ended() bool {
 	return b.left <= 0
 }
 
-// opaque returns how many bytes at most are still to come that need no look.
-func (b *Body) opaque() int64 {
-	switch {
-	case b.untilEOF:
-		return math.MaxInt64
-	case b.chunked:
-		return 0 // lines among them say where its data ends
-	}
-	return b.left
-}
-
 // consume returns how many of the next bytes p belong to the body, and appends what they carry to data, unless that is
 // nil. What follows a chunk that cannot be understood belongs to nothing: the error stays, and no byte of it is returned.
 func (b *Body) consume(p []byte, data *[]byte) int {
@@ -116,13 +104,10 @@ func (b *Body) more(br *bufio.Reader, data *[]byte) ([]byte, error) {
 	return b.buffered(br, data), nil
 }
 
-// Copy copies the body unchanged, each piece as soon as it has come. After a piece that filled br, which is then empty,
-// it calls bulk, unless that is nil. bulk may move up to limit bytes from br's source to w in its own way, and returns
-// how many. It may also replace *br. limit is 0 if all that comes needs a look. bulk leaves an error of br's source for
-// the next read. An error of w is a WriteError, and an error of br is returned as it is. io.ErrUnexpectedEOF says that
-// the body is cut off. An error that wraps ErrMalformedChunk says that the body cannot be understood. What was copied
-// then ends before the malformed line, or within it.
-func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64, error)) error {
+// Copy copies the body unchanged, each piece as soon as it has come. An error of w is a WriteError, and an error of br is
+// returned as it is. io.ErrUnexpectedEOF says that the body is cut off. An error that wraps ErrMalformedChunk says that
+// the body cannot be understood. What was copied then ends before the malformed line, or within it.
+func (b *Body) Copy(w io.Writer, br *bufio.Reader) error {
 	for !b.Ended() {
 		p, err := b.more(br, nil)
 		if errors.Is(err, io.EOF) {
@@ -133,13 +118,6 @@ func (b *Body) Copy(w io.Writer, br *bufio.Reader, bulk func(limit int64) (int64
 		}
 		if _, err := w.Write(p); err != nil {
 			return WriteError{err}
-		}
-		if bulk == nil || len(p) < br.Size() {
-			continue
-		}
-		n, err := bulk(b.opaque())
-		if b.left -= n; err != nil {
-			return err
 		}
 	}
 	return nil

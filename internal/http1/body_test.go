@@ -55,7 +55,7 @@ func TestBodyEndsWhereItEnds(t *testing.T) {
 		}
 		var out bytes.Buffer
 		one := bufio.NewReader(iotest.OneByteReader(strings.NewReader(c.in)))
-		if err := newBody(c.framing, c.lasts).Copy(&out, one, nil); err != nil || out.String() != string(raw) {
+		if err := newBody(c.framing, c.lasts).Copy(&out, one); err != nil || out.String() != string(raw) {
 			t.Errorf("%s: %q passed, %v", name, out.String(), err)
 		}
 	}
@@ -73,11 +73,11 @@ func TestNothingPassesBehindAMalformedChunk(t *testing.T) {
 		for _, from := range []io.Reader{strings.NewReader(in), iotest.OneByteReader(strings.NewReader(in))} {
 			var out bytes.Buffer
 			body := newBody(framing{-1, true}, false)
-			err := body.Copy(&out, bufio.NewReader(from), nil)
+			err := body.Copy(&out, bufio.NewReader(from))
 			if !errors.Is(err, ErrMalformedChunk) || !strings.HasPrefix(in, out.String()) || out.Len() >= len(in)-len(hidden) {
 				t.Errorf("%.80q: %.80q, %v", bad, out.String(), err)
 			}
-			if again := body.Copy(&out, bufio.NewReader(strings.NewReader(hidden)), nil); !errors.Is(again, ErrMalformedChunk) || body.Ended() {
+			if again := body.Copy(&out, bufio.NewReader(strings.NewReader(hidden))); !errors.Is(again, ErrMalformedChunk) || body.Ended() {
 				t.Errorf("%.80q: goes on: %v", bad, again)
 			}
 		}
@@ -88,10 +88,10 @@ func TestErrorsOfSourceAndDestination(t *testing.T) {
 	var write WriteError
 	r, w := io.Pipe()
 	_ = r.Close()
-	if err := newBody(framing{4, false}, false).Copy(w, bufio.NewReader(strings.NewReader("body")), nil); !errors.As(err, &write) {
+	if err := newBody(framing{4, false}, false).Copy(w, bufio.NewReader(strings.NewReader("body"))); !errors.As(err, &write) {
 		t.Errorf("write: %v", err)
 	}
-	if err := newBody(framing{4, false}, false).Copy(io.Discard, bufio.NewReader(iotest.ErrReader(io.ErrClosedPipe)), nil); errors.As(err, &write) || err == nil {
+	if err := newBody(framing{4, false}, false).Copy(io.Discard, bufio.NewReader(iotest.ErrReader(io.ErrClosedPipe))); errors.As(err, &write) || err == nil {
 		t.Errorf("read: %v", err)
 	}
 }

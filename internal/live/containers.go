@@ -81,7 +81,7 @@ func (e *inventory) ask(ctx context.Context) {
 	if err != nil || at.Socket == "" && l.UID != os.Getuid() {
 		return
 	}
-	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineDeadline, nil, waitLater) }}
+	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(engineDeadline, waitLater) }}
 	have, err := client.Containers(ctx)
 	e.known, e.have = err == nil, make(map[string]*engine.Info, len(have))
 	for i := range have {

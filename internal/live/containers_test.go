@@ -1,42 +1,14 @@
 package live
 
 import (
-	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/session"
+	"mcp-tether/internal/testkit"
 )
-
-// fakeEngine serves a list of containers and counts the questions.
-func fakeEngine(t *testing.T) (url string, asked *atomic.Int32) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "e.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked = &atomic.Int32{}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		fmt.Fprint(w, `[{"Id":"a","Names":["/na"],"Image":"x","State":"running"},{"Id":"theirs","State":"running"},{"Id":"b","State":"exited"}]`)
-	})}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return "unix://" + socket, asked
-}
 
 // noted is a session whose journal holds notes.
 func noted(t *testing.T, engine string, notes ...engine.Note) Session {
@@ -62,7 +34,8 @@ func made(id string) engine.Note {
 }
 
 func TestAddContainers(t *testing.T) {
-	url, asked := fakeEngine(t)
+	e := &testkit.Engine{Have: map[string]*testkit.Object{"a": {Name: "na", Running: true}, "theirs": {Running: true}, "b": {}}}
+	url := e.Listen(t)
 	all := []Session{
 		noted(t, url, made("a"), made("b"), made("gone")),
 		noted(t, url),
@@ -82,9 +55,9 @@ func TestAddContainers(t *testing.T) {
 			t.Errorf("%+v, %s", c, all[i].countContainers())
 		}
 	}
-	asked.Store(0)
+	asked := len(e.Asked(""))
 	AddContainers(all[1:2])
-	if asked.Load() > 0 {
+	if len(e.Asked("")) > asked {
 		t.Error("the engine was asked for a session without containers")
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -12,84 +11,42 @@ const bulkBlock = 64 << 10
 func measureBulk(b *bench) (table, error) {
 	t := table{
 		Section: "bulk",
-		Title:   fmt.Sprintf("Bulk: %d MiB one way over a pipe, all on one core", b.bulkMiB),
-		Columns: []string{"pairs", "bare MB/s", "wrapped MB/s", "ratio"},
+		Title:   fmt.Sprintf("Bulk: %d MiB one way over a pipe, in MB/s, all on one core", b.bulkMiB),
+		Columns: pairColumns(),
 	}
-	n := max(b.rounds/20, 1)
-	err := onOneCore(func() error {
-		if err := b.compare(&t, "to the server", n, b.bulkIn); err != nil {
+	return t, onOneCore(func() error { return b.bulkRows(&t, 0, moves, "", b.againAndPeers()...) })
+}
+
+// bulkRows times a kind of messages each way.
+func (b *bench) bulkRows(t *table, kind int, r receiver, how string, subjects ...subject) error {
+	for _, way := range []string{"to", "from"} {
+		rate := func(s subject) (float64, error) { return b.bulkRate(s, kind, r, way == "to") }
+		kase := way + " the server, " + payloads()[kind].name + how
+		if err := t.compare(kase, max(b.rounds/20, 1), rate, subjects...); err != nil {
 			return err
 		}
-		return b.compare(&t, "from the server", n, b.bulkOut)
-	})
-	return t, err
+	}
+	return nil
 }
 
-// bulkIn returns MB/s into a server that says "." when it is there and again when it has read all.
-func (b *bench) bulkIn(s subject) (float64, error) {
-	sess, err := b.start(s.command("/bin/sh", "-c", "echo .; cat >/dev/null; echo ."), pipes)
-	if err != nil {
-		return 0, err
+// bulkRate is in MB/s. Processor time counts the start as well, so the time for one message is taken off.
+func (b *bench) bulkRate(s subject, kind int, r receiver, in bool) (float64, error) {
+	messages := b.bulkMiB
+	if r == parses {
+		messages = b.bulkMiB / 8
 	}
-	took, err := sess.pour(b.bulkMiB << 20)
-	if endErr := sess.end(); err == nil {
-		err = endErr
-	}
-	return b.rate(took), err
-}
-
-func (s *live) pour(size int) (time.Duration, error) {
-	answer := make([]byte, 2)
-	if err := readFull(s.out, answer); err != nil {
-		return 0, err
-	}
-	block := make([]byte, bulkBlock)
-	from := time.Now()
-	for left := size; left > 0; left -= bulkBlock {
-		if err := writeAll(s.in, block[:min(left, bulkBlock)]); err != nil {
+	var few time.Duration
+	var err error
+	if b.byProcessor {
+		if few, err = b.move(s, kind, r, in, 1); err != nil {
 			return 0, err
 		}
 	}
-	closeAll(s.in)
-	s.in = -1
-	err := readFull(s.out, answer)
-	return time.Since(from), err
+	many, err := b.move(s, kind, r, in, 1+messages)
+	return float64(messages<<20) / 1e6 / (many - few).Seconds(), err
 }
 
-// bulkOut returns MB/s out of a server, counted from its first block.
-func (b *bench) bulkOut(s subject) (float64, error) {
-	blocks := (b.bulkMiB << 20) / bulkBlock
-	sess, err := b.start(s.command("dd", "if=/dev/zero", "bs="+strconv.Itoa(bulkBlock),
-		"count="+strconv.Itoa(blocks), "status=none"), pipes)
-	if err != nil {
-		return 0, err
-	}
-	took, err := sess.drain(b.bulkMiB << 20)
-	if endErr := sess.end(); err == nil {
-		err = endErr
-	}
-	return b.rate(took), err
-}
-
-func (s *live) drain(size int) (time.Duration, error) {
-	block := make([]byte, bulkBlock)
-	n, err := readSome(s.out, block)
-	if err != nil {
-		return 0, err
-	}
-	from := time.Now()
-	for left := size - n; left > 0; left -= n {
-		n, err = readSome(s.out, block)
-		if err != nil {
-			return 0, err
-		}
-		if n == 0 {
-			return 0, fmt.Errorf("the stream ended %d bytes early", left)
-		}
-	}
-	return time.Since(from), nil
-}
-
+// rate is that of all that is to be moved.
 func (b *bench) rate(took time.Duration) float64 {
 	return float64(b.bulkMiB<<20) / 1e6 / took.Seconds()
 }

@@ -38,22 +38,22 @@ func (b *bench) cleanUp() {
 	b.starting.Lock()
 	b.stopping = true
 	b.starting.Unlock()
-	own, err := below(os.Getpid())
+	own, err := b.below(os.Getpid())
 	if err == nil && len(own) > 0 {
 		for _, p := range own {
-			if p.parent == os.Getpid() {
-				_ = unix.Kill(p.pid, unix.SIGTERM)
+			if p.PPID == os.Getpid() {
+				_ = unix.Kill(p.PID, unix.SIGTERM)
 			}
 		}
 		reapOrphans()
 	}
 	for range 100 {
-		own, err = below(os.Getpid())
+		own, err = b.below(os.Getpid())
 		if err != nil || len(own) == 0 {
 			break
 		}
 		for _, p := range own {
-			p.kill()
+			_ = b.procs.Signal(p.ID, unix.SIGKILL)
 		}
 		reapOrphans()
 	}

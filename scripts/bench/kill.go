@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
 )
 
 // treeScript becomes n sleeping processes, itself one of them. It opens the lifeline by its name, so that the servers
@@ -72,12 +74,12 @@ func (b *bench) killRounds(size, n int) (map[string]*deaths, error) {
 }
 
 func (b *bench) killOnce(s subject, size int, d *deaths) error {
-	v, err := b.startVictim(s, size)
+	v, err := b.startTree(s, size)
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	if err := v.settle(size); err != nil {
+	if err := b.settle(v, size); err != nil {
 		return err
 	}
 	wait := killWait
@@ -94,20 +96,21 @@ func (b *bench) killOnce(s subject, size int, d *deaths) error {
 	if done && allDone {
 		d.servers, d.all = append(d.servers, ms(servers)), append(d.all, ms(all))
 	}
-	d.left = append(d.left, float64(v.bury()))
+	d.left = append(d.left, float64(b.bury(v)))
 	return nil
 }
 
 // victim is a gateway with a session, to be killed.
 type victim struct {
 	*live
-	tree      int // EOF when the last server process has closed it
+	tree      int // EOF when the last server process has closed it; -1 without one
 	inherited int // the same, for everything that the gateway started
-	procs     []process
+	procs     []proc.Stat
 	pidfds    []int // of procs, except those that only sleep: a wrapper holds no descriptor that could tell of its end
 }
 
-func (b *bench) startVictim(s subject, size int) (*victim, error) {
+// startTree starts one whose server is a tree of a size.
+func (b *bench) startTree(s subject, size int) (*victim, error) {
 	fifo := filepath.Join(b.dir, "lifeline")
 	if err := os.Remove(fifo); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the last lifeline: %w", err)
@@ -119,51 +122,46 @@ func (b *bench) startVictim(s subject, size int) (*victim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the lifeline: %w", err)
 	}
-	inherited, err := newPair(pipes)
+	v, err := b.startVictim(1, s.killCommand("/bin/sh", "-c", treeScript, "sh", strconv.Itoa(size), fifo))
 	if err != nil {
 		closeAll(tree)
 		return nil, err
 	}
-	server := s.killCommand("/bin/sh", "-c", treeScript, "sh", strconv.Itoa(size), fifo)
-	gateway, err := b.startGateway(inherited[1], server)
-	closeAll(inherited[1])
+	v.tree = tree
+	return v, nil
+}
+
+// startVictim starts this program as the gateway of n servers.
+func (b *bench) startVictim(n int, server []string) (*victim, error) {
+	inherited, err := newPair(pipes)
 	if err != nil {
-		closeAll(tree, inherited[0])
 		return nil, err
 	}
-	return &victim{live: gateway, tree: tree, inherited: inherited[0]}, nil
-}
-
-func (b *bench) startGateway(lifeline int, server []string) (*live, error) {
-	return b.startSelf(lifeline, append([]string{gatewayArg}, server...)...)
-}
-
-// startSelf starts this program in one of its other parts.
-func (b *bench) startSelf(lifeline int, args ...string) (*live, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
+	defer closeAll(inherited[1])
 	s, err := newStreams(pipes)
+	if err == nil {
+		err = b.fork(s, b.self, append([]string{"gateway", gatewayArg, strconv.Itoa(n)}, server...), inherited[1])
+	}
 	if err != nil {
+		closeAll(inherited[0])
 		return nil, err
 	}
-	return s, b.fork(s, self, append([]string{"gateway"}, args...), lifeline)
+	return &victim{live: s, tree: -1, inherited: inherited[0]}, nil
 }
 
 // settle waits until all of the tree sleeps, and notes the processes that are there.
-func (v *victim) settle(size int) error {
+func (b *bench) settle(v *victim, size int) error {
 	if _, err := v.firstByte(); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(killWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var err error
-		if v.procs, err = below(v.pid); err != nil {
+		if v.procs, err = b.below(v.pid); err != nil {
 			return err
 		}
 		sleeping := 0
 		for _, p := range v.procs {
-			if p.comm == "sleep" {
+			if p.Comm == "sleep" {
 				sleeping++
 			}
 		}
@@ -179,10 +177,10 @@ func (v *victim) settle(size int) error {
 // watch opens the pidfds.
 func (v *victim) watch() {
 	for _, p := range v.procs {
-		if p.comm == "sleep" {
+		if p.Comm == "sleep" {
 			continue
 		}
-		if fd, err := unix.PidfdOpen(p.pid, 0); err == nil {
+		if fd, err := unix.PidfdOpen(p.PID, 0); err == nil {
 			v.pidfds = append(v.pidfds, fd)
 		}
 	}
@@ -205,14 +203,14 @@ func hungUp(fd int, from time.Time, limit time.Duration) (time.Duration, bool) {
 
 // bury counts the processes that are still alive, ends them, and reaps all that fell to us. A process closes its files
 // shortly before it is dead to others, so a process on its way gets a moment.
-func (v *victim) bury() int {
+func (b *bench) bury(v *victim) int {
 	left := v.procs
 	for deadline := time.Now().Add(leakWait); len(left) > 0 && time.Now().Before(deadline); {
-		left = slices.DeleteFunc(left, func(p process) bool { return !p.alive() })
+		left = slices.DeleteFunc(left, func(p proc.Stat) bool { return b.procs.Life(p.ID) != proc.Alive })
 		time.Sleep(time.Millisecond)
 	}
 	for _, p := range left {
-		p.kill()
+		_ = b.procs.Signal(p.ID, unix.SIGKILL)
 	}
 	reapOrphans()
 	return len(left)

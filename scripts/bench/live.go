@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,11 @@ import (
 // live is one running session. Its streams are plain blocking descriptors: the runtime's poller would add its own
 // delays to what is measured.
 type live struct {
-	pid      int
-	in, out  int
-	spawned  time.Time
-	streams  [2]int // as the server has them, until it is started
-	lastByte [1]byte
+	pid     int
+	in, out int
+	spawned time.Time
+	streams [2]int         // as the server has them, until it is started
+	lines   *bufio.Scanner // of out; nil before the first readLine
 }
 
 // link says what the streams between gateway and server are made of.
@@ -98,7 +99,7 @@ func (s *live) firstByte() (time.Time, error) {
 	if !ready(s.out, unix.POLLIN|unix.POLLHUP, s.spawned, endWait) {
 		return time.Time{}, fmt.Errorf("wait for the first byte of pid %d: none after %s", s.pid, endWait)
 	}
-	n, err := readSome(s.out, s.lastByte[:])
+	n, err := readSome(s.out, make([]byte, 1))
 	at := time.Now()
 	if err != nil {
 		return at, err
@@ -168,6 +169,13 @@ func readSome(fd int, buf []byte) (int, error) {
 	}
 }
 
+func readFull(fd int, buf []byte) error {
+	if _, err := io.ReadFull(descriptor(fd), buf); err != nil {
+		return fmt.Errorf("read from the server: %w", err)
+	}
+	return nil
+}
+
 func writeAll(fd int, buf []byte) error {
 	for len(buf) > 0 {
 		n, err := syscall.Write(fd, buf)
@@ -180,6 +188,24 @@ func writeAll(fd int, buf []byte) error {
 		buf = buf[n:]
 	}
 	return nil
+}
+
+// descriptor reads and writes without the runtime's poller.
+type descriptor int
+
+func (d descriptor) Read(b []byte) (int, error) {
+	n, err := readSome(int(d), b)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (d descriptor) Write(b []byte) (int, error) {
+	if err := writeAll(int(d), b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 func closeAll(fds ...int) {

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"mcp-tether/internal/proc"
 )
 
 // options are the command line of bench.
@@ -29,10 +31,9 @@ type options struct {
 	rounds     int
 	sessions   int
 	bulkMiB    int
-	procs      int
+	crowd      int
 	hibernated int
 	idle       time.Duration
-	json       bool
 }
 
 // bench is one run: what is compared, how often, and where its files are.
@@ -41,6 +42,8 @@ type bench struct {
 	subjects []subject
 	dir      string
 	env      []string
+	self     string // this program
+	procs    proc.Reader
 
 	// byProcessor has the relay's bulk timed by the processor time of all that take part, as if nothing else ran on the core.
 	byProcessor bool
@@ -53,30 +56,21 @@ type bench struct {
 func main() {
 	// The kernel ties PDEATHSIG to the thread that spawned: bubblewrap would end when that thread does.
 	runtime.LockOSThread()
-	if len(os.Args) > 1 && os.Args[1] == gatewayArg {
-		os.Exit(gateway(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == crowdArg {
-		os.Exit(crowd(os.Args[2:]))
-	}
-	if len(os.Args) == 3 && os.Args[1] == engineArg {
-		os.Exit(playEngine(os.Args[2]))
-	}
-	if len(os.Args) > 2 && os.Args[1] == spliceArg {
-		os.Exit(playSplice(os.Args[2:]))
-	}
-	if len(os.Args) == 2 && os.Args[1] == answerArg {
-		os.Exit(answer())
-	}
-	if len(os.Args) > 2 && os.Args[1] == bulkArg {
-		os.Exit(playBulk(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == hibernatedArg {
-		os.Exit(playHibernated(os.Args[2:]))
+	if len(os.Args) > 1 {
+		if play, ok := roles()[os.Args[1]]; ok {
+			os.Exit(play(os.Args[2:]))
+		}
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
+	}
+}
+
+// roles are what this program plays in the processes that it starts.
+func roles() map[string]func(args []string) int {
+	return map[string]func(args []string) int{
+		gatewayArg: gateway, crowdArg: playCrowd, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
 	}
 }
 
@@ -95,7 +89,6 @@ func run(args []string) error {
 	}
 	defer b.cleanUp()
 	b.cleanUpOnSignal()
-	var tables []table
 	for _, s := range sections {
 		fmt.Fprintf(os.Stderr, "bench: %s ...\n", s.name)
 		stuck := time.AfterFunc(sectionLimit+opts.idle, func() {
@@ -108,9 +101,11 @@ func run(args []string) error {
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", s.name, err)
 		}
-		tables = append(tables, t)
+		if err := t.markdown(os.Stdout); err != nil {
+			return err
+		}
 	}
-	return render(os.Stdout, tables, opts.json)
+	return nil
 }
 
 func parse(args []string) (options, error) {
@@ -122,17 +117,16 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.rounds, "n", 200, "pairs for startup; the slower sections do a fraction of it")
 	f.IntVar(&o.sessions, "sessions", 100, "concurrent sessions for memory")
 	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
-	f.IntVar(&o.procs, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
+	f.IntVar(&o.crowd, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
 	f.IntVar(&o.hibernated, "hibernated", 500, "sessions that sleep at once in hibernate")
-	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle and hibernate watch; the Go runtime looks around once a minute")
-	f.BoolVar(&o.json, "json", false, "print JSON, not Markdown")
+	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.procs < 1 || o.hibernated < 1 || o.idle <= 0 {
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.idle <= 0 {
 		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated and -idle must be above zero")
 	}
 	return o, nil
@@ -164,8 +158,7 @@ func sections() []section {
 	}
 }
 
-func sectionNames() []string {
-	var names []string
+func sectionNames() (names []string) {
 	for _, s := range sections() {
 		names = append(names, s.name)
 	}
@@ -199,7 +192,11 @@ func newBench(o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the run: %w", err)
 	}
-	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir)}, nil
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir), self: self}, nil
 }
 
 // sessionEnv is our environment with a private runtime directory and without settings of mcp-tether, which would

@@ -1,15 +1,16 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
-// pairs runs f bare and with s in turn, n times, after some rounds that do not count.
-func pairs(n, warm int, f func(subject) (float64, error), s subject) (without, with []float64, err error) {
-	return pairsWith(bare(), n, warm, f, s)
-}
+// pairColumns are those of the rows that compare adds.
+func pairColumns() []string { return []string{"pairs", "without", "with", "ratio", "added"} }
 
-// pairsWith compares with another subject than bare.
-func pairsWith(base subject, n, warm int, f func(subject) (float64, error), s subject) (without, with []float64, err error) {
-	for i := range n + warm {
+// pairs runs f with base and with s in turn, n times, after one pair that does not count.
+func pairs(n int, f func(subject) (float64, error), base, s subject) (without, with []float64, err error) {
+	for i := range n + 1 {
 		a, err := f(base)
 		if err != nil {
 			return nil, nil, err
@@ -18,34 +19,65 @@ func pairsWith(base subject, n, warm int, f func(subject) (float64, error), s su
 		if err != nil {
 			return nil, nil, err
 		}
-		if i >= warm {
+		if i > 0 {
 			without, with = append(without, a), append(with, b)
 		}
 	}
 	return without, with, nil
 }
 
-// compare adds a row for each subject: both figures and the median ratio of its pairs.
-// Where util-linux is installed, the kernel's own price of a terminal session is shown beside. The scheduler weighs
-// terminal sessions against each other (autogroup), so a switch between two costs a little more than one within.
-func (b *bench) compare(t *table, kase string, n int, f func(subject) (float64, error)) error {
-	own := peer(subject{name: "setsid only", wrap: []string{"setsid", "-w"}})
-	for _, s := range append(b.againAnd(), own) {
+// compare adds a row for each subject, against bare.
+func (t *table) compare(kase string, n int, f func(subject) (float64, error), subjects ...subject) error {
+	for _, s := range subjects {
 		if s.missing {
 			t.missing(s.name, kase)
 			continue
 		}
-		without, with, err := pairs(n, 1, f, s)
-		if err != nil {
+		if err := t.against(bare(), s, kase, n, f); err != nil {
 			return err
 		}
-		t.add(s.name, kase, float64(n), median(without), median(with), median(ratios(with, without)))
 	}
+	return nil
+}
+
+// against adds a row: both figures, and the medians of the pairs' quotients and differences.
+func (t *table) against(base, s subject, kase string, n int, f func(subject) (float64, error)) error {
+	without, with, err := pairs(n, f, base, s)
+	if err != nil {
+		return err
+	}
+	t.add(s.name, kase, float64(n), median(without), median(with), median(ratios(with, without)), median(differences(with, without)))
 	return nil
 }
 
 // againAnd puts bare itself before the subjects. Its row is compared with bare too, and tells how far a figure may be
 // off for no reason at all.
-func (b *bench) againAnd() []subject {
-	return slices.Insert(slices.Clone(b.subjects), 0, subject{name: "bare again"})
+func againAnd(subjects ...subject) []subject {
+	return slices.Insert(slices.Clone(subjects), 0, subject{name: "bare again"})
+}
+
+// againAndPeers adds the kernel's own price of a terminal session, where util-linux is installed. The scheduler weighs
+// terminal sessions against each other (autogroup), so a switch between two costs a little more than one within.
+func (b *bench) againAndPeers() []subject {
+	return append(againAnd(b.subjects...), peer(subject{name: "setsid only", wrap: []string{"setsid", "-w"}}))
+}
+
+const (
+	tripsToWarm   = 300
+	tripsPerRound = 3000
+)
+
+// trips is the median time that do takes, in µs, once it has been done some times.
+func trips(do func(i int) error) (float64, error) {
+	var all []float64
+	for i := range tripsToWarm + tripsPerRound {
+		from := time.Now()
+		if err := do(i); err != nil {
+			return 0, err
+		}
+		if i >= tripsToWarm {
+			all = append(all, float64(time.Since(from))/float64(time.Microsecond))
+		}
+	}
+	return median(all), nil
 }

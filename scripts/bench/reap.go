@@ -26,19 +26,13 @@ const reapConfig = `{"mcpServers": {
 	"git": {"command": "uvx", "args": ["mcp-server-git"]},
 	"own": {"command": "/opt/own-server", "args": ["--stdio"]}}}`
 
-// pass is what one run of a program took.
-type pass struct {
-	Wall, CPU float64 // milliseconds
-	MaxRSS    float64 // MiB
-}
-
 // measureReap compares a pass of reap with ps on a host of many processes. The host is a pid namespace of its own: it
 // ends with its first process, and nobody else's processes are counted.
 func measureReap(b *bench) (table, error) {
 	t := table{
 		Section: "reap",
-		Title:   fmt.Sprintf("A pass of reap over %d processes, beside ps -eo pid,ppid,lstart,args", b.procs),
-		Columns: []string{"pairs", "ps ms", "reap ms", "ratio", "ps cpu ms", "reap cpu ms", "cpu ratio", "reap peak MiB"},
+		Title:   fmt.Sprintf("A pass of reap over %d processes, beside ps -eo pid,ppid,lstart,args", b.crowd),
+		Columns: []string{"pairs", "ps ms", "reap ms", "ratio"},
 	}
 	if os.Getuid() != 0 {
 		t.missing("mcp-tether reap (needs root)", "")
@@ -57,39 +51,32 @@ func measureReap(b *bench) (table, error) {
 	if err != nil {
 		return t, err
 	}
-	var ps, reap, psCPU, reapCPU, peak []float64
+	var ps, reap []float64
 	for i := 0; i+1 < len(got); i += 2 {
-		ps, psCPU = append(ps, got[i].Wall), append(psCPU, got[i].CPU)
-		reap, reapCPU = append(reap, got[i+1].Wall), append(reapCPU, got[i+1].CPU)
-		peak = append(peak, got[i+1].MaxRSS)
+		ps, reap = append(ps, got[i]), append(reap, got[i+1])
 	}
-	t.add("mcp-tether reap", "", float64(len(ps)), median(ps), median(reap), median(ratios(reap, ps)), median(psCPU), median(reapCPU),
-		median(ratios(reapCPU, psCPU)), quantile(peak, 1))
+	t.add("mcp-tether reap", "", float64(len(ps)), median(ps), median(reap), median(ratios(reap, ps)))
 	return t, nil
 }
 
-// crowded runs the crowd and reads its figures, ps and reap in turn.
-func (b *bench) crowded(bin, config string, rounds int) ([]pass, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	cmd := exec.Command(self, crowdArg, bin, config, strconv.Itoa(b.procs), strconv.Itoa(rounds))
+// crowded runs the crowd and reads its figures in ms, ps and reap in turn.
+func (b *bench) crowded(bin, config string, rounds int) ([]float64, error) {
+	cmd := exec.Command(b.self, crowdArg, bin, config, strconv.Itoa(b.crowd), strconv.Itoa(rounds))
 	cmd.Env, cmd.Stderr = b.env, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("run a host of %d processes: %w", b.procs, err)
+		return nil, fmt.Errorf("run a host of %d processes: %w", b.crowd, err)
 	}
-	var got []pass
+	var got []float64
 	if err := json.Unmarshal(out, &got); err != nil {
 		return nil, fmt.Errorf("read its figures: %w", err)
 	}
 	return got, nil
 }
 
-// crowd is process 1 of the host: it fills it and measures. All others end with it.
-func crowd(args []string) int {
+// playCrowd is process 1 of the host: it fills it and measures. All others end with it.
+func playCrowd(args []string) int {
 	procs, _ := strconv.Atoi(args[2])
 	rounds, _ := strconv.Atoi(args[3])
 	got, err := fillAndMeasure(args[0], args[1], procs, rounds)
@@ -103,7 +90,7 @@ func crowd(args []string) int {
 	return 0
 }
 
-func fillAndMeasure(bin, config string, procs, rounds int) ([]pass, error) {
+func fillAndMeasure(bin, config string, procs, rounds int) ([]float64, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("keep our mounts to ourselves: %w", err)
 	}
@@ -123,7 +110,7 @@ func fillAndMeasure(bin, config string, procs, rounds int) ([]pass, error) {
 			return nil, fmt.Errorf("start process %d of %d: %w", i, procs, err)
 		}
 	}
-	var got []pass
+	var got []float64
 	for i := range rounds + 1 {
 		ps, err := timed("ps", "-eo", "pid,ppid,lstart,args")
 		if err != nil {
@@ -157,19 +144,14 @@ func aloneWith(files ...string) (bin, config string, err error) {
 }
 
 // timed runs a program to its end with its output thrown away. Findings (exit 1) are no failure.
-func timed(name string, args ...string) (pass, error) {
+func timed(name string, args ...string) (float64, error) {
 	cmd := exec.Command(name, args...)
 	from := time.Now()
 	err := cmd.Run()
 	took := time.Since(from)
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-		return pass{}, fmt.Errorf("run %s: %w", name, err)
+		return 0, fmt.Errorf("run %s: %w", name, err)
 	}
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return pass{}, fmt.Errorf("run %s: no usage", name)
-	}
-	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return pass{ms(took), ms(cpu), float64(usage.Maxrss) / 1024}, nil
+	return ms(took), nil
 }

@@ -5,60 +5,50 @@ import (
 	"slices"
 )
 
-// hibernating is the tethered subject with a relay, which never finds the time to put its server to sleep.
-func (b *bench) hibernating(flags ...string) subject {
+// with is the tethered subject with more flags.
+func (b *bench) with(flags ...string) subject {
 	s := b.subjects[0]
-	s.name = "with --hibernate"
+	s.name = "with " + flags[0]
 	s.wrap = slices.Insert(slices.Clone(s.wrap), len(s.wrap)-1, flags...)
 	return s
 }
 
-// measureRelay compares streams that are inherited with streams that go through us.
+// measureRelay compares streams that are inherited with streams that go through us. The server never sleeps.
 func measureRelay(b *bench) (table, error) {
 	t := table{
 		Section: "relay",
 		Title: fmt.Sprintf("Relay of --hibernate: round trips of one line, in µs, on one core; "+
 			"bulk of %d MiB in lines of 1 MiB, an eighth of it where lines are parsed, in MB/s, "+
 			"on one core by the processor time of all processes", b.bulkMiB),
-		Columns: []string{"pairs", "bare", "wrapped", "ratio", "difference"},
+		Columns: pairColumns(),
 	}
-	trips := func() error {
-		for _, l := range []link{pipes, socketpairs} {
-			ping := func(s subject) (float64, error) { return b.pingPong(s, l) }
-			if err := b.relayRow(&t, "round trip, "+string(l), max(b.rounds/5, 1), ping); err != nil {
-				return err
-			}
-		}
-		return nil
+	relay := b.with("--hibernate=1h")
+	err := onOneCore(func() error { return b.roundtripRows(&t, againAnd(relay)...) })
+	if err == nil {
+		err = b.relayBulk(&t, relay, moves, ", two cores or more")
 	}
-	if err := onOneCore(trips); err != nil {
-		return t, err
-	}
-	if err := b.relayBulk(&t, moves, ", two cores or more"); err != nil {
+	if err != nil {
 		return t, err
 	}
 	b.byProcessor = true
 	defer func() { b.byProcessor = false }()
 	return t, onOneCore(func() error {
-		if err := b.relayBulk(&t, moves, ", one core"); err != nil {
+		if err := b.relayBulk(&t, relay, moves, ", one core"); err != nil {
 			return err
 		}
-		return b.relayBulk(&t, parses, ", one core, parsed")
+		return b.relayBulk(&t, relay, parses, ", one core, parsed")
 	})
 }
 
-func (b *bench) relayRow(t *table, kase string, n int, f func(subject) (float64, error)) error {
-	return b.rows(t, kase, n, f, subject{name: "bare again"}, b.hibernating("--hibernate=1h"))
-}
-
-func (b *bench) rows(t *table, kase string, n int, f func(subject) (float64, error), subjects ...subject) error {
-	for _, s := range subjects {
-		without, with, err := pairs(n, 1, f, s)
-		if err != nil {
+// relayBulk times the relay each way with each kind of messages. The source has them in memory, so it is faster than the
+// relay.
+func (b *bench) relayBulk(t *table, relay subject, r receiver, how string) error {
+	subjects := againAnd(relay)
+	for kind := range payloads() {
+		if err := b.bulkRows(t, kind, r, how, subjects...); err != nil {
 			return err
 		}
-		t.add(s.name, kase, float64(n), median(without), median(with), median(ratios(with, without)),
-			median(differences(with, without)))
+		subjects = []subject{relay} // Once is enough to tell how far a figure may be off.
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -47,75 +46,42 @@ func (p payload) message() []byte {
 	return []byte(p.head + strings.Repeat(p.some, size/len(p.some)) + p.tail + strings.Repeat(" ", size%len(p.some)) + "\n")
 }
 
-// relayBulk times the relay each way with each kind of messages. The source has them in memory, so it is faster than the
-// relay.
-func (b *bench) relayBulk(t *table, r receiver, how string) error {
-	n := max(b.rounds/20, 1)
-	subjects := []subject{{name: "bare again"}, b.hibernating("--hibernate=1h")}
-	for i, p := range payloads() {
-		in := func(s subject, messages int) (time.Duration, error) { return b.linesIn(s, p, r, messages) }
-		out := func(s subject, messages int) (time.Duration, error) { return b.linesOut(s, i, r, messages) }
-		if err := b.rows(t, "to the server, "+p.name+how, n, b.bulkRate(in, r), subjects...); err != nil {
-			return err
-		}
-		if err := b.rows(t, "from the server, "+p.name+how, n, b.bulkRate(out, r), subjects...); err != nil {
-			return err
-		}
-		subjects = subjects[len(subjects)-1:] // Once is enough to tell how far a figure may be off.
-	}
-	return nil
-}
-
-// bulkRate gives MB/s from took, which is the time for a number of messages. Processor time counts the start as well,
-// so the time for one message is taken off.
-func (b *bench) bulkRate(took func(s subject, messages int) (time.Duration, error), r receiver) func(subject) (float64, error) {
-	messages := b.bulkMiB
-	if r == parses {
-		messages = b.bulkMiB / 8
-	}
-	return func(s subject) (float64, error) {
-		var few time.Duration
-		var err error
-		if b.byProcessor {
-			if few, err = took(s, 1); err != nil {
-				return 0, err
-			}
-		}
-		many, err := took(s, 1+messages)
-		return float64(messages<<20) / 1e6 / (many - few).Seconds(), err
-	}
-}
-
-// linesIn moves messages to a server.
-func (b *bench) linesIn(s subject, p payload, r receiver, messages int) (time.Duration, error) {
+// move moves messages to a server, or from one, and counts from the server's first word.
+func (b *bench) move(s subject, kind int, r receiver, in bool, messages int) (took time.Duration, err error) {
 	used := processorTime()
-	sess, err := b.startBulk(s, string(r))
+	words := []string{string(r)}
+	if !in {
+		words = []string{strconv.Itoa(kind), strconv.Itoa(messages)}
+	}
+	sess, err := b.start(s.command(append([]string{b.self, bulkArg}, words...)...), pipes)
 	if err != nil {
 		return 0, err
 	}
-	took, err := sess.pourLines(p.message(), messages)
-	if endErr := sess.end(); err == nil {
-		err = endErr
+	err = readFull(sess.out, make([]byte, len(here)))
+	from := time.Now()
+	switch {
+	case err != nil:
+	case in:
+		err = sess.pourAll(payloads()[kind].message(), messages)
+	default:
+		err = r.take(sess.out)
 	}
+	took = time.Since(from)
+	err = errors.Join(err, sess.end())
 	if b.byProcessor {
 		took = processorTime() - used
 	}
 	return took, err
 }
 
-func (s *live) pourLines(line []byte, times int) (time.Duration, error) {
-	answer := make([]byte, 2)
-	if err := readFull(s.out, answer); err != nil {
-		return 0, err
-	}
-	from := time.Now()
+// pourAll waits until the server has read all.
+func (s *live) pourAll(line []byte, times int) error {
 	if err := pour(s.in, line, times); err != nil {
-		return 0, err
+		return err
 	}
 	closeAll(s.in)
 	s.in = -1
-	err := readFull(s.out, answer)
-	return time.Since(from), err
+	return readFull(s.out, make([]byte, len(here)))
 }
 
 func pour(fd int, line []byte, times int) error {
@@ -129,29 +95,6 @@ func pour(fd int, line []byte, times int) error {
 	return nil
 }
 
-// linesOut moves messages from a server, and counts from its first bytes.
-func (b *bench) linesOut(s subject, kind int, r receiver, messages int) (time.Duration, error) {
-	used := processorTime()
-	sess, err := b.startBulk(s, strconv.Itoa(kind), strconv.Itoa(messages))
-	if err != nil {
-		return 0, err
-	}
-	answer := make([]byte, 2)
-	err = readFull(sess.out, answer)
-	from := time.Now()
-	if err == nil {
-		err = r.take(sess.out)
-	}
-	took := time.Since(from)
-	if endErr := sess.end(); err == nil {
-		err = endErr
-	}
-	if b.byProcessor {
-		took = processorTime() - used
-	}
-	return took, err
-}
-
 // processorTime is the processor time of this process and of those below it that have ended, their start included.
 func processorTime() (all time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -161,14 +104,6 @@ func processorTime() (all time.Duration) {
 		}
 	}
 	return all
-}
-
-func (b *bench) startBulk(s subject, words ...string) (*live, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	return b.start(s.command(append([]string{self, bulkArg}, words...)...), pipes)
 }
 
 // take reads to the end.
@@ -199,37 +134,34 @@ func parseAll(fd int) error {
 	return lines.Err()
 }
 
-// descriptor reads without the runtime's poller.
-type descriptor int
-
-func (d descriptor) Read(b []byte) (int, error) {
-	n, err := readSome(int(d), b)
-	if n == 0 && err == nil {
-		err = io.EOF
-	}
-	return n, err
-}
+// here is what the server says at its start, and when it has read all.
+const here = ".\n"
 
 // playBulk is a server. With the name of a receiver it reads to the end and says so. With the number of a payload and a
 // count it writes the payload that many times. It says first that it is there.
 func playBulk(args []string) int {
-	err := writeAll(1, []byte(".\n"))
-	switch {
-	case err != nil:
-	case len(args) == 2:
-		kind, kindErr := strconv.Atoi(args[0])
-		times, timesErr := strconv.Atoi(args[1])
-		if err = errors.Join(kindErr, timesErr); err == nil {
-			err = pour(1, payloads()[kind].message(), times)
-		}
-	default:
-		if err = receiver(args[0]).take(0); err == nil {
-			err = writeAll(1, []byte(".\n"))
-		}
+	err := writeAll(1, []byte(here))
+	if err == nil {
+		err = serveBulk(args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
 	return 0
+}
+
+func serveBulk(args []string) error {
+	if len(args) == 1 {
+		if err := receiver(args[0]).take(0); err != nil {
+			return err
+		}
+		return writeAll(1, []byte(here))
+	}
+	kind, kindErr := strconv.Atoi(args[0])
+	times, timesErr := strconv.Atoi(args[1])
+	if err := errors.Join(kindErr, timesErr); err != nil {
+		return err
+	}
+	return pour(1, payloads()[kind].message(), times)
 }

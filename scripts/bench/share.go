@@ -1,58 +1,43 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // answerArg has this program play an MCP server that answers every request with an empty result.
 const answerArg = "answer"
 
-func answer() int {
-	var buf []byte
-	for {
-		buf = slices.Grow(buf, 64<<10)
-		n, err := unix.Read(0, buf[len(buf):cap(buf)])
-		if n <= 0 || err != nil {
-			return 0
+func answer([]string) int {
+	for lines := bufio.NewScanner(descriptor(0)); lines.Scan(); {
+		_, after, isRequest := bytes.Cut(lines.Bytes(), []byte(`"id":`))
+		if !isRequest {
+			continue
 		}
-		buf = buf[:len(buf)+n]
-		var out []byte
-		for {
-			line, rest, whole := bytes.Cut(buf, []byte("\n"))
-			if !whole {
-				break
-			}
-			if _, after, isRequest := bytes.Cut(line, []byte(`"id":`)); isRequest {
-				id, _, _ := bytes.Cut(after, []byte(","))
-				out = append(append(append(out, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n"...)
-			}
-			buf = rest
-		}
-		if writeAll(1, out) != nil {
+		id, _, _ := bytes.Cut(after, []byte(","))
+		if writeAll(1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n", id)) != nil {
 			return 1
 		}
 	}
+	return 0
 }
+
+// The handshake.
+const (
+	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"bench","version":"0"}}}` + "\n"
+	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+)
 
 // sharing is the subject that attaches to a shared server.
-func (b *bench) sharing() subject {
-	s := b.subjects[0]
-	s.name = "with --share"
-	s.wrap = slices.Insert(slices.Clone(s.wrap), len(s.wrap)-1, "--share", "--share-linger=0s")
-	return s
-}
-
-const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-	`"clientInfo":{"name":"bench","version":"0"}}}` + "\n"
+func (b *bench) sharing() subject { return b.with("--share", "--share-linger=0s") }
 
 // greet starts a session and completes the handshake. It returns how long that took, in ms.
 func (b *bench) greet(argv []string, l link) (*live, float64, error) {
@@ -61,11 +46,11 @@ func (b *bench) greet(argv []string, l link) (*live, float64, error) {
 		return nil, 0, err
 	}
 	if err = writeAll(s.in, []byte(hello)); err == nil {
-		_, err = s.readLine()
+		_, err = s.readLine(`"result":`)
 	}
 	took := ms(time.Since(s.spawned))
 	if err == nil {
-		err = writeAll(s.in, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"))
+		err = writeAll(s.in, []byte(initialized))
 	}
 	if err != nil {
 		_ = s.end()
@@ -73,25 +58,17 @@ func (b *bench) greet(argv []string, l link) (*live, float64, error) {
 	return s, took, err
 }
 
-// readLine reads up to the one answer; notifications before it do not count.
-func (s *live) readLine() ([]byte, error) {
-	buf := make([]byte, 64<<10)
-	n := 0
-	for {
-		m, err := readSome(s.out, buf[n:])
-		if err != nil {
-			return nil, err
-		}
-		if m == 0 {
-			return nil, fmt.Errorf("read an answer of pid %d: it ended", s.pid)
-		}
-		n += m
-		for line := range bytes.Lines(buf[:n]) {
-			if bytes.HasSuffix(line, []byte("\n")) && bytes.Contains(line, []byte(`"result":`)) {
-				return line, nil
-			}
+// readLine reads up to a line that has some words in it.
+func (s *live) readLine(with string) ([]byte, error) {
+	if s.lines == nil {
+		s.lines = bufio.NewScanner(descriptor(s.out))
+	}
+	for s.lines.Scan() {
+		if bytes.Contains(s.lines.Bytes(), []byte(with)) {
+			return s.lines.Bytes(), nil
 		}
 	}
+	return nil, fmt.Errorf("read an answer of pid %d: it ended (%w)", s.pid, s.lines.Err())
 }
 
 // call makes a call and waits for its answer.
@@ -100,7 +77,7 @@ func (s *live) call(id int) error {
 	if err := writeAll(s.in, line); err != nil {
 		return err
 	}
-	got, err := s.readLine()
+	got, err := s.readLine(`"result":`)
 	if want := fmt.Sprintf(`"id":%d`, id); err == nil && !bytes.Contains(got, []byte(want)) {
 		err = fmt.Errorf("call %d was answered with %q", id, got)
 	}
@@ -112,7 +89,7 @@ func measureShare(b *bench) (table, error) {
 	t := table{
 		Section: "share",
 		Title:   fmt.Sprintf("One server for many sessions: %d sessions attached", b.sessions),
-		Columns: []string{"pairs", "bare", "shared", "ratio", "difference"},
+		Columns: pairColumns(),
 	}
 	for _, step := range []func(*table) error{b.shareAttach, b.shareTrips, b.shareCrowd} {
 		if err := step(&t); err != nil {
@@ -120,10 +97,6 @@ func measureShare(b *bench) (table, error) {
 		}
 	}
 	return t, nil
-}
-
-func (t *table) against(name, kase string, without, with []float64) {
-	t.add(name, kase, float64(len(with)), median(without), median(with), median(with)/median(without), median(with)-median(without))
 }
 
 // everything is the command line of a real server; nil where it is not installed.
@@ -148,59 +121,30 @@ func (b *bench) shareAttach(t *table) error {
 		return err
 	}
 	defer func() { _ = first.end() }()
-	var without, with []float64
-	for i := range max(b.rounds/20, 3) {
-		for _, s := range []subject{bare(), b.sharing()} {
-			l, took, err := b.greet(s.command(server...), pipes)
-			if err != nil {
-				return err
-			}
-			if err := l.end(); err != nil {
-				return err
-			}
-			switch {
-			case i == 0:
-			case s.name == "bare":
-				without = append(without, took)
-			default:
-				with = append(with, took)
-			}
+	return t.compare(kase, max(b.rounds/20, 3), func(s subject) (float64, error) {
+		l, took, err := b.greet(s.command(server...), pipes)
+		if err != nil {
+			return 0, err
 		}
-	}
-	t.against(b.sharing().name, kase, without, with)
-	return nil
+		return took, l.end()
+	}, b.sharing())
 }
 
 // shareTrips times calls one after the other, on one core.
 func (b *bench) shareTrips(t *table) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
 	return onOneCore(func() error {
 		for _, l := range []link{pipes, socketpairs} {
-			trip := func(s subject) (float64, error) {
-				sess, _, err := b.greet(s.command(self, answerArg), l)
+			err := t.compare("round trip, "+string(l)+", µs", max(b.rounds/20, 3), func(s subject) (float64, error) {
+				sess, _, err := b.greet(s.command(b.self, answerArg), l)
 				if err != nil {
 					return 0, err
 				}
-				var trips []float64
-				for i := range pingsToWarm + pingsPerRound {
-					from := time.Now()
-					if err := sess.call(i + 1); err != nil {
-						return 0, err
-					}
-					if i >= pingsToWarm {
-						trips = append(trips, float64(time.Since(from))/float64(time.Microsecond))
-					}
-				}
-				return median(trips), sess.end()
-			}
-			without, with, err := pairs(max(b.rounds/20, 3), 1, trip, b.sharing())
+				trip, err := trips(func(i int) error { return sess.call(i + 1) })
+				return trip, errors.Join(err, sess.end())
+			}, b.sharing())
 			if err != nil {
 				return err
 			}
-			t.against(b.sharing().name, "round trip, "+string(l)+", µs", without, with)
 		}
 		return nil
 	})
@@ -233,7 +177,7 @@ func (b *bench) shareCrowd(t *table) error {
 	if err != nil {
 		return err
 	}
-	t.against(b.sharing().name, fmt.Sprintf("calls a second; bare: one client, shared: %d at once", b.sessions), []float64{alone}, []float64{crowd})
+	t.add(b.sharing().name, fmt.Sprintf("calls a second; bare: one client, shared: %d at once", b.sessions), 1, alone, crowd, crowd/alone, crowd-alone)
 	time.Sleep(3 * time.Second) // what the calls have left is not what a session holds
 	weight, err := b.weighShared(all)
 	if err != nil {
@@ -274,20 +218,13 @@ func rateOf(all []*live) (float64, error) {
 // weighShared is the PSS for each session: of the attached processes, of the host, and of the two processes of its
 // server's session.
 func (b *bench) weighShared(all []*live) (float64, error) {
-	own, err := below(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	sum := 0.0
+	own, err := b.below(os.Getpid())
+	var pids []int
 	for _, p := range own {
-		if !strings.HasPrefix(p.comm, "mcp-tether") {
-			continue
+		if strings.HasPrefix(p.Comm, "mcp-tether") {
+			pids = append(pids, p.PID)
 		}
-		m, err := p.memory()
-		if err != nil {
-			return 0, err
-		}
-		sum += m.pss * 1024 / 1e6
 	}
-	return sum / float64(len(all)), nil
+	m, weighErr := memoryOf(pids...)
+	return m.pss / float64(len(all)), errors.Join(err, weighErr)
 }

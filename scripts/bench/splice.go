@@ -18,12 +18,8 @@ import (
 const spliceArg = "__splice"
 
 // spliceSubject starts servers behind that relay.
-func spliceSubject() (subject, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return subject{}, fmt.Errorf("find this program: %w", err)
-	}
-	return subject{name: "relay by splice", wrap: []string{"/usr/bin/env", "GODEBUG=asyncpreemptoff=1", self, spliceArg}}, nil
+func (b *bench) spliceSubject() subject {
+	return subject{name: "relay by splice", wrap: []string{"/usr/bin/env", "GODEBUG=asyncpreemptoff=1", b.self, spliceArg}}
 }
 
 // splicePipe is how much a pipe of the relay holds, in bytes.

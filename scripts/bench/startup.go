@@ -9,12 +9,12 @@ func measureStartup(b *bench) (table, error) {
 		Title:   "Start-up: spawn to the server's first byte",
 		Columns: []string{"pairs", "bare ms", "wrapped ms", "wrapped p95 ms", "added ms"},
 	}
-	for _, s := range b.againAnd() {
+	for _, s := range againAnd(b.subjects...) {
 		if s.missing {
 			t.missing(s.name, "")
 			continue
 		}
-		without, with, err := pairs(b.rounds, 5, b.startOnce, s)
+		without, with, err := pairs(b.rounds, b.startOnce, bare(), s)
 		if err != nil {
 			return t, err
 		}

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,52 +33,9 @@ func (t *table) missing(subject, kase string) {
 	t.Rows = append(t.Rows, row{Subject: subject, Case: kase, Missing: true})
 }
 
-func render(w io.Writer, tables []table, asJSON bool) error {
-	if asJSON {
-		return renderJSON(w, tables)
-	}
-	for _, t := range tables {
-		if err := t.markdown(w); err != nil {
-			return fmt.Errorf("print the results: %w", err)
-		}
-	}
-	return nil
-}
-
-func renderJSON(w io.Writer, tables []table) error {
-	var rows []map[string]any
-	for _, t := range tables {
-		for _, r := range t.Rows {
-			rows = append(rows, t.object(r))
-		}
-	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(rows); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	return nil
-}
-
-func (t table) object(r row) map[string]any {
-	o := map[string]any{"section": t.Section, "subject": r.Subject}
-	if r.Case != "" {
-		o["case"] = r.Case
-	}
-	if r.Missing {
-		o["installed"] = false
-	}
-	for i, v := range r.Values {
-		if !math.IsNaN(v) {
-			o[t.Columns[i]] = v
-		}
-	}
-	return o
-}
-
 func (t table) markdown(w io.Writer) error {
 	var s strings.Builder
-	withCase := t.hasCases()
+	withCase := slices.ContainsFunc(t.Rows, func(r row) bool { return r.Case != "" })
 	fmt.Fprintf(&s, "### %s\n\n", t.Title)
 	head := []string{""}
 	if withCase {
@@ -94,17 +51,10 @@ func (t table) markdown(w io.Writer) error {
 		fmt.Fprintf(&s, "| %s |\n", strings.Join(append(cells, r.cells(t.whole())...), " | "))
 	}
 	s.WriteString("\n")
-	_, err := io.WriteString(w, s.String())
-	return err
-}
-
-func (t table) hasCases() bool {
-	for _, r := range t.Rows {
-		if r.Case != "" {
-			return true
-		}
+	if _, err := io.WriteString(w, s.String()); err != nil {
+		return fmt.Errorf("print the results: %w", err)
 	}
-	return false
+	return nil
 }
 
 func rule(left, right int) string {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Places in the sandbox, all on file systems of its own.
@@ -93,7 +95,7 @@ type sandbox struct {
 	bound  time.Duration
 	tracer *tracer
 	hello  int // datagrams of the processes that have come up
-	engine *engine
+	engine *testkit.Engine
 	log    *os.File // the log file that was removed
 
 	bystander, gateway, launched int
@@ -565,7 +567,7 @@ func (s *sandbox) litter() []string {
 		return nil
 	})
 	if s.engine != nil {
-		out = append(out, s.engine.left()...)
+		out = append(out, containersLeft(s.engine)...)
 	}
 	return out
 }

@@ -16,7 +16,7 @@ func (k *Keeper) Dial() (net.Conn, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 	}
-	return k.endpoint.Dial(dialTimeout, nil, k.addHelper)
+	return k.endpoint.Dial(dialTimeout, k.addHelper)
 }
 
 // addHelper remembers a helper, and forgets those whose sessions (setsid(2)) have no process left, or whose pid another

@@ -50,7 +50,7 @@ func (k *Keeper) note(n engine.Note) {
 	}
 	if err := k.journal.Note(n); err != nil && !k.unrecorded {
 		k.unrecorded = true
-		k.log.Warn().Err(err).Msg("containers are not recorded: if mcp-tether is killed they stay")
+		k.o.Log.Warn().Err(err).Msg("containers are not recorded: if mcp-tether is killed they stay")
 	}
 	if k.noted++; k.noted >= k.forgetAt {
 		k.noted, k.forgetAt = 0, math.MaxInt
@@ -87,7 +87,7 @@ func (k *Keeper) forget() {
 	}
 	notes := k.ledger.Notes()
 	if err := k.journal.Replace(notes); err != nil {
-		k.log.Debug().Err(err).Msg("the journal of containers could not be shortened")
+		k.o.Log.Debug().Err(err).Msg("the journal of containers could not be shortened")
 	}
 	k.forgetAt += len(notes)
 }
@@ -101,7 +101,7 @@ func (k *Keeper) closeJournal(empty bool) {
 	}
 	if empty {
 		if err := k.journal.Reset(); err != nil {
-			k.log.Debug().Err(err).Msg("the journal of containers could not be emptied")
+			k.o.Log.Debug().Err(err).Msg("the journal of containers could not be emptied")
 		}
 	}
 	k.journal.Close()

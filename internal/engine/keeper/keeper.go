@@ -32,7 +32,6 @@ type Options struct {
 type Keeper struct {
 	endpoint engine.Endpoint
 	o        Options
-	log      zerolog.Logger
 	proxy    *proxy.Proxy // nil when recovering
 	listener int          // -1 when there is none, or the proxy has it
 	socket   string
@@ -78,7 +77,7 @@ func Find(o Options) (*Keeper, error) {
 func newKeeper(o Options, at engine.Endpoint) *Keeper {
 	// A command that reaches an engine may leave a daemon, as ssh does for ControlPersist. That is not the session's.
 	at.Adopts = true
-	k := &Keeper{endpoint: at, o: o, log: o.Log, listener: -1}
+	k := &Keeper{endpoint: at, o: o, listener: -1}
 	k.claim = engine.Claim{Session: o.Session, TrustIDs: true}
 	k.forgetAt = forgetEvery
 	return k

@@ -1,14 +1,10 @@
 package keeper
 
 import (
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,44 +43,18 @@ func TestUnreadJournalStays(t *testing.T) {
 	k.closeJournal(false)
 }
 
-// serving is the URL of an engine.
-func serving(t *testing.T, handle http.HandlerFunc) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt") //nolint:usetesting // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.Listen("unix", dir+"/e.sock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handle}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return "unix://" + dir + "/e.sock"
-}
-
 // A container that cannot be removed is asked to stop, and waited for, in the first round only.
 func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
-	var asked, killed atomic.Int32
-	url := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodDelete:
-			http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
-		case strings.HasSuffix(r.URL.Path, "/wait"):
-			<-r.Context().Done()
-		case r.URL.Query().Get("signal") == "SIGTERM":
-			asked.Add(1)
-		case r.Method == http.MethodPost:
-			killed.Add(1)
-		case r.URL.Path == "/containers/json":
-			fmt.Fprint(w, `[{"Id":"a","State":"running","Labels":{"mcp-tether.request":"r"}}]`)
-		default:
-			fmt.Fprint(w, `{"Id":"a","State":{"Running":true}}`)
-		}
-	})
-	at, err := engine.EndpointAt(url, "", false)
+	e := &testkit.Engine{
+		Have: map[string]*testkit.Object{"a": {Running: true, Ignores: true, Labels: map[string]string{engine.LabelRequest: "r"}}},
+		Takes: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodDelete {
+				http.Error(w, `{"message":"device or resource busy"}`, http.StatusInternalServerError)
+			}
+			return r.Method == http.MethodDelete
+		},
+	}
+	at, err := engine.EndpointAt(e.Listen(t), "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +62,10 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 	k.claim.Complete = true
 	k.ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a", Request: "r"})
 	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
-	if r := k.remove(); r.Err == nil || asked.Load() == 0 || asked.Load() >= maxRounds || killed.Load() < maxRounds/2 {
-		t.Errorf("asked %d times, killed %d times: %v", asked.Load(), killed.Load(), r.Err)
+	r := k.remove()
+	asked, killed := len(e.Asked("signal=SIGTERM")), len(e.Asked("signal=SIGKILL"))
+	if r.Err == nil || asked == 0 || asked >= maxRounds || killed < maxRounds/2 {
+		t.Errorf("asked %d times, killed %d times: %v", asked, killed, r.Err)
 	}
 }
 

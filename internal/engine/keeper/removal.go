@@ -144,7 +144,7 @@ func (k *Keeper) Close() Removal {
 	}
 	k.closeJournal(r.Err == nil)
 	for _, x := range r.ended {
-		k.log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
+		k.o.Log.Debug().Str("kind", string(x.Kind)).Str("id", x.ID).Str("container", x.Name).Str("why", x.Why).Bool("done", x.Done).
 			AnErr("error", x.Err).Msg("container ended")
 	}
 	return r

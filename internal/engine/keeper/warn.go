@@ -34,13 +34,13 @@ func (k *Keeper) warn(err error) {
 		k.warned.suppressed++
 		return
 	}
-	k.log.Warn().Err(err).Msg("container engine")
+	k.o.Log.Warn().Err(err).Msg("container engine")
 }
 
 // tellSuppressed logs how many warnings were left out. The caller holds mu.
 func (k *Keeper) tellSuppressed() {
 	if k.warned.suppressed > 0 {
-		k.log.Warn().Int("count", k.warned.suppressed).Msg("more warnings about the container engine were left out")
+		k.o.Log.Warn().Int("count", k.warned.suppressed).Msg("more warnings about the container engine were left out")
 	}
 	k.warned.suppressed = 0
 }

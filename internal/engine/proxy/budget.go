@@ -10,44 +10,11 @@ import (
 // creates that have come only in part, beyond the buffers of the connections.
 const maxHeld = 16 << 20
 
-// maxBulk is how much of that may hold bodies on their way. The rest is for heads and creates.
-const maxBulk = maxHeld / 2
-
 // errBusy says that a client would make the proxy hold more than maxHeld.
 var errBusy = errors.New("too many long requests at once: try again")
 
-// budget is what all links of a proxy hold together. The zero value is empty.
-type budget struct {
-	held atomic.Int64
-	bulk atomic.Int64 // the part that holds bodies on their way
-}
-
-// take charges n bytes, if they are within the budget.
-func (b *budget) take(n int64) bool {
-	if b.held.Add(n) <= maxHeld {
-		return true
-	}
-	b.give(n)
-	return false
-}
-
-// give gives n bytes back.
-func (b *budget) give(n int64) { b.held.Add(-n) }
-
-// takeBulk charges n bytes for a body on its way, if they are within its part of the budget.
-func (b *budget) takeBulk(n int64) bool {
-	if b.bulk.Add(n) <= maxBulk && b.take(n) {
-		return true
-	}
-	b.bulk.Add(-n)
-	return false
-}
-
-// giveBulk gives back n bytes that takeBulk has charged.
-func (b *budget) giveBulk(n int64) {
-	b.bulk.Add(-n)
-	b.give(n)
-}
+// budget is what all links of a proxy hold together, in bytes. The zero value is empty.
+type budget struct{ held atomic.Int64 }
 
 // meter reads from a client. While it counts, what it reads is held in memory, and charged to the budget.
 type meter struct {
@@ -84,6 +51,6 @@ func (m *meter) reserve(n int64) bool {
 
 // release ends the charging, and gives back all that was charged.
 func (m *meter) release() {
-	m.all.give(m.held)
+	m.all.held.Add(-m.held)
 	m.held, m.on = 0, false
 }

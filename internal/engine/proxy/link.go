@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/http1"
@@ -29,7 +28,6 @@ type link struct {
 	hijacked   bool           // the connection has become a stream
 	sent       chan *exchange // from requests to responses
 	ended      chan struct{}  // closed when responses has ended; nil before the first request
-	wide       atomic.Int64   // charged for buffers that stay wide, in bytes
 
 	mu     sync.Mutex // for engine and closed, as close may be called at any time
 	closed bool
@@ -55,7 +53,6 @@ func (l *link) requests() {
 	if l.ended != nil {
 		<-l.ended
 	}
-	l.p.budget.giveBulk(l.wide.Load())
 }
 
 // close closes both connections. It may be called at any time, and again.
@@ -160,7 +157,7 @@ func (l *link) forward(x *exchange, head []byte) bool {
 	err = l.send(x, append(head, early...))
 	l.meter.release()
 	if err == nil {
-		err = l.copy(body, l.engine, l.client, l.fromClient)
+		err = body.Copy(l.engine, l.fromClient)
 	}
 	if errors.Is(err, http1.ErrMalformedChunk) {
 		// The engine might find another end of the body, and a request behind it. Not one more byte goes either way.
@@ -207,7 +204,7 @@ func (l *link) await(x *exchange, err error) bool {
 	case <-l.ended: // perhaps that of a stream, of which the engine's direction has ended
 	}
 	if l.hijacked {
-		if l.stream(l.engine, l.client, l.fromClient) != nil {
+		if stream(l.engine, l.fromClient) != nil {
 			// A client that is killed with unread output resets the connection, and an engine that is silent would not notice.
 			_ = engine.CloseWrite(l.engine)
 		}

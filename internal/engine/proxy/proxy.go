@@ -34,7 +34,6 @@ type Proxy struct {
 	gate    gate
 	objects objects
 	budget  budget
-	pipes   pipes
 	// rewriting is held while a create is labelled: a short text may decode to much memory, so only one is decoded at a
 	// time.
 	rewriting sync.Mutex
@@ -51,7 +50,6 @@ func (p *Proxy) Serve(l net.Listener) error {
 	if !p.listen(l) {
 		return l.Close()
 	}
-	defer p.pipes.close()
 	defer p.serving.Wait()
 	for pause := time.Duration(0); ; {
 		client, err := l.Accept()

@@ -56,7 +56,7 @@ func (l *link) response(x *exchange) (*exchange, bool) {
 	if _, err := l.client.Write(append(head, early...)); err != nil {
 		return x, false
 	}
-	if err := l.copy(body, l.client, l.engine, l.fromEngine); err != nil || body.UntilEOF() {
+	if err := body.Copy(l.client, l.fromEngine); err != nil || body.UntilEOF() {
 		return x, false
 	}
 	close(x.done)
@@ -99,7 +99,7 @@ func (l *link) hijack(x *exchange, head []byte) {
 	_, err := l.client.Write(head)
 	close(x.hijacked)
 	if err == nil {
-		err = l.stream(l.client, l.engine, l.fromEngine)
+		err = stream(l.client, l.fromEngine)
 	}
 	if err != nil {
 		l.close()
