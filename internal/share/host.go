@@ -561,8 +561,9 @@ func (h *host) count(by int) {
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
 		h.lingerAt = time.Now().Add(h.o.Linger)
-		// A later session would wait for the answer that this one has not waited for, and the server may hang.
-		if h.mux.Greeting() {
+		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
+		// anybody to wait for if the server has roots.
+		if h.mux.Greeting() || h.mux.Taken() {
 			h.lingerAt = time.Now()
 		}
 	}
