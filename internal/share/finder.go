@@ -30,8 +30,8 @@ type Finder struct {
 	// owner is the gateway that is part of the key, without an ID if none is.
 	owner proc.Owner
 	dir   *session.Directory
-	// key is that of all sessions which may share a server, if their handshakes are of one class. class is "" until a host has
-	// sent this one away; slot counts the hosts of a class from 1 on.
+	// key is that of all sessions which may share a server, if their handshakes are of one class. class is its name, "" until a
+	// host has sent this one away; slot counts the hosts of a class from 1 on.
 	key, class string
 	slot       int
 	conn       int // -1 while there is none
@@ -121,7 +121,7 @@ func (f *Finder) identity(scope string) (identity, error) {
 func (f *Finder) placeKey() string {
 	key := f.key
 	if f.class != "" {
-		key += "-" + className(f.class)
+		key += "-" + f.class
 	}
 	if f.slot > 1 {
 		key += fmt.Sprintf("-%d", f.slot)
@@ -199,7 +199,7 @@ type News struct {
 func (f *Finder) Hear() (n News, ok bool) {
 	var v verdict
 	fds, err := receive(f.conn, &v)
-	closeAll(fds)
+	defer closeAll(fds)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return News{}, false
 	}
@@ -207,15 +207,17 @@ func (f *Finder) Hear() (n News, ok bool) {
 	switch {
 	case err != nil:
 		return News{Lost: true}, true
-	case v.Next == nextFull:
+	case v.Next == nextFull, v.Next == nextOther && v.Class == f.class:
 		f.slot++
-		return News{Elsewhere: true, Unread: v.Unread}, true
-	case v.Next == nextOther && v.Class == f.class:
-		f.slot++
-		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
 	case v.Next == nextOther:
 		f.class, f.slot = v.Class, 1
-		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
+	}
+	if v.Next == nextFull || v.Next == nextOther {
+		n = News{Elsewhere: true, Why: v.Why}
+		if len(fds) > 0 {
+			n.Unread = readNote(fds[0])
+		}
+		return n, true
 	}
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
 }
