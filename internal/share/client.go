@@ -24,8 +24,8 @@ type client struct {
 	err relay.Stream
 	input
 	output
-	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is
-	// zero while the input is read, and until it is closed.
+	// endBy is when a session that has closed its input, or is a misfit, stops waiting: for its answers, or to be read from
+	// again. It is zero while the input is read, and until it is closed.
 	endBy time.Time
 	// misfit says why it is to leave for another host; nil if it fits.
 	misfit *mux.MisfitError
@@ -184,13 +184,14 @@ func (h *host) lines(c *client) {
 	}
 }
 
-// misfit has a client leave for the host of its class, once it has the answers to what it has asked here. The line that does not
-// fit, and what follows it, stay unread.
+// misfit has a client leave for the host of its class, once it has the answers to what it has asked here. They must come in the
+// time of --eof-grace, because the client is not heard meanwhile: the line that does not fit, and what follows it, stay unread.
 func (h *host) misfit(c *client, err error) {
 	if !errors.As(err, &c.misfit) {
 		h.refuse(c, err.Error())
 		return
 	}
+	h.endSoon(c)
 	h.stopReading(c)
 	h.touch(c)
 }
@@ -210,10 +211,19 @@ func (h *host) sendAway(c *client) {
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFailure, Why: why}) }
 
-// endSoon has a session that has closed its input end when its time is up.
+// endSoon has a session that has closed its input, or is a misfit, end when its time is up.
 func (h *host) endSoon(c *client) {
 	c.endBy = time.Now().Add(h.o.EOFGrace)
 	h.closing[c] = true
+}
+
+// endLate ends a session whose time is up.
+func (h *host) endLate(c *client) {
+	if c.misfit != nil {
+		h.refuse(c, c.misfit.Error())
+		return
+	}
+	h.detach(c, &verdict{})
 }
 
 func (h *host) startReading(c *client) {

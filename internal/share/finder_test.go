@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,10 +61,11 @@ func TestHear(t *testing.T) {
 }
 
 // A client that needs another server takes along what the host has not acted upon, however long. It stays for the answers to
-// what it has asked before. Seen to end with an error in both cases.
+// what it has asked before, for a while. Seen to end with an error in each case.
 func TestMisfitTakesItsLinesAlong(t *testing.T) {
-	for _, asked := range []bool{false, true} {
+	for _, waits := range []string{"for nothing", "for an answer", "in vain"} {
 		h := newHost(t)
+		h.o.EOFGrace = time.Hour
 		first := connect(t, h)
 		h.greet(first)
 		_, stdout := pipeServer(t, h)
@@ -72,23 +74,32 @@ func TestMisfitTakesItsLinesAlong(t *testing.T) {
 		h.greet(odd)
 		f, peer := finderBefore(t)
 		odd.conn = peer
-		if asked {
+		if waits != "for nothing" {
 			hears(h, odd, strings.Replace(helloLine, `"id":0`, `"id":5`, 1))
 		}
 		unread := strings.Replace(helloLine, "2025-11-25", "2024-11-05", 1) + "\n" + strings.Repeat("more", 1<<20)
 		odd.unread = append(odd.unread, unread...)
 		h.lines(odd)
 		h.carryOut()
-		if asked {
+		if waits != "for nothing" {
 			if n, ok := f.Hear(); ok {
 				t.Fatalf("before the answer: %+v", n)
 			}
+		}
+		switch waits {
+		case "for an answer":
 			must(t)(unix.Write(stdout, []byte(welcomeLine+"\n")))
 			h.readServer()
 			h.carryOut()
+		case "in vain":
+			h.onTime(time.Now().Add(2 * time.Hour))
+			if n, ok := f.Hear(); !ok || n.Elsewhere || n.Code != exitFailure || !strings.Contains(n.Why, "protocolVersion") {
+				t.Errorf("%+v, %t", n, ok)
+			}
+			continue
 		}
 		if n, ok := f.Hear(); !ok || !n.Elsewhere || string(n.Unread) != unread {
-			t.Errorf("asked %t: %t, elsewhere %t with %d bytes, why %q", asked, ok, n.Elsewhere, len(n.Unread), n.Why)
+			t.Errorf("it waits %s: %t, elsewhere %t with %d bytes, why %q", waits, ok, n.Elsewhere, len(n.Unread), n.Why)
 		}
 	}
 }

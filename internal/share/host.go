@@ -54,7 +54,7 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// closing are the clients whose input is closed.
+	// closing are the clients whose input is closed, and misfits.
 	closing map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
@@ -340,7 +340,7 @@ func (h *host) onTime(now time.Time) {
 	}
 	for c := range h.closing {
 		if isDue(c.endBy) {
-			h.detach(c, &verdict{})
+			h.endLate(c)
 		}
 	}
 }
