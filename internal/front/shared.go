@@ -38,10 +38,10 @@ func (f *front) attach() (bool, error) {
 	defer done()
 	f.back = backend{began: time.Now(), attached: true}
 	// What the host has not read can then be read here.
-	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-		f.back.unread = 0
+	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		err = f.o.Finder.Greet(child.Stdin, child.Stdout)
 	}
-	if err := f.o.Finder.Greet(child.Stdin, child.Stdout); err != nil {
+	if err != nil {
 		f.o.Finder.HangUp()
 		f.back.leave()
 		return false, err

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -102,4 +103,25 @@ func TestMisfitTakesItsLinesAlong(t *testing.T) {
 			t.Errorf("it waits %s: %t, elsewhere %t with %d bytes, why %q", waits, ok, n.Elsewhere, len(n.Unread), n.Why)
 		}
 	}
+}
+
+// The runtime directory may be removed while a session runs. Seen to leave sessions that could not be woken any more.
+func TestRemovedDirectory(t *testing.T) {
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	f, err := NewFinder([]string{"mcp-tether", "run", "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(runtime + "/mcp-tether"); err != nil {
+		t.Fatal(err)
+	}
+	if started, err := f.tryStart(); started || err != nil {
+		t.Fatalf("without its directory: %t, %v", started, err)
+	}
+	lock, err := f.place().Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Remove()
 }
