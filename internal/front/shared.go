@@ -46,6 +46,7 @@ func (f *front) attach() (bool, error) {
 		f.back.leave()
 		return false, err
 	}
+	f.closeRecord()
 	return true, nil
 }
 
