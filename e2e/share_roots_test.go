@@ -39,6 +39,24 @@ func (c *sharer) result(call, roots string) reply {
 	}
 }
 
+// asked reads up to a request of the server, and returns its id.
+func (c *sharer) asked(method string) json.RawMessage {
+	c.s.t.Helper()
+	for {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		line := c.line()
+		if line == "" {
+			c.s.t.Fatalf("the session ended instead of asking %s", method)
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && m.Method == method {
+			return m.ID
+		}
+	}
+}
+
 // restarted kills the server, and returns when that has been seen: calls get errors no more.
 func (c *sharer) restarted(server func() int, call, roots string) reply {
 	c.s.t.Helper()
@@ -139,4 +157,23 @@ func TestShareRealRoots(t *testing.T) {
 		}
 	}
 	c.close()
+}
+
+// A server that works with the roots of a session serves no other one, and not that session either once it has left. So it ends
+// with the session, however long servers linger. Seen to leave a server behind with each nap.
+func TestShareRootsHibernate(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms")
+	noError(t, os.WriteFile(filepath.Join(s.dir, "mode"), []byte("roots"), 0o666))
+	c := s.client()
+	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":"roots"}`, c.asked("roots/list")))
+	for n := range 3 {
+		if r := c.result(where, `"result":"roots"`); !strings.Contains(string(r.Result), "roots") {
+			t.Fatalf("call %d was judged by %s, %+v", n, r.Result, r.Error)
+		}
+		s.asleep(c)
+		testkit.Until(t, "no server is left", func() bool { return len(s.with("^"+fixture+"\x00")) == 0 })
+	}
+	c.close()
+	s.wantGone()
 }

@@ -231,6 +231,23 @@ func TestShareHibernatesAlone(t *testing.T) {
 	s.wantGone()
 }
 
+// While a session comes back to a host that tells of it, it has no record of its own: ps would list it twice.
+func TestShareOneRecord(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms", "--share-linger=0s", "--wake-timeout=10m")
+	c := s.client()
+	s.asleep(c)
+	noError(t, os.WriteFile(filepath.Join(s.dir, "mode"), []byte("mute"), 0o666))
+	c.write(toolCall(1, "echo", ""))
+	testkit.Until(t, "a server is greeted once more", func() bool { return s.starts() == 2 })
+	testkit.Until(t, "the server has the only record", func() bool {
+		records := slices.DeleteFunc(s.files(), func(f string) bool {
+			return !strings.HasSuffix(f, ".json") || strings.HasPrefix(filepath.Base(f), "share-")
+		})
+		return len(records) == 1
+	})
+}
+
 // asleep waits until ps lists exactly these sessions as asleep, and returns their ids in its order.
 func (s *sharing) asleep(want ...*sharer) (ids []string) {
 	s.t.Helper()

@@ -180,10 +180,11 @@ func (f *front) onSignal(c proc.Caught) {
 // onClientClosed: the client has closed its end. What it sent before is still answered.
 func (f *front) onClientClosed() {
 	f.closing = true
-	switch f.phase {
-	case awake, trying:
+	switch {
+	case !f.clock.attachAt.IsZero(): // For the next host.
+	case f.phase == awake, f.phase == trying:
 		f.end(session.CauseStdin)
-	case asleep:
+	case f.phase == asleep:
 		f.endIfClosed()
 	}
 }

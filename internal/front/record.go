@@ -15,7 +15,9 @@ const rewritePause = 30 * time.Second
 func (f *front) openRecord() {
 	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err == nil {
-		f.lease, err = dir.Take(f.record.ID)
+		if f.lease, err = dir.Take(f.record.ID); err != nil {
+			dir.Close()
+		}
 	}
 	if err != nil {
 		f.log.Warn().Err(err).Msg("session is not recorded: ps and stop will not see it")
@@ -69,5 +71,6 @@ func (f *front) closeRecord() {
 	if err := f.lease.Remove(); err != nil {
 		f.log.Warn().Err(err).Msg("session record not removed")
 	}
+	f.lease.Dir().Close() // The front of a shared server has many a record.
 	f.lease = nil
 }

@@ -38,14 +38,15 @@ func (f *front) attach() (bool, error) {
 	defer done()
 	f.back = backend{began: time.Now(), attached: true}
 	// What the host has not read can then be read here.
-	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-		f.back.unread = 0
+	if f.back.unread, err = unix.FcntlInt(uintptr(child.Stdin), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		err = f.o.Finder.Greet(child.Stdin, child.Stdout)
 	}
-	if err := f.o.Finder.Greet(child.Stdin, child.Stdout); err != nil {
+	if err != nil {
 		f.o.Finder.HangUp()
 		f.back.leave()
 		return false, err
 	}
+	f.closeRecord()
 	return true, nil
 }
 
@@ -91,21 +92,28 @@ func (f *front) onHost() {
 func (f *front) moveOn(unread []byte, at time.Time) {
 	if f.phase == waking {
 		f.relay.Disconnect()
+		f.clock.wakeBy, f.clock.rest = time.Time{}, rest{} // The next host may take long to come.
 	} else {
 		f.relay.Park(unread)
 	}
 	f.clock.attachAt = at
 }
 
-// seekHost looks for the next host, while the conversation goes on.
+// seekHost looks for the next host, while the conversation goes on. What the last one has written comes first.
 func (f *front) seekHost() {
+	if !f.relay.Drained() {
+		f.clock.attachAt = time.Now().Add(share.RetryPause)
+		return
+	}
 	ready, err := f.attach()
 	switch {
 	case err != nil:
 		f.hostWord, f.back.word, f.back.code = err.Error(), err.Error(), exitFailure
 		f.end(session.CauseServer)
 	case ready:
-		f.relay.Unpark()
+		if f.relay.Unpark(); f.closing {
+			f.end(session.CauseStdin)
+		}
 	}
 }
 
@@ -118,10 +126,10 @@ func (f *front) onAttachTime() {
 	f.seekHost()
 }
 
-// hasRead reports whether a host has read all that it was sent.
+// hasRead reports whether there is a backend, and a host has read all that it was sent.
 func (b *backend) hasRead() bool {
 	if !b.attached {
-		return true
+		return b.there()
 	}
 	n, err := unix.IoctlGetInt(b.unread, unix.TIOCINQ)
 	return err == nil && n == 0

@@ -2,6 +2,7 @@ package front
 
 import (
 	"testing"
+	"time"
 
 	"mcp-tether/internal/share"
 )
@@ -19,5 +20,33 @@ func TestHostThatIsGivenUp(t *testing.T) {
 	f.wakeFailed("it is late")
 	if f.phase != asleep || f.done || f.back.there() || f.pauses.why != "it is late" || f.clock.retryAt.IsZero() {
 		t.Errorf("phase %v, done %t, %+v, %+v", f.phase, f.done, f.back, f.pauses)
+	}
+}
+
+// While the next host is looked for, no clock of the last one runs. Seen to be given up without end, because there was no
+// server that could end.
+func TestNextHostMayTakeLong(t *testing.T) {
+	f, _, _ := withClient(t, waking)
+	f.o.Finder = &share.Finder{}
+	now := time.Now()
+	f.clock.wakeBy, f.clock.rest.at = now, now
+	f.moveOn(nil, now.Add(time.Hour))
+	f.onTime(now)
+	if due := f.due(); f.phase != waking || !due.Equal(now.Add(time.Hour)) {
+		t.Errorf("phase %v, due in %v", f.phase, due.Sub(now))
+	}
+}
+
+// A client that closes its end between two hosts gets its answers from the next one. Nor does a session sleep there.
+func TestBetweenTwoHosts(t *testing.T) {
+	f, _, _ := withClient(t, trying)
+	f.o.Finder, f.o.Hibernate = &share.Finder{}, time.Nanosecond
+	now := time.Now()
+	f.moveOn([]byte("unread"), now.Add(time.Hour))
+	f.clock.lookAt = now
+	f.onTime(now.Add(time.Minute))
+	f.onClientClosed()
+	if f.phase != trying || f.done || !f.closing || f.clock.attachAt.IsZero() {
+		t.Errorf("phase %v, done %t, closing %t", f.phase, f.done, f.closing)
 	}
 }

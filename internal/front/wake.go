@@ -73,9 +73,6 @@ func (f *front) resume() {
 		f.log.Info().Int("wakes", f.record.Wakes).Float64("wake_ms", took).Msg("server woken")
 	}
 	f.pauses.restarts = false
-	if f.o.Finder != nil {
-		f.closeRecord()
-	}
 	f.writeRecord()
 	if f.closing {
 		f.end(session.CauseStdin)

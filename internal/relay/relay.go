@@ -219,10 +219,9 @@ func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
 func (r *Relay) Sent() int64 { return r.up.sent }
 
 // Park keeps the conversation as it is, for a server that takes up where the last one stopped. unread is what that one has not
-// acted upon.
+// acted upon. What that one has written is still passed on.
 func (r *Relay) Park(unread []byte) {
 	r.up.to.Close()
-	r.down.from.Close()
 	r.up.short.close()
 	r.up.pending = append(unread[:len(unread):len(unread)], r.up.pending...)
 	r.up.held, r.up.broken = true, false

@@ -141,7 +141,7 @@ func TestChangedServerGetsNothing(t *testing.T) {
 }
 
 // A server that takes up where another one stopped gets what that one has not acted upon, then what was on its way, and then
-// what the client says next. Nobody else notices.
+// what the client says next. The client gets all that the other one has said.
 func TestParked(t *testing.T) {
 	s := newStage(t, false)
 	s.tells(s.write(s.toRelay, request("1")))
@@ -150,6 +150,9 @@ func TestParked(t *testing.T) {
 		t.Errorf("it was sent %d bytes", n)
 	}
 	s.relay.Park([]byte("unread\n"))
+	const last = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	s.tells(s.write(s.serverOut, last))
+	s.reads(s.fromRelay, last)
 	s.tells(s.write(s.toRelay, request("2")))
 	s.connect()
 	s.relay.Unpark()

@@ -24,9 +24,11 @@ type client struct {
 	err relay.Stream
 	input
 	output
-	// endBy is when a session that has closed its input stops waiting: for its answers, or to be read from again. It is
-	// zero while the input is read, and until it is closed.
+	// endBy is when a session that has closed its input, or is a misfit, stops waiting: for its answers, or to be read from
+	// again. It is zero while the input is read, and until it is closed.
 	endBy time.Time
+	// misfit says why it is to leave for another host; nil if it fits.
+	misfit *mux.MisfitError
 	// touched says that it is to be served in this step.
 	touched bool
 }
@@ -182,23 +184,46 @@ func (h *host) lines(c *client) {
 	}
 }
 
-// misfit sends a client to the host of its class, or ends it. What was not acted upon goes with it.
+// misfit has a client leave for the host of its class, once it has the answers to what it has asked here. They must come in the
+// time of --eof-grace, because the client is not heard meanwhile: the line that does not fit, and what follows it, stay unread.
 func (h *host) misfit(c *client, err error) {
-	var misfit *mux.MisfitError
-	if !errors.As(err, &misfit) || len(c.queue) > 0 || h.mux.Open(c.id) > 0 || len(c.unread)+len(misfit.Class) > maxMessage/2 {
+	if !errors.As(err, &c.misfit) {
 		h.refuse(c, err.Error())
 		return
 	}
-	h.detach(c, &verdict{Next: nextOther, Why: misfit.Reason, Class: misfit.Class, Unread: c.unread})
+	h.endSoon(c)
+	h.stopReading(c)
+	h.touch(c)
+}
+
+// sendAway sends a misfit to the host of its class. What was not acted upon goes with it.
+func (h *host) sendAway(c *client) {
+	unread, err := noteDown(c.unread)
+	if err != nil {
+		h.refuse(c, fmt.Sprintf("%v; what it has said cannot be passed on: %v", c.misfit, err))
+		return
+	}
+	defer unix.Close(unread)
+	_ = send(c.conn, verdict{Next: nextOther, Why: c.misfit.Reason, Class: className(c.misfit.Class)}, unread)
+	h.detach(c, nil)
 }
 
 // refuse ends a client with an error.
 func (h *host) refuse(c *client, why string) { h.detach(c, &verdict{Code: exitFailure, Why: why}) }
 
-// endSoon has a session that has closed its input end when its time is up.
+// endSoon has a session that has closed its input, or is a misfit, end when its time is up.
 func (h *host) endSoon(c *client) {
 	c.endBy = time.Now().Add(h.o.EOFGrace)
 	h.closing[c] = true
+}
+
+// endLate ends a session whose time is up.
+func (h *host) endLate(c *client) {
+	if c.misfit != nil {
+		h.refuse(c, c.misfit.Error())
+		return
+	}
+	h.detach(c, &verdict{})
 }
 
 func (h *host) startReading(c *client) {
@@ -230,6 +255,10 @@ func (h *host) serve(c *client) {
 	case h.parting != nil:
 		if len(c.queue) == 0 {
 			h.detach(c, h.parting)
+		}
+	case c.misfit != nil:
+		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
+			h.sendAway(c)
 		}
 	case c.ended:
 		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {

@@ -29,9 +29,11 @@ type Finder struct {
 	owners        []proc.Owner
 	// owner is the gateway that is part of the key, without an ID if none is.
 	owner proc.Owner
+	// dir is the directory of the records, and scope the value of --share-scope.
 	dir   *session.Directory
-	// key is that of all sessions which may share a server, if their handshakes are of one class. class is "" until a host has
-	// sent this one away; slot counts the hosts of a class from 1 on.
+	scope string
+	// key is that of all sessions which may share a server, if their handshakes are of one class. class is its name, "" until a
+	// host has sent this one away; slot counts the hosts of a class from 1 on.
 	key, class string
 	slot       int
 	conn       int // -1 while there is none
@@ -41,14 +43,17 @@ type Finder struct {
 // server of its own instead: nothing has been done then.
 func NewFinder(args []string) (*Finder, error) {
 	f := &Finder{args: args, words: args[2:], inherited: proc.ReadAtExec(), conn: -1, slot: 1}
-	scope := argv.ShareScope(f.words, os.Getenv(argv.EnvScope))
-	switch scope {
+	f.scope = argv.ShareScope(f.words, os.Getenv(argv.EnvScope))
+	switch f.scope {
 	case "", argv.ScopeGateway, argv.ScopeUser:
 	default:
-		return nil, fmt.Errorf("--share-scope %s is none of gateway, user", scope)
+		return nil, fmt.Errorf("--share-scope %s is none of gateway, user", f.scope)
 	}
 	parent := os.Getppid()
-	err := f.collect(scope)
+	err := f.watch()
+	if err == nil {
+		err = f.open()
+	}
 	if os.Getppid() != parent || errors.Is(err, proc.ErrGone) {
 		return nil, fmt.Errorf("gateway (pid %d) ended while its session started: nothing was started", parent)
 	}
@@ -58,23 +63,25 @@ func NewFinder(args []string) (*Finder, error) {
 	return f, nil
 }
 
-// collect gathers what the key and the session need.
-func (f *Finder) collect(scope string) error {
-	if err := f.watch(); err != nil {
-		return err
-	}
-	i, err := f.identity(scope)
+// open opens the directory of the records, with whose secret the key is made.
+func (f *Finder) open() error {
+	i, err := f.identity()
 	if err != nil {
 		return err
 	}
-	if f.dir, err = session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR")); err != nil {
-		return err
-	}
-	secret, err := f.dir.Secret()
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
 	if err != nil {
 		return err
 	}
-	f.key = i.key(secret)
+	secret, err := dir.Secret()
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	if f.dir != nil {
+		f.dir.Close()
+	}
+	f.dir, f.key = dir, i.key(secret)
 	return nil
 }
 
@@ -99,9 +106,9 @@ func (f *Finder) watch() error {
 func (f *Finder) Owners() []proc.Owner { return f.owners }
 
 // identity is what the key of this session is made of.
-func (f *Finder) identity(scope string) (identity, error) {
+func (f *Finder) identity() (identity, error) {
 	i := identity{words: f.words, uid: os.Getuid(), env: proc.Environ(), gateway: f.gateway}
-	if scope == argv.ScopeUser {
+	if f.scope == argv.ScopeUser {
 		i.gateway, f.owner = proc.ID{}, proc.Owner{FD: -1}
 	}
 	var err error
@@ -121,7 +128,7 @@ func (f *Finder) identity(scope string) (identity, error) {
 func (f *Finder) placeKey() string {
 	key := f.key
 	if f.class != "" {
-		key += "-" + className(f.class)
+		key += "-" + f.class
 	}
 	if f.slot > 1 {
 		key += fmt.Sprintf("-%d", f.slot)
@@ -199,7 +206,7 @@ type News struct {
 func (f *Finder) Hear() (n News, ok bool) {
 	var v verdict
 	fds, err := receive(f.conn, &v)
-	closeAll(fds)
+	defer closeAll(fds)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return News{}, false
 	}
@@ -207,15 +214,17 @@ func (f *Finder) Hear() (n News, ok bool) {
 	switch {
 	case err != nil:
 		return News{Lost: true}, true
-	case v.Next == nextFull:
+	case v.Next == nextFull, v.Next == nextOther && v.Class == f.class:
 		f.slot++
-		return News{Elsewhere: true, Unread: v.Unread}, true
-	case v.Next == nextOther && v.Class == f.class:
-		f.slot++
-		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
 	case v.Next == nextOther:
 		f.class, f.slot = v.Class, 1
-		return News{Elsewhere: true, Unread: v.Unread, Why: v.Why}, true
+	}
+	if v.Next == nextFull || v.Next == nextOther {
+		n = News{Elsewhere: true, Why: v.Why}
+		if len(fds) > 0 {
+			n.Unread = readNote(fds[0])
+		}
+		return n, true
 	}
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
 }
@@ -250,8 +259,11 @@ func (f *Finder) WakeHost() {
 func (f *Finder) tryStart() (started bool, err error) {
 	place := f.place()
 	lock, err := place.Lock()
-	if errors.Is(err, session.ErrHeld) {
+	switch {
+	case errors.Is(err, session.ErrHeld):
 		return false, nil
+	case errors.Is(err, unix.ENOENT): // The directory was removed, as it is at the end of a login.
+		return false, f.open()
 	}
 	if err != nil {
 		return false, err

@@ -54,7 +54,7 @@ type host struct {
 
 	mux     *mux.Mux
 	clients map[mux.Client]*client
-	// closing are the clients whose input is closed.
+	// closing are the clients whose input is closed, and misfits.
 	closing map[*client]bool
 	last    mux.Client
 	// first is the oldest client, which gets what the server writes to standard error.
@@ -340,7 +340,7 @@ func (h *host) onTime(now time.Time) {
 	}
 	for c := range h.closing {
 		if isDue(c.endBy) {
-			h.detach(c, &verdict{})
+			h.endLate(c)
 		}
 	}
 }
@@ -561,8 +561,9 @@ func (h *host) count(by int) {
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
 		h.lingerAt = time.Now().Add(h.o.Linger)
-		// A later session would wait for the answer that this one has not waited for, and the server may hang.
-		if h.mux.Greeting() {
+		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
+		// anybody to wait for if the server has roots.
+		if h.mux.Greeting() || h.mux.Taken() {
 			h.lingerAt = time.Now()
 		}
 	}

@@ -39,6 +39,12 @@ type handshake struct {
 // Greeting reports whether the server has been sent initialize, and has not answered.
 func (m *Mux) Greeting() bool { return m.handshake.phase == phaseAsked }
 
+// Taken reports whether the server works with the roots of a client. It serves no other one then: all that could share it have
+// roots as well.
+func (m *Mux) Taken() bool {
+	return m.handshake.roots && mcp.ValueAt(m.handshake.params, "capabilities", "roots") != nil
+}
+
 // misfit says why a request cannot be served by this server; "" if it can.
 func (m *Mux) misfit(r request, k *call) string {
 	h := &m.handshake
@@ -83,7 +89,7 @@ func (m *Mux) unlike(params []byte) string {
 			return fmt.Sprintf("another client began it with the %s %s, and this one has %s", key, mcp.Show(before, longestShown), mcp.Show(now, longestShown))
 		}
 	}
-	if h.roots && mcp.ValueAt(params, "capabilities", "roots") != nil {
+	if m.Taken() { // This one has roots, too: their capabilities are the same.
 		return "the server works with the roots of another client"
 	}
 	return ""
