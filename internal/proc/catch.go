@@ -35,8 +35,13 @@ func (c Caught) OwnLimit() bool { return c.FromKernel && c.Signal == syscall.SIG
 // A signalfd(2) misses SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
 
 // signalsPending are the signals that were caught and not read yet. signalsByKernel are those whose last one was sent by the
-// kernel itself. signalBell is the write end of the pipe; it is set before the first handler is installed.
-var signalsPending, signalsByKernel, signalBell uint64
+// kernel itself.
+var signalsPending, signalsByKernel uint64
+
+// signalBell is the write end of the pipe; it is set before the first handler is installed.
+//
+//nolint:unused // read from assembly
+var signalBell uint64
 
 // catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
 // SIGBUS, SIGFPE, SIGSEGV, SIGSYS) belong to this process. The runtime preempts its threads with SIGURG, and 32 to 34
