@@ -19,6 +19,33 @@ import (
 // limits, working directory, descriptors and umask. It is a C program, `head`, so that no runtime of its own changes
 // anything before the test looks at it from outside.
 
+// What names the process that was started, by systemd's protocol, names the server: a socket-activated server takes its
+// sockets. The control is a variable that names another process.
+func TestVariablesNameTheServer(t *testing.T) {
+	t.Parallel()
+	const (
+		started = `export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_PIDFDID=5 WATCHDOG_PID=$$; exec "$@"`
+		another = `export LISTEN_PID=$PPID LISTEN_FDS=1 LISTEN_PIDFDID=5 WATCHDOG_PID=$PPID; exec "$@"`
+		tells   = `[ $LISTEN_PID = $$ ] && echo -n mine || echo -n not mine; [ $WATCHDOG_PID = $LISTEN_PID ] && echo " $LISTEN_FDS $LISTEN_PIDFDID"; exec cat`
+	)
+	for _, flags := range [][]string{nil, {"--no-anchor"}, {"--cgroup=off"}, {"--hibernate=1h"}} {
+		for script, want := range map[string]string{started: "mine 1 \n", another: "not mine 1 5\n"} {
+			t.Run(strings.Join(flags, "")+want, func(t *testing.T) {
+				t.Parallel()
+				s := startGateway(t).newSession()
+				argv := s.wrap(polite(flags...), "/bin/sh", "-c", tells)
+				s.spawn(setup{bare: true}, append([]string{"/bin/sh", "-c", script, "sh"}, argv...)...)
+				if got := s.read(); got != want {
+					t.Errorf("%q, want %q", got, want)
+				}
+				s.closeStdin()
+				wantExit(t, s.wait(), "exit 0")
+				s.gone()
+			})
+		}
+	}
+}
+
 // states in which gateways start their servers, as words for fixture/under.go.
 var states = map[string][]string{
 	"plain": nil,

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,6 +106,36 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 			if c := s.endedWhole("signal"); c.Signal != "SIGTERM" {
 				t.Errorf("signal = %q", c.Signal)
 			}
+		})
+	}
+}
+
+// A flood of signals that queue, from several senders, is passed on in part, and holds up no end.
+func TestFloodOfSignals(t *testing.T) {
+	for to, flag := range map[string]string{"supervisor": "--cgroup=auto", "anchor": "--cgroup=off", "one process": "--no-anchor"} {
+		t.Run(to, func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.spawn(setup{flags: quick(flag)}, fixture, "signals")
+			s.waitReady()
+			target := s.pid
+			if to == "supervisor" {
+				target = s.supervisor()
+			}
+			const senders, realTime = 8, 35
+			for range senders {
+				cmd := exec.Command(fixture, "barrage", strconv.Itoa(realTime), strconv.Itoa(target))
+				s.ok(cmd.Start())
+				t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			}
+			for range 10 {
+				if got := strings.TrimSpace(s.read()); got != "got "+strconv.Itoa(realTime) {
+					t.Fatalf("the server %s", got)
+				}
+			}
+			s.closeStdin()
+			wantExit(t, s.wait(), "exit 137")
+			s.gone()
+			s.endedWhole("stdin-closed")
 		})
 	}
 }

@@ -190,11 +190,40 @@ func TestOrphansAreReaped(t *testing.T) {
 	s.endedWhole("stdin-closed", "server-exited")
 }
 
+// leavesOrphans is a helper that a shell starts before it executes mcp-tether: 50 children of it end as orphans, once a line
+// has come.
+const leavesOrphans = `read line; for n in 1 2 3 4 5; do for m in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.05 &); done; done; echo >"$0/left"; read line`
+
+// What a foreign child leaves falls to the anchor, which waits for it. The control is the foreign child itself: nobody waits
+// for that one, and it stays.
+func TestOrphansOfForeignChildrenAreReaped(t *testing.T) {
+	t.Parallel()
+	s := startGateway(t).newSession()
+	gate := filepath.Join(s.dir, "gate")
+	s.ok(syscall.Mkfifo(gate, 0o600))
+	script := `/bin/sh -c '` + leavesOrphans + `' "$0" <"$0/gate" 9>&- >/dev/null 2>&1 & echo $! >"$0/foreign"; exec "$@"`
+	argv := append([]string{"/bin/sh", "-c", script, s.dir}, s.wrap(polite(), node(s.dir, "serve")...)...)
+	s.spawn(setup{bare: true}, argv...)
+	w := openGate(t, gate)
+	defer w.Close()
+	s.waitReady()
+	say := func() { _, err := w.WriteString("\n"); s.ok(err) }
+	say()
+	testkit.Until(t, "the orphans", func() bool { _, err := os.Stat(filepath.Join(s.dir, "left")); return err == nil })
+	testkit.Until(t, "no child but the supervisor and the helper", func() bool { return len(childrenOf(s.pid)) == 2 })
+	say()
+	testkit.Until(t, "the end of the helper", func() bool { return describe(s.pidIn("foreign")).state == "Z" })
+	if answer := s.ask(`{"id":9,"method":"ping"}`); !strings.Contains(answer, `"id":9`) {
+		t.Errorf("answer %q", answer)
+	}
+	if n := zombies(s.pid); n != 1 {
+		t.Errorf("%d zombies below the anchor, want the helper", n)
+	}
+	s.closeStdin()
+	wantExit(t, s.wait(), "exit 0")
+	s.gone()
+}
+
 func zombies(parent int) int {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	return len(slices.DeleteFunc(dirs, func(dir string) bool {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		p := describe(pid)
-		return p.ppid != parent || p.state != "Z"
-	}))
+	return len(slices.DeleteFunc(childrenOf(parent), func(pid int) bool { return describe(pid).state != "Z" }))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,15 +99,17 @@ func foreignChildren() []proc.ID {
 	if !proc.HasChildren() {
 		return nil
 	}
-	var r proc.Reader
-	all, _ := r.Descendants(os.Getpid())
 	var out []proc.ID
-	for _, p := range all {
-		if p.PPID == os.Getpid() {
-			out = append(out, p.ID)
-		}
+	for _, p := range children(new(proc.Reader)) {
+		out = append(out, p.ID)
 	}
 	return out
+}
+
+// children lists the children of this process, living and dead.
+func children(r *proc.Reader) []proc.Stat {
+	all, _ := r.Descendants(os.Getpid())
+	return slices.DeleteFunc(all, func(p proc.Stat) bool { return p.PPID != os.Getpid() })
 }
 
 // sinceIfForeign is the current time in clock ticks if there are foreign children, else 0.
@@ -308,16 +311,13 @@ func (g *guard) timeout() time.Duration {
 	return wait
 }
 
-// onSignals passes signals on to the supervisor. Unless the session is on a terminal, a stopped supervisor is
-// continued, because it would do nothing for its session.
+// onSignals passes signals on to the supervisor.
 func (g *guard) onSignals() {
 	g.got = proc.ReadCaught(g.signals, g.got[:0])
 	for _, c := range g.got {
 		switch {
 		case c.Signal == unix.SIGCHLD:
-			if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
-				_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
-			}
+			g.onChildren()
 		case g.hand.SharesGroup() && c.FromKeyboard():
 			g.onKeyboard(c)
 		case !c.OwnLimit():
@@ -325,6 +325,32 @@ func (g *guard) onSignals() {
 			if c.Ends() {
 				g.askedToEnd()
 			}
+		}
+	}
+}
+
+// onChildren continues a stopped supervisor, unless the session is on a terminal: it would do nothing for its session.
+func (g *guard) onChildren() {
+	if !g.hand.Terminal && proc.HasStopped(g.supervisor) {
+		_ = proc.SignalChild(g.supervisor, unix.SIGCONT)
+	}
+	if len(g.hand.Foreign) > 0 {
+		g.reapOrphans()
+	}
+}
+
+// reapOrphans waits for the dead that foreign children have left to us. A foreign child itself stays a zombie, as below a
+// server that knows nothing of it: somebody may hold its pid.
+func (g *guard) reapOrphans() {
+	var r proc.Reader
+	all := children(&r)
+	// The supervisor is looked at last. What it leaves when it dies is Recover's, which reads the server's exit code.
+	if st, err := r.Stat(g.supervisor); err != nil || st.Dead() {
+		return
+	}
+	for _, c := range all {
+		if c.Dead() && !slices.Contains(g.hand.Foreign, c.ID) {
+			_, _ = unix.Wait4(c.PID, nil, unix.WNOHANG|unix.WALL, nil)
 		}
 	}
 }

@@ -29,6 +29,7 @@ func (t *tree) launch(path string) error {
 		Path:           path,
 		Argv:           t.opts.Command,
 		Env:            t.environ(),
+		InPlaceOf:      t.ourPIDs(),
 		Group:          t.hand.Group,
 		DiesWithThread: true,
 		CgroupFD:       t.scope.Leaf.FD(),
@@ -53,6 +54,15 @@ func (t *tree) launch(path string) error {
 	t.record.Server = t.identity(pid)
 	t.postLetter(letter{server: t.record.Server, leaf: t.scope.Leaf})
 	return nil
+}
+
+// ourPIDs are the processes that may have been started as the server: the front, the anchor, or this one without them.
+func (c *common) ourPIDs() []int {
+	out := []int{os.Getpid(), c.hand.Anchor}
+	if c.opts.Behind != "" {
+		out = append(out, c.hand.Parent)
+	}
+	return out
 }
 
 // contain makes the cgroup leaf.

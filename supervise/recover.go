@@ -55,7 +55,7 @@ func Recover(opts Options, o Orphan) (int, error) {
 	s.end(session.CauseSupervisor)
 	// Children are waited for once more: a server that has ended meanwhile is no member, but its exit code has yet to be
 	// read.
-	s.onChildren()
+	s.onChildren(true)
 	s.loop()
 	if held != nil {
 		// The lock was held by a child of the supervisor between fork and exec, or by a process that checked whether the

@@ -82,7 +82,7 @@ func newSession(opts Options, hand argv.Handover) *Session {
 		}
 	}
 	proc.SetComm("mcp-tether")
-	return &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now()}
+	return &Session{common: common{opts: opts, hand: hand, inherited: proc.ReadAtExec()}, started: time.Now(), signalled: signalled{sigfd: -1}}
 }
 
 // takeRoles catches signals and becomes a subreaper, which must come before the server's start.
@@ -154,12 +154,15 @@ func (s *Session) loop() {
 	}
 }
 
-// pollOnce waits once, and acts on what has happened.
+// pollOnce waits once, and acts on what has happened. Signals and ended children are looked for on every turn: a flood of
+// signals must not hide the rest, nor may a signal be lost whose bell could not be rung.
 func (s *Session) pollOnce() {
-	for _, src := range s.wait() {
+	fired := s.wait()
+	s.onSignals()
+	for _, src := range fired {
 		switch src {
 		case signals:
-			s.onSignals()
+			// They were read above.
 		case stdin:
 			s.request(teardown.StdinClosed, session.CauseStdin)
 		case stdoutReader:
@@ -213,7 +216,7 @@ func (s *Session) onTime(now time.Time) {
 		s.lookAtStdout()
 	}
 	if s.tree != nil && s.tree.onTime(now) {
-		s.onChildren()
+		s.onChildren(true)
 		s.tree.repeat()
 	}
 }
@@ -252,11 +255,12 @@ func (s *Session) startTree(path string) error {
 	return err
 }
 
-// onChildren waits for ended children, and tells the tree.
-func (s *Session) onChildren() {
+// onChildren waits for ended children, and tells the tree if there were some, or if it is to look in any case.
+func (s *Session) onChildren(look bool) {
 	t := s.tree
 	served := t != nil && t.server > 0
 	left, err := proc.Reap(func(pid int, ws unix.WaitStatus) {
+		look = true
 		if pid == s.sweeper.PID {
 			s.sweeper = proc.ID{}
 		}
@@ -265,7 +269,7 @@ func (s *Session) onChildren() {
 	if err != nil {
 		s.log.Warn().Err(err).Msg("children cannot be waited for")
 	}
-	if t == nil {
+	if t == nil || !look {
 		return
 	}
 	exited := served && t.server == 0
@@ -288,23 +292,28 @@ func (s *Session) onServerExit() {
 	}
 }
 
-// onSignals acts on the signals that have arrived.
+// onSignals acts on the signals that have arrived: first those that end the session, then the ends of children.
 func (s *Session) onSignals() {
 	s.arrived = proc.ReadCaught(s.sigfd, s.arrived[:0])
-	waited := false
 	for _, c := range s.arrived {
-		switch {
-		case c.Signal == syscall.SIGCHLD && waited:
-			// One Reap has waited for every child whose SIGCHLD was read in this batch.
-		case c.Signal == syscall.SIGCHLD:
-			waited = true
-			s.onChildren()
-		case c.Ends():
+		if c.Ends() {
 			s.onEnding(c)
-		case s.tree != nil && s.tree.server > 0 && !(s.hand.SharesGroup() && c.FromKeyboard()) && !c.OwnLimit():
+		}
+	}
+	s.onChildren(false)
+	for _, c := range s.arrived {
+		if s.passes(c) {
 			_ = proc.SignalChild(s.tree.server, c.Signal)
 		}
 	}
+}
+
+// passes reports whether a signal is for the server, and has not reached it from the keyboard.
+func (s *Session) passes(c proc.Caught) bool {
+	if s.tree == nil || s.tree.server == 0 || c.Ends() || c.Signal == syscall.SIGCHLD {
+		return false
+	}
+	return !(s.hand.SharesGroup() && c.FromKeyboard()) && !c.OwnLimit()
 }
 
 // secondInterrupt is how close together two interrupts from a terminal must be to mean "end it".

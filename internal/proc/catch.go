@@ -1,28 +1,23 @@
 package proc
 
 import (
-	"errors"
 	"fmt"
+	"math/bits"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Caught is a signal that has arrived.
+// Caught is a signal that has arrived, once or several times.
 type Caught struct {
 	Signal syscall.Signal
-	// FromKernel says that no process sent it: the terminal did, for its foreground group (SI_KERNEL, sigaction(2)).
+	// FromKernel says that no process sent the last one: the terminal did, for its foreground group (SI_KERNEL, sigaction(2)).
 	FromKernel bool
 }
 
 // Ends reports whether the signal ends a session.
-func (c Caught) Ends() bool {
-	switch c.Signal {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		return true
-	}
-	return false
-}
+func (c Caught) Ends() bool { return ending&signalBit(c.Signal) != 0 }
 
 // FromKeyboard reports whether the signal came from the terminal. It has then reached the whole foreground group.
 func (c Caught) FromKeyboard() bool {
@@ -32,10 +27,21 @@ func (c Caught) FromKeyboard() bool {
 // OwnLimit reports whether the kernel has sent the signal because of our own limit of processor time (setrlimit(2)).
 func (c Caught) OwnLimit() bool { return c.FromKernel && c.Signal == syscall.SIGXCPU }
 
-// Signals arrive in a pipe that poll(2) can watch beside everything else. The handler (catch_linux_*.s) writes two bytes
-// and returns, on whatever thread the kernel picks. Package os/signal would do the same with two more threads and a
-// handshake between them for every signal: a millisecond at each start. A signalfd(2) misses SIGTERM, SIGINT, SIGHUP,
-// SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
+// The handler (catch_linux_*.s) sets the signal's bit in one word, and rings a bell: it writes a byte into a pipe that poll(2)
+// can watch beside everything else. It runs on whatever thread the kernel picks, and leaves the signal blocked there:
+// otherwise a flood would keep a thread in the handler for ever. So between two turns a thread takes each signal once.
+// Signals of the same number that come together are one, as in the kernel.
+// Package os/signal would take two more threads and a handshake between them for every signal: a millisecond at each start.
+// A signalfd(2) misses SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGCHLD, which the Go runtime unblocks in all of its threads.
+
+// signalsPending are the signals that were caught and not read yet. signalsByKernel are those whose last one was sent by the
+// kernel itself.
+var signalsPending, signalsByKernel uint64
+
+// signalBell is the write end of the pipe; it is set before the first handler is installed.
+//
+//nolint:unused // read from assembly
+var signalBell uint64
 
 // catchable reports whether Catch catches a signal. SIGKILL and SIGSTOP cannot be caught. The faults (SIGILL, SIGTRAP,
 // SIGBUS, SIGFPE, SIGSEGV, SIGSYS) belong to this process. The runtime preempts its threads with SIGURG, and 32 to 34
@@ -52,9 +58,9 @@ func catchable(n syscall.Signal) bool {
 // lastSignal is the highest real-time signal.
 const lastSignal = 64
 
-// Catch directs the signals of the set (bit n-1 for signal n) to a pipe and returns its read end. Those that are not
-// catchable are left out. The calling thread takes them also if they were blocked, so call it on the locked main thread. Call it
-// once: there is one pipe for the process.
+// Catch catches the signals of the set (bit n-1 for signal n) and returns the descriptor that can be read when there are some,
+// for ReadCaught. Those that are not catchable are left out. The calling thread takes them also if they were blocked, so
+// call it on the locked main thread. Call it once: there is one bell for the process.
 func Catch(set uint64) (int, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -65,7 +71,8 @@ func Catch(set uint64) (int, error) {
 			set &^= signalBit(n)
 		}
 	}
-	if err := catchInto(p[1], set); err != nil {
+	signalBell = uint64(p[1])
+	if err := catch(set); err != nil {
 		return -1, err
 	}
 	// A gateway may have blocked some around its start of this process. A child gets the mask that we inherited.
@@ -96,23 +103,30 @@ func Listen(inherited AtExec, leave uint64, ignore ...syscall.Signal) (int, erro
 	return Catch(^leave)
 }
 
-// siKernel is SI_KERNEL of sigaction(2), as the one byte that the handler writes.
-const siKernel = 0x80
+// ending are the signals that end a session, as a set.
+const ending = 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGQUIT-1)
 
-// ReadCaught empties the pipe into the slice.
+// children is SIGCHLD, as a set.
+const children = 1 << (syscall.SIGCHLD - 1)
+
+// ReadCaught appends the signals that have been caught since the last time, each once: those that end a session, then SIGCHLD,
+// then the others by number. It makes one read of bounded size, however many there are. Call it on the thread that called
+// Catch, which takes further ones from then on. It may also be called when the descriptor cannot be read.
 func ReadCaught(fd int, into []Caught) []Caught {
-	var buf [256]byte
-	for {
-		n, err := unix.Read(fd, buf[:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n <= 0 {
-			return into
-		}
-		// The handler writes two bytes at once, so there is never half a record (pipe(7), PIPE_BUF).
-		for i := 0; i+1 < n; i += 2 {
-			into = append(into, Caught{syscall.Signal(buf[i]), buf[i+1] == siKernel})
+	var rung [4096]byte
+	// The bell first: what is caught from here on rings again.
+	_, _ = unix.Read(fd, rung[:])
+	caught := atomic.SwapUint64(&signalsPending, 0)
+	byKernel := atomic.LoadUint64(&signalsByKernel)
+	if caught != 0 {
+		mask := sigsetOf(caught)
+		_ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil)
+	}
+	for _, set := range [...]uint64{caught & ending, caught & children, caught &^ (ending | children)} {
+		for ; set != 0; set &= set - 1 {
+			n := syscall.Signal(bits.TrailingZeros64(set) + 1)
+			into = append(into, Caught{n, byKernel&signalBit(n) != 0})
 		}
 	}
+	return into
 }

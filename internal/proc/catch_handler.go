@@ -4,11 +4,6 @@ package proc
 
 import "syscall"
 
-// signalPipe is the write end for the handler; set before the first handler is installed.
-//
-//nolint:unused // read from assembly
-var signalPipe uint64
-
 // onSignal and onReturn are the signal handler and its way back to the kernel; neither is ever called from Go.
 //
 //nolint:unused // used from assembly
@@ -28,8 +23,7 @@ const (
 	saRestart  = 0x10000000
 )
 
-func catchInto(fd int, set uint64) error {
-	signalPipe = uint64(fd)
+func catch(set uint64) error {
 	a := sigaction{flags: saSiginfo | saRestorer | saOnStack | saRestart, mask: ^uint64(0)}
 	a.handler, a.restorer = handlers()
 	for n := syscall.Signal(1); n <= lastSignal; n++ {

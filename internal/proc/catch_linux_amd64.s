@@ -2,18 +2,30 @@
 
 // func onSignal()
 // The kernel calls it as handler(DI signal, SI *siginfo, DX *ucontext), on the alternate stack with every signal
-// blocked, and restores all registers afterwards.
+// blocked, and restores all registers afterwards. It may run on several threads at once.
 TEXT ·onSignal(SB), NOSPLIT|NOFRAME, $0-0
-	SUBQ $16, SP
-	MOVB DI, (SP)
-	MOVL 8(SI), AX           // si_code
-	MOVB AX, 1(SP)
-	MOVQ $1, AX              // write(signalPipe, SP, 2)
-	MOVQ ·signalPipe(SB), DI
-	MOVQ SP, SI
-	MOVQ $2, DX
+	LEAQ -1(DI), CX
+	MOVQ $1, AX
+	SHLQ CX, AX              // the bit of the signal
+	ORQ AX, 296(DX)          // uc_sigmask: this thread gets no more of it until ReadCaught unblocks it
+	CMPL 8(SI), $0x80        // si_code, SI_KERNEL
+	JEQ kernel
+	MOVQ AX, CX
+	NOTQ CX
+	LOCK
+	ANDQ CX, ·signalsByKernel(SB)
+	JMP pending
+kernel:
+	LOCK
+	ORQ AX, ·signalsByKernel(SB)
+pending:
+	LOCK
+	ORQ AX, ·signalsPending(SB)
+	MOVQ $1, AX              // write(signalBell, any byte, 1)
+	MOVQ ·signalBell(SB), DI
+	LEAQ ·signalBell(SB), SI
+	MOVQ $1, DX
 	SYSCALL
-	ADDQ $16, SP
 	RET                      // to onReturn, which the kernel put on the stack
 
 // func onReturn()

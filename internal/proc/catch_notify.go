@@ -5,14 +5,15 @@ package proc
 import (
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// catchInto goes through package os/signal where there is no handler in assembly. The sender of a signal is then
+// catch goes through package os/signal where there is no handler in assembly. The sender of a signal is then
 // unknown.
-func catchInto(fd int, set uint64) error {
+func catch(set uint64) error {
 	ch := make(chan os.Signal, lastSignal)
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
 		if set&signalBit(n) != 0 {
@@ -22,7 +23,8 @@ func catchInto(fd int, set uint64) error {
 	go func() {
 		for s := range ch {
 			if n, ok := s.(syscall.Signal); ok {
-				_, _ = unix.Write(fd, []byte{byte(n), 0})
+				atomic.OrUint64(&signalsPending, signalBit(n))
+				_, _ = unix.Write(int(signalBell), []byte{0})
 			}
 		}
 	}()

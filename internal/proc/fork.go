@@ -27,6 +27,7 @@ type image struct {
 	actions    [2]sigaction // default, ignore
 	move       [2]byte
 	adopter    [16]byte // AdopterName
+	pidAt      []*[pidRoom]byte
 }
 
 // cloneArgs is struct clone_args, version 2 (clone(2)).
@@ -45,7 +46,8 @@ func newImage(c Child) (*image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arguments of %q: %w", c.Path, err)
 	}
-	envv, err := syscall.SlicePtrFromStrings(c.Env)
+	env, at := readdress(c.Env, c.InPlaceOf)
+	envv, err := syscall.SlicePtrFromStrings(env)
 	if err != nil {
 		return nil, fmt.Errorf("environment of %q: %w", c.Path, err)
 	}
@@ -53,6 +55,11 @@ func newImage(c Child) (*image, error) {
 	img.actions[1].handler = sigIgn
 	copy(img.adopter[:], AdopterName)
 	img.setFiles = c.Inherited.Files != syscall.Rlimit{}
+	for _, i := range at {
+		entry := append([]byte(env[i]), make([]byte, pidRoom)...)
+		img.envv[i] = &entry[0]
+		img.pidAt = append(img.pidAt, (*[pidRoom]byte)(entry[len(env[i]):]))
+	}
 	return img, nil
 }
 
@@ -107,6 +114,7 @@ func (img *image) exec() {
 		errno = img.adopt()
 	}
 	if errno == 0 {
+		img.writePID()
 		sigprocmask(unix.SIG_SETMASK, &img.child.Inherited.Mask, nil)
 		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(img.path)),
 			uintptr(unsafe.Pointer(&img.argv[0])), uintptr(unsafe.Pointer(&img.envv[0])))

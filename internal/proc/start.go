@@ -20,6 +20,8 @@ type Child struct {
 	Path string
 	Argv []string
 	Env  []string
+	// InPlaceOf are pids of ours. A variable of Env that is meant for one of them is meant for the child (readdress).
+	InPlaceOf []int
 	// NewGroup makes the child lead a process group, NewSession a session (and a group).
 	NewGroup, NewSession bool
 	// Group is a process group of the caller's session to join; 0 leaves the child in the caller's.
