@@ -373,13 +373,15 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 		}
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 		was := map[string]running{}
-		for _, x := range [][2]string{{"stop?t=0", "start"}, {"pause", "unpause"}, {"kill", "restart"}, {"start", "restart?t=0"}} {
+		for _, x := range []struct{ by, first, then string }{
+			{e.host, "stop?t=0", "start"}, {host, "stop?t=0", "start"}, {host, "pause", "unpause"}, {e.host, "kill", "restart"}, {host, "start", "restart?t=0"},
+		} {
 			id := e.bystander(t, mark, "ignore-eof")
-			do(e.host, id, x[0])
-			do(host, id, x[1])
+			do(x.by, id, x.first)
+			do(host, id, x.then)
 			was[id], _ = e.state(t, id)
 			if was[id].Status != "running" {
-				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x[1], was[id].Status)
+				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x.then, was[id].Status)
 			}
 		}
 		s.end()
