@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // podman's engine speaks Docker's API and one of its own, on one socket.
@@ -139,6 +140,41 @@ func TestPodmanPodWithAnothersContainer(t *testing.T) {
 	pods := e.podman(t, "pod", "ps", "--format", "{{.Name}}", "--filter", "name="+mark).stdout
 	if strings.TrimSpace(pods) != mark+"shared" || len(e.awaitRunning(t, mark, 1)) != 1 || len(e.marked(t, mark)) != 1 {
 		t.Errorf("left are pods %q with %v", pods, e.marked(t, mark))
+	}
+}
+
+// Podman refuses to remove a container in whose network namespace another's container is. The session says at once what
+// stays. Where both are the session's, both go.
+func TestPodmanContainerOnWhichAnothersDepends(t *testing.T) {
+	e := podmanFor(t)
+	for _, own := range []bool{false, true} {
+		mark := e.mark(t)
+		s, host := proxied(t, setup{flags: []string{engineTime}, env: []string{"DOCKER_HOST=" + e.host}})
+		run := func(host, name, network string) {
+			t.Helper()
+			body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}}`, e.image(t), markLabel, mark, network)
+			if got := clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/create?name="+mark+name, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 201") {
+				t.Fatal(got)
+			}
+			clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+mark+name+"/start", ""))
+		}
+		run(host, "base", "none")
+		by := map[bool]string{false: e.host, true: host}[own]
+		run(by, "dependent", "container:"+mark+"base")
+		e.awaitRunning(t, mark, 2)
+		began := time.Now()
+		if own {
+			s.end()
+		} else {
+			s.endLeaving()
+		}
+		up := slices.DeleteFunc(e.marked(t, mark), func(b box) bool { return b.State != "running" })
+		if took := time.Since(began); len(up) != map[bool]int{false: 1, true: 0}[own] || took > 20*time.Second {
+			t.Errorf("its own: %v: after %v there are %v", own, took, e.marked(t, mark))
+		}
+		for _, name := range []string{"dependent", "base"} {
+			e.podman(t, "rm", "-f", "-t", "0", mark+name)
+		}
 	}
 }
 

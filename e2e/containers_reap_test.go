@@ -221,6 +221,43 @@ func (o *others) untouched(t *testing.T) {
 	o.living.waitDead()
 }
 
+// A container with the label that keeps it goes on, however its session ends and whoever looks for what is left: nothing
+// says that it is left. The one beside it ends.
+func TestKeptContainerStays(t *testing.T) {
+	testkit.Long(t)
+	if !onOwnHost(t) {
+		return
+	}
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		for _, killed := range []bool{false, true} {
+			mark := e.mark(t)
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			argv := func(words ...string) []string {
+				return order{e: e, image: e.image(t), mark: mark, with: words, words: []string{"ignore-eof"}}.dockerRun(t, "-d")
+			}
+			server := quote(argv("--label=mcp-tether.keep=1")) + "; " + quote(argv("--label=mcp-tether.keep=0")) + "; exec cat"
+			s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
+			e.awaitRunning(t, mark, 2)
+			s.ids = []string{s.boxRecord()}
+			if killed {
+				killPair(t, s.pid)
+				e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+			} else {
+				s.gw.kill()
+			}
+			s.swept()
+			left := e.marked(t, mark)
+			if len(left) != 1 || left[0].State != "running" || left[0].Labels["mcp-tether.keep"] != "1" {
+				t.Errorf("%s, killed: %v: left: %v, want the kept one", e.kind, killed, left)
+			}
+			if r := e.sweeper().reap(t, 0); len(r.Findings) > 0 {
+				t.Errorf("%s: reap finds %v", e.kind, r.Findings)
+			}
+		}
+	}
+}
+
 // An image that was committed from a session's container has its labels, and so have the containers that the user makes
 // of it. These belong to the user alone.
 func TestCommittedCopiesAreSpared(t *testing.T) {
@@ -373,13 +410,15 @@ func TestContainersThatWereThereBefore(t *testing.T) {
 		}
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 		was := map[string]running{}
-		for _, x := range [][2]string{{"stop?t=0", "start"}, {"pause", "unpause"}, {"kill", "restart"}, {"start", "restart?t=0"}} {
+		for _, x := range []struct{ by, first, then string }{
+			{e.host, "stop?t=0", "start"}, {host, "stop?t=0", "start"}, {host, "pause", "unpause"}, {e.host, "kill", "restart"}, {host, "start", "restart?t=0"},
+		} {
 			id := e.bystander(t, mark, "ignore-eof")
-			do(e.host, id, x[0])
-			do(host, id, x[1])
+			do(x.by, id, x.first)
+			do(host, id, x.then)
 			was[id], _ = e.state(t, id)
 			if was[id].Status != "running" {
-				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x[1], was[id].Status)
+				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x.then, was[id].Status)
 			}
 		}
 		s.end()

@@ -358,6 +358,63 @@ func TestVolumesOfAnothersContainer(t *testing.T) {
 	}
 }
 
+// A session that "creates" a volume which is there already gets the answer of a create. It stays somebody else's, with all
+// ways in which a container of the session can have it, and whether it has a name or a made-up one.
+func TestVolumeThatWasThereBefore(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		for _, name := range []string{"data", ""} {
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
+			mark := e.mark(t)
+			ask := func(host, path, body, want string) {
+				t.Helper()
+				if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
+					t.Fatalf("%s: %s: %s", e.kind, path, got)
+				}
+			}
+			box := func(host, name, config string) {
+				t.Helper()
+				body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed","ignore-eof"]%s}`, e.image(t), markLabel, mark, config)
+				ask(host, "/v1.40/containers/create?name="+mark+name, body, "201")
+			}
+			before, theirs := e.volumes(t), mark+name
+			if name != "" {
+				ask(e.host, "/v1.40/volumes/create", `{"Name":"`+theirs+`"}`, "201")
+			} else {
+				box(e.host, "theirs", `,"Volumes":{"/data":{}}`)
+				theirs = newIn(e.volumes(t), before)[0]
+			}
+			before = append(before, theirs)
+			ask(host, "/v1.40/volumes/create", `{"Name":"`+theirs+`"}`, "201")
+			box(host, "bound", `,"Volumes":{"/own":{}},"HostConfig":{"NetworkMode":"none","Binds":["`+theirs+`:/data"]}`)
+			box(host, "mounted", `,"HostConfig":{"NetworkMode":"none","Mounts":[{"Type":"volume","Source":"`+theirs+`","Target":"/data"}]}`)
+			box(host, "own", `,"Volumes":{"/own":{}},"HostConfig":{"NetworkMode":"none"}`)
+			for _, name := range []string{"bound", "mounted", "own"} {
+				ask(host, "/v1.40/containers/"+mark+name+"/start", "", "204")
+			}
+			e.do(t, http.MethodDelete, "/v1.40/containers/"+mark+"theirs?force=1", nil, nil)
+			had := newIn(e.volumes(t), before)
+			s.end()
+			left := e.volumes(t)
+			if !slices.Contains(left, theirs) {
+				t.Errorf("%s: volume %q of another is gone", e.kind, theirs)
+			}
+			// The control: the session's own go, but for one that a container has beside a made-up name.
+			kept := len(newIn(left, before))
+			if want := map[string]int{"data": 0, "": 1}[name]; len(had) != 2 || kept != want {
+				t.Errorf("%s: of the session's own volumes %v, %d are left, want %d", e.kind, had, kept, want)
+			}
+			for _, v := range append(newIn(left, before), theirs) {
+				e.do(t, http.MethodDelete, "/v1.40/volumes/"+v, nil, nil)
+			}
+		}
+	}
+}
+
+// newIn returns what is in one list and not in an earlier one.
+func newIn(all, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(known, s) })
+}
+
 // When Compose makes a service anew, it gives the service's anonymous volume to the new container, by name. It stays, though
 // podman would remove it with the session's container.
 func TestVolumesThatComposeCarriesOver(t *testing.T) {

@@ -189,7 +189,7 @@ func (x *index) labelled(r Rules) []Finding {
 		var order []string
 		for _, i := range e.Have {
 			id := i.Labels[engine.LabelSession]
-			if id == "" || x.reported[i.ID] || r.Session != "" && r.Session != id {
+			if id == "" || i.IsKept() || x.reported[i.ID] || r.Session != "" && r.Session != id {
 				continue
 			}
 			if bySession[id] == nil {

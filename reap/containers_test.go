@@ -82,6 +82,9 @@ func TestLabelledContainers(t *testing.T) {
 		want string
 	}{
 		"dead":                              {box("a", otherID), "container:a!"},
+		"dead, and kept":                    {box("a", otherID, "keep=1"), ""},
+		"not kept":                          {box("a", otherID, "keep=0"), "container:a!"},
+		"another machine, and kept":         {box("a", otherID, "supervisor="+gone(otherBoot), "machine=x", before, "keep=1"), ""},
 		"no label":                          {box("a", ""), ""},
 		"living supervisor":                 {box("a", otherID, "supervisor="+alive), ""},
 		"living anchor":                     {box("a", otherID, "anchor="+alive), ""},

@@ -111,6 +111,8 @@ func (j *judge) judge(x *Info) (t Target, sure bool) {
 	case x.Kind == Container && j.pods[asked.name]:
 		// That container is a pod's infra container. It has the pod's labels, and is removed with it.
 		return t, false
+	case x.IsKept():
+		return t, false
 	case j.ids[key{x.Kind, x.ID}] && (ours || j.TrustIDs):
 		sure, t.Why = j.judgeRecorded(x)
 		return t, sure

@@ -56,7 +56,8 @@ func TestTargets(t *testing.T) {
 	inList := asked().Truncate(time.Second) // the time of creation as a list gives it
 	recorded := ledger(createNote(c, "r1"), createdNote(c, "r1", "a"))
 	pending := ledger(createNote(c, "r1"))
-	own := labels("s", "r1")
+	own, kept, unkept := labels("s", "r1"), labels("s", "r1"), labels("s", "r1")
+	kept[LabelKeep], unkept[LabelKeep] = "1", "0"
 	for name, x := range map[string]struct {
 		ledger   Ledger
 		have     []Info
@@ -81,6 +82,10 @@ func TestTargets(t *testing.T) {
 			ledger(createNote(c, "r1"), createdNote(c, "r1", "a"), Note{Op: OpRemoved, ID: "a"}),
 			[]Info{box("z", "plain", inList, nil)}, "/", "/", "/",
 		},
+		"recorded, and kept":                 {recorded, []Info{box("a", "plain", inList, kept)}, "/", "/", "/"},
+		"recorded, with another word":        {recorded, []Info{box("a", "plain", inList, unkept)}, "a/", "a/", "a/"},
+		"pending, and kept":                  {pending, []Info{box("a", "plain", inList, kept)}, "/", "/", "/"},
+		"labelled, and kept":                 {ledger(), []Info{box("a", "plain", inList, kept)}, "/", "/", "/"},
 		"a stranger":                         {recorded, []Info{box("z", "plain", inList, nil)}, "/", "/", "/"},
 		"of another session":                 {recorded, []Info{box("z", "plain", inList, labels("t", "r9"))}, "/", "/", "/"},
 		"a copy, later":                      {recorded, []Info{box("a", "plain", inList, own), box("z", "copied", inList.Add(time.Hour), own)}, "a/z", "a/z", "a/z"},

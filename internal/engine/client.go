@@ -24,6 +24,8 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// errRefused is what some filters say of requests that they do not know, such as podman's own.
 	errRefused = errors.New("refused")
+	// errDependents is podman's refusal to remove a container whose namespaces other containers are in. It names them.
+	errDependents = errors.New("other containers depend on it")
 	// ErrUnreachable says that no connection could be made, or that the engine hung up without a response.
 	ErrUnreachable = errors.New("container engine cannot be reached")
 	// ErrBadResponse says that a response cannot be understood.
@@ -392,6 +394,10 @@ func readResponse(br *bufio.Reader, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s", errRefused, said)
 	case 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, said)
+	case 500:
+		if strings.Contains(said, "has dependent containers") {
+			return nil, fmt.Errorf("%w: %s", errDependents, said)
+		}
 	}
 	return nil, errors.New(said)
 }

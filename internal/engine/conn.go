@@ -15,7 +15,7 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// conn is a connected, non-blocking unix socket. Only the interfaces of package net are used: its own sockets would bring
+// conn is a connected, non-blocking socket. Only the interfaces of package net are used: its own sockets would bring
 // in a resolver and all other protocols, a fifteenth of the program.
 type conn struct {
 	*os.File
@@ -77,16 +77,16 @@ func CloseWrite(c net.Conn) error {
 }
 
 // newConn takes over a connected socket.
-func newConn(fd int) (net.Conn, error) {
+func newConn(fd int) (conn, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("prepare socket: %w", err)
+		return conn{}, fmt.Errorf("prepare socket: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "socket")
 	raw, err := file.SyscallConn()
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("prepare socket: %w", err)
+		return conn{}, fmt.Errorf("prepare socket: %w", err)
 	}
 	return conn{file, raw}, nil
 }

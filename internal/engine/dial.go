@@ -16,8 +16,8 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Dial connects to the engine. A connection to a unix socket is made within timeout (0: no limit). For any other engine
-// Dial runs the docker (or podman) command from PATH with dial-stdio, which knows TLS and ssh. The command has no
+// Dial connects to the engine. A connection to a unix socket, or by plain TCP, is made within timeout (0: no limit). For
+// any other engine Dial runs the docker (or podman) command from PATH with dial-stdio, which knows TLS and ssh. The command has no
 // terminal, and a terminal session of its own, so that no signal to our process group reaches it. It ends when the
 // connection is closed. It is a child of this process, which has to reap it. So started, unless nil, is called with its
 // pid.
@@ -26,6 +26,9 @@ import (
 func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, error) {
 	if e.Socket != "" {
 		return dialSocket(e.Socket, timeout)
+	}
+	if to := e.tcpAddresses(); to != nil {
+		return dialTCP(to, timeout)
 	}
 	args := e.dialStdio()
 	conn, pid, err := startOverSocket(args, e.Adopts)
@@ -38,9 +41,9 @@ func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, 
 	return conn, nil
 }
 
-// Helper returns the name of the command that Dial runs to reach the engine; "" for a socket.
+// Helper returns the name of the command that Dial runs to reach the engine; "" where it needs none.
 func (e Endpoint) Helper() string {
-	if e.Socket != "" {
+	if e.Socket != "" || e.tcpAddresses() != nil {
 		return ""
 	}
 	return e.dialStdio()[0]

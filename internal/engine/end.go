@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ func (c Claim) End(ctx context.Context, cl Client, grace time.Duration) (ended [
 		if lookErr == nil {
 			all.markVanished(mine)
 		}
-		mine = all.withoutShared(mine)
+		mine = all.withoutFinal(mine)
 		all.add(EndTargets(ctx, cl, mine, grace))
 		open := c.open(all.results, time.Now())
 		if lookErr == nil && len(mine) == 0 && open == nil {
@@ -113,15 +112,15 @@ func (a *lastResults) find(t *Target) *Result {
 	return nil
 }
 
-// withoutShared leaves out what was tried and is still there because other containers use it: networks and pods.
-// A container of the session that the engine made late may have been what was in the way.
-func (a *lastResults) withoutShared(mine []Target) []Target {
+// withoutFinal leaves out what was tried and does not go by waiting, as when containers of others use it. A container of
+// the session that the engine made late may have been what was in the way.
+func (a *lastResults) withoutFinal(mine []Target) []Target {
 	late := anyOf(mine, func(t *Target) bool { return t.Kind == Container && a.find(t) == nil })
 	n := 0
 	for i := range mine {
 		t := &mine[i]
 		r := a.find(t)
-		if r == nil || late || t.Kind != Network && !errors.Is(r.Err, errShared) {
+		if r == nil || late || t.Kind != Network && !isFinal(r.Err) {
 			mine[n] = *t
 			n++
 		}

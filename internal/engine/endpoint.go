@@ -15,7 +15,7 @@ import (
 // Endpoint is where an engine listens.
 type Endpoint struct {
 	URL string // in the form of DOCKER_HOST
-	// Socket is the path of the engine's unix socket; "" for an engine that is reached through its client's dial-stdio.
+	// Socket is the path of the engine's unix socket; "" for an engine that has none here.
 	Socket string
 	// Named is true if the flag, the environment or a context names the engine; false for a default socket that exists.
 	Named bool

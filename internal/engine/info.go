@@ -33,6 +33,9 @@ type Info struct {
 	StopSignal string
 }
 
+// IsKept reports whether its client wants the object to outlive the session.
+func (i *Info) IsKept() bool { return i.Labels[LabelKeep] == "1" }
+
 // listedContainer is an entry of /containers/json.
 type listedContainer struct {
 	ID      string `json:"Id"`

@@ -20,6 +20,9 @@ const (
 	LabelCreated    = "mcp-tether.created"    // when the create was asked for, RFC 3339 with nanoseconds
 )
 
+// LabelKeep is the label by which a client keeps an object. With the value "1" no session and no reap removes it.
+const LabelKeep = "mcp-tether.keep"
+
 // BorrowedVolumes is the value of LabelVolumes for a container that has volumes of other containers. The engine would take
 // them for the container's own, and remove them with it.
 const BorrowedVolumes = "borrowed"

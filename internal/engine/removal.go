@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,14 +27,15 @@ const (
 	maxParallel = 16 // objects that are worked on at the same time
 	firstPause  = 10 * time.Millisecond
 	maxPause    = 160 * time.Millisecond
-	// sharedTries is how often the removal of what others use is tried. They may use it as long as they like.
-	sharedTries = 4
+	// finalTries is how often a removal is tried that does not succeed by waiting. Others may use a thing as long as they
+	// like, and a filter changes its mind no sooner.
+	finalTries = 4
 )
 
 var (
 	// errStillThere says that an object was removed, but that the engine still knows it.
 	errStillThere = errors.New("removed, but still there")
-	// errShared says that containers of others are in a pod or network.
+	// errShared says that containers of others are in a pod or network, or in the namespaces of a container.
 	errShared = errors.New("a container that is not the session's is in it")
 )
 
@@ -135,10 +137,25 @@ func (e *ender) force(ctx context.Context, r *Result) error {
 	}
 	for range 2 {
 		if err := e.cl.Remove(ctx, &r.Info); err != nil {
-			return err
+			return e.orShared(r, err)
 		}
 	}
 	return errStillThere
+}
+
+// orShared returns errShared if the engine has refused to remove a container because of one that is not the session's. The
+// session's own are removed at the same time, so then the refusal passes. An id that is cut off in the text says nothing.
+func (e *ender) orShared(r *Result, err error) error {
+	if !errors.Is(err, errDependents) {
+		return err
+	}
+	noHex := func(c rune) bool { return !strings.ContainsRune("0123456789abcdef", c) }
+	for _, id := range strings.FieldsFunc(err.Error(), noHex) {
+		if len(id) == len(r.ID) && id != r.ID && !e.owns(id) {
+			return fmt.Errorf("%w: %w", errShared, err)
+		}
+	}
+	return err
 }
 
 // checkShared returns an error if containers that are not the session's are in a pod or network. They would be removed with
@@ -182,12 +199,17 @@ func (r *Result) retry(ctx context.Context, request func() error) {
 		if last == nil || ctx.Err() == nil {
 			last = err // an earlier error of the engine says more than a timeout
 		}
-		isLast := tries == sharedTries && (r.Kind == Network || errors.Is(err, errShared))
+		isLast := tries == finalTries && (r.Kind == Network || isFinal(err))
 		if isAbsent(err) || isLast || !sleep(ctx, pause) {
 			r.Err = fmt.Errorf("%s %s: %w", r.Kind, cmp.Or(r.Name, r.ID), last)
 			return
 		}
 	}
+}
+
+// isFinal reports whether waiting does not help.
+func isFinal(err error) bool {
+	return errors.Is(err, errShared) || errors.Is(err, ErrForbidden) || errors.Is(err, errRefused)
 }
 
 // isAbsent reports whether no process listens where the engine did.

@@ -399,6 +399,51 @@ func TestEndOfANetworkWithAnothersContainer(t *testing.T) {
 	}
 }
 
+// Podman removes no container in whose namespaces another one is. Where that is somebody else's, waiting does not help, and
+// the end does not take all of its time. The session's own go one after the other.
+func TestEndOfAContainerOnWhichAnotherDepends(t *testing.T) {
+	base, dep, third := strings.Repeat("a", 64), strings.Repeat("d", 64), strings.Repeat("c", 64)
+	for name, own := range map[string][]string{"another's": {base}, "another's, and its own": {base, dep}, "its own": {base, dep, third}} {
+		f := newFake(t, map[string]*testkit.Object{base: {Running: true}, dep: {Running: true}, third: {Running: true}})
+		refused := 0
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			f.Lock()
+			defer f.Unlock()
+			needs := f.Have[dep] != nil || f.Have[third] != nil || refused == 0
+			if r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, base) || !needs {
+				return false
+			}
+			refused++
+			http.Error(w, `{"message":"container `+base+` has dependent containers which must be removed before it: `+dep+`, `+third+`: container already exists"}`, http.StatusInternalServerError)
+			return true
+		})
+		_, err := recorded(own...).End(soon(t), f.Client, 0)
+		goes := len(own) == 3
+		if (err == nil) != goes || !goes && !errors.Is(err, errShared) || (f.Have[base] == nil) != goes || refused == 0 {
+			t.Errorf("%s: refused %d times: %v", name, refused, err)
+		}
+		if left := f.Have[third]; !goes && !left.Running {
+			t.Errorf("%s: the other container was touched", name)
+		}
+	}
+}
+
+// A filter in front of the engine that lets no removal pass does so the next time as well.
+func TestEndThatAFilterForbids(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusMethodNotAllowed} {
+		f := newFake(t, map[string]*testkit.Object{"a": {Running: true}})
+		f.be(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodDelete {
+				http.Error(w, "no", status)
+			}
+			return r.Method == http.MethodDelete
+		})
+		if _, err := recorded("a").End(soon(t), f.Client, 0); !isFinal(err) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
 // The engine may make a container of the session when its network is looked at. Both go in the next round.
 func TestEndOfANetworkWithALateContainer(t *testing.T) {
 	now := time.Now()

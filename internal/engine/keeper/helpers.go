@@ -12,7 +12,7 @@ import (
 
 // Dial connects to the engine. The lock keeps a teardown from seeing a helper before it is known as one.
 func (k *Keeper) Dial() (net.Conn, error) {
-	if k.endpoint.Socket == "" {
+	if k.endpoint.Helper() != "" {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 	}

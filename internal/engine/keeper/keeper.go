@@ -106,7 +106,7 @@ func Recover(o Options, was *session.Record, dir *session.Directory) *Keeper {
 }
 
 // Open listens for clients. dir is the session's, and may be nil. members has the session look at its members. path is where
-// the command is looked for that reaches an engine without a socket.
+// the command is looked for that reaches an engine where Dial needs one.
 func (k *Keeper) Open(dir *session.Directory, members func(), path string) (err error) {
 	if helper := k.endpoint.Helper(); helper != "" {
 		if _, err := proc.LookPath(helper, path); err != nil {
