@@ -38,6 +38,9 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		x.claim(&f, s)
 		return f, true
 	}
+	if s.Host != x.h.Host && x.ended(&f, s) {
+		return f, true
+	}
 	if s.Host != x.h.Host {
 		f.Class, f.Gateway.State = classSuspect, proc.Unknown.String()
 		f.Evidence = []string{"the lease of its record is free, and it is of another pid namespace, or may be: its processes may be known by other numbers there"}
@@ -77,6 +80,22 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep, spare: f.spare})
 	x.claim(&f, s)
 	return f, true
+}
+
+// ended takes what is left of a session whose pid namespace is gone: a record and an empty cgroup. Its engine may be reached by
+// another name here, so with containers it is not judged.
+func (x *index) ended(f *Finding, s *storedSession) bool {
+	leaf := x.leafOf(s.Owner, s.ID)
+	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
+	if s.Host.Boot != x.h.Boot || x.h.Gone == nil || !x.h.Gone(s.Host.PIDNS) || inUse || s.Torn != nil || !s.Ledger.Empty() {
+		return false
+	}
+	if leaf != nil {
+		f.leaf = leaf.Dir
+	}
+	f.Gateway.State = proc.Unknown.String()
+	f.ended, f.Evidence = true, []string{"its pid namespace is gone: no process of this machine is in it"}
+	return true
 }
 
 // spareOthers spares the wrappers of other sessions in the leaf of a dead one, which look after what is below them. A process to
