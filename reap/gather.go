@@ -74,6 +74,7 @@ func (h *machine) readTable() error {
 				marked.Kept, marked.KeptUnclear = patterns, !ok
 			}
 		}
+		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
 	}

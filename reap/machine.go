@@ -61,6 +61,8 @@ type process struct {
 	// Session and Gateway are the marks, "" when there are none or they cannot be read.
 	Session string
 	Gateway string
+	// Unread says that its environment cannot be read, and so no mark.
+	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
 	// Script is the package manager's script that the process is a part of, and Project the directory of its project.

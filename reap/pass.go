@@ -88,6 +88,9 @@ func Pass(o Options) (Report, error) {
 	for i := range own {
 		own[i].Result = resultListed
 		own[i].describe(h)
+		if own[i].unread != "" {
+			r.Incomplete = append(r.Incomplete, own[i].unread)
+		}
 	}
 	if o.Kill {
 		if !h.Blind {

@@ -33,7 +33,7 @@ func Sweep(runtime string, grace teardown.Grace) error {
 	}
 	idle := !slices.ContainsFunc(own, func(f Finding) bool { return f.over() })
 	tried := func(id string) bool {
-		return slices.ContainsFunc(own, func(f Finding) bool { return f.Session == id })
+		return slices.ContainsFunc(own, func(f Finding) bool { return f.Session == id && f.unread == "" })
 	}
 	errs := []error{err}
 	for _, l := range locks {
