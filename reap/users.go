@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mcp-tether/internal/delegate"
@@ -92,10 +93,10 @@ func others(h *machine) []int {
 // ForgetAsRoot is Forget, for root: what the users have of the session is removed by children that are these users.
 func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 	err := Forget(runtime, id)
-	if !errors.Is(err, errNoRecord) {
+	if !errors.Is(err, ErrNoRecord) {
 		return err
 	}
-	users, _ := delegate.Users(session.Users())
+	users, left := delegate.Users(session.Users())
 	codes := make([]int, len(users))
 	delegate.Each(users, timeout, func(ctx context.Context, i int, u delegate.User) {
 		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
@@ -103,11 +104,38 @@ func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 			codes[i] = -1
 		}
 	})
-	if slices.Contains(codes, 0) {
-		return nil
-	}
-	if i := slices.Index(codes, CodeHeld); i >= 0 {
-		return fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, users[i].Name, session.ErrHeld)
-	}
-	return err
+	return forgotten(id, users, codes, len(left))
 }
+
+// forgotten is the outcome of all the children. Any user may write a record with another one's id. So that one was removed says
+// nothing of the session that is meant, while another user holds it, or could not be asked.
+func forgotten(id string, users []delegate.User, codes []int, left int) error {
+	var (
+		errs []error
+		done []string
+	)
+	for i, u := range users {
+		switch codes[i] {
+		case 0:
+			done = append(done, u.Name)
+		case CodeHeld:
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, u.Name, session.ErrHeld))
+		case CodeNoRecord:
+		default:
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: %w (exit code %d)", id, u.Name, errNotKnown, codes[i]))
+		}
+	}
+	if left > 0 {
+		errs = append(errs, fmt.Errorf("forget session %s of %d users: %w", id, left, delegate.ErrTooMany))
+	}
+	switch {
+	case len(errs) > 0 && len(done) > 0:
+		return fmt.Errorf("%w\nremoved: what user %s had of that id", errors.Join(errs...), strings.Join(done, ", user "))
+	case len(errs)+len(done) == 0:
+		return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
+	}
+	return errors.Join(errs...)
+}
+
+// errNotKnown says that a user's child did not say what the user has.
+var errNotKnown = errors.New("it is not known whether there is a record")
