@@ -95,7 +95,7 @@ func (x *index) unreadable(s *storedSession, keep []string) string {
 	var pids []string
 	for i := range x.h.Procs {
 		p := &x.h.Procs[i]
-		if !p.Unread || p.UID != s.Owner || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || x.startedElsewhere(p, s) {
+		if !p.Unread || p.UID != s.Owner || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
 			continue
 		}
 		// It may have ended while the table was read.

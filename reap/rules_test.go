@@ -59,6 +59,7 @@ func TestFindUnreadable(t *testing.T) {
 		"an older program's":    {rows: []string{row, "12 1 30 code code", "11 12 60 agent agent"}},
 		"below its server":      {rows: []string{"10 1 50 node s", "11 10 60 agent agent"}},
 		"below another session": {rows: []string{row, "12 1 50 mcp-tether mcp-tether run -- s", "11 12 60 agent agent"}},
+		"a helper of ours":      {rows: []string{row, "11 1 60 exe mcp-tether __as-user reap"}},
 		"with a cgroup":         {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Cgroup = "/c" }},
 		"kept":                  {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
 	} {

@@ -18,17 +18,20 @@ func HasDead(runtime string) bool {
 }
 
 // Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else. It removes what
-// dead hosts of shared servers have left on disk. It does nothing while another sweep is under way.
+// dead hosts of shared servers have left on disk. It leaves alone the directories in
+// which another sweep is under way.
 func Sweep(runtime string, grace teardown.Grace) error {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
-	locks := takeSweeps(dirs)
-	if locks == nil {
+	locks, busy := takeSweeps(dirs)
+	if len(busy) == len(dirs) {
 		return nil
 	}
-	h, own, err := sweepRecords(runtime, grace)
+	h, own, err := sweepRecords(runtime, grace, busy)
 	if h == nil {
-		releaseAll(locks)
+		for _, l := range locks {
+			l.Release()
+		}
 		return err
 	}
 	idle := !slices.ContainsFunc(own, func(f Finding) bool { return f.over() })
@@ -42,32 +45,24 @@ func Sweep(runtime string, grace teardown.Grace) error {
 	return errors.Join(errs...)
 }
 
-// takeSweeps takes the locks of a sweep, nil if another one has one of them. A directory in which none can be made, as on a full
-// disk, is swept without.
-func takeSweeps(dirs []*session.Directory) []*session.Lease {
-	locks := []*session.Lease{}
+// takeSweeps takes the locks of a sweep. busy are the names of the directories in which another one is under way. A directory in
+// which no lock can be made, as on a full disk, is swept without.
+func takeSweeps(dirs []*session.Directory) (locks []*session.Lease, busy []string) {
 	for _, dir := range dirs {
 		l, err := dir.TakeSweep()
-		if errors.Is(err, session.ErrHeld) {
-			releaseAll(locks)
-			return nil
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			locks = append(locks, l)
+		case errors.Is(err, session.ErrHeld):
+			busy = append(busy, dir.Name)
 		}
 	}
-	return locks
+	return locks, busy
 }
 
-func releaseAll(locks []*session.Lease) {
-	for _, l := range locks {
-		l.Release()
-	}
-}
-
-// sweepRecords ends what the records prove. own are the sessions that it has tried to end. The machine is nil if it could not be
-// read.
-func sweepRecords(runtime string, grace teardown.Grace) (h *machine, own []Finding, err error) {
+// sweepRecords ends what the records prove, but for those in the directories where another sweep is under way. own are the
+// sessions that it has tried to end. The machine is nil if it could not be read.
+func sweepRecords(runtime string, grace teardown.Grace, busy []string) (h *machine, own []Finding, err error) {
 	tidySockets(runtime, func(error) {})
 	h, err = gather(runtime, Reach{Recorded: true}, func(error) {})
 	if err != nil {
@@ -76,7 +71,7 @@ func sweepRecords(runtime string, grace teardown.Grace) (h *machine, own []Findi
 	found := find(h, Rules{})
 	own = found[:0]
 	for _, f := range found {
-		if f.Class == classRecord && f.UID == os.Getuid() {
+		if f.Class == classRecord && f.UID == os.Getuid() && !slices.Contains(busy, f.record.Name) {
 			own = append(own, f)
 		}
 	}

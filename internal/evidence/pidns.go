@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"mcp-tether/internal/proc"
 )
@@ -34,20 +35,38 @@ func PIDNamespaces() (map[uint64]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the pid namespaces: %w", err)
 	}
-	var r proc.Reader
 	out := map[uint64]bool{own: true}
+	// What has just been forked by a process that a sandbox closes to all others can be read once it has executed another program.
+	for n := 0; len(list) > 0; n++ {
+		if list, err = addNamespaces(out, list); err != nil && n == closedTries {
+			return nil, fmt.Errorf("%w: %w", errPartOfTable, err)
+		}
+		if err != nil {
+			proc.Sleep(closedPause)
+		}
+	}
+	return out, nil
+}
+
+// How often and how long to wait for a process that cannot be read.
+const (
+	closedTries = 5
+	closedPause = 10 * time.Millisecond
+)
+
+// addNamespaces adds the pid namespaces of processes. closed are those that live and cannot be read; the error says why.
+func addNamespaces(to map[uint64]bool, list []int) (closed []int, err error) {
+	var r proc.Reader
 	for _, pid := range list {
 		if pid == 1 {
 			continue // It is in the first one. A sandbox may close it to all others.
 		}
-		ns, err := PIDNamespace(pid)
-		if err == nil {
-			out[ns] = true
-			continue
-		}
-		if _, gone := r.Stat(pid); !errors.Is(gone, proc.ErrGone) {
-			return nil, fmt.Errorf("%w: %w", errPartOfTable, err)
+		ns, nsErr := PIDNamespace(pid)
+		if nsErr == nil {
+			to[ns] = true
+		} else if _, gone := r.Stat(pid); !errors.Is(gone, proc.ErrGone) {
+			closed, err = append(closed, pid), nsErr
 		}
 	}
-	return out, nil
+	return closed, err
 }
