@@ -13,7 +13,6 @@ import (
 
 // What one user had of an id says nothing of another user's session.
 func TestForgotten(t *testing.T) {
-	users := []delegate.User{{Name: "a"}, {Name: "b"}}
 	for name, c := range map[string]struct {
 		codes []int
 		left  int
@@ -28,7 +27,8 @@ func TestForgotten(t *testing.T) {
 		"not known":                       {codes: []int{CodeNoRecord, 2}, want: errNotKnown},
 		"a forgery, and more to be asked": {codes: []int{0, CodeNoRecord}, left: 1, want: delegate.ErrTooMany},
 	} {
-		if err := forgotten(deadID, users, c.codes, c.left); !errors.Is(err, c.want) || c.want == nil && err != nil {
+		all := []answer{{by: delegate.User{Name: "a"}, code: c.codes[0]}, {by: delegate.User{Name: "b"}, code: c.codes[1]}}
+		if err := forgotten(deadID, all, c.left); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
