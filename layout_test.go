@@ -286,6 +286,7 @@ func byPath() map[string]string {
 		"internal/session.belongsTo/unix.Stat":          "whose a runtime directory is; what is opened below it is checked by itself",
 		"internal/session.unmakeable/unix.Access":       "whether a runtime directory can be written; nothing is opened",
 		"internal/session.Users/os.ReadDir":             names,
+		"internal/session.Users/kernel.OpenDir":         names,
 		"cgroup.Find/kernel.Read":                       kernel,
 		"cgroup.Current/kernel.Read":                    kernel,
 		"cgroup.where/kernel.Read":                      kernel,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,6 +147,97 @@ func TestReapNotDumpable(t *testing.T) {
 		_ = cmd.Wait()
 		_ = os.RemoveAll(theirDir)
 	}
+}
+
+// A member of a session without a cgroup that its user cannot read is not gone: the record stays until it is. The controls are
+// those that cannot be members, and root, who can read them.
+func TestReapUnreadableMember(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	for name, c := range map[string]struct {
+		by      caller
+		owner   int
+		before  bool // it began before the session
+		parent  bool // it has a living parent from before the session
+		unknown bool
+	}{
+		"its user":           {by: caller{uid: nobody}, owner: nobody, unknown: true},
+		"root for its user":  {by: operator, owner: nobody, unknown: true},
+		"older":              {by: caller{uid: nobody}, owner: nobody, before: true},
+		"a living program's": {by: caller{uid: nobody}, owner: nobody, parent: true},
+		"root for root":      {by: operator},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := dirOf(c.owner)
+			var pid int
+			start := func() { pid = undumpable(t, c.owner, c.parent) }
+			if c.before {
+				start()
+				outgrow(t)
+			}
+			forge(t, c.owner, dir, func(p *page) { p.Server = p.Supervisor }, os.Getpid())
+			if !c.before {
+				start()
+			}
+			outgrow(t)
+			want, left := 0, false
+			if c.unknown {
+				want, left = 2, true
+			}
+			r := c.by.reap(t, want, "--kill")
+			if _, err := os.Stat(filepath.Join(dir, anID+".json")); (err == nil) != left {
+				t.Errorf("the record is there: %v; found %v, incomplete %v", err == nil, r.Findings, r.Incomplete)
+			}
+			if ended := describe(pid).state == "" || describe(pid).state == "Z"; ended != (c.owner == 0) {
+				t.Errorf("ended: %t", ended)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			awaitExit(t, pid)
+			if r := c.by.reap(t, 0, "--kill"); left && (len(r.Findings) != 1 || r.Findings[0].Result != "removed") {
+				t.Errorf("once it is gone: %v", r.Findings)
+			}
+			_ = os.RemoveAll(dir)
+		})
+	}
+}
+
+// undumpable starts a process that has the mark of a session and cannot be read, as an orphan unless its parent is to be this one.
+func undumpable(t *testing.T, user int, parent bool) int {
+	t.Helper()
+	argv := []string{fixture, "undumpable"}
+	if !parent {
+		argv = append([]string{"/bin/sh", "-c", `"$@" & echo $!`, "sh"}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{"MCP_TETHER_SESSION=" + anID}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	in := bufio.NewReader(out)
+	pid := cmd.Process.Pid
+	var lines []string
+	for range map[bool]int{true: 1, false: 2}[parent] {
+		line, err := in.ReadString('\n')
+		ok(t, err)
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	for _, line := range lines {
+		if n, err := strconv.Atoi(line); err == nil {
+			pid = n
+		}
+	}
+	if !parent {
+		ok(t, cmd.Wait())
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		if parent {
+			_ = cmd.Wait()
+		}
+	})
+	return pid
 }
 
 // What a living process starts with the environment of a dead session belongs to that living process. The control:

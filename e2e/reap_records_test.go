@@ -423,6 +423,12 @@ func TestReapOtherNamespace(t *testing.T) {
 	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 || !strings.Contains(o.stderr, "held by a living supervisor") {
 		t.Errorf("a living session was forgotten: %d %s", o.code, o.stderr)
 	}
+	// Another user has written down its id.
+	const mallory = nobody - 1
+	forge(t, mallory, dirOf(mallory), nil, victim.pid)
+	if o := operator.run(t, "reap", "--forget="+anID); o.code != 2 || !strings.Contains(o.stderr, "held by a living supervisor") {
+		t.Errorf("with a record of another user, a living session was forgotten: %d %s", o.code, o.stderr)
+	}
 	// Another pass of that user is under way.
 	put(t, nobody, filepath.Join(theirDir, "reap.lock"), nil)
 	hold(t, filepath.Join(theirDir, "reap.lock"))

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"mcp-tether/internal/testkit"
 )
@@ -130,6 +133,53 @@ func (s *session) sweeper() (pid int) {
 		return false
 	})
 	return pid
+}
+
+// What a sweep cannot judge is a session of a pid namespace that is there. It is left, with what lives of it, and noted, so
+// that other sessions start no sweep for it. When the namespace is gone, its record, lock and cgroup are a dead session's.
+func TestSweepOfAnotherNamespace(t *testing.T) {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	testkit.Excuse(t, err != nil || own != "pid:[4026531836]", "only from the first pid namespace it is known which others are gone")
+	unshare := lookPath(t, "unshare")
+	testkit.Need(t, os.Geteuid() == 0, "root, for namespaces")
+	t.Parallel()
+	g := startGateway(t)
+	s := g.newSession()
+	argv := []string{unshare, "--fork", "--pid", "--mount-proc", "/bin/sh", "-c", `"$@"; read -r end`, "sh"}
+	s.spawn(setup{bare: true}, append(argv, s.wrap(polite(), node(s.dir, "serve", "daemon", "setsid")...)...)...)
+	s.waitReady()
+	init := firstChild(t, s.pid)
+	killPair(t, firstChild(t, init))
+	id, note := s.id(), filepath.Join(s.recordDir(), "sweep.lock")
+	neighbour := func() *session {
+		n := g.newSession()
+		n.runtime = s.runtime
+		n.spawn(setup{flags: polite()}, node(n.dir, "serve")...)
+		n.waitReady()
+		return n
+	}
+	neighbour()
+	awaitTrue(t, "the session to be noted", func() bool {
+		b, _ := os.ReadFile(note)
+		return strings.Contains(string(b), id)
+	})
+	if !s.alive() || s.rawRecord(id) == "" {
+		t.Error("a session of another pid namespace was ended")
+	}
+	_ = syscall.Kill(init, syscall.SIGKILL)
+	awaitExit(t, init)
+	s.waitDead()
+	long := time.Now().Add(-2 * time.Hour)
+	s.ok(os.Chtimes(note, long, long))
+	neighbour()
+	awaitGone(t, note)
+	if left := cgroupLeaf(id); left != "" || s.rawRecord(id) != "" {
+		t.Errorf("of a pid namespace that is gone: cgroup %q, record %q", left, s.rawRecord(id))
+	}
+	if _, err := os.Stat(filepath.Join(s.recordDir(), id+".lock")); err == nil {
+		t.Error("its lock is left")
+	}
+	g.kill()
 }
 
 // awaitGone returns when there is no such file.

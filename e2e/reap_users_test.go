@@ -309,3 +309,48 @@ func TestReapScriptOfDeadNpm(t *testing.T) {
 		t.Errorf("found %v", r.Findings)
 	}
 }
+
+// Names are not users: only a directory that belongs to its user counts.
+func TestReapManyNames(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	const many = 300
+	for n := range many {
+		ok(t, os.WriteFile(dirOf(65_000+n), nil, 0o600))
+		ok(t, os.Symlink("/run", dirOf(66_000+n)))
+	}
+	wantStrangerServed(t)
+	if o := operator.run(t, "ps"); o.code != 0 || strings.Contains(o.stderr, "not looked after") {
+		t.Errorf("ps: exit code %d, %s", o.code, o.stderr)
+	}
+}
+
+// However many users there are, each has a turn within the time, those with processes first. What is left is one line.
+func TestReapManyUsers(t *testing.T) {
+	testkit.Long(t)
+	if !onOwnHost(t) {
+		return
+	}
+	const many = 300
+	for n := range many {
+		ownDir(t, 67_000+n, dirOf(67_000+n))
+	}
+	wantStrangerServed(t, "--timeout=20s")
+}
+
+// wantStrangerServed expects that root ends a dead session of a user with a high number whom no list names.
+func wantStrangerServed(t *testing.T, flags ...string) {
+	t.Helper()
+	const stranger = 3_000_000
+	victim := startInnocent(t, stranger)
+	outgrow(t)
+	forge(t, stranger, dirOf(stranger), nil, victim.pid)
+	r := operator.reap(t, -1, append(flags, "--kill")...)
+	if r.classes() != "record" || r.Findings[0].Result != "ended" || len(r.Warnings) > 0 || len(r.Incomplete) > len(flags) {
+		t.Errorf("found %v, warnings %v, incomplete %v", r.Findings, r.Warnings, r.Incomplete)
+	}
+	if victim.answers() == nil {
+		t.Error("a process of a dead session lives")
+	}
+}

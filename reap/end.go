@@ -184,8 +184,10 @@ func (f *Finding) tidy(g *teardown.Group) error {
 			errs = append(errs, err)
 		}
 	}
-	if f.unseen != "" {
-		errs = append(errs, errors.New(f.unseen))
+	for _, why := range []string{f.unseen, f.unread} {
+		if why != "" {
+			errs = append(errs, errors.New(why))
+		}
 	}
 	if len(errs) > 0 {
 		// The record stays, for the next pass.

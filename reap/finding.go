@@ -79,6 +79,8 @@ type Finding struct {
 	boxed string
 	// stuck names a process of the tree that could not be read: then nothing of the tree is ended.
 	stuck string
+	// unread names processes that may be of the session, which nobody can tell: then its record stays.
+	unread string
 	// still asks once more, after the dwell, whether a dropped server is what it was taken for.
 	still func() bool
 	// anyUser says that members of every user are touched: the session was root's.

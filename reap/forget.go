@@ -8,11 +8,14 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// errNoRecord says that the user has no record of a session.
-var errNoRecord = errors.New("no such record")
+// ErrNoRecord says that the user has no record of a session.
+var ErrNoRecord = errors.New("no such record")
 
-// CodeHeld is the exit code with which root's child says that a user's session lives, or may.
-const CodeHeld = 3
+// The exit codes with which root's child says that a user's session lives, or may, and that the user has no record of it.
+const (
+	CodeHeld     = 3
+	CodeNoRecord = 4
+)
 
 // Forget removes what the user has on disk of a dead session, whatever may be left of it elsewhere. A session whose
 // supervisor lives is an error that wraps session.ErrHeld. runtime is $XDG_RUNTIME_DIR.
@@ -41,7 +44,7 @@ func Forget(runtime, id string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("forget session %s: %w", id, errNoRecord)
+	return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
 }
 
 // recordedIn reports whether a directory has the record or the lock of a session. The one below /tmp may have its socket

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -73,6 +74,7 @@ func (h *machine) readTable() error {
 				marked.Kept, marked.KeptUnclear = patterns, !ok
 			}
 		}
+		marked.Unread = p.Env == nil && p.UID == h.UID && !p.Dead()
 		marked.Env = nil
 		h.Procs = append(h.Procs, marked)
 	}
@@ -113,11 +115,22 @@ func (h *machine) ask(r *proc.Reader) {
 		ns, err := evidence.PIDNamespace(pid)
 		return err == nil && ns == h.PIDNS
 	}
+	h.Gone = goneNamespace()
 	h.Holder = func(in evidence.Stdin) int {
 		if holders := in.Holders(pids); len(holders) > 0 {
 			return holders[0]
 		}
 		return 0
+	}
+}
+
+// goneNamespace answers whether a pid namespace is gone, by one look at all processes. The look comes when first asked: after
+// the records were read, whose processes were there before.
+func goneNamespace() func(uint64) bool {
+	look := sync.OnceValues(evidence.PIDNamespaces)
+	return func(ns uint64) bool {
+		there, err := look()
+		return err == nil && ns != 0 && !there[ns]
 	}
 }
 

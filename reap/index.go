@@ -4,6 +4,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"strings"
 
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/clients"
@@ -162,6 +163,12 @@ func isTether(p *process) bool {
 		return false
 	}
 	return argv.SupervisedID(p.Args) != "" || argv.IsHost(p.Args) || p.Args[1] == "run" && (p.Comm == "mcp-tether" || path.Base(p.Args[0]) == "mcp-tether")
+}
+
+// isHelper reports whether a process is one that we have started for ourselves, such as root's child for a user, which cannot be
+// read. It is no member of a session, and ends by itself.
+func isHelper(p *process) bool {
+	return len(p.Args) > 1 && path.Base(p.Args[0]) == "mcp-tether" && strings.HasPrefix(p.Args[1], "__")
 }
 
 // tethered reports whether a wrapper of ours is p or an ancestor of it: then that session lives and looks after p. What

@@ -46,6 +46,8 @@ type machine struct {
 	// Stdout says whether the standard output of a process goes to a terminal, a file, or a socket of a process out of
 	// sight. Otherwise it gives the processes in sight that read the pipe or hold the socket's other end.
 	Stdout func(pid int) (elsewhere bool, readers []int)
+	// Gone says whether a pid namespace of this boot is gone, with all that was in it; nil where that cannot be known.
+	Gone func(pidns uint64) bool
 	// Holder is the pid of a process that holds the far end, 0 if none can be seen.
 	Holder func(evidence.Stdin) int
 }
@@ -59,6 +61,8 @@ type process struct {
 	// Session and Gateway are the marks, "" when there are none or they cannot be read.
 	Session string
 	Gateway string
+	// Unread says that its environment cannot be read, and so no mark.
+	Unread bool
 	// Service says that a service manager started the process itself, and so looks after it.
 	Service bool
 	// Script is the package manager's script that the process is a part of, and Project the directory of its project.

@@ -88,6 +88,9 @@ func Pass(o Options) (Report, error) {
 	for i := range own {
 		own[i].Result = resultListed
 		own[i].describe(h)
+		if own[i].unread != "" {
+			r.Incomplete = append(r.Incomplete, own[i].unread)
+		}
 	}
 	if o.Kill {
 		if !h.Blind {
@@ -96,6 +99,9 @@ func Pass(o Options) (Report, error) {
 		var late bool
 		if late, err = o.end(own, deadline, h.Since); late {
 			r.Incomplete = append(r.Incomplete, noTime)
+		}
+		if !h.Blind {
+			tidySweeps(o.Runtime, warn)
 		}
 	}
 	r.Findings = append(r.Findings, own...)
@@ -144,6 +150,17 @@ func tidySockets(runtime string, warn func(error)) {
 	defer session.CloseAll(dirs)
 	for _, dir := range dirs {
 		if err := dir.RemoveDeadSockets(); err != nil {
+			warn(err)
+		}
+	}
+}
+
+// tidySweeps removes what sweeps have left for themselves, once all that they had left is ended.
+func tidySweeps(runtime string, warn func(error)) {
+	dirs := session.OpenAll(os.Getuid(), runtime)
+	defer session.CloseAll(dirs)
+	for _, dir := range dirs {
+		if err := dir.TidySweep(); err != nil {
 			warn(err)
 		}
 	}
@@ -200,41 +217,4 @@ func hasRecords(runtime string) bool {
 		}
 	}
 	return len(left) > 0
-}
-
-// HasDead reports whether the user has a session whose supervisor is dead, or a shared server whose host is. It reads
-// no process table.
-func HasDead(runtime string) bool {
-	dirs := session.OpenAll(os.Getuid(), runtime)
-	defer session.CloseAll(dirs)
-	for _, dir := range dirs {
-		if dir.HasDeadPlaces() {
-			return true
-		}
-		ids, _ := dir.IDs()
-		for _, id := range ids {
-			if held, err := dir.Held(id); err == nil && !held {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else. It removes what
-// dead hosts of shared servers have left on disk.
-func Sweep(runtime string, grace teardown.Grace) error {
-	tidySockets(runtime, func(error) {})
-	h, err := gather(runtime, Reach{Recorded: true}, func(error) {})
-	if err != nil {
-		return err
-	}
-	found := find(h, Rules{})
-	own := found[:0]
-	for _, f := range found {
-		if f.Class == classRecord && f.UID == os.Getuid() {
-			own = append(own, f)
-		}
-	}
-	return endFindings(own, false, grace, h.Since)
 }

@@ -3,6 +3,7 @@ package reap
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -36,6 +37,9 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Gateway.State = proc.Dead.String()
 		f.Evidence = []string{"its record is from another boot: every process of it ended then"}
 		x.claim(&f, s)
+		return f, true
+	}
+	if s.Host != x.h.Host && x.ended(&f, s) {
 		return f, true
 	}
 	if s.Host != x.h.Host {
@@ -75,8 +79,50 @@ func (x *index) record(s *storedSession) (Finding, bool) {
 		f.Advice = keepAdvice + "; then remove its damaged record (--forget)"
 	}
 	x.fill(&f, tops, scope{uid: s.UID, sessions: true, newborns: true, keep: f.keep, spare: f.spare})
+	if f.unread = x.unreadable(s, f.keep); f.unread != "" {
+		f.Evidence = append(f.Evidence, f.unread)
+	}
 	x.claim(&f, s)
 	return f, true
+}
+
+// unreadable names the processes that may be members of a session without a leaf, because their environment cannot be read; "" if
+// there are none. They began after the session, and no process from before it has started them.
+func (x *index) unreadable(s *storedSession, keep []string) string {
+	if s.Cgroup != "" || s.Supervisor.Zero() {
+		return ""
+	}
+	var pids []string
+	for i := range x.h.Procs {
+		p := &x.h.Procs[i]
+		if !p.Unread || p.UID != s.Owner || p.Start < s.Supervisor.Start || x.untouchable(p) || x.tethered(p) || isHelper(p) || x.startedElsewhere(p, s) {
+			continue
+		}
+		// It may have ended while the table was read.
+		if !teardown.KeptBy(keep, p.Comm, p.Args) && x.h.Lives(p.ID) != proc.Dead && len(pids) < maxNamed {
+			pids = append(pids, fmt.Sprintf("%d (%s)", p.PID, p.Comm))
+		}
+	}
+	if len(pids) == 0 {
+		return ""
+	}
+	return "what cannot be read may be left of session " + s.ID + ": pid " + strings.Join(pids, ", ")
+}
+
+// ended takes what is left of a session whose pid namespace is gone: a record and an empty cgroup. Its engine may be reached by
+// another name here, so with containers it is not judged.
+func (x *index) ended(f *Finding, s *storedSession) bool {
+	leaf := x.leafOf(s.Owner, s.ID)
+	inUse := leaf != nil && (len(leaf.PIDs) > 0 || leaf.Foreign)
+	if s.Host.Boot != x.h.Boot || x.h.Gone == nil || !x.h.Gone(s.Host.PIDNS) || inUse || s.Torn != nil || !s.Ledger.Empty() {
+		return false
+	}
+	if leaf != nil {
+		f.leaf = leaf.Dir
+	}
+	f.Gateway.State = proc.Unknown.String()
+	f.ended, f.Evidence = true, []string{"its pid namespace is gone: no process of this machine is in it"}
+	return true
 }
 
 // spareOthers spares the wrappers of other sessions in the leaf of a dead one, which look after what is below them. A process to

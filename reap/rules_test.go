@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -40,6 +41,74 @@ func table(t *testing.T, rows ...string) *machine {
 	h.Stdout = func(int) (bool, []int) { return false, nil }
 	h.Holder = func(evidence.Stdin) int { return 0 }
 	return h
+}
+
+// A process that may be of a dead session, and that nobody can read, keeps the record.
+func TestFindUnreadable(t *testing.T) {
+	const row = "10 1 5 node s"
+	for name, c := range map[string]struct {
+		rows  []string
+		given func(h *machine, s *storedSession)
+		want  bool
+	}{
+		"an orphan":             {rows: []string{row, "11 1 60 agent agent"}, want: true},
+		"below an orphan":       {rows: []string{row, "12 1 50 sh sh", "11 12 60 agent agent"}, want: true},
+		"it can be read":        {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).Unread = false }},
+		"older than it":         {rows: []string{row, "11 1 30 agent agent"}},
+		"of another user":       {rows: []string{row, "11 1 60 agent agent"}, given: func(h *machine, _ *storedSession) { h.proc(11).UID = 7 }},
+		"an older program's":    {rows: []string{row, "12 1 30 code code", "11 12 60 agent agent"}},
+		"below its server":      {rows: []string{"10 1 50 node s", "11 10 60 agent agent"}},
+		"below another session": {rows: []string{row, "12 1 50 mcp-tether mcp-tether run -- s", "11 12 60 agent agent"}},
+		"a helper of ours":      {rows: []string{row, "11 1 60 exe mcp-tether __as-user reap"}},
+		"with a cgroup":         {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Cgroup = "/c" }},
+		"kept":                  {rows: []string{row, "11 1 60 agent agent"}, given: func(_ *machine, s *storedSession) { s.Keep = []string{"agent"} }},
+	} {
+		h := table(t, c.rows...)
+		s := h.dead(10)
+		s.Supervisor.Start = 40
+		h.proc(11).Unread = true
+		if c.given != nil {
+			c.given(h, s)
+		}
+		all := find(h, Rules{})
+		if got := slices.ContainsFunc(all, func(f Finding) bool { return f.Class == classRecord && f.unread != "" }); got != c.want {
+			t.Errorf("%s: unknown whether it is a member: %t", name, got)
+		}
+	}
+}
+
+// A record of a pid namespace that is gone is a dead session's. Nothing is ended for it, whatever process has its numbers.
+func TestFindGoneNamespace(t *testing.T) {
+	const theirs = 4026532999
+	gone := func(ns uint64) bool { return ns == theirs }
+	for name, c := range map[string]struct {
+		given func(h *machine, s *storedSession)
+		want  bool
+	}{
+		"gone":                  {func(h *machine, _ *storedSession) { h.Gone = gone }, true},
+		"an empty cgroup":       {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h) }, true},
+		"there":                 {func(h *machine, _ *storedSession) { h.Gone = func(uint64) bool { return false } }, false},
+		"not known":             {func(*machine, *storedSession) {}, false},
+		"a process in its leaf": {func(h *machine, _ *storedSession) { h.Gone = gone; inLeaf(h, 10) }, false},
+		"no boot is named":      {func(h *machine, s *storedSession) { h.Gone = gone; s.Host.Boot = "" }, false},
+		"containers are noted": {func(h *machine, s *storedSession) {
+			h.Gone = gone
+			s.Ledger.Add(engine.Note{Op: engine.OpCreated, Kind: engine.Container, ID: "a"})
+		}, false},
+		"its journal is torn": {func(h *machine, s *storedSession) { h.Gone = gone; s.Torn = errors.New("torn") }, false},
+	} {
+		h := table(t, "10 1 5 node s")
+		s := h.dead(10)
+		s.Host.PIDNS = theirs
+		c.given(h, s)
+		if got := ended(h, Rules{}); len(got) > 0 {
+			t.Errorf("%s: ended %v", name, got)
+		}
+		removed := slices.ContainsFunc(find(h, Rules{}), func(f Finding) bool { return f.Class == classRecord && f.ended && len(f.Members) == 0 })
+		if removed != c.want {
+			t.Errorf("%s: its record goes: %t", name, removed)
+		}
+	}
 }
 
 // A session that is over, with a session of a process to keep in its cgroup, has nothing to end. What has its mark is what it has

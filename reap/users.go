@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
+	"strings"
+	"sync"
 	"time"
 
 	"mcp-tether/internal/delegate"
@@ -25,33 +28,47 @@ const childMargin = 500 * time.Millisecond
 // askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
 func (r *Report) askUsers(h *machine, o *Options) {
 	here := others(h)
-	all, left := delegate.Users(append(session.Users(), here...))
-	for _, u := range left {
-		r.incomplete(u, delegate.ErrTooMany)
-	}
 	words := slices.Clone(o.ForUsers)
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
-	answers := make([]answer, len(all))
-	delegate.Each(all, o.Timeout*othersShare/100, func(ctx context.Context, i int, u delegate.User) {
+	all, left := askEach(o.Timeout*othersShare/100, func(ctx context.Context, u delegate.User) answer {
 		own := slices.Clip(words)
-		if !slices.Contains(here, u.UID) {
+		if _, is := slices.BinarySearch(here, u.UID); !is {
 			own = append(own, "--"+RecordsFlag)
 		}
 		if end, ok := ctx.Deadline(); ok {
 			own = append(own, "--timeout="+max(time.Until(end)-childMargin, childMargin).String())
 		}
-		answers[i] = ask(ctx, u, own)
-	})
-	for i, u := range all {
-		r.take(u, answers[i])
+		return ask(ctx, u, own)
+	}, here, session.Users())
+	for _, a := range all {
+		r.take(a.by, a)
 	}
+	if left > 0 {
+		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
+	}
+}
+
+// askEach asks the users in turn. all are their answers, by number; left is how many had no turn.
+func askEach(total time.Duration, ask func(context.Context, delegate.User) answer, groups ...[]int) (all []answer, left int) {
+	var lock sync.Mutex
+	left = delegate.InTurn(total, func(ctx context.Context, u delegate.User) {
+		a := ask(ctx, u)
+		a.by = u
+		lock.Lock()
+		defer lock.Unlock()
+		all = append(all, a)
+	}, groups...)
+	sort.Slice(all, func(i, j int) bool { return all[i].by.UID < all[j].by.UID })
+	return all, left
 }
 
 // answer is what the pass of another user gave.
 type answer struct {
+	by     delegate.User
 	report Report
+	code   int
 	err    error
 }
 
@@ -68,7 +85,7 @@ func ask(ctx context.Context, u delegate.User, words []string) answer {
 	if code > 1 && len(report.Incomplete) == 0 {
 		err = fmt.Errorf("its pass failed (exit code %d)", code)
 	}
-	return answer{report, err}
+	return answer{report: report, err: err}
 }
 
 // incomplete notes that a user's pass did not do everything.
@@ -92,22 +109,48 @@ func others(h *machine) []int {
 // ForgetAsRoot is Forget, for root: what the users have of the session is removed by children that are these users.
 func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 	err := Forget(runtime, id)
-	if !errors.Is(err, errNoRecord) {
+	if !errors.Is(err, ErrNoRecord) {
 		return err
 	}
-	users, _ := delegate.Users(session.Users())
-	codes := make([]int, len(users))
-	delegate.Each(users, timeout, func(ctx context.Context, i int, u delegate.User) {
+	all, left := askEach(timeout, func(ctx context.Context, u delegate.User) answer {
 		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
-		if codes[i] = code; err != nil {
-			codes[i] = -1
+		if err != nil {
+			code = -1
 		}
-	})
-	if slices.Contains(codes, 0) {
-		return nil
-	}
-	if i := slices.Index(codes, CodeHeld); i >= 0 {
-		return fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, users[i].Name, session.ErrHeld)
-	}
-	return err
+		return answer{code: code}
+	}, session.Users())
+	return forgotten(id, all, left)
 }
+
+// forgotten is the outcome of all the children. Any user may write a record with another one's id. So that one was removed says
+// nothing of the session that is meant, while another user holds it, or could not be asked.
+func forgotten(id string, all []answer, left int) error {
+	var (
+		errs []error
+		done []string
+	)
+	for _, a := range all {
+		switch a.code {
+		case 0:
+			done = append(done, a.by.Name)
+		case CodeHeld:
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, a.by.Name, session.ErrHeld))
+		case CodeNoRecord:
+		default:
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: %w (exit code %d)", id, a.by.Name, errNotKnown, a.code))
+		}
+	}
+	if left > 0 {
+		errs = append(errs, fmt.Errorf("forget session %s of %d users: %w", id, left, delegate.ErrTooMany))
+	}
+	switch {
+	case len(errs) > 0 && len(done) > 0:
+		return fmt.Errorf("%w\nremoved: what user %s had of that id", errors.Join(errs...), strings.Join(done, ", user "))
+	case len(errs)+len(done) == 0:
+		return fmt.Errorf("forget session %s: %w", id, ErrNoRecord)
+	}
+	return errors.Join(errs...)
+}
+
+// errNotKnown says that a user's child did not say what the user has.
+var errNotKnown = errors.New("it is not known whether there is a record")

@@ -103,8 +103,11 @@ func forget(id string, timeout time.Duration, delegated bool) error {
 		return reap.ForgetAsRoot(runtimeDir(), id, timeout)
 	}
 	err := reap.Forget(runtimeDir(), id)
-	if delegated && (errors.Is(err, session.ErrHeld) || errors.Is(err, session.ErrUnclear)) {
+	switch {
+	case delegated && (errors.Is(err, session.ErrHeld) || errors.Is(err, session.ErrUnclear)):
 		return status{reap.CodeHeld, err}
+	case delegated && errors.Is(err, reap.ErrNoRecord):
+		return status{reap.CodeNoRecord, err}
 	}
 	return err
 }

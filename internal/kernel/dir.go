@@ -264,6 +264,18 @@ func (d *Dir) Look(name string, st *unix.Stat_t) error {
 	return unix.Fstatat(d.fd, name, st, unix.AT_SYMLINK_NOFOLLOW)
 }
 
+// HasDirOf reports whether an entry is a directory that belongs to a user. What a user has mounted there is not asked, because it
+// may not answer. Before Linux 4.11 that cannot be told, and every entry counts.
+func (d *Dir) HasDirOf(uid int, name string) bool {
+	var st unix.Statx_t
+	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+	if single(name) != nil {
+		return false
+	}
+	err := unix.Statx(d.fd, name, flags, unix.STATX_TYPE|unix.STATX_UID, &st)
+	return err == unix.ENOSYS || err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
+}
+
 // Unlink removes an entry that is no directory. One that is gone is no error.
 func (d *Dir) Unlink(name string) error {
 	if err := single(name); err != nil {

@@ -153,3 +153,17 @@ func TestOpenPath(t *testing.T) {
 		t.Error("a relative path was opened")
 	}
 }
+
+func TestHasDirOf(t *testing.T) {
+	name := t.TempDir()
+	must(t, os.Mkdir(name+"/dir", 0o700), os.WriteFile(name+"/file", nil, 0o600), os.Symlink("dir", name+"/link"))
+	d := openedDir(t, name)
+	for entry, want := range map[string]bool{"dir": true, "file": false, "link": false, "none": false, "../" + "dir": false} {
+		if got := d.HasDirOf(os.Getuid(), entry); got != want {
+			t.Errorf("%s: %t", entry, got)
+		}
+	}
+	if d.HasDirOf(os.Getuid()+1, "dir") {
+		t.Error("another user has it")
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
+	"sync"
 	"time"
 
 	"mcp-tether/internal/delegate"
@@ -16,22 +18,34 @@ const othersDeadline = 5 * time.Second
 // Others reads the living sessions of all other users, for root. Root reads no other user's files. A child that is that
 // user reads them, and its answer is that user's word. Others calls note for what could not be read.
 func Others(note func(string)) (all []Session) {
-	users, left := delegate.Users(session.Users())
-	for _, u := range left {
-		note("user " + u.Name + ": " + delegate.ErrTooMany.Error())
+	type answer struct {
+		by     delegate.User
+		all    []Session
+		unread []string
 	}
-	lists, unread := make([][]Session, len(users)), make([][]string, len(users))
-	delegate.Each(users, othersDeadline, func(ctx context.Context, i int, u delegate.User) {
+	var (
+		lock    sync.Mutex
+		answers []answer
+	)
+	left := delegate.InTurn(othersDeadline, func(ctx context.Context, u delegate.User) {
+		a := answer{by: u}
 		var err error
-		if lists[i], unread[i], err = listAs(ctx, u); err != nil {
-			unread[i] = []string{err.Error()}
+		if a.all, a.unread, err = listAs(ctx, u); err != nil {
+			a.unread = []string{err.Error()}
 		}
-	})
-	for i, u := range users {
-		for _, w := range unread[i][:min(len(unread[i]), maxUnread)] {
-			note("user " + u.Name + ": " + w)
+		lock.Lock()
+		defer lock.Unlock()
+		answers = append(answers, a)
+	}, session.Users())
+	if left > 0 {
+		note(fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
+	}
+	sort.Slice(answers, func(i, j int) bool { return answers[i].by.UID < answers[j].by.UID })
+	for _, a := range answers {
+		for _, w := range a.unread[:min(len(a.unread), maxUnread)] {
+			note("user " + a.by.Name + ": " + w)
 		}
-		all = append(all, lists[i]...)
+		all = append(all, a.all...)
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/kernel"
 	"mcp-tether/internal/proc"
 )
 
@@ -91,18 +92,22 @@ func OpenAllBut(uid int, xdgRuntime string) (dirs []*Directory, left []error) {
 	return own(candidates, uid)
 }
 
-// Users lists the users that may have session directories on this machine, by the names of these alone. No directory of
-// a user is looked at.
+// Users lists the users that may have session directories on this machine: the name of a runtime directory, which only root
+// makes, or a directory below /tmp that belongs to the user of its name. None is opened.
 func Users() []int {
 	var out []int
 	users, _ := os.ReadDir(usersRuntime)
 	for _, e := range users {
 		out = appendUID(out, e.Name())
 	}
-	fallbacks, _ := os.ReadDir(temporaryDir)
-	for _, e := range fallbacks {
-		if number, ok := strings.CutPrefix(e.Name(), fallbackPrefix); ok {
-			out = appendUID(out, number)
+	if tmp, err := kernel.OpenDir(temporaryDir); err == nil {
+		defer tmp.Close()
+		names, _ := tmp.Names()
+		for _, name := range names {
+			number, ok := strings.CutPrefix(name, fallbackPrefix)
+			if uid := appendUID(nil, number); ok && len(uid) == 1 && tmp.HasDirOf(uid[0], name) {
+				out = append(out, uid[0])
+			}
 		}
 	}
 	slices.Sort(out)

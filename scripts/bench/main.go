@@ -147,6 +147,7 @@ func sections() []section {
 		{"roundtrip", measureRoundtrip},
 		{"bulk", measureBulk},
 		{"memory", measureMemory},
+		{"many", measureMany},
 		{"idle", measureIdle},
 		{"kill", measureKill},
 		{"reap", measureReap},

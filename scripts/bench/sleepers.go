@@ -5,11 +5,14 @@ import (
 	"time"
 )
 
-// startSleepers starts n sessions of a server that says it is there and then does nothing, and waits for each.
+// sleeper is a server that says it is there and then does nothing.
+func sleeper() []string { return []string{"/bin/sh", "-c", "echo ready; exec sleep 1000000"} }
+
+// startSleepers starts n sessions of a sleeper, and waits for each.
 func (b *bench) startSleepers(s subject, n int) ([]*live, error) {
 	var all []*live
 	for range n {
-		l, err := b.start(s.command("/bin/sh", "-c", "echo ready; exec sleep 1000000"), pipes)
+		l, err := b.start(s.command(sleeper()...), pipes)
 		if err == nil {
 			all = append(all, l)
 			_, err = l.firstByte()

@@ -555,8 +555,9 @@ func (s *sandbox) litter() []string {
 	var out []string
 	files, _ := os.ReadDir(recordDir)
 	for _, f := range files {
-		// The secret stays. What a killed host leaves is removed once it is old (session.HasDeadPlaces).
-		if f.Name() != "reap.lock" && !strings.HasPrefix(f.Name(), "share") {
+		// The secret stays. What a killed host leaves is removed once it is old (session.HasDeadPlaces). A killed sweep leaves
+		// its lock to the next one.
+		if f.Name() != "reap.lock" && f.Name() != "sweep.lock" && !strings.HasPrefix(f.Name(), "share") {
 			out = append(out, "file "+f.Name())
 		}
 	}

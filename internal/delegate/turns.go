@@ -1,0 +1,58 @@
+package delegate
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// shortestTurn is what a batch of users has at least, so that a child of each gets to answer.
+const shortestTurn = 10 * time.Second
+
+// InTurn calls do for the users with these numbers, each once and without root, as Each does, and returns after total at the
+// latest. The first group comes first, and in a group those that the machine's list of users has. A user may have made up many
+// thousand others (subuid(5)). So time is the limit, and where a part begins changes: left, who had no turn, are others the next
+// time.
+func InTurn(total time.Duration, do func(ctx context.Context, u User), groups ...[]int) (left int) {
+	end := time.Now().Add(total)
+	uids := inOrder(groups)
+	for len(uids) > 0 && time.Now().Before(end) {
+		batches := (len(uids) + maxUsers - 1) / maxUsers
+		n := min(len(uids), maxUsers)
+		all, _ := Users(uids[:n])
+		uids = uids[n:]
+		turn := max(time.Until(end)/time.Duration(batches), shortestTurn)
+		Each(all, min(turn, time.Until(end)), func(ctx context.Context, _ int, u User) { do(ctx, u) })
+	}
+	return len(uids)
+}
+
+// inOrder puts the users of all groups in the order of their turns.
+func inOrder(groups [][]int) (out []int) {
+	seen := map[int]bool{}
+	for _, group := range groups {
+		var known, strangers []int
+		for _, uid := range group {
+			switch {
+			case uid <= 0 || seen[uid]:
+			case lookup(uid).Known:
+				known = append(known, uid)
+			default:
+				strangers = append(strangers, uid)
+			}
+			seen[uid] = true
+		}
+		out = append(append(out, rotated(known)...), rotated(strangers)...)
+	}
+	return out
+}
+
+// rotated begins a list anywhere.
+func rotated(all []int) []int {
+	if len(all) == 0 {
+		return nil
+	}
+	n := rand.IntN(len(all))
+	return slices.Concat(all[n:], all[:n])
+}

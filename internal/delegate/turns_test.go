@@ -1,0 +1,69 @@
+package delegate
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// manyStrangers are more users than one batch takes.
+func manyStrangers() []int {
+	var uids []int
+	for n := range 3 * maxUsers {
+		uids = append(uids, 1_000_000+n)
+	}
+	return uids
+}
+
+// Users that are quick are all served, however many there are. Those of the first group come first, and the known of a group.
+func TestEverybodyHasATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		many := manyStrangers()
+		var (
+			lock   sync.Mutex
+			served []int
+		)
+		do := func(_ context.Context, u User) {
+			lock.Lock()
+			defer lock.Unlock()
+			served = append(served, u.UID)
+		}
+		first := 2_000_000
+		if left := InTurn(time.Minute, do, []int{first, 0, first}, append(many, 65534, first)); left > 0 {
+			t.Errorf("%d had no turn", left)
+		}
+		if at := slices.Index(served, 65534); len(served) != len(many)+2 || at < 0 || at > maxUsers {
+			t.Errorf("%d served, the known one as number %d", len(served), at)
+		}
+		if at := slices.Index(served, first); at < 0 || at > maxUsers {
+			t.Errorf("the first group came as number %d", at)
+		}
+	})
+}
+
+// Users that hang take no more than the time, and it is not always the same ones that have no turn.
+func TestTurnsRotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const total = 15 * time.Second
+		many, served := manyStrangers(), map[int]bool{}
+		for range 20 {
+			var lock sync.Mutex
+			began := time.Now()
+			left := InTurn(total, func(ctx context.Context, u User) {
+				lock.Lock()
+				served[u.UID] = true
+				lock.Unlock()
+				<-ctx.Done()
+			}, many)
+			if time.Since(began) > total || left == 0 {
+				t.Fatalf("%d had no turn, after %v", left, time.Since(began))
+			}
+		}
+		if !served[many[0]] || !served[many[len(many)-1]] {
+			t.Errorf("of %d users %d had a turn in 20 passes", len(many), len(served))
+		}
+	})
+}
