@@ -25,24 +25,6 @@ func SweepArgs(program string) []string { return []string{program, roleSweep} }
 // IsSweep reports whether a command line is one of SweepArgs.
 func IsSweep(args []string) bool { return len(args) == 2 && args[1] == roleSweep }
 
-// roleDelegated is the hidden first argument of a process that works for a user in the place of root. A command and its
-// flags follow.
-const roleDelegated = "__as"
-
-// DelegatedArgs is the command line of a child that is a user, for the program that was started under the given name.
-func DelegatedArgs(program string, words []string) []string {
-	return append([]string{program, roleDelegated}, words...)
-}
-
-// SplitDelegatedArgs undoes DelegatedArgs: the command line without the hidden word. ok is false where the command line
-// is not one of DelegatedArgs.
-func SplitDelegatedArgs(args []string) (own []string, ok bool) {
-	if len(args) < 3 || args[1] != roleDelegated {
-		return nil, false
-	}
-	return append([]string{args[0]}, args[2:]...), true
-}
-
 // SupervisorArgs is the command line of the supervisor that continues args, the command line of its anchor.
 func SupervisorArgs(args []string, h Handover) []string {
 	role := roleSupervise
