@@ -48,7 +48,8 @@ func TestFindSettled(t *testing.T) {
 	for name, pids := range map[string][]int{"in use": {10}, "empty": nil} {
 		h := table(t, "10 1 5 node s", "11 1 6 worker w")
 		keep(h, "chrome", 10, 11)
-		h.dead(10).State = session.StateKept
+		over := h.dead(10)
+		over.State, over.Keep = session.StateKept, []string{"chrome"}
 		inLeaf(h, pids...)
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
@@ -290,8 +291,13 @@ func TestFindMark(t *testing.T) {
 			ended: []int{10, 11},
 		},
 		"a supervisor whose record was lost": {
-			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
+			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 9 6 chrome c"},
 			given: func(h *machine) { mark(h, 10); mark(h, 11) },
+		},
+		"a command line that claims the session, without a lock": {
+			rows:  []string{"9 1 4 sh sh __supervise " + deadID + ",1 run s", "11 1 6 chrome c"},
+			given: func(h *machine) { mark(h, 11) },
+			ended: []int{11},
 		},
 		"what adopts the orphans of a supervisor's commands is none": {
 			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
