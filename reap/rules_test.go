@@ -441,9 +441,13 @@ func TestFindDropped(t *testing.T) {
 			rows:  []string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
 		},
-		"a dropped server whose answer only its gateway could read": {
+		"a server of one question, whose answer its gateway waits for": {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
+		},
+		"a dropped server whose answer only it could read": {
+			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
 			ended: []int{10},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {
