@@ -31,6 +31,10 @@ func TestDroppedIsEnded(t *testing.T) {
 			t.Errorf("nothing was let go of, found %v", r.Findings)
 		}
 		dropped.closeStdin()
+		// As with subprocess.run of Python: there is one question, and the gateway waits for the answer.
+		if r := operator.reap(t, 0, "--kill", "--unwrapped", "--dwell=100ms", both); len(r.Findings) > 0 {
+			t.Errorf("its answer is waited for, found %v", r.Findings)
+		}
 		dropped.closeStdout()
 		for _, args := range [][]string{nil, {"--kill"}} {
 			if r := operator.reap(t, 1, append(args, both)...); r.classes() != "dropped" || r.Findings[0].Result != "listed" || !r.Findings[0].has(dropped.server) {

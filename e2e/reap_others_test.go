@@ -392,6 +392,10 @@ func TestReapHidesNothing(t *testing.T) {
 	}
 	for name, hide := range map[string]func(t *testing.T, id string) (undo func()){
 		"command line": startNamed,
+		// What a set-user-ID program is told is its caller's word, not root's.
+		"set-user-ID":    func(t *testing.T, id string) func() { return startClaim(t, id, mallory, "") },
+		"kept":           func(t *testing.T, id string) func() { return startClaim(t, id, mallory, "*:") },
+		"another pid ns": func(t *testing.T, id string) func() { return startClaim(t, id, 0, "") },
 		"lock": func(t *testing.T, id string) func() {
 			ownDir(t, mallory, malloryDir)
 			put(t, mallory, filepath.Join(malloryDir, id+".lock"), nil)
@@ -443,6 +447,36 @@ func startNamed(t *testing.T, id string) (end func()) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	return func() { _ = in.Close(); _ = cmd.Wait() }
+}
+
+// startClaim starts a process with root's effective number that speaks of a session in its command line and environment. A
+// user has started it from a set-user-ID program, or root of another pid namespace.
+func startClaim(t *testing.T, id string, user int, keep string) (end func()) {
+	t.Helper()
+	b, err := os.ReadFile("/bin/cat")
+	ok(t, err)
+	program := filepath.Join(filepath.Dir(fixture), "claim-"+id)
+	testkit.WriteProgram(t, program, b)
+	ok(t, os.Chmod(program, 0o755|os.ModeSetuid))
+	dir := t.TempDir()
+	for up := dir; up != "/tmp"; up = filepath.Dir(up) {
+		ok(t, os.Chmod(up, 0o755))
+	}
+	ok(t, unix.Mkfifo(filepath.Join(dir, "__supervise"), 0o644)) // it waits for a writer
+	cmd := exec.Command(program, "__supervise", id+",1,2")
+	cmd.Dir, cmd.Env = dir, []string{"MCP_TETHER_SESSION=" + id}
+	if keep != "" {
+		cmd.Env = append(cmd.Env, "MCP_TETHER_KEPT="+keep)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	if user == 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
+	}
+	ok(t, cmd.Start())
+	if uids, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err != nil || !strings.Contains(string(uids), fmt.Sprintf("Uid:\t%d\t0\t0\t", user)) {
+		t.Errorf("it is not root for the kernel: %s", uids)
+	}
+	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = os.Remove(program) }
 }
 
 // A user's process, configuration, journal and engine may be as large and as slow as the user likes. The pass stays small

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func TestStopMistakes(t *testing.T) {
 	endNicely(g, a, b)
 }
 
-// asUser is the hidden word of a child that works for a user in the place of root.
+// asUser is the hidden word of a child that works for a user in the place of root. It is followed by whom the child becomes.
 const asUser = "__as"
 
 // Root's child is told to stop what root has seen alive. What has ended since then keeps nothing from being stopped.
@@ -114,6 +115,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 	if o := user.run(t, "stop", gone, s.id()); o.code != 2 || !s.whole(4) {
 		t.Errorf("a user who is mistaken: exit code %d, %s", o.code, o.stderr)
 	}
+	as := fmt.Sprintf("%d,%d,0", nobody, nobody)
 	for _, c := range []struct {
 		ids  []string
 		code int
@@ -122,7 +124,7 @@ func TestStopSomeHaveEnded(t *testing.T) {
 		{[]string{gone}, 0, map[string]bool{gone: true}},
 		{[]string{gone, anID, s.id()}, 1, map[string]bool{gone: true, anID: false, s.id(): true}},
 	} {
-		o := user.run(t, append([]string{asUser, "stop", "--json"}, c.ids...)...)
+		o := operator.run(t, append([]string{asUser, as, "stop", "--json"}, c.ids...)...)
 		var answer struct {
 			Stopped []struct {
 				ID    string

@@ -9,8 +9,9 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, and to whose
-// standard input no process can write any more. It may be about to end the server, so it is given time (settleDropped).
+// drop judges a server under a living gateway. The gateway has no use for a server that cannot be reached, to whose
+// standard input no process can write any more, and whose output nobody reads. One that is asked a single question, as by
+// subprocess.run of Python, has its end of input while the gateway waits for the answer. The gateway may be about to end the server, so it is given time (settleDropped).
 func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 	f := Finding{Class: classDropped, Name: name, UID: top.UID, Gateway: x.gateway(g.ID)}
 	in := x.h.Stdin(top.PID)
@@ -18,7 +19,7 @@ func (x *index) drop(g, top *process, name string, r Rules) (Finding, bool) {
 		return f, false
 	}
 	doors := x.doors(top, r)
-	if x.inUse(doors, in, g) != "" {
+	if x.inUse(doors, in) != "" {
 		return f, false
 	}
 	f.Evidence = []string{fmt.Sprintf("its gateway (pid %d) lives and has let go of it", g.PID), in.Why}
@@ -43,16 +44,16 @@ func (x *index) belowServer(p, top *process, r *Rules) bool {
 }
 
 // inUse says how servers may be in use although no process can write to the standard input of the topmost process, which
-// is in; "" if they are not. g is their gateway, nil for none.
-func (x *index) inUse(d *doors, in evidence.Stdin, g *process) string {
+// is in; "" if they are not.
+func (x *index) inUse(d *doors, in evidence.Stdin) string {
 	if why := d.reached(); why != "" {
 		return why
 	}
 	if pid := d.otherInput(in); pid > 0 {
 		return fmt.Sprintf("pid %d has another standard input", pid)
 	}
-	if x.answers(d.servers, g) {
-		return "its output goes to a terminal, a file or a process that is not its gateway"
+	if x.answers(d.servers) {
+		return "its output goes to a terminal, a file or another process"
 	}
 	return ""
 }
@@ -67,18 +68,17 @@ func (d *doors) otherInput(in evidence.Stdin) int {
 	return 0
 }
 
-// answers reports whether servers, the topmost process first, may be at work for a process that is not their gateway.
-// They may be if an output goes to a terminal or a file. They may also be if a reader of it is neither the gateway g nor
-// below the topmost one. Examples are "echo request | server | reader", "answer=$(echo request | server)" and
-// systemd-journald. g is nil for none.
-func (x *index) answers(servers []*process, g *process) bool {
+// answers reports whether servers, the topmost process first, may be at work for a process that is not below that one.
+// They may be if an output goes to a terminal or a file, or has a reader elsewhere. Examples are "echo request | server |
+// reader", "answer=$(echo request | server)" and systemd-journald.
+func (x *index) answers(servers []*process) bool {
 	below := map[int]bool{servers[0].PID: true}
 	for _, p := range x.tree(servers[:1], scope{uid: -1, sessions: true, newborns: true}) {
 		below[p.PID] = true
 	}
 	for _, p := range servers {
 		elsewhere, readers := x.h.Stdout(p.PID)
-		if elsewhere || slices.ContainsFunc(readers, func(pid int) bool { return !below[pid] && (g == nil || g.PID != pid) }) {
+		if elsewhere || slices.ContainsFunc(readers, func(pid int) bool { return !below[pid] }) {
 			return true
 		}
 	}

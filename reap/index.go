@@ -58,11 +58,8 @@ func newIndex(h *machine) *index {
 			x.children[up.PID] = append(x.children[up.PID], p)
 			x.noteAdoption(up, p)
 		}
-		// What adopts orphans of a supervisor's commands has its command line, and may outlive it.
-		if id := argv.SupervisedID(p.Args); id != "" && !p.Dead() && p.Comm != proc.AdopterName {
-			x.supervised[owned{p.UID, id}] = true
-		}
 	}
+	final := map[owned]bool{}
 	for _, s := range h.Sessions {
 		if s.Held || !s.Lease {
 			x.supervised[owned{s.Owner, s.ID}] = true
@@ -71,17 +68,23 @@ func newIndex(h *machine) *index {
 		if s.Unread != nil {
 			x.unclear[s.ID] = true
 		}
+		// Only a lock says nothing of what is to be kept.
+		final[owned{s.Owner, s.ID}] = s.Unread == nil && !s.Supervisor.Zero()
 	}
 	for a := range x.line(x.byPID[h.Self]) {
 		x.ancestors[a.PID] = true
 	}
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if p.Keep || teardown.KeptBy(p.Kept, p.Comm, p.Args) {
+		patterns, said := p.Kept, final[owned{p.UID, p.Session}]
+		if said {
+			patterns = x.keeps[p.Session] // The environment may be anybody's who has read the id.
+		}
+		if p.Keep || teardown.KeptBy(patterns, p.Comm, p.Args) {
 			x.keepTree(p, x.kept)
 		}
-		x.addKeep(p.Session, p.Kept)
-		if p.KeptUnclear {
+		x.addKeep(p.Session, patterns)
+		if p.KeptUnclear && !said {
 			x.unclear[p.Session] = true
 		}
 	}

@@ -80,9 +80,6 @@ func Pass(o Options) (Report, error) {
 		return r, fmt.Errorf("read the machine: %w", err)
 	}
 	r.Looked = Looked{len(h.Procs), len(h.Sessions), len(h.Engines), o.Servers}
-	if len(o.ForUsers) > 0 {
-		r.askUsers(h, &o)
-	}
 	r.Incomplete = append(r.Incomplete, h.Unknown...)
 	own := find(h, o.Rules)
 	for i := range own {
@@ -105,6 +102,10 @@ func Pass(o Options) (Report, error) {
 		}
 	}
 	r.Findings = append(r.Findings, own...)
+	if len(o.ForUsers) > 0 {
+		// What hangs for others must not keep root's own from being ended.
+		r.askUsers(h, &o, deadline)
+	}
 	return r, err
 }
 
@@ -112,8 +113,7 @@ func Pass(o Options) (Report, error) {
 const noTime = "there is no time to see whether a dropped server stays so: give more (--timeout)"
 
 // end ends what is proven. The dropped servers come last, because they are waited for. Their dwell begins here, just after
-// they were found. Since the pass began, those of other users may have taken longer than a dwell. late says that there
-// was no time for it.
+// they were found. late says that there was no time for it.
 func (o *Options) end(own []Finding, deadline time.Time, since uint64) (late bool, err error) {
 	until := time.Now().Add(o.Dwell)
 	sort.SliceStable(own, func(a, b int) bool { return own[a].Class != classDropped && own[b].Class == classDropped })

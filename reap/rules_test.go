@@ -117,7 +117,8 @@ func TestFindSettled(t *testing.T) {
 	for name, pids := range map[string][]int{"in use": {10}, "empty": nil} {
 		h := table(t, "10 1 5 node s", "11 1 6 worker w")
 		keep(h, "chrome", 10, 11)
-		h.dead(10).State = session.StateKept
+		over := h.dead(10)
+		over.State, over.Keep = session.StateKept, []string{"chrome"}
 		inLeaf(h, pids...)
 		if got := ended(h, Rules{}); len(got) > 0 {
 			t.Errorf("%s: ended %v", name, got)
@@ -359,8 +360,13 @@ func TestFindMark(t *testing.T) {
 			ended: []int{10, 11},
 		},
 		"a supervisor whose record was lost": {
-			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 1 6 chrome c"},
+			rows:  []string{"9 1 4 mcp-tether mcp-tether __supervise " + deadID + ",1 run s", "10 9 5 node s", "11 9 6 chrome c"},
 			given: func(h *machine) { mark(h, 10); mark(h, 11) },
+		},
+		"a command line that claims the session, without a lock": {
+			rows:  []string{"9 1 4 sh sh __supervise " + deadID + ",1 run s", "11 1 6 chrome c"},
+			given: func(h *machine) { mark(h, 11) },
+			ended: []int{11},
 		},
 		"what adopts the orphans of a supervisor's commands is none": {
 			rows:  []string{"9 1 4 mcp-tether-wait mcp-tether __supervise " + deadID + ",1 run s", "10 1 5 node s"},
@@ -504,9 +510,13 @@ func TestFindDropped(t *testing.T) {
 			rows:  []string{"8 1 4 bash bash /opt/nightly.sh", "9 8 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{8} } },
 		},
-		"a dropped server whose answer only its gateway could read": {
+		"a server of one question, whose answer its gateway waits for": {
 			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10, 9} } },
+		},
+		"a dropped server whose answer only it could read": {
+			rows:  []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv"},
+			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
 			ended: []int{10},
 		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {

@@ -337,9 +337,11 @@ func (w *world) droppedServers() {
 			chain[0].elsewhere = true
 		case 2:
 			chain[0].readers = []int{last.PID, reader.PID}
+		case 3:
+			chain[0].readers = []int{last.PID, g.PID} // it waits for one answer
 		default:
-			chain[len(chain)-1].readers = []int{last.PID, g.PID}
-			chain[0].readers = []int{last.PID, g.PID}
+			chain[len(chain)-1].readers = []int{last.PID}
+			chain[0].readers = []int{last.PID}
 			used = false
 		}
 		if used || !w.mine(g.UID) {

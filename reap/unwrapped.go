@@ -118,7 +118,7 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	used := ""
 	if in.Far == evidence.Severed {
 		// A job without a gateway may have given it one request: "echo request | server >file" in a script of systemd.
-		used = x.inUse(x.doors(top, r), in, nil)
+		used = x.inUse(x.doors(top, r), in)
 		if used != "" {
 			f.Evidence = append(f.Evidence, used)
 		}

@@ -17,22 +17,27 @@ import (
 // Root looks after all users, and trusts none of them. So it makes the pass once more for each user that has something
 // here, in a child that is that user. What the user has forged, hung or filled harms only the user's own pass. The
 // child ends processes with the user's rights, and reads what the user may read. Root takes its report for the user's
-// word (foreign_linux.go).
+// word (foreign.go).
 
-// othersShare is the part of the time limit that the passes for others have together, in percent. The rest is root's own.
+// othersShare is the part of the time limit that the passes for others have together, in percent, or as much of it as
+// root's own has left: that comes first.
 const othersShare = 70
+
+// reportShare is the part of what is left then that is kept for killing the last children and for the report.
+const reportShare = 20
 
 // childMargin is what the child of another user's pass is told less than it has: it must still report.
 const childMargin = 500 * time.Millisecond
 
 // askUsers adds what the other users' passes find, end or cannot do. It returns within their share of the time limit.
-func (r *Report) askUsers(h *machine, o *Options) {
+func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 	here := others(h)
 	words := slices.Clone(o.ForUsers)
 	for _, id := range spare(h.Sessions) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
-	all, left := askEach(o.Timeout*othersShare/100, func(ctx context.Context, u delegate.User) answer {
+	total := min(o.Timeout*othersShare/100, time.Until(deadline)*(100-reportShare)/100)
+	all, left := askEach(total, func(ctx context.Context, u delegate.User) answer {
 		own := slices.Clip(words)
 		if _, is := slices.BinarySearch(here, u.UID); !is {
 			own = append(own, "--"+RecordsFlag)

@@ -13,20 +13,6 @@ func SweepArgs(program string) []string { return inRole(program, roleSweep) }
 // IsSweep reports whether a command line is one of SweepArgs.
 func IsSweep(args []string) bool { return hasRole(args, roleSweep) && len(args) == 2 }
 
-// DelegatedArgs is the command line of a child that is a user, for the program that was started under the given name.
-func DelegatedArgs(program string, words []string) []string {
-	return inRole(program, roleDelegated, words...)
-}
-
-// SplitDelegatedArgs undoes DelegatedArgs: the command line without the hidden word. ok is false where the command line
-// is not one of DelegatedArgs.
-func SplitDelegatedArgs(args []string) (own []string, ok bool) {
-	if !hasRole(args, roleDelegated) || len(args) < 3 {
-		return nil, false
-	}
-	return append([]string{args[0]}, args[2:]...), true
-}
-
 // Handover is what the anchor passes to its supervisor, as one word of the command line.
 type Handover struct {
 	// ID is the session id.

@@ -46,16 +46,6 @@ func TestHostArgs(t *testing.T) {
 	}
 }
 
-func TestDelegatedArgs(t *testing.T) {
-	line := DelegatedArgs("tether", []string{"reap", "--json"})
-	if own, ok := SplitDelegatedArgs(line); !ok || !slices.Equal(own, []string{"tether", "reap", "--json"}) || IsSweep(line) {
-		t.Errorf("%q: %q, %t", line, own, ok)
-	}
-	if line = SweepArgs("tether"); !IsSweep(line) || IsSweep(append(line, "x")) {
-		t.Errorf("%q is no sweep's, or takes words", line)
-	}
-}
-
 // A user may type a role, and every process choose its command line.
 func TestRolesRefuse(t *testing.T) {
 	for role, words := range map[string][]string{

@@ -37,8 +37,11 @@ func run(args []string) int {
 		}
 		return command(own, &role{hand: hand})
 	}
-	if own, ok := argv.SplitDelegatedArgs(args); ok {
-		if err := delegate.Confine(); err != nil {
+	if own, as, ok, err := argv.SplitDelegatedArgs(args); ok {
+		if err == nil {
+			err = delegate.Become(as)
+		}
+		if err != nil {
 			return exit(exitUnread, err)
 		}
 		return command(own, &role{delegated: true})

@@ -48,6 +48,12 @@ func Users(uids []int) (all, left []User) {
 	}
 	all = append(all, strangers...)
 	n := min(len(all), maxUsers)
+	if n > 0 {
+		had := tasks()
+		for i := range all[:n] {
+			all[i].Tasks = had[all[i].UID]
+		}
+	}
 	return all[:n:n], all[n:]
 }
 

@@ -3,6 +3,7 @@ package delegate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -19,11 +20,11 @@ const stranger = 1777
 // The test binary is its own child: the hidden word and what follows are its arguments, and the second of them says what it
 // does.
 func TestMain(m *testing.M) {
-	words, ok := argv.SplitDelegatedArgs(os.Args)
+	words, as, ok, err := argv.SplitDelegatedArgs(os.Args)
 	if !ok {
 		os.Exit(m.Run())
 	}
-	if err := Confine(); err != nil {
+	if err != nil || Become(as) != nil {
 		os.Exit(9)
 	}
 	os.Exit(play(words[1]))
@@ -40,7 +41,17 @@ func play(part string) int {
 			link, _ := os.Readlink("/proc/self/fd/" + fd.Name())
 			_, _ = os.Stdout.WriteString("fd " + fd.Name() + " " + link + "\n")
 		}
+		open, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		_, _ = fmt.Fprintf(os.Stdout, "dumpable %d\n", open)
 		_, _ = os.Stdout.WriteString("env " + strings.Join(os.Environ(), " ") + "\n")
+	case "threads":
+		threads, _ := os.ReadDir("/proc/self/task")
+		for _, one := range threads {
+			b, err := os.ReadFile("/proc/self/task/" + one.Name() + "/status")
+			if err == nil && !(strings.Contains(string(b), "NoNewPrivs:\t1\n") && strings.Contains(string(b), "Uid:\t1777\t1777\t1777\t1777\n")) {
+				return 4
+			}
+		}
 	case "hang":
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	case "flood":
@@ -93,7 +104,7 @@ func TestChildHasNothingOfRoot(t *testing.T) {
 	for _, want := range []string{
 		"Uid:\t1777\t1777\t1777\t1777\n", "Gid:\t1777\t1777\t1777\t1777\n", "Groups:\t1778 \n", "NoNewPrivs:\t1\n",
 		"CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapAmb:\t0000000000000000\n",
-		"fd 0 /dev/null\n", "fd 1 pipe:", "fd 2 /dev/null\n",
+		"dumpable 0\n", "fd 0 /dev/null\n", "fd 1 pipe:", "fd 2 /dev/null\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -122,6 +133,9 @@ func TestChildIsBounded(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %q", c.part, err)
 		}
+	}
+	if _, code, err := run(t, "threads", testkit.Patience); code != 0 || err != nil {
+		t.Errorf("a thread has something of root: exit code %d, %v", code, err)
 	}
 	if _, code, err := run(t, "three", testkit.Patience); code != 3 || err != nil {
 		t.Errorf("exit code %d, %v", code, err)

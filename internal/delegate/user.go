@@ -3,6 +3,8 @@ package delegate
 import (
 	"os/user"
 	"strconv"
+
+	"mcp-tether/internal/proc"
 )
 
 // User is the user that a child runs as.
@@ -16,6 +18,8 @@ type User struct {
 	Home string
 	// Known says that the machine's list of users has this one.
 	Known bool
+	// Tasks is how many processes and threads the user has.
+	Tasks int
 }
 
 // nogroup is the group of a user that is in no list (Debian's and the kernel's overflow group).
@@ -44,6 +48,19 @@ func lookup(uid int) User {
 const (
 	// noHome is the home of a user without one.
 	noHome = "/nonexistent"
-	// maxGroups is what the kernel takes (NGROUPS_MAX).
-	maxGroups = 65536
+	// maxGroups is how many fit into one word of a command line. The kernel takes 65536 (NGROUPS_MAX).
+	maxGroups = 8192
 )
+
+// tasks counts the processes and threads of each user. What cannot be read is left out.
+func tasks() map[int]int {
+	var r proc.Reader
+	out := map[int]int{}
+	all, _ := r.All()
+	for _, p := range all {
+		if uid, err := proc.UID(p.PID); err == nil {
+			out[uid] += max(p.Threads, 1)
+		}
+	}
+	return out
+}

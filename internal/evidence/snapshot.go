@@ -15,9 +15,9 @@ type Process struct {
 	proc.Stat
 	// UID is the effective user.
 	UID int
-	// Args is the command line, nil when it is empty, cannot be read or was not asked for.
+	// Args is the command line, nil when it is empty, cannot be read, was not asked for or is not UID's (proc.OwnWords).
 	Args []string
-	// Env are the values of the variables that were asked for, "" for one that is not set; nil when they cannot be read.
+	// Env are the values of the variables that were asked for, "" for one that is not set; nil as Args.
 	Env []string
 	// Stuck says that the process kept its readers waiting: its command line and environment are unknown.
 	Stuck bool
@@ -97,7 +97,14 @@ func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error
 		err = errors.Join(err, envErr)
 	}
 	p.Stuck = errors.Is(err, proc.ErrKeptWaiting)
-	return p, true, unlessUnknown(err)
+	if p.Args == nil && p.Env == nil {
+		return p, true, unlessUnknown(err)
+	}
+	own, wordsErr := r.OwnWords(p.PID, p.UID)
+	if !own {
+		p.Args, p.Env = nil, nil
+	}
+	return p, true, unlessUnknown(errors.Join(err, wordsErr))
 }
 
 // unlessUnknown drops an error that says something about the process: it has ended, or may not be read.

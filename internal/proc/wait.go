@@ -71,6 +71,12 @@ func HasExited(pid int) (bool, error) {
 	}
 }
 
+// AwaitExit waits until the child has ended, or is none. It leaves the child to be reaped, so its pid is not reused.
+func AwaitExit(pid int) {
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil) == unix.EINTR {
+	}
+}
+
 // HeldZombie reports whether a child has ended and cannot be waited for: the process that traces it keeps it (ptrace(2)).
 func (r *Reader) HeldZombie(pid int) bool {
 	s, err := r.Stat(pid)
