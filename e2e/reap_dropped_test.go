@@ -59,15 +59,27 @@ func TestReapSparesListener(t *testing.T) {
 	}
 	for _, family := range []string{"tcp", "unix", "none"} {
 		pid := orphan(t, fixture, "listen", family, "/tmp/listener-"+family)
-		outgrow(t)
-		r := operator.reap(t, -1, "--kill", "--unwrapped", "--match=fixture listen "+family)
-		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
-		if lives != (family != "none") {
-			t.Errorf("%s: lives: %v, found %v", family, lives, r.Findings)
-		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		_ = os.Remove("/tmp/listener-" + family)
+		spareListener(t, pid, family, "fixture listen "+family)
 	}
+	// A start script that does not end by exec is what the configuration names, and its child is what listens.
+	ok(t, os.WriteFile("/tmp/start", []byte(`"$@"; true`), 0o600))
+	for _, family := range []string{"tcp", "none"} {
+		pid := orphan(t, "/bin/sh", "/tmp/start", fixture, "listen", family, "/tmp/listener-"+family)
+		spareListener(t, pid, family, "^/bin/sh /tmp/start .* "+family)
+	}
+}
+
+// spareListener has a pass spare a server, unless it does not listen.
+func spareListener(t *testing.T, pid int, family, match string) {
+	t.Helper()
+	outgrow(t)
+	r := operator.reap(t, -1, "--kill", "--unwrapped", "--match="+match)
+	lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
+	if lives != (family != "none") {
+		t.Errorf("%s: lives: %v, found %v", family, lives, r.Findings)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	_ = os.Remove("/tmp/listener-" + family)
 }
 
 // A server may be in use in a script whose own standard input is closed: another process writes to it, or the script waits

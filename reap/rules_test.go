@@ -519,6 +519,19 @@ func TestFindDropped(t *testing.T) {
 			given: func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, []int{10} } },
 			ended: []int{10},
 		},
+		"a start script whose child listens": {
+			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 python python"},
+			given: func(h *machine) {
+				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
+			},
+		},
+		"a server whose browser listens": {
+			rows: []string{"9 1 4 node gateway", "10 9 5 fs-server /opt/fs-server --root /srv", "11 10 6 chrome chrome"},
+			given: func(h *machine) {
+				h.Reached = func(pid int, _ []int) string { return map[int]string{11: "it listens"}[pid] }
+			},
+			ended: []int{10, 11},
+		},
 		"a server in a pipeline, under a gateway that has dropped its launcher": {
 			rows:  []string{"9 1 4 codex codex", "10 9 5 sh sh -c tail -F queue | mcp-server-x", "12 10 6 node node /n/node_modules/.bin/mcp-server-x"},
 			given: func(h *machine) { apart(h) },

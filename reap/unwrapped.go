@@ -2,6 +2,8 @@ package reap
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/evidence"
@@ -138,8 +140,8 @@ func (x *index) orphan(top *process, name string, known bool, r Rules) (Finding,
 	return f, len(f.Members) > 0
 }
 
-// doors are the processes by whose sockets a server can be reached: the server and its launchers, not a browser below
-// it. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
+// doors are the processes by whose sockets a server can be reached: all of its tree but browsers, which listen for
+// themselves. A start script may be known as the server, and its child be what listens. whole is the tree that they are in. servers are the topmost process and the known servers below it that no other one
 // has started: "sh -c 'tail -F queue | server'" has one whose standard input is not the shell's.
 type doors struct {
 	h       *machine
@@ -152,7 +154,7 @@ func (x *index) doors(top *process, r Rules) *doors {
 	d := &doors{h: x.h, pids: []int{top.PID}, servers: []*process{top}}
 	for _, p := range x.tree(d.servers, scope{uid: top.UID, sessions: true}) {
 		d.whole = append(d.whole, p.PID)
-		if _, matched := r.Match(p.UID, p.Args); p != top && (matched || proc.IsLauncher(p.Comm)) {
+		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)
 		}
 		if _, known := r.serverOf(p); known && p != top && !x.belowServer(p, top, &r) {
@@ -160,6 +162,24 @@ func (x *index) doors(top *process, r Rules) *doors {
 		}
 	}
 	return d
+}
+
+// inBrowser reports whether a process is a browser, or was started by one below top.
+func (x *index) inBrowser(p, top *process) bool {
+	for a := range x.line(p) {
+		if a == top {
+			return false
+		}
+		if slices.ContainsFunc(browsers(), func(name string) bool { return strings.HasPrefix(a.Comm, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// browsers begin the command names of browsers and of their helpers.
+func browsers() []string {
+	return []string{"chrome", "chromium", "headless_shell", "firefox", "msedge", "WebKit", "MiniBrowser"}
 }
 
 // reached says by which socket one of the processes can be reached; "" if none can.

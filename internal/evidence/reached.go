@@ -14,9 +14,9 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// Reached says by which socket of its own a process can be reached, whatever became of its standard input. That is a
-// socket on which it listens, or a TCP connection to a process outside of its own tree. It is "" if there is none. If
-// the sockets cannot be read, the answer says so: the process may be reachable.
+// Reached says how a process can be reached, whatever became of its standard input. That is a socket on which it listens
+// or takes datagrams, a TCP connection to a process outside of its own tree, or a FIFO with a name. It is "" if there is
+// none. If the sockets cannot be read, the answer says so: the process may be reachable.
 func Reached(pid int, tree []int) string {
 	sockets, err := socketsOf(pid)
 	switch {
@@ -24,8 +24,9 @@ func Reached(pid int, tree []int) string {
 		return ""
 	case err != nil:
 		return "its descriptors cannot be looked at: " + err.Error()
-	case len(sockets) == 0:
-		return ""
+	}
+	if why := named(pid); why != "" || len(sockets) == 0 {
+		return why
 	}
 	family := map[string]bool{}
 	for _, member := range tree {
@@ -36,7 +37,10 @@ func Reached(pid int, tree []int) string {
 	}
 	why, err := tcpReach(proc.Path(pid, "net/"), sockets, family)
 	if err == nil && why == "" {
-		why, err = unixListener(pid, sockets)
+		why, err = udpReach(proc.Path(pid, "net/"), sockets)
+	}
+	if err == nil && why == "" {
+		why, err = unixReach(pid, sockets)
 	}
 	if err != nil {
 		return "its sockets cannot be looked at: " + err.Error()
@@ -49,6 +53,8 @@ const (
 	tcpEstablished = "01"
 	tcpListening   = "0A"
 	unixAccepts    = "00010000"
+	unixDatagram   = "0002"
+	udpUnconnected = "07"
 )
 
 // tcpReach searches for the sockets in the TCP tables of a directory. A connection with both ends in this network namespace
@@ -89,27 +95,74 @@ func tcpReach(dir string, sockets, family map[string]bool) (string, error) {
 	return "", nil
 }
 
-// unixListener searches for listening sockets in the table of unix sockets. A name in that table may have line ends, and so
-// any process may write lines of its own. What a line says is confirmed.
-func unixListener(pid int, sockets map[string]bool) (why string, err error) {
+// udpReach searches for sockets that take datagrams from anybody. One that is connected, as for a question to a name
+// server, takes them from its peer only.
+func udpReach(dir string, sockets map[string]bool) (why string, err error) {
+	for _, table := range []string{"udp", "udp6"} {
+		err = eachLine(dir+table, func(field []string) {
+			if len(field) >= 10 && field[3] == udpUnconnected && sockets[field[9]] {
+				why = "it takes datagrams from a socket (" + table + ")"
+			}
+		})
+		if err != nil || why != "" {
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// unixReach searches for listening sockets, and named ones that take datagrams, in the table of unix sockets. A name in
+// that table may have line ends, and so any process may write lines of its own. What a line says is confirmed.
+func unixReach(pid int, sockets map[string]bool) (why string, err error) {
 	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
-		if len(field) < 7 || field[3] != unixAccepts || !sockets[field[6]] {
+		if len(field) < 7 || !sockets[field[6]] {
 			return
 		}
-		// Once is enough, however many lines there are.
-		delete(sockets, field[6])
-		if listens(pid, field[6]) {
-			why = "it listens on a unix socket"
+		switch {
+		case field[3] == unixAccepts:
+			// Once is enough, however many lines there are.
+			delete(sockets, field[6])
+			if confirmed(pid, field[6], unixListens) {
+				why = "it listens on a unix socket"
+			}
+		case field[4] == unixDatagram && len(field) > 7 && confirmed(pid, field[6], unixIsDatagram):
+			why = "it takes datagrams from a unix socket"
 		}
 	})
 	return why, err
 }
 
-// listens confirms that a process listens on a unix socket. Where the kernel does not tell, it is believed: in another
-// network namespace, or without sock_diag(7).
-func listens(pid int, ino string) bool {
+// named says what else a process reads from that others find by a name: a FIFO, or a socket of virtual machines, of which
+// no table tells more (vsock(7)).
+func named(pid int) (why string) {
+	_ = proc.EachDescriptor(pid, func(link, to string, err error) bool {
+		switch {
+		case err != nil:
+		case strings.HasPrefix(to, socketPrefix):
+			var name [16]byte
+			if n, err := unix.Getxattr(link, "system.sockprotoname", name[:]); err == nil && strings.HasPrefix(string(name[:n]), "AF_VSOCK") {
+				why = "it has a vsock socket"
+			}
+		case strings.HasPrefix(to, "/") && isOpen(link, forReading) && isFIFO(link):
+			why = "it reads a FIFO"
+		}
+		return why == ""
+	})
+	return why
+}
+
+// isFIFO asks without a question to a file server, which may not answer.
+func isFIFO(link string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
+}
+
+// confirmed asks the kernel whether a line about a unix socket is true. Where it does not tell, the line is believed: in
+// another network namespace, or without sock_diag(7).
+func confirmed(pid int, ino string, ask func(ino uint32) (bool, error)) bool {
 	n, _ := strconv.ParseUint(ino, 10, 32)
-	yes, err := unixListens(uint32(n))
+	yes, err := ask(uint32(n))
 	if err == nil || !errors.Is(err, unix.ENOENT) || FindsPeers() != nil {
 		return yes || err != nil
 	}

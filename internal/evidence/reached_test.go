@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -62,12 +63,12 @@ func TestReachedForgedLine(t *testing.T) {
 	defer unix.Close(other)
 	for _, about := range []int{pair[0], other} {
 		var st unix.Stat_t
-		forger, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		forger, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err := errors.Join(err, unix.Fstat(about, &st)); err != nil {
 			t.Fatal(err)
 		}
 		defer unix.Close(forger)
-		if err := unix.Bind(forger, &unix.SockaddrUnix{Name: fmt.Sprintf("@x\n0: 0 0 %s 1 01 %d", unixAccepts, st.Ino)}); err != nil {
+		if err := unix.Bind(forger, &unix.SockaddrUnix{Name: fmt.Sprintf("@x\n0: 0 0 %s 1 01 %d\n0: 0 0 0 2 01 %d x\n", unixAccepts, st.Ino, st.Ino)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,5 +82,66 @@ func TestReachedForgedLine(t *testing.T) {
 	defer l.Close()
 	if why := Reached(os.Getpid(), nil); why == "" {
 		t.Error("a listener was not seen")
+	}
+}
+
+// What takes datagrams or reads a FIFO can be reached without a connection. What only asks others cannot.
+func TestReachedWithoutConnection(t *testing.T) {
+	socket := func(family, kind int, then func(fd int) error) func(*testing.T) int {
+		return func(t *testing.T) int {
+			t.Helper()
+			fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+			if errors.Is(err, unix.EAFNOSUPPORT) {
+				testkit.Need(t, false, "such a socket: "+err.Error())
+			}
+			if err == nil {
+				err = then(fd)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fd
+		}
+	}
+	fifo := func(mode int) func(t *testing.T) int {
+		return func(t *testing.T) int {
+			t.Helper()
+			name := filepath.Join(t.TempDir(), "fifo")
+			if err := unix.Mkfifo(name, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Linux opens one for writing without a reader if it is opened for both, so the control has a reader for a moment.
+			both, err := unix.Open(name, unix.O_RDWR|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(both)
+			fd, err := unix.Open(name, mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fd
+		}
+	}
+	local := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	for name, c := range map[string]struct {
+		open func(*testing.T) int
+		want bool
+	}{
+		"UDP":               {socket(unix.AF_INET, unix.SOCK_DGRAM, func(fd int) error { return unix.Bind(fd, local) }), true},
+		"UDP6":              {socket(unix.AF_INET6, unix.SOCK_DGRAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrInet6{}) }), true},
+		"UDP, to a peer":    {socket(unix.AF_INET, unix.SOCK_DGRAM, func(fd int) error { return unix.Connect(fd, &unix.SockaddrInet4{Port: 53, Addr: local.Addr}) }), false},
+		"unix datagrams":    {socket(unix.AF_UNIX, unix.SOCK_DGRAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrUnix{}) }), true},
+		"the same, unnamed": {socket(unix.AF_UNIX, unix.SOCK_DGRAM, func(int) error { return nil }), false},
+		"vsock":             {socket(unix.AF_VSOCK, unix.SOCK_STREAM, func(int) error { return nil }), true},
+		"FIFO":              {fifo(unix.O_RDONLY), true},
+		"FIFO, written to":  {fifo(unix.O_WRONLY), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer unix.Close(c.open(t))
+			if why := Reached(os.Getpid(), []int{os.Getpid()}); (why != "") != c.want {
+				t.Errorf("reached: %q, want %t", why, c.want)
+			}
+		})
 	}
 }
