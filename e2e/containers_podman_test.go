@@ -3,11 +3,15 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // podman's engine speaks Docker's API and one of its own, on one socket.
@@ -174,6 +178,40 @@ func TestPodmanContainerOnWhichAnothersDepends(t *testing.T) {
 		}
 		for _, name := range []string{"dependent", "base"} {
 			e.podman(t, "rm", "-f", "-t", "0", mark+name)
+		}
+	}
+}
+
+// alonePodman makes a host for podman without a service, imports the fixture, and runs a session. Then it lists what is left.
+const alonePodman = `set -e
+for d in /run /dev/shm /var/tmp /var/cache /var/lib/containers; do [ ! -d $d ] || mount -t tmpfs -o mode=1777 podman $d; done
+c=/sys/fs/cgroup/unified/cgroup.controllers; [ ! -e $c ] || mount --bind /dev/null $c
+mkdir -p /run/lock
+printf '[engine]\nnetwork_backend = "cni"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' >/run/podman.conf
+export CONTAINERS_CONF=/run/podman.conf HOME=/run
+tar -C "$1" -c fixture | podman import -c 'ENTRYPOINT ["/fixture"]' - boxed:1 >/dev/null 2>&1
+out=$2; shift 2
+"$@" || :
+podman ps --all --format '{{.Names}} {{.Status}}' >"$out"`
+
+// Podman without a service keeps a container by conmon, which is a member of the session. A container that has to be killed is
+// removed all the same, so its name is free. The control leaves
+// conmon no time for that.
+func TestPodmanWithoutASocket(t *testing.T) {
+	testkit.Long(t)
+	testkit.Need(t, os.Geteuid() == 0 && has("podman"), "root and podman")
+	for _, c := range []struct{ kill, want string }{{"--kill-timeout=25s", ""}, {"--kill-timeout=1ms", "boxed Up"}} {
+		s := startGateway(t).newSession()
+		left := filepath.Join(s.dir, "left")
+		run := []string{"podman", "run", "-i", "--rm", "--name", "boxed", "--network", "none", "--ulimit", "nofile=256:256", "--ulimit", "nproc=4096:4096", "boxed:1", "boxed", "ignore-eof", "ignore-term"}
+		argv := s.wrap(quick(c.kill), run...)
+		s.spawn(setup{bare: true}, append([]string{lookPath(t, "unshare"), "--mount", "/bin/sh", "-c", alonePodman, "sh", filepath.Dir(fixture), left}, argv...)...)
+		s.waitBox()
+		s.closeStdin()
+		wantExit(t, s.wait(), "exit 0")
+		s.waitDead()
+		if got := string(readFile(t, left)); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: left is %q", c.kill, got)
 		}
 	}
 }

@@ -238,6 +238,7 @@ func (s *Session) newTree() *tree {
 	t := &tree{common: &s.common}
 	t.machine.Grace = s.opts.grace()
 	t.scope.Root, t.scope.Keep, t.scope.Helpers = os.Getpid(), s.opts.Keep, t.helpers
+	t.scope.Cleanup = s.opts.KillTimeout / 2
 	if s.hand.Anchor == 0 {
 		t.scope.Foreign, t.scope.Mark = s.hand.Foreign, session.EnvID+"="+s.hand.ID
 		t.scope.Since = sinceIfForeign(s.hand)

@@ -23,6 +23,7 @@ type Sent struct {
 // The first call looks until no new member turns up, and then asks all of them. A process whose parent ends while the
 // tree is read is reparented to the root, and may be missed once. A process that starts later is not asked, because it
 // may be a member's answer to SIGTERM, to clean up. A later call asks only older members that were missed all the same.
+// conmon would pass the signal on to its container, which is asked itself.
 //
 // server is the child that the caller has not waited for yet, or 0. It is asked even when /proc cannot be read.
 func (s *Scope) Terminate(server int) []Sent {
@@ -42,7 +43,7 @@ func (s *Scope) Terminate(server int) []Sent {
 		}
 		news := len(fresh)
 		for _, m := range members {
-			if !s.asked[m.ID] && !s.askedBlindly(m) && (first || m.Start < s.askedAt) {
+			if !s.asked[m.ID] && !s.askedBlindly(m) && m.Comm != "conmon" && (first || m.Start < s.askedAt) {
 				s.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}
@@ -108,6 +109,9 @@ func (s *Scope) Kill(server int) []Sent {
 		}
 	}
 	members, kept, err := s.Members()
+	if sent, waits := s.killOthers(members); waits {
+		return sent
+	}
 	// If the processes cannot be listed now, a process to keep would have been seen earlier.
 	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
 		s.killLeaf()

@@ -3,6 +3,7 @@ package teardown
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
@@ -40,6 +41,8 @@ type Scope struct {
 	Helpers func() []proc.ID
 	// Keep are shell patterns; a member whose command name or first argument matches one is left alone.
 	Keep []string
+	// Cleanup is how long conmon may clean up after its container, once the others are killed; at most MaxCleanup.
+	Cleanup time.Duration
 	// Wary says that reading the memory of a member may already have hung another process of ours. Then all is read by a
 	// process that can be killed (proc.Reader.Apart).
 	Wary bool
@@ -51,6 +54,8 @@ type Scope struct {
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
 	blindly, blindGroup int
+	// cleanUntil is when conmon is killed too; zero before the first kill that has met one.
+	cleanUntil time.Time
 	// foreign are the processes seen below a foreign child or a helper.
 	foreign map[proc.ID]bool
 	// last is the last look, and hunts how many rounds do without another (killBorn).
