@@ -3,8 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,4 +207,54 @@ func TestPsUnread(t *testing.T) {
 		}
 		s.waitDead()
 	}
+}
+
+// In another time namespace the kernel tells other start times. What lives is shown as living there too, and is not ended.
+func TestPsInTimeNamespace(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	_, err := os.Stat("/proc/self/ns/time")
+	testkit.Need(t, err == nil, "time namespaces (Linux 5.6)")
+	elsewhere := []string{lookPath(t, "unshare"), "--time", "--boottime=100000", "--"}
+	g := startGateway(t)
+	s := g.newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: polite("--cgroup=off")}, node(s.dir, "serve", "daemon", "setsid")...)
+	s.waitReady()
+	there := g.newSession()
+	there.shareRuntime()
+	there.spawn(setup{bare: true}, append(elsewhere, there.wrap(polite("--cgroup=off"), node(there.dir, "serve", "daemon", "setsid")...)...)...)
+	there.waitReady()
+	settle(t)
+	for _, where := range [][]string{nil, elsewhere} {
+		run := func(args ...string) outcome {
+			cmd := operator.command(args...)
+			if where != nil {
+				cmd.Path, cmd.Args = where[0], append(slices.Clone(where), cmd.Args...)
+			}
+			return finish(t, cmd)
+		}
+		var list struct{ Sessions []shown }
+		o := run("ps", "--json", "--tree")
+		if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Sessions) != 2 {
+			t.Fatalf("%v: %v, %s%s", where, err, o.stdout, o.stderr)
+		}
+		for _, l := range list.Sessions {
+			if l.GatewayState != "alive" || l.Procs < 3 || *l.AgeSeconds > 600 {
+				t.Errorf("%v: gateway %s, %d processes, %d s old", where, l.GatewayState, l.Procs, *l.AgeSeconds)
+			}
+		}
+		if o := run("reap", "--kill"); o.code != 0 || !s.whole(5) || !there.whole(5) {
+			t.Errorf("%v: reap: exit code %d, %s%s", where, o.code, o.stdout, o.stderr)
+		}
+	}
+	killPair(t, s.pid)
+	settle(t)
+	o := finish(t, exec.Command(elsewhere[0], append(elsewhere[1:], tether, "reap", "--kill")...))
+	s.waitDead()
+	if o.code != 0 {
+		t.Errorf("a dead session: exit code %d, %s%s", o.code, o.stdout, o.stderr)
+	}
+	endNicely(g, there)
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Records that say nothing, or lie. A sweep trusts none further than its owner, and never waits for one.
@@ -473,5 +477,44 @@ func TestForgetSocketElsewhere(t *testing.T) {
 	left, _ := filepath.Glob(dir + "/0*")
 	if _, err := os.Lstat(socket); err == nil || len(left) > 0 {
 		t.Errorf("left: %v, socket: %v", left, err)
+	}
+}
+
+// An empty cgroup that no record names goes once the supervisor that made it is dead, and doctor names it until then. The controls
+// are one that nobody has signed, and one whose maker lives.
+func TestReapAbandonedLeaf(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: polite("--cgroup=auto")}, node(s.dir, "serve", "daemon")...)
+	s.waitReady()
+	leaf := cgroupLeaf(s.id())
+	testkit.Need(t, leaf != "", "a cgroup v2 hierarchy that can be written")
+	signed := make([]byte, 256)
+	n, err := unix.Getxattr(leaf, "user.mcp-tether", signed)
+	testkit.Need(t, !errors.Is(err, unix.EOPNOTSUPP), "extended attributes of cgroups (Linux 5.7)")
+	killPair(t, s.pid)
+	s.endAll()
+	s.gw.kill()
+	ok(t, os.RemoveAll(s.recordDir()))
+	unsigned, living := filepath.Join(filepath.Dir(leaf), "mcp-tether-"+anID), filepath.Join(filepath.Dir(leaf), "mcp-tether-"+strings.Repeat("b", 16))
+	for _, dir := range []string{unsigned, living} {
+		ok(t, os.Mkdir(dir, 0o755))
+		t.Cleanup(func() { _ = os.Remove(dir) })
+	}
+	me := markOf(t, os.Getpid())
+	maker := fmt.Sprintf("%d:%d:%s:%d", me.PID, me.Start, here(t).Boot, here(t).PIDNS)
+	ok(t, unix.Setxattr(living, "user.mcp-tether", []byte(maker), 0))
+	settle(t)
+	if o := operator.run(t, "doctor"); o.code != 1 || !strings.Contains(o.stdout, "reap --kill") {
+		t.Errorf("doctor: exit code %d, %s", o.code, o.stdout)
+	}
+	if r := operator.reap(t, 0, "--kill"); r.classes() != "cgroup" || r.Findings[0].Result != "removed" {
+		t.Errorf("signed %q: found %v", signed[:max(n, 0)], r.Findings)
+	}
+	if left := allLeaves(); len(left) != 2 || slices.Contains(left, leaf) {
+		t.Errorf("left: %v, want %s and %s", left, unsigned, living)
 	}
 }

@@ -170,6 +170,9 @@ func (f *Finding) leaveKept() error {
 	return err
 }
 
+// errInUse says that a process has entered a cgroup that was empty.
+var errInUse = errors.New("a process is in its cgroup again")
+
 // tidy removes leaf, socket and record.
 func (f *Finding) tidy(g *teardown.Group) error {
 	var errs []error
@@ -177,6 +180,9 @@ func (f *Finding) tidy(g *teardown.Group) error {
 		// Kept processes are moved out of the leaf, as at the end of a session.
 		inUse := g.Expel()
 		if populated, err := g.Leaf.Populated(); (inUse || f.ended) && populated && err == nil && f.unseen == "" {
+			if f.ended && f.record == nil {
+				return errInUse
+			}
 			return f.leaveKept()
 		}
 		if err := g.Leaf.RemoveSoon(removeTries); err != nil {

@@ -279,6 +279,7 @@ func (h *machine) addLeaf(dir, id string, uid int) {
 		// Of the cgroups below it, some may be of a kind that has no list.
 		l.PIDs, err = leaf.Procs()
 		l.Foreign = leaf.Foreign()
+		l.Maker, _ = proc.ParseGlobalID(leaf.Signed())
 		leaf.Close()
 		if !proc.Starved(err) {
 			err = nil

@@ -15,6 +15,9 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 		if r.Session != "" && r.Session != l.ID || x.isSupervised(l.UID, l.ID) || !x.mine(l.UID) || x.recorded(l.ID) {
 			continue
 		}
+		if !l.Foreign && len(l.PIDs) == 0 && proven && x.makerIsDead(l) {
+			out = append(out, abandoned(l))
+		}
 		if l.Foreign || len(l.PIDs) == 0 {
 			// A process of another pid namespace is in it, or it belongs to a sleeping session of another one.
 			continue
@@ -29,6 +32,22 @@ func (x *index) leaves(r Rules, proven bool) []Finding {
 		}
 	}
 	return out
+}
+
+// makerIsDead reports whether the supervisor that has signed a leaf is dead. That of another pid namespace is if that is gone.
+func (x *index) makerIsDead(l *cgroupLeaf) bool {
+	if l.Maker.Host == x.h.Host {
+		return x.h.Lives(l.Maker.ID) == proc.Dead
+	}
+	return l.Maker.Boot == x.h.Boot && x.h.Gone != nil && x.h.Gone(l.Maker.PIDNS)
+}
+
+// abandoned is an empty leaf without a record, of a dead supervisor. Nothing is ended for it.
+func abandoned(l *cgroupLeaf) Finding {
+	return Finding{
+		Class: classCgroup, Session: l.ID, UID: l.UID, leaf: l.Dir, ended: true, Gateway: gateway{State: proc.Unknown.String()},
+		Evidence: []string{fmt.Sprintf("cgroup %s is ours and empty, and the supervisor that made it (pid %d) is dead", l.Dir, l.Maker.PID)},
+	}
 }
 
 func (x *index) leaf(l *cgroupLeaf, tops []*process, doubt string) Finding {

@@ -104,4 +104,6 @@ type cgroupLeaf struct {
 	PIDs []int
 	// Foreign says that a member is, or may be, in another pid namespace.
 	Foreign bool
+	// Maker is the supervisor that has signed it; zero for none.
+	Maker proc.GlobalID
 }

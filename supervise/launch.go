@@ -37,6 +37,7 @@ func (t *tree) launch(path string) error {
 		Inherited:      t.inherited,
 		Until:          t.polled.fds,
 	}
+	t.scope.Leaf.Sign(proc.GlobalID{ID: t.identity(os.Getpid()), Host: t.record.Host}.String())
 	if !t.hand.SharesGroup() {
 		// In our process group, the server would get each signal to the group. As the leader of a group it could not call
 		// setsid(2).

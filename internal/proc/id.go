@@ -13,7 +13,8 @@ var ErrGone = errors.New("process is gone")
 // ID identifies one process on one running kernel.
 type ID struct {
 	PID int `json:"pid"`
-	// Start is the start time in clock ticks since boot, field 22 of /proc/PID/stat (proc_pid_stat(5)).
+	// Start is the start time in clock ticks since boot, field 22 of /proc/PID/stat (proc_pid_stat(5)), as the first time
+	// namespace has it.
 	Start uint64 `json:"start"`
 }
 
