@@ -27,7 +27,7 @@ func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, 
 	if e.Socket != "" {
 		return dialSocket(e.Socket, timeout)
 	}
-	if to := e.tcpAddresses(); to != nil {
+	if to := e.tcpAddress(); to != nil {
 		return dialTCP(to, timeout)
 	}
 	args := e.dialStdio()
@@ -43,7 +43,7 @@ func (e Endpoint) Dial(timeout time.Duration, started func(pid int)) (net.Conn, 
 
 // Helper returns the name of the command that Dial runs to reach the engine; "" where it needs none.
 func (e Endpoint) Helper() string {
-	if e.Socket != "" || e.tcpAddresses() != nil {
+	if e.Socket != "" || e.tcpAddress() != nil {
 		return ""
 	}
 	return e.dialStdio()[0]

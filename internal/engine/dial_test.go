@@ -52,7 +52,7 @@ func TestDialTCP(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
+	for _, host := range []string{"127.0.0.1", "localhost"} {
 		e := Endpoint{URL: "tcp://" + host + ":" + port}
 		c, err := e.Dial(time.Minute, func(int) { t.Error("a command was started") })
 		if err != nil {
@@ -74,7 +74,7 @@ func TestDialTCP(t *testing.T) {
 		t.Errorf("without a listener: %v", err)
 	}
 	for _, e := range []Endpoint{
-		{URL: "tcp://far:1"}, {URL: "tcp://127.0.0.1"}, {URL: "tcp://127.0.0.1:1/path"}, {URL: "ssh://127.0.0.1:1"}, {URL: "tcp://127.0.0.1:1", Context: "x"},
+		{URL: "tcp://far:1"}, {URL: "tcp://[::1]:1"}, {URL: "tcp://127.0.1:1"}, {URL: "tcp://127.0.0.1"}, {URL: "tcp://127.0.0.1:1/path"}, {URL: "ssh://127.0.0.1:1"}, {URL: "tcp://127.0.0.1:1", Context: "x"},
 	} {
 		if e.Helper() != "docker" {
 			t.Errorf("%+v is dialled without a command", e)

@@ -4,19 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// tcpAddresses are those of an engine that is reached by plain TCP and named by an address or as localhost; nil for any
+// tcpAddress is that of an engine that is reached by plain TCP and named by an IPv4 address or as localhost; nil for any
 // other. What only the command can do is left to it: TLS, the settings of a context, and looking up names. A resolver of
 // our own would be a thirteenth of the program.
-func (e Endpoint) tcpAddresses() []netip.AddrPort {
+func (e Endpoint) tcpAddress() *unix.SockaddrInet4 {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Scheme != "tcp" || u.User != nil || u.Path != "" || u.RawQuery != "" || e.Context != "" || wantsTLS() {
 		return nil
@@ -25,17 +25,19 @@ func (e Endpoint) tcpAddresses() []netip.AddrPort {
 	if err != nil {
 		return nil
 	}
-	names := []string{u.Hostname()}
-	if names[0] == "localhost" {
-		names = []string{"127.0.0.1", "::1"}
+	to := &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}
+	if u.Hostname() == "localhost" {
+		return to
 	}
-	var out []netip.AddrPort
-	for _, name := range names {
-		if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" {
-			out = append(out, netip.AddrPortFrom(ip.Unmap(), uint16(port)))
+	numbers := strings.Split(u.Hostname(), ".")
+	for i, n := range numbers {
+		v, err := strconv.ParseUint(n, 10, 8)
+		if err != nil || len(numbers) != len(to.Addr) {
+			return nil
 		}
+		to.Addr[i] = byte(v)
 	}
-	return out
+	return to
 }
 
 // wantsTLS reports whether the environment may have the commands speak TLS. If one of these variables is only left over,
@@ -49,28 +51,12 @@ func wantsTLS() bool {
 	return false
 }
 
-// dialTCP connects to the first address that accepts within timeout (0: no limit but the kernel's).
-func dialTCP(to []netip.AddrPort, timeout time.Duration) (c net.Conn, err error) {
-	var failed []error
-	for _, address := range to {
-		if c, err = connectTCP(address, timeout); err == nil {
-			return c, nil
-		}
-		failed = append(failed, fmt.Errorf("connect to %s: %w", address, err))
-	}
-	return nil, oneLine(failed...)
-}
-
 // keepAlive is after how many seconds of silence the kernel asks whether the engine's machine is still there.
 const keepAlive = 30
 
-func connectTCP(to netip.AddrPort, timeout time.Duration) (net.Conn, error) {
-	var address unix.Sockaddr = &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port())}
-	family := unix.AF_INET6
-	if to.Addr().Is4() {
-		address, family = &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}, unix.AF_INET
-	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// dialTCP connects within timeout (0: no limit but the kernel's).
+func dialTCP(to *unix.SockaddrInet4, timeout time.Duration) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
@@ -78,9 +64,9 @@ func connectTCP(to netip.AddrPort, timeout time.Duration) (net.Conn, error) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAlive)
-	if err := unix.Connect(fd, address); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
+	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) {
 		unix.Close(fd)
-		return nil, err
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c, err := newConn(fd)
 	if err == nil {
