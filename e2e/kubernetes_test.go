@@ -70,7 +70,7 @@ func TestPodIsPlayed(t *testing.T) {
 	testkit.Until(t, "the server is up", func() bool { return strings.Contains(log(), `"ready"`) })
 	// A server of its own, as by kubectl exec: it ends with its standard input.
 	cmd := exec.Command("podman", "--remote", "--url", e.host, "exec", "-i", container, "/mcp-tether", "run", "--", "/server", "boxed", "mcp")
-	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}` + "\n")
+	cmd.Stdin = strings.NewReader(toolCall(1, "echo", "hello") + "\n")
 	if o := finish(t, cmd); o.code != 0 || !strings.Contains(o.stdout, "hello") {
 		t.Errorf("%+v", o)
 	}
