@@ -347,7 +347,7 @@ func (s *stage) command(words []string) *exec.Cmd {
 	program, path := s.g.bin()
 	cmd := exec.Command(program, words...)
 	cmd.Dir = s.h.dir
-	cmd.Env = append([]string{"HOME=" + s.h.dir, "PATH=" + path + filepath.Dir(tether) + ":" + os.Getenv("PATH"), "TERM=dumb"}, s.g.env...)
+	cmd.Env = append([]string{"HOME=" + s.h.dir, "TMPDIR=" + s.h.dir, "PATH=" + path + filepath.Dir(tether) + ":" + os.Getenv("PATH"), "TERM=dumb"}, s.g.env...)
 	return cmd
 }
 
