@@ -9,6 +9,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Every ending of a session, whatever its server does just then: awake, falling asleep, asleep, being woken.
@@ -233,6 +237,47 @@ func TestHibernateEndsAnywhere(t *testing.T) {
 					return
 				}
 			}
+		})
+	}
+}
+
+// Standard input cannot be read any more, while the server sleeps or wakes, and what the client has written is still in it. That
+// is the end of the client's stream. Seen to wait for ever.
+func TestHibernateReadFails(t *testing.T) {
+	t.Parallel()
+	testkit.Need(t, has("strace"), "strace")
+	for name, wakes := range map[string]bool{"asleep": false, "waking": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			fifo := filepath.Join(s.dir, "stdin")
+			s.ok(unix.Mkfifo(fifo, 0o600))
+			stdin, err := os.OpenFile(fifo, os.O_RDWR, 0)
+			s.ok(err)
+			defer stdin.Close()
+			say := func(line string) { _, err := stdin.WriteString(line + "\n"); s.ok(err) }
+			fails := map[bool]string{false: "3", true: "4"}[wakes]
+			run := s.wrap(sleepy("--wake-timeout=1s"), fixture, "mcp", s.dir, "-", "0", "serve")
+			s.spawn(setup{bare: true}, append([]string{
+				"/bin/sh", "-c", `exec "$@" <` + fifo, "sh", lookPath(t, "strace"), "-f", "-qq", "-o", os.DevNull, "-P", fifo,
+				"-e", "trace=read", "-e", "inject=read:error=EIO:when=" + fails,
+			}, run...)...)
+			say(initialize(version))
+			s.wantAnswer(s.read(), 0)
+			say(initialized)
+			s.asleep(1)
+			if wakes {
+				s.mode("mute")
+				say(toolCall(7, "echo", ""))
+				s.until("waking", func() bool { return s.starts() == 2 })
+			}
+			say(toolCall(8, "echo", ""))
+			if wakes {
+				s.wantError(s.read(), 7, "--wake-timeout")
+			}
+			wantExit(t, s.wait(), "exit 0")
+			s.gone()
+			s.endedWhole("stdin-closed")
 		})
 	}
 }

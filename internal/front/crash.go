@@ -10,8 +10,8 @@ import (
 // mayRestart reports whether a server that has ended by itself is to be started again. why says what stands in the way of
 // another server, if that is the reason.
 func (f *front) mayRestart() (may bool, why string) {
-	if f.o.Finder == nil && f.o.OnCrash != OnCrashRestart || f.cause != session.NoCause || f.closing || f.relay.ClientEnded() {
-		// A server that has seen the end of its standard input may end: there is nothing to start another one for.
+	if f.o.Finder == nil && f.o.OnCrash != OnCrashRestart || f.cause != session.NoCause {
+		// A server may end when its client has: there is nothing to start another one for.
 		return false, ""
 	}
 	why = f.relay.Unrestorable()

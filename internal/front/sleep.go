@@ -46,7 +46,7 @@ func (f *front) sleep() {
 	f.listenToClient()
 }
 
-// listenToClient acts on what the client has done meanwhile. poll(2) does not tell of the end of a file.
+// listenToClient acts on what the client has done meanwhile, and has waited for a server to be gone.
 func (f *front) listenToClient() {
 	f.onRelay(f.relay.Move([2]unix.PollFd{}))
 	f.endIfClosed()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -145,44 +146,59 @@ func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 	}
 }
 
-// A server that ends when its standard input has ended has not crashed. If that is a file or /dev/null, poll(2) does not
-// tell of its end.
-func TestTheEndOfAFileIsNoCrash(t *testing.T) {
-	f := fromFile(t, awake)
-	f.o.OnCrash = OnCrashRestart
-	copyOnce(f)
-	f.onBackendEnd(0)
-	if f.phase != over || f.cause != session.CauseServer || !f.done {
-		t.Errorf("phase %v, cause %v", f.phase, f.cause)
+// The client's stream may end without a word from poll(2): a file, or a stream that cannot be read, with bytes in it. Whatever
+// the session does just then, it ends with the server, or at once where there is none. Nor has a server crashed that ends then.
+// Seen to wait for ever, asleep, for a server to send those bytes to.
+func TestTheEndThatPollDoesNotTell(t *testing.T) {
+	full := filepath.Join(t.TempDir(), "full")
+	if err := os.WriteFile(full, []byte("unread"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	streams := map[string]func() (*os.File, error){
+		"empty":      func() (*os.File, error) { return os.Open(os.DevNull) },
+		"unreadable": func() (*os.File, error) { return os.OpenFile(full, os.O_WRONLY, 0) },
+	}
+	for name, open := range streams {
+		for before := awake; before < over; before++ {
+			t.Run(fmt.Sprintf("%s, phase %v", name, before), func(t *testing.T) {
+				file, err := open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer file.Close()
+				f, _, _ := withClient(t, before)
+				f.o.OnCrash = OnCrashRestart
+				f.relay = relay.New(relay.ReadEnd(int(file.Fd())), relay.WriteEnd(int(file.Fd())), roomy, time.Now())
+				copyOnce(f)
+				if before != asleep {
+					f.onBackendEnd(0)
+				}
+				if f.phase != over || f.cause != session.CauseStdin || !f.done {
+					t.Errorf("phase %v, cause %v", f.phase, f.cause)
+				}
+			})
+		}
 	}
 }
 
-// A session whose client's stream is such a file ends with the server that has read it, also if that did not end by itself:
-// when it falls asleep, or when it cannot be woken.
-func TestTheEndOfAFileEndsASessionWithoutAServer(t *testing.T) {
-	for name, before := range map[string]phase{"idle": falling, "not woken": waking, "crashed": crashing} {
-		t.Run(name, func(t *testing.T) {
-			f := fromFile(t, before)
-			copyOnce(f)
-			f.onBackendEnd(0)
-			if f.phase != over || f.cause != session.CauseStdin || !f.done {
-				t.Errorf("phase %v, cause %v", f.phase, f.cause)
-			}
-		})
-	}
-}
-
-// fromFile is a front whose client's stream is /dev/null.
-func fromFile(t *testing.T, p phase) *front {
-	t.Helper()
+// Nor is such an end forgotten while the server wakes.
+func TestTheEndDuringAWake(t *testing.T) {
+	f, _, _ := withClient(t, waking)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { null.Close() })
-	f, _, _ := withClient(t, p)
+	defer null.Close()
 	f.relay = relay.New(relay.ReadEnd(int(null.Fd())), relay.WriteEnd(int(null.Fd())), roomy, time.Now())
-	return f
+	f.back.pid = os.Getpid() // Only looked at.
+	copyOnce(f)
+	if f.phase != waking || f.cause != session.NoCause {
+		t.Errorf("phase %v, cause %v before the server is awake", f.phase, f.cause)
+	}
+	f.step(onRestored)
+	if f.phase != over || f.cause != session.CauseStdin || f.done {
+		t.Errorf("phase %v, cause %v, done %t", f.phase, f.cause, f.done)
+	}
 }
 
 // withClient is a front in a phase, and the client's ends of its streams.

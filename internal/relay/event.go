@@ -8,7 +8,7 @@ const (
 	// ClientWrote: the client has written something that a server must have, and there is none. Each Move reports it again
 	// until it is acted upon.
 	ClientWrote Kind = iota
-	// ClientClosed: the client has closed its stream while there is no server.
+	// ClientClosed, once: the client's stream has ended, or cannot be read any more.
 	ClientClosed
 	// Answered: a new server has written for the first time.
 	Answered

@@ -253,7 +253,7 @@ func TestPingWakesAStatelessServer(t *testing.T) {
 // The last message may lack its newline, and wakes a server all the same. What wakes none ends with the client.
 func TestLastMessageWithoutNewline(t *testing.T) {
 	for text, want := range map[string][]Event{
-		strings.TrimSuffix(call, "\n"): {{Kind: ClientWrote}},
+		strings.TrimSuffix(call, "\n"): {{Kind: ClientClosed}, {Kind: ClientWrote}},
 		lateAnswer:                     {{Kind: ClientClosed}},
 	} {
 		s := newStage(t, false)
@@ -262,10 +262,25 @@ func TestLastMessageWithoutNewline(t *testing.T) {
 		s.tells(s.write(s.toRelay, text), want[:0]...)
 		s.must(unix.Close(s.toRelay))
 		s.tells(s.settle(), want...)
-		if waits := want[0].Kind == ClientWrote; s.relay.Waiting() != waits {
+		if waits := len(want) > 1; s.relay.Waiting() != waits {
 			t.Errorf("%q waits: %t", text, !waits)
 		}
 	}
+}
+
+// The client has closed its end before the server is there that its last message is for. That server reads the end as soon as
+// the session ends, without another byte from anywhere.
+func TestEndBehindTheLastMessage(t *testing.T) {
+	s := newStage(t, false)
+	s.askModern()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, modernList), Event{Kind: ClientWrote})
+	s.must(unix.Close(s.toRelay))
+	s.tells(s.settle(), Event{Kind: ClientClosed}, Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore(), Event{Kind: Unasked})
+	s.relay.Finish()
+	s.reads(s.serverIn, modernList+"EOF")
 }
 
 // For a server that is not there, the relay reads no more than it may keep: the rest stays with the client.

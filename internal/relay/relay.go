@@ -106,9 +106,11 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	if r.moveBulk(); up && r.up.large || down && r.down.large {
 		r.bulk = time.Now()
 	}
-	if r.up.done() && !r.queues() {
-		r.up.to.Close()
+	if r.up.ended && !r.closed {
+		r.closed = true
+		r.emit(ClientClosed, "")
 	}
+	r.endStdin()
 	if r.down.broken || r.down.ended && r.mode == modeServerless {
 		// While there is a server, a stream that has only ended stays open: it would take the close for the end of its gateway.
 		r.down.from.Close()
@@ -124,6 +126,13 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		r.lookForRoots()
 	}
 	return r.events()
+}
+
+// endStdin closes the server's standard input once it has all that the client has sent.
+func (r *Relay) endStdin() {
+	if r.up.done() && !r.queues() {
+		r.up.to.Close()
+	}
 }
 
 // bulkRounds bounds how often busy streams are copied before other streams are looked at.
@@ -171,13 +180,8 @@ func (r *Relay) tellOfClient() {
 			r.waiting = append(r.waiting, last...)
 		}
 	}
-	switch {
-	case r.owed != "":
-	case len(r.waiting) > 0 && r.Drained():
+	if r.owed == "" && len(r.waiting) > 0 && r.Drained() {
 		r.emit(ClientWrote, "")
-	case len(r.waiting) == 0 && r.up.ended && !r.closed:
-		r.closed = true
-		r.emit(ClientClosed, "")
 	}
 }
 
@@ -199,9 +203,9 @@ func (r *Relay) Unproven() bool { return r.unproven }
 // Used is when a message that matters last passed, see mcp.Conversation.
 func (r *Relay) Used() time.Time { return r.used }
 
-// Waiting reports whether the client has written something that no server has.
+// Waiting reports whether the client has written something that no server has. What is behind a read that failed is lost.
 func (r *Relay) Waiting() bool {
-	return len(r.waiting)+len(r.nextOfClient.begun) > 0 || readable(r.up.from.fd) > 0
+	return len(r.waiting)+len(r.nextOfClient.begun) > 0 || !r.up.ended && readable(r.up.from.fd) > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
@@ -282,6 +286,7 @@ func (r *Relay) Finish() {
 	if r.mode != modePassing {
 		r.mode, r.up.held = modeEnding, true
 	}
+	r.endStdin()
 }
 
 // Drained reports whether the client has everything that the last server wrote. No other server is started before that.

@@ -23,7 +23,7 @@ func TestRelayPasses(t *testing.T) {
 		if s.toRelay != s.fromRelay {
 			_ = unix.Close(s.toRelay)
 		}
-		s.tells(s.settle())
+		s.tells(s.settle(), Event{Kind: ClientClosed})
 		s.reads(s.serverIn, "EOF")
 		s.tells(s.write(s.serverOut, listed))
 		s.reads(s.fromRelay, listed)
