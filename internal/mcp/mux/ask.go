@@ -23,7 +23,7 @@ type ask struct {
 // maxAsks bounds how many requests of the server may be open.
 const maxAsks = 4096
 
-// serverAsks takes a request of the server: it goes to the client whose call is being served.
+// serverAsks takes a request of the server: it goes to the one client that it is certainly for.
 func (m *Mux) serverAsks(msg mcp.Message) {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
@@ -52,6 +52,7 @@ func (m *Mux) forward(c *client, msg mcp.Message, id string) {
 	m.lastAsk++
 	a := &ask{n: m.lastAsk, client: c, id: id, key: msg.ID}
 	a.mayTask = at(msg.Raw, "params", "task").to > 0
+	m.tasks.ofClient(c, elicitation, textOf(msg.Raw, at(msg.Raw, "params", "elicitationId")))
 	m.handshake.roots = m.handshake.roots || msg.Method == mcp.MethodRoots
 	token := at(msg.Raw, "params", "_meta", "progressToken")
 	if token.to > 0 {
@@ -76,21 +77,33 @@ func (m *Mux) clientFor(msg mcp.Message) (c *client, why string) {
 		return nil, unknown
 	}
 	if target(msg.Method) == "taskId" {
-		if c := m.tasks.ofClients[textOf(msg.Raw, at(msg.Raw, "params", "taskId"))]; c != nil {
+		if c := m.tasks.ofClients[kept{clientTask, textOf(msg.Raw, at(msg.Raw, "params", "taskId"))}]; c != nil {
 			return c, ""
 		}
 		return nil, unknown
+	}
+	return m.only()
+}
+
+// only is the client that all is for which names none: the only one that the server has ever had. Otherwise it is the one whose
+// call is being served, but background work of another one's call could ask in the meantime: that counts with AsksInCall alone.
+func (m *Mux) only() (c *client, why string) {
+	if c = m.clients[m.sole]; c != nil {
+		return c, ""
+	}
+	if !m.AsksInCall {
+		return nil, "this request names no task, so it is not known which one it is for"
 	}
 	return m.served()
 }
 
 // served is the one client whose call is being served; nil, and why, if that is not certain.
 func (m *Mux) served() (c *client, why string) {
-	if m.orphans+m.ghosts+m.tasks.abandoned > 0 {
+	if m.spent {
 		return nil, "a call of one that has left may still run, so it is not known which one this request is for"
 	}
 	for _, other := range m.order {
-		if other.sent == 0 && other.running == 0 {
+		if !other.mayBeServed() {
 			continue
 		}
 		if c != nil {
@@ -98,15 +111,31 @@ func (m *Mux) served() (c *client, why string) {
 		}
 		c = other
 	}
-	if c != nil {
-		return c, ""
+	if c == nil {
+		return nil, "no call is open, so it is not known which one this request is for"
 	}
-	// No call is open. The request is surely for this client only if the server has never served another one.
-	if c = m.clients[m.sole]; c != nil {
-		return c, ""
-	}
-	return nil, "no call of one alone is open, so it is not known which one this request is for"
+	return c, ""
 }
+
+// mayBeServed reports whether a call of the client may run. Most servers never answer one that was cancelled.
+func (c *client) mayBeServed() bool {
+	for _, k := range c.calls {
+		for ; k != nil; k = k.next {
+			if k.sent && k.mayAsk() {
+				return true
+			}
+		}
+	}
+	return c.cancelled
+}
+
+// mayAsk reports whether the server may make a request within a call. A ping asks nothing, nor does a subscription (2026-07-28
+// has no requests of the server at all).
+func (k *call) mayAsk() bool { return k.method != mcp.MethodListen && k.method != mcp.MethodPing }
+
+// Spent reports whether the server's requests can be told apart no more, because a call of a client that has left may still
+// run. A server that only asks within a call is of use to no new client then.
+func (m *Mux) Spent() bool { return m.spent && m.AsksInCall }
 
 // alone reports whether the server has known no other client, and none waits to use it.
 func (m *Mux) alone(c *client) bool {
@@ -123,13 +152,13 @@ func (m *Mux) clientAnswers(c *client, msg mcp.Message) {
 	var top [4]span
 	unreadable := pick(msg.Raw, span{0, len(msg.Raw)}, []string{"id", "result", "error", "method"}, top[:]) != nil
 	if unreadable {
-		m.toServer(errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
+		m.toServerFrom(c, errorLine(a.id, codeInternal, "the answer of the client cannot be read"))
 		return
 	}
 	if a.mayTask {
-		m.tasks.ofClient(c, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
+		m.tasks.ofClient(c, clientTask, textOf(msg.Raw, at(msg.Raw, "result", "task", "taskId")))
 	}
-	m.toServer(splice(msg.Raw, idEdit(msg, a.id)))
+	m.toServerFrom(c, splice(msg.Raw, idEdit(msg, a.id)))
 }
 
 func (m *Mux) forget(a *ask) {

@@ -26,10 +26,8 @@ type call struct {
 	level, want int
 	// line waits for the server, or for another call.
 	line []byte
-	// own: the mux asks. uncounted: its client has left, and it is not among orphans. sent: the server has it. cancelled: no
-	// answer is expected, and it may still run. mute: the client uses its id for another call. modern: it names its protocol
-	// version. mayTask: the answer may be a task.
-	own, uncounted, sent, cancelled, mute, modern, mayTask bool
+	// own: the mux asks. sent: the server has it. modern: it names its protocol version. mayTask: the answer may be a task.
+	own, sent, modern, mayTask bool
 
 	batch *batch
 	// next is another call with the same id at the client.
@@ -91,9 +89,6 @@ func parse(msg mcp.Message) (request, error) {
 func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 	from, to := msg.IDSpan()
 	id := string(msg.Raw[from:to])
-	for older := c.calls[msg.ID]; older != nil; older = older.next {
-		older.mute = older.cancelled
-	}
 	r, err := parse(msg)
 	switch {
 	case msg.ID == mcp.IDNull:
@@ -122,6 +117,10 @@ func (c *client) onlyReleases(r request) bool {
 // ask sorts a request by what must be done about it.
 func (m *Mux) ask(c *client, r request, k *call) error {
 	k.modern = textOf(r.msg.Raw, r.version) != ""
+	if k.method == mcp.MethodInitialize && c.hasBegun() {
+		m.refuse(c, k.id, codeInvalid, "this client has begun its handshake already", k.batch)
+		return nil
+	}
 	if reason := m.misfit(r, k); reason != "" {
 		return &MisfitError{reason, r.class()}
 	}
@@ -136,8 +135,8 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		k.token = string(r.token.of(r.msg.Raw))
 	}
 	k.mayTask = k.target == "" && m.mayTask(r)
-	if k.mayTask && c.running >= m.limits.Kept {
-		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.running), k.batch)
+	if k.mayTask && m.tasks.full(c, m.limits.Kept) {
+		m.refuse(c, k.id, codeInternal, fmt.Sprintf("%d tasks are running already", c.tasks), k.batch)
 		return nil
 	}
 	switch k.method {
@@ -229,7 +228,6 @@ func (m *Mux) sendNow(k *call, line []byte) {
 	k.sent = true
 	if k.client != nil {
 		m.noteKnown(k.client)
-		k.client.sent += k.weight()
 	}
 	switch k.method {
 	case mcp.MethodInitialize:
@@ -241,7 +239,11 @@ func (m *Mux) sendNow(k *call, line []byte) {
 			w.on = false
 		}
 	}
-	m.toServer(line)
+	if k.client == nil || k.method == mcp.MethodInitialize || k.method == mcp.MethodSetLevel { // All depend on their order.
+		m.toServer(line)
+		return
+	}
+	m.toServerFrom(k.client, line)
 }
 
 // sendHeld gives the server what waits for it.
@@ -295,6 +297,7 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 		m.serverComplains(msg)
 		return
 	case k == nil || !k.sent: // An answer to no question, or a late one.
+		m.endLateTask(msg)
 		return
 	}
 	if k.modern && !msg.IsError {
@@ -317,10 +320,9 @@ func (m *Mux) serverAnswers(msg mcp.Message) {
 	}
 }
 
-// serverComplains takes an error without an id: the server could not read a request. A client gets it only if that
-// client alone has asked.
+// serverComplains takes an error without an id: the server could not read a request.
 func (m *Mux) serverComplains(msg mcp.Message) {
-	if c, _ := m.served(); c != nil {
+	if c, _ := m.only(); c != nil {
 		m.toClient(c, splice(msg.Raw))
 	}
 }
@@ -328,8 +330,11 @@ func (m *Mux) serverComplains(msg mcp.Message) {
 // deliver gives an answer to the client that asked, with another edit beside that of the id, and closes the call.
 func (m *Mux) deliver(k *call, msg mcp.Message, other edit) {
 	m.close(k)
-	if k.client == nil || k.mute || k.cancelled && k.batch != nil {
+	if k.client == nil {
 		return
+	}
+	if msg.IsError {
+		m.noteElicitations(k.client, msg)
 	}
 	first, second := inOrder(idEdit(msg, k.id), other)
 	m.answer(k, splice(msg.Raw, first, second))
@@ -353,21 +358,11 @@ func (m *Mux) close(k *call) {
 	delete(m.calls, k.n)
 	c := k.client
 	if c == nil {
-		if k.sent && !k.own && !k.uncounted {
-			m.orphans--
-		}
 		return
 	}
 	k.unlink()
 	c.words -= k.words()
-	if k.sent {
-		c.sent -= k.weight()
-	}
-	if k.cancelled {
-		c.cancelled--
-	} else {
-		c.open--
-	}
+	c.open--
 }
 
 // unlink takes a call from those of its client.
@@ -399,14 +394,11 @@ func (m *Mux) refuse(c *client, id string, code int, message string, b *batch) {
 	m.reply(c, errorLine(id, code, message), b)
 }
 
-// cancel takes a client's notice that it no longer wants an answer. Requests that change what the server keeps are not
-// cancelled there (subscriptions, the log level), nor is initialize, which must not be.
+// cancel takes a client's notice that it no longer wants an answer: none reaches it. A request that changes what the server
+// keeps is not cancelled (subscriptions, the log level), nor is initialize, which must not be: its answer still comes.
 func (m *Mux) cancel(c *client, r request) {
 	k := c.calls[idOf(r.msg.Raw, r.target)]
-	for k != nil && k.cancelled {
-		k = k.next
-	}
-	if k == nil || k.method == mcp.MethodInitialize {
+	if k == nil || k.changesState() {
 		return
 	}
 	if k.batch != nil {
@@ -417,28 +409,9 @@ func (m *Mux) cancel(c *client, r request) {
 		m.drop(k)
 		return
 	}
-	k.cancelled = true
-	c.open--
-	c.cancelled++
-	if k.changesState() {
-		return
-	}
-	m.toServer(splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
-	if c.cancelled > m.limits.Kept || c.words > m.limits.Words/2 || k.method == mcp.MethodListen {
-		if k.method != mcp.MethodListen {
-			m.ghosts++
-		}
-		m.close(k)
-	}
-}
-
-// weight is what an open call counts in the search for the client that a request of the server is for. A ping does not
-// count, nor does a subscription (2026-07-28 has no requests of the server at all).
-func (k *call) weight() int {
-	if k.method == mcp.MethodListen || k.method == mcp.MethodPing {
-		return 0
-	}
-	return 1
+	c.cancelled = c.cancelled || k.mayAsk()
+	m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, strconv.FormatInt(k.n, 10)}))
+	m.close(k)
 }
 
 // changesState reports whether the answer changes what is known of the server, even if no client waits for it.
@@ -466,10 +439,12 @@ func (m *Mux) abandonCalls(c *client) {
 		if !k.sent {
 			continue
 		}
-		if !k.cancelled && !k.changesState() {
-			m.toServer(append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
+		if k.changesState() { // Its answer is still to be heard.
+			k.client, k.next, k.batch = nil, nil, nil
+			continue
 		}
-		m.orphan(k)
+		m.toServerFrom(c, append(mcp.Cancelled(strconv.FormatInt(k.n, 10), "the client has left"), '\n'))
+		delete(m.calls, k.n)
 	}
 }
 
@@ -484,22 +459,6 @@ func (m *Mux) drop(k *call) {
 		m.nextHandshake()
 	case k.changesState() && k.target != "":
 		m.watchDropped(k)
-	}
-}
-
-// orphan keeps a call without its client: it may still run.
-func (m *Mux) orphan(k *call) {
-	k.client, k.next, k.batch = nil, nil, nil
-	switch {
-	case k.weight() == 0:
-		delete(m.calls, k.n)
-	case m.orphans < m.limits.Kept:
-		m.orphans++
-	case k.changesState():
-		k.uncounted = true
-	default:
-		m.ghosts++
-		delete(m.calls, k.n)
 	}
 }
 

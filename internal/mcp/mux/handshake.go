@@ -111,6 +111,16 @@ func (r request) class() string {
 	return mcp.Canonical(mcp.ValueAt(params, "protocolVersion")) + " " + mcp.Canonical(mcp.ValueAt(params, "capabilities"))
 }
 
+// hasBegun reports whether a client has a handshake, or has asked for one.
+func (c *client) hasBegun() bool {
+	for _, k := range c.calls {
+		if k.method == mcp.MethodInitialize {
+			return true
+		}
+	}
+	return c.met
+}
+
 // initialize takes the initialize request of a client that is no misfit.
 func (m *Mux) initialize(r request, k *call) {
 	h := &m.handshake

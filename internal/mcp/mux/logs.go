@@ -39,6 +39,7 @@ func (m *Mux) setLevel(c *client, r request, k *call) {
 	c.level = level
 	want := m.wanted()
 	if c.wishes == 0 && m.logs.works && m.acceptsCalls() && want == m.logs.sent {
+		m.noteKnown(c)
 		m.reply(c, resultLine(k.id), k.batch)
 		return
 	}
@@ -115,12 +116,13 @@ func (m *Mux) adjustLevel() {
 	m.askOwn(mcp.MethodSetLevel, "", fmt.Sprintf(`{"level":%q}`, levels()[want-1]))
 }
 
-// log gives a log message to each client that wants its level.
+// log gives a log message to each client that wants its level. As long as the server knows of one client only, it is about no
+// other one.
 func (m *Mux) log(msg mcp.Message, name string) {
 	level := levelNumber(name)
 	var line []byte
 	for _, c := range m.order {
-		if !m.wants(c, level) {
+		if !m.wants(c, level) || m.clients[m.sole] != nil && c.id != m.sole {
 			continue
 		}
 		if line == nil {
@@ -148,7 +150,7 @@ func (m *Mux) wants(c *client, level int) bool {
 func (c *client) listens(level int) bool {
 	for _, k := range c.calls {
 		for ; k != nil; k = k.next {
-			if k.sent && !k.cancelled && k.level > 0 && (level == 0 || level >= k.level) {
+			if k.sent && k.level > 0 && (level == 0 || level >= k.level) {
 				return true
 			}
 		}

@@ -57,15 +57,15 @@ type simCall struct {
 }
 
 type simClient struct {
-	unsure            map[string]bool // subscribed or not: a request was cancelled
 	id                Client
 	asked, met, ready bool
 	roots             bool // has roots, and says so in its handshake
-	open, cancelled   map[string]simCall
+	open              map[string]simCall
+	cancelled         bool
 	level             int
 	levels            int // setLevel requests that are open
 	subscribed        map[string]bool
-	pending           map[string]int // requests about a resource that are open or were cancelled
+	pending           map[string]int // requests about a resource that are open
 	tasks             map[string]bool
 	asks              map[string]string
 	batches           int
@@ -217,22 +217,11 @@ func (w *world) answered(c *simClient, msg wire) (batch int) {
 	id := string(msg.ID)
 	call, ok := c.open[id]
 	if !ok {
-		call, ok = c.cancelled[id]
-		delete(c.cancelled, id)
-		if !ok {
-			w.fail("client %d: an answer to no question: %s", c.id, id)
-			return 0
-		}
-		if call.target != "" {
-			c.pending[call.target]--
-		}
-		if msg.Result != nil && msg.Result.Task != nil {
-			c.tasks[msg.Result.Task.TaskID] = true
-		}
-	} else {
-		delete(c.open, id)
-		w.applied(c, call, msg)
+		w.fail("client %d: an answer to no question: %s", c.id, id)
+		return 0
 	}
+	delete(c.open, id)
+	w.applied(c, call, msg)
 	if msg.Result != nil && msg.Result.M != "" && msg.Result.M != call.mark {
 		w.fail("client %d: the answer to %s came as that to %s", c.id, msg.Result.M, call.mark)
 	}
@@ -346,7 +335,7 @@ func (w *world) told(c *simClient, msg wire) {
 			w.fail("client %d asked for level %d and gets %d", c.id, c.level, level)
 		}
 	case "notifications/resources/updated":
-		if !c.subscribed[msg.Params.URI] && !c.unsure[msg.Params.URI] && c.pending[msg.Params.URI] == 0 {
+		if !c.subscribed[msg.Params.URI] && c.pending[msg.Params.URI] == 0 {
 			w.fail("client %d is told of %s", c.id, msg.Params.URI)
 		}
 	case "notifications/tasks/status":
@@ -381,8 +370,7 @@ func (w *world) id(c *simClient) string {
 	all := spellings()
 	for range 4 {
 		id := all[w.r.IntN(len(all))]
-		if _, used := c.open[id]; !used && c.cancelled[id].batch == 0 {
-			delete(c.cancelled, id)
+		if _, used := c.open[id]; !used {
 			return id
 		}
 	}
@@ -496,15 +484,10 @@ func (w *world) cancel(c *simClient) {
 	call := c.open[id]
 	// The answer to a part of a batch may wait for the other parts. It comes with them.
 	waits := call.batch != 0 && w.replied[call.mark]
-	if call.method != "initialize" && !waits {
-		if call.method == "logging/setLevel" {
-			return
-		}
+	keeps := call.method == "initialize" || call.target != "" // What changes the server is not cancelled.
+	if !keeps && !waits {
 		delete(c.open, id)
-		c.cancelled[id] = call
-		if call.target != "" {
-			c.unsure[call.target] = true
-		}
+		c.cancelled = true
 	}
 	_ = w.say(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
@@ -884,11 +867,19 @@ func (w *world) serverAsks() {
 		heard = len(c.asks)
 	}
 	w.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"m":"%s"}}`, id, r.mark))
-	// If the server has the calls of one client alone and the mux has none on the way, that client must have been asked.
+	// With AsksInCall: if the server has the calls of one client alone and the mux has none on the way, that client must have
+	// been asked.
 	c := w.clients[r.client]
-	if c != nil && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && len(s.running) == 0 && !r.cancelled &&
-		w.m.orphans+w.m.ghosts == 0 && len(c.asks) != heard+1 {
+	certain := w.m.AsksInCall && len(owners) == 1 && len(s.open) == len(able) && len(s.inbox) == 0 && !w.m.spent
+	for _, other := range w.clients {
+		certain = certain && (other == c || !other.cancelled)
+	}
+	if c != nil && certain && len(c.asks) != heard+1 {
 		w.fail("client %d alone has calls, and was not asked", c.id)
+	}
+	// Without it, only the client that has been alone from the start.
+	if c != nil && !w.m.AsksInCall && (w.m.sole == c.id) != (len(c.asks) == heard+1) {
+		w.fail("client %d was asked or not, and the server knows %d alone", c.id, w.m.sole)
 	}
 }
 
@@ -902,8 +893,8 @@ func (w *world) start() {
 
 func (w *world) attach() *simClient {
 	w.next++
-	c := &simClient{id: w.next, open: map[string]simCall{}, cancelled: map[string]simCall{}, subscribed: map[string]bool{},
-		pending: map[string]int{}, unsure: map[string]bool{}, tasks: map[string]bool{}, asks: map[string]string{}}
+	c := &simClient{id: w.next, open: map[string]simCall{}, subscribed: map[string]bool{},
+		pending: map[string]int{}, tasks: map[string]bool{}, asks: map[string]string{}}
 	c.asked, c.met, c.ready = w.modern, w.modern, w.modern
 	c.roots = w.r.IntN(4) < w.rootful
 	w.clients[c.id] = c
@@ -982,11 +973,11 @@ func (w *world) compare() {
 		} else if c.met {
 			levels = append(levels, standardLevel)
 		}
-		if m := w.m.clients[c.id]; m.open != 0 || m.held != 0 || m.sent != 0 || len(m.calls) != 0 {
-			w.fail("client %d: %d open, %d bytes held, %d sent, %d calls", c.id, m.open, m.held, m.sent, len(m.calls))
+		if m := w.m.clients[c.id]; m.open != 0 || m.held != 0 || len(m.calls) != 0 {
+			w.fail("client %d: %d open, %d bytes held, %d calls", c.id, m.open, m.held, len(m.calls))
 		}
 		for _, uri := range uris() {
-			if c.subscribed[uri] != w.m.clients[c.id].uris[uri] && !c.unsure[uri] {
+			if c.subscribed[uri] != w.m.clients[c.id].uris[uri] {
 				w.fail("client %d is subscribed to %v and not to %v", c.id, c.subscribed, w.m.clients[c.id].uris)
 			}
 		}
@@ -1005,15 +996,15 @@ func (w *world) compare() {
 	if asked > 0 && w.server.initialized && w.server.level != slices.Min(levels) {
 		w.fail("levels %v, the server has %d", levels, w.server.level)
 	}
-	if len(w.m.calls) > 0 || w.m.orphans > 0 || len(w.m.held) > w.m.dropped {
-		w.fail("%d calls and %d orphans are left", len(w.m.calls), w.m.orphans)
+	if len(w.m.calls) > 0 || len(w.m.held) > w.m.dropped {
+		w.fail("%d calls are left", len(w.m.calls))
 	}
 }
 
 // play plays one history and says what was wrong. spoil, if it is not nil, changes what the mux says.
 func play(seed uint64, spoil func(Out) []Out) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, 14)), m: New(Limits{}), clients: map[Client]*simClient{}, replied: map[string]bool{}, spoil: spoil}
-	w.modern = w.r.IntN(4) == 0
+	w.modern, w.m.AsksInCall = w.r.IntN(4) == 0, w.r.IntN(2) == 0
 	if !w.modern {
 		w.asksRoots = w.r.IntN(2) == 0
 		w.rootful = w.r.IntN(2) * (1 + w.r.IntN(4))

@@ -20,6 +20,9 @@ type Out struct {
 	// Line is the whole line with its newline. Several Outs may share it, so it must not be changed; the mux does not
 	// change it either.
 	Line []byte
+	// From is the client that a line for the server comes from. Those of several clients may change their order. Those of none,
+	// which is 0, may not, and come first.
+	From Client
 	// Reply says that the mux itself answers a request of the server by this line.
 	Reply bool
 }
@@ -41,7 +44,7 @@ type Limits struct {
 	// Held is how many bytes may wait. They are requests that came during the handshake, and answers of a batch that is not
 	// whole yet. 0 means DefaultHeld.
 	Held int64
-	// Kept is how many of each are remembered for a client: subscriptions, tasks, cancelled calls. 0 means DefaultKept.
+	// Kept is how many of each are remembered for a client: subscriptions, tasks. 0 means DefaultKept.
 	Kept int
 	// Words is how many bytes the ids, tokens, methods and uris of all that is open or subscribed to may have; 0 means
 	// DefaultWords.
@@ -60,6 +63,10 @@ const (
 // Mux is what is known of the clients and of the server. Not for concurrent use. A call's []Out, not its lines, is valid
 // until the next call.
 type Mux struct {
+	// AsksInCall says that the server is known to make requests only within a call of the client that they are for. Set it
+	// before the first client comes.
+	AsksInCall bool
+
 	limits  Limits
 	clients map[Client]*client
 	// order lists the clients as they came.
@@ -81,11 +88,9 @@ type Mux struct {
 	logs      logs
 	watched   map[string]*watch
 	tasks     tasks
-	// ghosts counts calls that may still run and are no longer remembered: they were cancelled, or their client has left.
-	ghosts int
-	// orphans counts calls of clients that have left, which may still run.
-	orphans int
-	out     []Out
+	// spent says that a client has left whose call may still run (AsksInCall).
+	spent bool
+	out   []Out
 
 	scanner  mcp.Scanner
 	messages []mcp.Message
@@ -118,13 +123,12 @@ type client struct {
 	// calls are its open requests by their id in one spelling. Several with one id are a chain, the latest first.
 	calls map[string]*call
 	// open counts its requests that have no answer and were not cancelled. An answer that waits for the rest of its batch is
-	// none yet. cancelled counts the calls that were cancelled and may still run. held counts the bytes that are kept for
-	// the client, words those of Limits.Words.
-	open, cancelled int
-	// sent counts the calls that the server has and has not answered.
-	sent  int
+	// none yet. held counts the bytes that are kept for the client, words those of Limits.Words.
+	open  int
 	held  int64
 	words int
+	// cancelled: it has cancelled a call, which may still run.
+	cancelled bool
 	// level is the log level that it asked for, of those in levels; 0: none.
 	level int
 	// wish is the level that its latest open request asks for, and wishes counts such requests. levelOf is the number of
@@ -132,8 +136,8 @@ type client struct {
 	wish, wishes int
 	levelOf      int64
 	uris         map[string]bool
-	// tasks counts its tasks that are remembered, running those of them that have not ended.
-	tasks, running int
+	// tasks counts its tasks that are remembered.
+	tasks int
 }
 
 // Attach takes a client that has said nothing yet.
@@ -150,6 +154,7 @@ func (m *Mux) Detach(id Client) []Out {
 	if c == nil {
 		return nil
 	}
+	m.spent = m.spent || c.mayBeServed()
 	delete(m.clients, id)
 	m.order = slices.DeleteFunc(m.order, func(other *client) bool { return other == c })
 	m.abandonCalls(c)
@@ -250,6 +255,10 @@ func (m *Mux) read(line []byte) []mcp.Message {
 }
 
 func (m *Mux) toServer(line []byte) { m.out = append(m.out, Out{To: Server, Line: line}) }
+
+func (m *Mux) toServerFrom(c *client, line []byte) {
+	m.out = append(m.out, Out{To: Server, From: c.id, Line: line})
+}
 
 // replyToServer answers a request of the server that goes to no client.
 func (m *Mux) replyToServer(line []byte) {

@@ -22,30 +22,31 @@ func (m *Mux) clientTells(c *client, msg mcp.Message) {
 	case mcp.MethodRootsChanged:
 		// The server would ask for the roots again, and must not ask another client than the one whose roots it has.
 		if m.alone(c) {
-			m.tell(r)
+			m.tell(c, r)
 		}
 	case mcp.MethodTaskStatus:
-		if m.tasks.ofClients[textOf(msg.Raw, r.target)] == c {
-			m.tell(r)
+		if m.tasks.ofClients[kept{clientTask, textOf(msg.Raw, r.target)}] == c {
+			m.tell(c, r)
 		}
 	default:
 		if k := (call{method: msg.Method}); !k.changesState() && target(msg.Method) != "taskId" {
-			m.tell(r)
+			m.tell(c, r)
 		}
 	}
 }
 
 // tell passes a notification on. During the handshake there is nothing that the server could be told of.
-func (m *Mux) tell(r request) {
+func (m *Mux) tell(c *client, r request) {
 	if m.acceptsCalls() {
-		m.toServer(splice(r.msg.Raw))
+		m.noteKnown(c)
+		m.toServerFrom(c, splice(r.msg.Raw))
 	}
 }
 
 // clientProgress takes the progress of a request of the server.
 func (m *Mux) clientProgress(c *client, r request) {
 	if a := m.asks[numberOf(idOf(r.msg.Raw, r.target))]; a != nil && a.client == c && a.token != "" {
-		m.toServer(splice(r.msg.Raw, edit{r.target, a.token}))
+		m.toServerFrom(c, splice(r.msg.Raw, edit{r.target, a.token}))
 	}
 }
 
@@ -77,6 +78,8 @@ func (m *Mux) serverTells(msg mcp.Message) {
 		m.updated(msg, textOf(msg.Raw, within(msg.Raw, params, "uri")))
 	case mcp.MethodTaskStatus, mcp.MethodTaskExtension:
 		m.toOwner(msg, task)
+	case mcp.MethodElicited:
+		m.elicited(msg, textOf(msg.Raw, within(msg.Raw, params, "elicitationId")))
 	default:
 		m.toAll(splice(msg.Raw))
 	}
@@ -101,7 +104,7 @@ func (m *Mux) toOwner(msg mcp.Message, task string) {
 // subscriptionTells takes a notification about a subscription, which is an open request (2026-07-28, basic/patterns/
 // subscriptions).
 func (m *Mux) subscriptionTells(msg mcp.Message, id span) {
-	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && !k.cancelled && k.method == mcp.MethodListen {
+	if k := m.calls[numberOf(idOf(msg.Raw, id))]; k != nil && k.client != nil && k.method == mcp.MethodListen {
 		m.provesModern()
 		m.toClient(k.client, splice(msg.Raw, edit{id, k.id}))
 	}
@@ -128,7 +131,7 @@ func (m *Mux) serverCancels(msg mcp.Message, id span) {
 func (m *Mux) serverProgress(msg mcp.Message, token span) {
 	n := numberOf(idOf(msg.Raw, token))
 	if k := m.calls[n]; k != nil {
-		if k.client != nil && !k.cancelled && k.token != "" {
+		if k.client != nil && k.token != "" {
 			m.toClient(k.client, splice(msg.Raw, edit{token, k.token}))
 		}
 		return
@@ -136,4 +139,23 @@ func (m *Mux) serverProgress(msg mcp.Message, token span) {
 	if t := m.tasks.tokens[n]; t != nil && t.client != nil {
 		m.toClient(t.client, splice(msg.Raw, edit{token, t.token}))
 	}
+}
+
+// elicited passes on that what the server wanted of a person has come in, to the client that was asked for it (2025-11-25,
+// client/elicitation, "Completion Notifications for URL Mode").
+func (m *Mux) elicited(msg mcp.Message, id string) {
+	c := m.tasks.ofClients[kept{elicitation, id}]
+	if c == nil {
+		c, _ = m.only()
+	}
+	if c != nil {
+		m.toClient(c, splice(msg.Raw))
+	}
+}
+
+// noteElicitations takes an error that asks for elicitations before a call is made again.
+func (m *Mux) noteElicitations(c *client, msg mcp.Message) {
+	eachElement(msg.Raw, at(msg.Raw, "error", "data", "elicitations"), func(element span) {
+		m.tasks.ofClient(c, elicitation, textOf(msg.Raw, within(msg.Raw, element, "elicitationId")))
+	})
 }

@@ -262,21 +262,82 @@ func TestCancel(t *testing.T) {
 	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
 	f.want(f.from(2, fmt.Sprintf(cancelled, "4")), "") // 4 is the id at the server, not the client's.
 	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
-	// A late answer is passed on while the id is free.
-	f.want(f.server(`{"id":3,"result":{}}`), `a {"id":1,"result":{}}`)
+	f.want(f.server(`{"id":3,"result":{}}`), "") // A late answer.
 	f.from(1, toolCall)
 	f.from(1, fmt.Sprintf(cancelled, "1"))
 	f.from(1, toolCall)
 	f.want(f.server(`{"id":5,"result":"late"}`), "")
 	f.want(f.server(`{"id":6,"result":{}}`), `a {"id":1,"result":{}}`)
-	f.from(1, toolCall)
-	f.from(1, fmt.Sprintf(cancelled, "1"))
-	f.from(1, strings.Replace(toolCall, "tools/call", "ping", 1))
-	f.want(f.server(`{"id":7,"result":"late"}`), "")
+	// What changes the server is not cancelled.
+	f.from(1, subscribe("subscribe", "file:///a"))
+	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
+	f.want(f.server(`{"id":7,"result":{}}`), `a {"id":1,"result":{}}`)
 }
 
-func TestServerAsksTheOneThatIsServed(t *testing.T) {
+// inCall has clients of a server that asks only within a call.
+func inCall(t *testing.T, clients ...Client) *fixture {
+	t.Helper()
+	f := met(t, clients...)
+	f.AsksInCall = true
+	return f
+}
+
+// A request of the server goes to the client whose task it names, or to the only one that the server has ever had. Seen to go to
+// the client with the only open call, from background work of another's.
+func TestServerAsksWhereItIsCertain(t *testing.T) {
 	f := met(t, 1, 2)
+	f.want(f.server(sampling), "a "+sampling) // The server does not know of the other one.
+	f.from(2, toolCall)
+	f.refused(f.server(sampling), "names no task")
+	f.server(`{"id":3,"result":{}}`)
+	f.Detach(1)
+	f.refused(f.server(sampling), "names no task")
+	f = met(t, 1, 2)
+	f.want(f.from(2, `{"method":"notifications/unknown"}`), `s {"method":"notifications/unknown"}`)
+	f.refused(f.server(sampling), "names no task")
+}
+
+// So do the log messages, and the news of an elicitation goes to the client that was asked for it.
+func TestNewsOfOneClient(t *testing.T) {
+	f := met(t, 1, 2)
+	f.want(f.server(logged("error")), "a "+logged("error"))
+	done := `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":%q}}`
+	f.want(f.server(fmt.Sprintf(done, "x")), "a "+fmt.Sprintf(done, "x"))
+	f.server(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"e"}}`)
+	f.from(2, toolCall)
+	f.server(`{"id":3,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"elicitationId":"n"},{"elicitationId":"m"}]}}}`)
+	f.want(f.server(fmt.Sprintf(done, "e")), "a "+fmt.Sprintf(done, "e"))
+	f.want(f.server(fmt.Sprintf(done, "m")), "b "+fmt.Sprintf(done, "m"))
+	f.want(f.server(fmt.Sprintf(done, "x")), "")
+	f.Detach(2)
+	f.want(f.server(fmt.Sprintf(done, "m")), "")
+	f.lines(f.server(logged("error")), "a "+logged("error"))
+}
+
+// A client has one handshake. Seen to send a client away, which then ended.
+func TestSecondHandshake(t *testing.T) {
+	refused := `%s {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"this client has begun its handshake already"}}`
+	f := met(t, 1)
+	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
+	f.want(f.from(1, strings.Replace(hello, "2025-11-25", "2025-06-18", 1)), fmt.Sprintf(refused, "a"))
+	f = newFixture(t)
+	f.Attach(1)
+	f.Attach(2)
+	f.from(1, hello)
+	f.from(2, hello)
+	f.want(f.from(1, hello), fmt.Sprintf(refused, "a"))
+	f.want(f.from(2, hello), fmt.Sprintf(refused, "b"))
+	// One that was refused may try again.
+	f.Detach(2)
+	f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`)
+	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
+		t.Error(got)
+	}
+}
+
+// A server that asks only within a call asks the one client that has one.
+func TestServerAsksTheOneThatIsServed(t *testing.T) {
+	f := inCall(t, 1, 2)
 	// No client is served, and the server has had messages of one client only: the first.
 	f.want(f.server(sampling), "a "+sampling)
 	f.from(1, `{"id":1,"result":{}}`)
@@ -290,22 +351,40 @@ func TestServerAsksTheOneThatIsServed(t *testing.T) {
 	f.server(`{"id":3,"result":{}}`)
 	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":3`, 1))
 	f.server(`{"id":4,"result":{}}`)
-	f.refused(f.server(sampling), "no call of one alone is open")
+	f.refused(f.server(sampling), "no call is open")
 }
 
 func TestCancelledCallsMayStillAsk(t *testing.T) {
-	f := met(t, 1, 2)
+	f := inCall(t, 1, 2)
 	f.from(1, toolCall)
 	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
 	f.from(2, toolCall)
 	f.refused(f.server(sampling), "calls of several are open")
-	f.server(`{"id":3,"error":{}}`)
-	f.want(f.server(sampling), "b "+sampling)
-	f.Detach(2)
-	f.from(1, toolCall)
-	f.refused(f.server(sampling), "has left may still run")
 	f.server(`{"id":4,"result":{}}`)
-	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
+	f.want(f.server(sampling), "a "+sampling)
+	if f.Spent() {
+		t.Error("as long as the client is there, nothing is lost")
+	}
+	f.Detach(1)
+	f.from(2, toolCall)
+	f.refused(f.server(sampling), "has left may still run")
+	if !f.Spent() {
+		t.Error("nobody knows of the call")
+	}
+	f.AsksInCall = false
+	if f.Spent() {
+		t.Error("nothing depends on the call")
+	}
+}
+
+// What a client has cancelled is over for it, whatever the server still says of it.
+func TestCancelledTask(t *testing.T) {
+	f := met(t, 1)
+	f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x","task":{}}}`)
+	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
+	f.want(f.server(`{"id":2,"result":{"task":{"taskId":"t","status":"working"}}}`),
+		`s {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t"}}`)
+	f.want(f.server(`{"id":9,"result":{"task":{"taskId":"u","status":"working"}}}`), "") // To no question.
 }
 
 func TestRequestsOfTheServerAreMapped(t *testing.T) {
@@ -367,7 +446,7 @@ func TestKindsAreNotMistaken(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	f := met(t, 1, 2)
+	f := inCall(t, 1, 2)
 	f.want(f.server(`{"id":"p","method":"ping"}`), `s {"jsonrpc":"2.0","id":"p","result":{}}`)
 	f.want(f.from(1, `{"id":"p","method":"ping"}`), `s {"id":3,"method":"ping"}`)
 	// It is no reason to ask this client.
@@ -403,6 +482,8 @@ func ownLevel(n int, name string) string {
 
 func TestLogLevels(t *testing.T) {
 	f := met(t, 1, 2, 3)
+	f.from(1, `{"method":"notifications/unknown"}`)
+	f.from(2, `{"method":"notifications/unknown"}`)
 	f.lines(f.server(logged("debug")), "a "+logged("debug"), "b "+logged("debug"), "c "+logged("debug"))
 	// The others have asked for nothing and go on with what is usual.
 	f.want(f.from(1, level("error")), ownLevel(4, "info"))
@@ -473,8 +554,7 @@ func TestTasksAreTheirClients(t *testing.T) {
 	listed := `{"id":%s,"result":{"tasks":[%s{"taskId":"t","status":"working"}],"nextCursor":"c"}}`
 	f.want(f.server(fmt.Sprintf(listed, "5", `{"taskId":"u"}, `)), "a "+fmt.Sprintf(listed, "1", ""))
 	f.want(f.server(fmt.Sprintf(listed, "6", "")), `b {"id":1,"result":{"tasks":[],"nextCursor":"c"}}`)
-	// The task reports its progress and asks its client. While it runs, no other request of the server has a certain
-	// client.
+	// The task reports its progress and asks its client.
 	for _, token := range []string{"3", `"3"`} {
 		for _, meta := range []string{"", `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}`} {
 			f.want(f.server(`{"method":"notifications/progress","params":{"progressToken":`+token+meta+`}}`),
@@ -484,22 +564,16 @@ func TestTasksAreTheirClients(t *testing.T) {
 	asks := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
 	f.from(2, toolCall)
 	f.want(f.server(asks), "a "+asks)
-	f.refused(f.server(sampling), "calls of several are open")
 	status := `{"method":"notifications/tasks/status","params":{"taskId":"t","status":"completed"}}`
 	f.want(f.server(status), "a "+status)
-	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
 	f.want(f.server(strings.Replace(status, `"t"`, `"u"`, 1)), "")
 	// A task whose client leaves is cancelled, and no other client sees it.
 	f.server(`{"id":7,"result":{}}`)
 	f.from(1, begin)
 	f.server(`{"id":8,"result":{"task":{"taskId":"v","status":"working"}}}`)
+	f.from(1, `{"id":1,"result":{}}`)
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","id":9,"method":"tasks/cancel","params":{"taskId":"v"}}`)
-	f.from(2, toolCall)
-	f.refused(f.server(sampling), "may still run")
-	f.server(`{"id":9,"error":{}}`)
-	if got := f.server(sampling); !strings.HasPrefix(got, "b ") {
-		t.Error(got)
-	}
+	f.refused(f.server(strings.Replace(asks, `"t"`, `"v"`, 1)), "of none of them")
 }
 
 func TestTasksOfClients(t *testing.T) {
@@ -593,16 +667,14 @@ func TestLimits(t *testing.T) {
 		}
 		f.server(fmt.Sprintf(`{"id":%d,"result":{}}`, 8+i))
 	}
-	// Calls that were cancelled and are never answered are counted in the end, and not kept.
+	// Calls that were cancelled and are never answered are not kept.
 	for range 10 {
 		f.from(1, toolCall)
 		f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
 	}
-	if n := len(f.Mux.calls); n > 4 {
+	if n := len(f.Mux.calls); n > 0 {
 		t.Errorf("%d calls are kept", n)
 	}
-	f.from(1, toolCall)
-	f.refused(f.server(sampling), "may still run")
 }
 
 // Whatever a client puts into its ids, methods, tokens and uris, there is a bound to what is kept of it.
@@ -690,23 +762,6 @@ func TestWhiteSpaceBeforeAMessage(t *testing.T) {
 		`a {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"the message is ambiguous at member \"id\""}}`)
 }
 
-// A server may delete a task once its ttl is over. The client that looks at it then learns that it is gone.
-func TestTaskThatIsGoneDoesNotRun(t *testing.T) {
-	for _, method := range []string{"get", "cancel"} {
-		f := met(t, 1, 2)
-		f.from(1, `{"id":1,"method":"tools/call","params":{"name":"x","task":{"ttl":1}}}`)
-		f.server(`{"id":3,"result":{"task":{"taskId":"t","status":"working"}}}`)
-		f.from(2, toolCall)
-		ask := `{"id":1,"method":"tasks/` + method + `","params":{"taskId":"t"}}`
-		f.from(1, ask)
-		f.server(`{"id":5,"error":{"code":-32603,"message":"try again"}}`)
-		f.refused(f.server(sampling), "calls of several are open")
-		f.from(1, ask)
-		f.want(f.server(`{"id":6,"error":{"code":-32602,"message":"no such task"}}`), `a {"id":1,"error":{"code":-32602,"message":"no such task"}}`)
-		f.want(f.server(sampling), "b "+sampling)
-	}
-}
-
 // A task of the extension tells of its end by way of a subscription, and its client need not ask for it (SEP-2663).
 func TestTaskThatEndsInASubscription(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
@@ -765,9 +820,6 @@ func TestRefusalOfOneThatHasLeft(t *testing.T) {
 	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client has left"}}`+"\n"+ownLevel(5, "error"))
 	f.want(f.server(`{"id":4,"error":{}}`), ownLevel(6, "error"))
 	f.want(f.server(`{"id":1,"result":{}}`), "")
-	if f.orphans != 0 {
-		t.Error(f.orphans, "calls of it are open")
-	}
 }
 
 // The one that leaves has no handshake, and the server does not take requests during another one's.

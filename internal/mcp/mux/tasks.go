@@ -16,11 +16,22 @@ type tasks struct {
 	known map[string]*task
 	// tokens has tasks that report their progress, by the token that the server knows.
 	tokens map[int64]*task
-	// ofClients are the clients that keep tasks for the server, by the task's id; nil if two clients use the same id.
-	ofClients map[string]*client
-	// abandoned counts tasks of clients that have left and may still run.
-	abandoned int
+	// ofClients are the clients that keep something for the server; nil if two clients use the same id.
+	ofClients map[kept]*client
 }
+
+// kept is what a client keeps for the server.
+type kept struct {
+	kind keptKind
+	id   string
+}
+
+type keptKind uint8
+
+const (
+	clientTask keptKind = iota
+	elicitation
+)
 
 type task struct {
 	client  *client
@@ -31,7 +42,7 @@ type task struct {
 }
 
 func newTasks() tasks {
-	return tasks{known: map[string]*task{}, tokens: map[int64]*task{}, ofClients: map[string]*client{}}
+	return tasks{known: map[string]*task{}, tokens: map[int64]*task{}, ofClients: map[kept]*client{}}
 }
 
 func (t *tasks) owns(c *client, id string) bool {
@@ -77,35 +88,45 @@ func errorCode(msg mcp.Message) int {
 }
 
 func (m *Mux) taskBegun(k *call, msg mcp.Message) {
-	result := at(msg.Raw, "result")
-	begun := within(msg.Raw, result, "task")
-	if begun.to == 0 && textOf(msg.Raw, within(msg.Raw, result, "resultType")) == "task" {
-		begun = result
-	}
-	id := textOf(msg.Raw, within(msg.Raw, begun, "taskId"))
-	if id == "" || m.tasks.known[id] != nil {
+	id, begun := m.newTask(msg)
+	if id == "" {
 		return
 	}
 	t := &task{client: k.client, running: true, n: k.n, token: k.token}
 	m.tasks.known[id] = t
-	if k.client == nil {
-		m.tasks.abandoned++
-		m.cancelTask(id)
-	} else {
-		k.client.running++
-		k.client.tasks++
-		m.tasks.makeRoom(k.client, m.limits.Kept)
-	}
+	k.client.tasks++
 	if t.token != "" {
 		m.tasks.tokens[t.n] = t
 	}
 	m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, begun, "status")))
 }
 
-// makeRoom forgets the tasks of a client that have ended, if it has too many.
-func (t *tasks) makeRoom(c *client, most int) {
-	if c.tasks <= most {
-		return
+// newTask is the task that an answer says has begun; its id is "" if there is none that was not known.
+func (m *Mux) newTask(msg mcp.Message) (id string, begun span) {
+	result := at(msg.Raw, "result")
+	begun = within(msg.Raw, result, "task")
+	if begun.to == 0 && textOf(msg.Raw, within(msg.Raw, result, "resultType")) == "task" {
+		begun = result
+	}
+	if id = textOf(msg.Raw, within(msg.Raw, begun, "taskId")); m.tasks.known[id] != nil {
+		return "", begun
+	}
+	return id, begun
+}
+
+// endLateTask cancels a task whose call was cancelled, or whose client has left.
+func (m *Mux) endLateTask(msg mcp.Message) {
+	if n := numberOf(msg.ID); n > 0 && n <= m.lastID {
+		if id, _ := m.newTask(msg); id != "" {
+			m.cancelTask(id)
+		}
+	}
+}
+
+// full reports whether a client has too many tasks. Those that have ended are forgotten then.
+func (t *tasks) full(c *client, most int) bool {
+	if c.tasks < most {
+		return false
 	}
 	for id, known := range t.known {
 		if known.client == c && !known.running {
@@ -113,6 +134,7 @@ func (t *tasks) makeRoom(c *client, most int) {
 			c.tasks--
 		}
 	}
+	return c.tasks >= most
 }
 
 // status takes what is said of a task.
@@ -123,12 +145,6 @@ func (t *tasks) status(id, status string) {
 	}
 	known.running = false
 	delete(t.tokens, known.n)
-	if known.client != nil {
-		known.client.running--
-		return
-	}
-	t.abandoned--
-	delete(t.known, id)
 }
 
 // abandonTasks cancels the tasks of a client that has left. No other client can see them.
@@ -138,13 +154,11 @@ func (m *Mux) abandonTasks(c *client) {
 		if t.client != c {
 			continue
 		}
-		t.client = nil
-		if !t.running {
-			delete(m.tasks.known, id)
-			continue
+		delete(m.tasks.known, id)
+		delete(m.tasks.tokens, t.n)
+		if t.running {
+			m.cancelTask(id)
 		}
-		m.tasks.abandoned++
-		m.cancelTask(id)
 	}
 	for id, owner := range m.tasks.ofClients {
 		if owner == c {
@@ -157,16 +171,16 @@ func (m *Mux) cancelTask(id string) {
 	m.askOwn(mcp.MethodTasksCancel, id, fmt.Sprintf(`{"taskId":%s}`, mcp.Quote(id)))
 }
 
-// ofClient takes the news that a client keeps a task for the server.
-func (t *tasks) ofClient(c *client, id string) {
+// ofClient takes the news that a client keeps something for the server.
+func (t *tasks) ofClient(c *client, kind keptKind, id string) {
 	const longest, most = 1 << 10, 10_000
 	if id == "" || len(id) > longest || len(t.ofClients) >= most {
 		return
 	}
-	if owner, taken := t.ofClients[id]; taken && owner != c {
+	if owner, taken := t.ofClients[kept{kind, id}]; taken && owner != c {
 		c = nil
 	}
-	t.ofClients[id] = c
+	t.ofClients[kept{kind, id}] = c
 }
 
 // ownTasks reduces a list of tasks to those of the client that asked.
@@ -176,17 +190,11 @@ func (m *Mux) ownTasks(k *call, msg mcp.Message) edit {
 		return edit{}
 	}
 	var own [][]byte
-	o := members{text: msg.Raw[:list.to]}
-	for i := o.skip(list.from+1, " \t\r,"); i < list.to && msg.Raw[i] != ']'; i = o.skip(i, " \t\r,") {
-		element := span{i, o.end(i)}
-		if element.to <= i {
-			break
-		}
+	eachElement(msg.Raw, list, func(element span) {
 		if id := textOf(msg.Raw, within(msg.Raw, element, "taskId")); k.client != nil && m.tasks.owns(k.client, id) {
 			own = append(own, element.of(msg.Raw))
 			m.tasks.status(id, textOf(msg.Raw, within(msg.Raw, element, "status")))
 		}
-		i = element.to
-	}
+	})
 	return edit{list, "[" + string(bytes.Join(own, []byte(","))) + "]"}
 }

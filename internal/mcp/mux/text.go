@@ -186,6 +186,22 @@ func within(text []byte, object span, name string) span {
 	return found
 }
 
+// eachElement calls take for each element of an array. What is no array has none.
+func eachElement(text []byte, array span, take func(element span)) {
+	if array.to == 0 || text[array.from] != '[' {
+		return
+	}
+	o := members{text: text[:array.to]}
+	for i := o.skip(array.from+1, " \t\r,"); i < array.to && text[i] != ']'; i = o.skip(i, " \t\r,") {
+		element := span{i, o.end(i)}
+		if element.to <= i {
+			return
+		}
+		take(element)
+		i = element.to
+	}
+}
+
 // textOf is the string that a value says, "" if it is none.
 func textOf(text []byte, value span) string {
 	var s string

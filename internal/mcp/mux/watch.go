@@ -99,7 +99,7 @@ func (m *Mux) watchAnswered(k *call, msg mcp.Message) {
 		m.leave(w, k.client, k.target)
 	case !msg.IsError:
 		w.on = true
-		if k.client != nil && !k.cancelled && !slices.Contains(w.clients, k.client) {
+		if k.client != nil && !slices.Contains(w.clients, k.client) {
 			m.join(w, k.client, k.target)
 		}
 	}
