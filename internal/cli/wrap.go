@@ -112,7 +112,11 @@ func rewrite(c *cli.Context) error {
 			format = p.Format
 		}
 		if r.doc, r.err = clients.OpenDocument(p.Path, format); errors.Is(r.err, clients.ErrByHand) {
-			r.err = fmt.Errorf("%w; write by hand: %s", r.err, p.Client.ByHand())
+			hint := "; write by hand: " + p.Client.ByHand()
+			if w.Unwrap {
+				hint = "; take out by hand what starts mcp-tether"
+			}
+			r.err = fmt.Errorf("%w%s", r.err, hint)
 			if !c.Args().Present() && !c.Bool("check") {
 				fmt.Fprintf(os.Stderr, "%s (%s): %s\n", describe.Text(p.Path), p.Client.Title, describe.Error(r.err))
 				continue
