@@ -137,7 +137,9 @@ install: build
 	install -m 644 scripts/packaging/completions/_mcp-tether $(share)/zsh/site-functions/_mcp-tether
 	install -m 644 scripts/packaging/completions/mcp-tether.fish $(share)/fish/vendor_completions.d/mcp-tether.fish
 
+# Before the program goes, what still starts it is named, and on a terminal unwrapped after questions.
 uninstall:
+	@[ -n "$(DESTDIR)" ] || [ ! -x $(PREFIX)/bin/mcp-tether ] || PROGRAM=$(PREFIX)/bin/mcp-tether sh scripts/packaging/prerm remove
 	rm -f $(DESTDIR)$(PREFIX)/bin/mcp-tether $(addprefix $(share)/man/man1/,$(notdir $(wildcard scripts/packaging/man/*.1)))
 	rm -f $(share)/bash-completion/completions/mcp-tether $(share)/zsh/site-functions/_mcp-tether $(share)/fish/vendor_completions.d/mcp-tether.fish
 

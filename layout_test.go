@@ -67,6 +67,8 @@ func variables() map[string]string {
 		"internal/proc.signalBell":      "for the signal handler, which has no other place to look",
 		"internal/clients.lossWords":    table,
 		"internal/clients.knownClients": table,
+		"internal/clients.codeDirs":     table,
+		"internal/clients.projectFiles": table,
 		"internal/clients.runners":      table,
 		"internal/clients.valueFlags":   table,
 		"internal/clients.tables":       table,
@@ -302,6 +304,10 @@ func byPath() map[string]string {
 		"internal/clients.OpenDocument/os.Lstat":        mine,
 		"internal/clients.OpenDocument/os.OpenFile":     mine,
 		"internal/clients.ownParent/os.Stat":            mine,
+		"internal/clients.Replace/os.Remove":            mine + ", whose text was compared",
+		"internal/clients.HasBackup/os.Lstat":           own,
+		"internal/clients.inGit/os.Lstat":               own,
+		"internal/clients.InProject/os.Lstat":           own,
 		"cgroup.Pids/kernel.Read":                       kernel,
 	}
 }

@@ -150,12 +150,29 @@ func installsFromDebian(t *testing.T, dist string) {
 		if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/bin/mcp-tether reap ") {
 			t.Errorf("%v\n%s", err, unit)
 		}
-		for _, file := range []string{"usr/share/man/man1/mcp-tether-run.1.gz", "usr/share/bash-completion/completions/mcp-tether", "usr/lib/systemd/user/mcp-tether-reap.timer", "usr/share/doc/mcp-tether/docs/reference.md"} {
+		for _, file := range []string{"usr/share/man/man1/mcp-tether-run.1.gz", "usr/share/bash-completion/completions/mcp-tether", "usr/lib/systemd/user/mcp-tether-reap.timer", "usr/share/doc/mcp-tether/docs/reference.md", "usr/share/doc/mcp-tether/copyright"} {
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// Before the program is removed, what still starts it is named, and nothing is changed off a terminal. An upgrade says nothing.
+func TestRemovalNamesConfigurations(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	const wrapped = `{"mcpServers":{"mine":{"command":"mcp-tether","args":["run","--","srv"]}}}`
+	file := h.put(".cursor/mcp.json", wrapped)
+	h.put(".qwen/settings.json", `{"mcpServers":{"bare":{"command":"srv"}}}`)
+	for word, told := range map[string]bool{"remove": true, "upgrade": false} {
+		cmd := exec.Command("sh", "../scripts/packaging/prerm", word)
+		cmd.Env = []string{"HOME=" + h.dir, "PATH=/usr/bin:/bin", "PROGRAM=" + tether}
+		o := finish(t, cmd)
+		if o.code != 0 || strings.Contains(o.stdout, "mine: to be unwrapped") != told || strings.Contains(o.stdout, "bare") || h.text(file) != wrapped {
+			t.Errorf("%s: %+v", word, o)
+		}
+	}
 }
 
 // The shell offers commands, and the flags of each.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,8 +75,14 @@ func TestWrapAndUnwrap(t *testing.T) {
 	if o := h.run("wrap", "--yes"); o.code != 0 || h.text(codex) != before {
 		t.Errorf("wrapped twice: %+v\n%s", o, h.text(codex))
 	}
+	if o := h.run("wrap", "--yes", "--flags", "--hibernate 1h"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "a b", "--hibernate", "1h"`) || h.text(codex+".mcp-tether-backup") != codexText {
+		t.Errorf("with other flags: %+v\n%s", o, h.text(codex))
+	}
 	if o := h.run("unwrap", "--yes", "codex"); o.code != 0 || h.text(codex) != codexText || h.text(claude) == claudeText {
 		t.Errorf("one client unwrapped: %+v\n%s", o, h.text(codex))
+	}
+	if _, err := os.Lstat(codex + ".mcp-tether-backup"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the backup is left: %v", err)
 	}
 	if o := h.run("unwrap", "--yes"); o.code != 0 || h.text(claude) != claudeText {
 		t.Errorf("unwrapped: %+v\n%s", o, h.text(claude))
@@ -153,7 +160,7 @@ func TestWrapShowsTabs(t *testing.T) {
 	h := newWrapHome(t)
 	h.put(".mcp.json", "{\"mcpServers\": {\n\t\"x\": {\n\t\t\"command\":\t\"np\u202ex\",\n\t\t\"args\": [\"-y\"]\n\t}\n}}\n")
 	o := h.run("wrap", "--dry-run", "./.mcp.json")
-	for _, want := range []string{"\n-        \"command\":    \"np?x\",\n+        \"command\":    \"mcp-tether\",\n", "\n+        \"args\": [\"run\", \"--\", \"np?x\", \"-y\"]\n"} {
+	for _, want := range []string{"\n-        \"command\":    \"np?x\",\n+        \"command\":    \"mcp-tether\",\n", "\n+        \"args\": [\"run\", \"--name\", \"x\", \"--\", \"np?x\", \"-y\"]\n"} {
 		if o.code != 0 || !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in %+v", want, o)
 		}
@@ -249,7 +256,7 @@ func TestWrapOpenClaw(t *testing.T) {
 	}
 	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
 	s := doc.MCP.Servers["every"]
-	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 7 || strings.Join(s.Args[:6], " ") != "run --hibernate 10m -- /bin/sh -c" {
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 9 || strings.Join(s.Args[:7], " ") != "run --name every --hibernate 10m -- /bin/sh" {
 		t.Errorf("%+v\n%s", o, h.text(file))
 	}
 	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {
@@ -339,7 +346,7 @@ func TestWrapCannotWrite(t *testing.T) {
 // A user is asked whether the servers of a client that keeps idle ones may sleep, and whether to change anything.
 func TestWrapAsks(t *testing.T) {
 	t.Parallel()
-	wrapped := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--", "npx", "-y"`).Replace(codexText)
+	wrapped := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--name", "files", "--", "npx", "-y"`).Replace(codexText)
 	asleep := strings.Replace(wrapped, `"--"`, `"--hibernate", "10m", "--"`, 1)
 	for answers, want := range map[string]string{"n y": wrapped, "y y": asleep, "y n": codexText, "n n": codexText, " ": codexText, "yes YES": asleep} {
 		h := newWrapHome(t)
@@ -350,7 +357,7 @@ func TestWrapAsks(t *testing.T) {
 		preset, change, _ := strings.Cut(answers, " ")
 		y.expect("Let 1 server hibernate when idle (--hibernate 10m)? [y/N] ")
 		y.typed(preset + "\n")
-		y.expect("Wrap 1 server? [y/N] ")
+		y.expect("Wrap files? [y]es, [n]o, [a]ll of Codex, [q]uit: ")
 		y.typed(change + "\n")
 		var exit *exec.ExitError
 		if err := y.cmd.Wait(); (err == nil) != (want != codexText) || err != nil && !errors.As(err, &exit) {
@@ -363,6 +370,133 @@ func TestWrapAsks(t *testing.T) {
 	}
 }
 
+// A user answers for each server: yes, no, all of a client, or quit.
+func TestWrapAsksForEach(t *testing.T) {
+	t.Parallel()
+	three := `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"},"c":{"command":"x"}}}`
+	for answers, want := range map[string]string{"y n y": "ac", "n a": "bc", "y q": "a", "n n yes": "c", "q": "", "a": "abc"} {
+		h := newWrapHome(t)
+		file := h.put(".cursor/mcp.json", three)
+		r, w, err := os.Pipe()
+		ok(t, err)
+		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap")
+		for i, answer := range strings.Fields(answers) {
+			y.expect("Wrap " + "abc"[i:i+1] + "? [y]es, [n]o, [a]ll of Cursor, [q]uit: ")
+			y.typed(answer + "\n")
+		}
+		if want != "" {
+			y.expect("start again: Cursor")
+		}
+		if err := y.cmd.Wait(); (err == nil) != (want != "") {
+			t.Errorf("%q: %v", answers, err)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if got := strings.Contains(h.text(file), `"--name", "`+name+`"`); got != strings.Contains(want, name) {
+				t.Errorf("%q: %s wrapped %v\n%s", answers, name, got, h.text(file))
+			}
+		}
+		_ = r.Close()
+	}
+}
+
+// Each client is found in its file by its name, and without one.
+func TestWrapKnownClients(t *testing.T) {
+	t.Parallel()
+	const (
+		named  = `{"mcpServers":{"x":{"command":"srv"}}}`
+		joined = `{"mcp":{"x":{"type":"local","command":["srv","1"]}}}`
+	)
+	for file, c := range map[string]struct{ name, text string }{
+		".codeium/windsurf/mcp_config.json":                                                              {"windsurf", named},
+		".cline/data/settings/cline_mcp_settings.json":                                                   {"cline", named},
+		".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json":          {"roo", named},
+		".vscode-server/data/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json": {"cline", named},
+		".lmstudio/mcp.json":                       {"lm-studio", named},
+		".kiro/settings/mcp.json":                  {"kiro", named},
+		".copilot/mcp-config.json":                 {"copilot", named},
+		".junie/mcp/mcp.json":                      {"junie", named},
+		".qwen/settings.json":                      {"qwen-code", named},
+		".config/amp/settings.json":                {"amp", `{"amp.mcpServers":{"x":{"command":"srv"}}}`},
+		".config/opencode/opencode.jsonc":          {"opencode", joined},
+		".config/Code - Insiders/User/mcp.json":    {"vscode", `{"servers":{"x":{"command":"srv"}}}`},
+		".vscode-server/data/User/mcp.json":        {"code", `{"servers":{"x":{"command":"srv"}}}`},
+		".config/github-copilot/intellij/mcp.json": {"jetbrains", `{"servers":{"x":{"command":"srv"}}}`},
+		".claude.json":                             {"claude-code", named},
+	} {
+		for _, args := range [][]string{nil, {c.name}} {
+			h := newWrapHome(t)
+			path := h.put(file, c.text)
+			if o := h.run(append([]string{"wrap", "--yes"}, args...)...); o.code != 0 || !strings.Contains(h.text(path), `"mcp-tether"`) {
+				t.Errorf("%s, by name %q: %+v", file, args, o)
+			}
+			if o := h.run(append([]string{"wrap", "--check"}, args...)...); o.code != 0 {
+				t.Errorf("%s, checked: %+v", file, o)
+			}
+			if o := h.run(append([]string{"unwrap", "--yes"}, args...)...); o.code != 0 || h.text(path) != c.text {
+				t.Errorf("%s, unwrapped: %+v\n%s", file, o, h.text(path))
+			}
+		}
+	}
+	h := newWrapHome(t)
+	const yaml = "extensions:\n  x:\n    cmd: srv\n"
+	goose := h.put(".config/goose/config.yaml", yaml)
+	for args, code := range map[string]int{"wrap --yes": 0, "wrap --yes goose": 2, "wrap --check": 2} {
+		if o := h.run(strings.Fields(args)...); o.code != code || !strings.Contains(o.stderr, "cmd: mcp-tether, args: [run,") || h.text(goose) != yaml {
+			t.Errorf("%s: %+v", args, o)
+		}
+	}
+}
+
+// What --check could not read is never passed, and what it can read is.
+func TestWrapCheckUnread(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]int{
+		`{}`: 2, `{"servers":[]}`: 2, `{"tools":{"x":{"command":"srv"}}}`: 2,
+		`{"mcpServers":{"x":{"cmd":"srv"}}}`:                                                      2,
+		`{"mcpServers":{"x":"srv","y":{"command":"mcp-tether","args":["run","srv"]}}}`:            2,
+		`{"mcpServers":{"x":{"url":"http://x"},"y":{"command":"mcp-tether","args":["run","z"]}}}`: 0,
+		`{"mcp":{"x":{"command":["mcp-tether","run","srv"]},"y":{"enabled":false}}}`:              0,
+	} {
+		h := newWrapHome(t)
+		h.put("mcp.json", text)
+		if o := h.run("wrap", "--check", "mcp.json"); o.code != code || (code == 0) != (o.stderr == "") {
+			t.Errorf("%s: %+v", text, o)
+		}
+	}
+	h := newWrapHome(t)
+	if o := h.run("wrap", "--check"); o.code != 2 || !strings.Contains(o.stderr, "no servers found in a known form") {
+		t.Errorf("nothing is here: %+v", o)
+	}
+}
+
+// Files of the project are named and left alone. In a git work tree no backup is left.
+func TestWrapProject(t *testing.T) {
+	t.Parallel()
+	const text = `{"mcpServers":{"x":{"command":"srv"}}}`
+	h := newWrapHome(t)
+	ok(t, os.MkdirAll(filepath.Join(h.dir, "p/.git"), 0o700))
+	file := h.put("p/.mcp.json", text)
+	run := func(args ...string) outcome {
+		cmd := exec.Command(tether, args...)
+		cmd.Env, cmd.Dir = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, filepath.Join(h.dir, "p")
+		return finish(t, cmd)
+	}
+	for _, args := range [][]string{{"wrap", "--yes"}, {"doctor"}} {
+		if o := run(args...); !strings.Contains(o.stdout+o.stderr, "mcp-tether wrap .mcp.json") || h.text(file) != text {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	if o := run("wrap", "--yes", ".mcp.json"); o.code != 0 || h.text(file) == text {
+		t.Errorf("by name: %+v", o)
+	}
+	if all, err := os.ReadDir(filepath.Dir(file)); err != nil || len(all) != 2 {
+		t.Errorf("left: %v, %v", all, err)
+	}
+	if o := run("unwrap", "--yes", ".mcp.json"); o.code != 0 || h.text(file) != text {
+		t.Errorf("unwrapped: %+v", o)
+	}
+}
+
 // Without a user to ask, servers sleep only where that was asked for. Servers that must stay awake never do, nor do
 // those of other clients.
 func TestWrapPreset(t *testing.T) {
@@ -372,7 +506,7 @@ func TestWrapPreset(t *testing.T) {
 		h := newWrapHome(t)
 		codex, claude := h.put(".codex/config.toml", codexText+browser), h.put(".claude.json", claudeText)
 		o := h.run(strings.Fields(args)...)
-		if n := strings.Count(h.text(codex)+h.text(claude), "--hibernate"); o.code != 0 || n != asleep || !strings.Contains(h.text(codex), `["run", "--", "npx", "@playwright/mcp"]`) {
+		if n := strings.Count(h.text(codex)+h.text(claude), "--hibernate"); o.code != 0 || n != asleep || !strings.Contains(h.text(codex), `["run", "--name", "browser", "--", "npx", "@playwright/mcp"]`) {
 			t.Errorf("%s: %+v\n%s", args, o, h.text(codex))
 		}
 		if told := strings.Contains(o.stdout, "browser: stays awake while idle: it would lose its browser"); told != strings.Contains(args, "--preset") {
@@ -391,7 +525,7 @@ func TestWrapPreset(t *testing.T) {
 	if o := h.run("wrap", "--yes"); o.code != 0 {
 		t.Errorf("%+v", o)
 	}
-	if o := h.run("wrap", "--yes", "--preset", "codex"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--hibernate", "10m", "--", "npx"`) {
+	if o := h.run("wrap", "--yes", "--preset", "codex"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "files", "--hibernate", "10m", "--", "npx"`) {
 		t.Errorf("%+v\n%s", o, h.text(codex))
 	}
 }

@@ -25,6 +25,16 @@ func CommandAt(args []string) int {
 	return eachFlag(args, func(flag) {})
 }
 
+// NameWords are the words of --name among the flags before the command; nil if there is none.
+func NameWords(args []string) (words []string) {
+	eachFlag(args, func(f flag) {
+		if f.name == "name" {
+			words = f.words
+		}
+	})
+	return words
+}
+
 // flag is one flag in a command line.
 type flag struct {
 	name, value string

@@ -17,34 +17,38 @@ import (
 	"mcp-tether/internal/describe"
 )
 
-const wrapHelp = `Puts "mcp-tether run --" in front of the commands of stdio servers in the configuration of MCP
-clients. Shows what would change and asks. Nothing else in a file changes by a byte, the text before is
-kept beside it, and "mcp-tether unwrap" gives it back.
+const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio servers
+in the configuration of MCP clients; NAME is the server's in it. Shows what
+would change and asks. Nothing else in a file changes by a byte. The text before
+the first wrap is kept beside the file, unless git has the file, and
+"mcp-tether unwrap" gives it back.
 
-CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor, vscode or zed; FILE has a slash in its
-name. Without either, every client is looked for. Files of a project (.mcp.json) are shared with others
-and so are changed only when they are named.
+CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor, vscode, zed,
+windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen, amp, opencode or
+jetbrains; for goose and continue it says what to write by hand. Without CLIENT
+or FILE, every client is looked for. Files of a project (.mcp.json) are shared
+with others and so are changed only when they are named.
 
-End the client first: some write their configuration while they run. It starts the servers in the new
-way when it is started again.
+End the client first: some write their configuration while they run. It starts
+the servers in the new way when it is started again.
 
-Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrapped, or the answer was no;
-2 something could not be read or changed.
+Exit code: 0 done, or nothing to do; 1 --check found a server that is not
+wrapped, or the answer was no; 2 something could not be read or changed.
 
 Examples:
-   mcp-tether wrap                                   # all clients of this user, after a question
-   mcp-tether wrap --dry-run codex claude            # only show the difference
-   mcp-tether wrap --yes --preset codex              # idle servers hibernate, but for browsers and the like
+   mcp-tether wrap                       # all clients of this user, with questions
+   mcp-tether wrap --dry-run codex       # only show the difference
+   mcp-tether wrap --yes --preset codex  # idle servers hibernate, but for browsers
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
-   mcp-tether wrap --absolute --yes claude-desktop   # for a client that does not find mcp-tether
-   mcp-tether wrap --check ./.mcp.json               # in CI`
+   mcp-tether wrap --absolute --yes claude-desktop # if it does not find mcp-tether
+   mcp-tether wrap --check .mcp.json     # in CI`
 
-const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration of MCP clients. Shows what would
-change and asks. See mcp-tether wrap --help.
+const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration of MCP
+clients. Shows what would change and asks. See mcp-tether wrap --help.
 
 Examples:
    mcp-tether unwrap
-   mcp-tether unwrap --yes --server files codex ./.mcp.json`
+   mcp-tether unwrap --yes --server files codex .mcp.json`
 
 func wrapCommand() *cli.Command {
 	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
@@ -85,6 +89,8 @@ type rewriting struct {
 	rewritten clients.Rewritten
 	preset    bool // the user wants the client's preset
 	unwrap    bool
+	declined  map[int]bool // the changes that the user does not want
+	changed   bool
 	backup    string
 	err       error
 }
@@ -101,12 +107,22 @@ func rewrite(c *cli.Context) error {
 	var all []*rewriting
 	for _, p := range places {
 		r := &rewriting{place: p}
-		all = append(all, r)
 		format := clients.Format(c.String("format"))
 		if format == "" || !slices.Contains(c.Args().Slice(), p.Path) {
 			format = p.Format
 		}
-		r.doc, r.err = clients.OpenDocument(p.Path, format)
+		if r.doc, r.err = clients.OpenDocument(p.Path, format); errors.Is(r.err, clients.ErrByHand) {
+			hint := "; write by hand: " + p.Client.ByHand()
+			if w.Unwrap {
+				hint = "; take out by hand what starts mcp-tether"
+			}
+			r.err = fmt.Errorf("%w%s", r.err, hint)
+			if !c.Args().Present() && !c.Bool("check") {
+				fmt.Fprintf(os.Stderr, "%s (%s): %s\n", describe.Text(p.Path), p.Client.Title, describe.Error(r.err))
+				continue
+			}
+		}
+		all = append(all, r)
 	}
 	only := only(c.StringSlice("server"))
 	if w.Flags == nil && !w.Unwrap {
@@ -122,8 +138,37 @@ func rewrite(c *cli.Context) error {
 			dry = true
 		}
 	}
-	return conclude(c, w, all, missing, dry)
+	again := func(r *rewriting) { r.apply(w, only, c.Bool("preset") || r.preset) }
+	return conclude(c, all, again, missing, dry)
 }
+
+// errNoServers says that a file tells nothing of servers, or does so in a way that is not known.
+var errNoServers = errors.New("no servers found in a known form")
+
+// unread says which files could not be judged. named says that the user named them.
+func unread(all []*rewriting, named bool) error {
+	none := !named
+	for _, r := range all {
+		rw := &r.rewritten
+		switch {
+		case r.err != nil:
+		case len(rw.Unread) > 0:
+			r.err = errors.New(strings.Join(rw.Unread, ", ") + ": " + notSaid)
+		case len(rw.Changes)+len(rw.Remote) > 0:
+		case named:
+			r.err = errNoServers
+		default:
+			continue
+		}
+		none = false
+	}
+	if none {
+		return errNoServers
+	}
+	return nil
+}
+
+const notSaid = "it does not say how it is started"
 
 // named holds the servers that the user named, and whether each was found. If it is empty, all servers are meant.
 type named map[string]bool
@@ -153,7 +198,12 @@ func (r *rewriting) apply(w clients.Wrapping, only named, preset bool) {
 	if preset {
 		w.Preset = r.place.Client
 	}
-	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, only.want)
+	n := -1
+	r.rewritten, r.err = clients.Rewrite(r.doc.Text, r.doc.Format, w, func(name string) bool {
+		n++
+		return only.want(name) && !r.declined[n]
+	})
+	r.rewritten.Unread = slices.DeleteFunc(r.rewritten.Unread, func(name string) bool { return !only.want(name) })
 }
 
 // offer asks, for each client that has a preset, whether its servers are to get it. Where it may not ask, it says on a
@@ -261,7 +311,8 @@ func placesOf(args []string) ([]clients.Place, error) {
 	var places []clients.Place
 	home, err := os.UserHomeDir()
 	for _, a := range args {
-		if strings.ContainsRune(a, '/') {
+		_, err := os.Lstat(a)
+		if strings.ContainsRune(a, '/') || err == nil && !clients.IsName(a) {
 			places = append(places, clients.PlaceOf(home, a))
 		} else {
 			names = append(names, a)
@@ -291,30 +342,44 @@ func eachOnce(places []clients.Place) []clients.Place {
 	})
 }
 
-// conclude shows what is to change, and unless the run is dry, asks and changes it. missing says which clients have no
-// configuration, and which servers are nowhere.
-func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing error, dry bool) error {
-	asJSON := c.Bool("json")
+// conclude shows what is to change, and unless the run is dry, asks and changes it. again computes once more what becomes
+// of a file. missing says which clients have no configuration, and which servers are nowhere.
+func conclude(c *cli.Context, all []*rewriting, again func(*rewriting), missing error, dry bool) error {
+	asJSON, check := c.Bool("json"), c.Bool("check")
+	var a *asker
+	if !asJSON && !check && !dry && !c.Bool("yes") && askable() {
+		a = &asker{}
+	}
+	edited, bare := count(all)
 	if !asJSON {
 		for _, r := range all {
-			r.show(os.Stdout, c.Bool("check"))
+			r.show(os.Stdout, check, a)
+			if len(r.declined) > 0 {
+				again(r)
+			}
 		}
 		if len(all) == 0 && missing == nil {
 			fmt.Fprintln(os.Stderr, "no configuration of a known client is here; name a FILE")
 		}
+		if !c.Args().Present() && c.Command.Name == "wrap" {
+			nameProject()
+		}
 	}
-	edited, bare := count(all)
 	answer := error(nil)
 	switch {
-	case c.Bool("check"):
+	case check:
+		missing = errors.Join(missing, unread(all, c.Args().Present()))
 		if bare > 0 {
 			answer = status{code: exitFindings}
 		}
 	case edited == 0 || dry:
+	case a == nil && !c.Bool("yes"):
+		answer = status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see the difference")}
 	default:
-		if answer = ask(c, edited, w.Unwrap); answer == nil {
-			change(all, asJSON)
+		if edited, _ = count(all); edited == 0 {
+			answer = status{exitFindings, errors.New("nothing was changed")}
 		}
+		change(all, asJSON)
 	}
 	if asJSON {
 		if err := describe.JSON(os.Stdout, report(all)); err != nil {
@@ -325,6 +390,14 @@ func conclude(c *cli.Context, w clients.Wrapping, all []*rewriting, missing erro
 		return status{exitUnread, failed}
 	}
 	return answer
+}
+
+// nameProject names the files of the project in the current directory.
+func nameProject() {
+	home, _ := os.UserHomeDir()
+	for _, file := range clients.InProject(home) {
+		fmt.Fprintf(os.Stderr, "%s belongs to this project, and is changed only by name: mcp-tether wrap %[1]s\n", file)
+	}
 }
 
 // failures says which files are not there, cannot be read, or were not changed.
@@ -353,22 +426,31 @@ func count(all []*rewriting) (edited, bare int) {
 	return edited, bare
 }
 
-// ask asks the user for consent, on a terminal.
-func ask(c *cli.Context, edited int, unwrap bool) error {
-	if c.Bool("yes") {
-		return nil
+// asker asks for each server whether to change it.
+type asker struct {
+	all  string // the client or file whose other servers are changed without a question
+	quit bool   // no other server is changed
+}
+
+// asks asks about one server of a client or file.
+func (a *asker) asks(verb, server, of string) bool {
+	switch {
+	case a.quit:
+		return false
+	case a.all == of:
+		return true
 	}
-	if c.Bool("json") || !askable() {
-		return status{exitFindings, errors.New("nothing was changed: say --yes to change it, or --dry-run to see the difference")}
+	fmt.Fprintf(os.Stdout, "%s %s? [y]es, [n]o, [a]ll of %s, [q]uit: ", verb, describe.Text(server), describe.Text(of))
+	line := readLine(os.Stdin)
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	case "a", "all":
+		a.all = of
+		return true
 	}
-	verb := "Wrap"
-	if unwrap {
-		verb = "Unwrap"
-	}
-	if confirm(verb + " " + counted(edited, "server") + "?") {
-		return nil
-	}
-	return status{exitFindings, errors.New("nothing was changed")}
+	a.quit = line == "" || strings.HasPrefix(strings.ToLower(line), "q")
+	return false
 }
 
 // askable reports whether a user sees questions and can answer them.
@@ -413,62 +495,107 @@ func counted(n int, what string) string {
 
 // change writes the files. If one cannot be written, the others still are.
 func change(all []*rewriting, quiet bool) {
+	var restart []string
 	for _, r := range all {
-		if r.err != nil || len(r.rewritten.Hunks) == 0 {
+		edited, _ := count([]*rewriting{r})
+		if r.err != nil || edited == 0 {
 			continue
 		}
-		if r.backup, r.err = r.doc.Replace(r.rewritten.Text); r.err == nil && !quiet {
-			fmt.Fprintf(os.Stdout, "changed %s; the text before is in %s\n", describe.Text(r.place.Path), describe.Text(r.backup))
+		wrapped := slices.ContainsFunc(r.rewritten.Changes, func(ch clients.Change) bool { return ch.Wrapped })
+		r.backup, r.err = r.doc.Replace(r.rewritten.Text, !r.unwrap && !(wrapped && r.doc.HasBackup()))
+		if r.changed = r.err == nil; !r.changed || quiet {
+			continue
+		}
+		fmt.Fprint(os.Stdout, "changed ", describe.Text(r.place.Path))
+		if r.backup != "" {
+			fmt.Fprint(os.Stdout, "; the text before the first wrap is in ", describe.Text(r.backup))
+		}
+		fmt.Fprintln(os.Stdout)
+		if client := clientNow(r.place.Client); client != "" && !slices.Contains(restart, client) {
+			restart = append(restart, client)
 		}
 	}
+	if len(restart) > 0 {
+		fmt.Fprintln(os.Stdout, "start again:", strings.Join(restart, ", "))
+	}
+}
+
+// clientNow names a client, and its process if it runs now.
+func clientNow(c clients.Client) string {
+	if c.Name == "" {
+		return ""
+	}
+	if pid := c.Running(); pid > 0 {
+		return fmt.Sprintf("%s (runs now, process %d)", c.Title, pid)
+	}
+	return c.Title
 }
 
 // maxShown is how many bytes of a changed line are shown. Some clients write the whole file as one line.
 const maxShown = 160
 
-// show prints what would change in a file, and what is left alone.
-func (r *rewriting) show(w io.Writer, check bool) {
-	if r.err != nil {
+// show prints what would change in a file, and what is left alone. With a, it asks about each change.
+func (r *rewriting) show(w io.Writer, check bool, a *asker) {
+	named := slices.ContainsFunc(r.rewritten.Changes, func(ch clients.Change) bool { return ch.Wrapped || ch.Err != nil })
+	if r.err != nil || r.unwrap && !named {
 		return
 	}
-	title := r.place.Client.Title
-	if title != "" {
-		title = " (" + title + ")"
+	title, verb := r.place.Path, "Wrap"
+	if fmt.Fprint(w, describe.Text(title)); r.place.Client.Title != "" {
+		title = r.place.Client.Title
+		fmt.Fprintf(w, " (%s)", title)
 	}
-	fmt.Fprintf(w, "%s%s\n", describe.Text(r.place.Path), title)
-	for _, ch := range r.rewritten.Changes {
-		state := "not wrapped"
-		switch {
-		case ch.Err != nil:
-			state = "left alone: " + describe.Error(ch.Err)
-		case ch.Lost != "" && !check:
-			state = "stays awake while idle: it would lose " + ch.Lost
-		case ch.Edited && !check && r.unwrap:
-			state = "to be unwrapped"
-		case ch.Edited && !check && ch.Wrapped:
-			state = "wrapped, to be started otherwise"
-		case ch.Edited && !check:
-			state = "to be wrapped"
-		case ch.Wrapped:
-			state = "wrapped"
-		}
-		fmt.Fprintf(w, "  %s: %s\n", describe.Text(ch.Name), state)
+	fmt.Fprintln(w)
+	if r.unwrap {
+		verb = "Unwrap"
 	}
 	for _, name := range r.rewritten.Remote {
 		fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", describe.Text(name))
 	}
-	if check {
-		return
+	for _, name := range r.rewritten.Unread {
+		fmt.Fprintf(w, "  %s: left alone: %s\n", describe.Text(name), notSaid)
 	}
-	for _, h := range r.rewritten.Hunks {
-		fmt.Fprintf(w, "@@ line %d\n", h.Line)
-		for i := range h.Old {
-			fmt.Fprintf(w, "-%s\n", excerpt(h.Old[i], h.New))
+	if len(r.rewritten.Changes)+len(r.rewritten.Remote)+len(r.rewritten.Unread) == 0 && !check {
+		fmt.Fprintln(w, "  "+errNoServers.Error())
+	}
+	r.declined = map[int]bool{}
+	for i, ch := range r.rewritten.Changes {
+		fmt.Fprintf(w, "  %s: %s\n", describe.Text(ch.Name), r.state(ch, check))
+		if check {
+			continue
 		}
-		for i := range h.New {
-			fmt.Fprintf(w, "+%s\n", excerpt(h.New[i], h.Old))
+		for _, h := range ch.Hunks {
+			fmt.Fprintf(w, "@@ line %d\n", h.Line)
+			for i := range h.Old {
+				fmt.Fprintf(w, "-%s\n", excerpt(h.Old[i], h.New))
+			}
+			for i := range h.New {
+				fmt.Fprintf(w, "+%s\n", excerpt(h.New[i], h.Old))
+			}
+		}
+		if a != nil && ch.Edited && !a.asks(verb, ch.Name, title) {
+			r.declined[i] = true
 		}
 	}
+}
+
+// state says what becomes of a server, or with check, what it is.
+func (r *rewriting) state(ch clients.Change, check bool) string {
+	switch {
+	case ch.Err != nil:
+		return "left alone: " + describe.Error(ch.Err)
+	case ch.Lost != "" && !check:
+		return "stays awake while idle: it would lose " + ch.Lost
+	case ch.Edited && !check && r.unwrap:
+		return "to be unwrapped"
+	case ch.Edited && !check && ch.Wrapped:
+		return "wrapped, to be started otherwise"
+	case ch.Edited && !check:
+		return "to be wrapped"
+	case ch.Wrapped:
+		return "wrapped"
+	}
+	return "not wrapped"
 }
 
 // excerpt cuts a long line down to the part where it begins to differ from the lines of the other side.
@@ -520,7 +647,7 @@ type wrapServer struct {
 func report(all []*rewriting) wrapReport {
 	out := wrapReport{Version: describe.SchemaVersion, Files: []wrapFile{}}
 	for _, r := range all {
-		f := wrapFile{Path: r.place.Path, Client: r.place.Client.Name, Backup: r.backup, Changed: r.backup != "" && r.err == nil, Servers: []wrapServer{}}
+		f := wrapFile{Path: r.place.Path, Client: r.place.Client.Name, Backup: r.backup, Changed: r.changed, Servers: []wrapServer{}}
 		if r.err != nil {
 			f.Error = r.err.Error()
 		}
@@ -533,6 +660,9 @@ func report(all []*rewriting) wrapReport {
 		}
 		for _, name := range r.rewritten.Remote {
 			f.Servers = append(f.Servers, wrapServer{Name: name, Remote: true})
+		}
+		for _, name := range r.rewritten.Unread {
+			f.Servers = append(f.Servers, wrapServer{Name: name, Error: notSaid})
 		}
 		out.Files = append(out.Files, f)
 	}

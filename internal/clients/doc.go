@@ -12,6 +12,7 @@
 //	wrap.go        putting mcp-tether in front of a server, and taking it away
 //	preset.go      the flags that fit what a client does
 //	document.go    a file that may be changed
+//	running.go     is a client running?
 //	matcher.go     does a process run one of the servers?
 //	runner.go      packages, as npx, uvx and others run them
 //	image.go       images, as docker and podman run them

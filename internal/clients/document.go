@@ -13,7 +13,7 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
-// backupSuffix is added to a file's name for the text before the last change.
+// backupSuffix is added to a file's name for the text before the first wrap.
 const backupSuffix = ".mcp-tether-backup"
 
 // Document is a configuration file that may be changed.
@@ -28,6 +28,7 @@ type Document struct {
 var (
 	ErrLink    = errors.New("it is a link; name the file that it leads to")
 	ErrChanged = errors.New("it was changed meanwhile; try again")
+	ErrByHand  = errors.New("it is YAML or XML, which is not rewritten")
 )
 
 // OpenDocument reads a file that its owner wants changed. format is "" to recognise it by the name. It must be a
@@ -41,6 +42,9 @@ func OpenDocument(name string, format Format) (Document, error) {
 	st, err := os.Lstat(name)
 	if err != nil {
 		return d, withoutName(err)
+	}
+	if d.Format == foreign {
+		return d, ErrByHand
 	}
 	if err := mayReplace(st); err != nil {
 		return d, err
@@ -108,13 +112,44 @@ func ownParent(name string) error {
 }
 
 // Replace puts new text in the place of the file's, in one step: a reader finds the old or the new text whole. Mode and
-// owner stay. The old text is kept in backup. A file that was changed since it was opened stays as it is.
-func (d Document) Replace(text []byte) (backup string, err error) {
+// owner stay. With keep, the old text is kept in backup, but not in a git work tree, where it might be committed. A backup
+// that the new text equals goes. A file that was changed since it was opened stays as it is.
+func (d Document) Replace(text []byte, keep bool) (backup string, err error) {
 	backup = d.Path + backupSuffix
-	if err := d.put(backup, d.Text, func() error { return nil }); err != nil {
-		return "", fmt.Errorf("keep the text before: %w", err)
+	if keep && !inGit(d.Path) {
+		if err := d.put(backup, d.Text, func() error { return nil }); err != nil {
+			return "", fmt.Errorf("keep the text before: %w", err)
+		}
 	}
-	return backup, d.put(d.Path, text, d.unchanged)
+	if err := d.put(d.Path, text, d.unchanged); err != nil {
+		return "", err
+	}
+	kept, err := OpenDocument(backup, d.Format)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err == nil && bytes.Equal(kept.Text, text):
+		return "", os.Remove(backup)
+	}
+	return backup, nil
+}
+
+// HasBackup reports whether a text before is kept.
+func (d Document) HasBackup() bool {
+	_, err := os.Lstat(d.Path + backupSuffix)
+	return err == nil
+}
+
+// inGit reports whether a file is in a git work tree.
+func inGit(name string) bool {
+	dir, err := filepath.Abs(name)
+	for err == nil && dir != "/" {
+		dir = filepath.Dir(dir)
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // put writes a file with the document's mode and owner. The file gets its name only if ready returns no error.

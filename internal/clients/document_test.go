@@ -39,7 +39,7 @@ func TestReplaceKeepsModeAndText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		backup, err := d.Replace([]byte("new"))
+		backup, err := d.Replace([]byte("new"), true)
 		if err != nil || read(t, name) != "new" || read(t, backup) != "old" {
 			t.Errorf("%v: %q, %q", err, read(t, name), read(t, backup))
 		}
@@ -88,7 +88,7 @@ func TestReplaceOfAChangedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := read(t, name)
-		if _, err := d.Replace([]byte("new")); !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLink) {
+		if _, err := d.Replace([]byte("new"), true); !errors.Is(err, ErrChanged) && !errors.Is(err, ErrLink) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if read(t, name) != now {

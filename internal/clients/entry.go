@@ -13,7 +13,8 @@ import (
 type entry struct {
 	keys []string
 	// command is the value of the member command, and args are the words of the member args. list is where args stands,
-	// brackets included; nil if there is no such member.
+	// brackets included; nil if there is no such member. With joined, all of them stand in the list of the member command.
+	joined  bool
 	command word
 	args    []word
 	list    *span
@@ -41,13 +42,16 @@ var (
 	errDouble = errors.New("it says twice what it starts")
 )
 
-// tables are the places at which clients keep their servers, from the top of the document. A star is any name.
-var tables = [...]string{"mcpServers", "mcp_servers", "context_servers", "mcp.servers", "servers", "projects.*.mcpServers"}
+// tables are the places at which clients keep their servers, from the top of the document. A star is any name. Amp's name has
+// a dot in it. In opencode's table, "mcp", other clients have settings.
+var tables = [...]string{"mcpServers", "mcp_servers", "context_servers", "mcp/servers", "servers", "projects/*/mcpServers", "amp.mcpServers", openTable}
+
+const openTable = "mcp"
 
 // isTable reports whether keys lead to a table of servers.
 func isTable(keys []string) bool {
 	for _, t := range tables {
-		want := strings.Split(t, ".")
+		want := strings.Split(t, "/")
 		same := len(want) == len(keys)
 		for i := 0; same && i < len(want); i++ {
 			same = want[i] == "*" || want[i] == keys[i]
@@ -59,28 +63,34 @@ func isTable(keys []string) bool {
 	return false
 }
 
-// entries finds the servers that are started as processes. remote are the names of the others.
-func entries(text []byte, format Format) (found []entry, remote []string, err error) {
+// others are the servers that are not started as processes in a form that is known.
+type others struct {
+	// remote are the names of those that are reached by network, and unread of those that do not say how they are started.
+	remote, unread []string
+}
+
+// entries finds the servers that are started as processes.
+func entries(text []byte, format Format) (found []entry, o others, err error) {
 	if format == TOML {
 		return tomlEntries(text)
 	}
 	root, err := jsonedit.Parse(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, o, err
 	}
 	if root.Kind != jsonedit.Object {
-		return nil, nil, jsonedit.ErrNotObject
+		return nil, o, jsonedit.ErrNotObject
 	}
 	j := jsonReader{text: text}
 	j.walk(&root, nil, false)
-	return j.found, j.remote, nil
+	return j.found, j.others, nil
 }
 
 // jsonReader collects the entries of JSON and its relatives.
 type jsonReader struct {
-	text   []byte
-	found  []entry
-	remote []string
+	text  []byte
+	found []entry
+	others
 }
 
 // walk searches for entries below keys. double says that one of the keys is there twice, so that readers may not see n.
@@ -93,17 +103,17 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 		m := &n.Members[i]
 		below, double := slices.Concat(keys, []string{m.Name}), double || count[m.Name] > 1
 		switch {
-		case m.Value.Kind != jsonedit.Object:
-		case isTable(keys):
-			j.entry(&m.Value, below, double)
-		case len(below) < maxNesting:
+		case isTable(keys) && j.entry(&m.Value, below, double):
+		case isTable(keys) && keys[0] != openTable:
+			j.unread = append(j.unread, m.Name)
+		case m.Value.Kind == jsonedit.Object && len(below) < maxNesting:
 			j.walk(&m.Value, below, double)
 		}
 	}
 }
 
-// entry reads the members of one server.
-func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) {
+// entry reads the members of one server. It reports whether n is one.
+func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) bool {
 	e := entry{keys: keys}
 	if double {
 		e.err = errDouble
@@ -129,13 +139,21 @@ func (j *jsonReader) entry(n *jsonedit.Node, keys []string, double bool) {
 		if url != nil {
 			j.remote = append(j.remote, keys[len(keys)-1])
 		}
-		return
+		return url != nil
 	}
-	e.setCommand(j.text, command)
+	if e.joined = args == nil && len(command.Value.Items) > 0 && command.Value.Items[0].Text != ""; e.joined {
+		e.setArgs(command)
+	} else {
+		e.setCommand(j.text, command)
+	}
 	if args != nil {
 		e.setArgs(args)
 	}
+	if e.joined && e.err == nil {
+		e.command, e.args = e.args[0], e.args[1:]
+	}
 	j.found = append(j.found, e)
+	return true
 }
 
 func (e *entry) setCommand(text []byte, m *jsonedit.Member) {

@@ -15,10 +15,10 @@ type tomlReader struct {
 	// may be written in parts.
 	byKeys map[string]int
 	found  []entry
-	remote []string
+	others
 }
 
-func tomlEntries(text []byte) ([]entry, []string, error) {
+func tomlEntries(text []byte) ([]entry, others, error) {
 	bom := len(text) - len(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	t := tomlReader{text: text, byKeys: map[string]int{}}
 	t.parser.Reset(text[bom:])
@@ -35,7 +35,7 @@ func tomlEntries(text []byte) ([]entry, []string, error) {
 		}
 	}
 	if err := t.parser.Error(); err != nil {
-		return nil, nil, err
+		return nil, others{}, err
 	}
 	var found []entry
 	for _, e := range t.found {
@@ -43,7 +43,7 @@ func tomlEntries(text []byte) ([]entry, []string, error) {
 			found = append(found, e)
 		}
 	}
-	return found, t.remote, nil
+	return found, t.others, nil
 }
 
 func (t *tomlReader) keys(above []string, it unstable.Iterator) []string {

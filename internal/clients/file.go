@@ -33,6 +33,8 @@ type Format string
 const (
 	JSON Format = "json"
 	TOML Format = "toml"
+	// foreign is any language that is not read.
+	foreign Format = "foreign"
 )
 
 // File is one configuration file as it was read.
@@ -56,8 +58,8 @@ func Known(homes []string, warn func(error)) []File {
 	var out []File
 	r := &reader{left: maxAll, seen: map[fileID]bool{}, timeout: fileTimeout}
 	for _, home := range homes {
-		for _, name := range homeFiles() {
-			file, err := r.read(filepath.Join(home, name))
+		for _, name := range homeFiles(home) {
+			file, err := r.read(name)
 			switch {
 			case err == nil:
 				out = append(out, file)
@@ -158,8 +160,11 @@ func (r *reader) read(name string) (File, error) {
 
 // formatOf recognises the format by the name; JSON may turn out to be JSON5.
 func formatOf(name string) Format {
-	if filepath.Ext(name) == ".toml" {
+	switch filepath.Ext(name) {
+	case ".toml":
 		return TOML
+	case ".yaml", ".yml", ".xml":
+		return foreign
 	}
 	return JSON
 }

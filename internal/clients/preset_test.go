@@ -16,7 +16,7 @@ func TestPreset(t *testing.T) {
 		t.Fatal(err)
 	}
 	const in = `{"mcpServers":{"bare":{"command":"srv"},"web":{"command":"npx","args":["@Playwright/mcp"]},"wrapped":{"command":"mcp-tether","args":["run","--","srv"]},` +
-		`"wrapped web":{"command":"/x/mcp-tether","args":["run","puppeteer"]},"flags":{"command":"mcp-tether","args":["run","--name","x","srv"]}}}`
+		`"wrapped web":{"command":"/x/mcp-tether","args":["run","puppeteer"]},"flags":{"command":"mcp-tether","args":["run","--keep","x","srv"]}}}`
 	for name, c := range map[string]struct {
 		w     Wrapping
 		sleep string // the servers that sleep then

@@ -24,7 +24,7 @@ type Server struct {
 const maxNesting = 8
 
 // servers finds the tables of servers wherever the gateways put them: "mcpServers" (Claude, Gemini, Cursor),
-// "mcp_servers" (Codex), "context_servers" (Zed), "servers" (OpenClaw below "mcp", VS Code). above are the keys that lead to doc.
+// "mcp_servers" (Codex), "context_servers" (Zed), "servers" (OpenClaw below "mcp", VS Code), "amp.mcpServers", "mcp" (opencode). above are the keys that lead to doc.
 func servers(doc map[string]any, above []string) []Server {
 	var out []Server
 	for _, key := range slices.Sorted(maps.Keys(doc)) {
@@ -34,7 +34,10 @@ func servers(doc map[string]any, above []string) []Server {
 		}
 		keys := append(slices.Clone(above), key)
 		switch {
-		case key == "mcpServers" || key == "mcp_servers" || key == "context_servers" || key == "servers":
+		case key == openTable:
+			out = append(out, serversIn(table, keys)...)
+			out = append(out, servers(table, keys)...)
+		case key == "mcpServers" || key == "mcp_servers" || key == "context_servers" || key == "servers" || key == "amp.mcpServers":
 			out = append(out, serversIn(table, keys)...)
 		case len(above) < maxNesting:
 			out = append(out, servers(table, keys)...)
@@ -61,10 +64,25 @@ func serversIn(table map[string]any, above []string) []Server {
 // server reads one entry. Command is "" where it starts no process.
 func server(entry map[string]any) Server {
 	var s Server
-	s.Command, _ = entry["command"].(string)
-	s.readArgs(entry["args"])
-	s.readEnv(entry["env"])
+	if joined, ok := entry["command"].([]any); ok && entry["args"] == nil { // opencode's
+		s.readArgs(joined)
+		if len(s.Args) > 0 && !s.Partial {
+			s.Command, s.Args = s.Args[0], s.Args[1:]
+		}
+	} else {
+		s.Command, _ = entry["command"].(string)
+		s.readArgs(entry["args"])
+	}
+	s.readEnv(environment(entry))
 	return s
+}
+
+// environment is what an entry adds to the environment; opencode has another name for it.
+func environment(entry map[string]any) any {
+	if env, ok := entry["env"]; ok {
+		return env
+	}
+	return entry["environment"]
 }
 
 func (s *Server) readArgs(value any) {

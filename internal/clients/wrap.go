@@ -43,6 +43,8 @@ type Change struct {
 	// Preset says that the server gets the client's preset. Lost says what it would lose asleep, and so why it does not.
 	Preset bool
 	Lost   string
+	// Hunks are the lines that differ.
+	Hunks []Hunk
 	// Err says why it is left alone.
 	Err error
 }
@@ -52,10 +54,8 @@ type Rewritten struct {
 	Text []byte
 	// Changes are about each server that is started as a process, in the order of the text.
 	Changes []Change
-	// Remote are the names of the servers that are reached by network.
-	Remote []string
-	// Hunks are the lines that differ.
-	Hunks []Hunk
+	// Remote are the names of the servers that are reached by network, and Unread of those that do not say how they start.
+	Remote, Unread []string
 }
 
 // Preset is how many servers get the client's preset.
@@ -74,14 +74,14 @@ type Hunk struct {
 	Old, New []string
 }
 
-// Rewrite wraps or unwraps the servers that want chooses. Every byte that has nothing to do with how these servers are
+// Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing to do with how these servers are
 // started stays as it is.
 func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
 	if !utf8.Valid(text) {
 		// Names are compared, and readers disagree on names that are not UTF-8.
 		return Rewritten{}, errNotUTF8
 	}
-	found, remote, err := entries(text, format)
+	found, o, err := entries(text, format)
 	if err != nil {
 		return Rewritten{}, err
 	}
@@ -89,21 +89,22 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 	if err != nil {
 		return Rewritten{}, err
 	}
-	r := Rewritten{Remote: remote}
+	r := Rewritten{Remote: o.remote, Unread: o.unread}
 	var edits []edit
 	for i := range found {
 		e := &found[i]
 		c := Change{Name: e.keys[len(e.keys)-1], Keys: e.keys, Err: e.err, Wrapped: e.commandAt() > 0}
 		if c.Wanted = want(c.Name); c.Wanted && c.Err == nil {
-			e.env, _ = lookup(before, e.keys)["env"].(map[string]any)
+			e.env, _ = environment(lookup(before, e.keys)).(map[string]any)
 			mine := e.rewrite(text, w, &c)
-			c.Edited = len(mine) > 0
+			inOrder(mine)
+			c.Edited, c.Hunks = len(mine) > 0, hunks(text, mine)
 			edits = append(edits, mine...)
 		}
 		r.Changes = append(r.Changes, c)
 	}
-	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
-	r.Text, r.Hunks = apply(text, edits), hunks(text, edits)
+	inOrder(edits)
+	r.Text = apply(text, edits)
 	if err := meant(before, r.Text, format, r.Changes, w); err != nil {
 		return Rewritten{}, err // nothing would change
 	}
@@ -114,6 +115,10 @@ func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool
 type edit struct {
 	span
 	text string
+}
+
+func inOrder(edits []edit) {
+	sort.SliceStable(edits, func(a, b int) bool { return edits[a].start < edits[b].start })
 }
 
 func apply(text []byte, edits []edit) []byte {
@@ -266,9 +271,21 @@ func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 			return nil
 		}
 	}
-	if w.Flags == nil && (at == 0 || e.flagsEnd(at) == 1) {
+	var flags, name []string
+	if at > 0 {
+		flags = e.words()[1:e.flagsEnd(at)]
+		name = argv.NameWords(flags)
+	}
+	if w.Flags == nil && len(flags) == len(name) {
 		w.Flags, c.Lost = w.Preset.preset(e.started(at))
 		c.Preset = w.Flags != nil
+	}
+	// A server that has no name gets its key for one, so that ps and stop speak of it as the user does.
+	if (at == 0 || w.Flags != nil) && argv.NameWords(w.Flags) == nil {
+		if name == nil && c.Name != "" {
+			name = []string{"--name", c.Name}
+		}
+		w.Flags = append(name[:len(name):len(name)], w.Flags...)
 	}
 	if at > 0 {
 		return e.rewrap(text, at, w)
@@ -292,8 +309,8 @@ func (e *entry) flagsEnd(at int) int {
 	return at
 }
 
-// wrap puts "mcp-tether run FLAGS --" in front. The command moves into the list as it is spelled. An entry without a list
-// gets one without "--": so unwrap knows that there was none.
+// wrap puts "mcp-tether run FLAGS --" in front. The command moves into the list as it is spelled, or is there already. An entry
+// without a list gets one without "--": so unwrap knows that there was none.
 func (e *entry) wrap(text []byte, w Wrapping) []edit {
 	program := w.Path
 	if program == "" {
@@ -301,6 +318,9 @@ func (e *entry) wrap(text []byte, w Wrapping) []edit {
 	}
 	command := string(text[e.command.start:e.command.end])
 	words := append([]string{"run"}, w.Flags...)
+	if e.joined {
+		return []edit{{span{e.command.start, e.command.start}, quoteAll(append([]string{program}, append(words, "--")...))}}
+	}
 	edits := []edit{{e.command.span, quote(program)}}
 	if e.list == nil {
 		list := quoteAll(words) + command
@@ -318,6 +338,9 @@ func (e *entry) wrap(text []byte, w Wrapping) []edit {
 // unwrap undoes wrap, or what a user has written by hand. Comments stay.
 func (e *entry) unwrap(text []byte, at int) []edit {
 	command := e.args[at]
+	if e.joined {
+		return []edit{{span{e.command.start, command.start}, e.comments(text, span{e.command.end, command.start})}}
+	}
 	edits := []edit{{e.command.span, string(text[command.start:command.end])}}
 	gone := span{e.args[0].start, command.end}
 	if at+1 < len(e.args) {

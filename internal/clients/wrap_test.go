@@ -17,63 +17,75 @@ var wrapCases = map[string]struct {
 }{
 	"compact": {
 		JSON, `{"mcpServers":{"x":{"command":"npx","args":["-y","x"],"env":{"A":"b"}}}}`,
-		`{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "npx", "-y","x"],"env":{"A":"b"}}}}`,
+		`{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--name", "x", "--hibernate", "10m", "--", "npx", "-y","x"],"env":{"A":"b"}}}}`,
 	},
 	"indented": {
 		JSON, "{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\n        \"-y\",\n        \"x\"\n      ],\n      \"command\": \"npx\"\n    }\n  }\n}\n",
-		"{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\n        \"run\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n        \"-y\",\n        \"x\"\n      ],\n      \"command\": \"mcp-tether\"\n    }\n  }\n}\n",
+		"{\n  \"mcpServers\": {\n    \"x\": {\n      \"args\": [\n        \"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n        \"-y\",\n        \"x\"\n      ],\n      \"command\": \"mcp-tether\"\n    }\n  }\n}\n",
 	},
 	"no list": {
 		JSON, "{\n  \"servers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"command\" : \"srv\"\n    }\n  }\n}\n",
-		"{\n  \"servers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"args\" : [\"run\", \"--hibernate\", \"10m\", \"srv\"],\n      \"command\" : \"mcp-tether\"\n    }\n  }\n}\n",
+		"{\n  \"servers\": {\n    \"x\": {\n      \"type\": \"stdio\",\n      \"args\" : [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"srv\"],\n      \"command\" : \"mcp-tether\"\n    }\n  }\n}\n",
 	},
 	"no list, compact": {
 		JSON, `{"mcp":{"servers":{"x":{"command":"srv"}}}}`,
-		`{"mcp":{"servers":{"x":{"args":["run", "--hibernate", "10m", "srv"], "command":"mcp-tether"}}}}`,
+		`{"mcp":{"servers":{"x":{"args":["run", "--name", "x", "--hibernate", "10m", "srv"], "command":"mcp-tether"}}}}`,
 	},
 	"empty list": {
 		JSON, `{"mcpServers":{"x":{"args":[ ],"command":"srv"}}}`,
-		`{"mcpServers":{"x":{"args":["run", "--hibernate", "10m", "--", "srv" ],"command":"mcp-tether"}}}`,
+		`{"mcpServers":{"x":{"args":["run", "--name", "x", "--hibernate", "10m", "--", "srv" ],"command":"mcp-tether"}}}`,
 	},
 	"a project of Claude Code, and a server by network": {
 		JSON, `{"projects":{"/a/b":{"mcpServers":{"x":{"command":"\u0061\/b","args":["1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
-		`{"projects":{"/a/b":{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "\u0061\/b", "1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
+		`{"projects":{"/a/b":{"mcpServers":{"x":{"command":"mcp-tether","args":["run", "--name", "x", "--hibernate", "10m", "--", "\u0061\/b", "1"]}}}},"mcpServers":{"web":{"type":"http","url":"http://x"}}}`,
 	},
 	"directories with our name": {
 		JSON, `{"servers":{"x":{"command":"npx","args":["x","/src/mcp-tether"]},"y":{"command":"uvx","args":["y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"uv","args":["--directory","/src/mcp-tether","run","z"]},"c":{"command":"docker","args":["compose","-p","mcp-tether","run","c"]},"n":{"command":"pnpm","args":["--filter","mcp-tether","run","start"]}}}`,
-		`{"servers":{"x":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "npx", "x","/src/mcp-tether"]},"y":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uvx", "y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "uv", "--directory","/src/mcp-tether","run","z"]},"c":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "docker", "compose","-p","mcp-tether","run","c"]},"n":{"command":"mcp-tether","args":["run", "--hibernate", "10m", "--", "pnpm", "--filter","mcp-tether","run","start"]}}}`,
+		`{"servers":{"x":{"command":"mcp-tether","args":["run", "--name", "x", "--hibernate", "10m", "--", "npx", "x","/src/mcp-tether"]},"y":{"command":"mcp-tether","args":["run", "--name", "y", "--hibernate", "10m", "--", "uvx", "y","--repository=/src/mcp-tether/","--label","mcp-tether","run"]},"z":{"command":"mcp-tether","args":["run", "--name", "z", "--hibernate", "10m", "--", "uv", "--directory","/src/mcp-tether","run","z"]},"c":{"command":"mcp-tether","args":["run", "--name", "c", "--hibernate", "10m", "--", "docker", "compose","-p","mcp-tether","run","c"]},"n":{"command":"mcp-tether","args":["run", "--name", "n", "--hibernate", "10m", "--", "pnpm", "--filter","mcp-tether","run","start"]}}}`,
 	},
 	"JSON5": {
 		JSON, "// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: 'npx', args: [ // how\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
-		"// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: \"mcp-tether\", args: [ // how\n\t\t\t\"run\", \"--hibernate\", \"10m\", \"--\", 'npx',\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
+		"// mine\n{\n\tmcp: { servers: {\n\t\t'x': { command: \"mcp-tether\", args: [ // how\n\t\t\t\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"--\", 'npx',\n\t\t\t'-y', /* what */ 'x', ], },\n\t} },\n}\n",
 	},
 	"JSON5 without a list": {
 		JSON, "{context_servers:{x:{command:'srv'}}}",
-		"{context_servers:{x:{args:[\"run\", \"--hibernate\", \"10m\", 'srv'], command:\"mcp-tether\"}}}",
+		"{context_servers:{x:{args:[\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", 'srv'], command:\"mcp-tether\"}}}",
 	},
 	"TOML": {
 		TOML, "# head\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = 'npx' # runs\nargs = [\"-y\", 'x'] # so\n\n[mcp_servers.x.env]\nA = \"b\"\n",
-		"# head\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"mcp-tether\" # runs\nargs = [\"run\", \"--hibernate\", \"10m\", \"--\", 'npx', \"-y\", 'x'] # so\n\n[mcp_servers.x.env]\nA = \"b\"\n",
+		"# head\nmodel = \"m\"\n\n[mcp_servers.x]\ncommand = \"mcp-tether\" # runs\nargs = [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"--\", 'npx', \"-y\", 'x'] # so\n\n[mcp_servers.x.env]\nA = \"b\"\n",
 	},
 	"TOML, several lines and a quoted name": {
 		TOML, "[mcp_servers.\"a.b\"]\nargs = [ # ]\n  \"-y\", # one\n  \"x\", # ] two\n] # end\ncommand = \"npx\"\n",
-		"[mcp_servers.\"a.b\"]\nargs = [ # ]\n  \"run\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n  \"-y\", # one\n  \"x\", # ] two\n] # end\ncommand = \"mcp-tether\"\n",
+		"[mcp_servers.\"a.b\"]\nargs = [ # ]\n  \"run\", \"--name\", \"a.b\", \"--hibernate\", \"10m\", \"--\", \"npx\",\n  \"-y\", # one\n  \"x\", # ] two\n] # end\ncommand = \"mcp-tether\"\n",
 	},
 	"TOML without a list": {
 		TOML, "[mcp_servers.x]\r\n  startup = 3\r\n  command = \"srv\" # runs\r\n",
-		"[mcp_servers.x]\r\n  startup = 3\r\n  args = [\"run\", \"--hibernate\", \"10m\", \"srv\"]\r\n  command = \"mcp-tether\" # runs\r\n",
+		"[mcp_servers.x]\r\n  startup = 3\r\n  args = [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"srv\"]\r\n  command = \"mcp-tether\" # runs\r\n",
 	},
 	"TOML, inline and dotted": {
 		TOML, "mcp_servers = { x = { command = \"srv\" }, y = { command = \"npx\", args = [\"y\"] } }\n",
-		"mcp_servers = { x = { args = [\"run\", \"--hibernate\", \"10m\", \"srv\"], command = \"mcp-tether\" }, y = { command = \"mcp-tether\", args = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"] } }\n",
+		"mcp_servers = { x = { args = [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"srv\"], command = \"mcp-tether\" }, y = { command = \"mcp-tether\", args = [\"run\", \"--name\", \"y\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"] } }\n",
 	},
 	"TOML, dotted": {
 		TOML, "mcp_servers.x.command = \"srv\"\nmcp_servers.y.command = \"npx\"\nmcp_servers.y.args = [\"y\"]\n",
-		"mcp_servers.x.args = [\"run\", \"--hibernate\", \"10m\", \"srv\"]\nmcp_servers.x.command = \"mcp-tether\"\nmcp_servers.y.command = \"mcp-tether\"\nmcp_servers.y.args = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"]\n",
+		"mcp_servers.x.args = [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"srv\"]\nmcp_servers.x.command = \"mcp-tether\"\nmcp_servers.y.command = \"mcp-tether\"\nmcp_servers.y.args = [\"run\", \"--name\", \"y\", \"--hibernate\", \"10m\", \"--\", \"npx\", \"y\"]\n",
+	},
+	"a list of words": {
+		JSON, `{"mcp":{"x":{"type":"local","command":["npx","-y","x"],"environment":{"A":"b"}},"y":{"type":"remote","url":"http://x"}}}`,
+		`{"mcp":{"x":{"type":"local","command":["mcp-tether", "run", "--name", "x", "--hibernate", "10m", "--", "npx","-y","x"],"environment":{"A":"b"}},"y":{"type":"remote","url":"http://x"}}}`,
+	},
+	"a list of words, below servers": {
+		JSON, "{\"mcp\":{\"servers\":{\"x\":{\"command\":[ // it\n  \"/srv\", // runs\n]}}}}",
+		"{\"mcp\":{\"servers\":{\"x\":{\"command\":[ // it\n  \"mcp-tether\", \"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"--\", \"/srv\", // runs\n]}}}}",
+	},
+	"a name with a dot": {
+		JSON, `{"amp.mcpServers":{"x":{"command":"npx","args":["x"]}}}`,
+		`{"amp.mcpServers":{"x":{"command":"mcp-tether","args":["run", "--name", "x", "--hibernate", "10m", "--", "npx", "x"]}}}`,
 	},
 	"byte order mark": {
 		TOML, "\ufeff[mcp_servers.x]\ncommand = \"npx\"\nargs = []\n",
-		"\ufeff[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"--hibernate\", \"10m\", \"--\", \"npx\"]\n",
+		"\ufeff[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", \"--name\", \"x\", \"--hibernate\", \"10m\", \"--\", \"npx\"]\n",
 	},
 }
 
@@ -85,8 +97,12 @@ func TestWrap(t *testing.T) {
 			if err != nil || string(r.Text) != c.out {
 				t.Fatalf("%v, %+v\n%s\nwant\n%s", err, r.Changes, r.Text, c.out)
 			}
-			if again := patched(c.in, r.Hunks); again != c.out {
-				t.Errorf("the difference shown is %+v", r.Hunks)
+			for i, ch := range r.Changes {
+				asked := -1
+				one, err := Rewrite([]byte(c.in), c.format, w, func(string) bool { asked++; return asked == i })
+				if err != nil || patched(c.in, ch.Hunks) != string(one.Text) {
+					t.Errorf("the difference shown is %+v, %v\n%s", ch.Hunks, err, one.Text)
+				}
 			}
 			for _, again := range []Wrapping{w, {}} {
 				if r, err := Rewrite([]byte(c.out), c.format, again, every); err != nil || string(r.Text) != c.out || r.Changes[0].Edited {
@@ -178,7 +194,7 @@ func TestUnwrapLastComma(t *testing.T) {
 func TestRewrapKeepsComments(t *testing.T) {
 	const before = "[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  \"--hibernate\", # after\n  \"10m\", # a while\n  \"--\", \"npx\"]\n"
 	for want, flags := range map[string][]string{
-		"[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  # after\n  # a while\n  \"--\", \"npx\"]\n":                    {},
+		"[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  # after\n  \"--name\", \"x\", # a while\n  \"--\", \"npx\"]\n": {},
 		"[mcp_servers.x]\ncommand = \"mcp-tether\"\nargs = [\"run\", # it\n  # after\n  \"--name\", \"n\", # a while\n  \"--\", \"npx\"]\n": {"--name", "n"},
 	} {
 		if r, err := Rewrite([]byte(before), TOML, Wrapping{Flags: flags}, every); err != nil || string(r.Text) != want {
@@ -257,7 +273,7 @@ func TestRewriteRefusesOtherThanUTF8(t *testing.T) {
 // A text that clients refuse is not changed, and so no server in it is said to be.
 func TestRewriteRefusesWhatClientsRefuse(t *testing.T) {
 	in := []byte("[mcp_servers.x]\ncommand = \"a\"\n[mcp_servers.x]\nargs = []\n")
-	if r, err := Rewrite(in, TOML, Wrapping{}, every); err == nil || r.Text != nil || len(r.Changes) > 0 || len(r.Hunks) > 0 {
+	if r, err := Rewrite(in, TOML, Wrapping{}, every); err == nil || r.Text != nil || len(r.Changes) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

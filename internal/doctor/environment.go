@@ -81,6 +81,9 @@ func Clients() []Check {
 	var places []clients.Place
 	all := inTime("clients", home, func() []Check {
 		found, err := clients.Here(home, nil)
+		for _, file := range clients.InProject(home) {
+			found = append(found, clients.PlaceOf("", file))
+		}
 		if err != nil || len(found) == 0 {
 			return []Check{poor(Warn, "clients", "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
 		}
@@ -97,7 +100,10 @@ func Clients() []Check {
 }
 
 func client(p clients.Place) Check {
-	cure := "mcp-tether wrap " + p.Client.Name
+	cure, title := "mcp-tether wrap "+p.Client.Name, p.Client.Title
+	if title == "" {
+		cure, title = "mcp-tether wrap "+p.Path, "this project's "+p.Path
+	}
 	d, err := clients.OpenDocument(p.Path, p.Format)
 	if errors.Is(err, clients.ErrLink) {
 		if to, lerr := filepath.EvalSymlinks(p.Path); lerr == nil {
@@ -105,12 +111,15 @@ func client(p clients.Place) Check {
 			d, err = clients.OpenDocument(to, p.Format)
 		}
 	}
+	if errors.Is(err, clients.ErrByHand) {
+		return poor(Warn, "clients", "write by hand: "+p.Client.ByHand(), "%s: %s: %v", title, p.Path, err)
+	}
 	if err != nil {
-		return poor(Warn, "clients", "read that file", "%s: %s: %v", p.Client.Title, p.Path, err)
+		return poor(Warn, "clients", "read that file", "%s: %s: %v", title, p.Path, err)
 	}
 	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
 	if err != nil {
-		return poor(Warn, "clients", "read that file", "%s: %s: %v", p.Client.Title, p.Path, err)
+		return poor(Warn, "clients", "read that file", "%s: %s: %v", title, p.Path, err)
 	}
 	var bare []string
 	how := "wrapped"
@@ -123,13 +132,13 @@ func client(p clients.Place) Check {
 		}
 	}
 	if len(bare) > 0 {
-		return poor(Warn, "clients", cure, "%s: %d of %d servers not wrapped: %s", p.Client.Title, len(bare), len(r.Changes), strings.Join(bare, ", "))
+		return poor(Warn, "clients", cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), len(r.Changes), strings.Join(bare, ", "))
 	}
 	switch len(r.Changes) {
 	case 0:
-		return good("clients", "%s: no servers that run as processes", p.Client.Title)
+		return good("clients", "%s: no servers that run as processes", title)
 	case 1:
-		return good("clients", "%s: 1 server, %s", p.Client.Title, how)
+		return good("clients", "%s: 1 server, %s", title, how)
 	}
-	return good("clients", "%s: %d servers, all %s", p.Client.Title, len(r.Changes), how)
+	return good("clients", "%s: %d servers, all %s", title, len(r.Changes), how)
 }

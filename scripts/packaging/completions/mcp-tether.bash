@@ -62,7 +62,7 @@ _mcp_tether() {
 	case $command:$cur in
 	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
 	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
-	wrap:* | unwrap:*) COMPREPLY=($(compgen -W 'codex claude claude-desktop openclaw gemini cursor vscode zed' -- "$cur") $(compgen -f -- "$cur")) ;;
+	wrap:* | unwrap:*) COMPREPLY=($(compgen -W 'codex claude claude-desktop openclaw gemini cursor vscode zed windsurf cline roo lm-studio kiro copilot junie qwen amp opencode jetbrains jetbrains-ai goose continue' -- "$cur") $(compgen -f -- "$cur")) ;;
 	esac
 }
 complete -F _mcp_tether mcp-tether

@@ -73,4 +73,4 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l format -d 'rea
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l json -d 'print one JSON object instead of the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from doctor' -l json -d 'print one JSON object'
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'
-complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a 'codex claude claude-desktop openclaw gemini cursor vscode zed' -F
+complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a 'codex claude claude-desktop openclaw gemini cursor vscode zed windsurf cline roo lm-studio kiro copilot junie qwen amp opencode jetbrains jetbrains-ai goose continue' -F
