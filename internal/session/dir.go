@@ -35,12 +35,12 @@ func Open(uid int, xdgRuntime string) (*Directory, error) {
 // openPrivate makes a directory when needed, and verifies that it is the user's alone.
 func openPrivate(name string, uid int) (*Directory, error) {
 	if err := unix.Mkdir(name, 0o700); err != nil && err != unix.EEXIST {
-		return nil, fmt.Errorf("create session directory %s: %w", name, err)
+		return nil, fmt.Errorf("create directory %s: %w", name, err)
 	}
 	dir, err := openDir(name)
 	switch {
 	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV):
-		return nil, fmt.Errorf("session directory %s is not a directory, or is a mount point: remove it", name)
+		return nil, fmt.Errorf("%s is not a directory, or is a mount point: remove it", name)
 	case err != nil:
 		return nil, notOpened(name, uid, err)
 	}
@@ -68,9 +68,9 @@ func openDir(name string) (*kernel.Dir, error) {
 func private(name string, uid int, st *unix.Stat_t) error {
 	switch {
 	case int(st.Uid) != uid:
-		return fmt.Errorf("session directory %s belongs to uid %d: remove it or set XDG_RUNTIME_DIR", name, st.Uid)
+		return fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME)", name, st.Uid)
 	case st.Mode&0o077 != 0:
-		return fmt.Errorf("session directory %s is open to others: chmod 700 it", name)
+		return fmt.Errorf("directory %s is open to others: chmod 700 it", name)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func notOpened(name string, uid int, err error) error {
 			return why
 		}
 	}
-	return fmt.Errorf("open session directory: %w", err)
+	return fmt.Errorf("open directory: %w", err)
 }
 
 // dirFor chooses the first of Open's places that is the user's.

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/kernel"
+)
+
+// Bounds of a cache: entries, bytes of one, and bytes of all. The oldest entries go first.
+const (
+	maxCached      = 256
+	maxCachedEntry = 2 << 20
+	maxCachedBytes = 32 << 20
+)
+
+// Cached is an entry of a cache: its name and size, and when it was written.
+type Cached struct {
+	Name  string
+	Bytes int64
+	At    time.Time
+}
+
+// OpenCache opens the directory of what sessions keep for later ones, and makes it when needed: mcp-tether in
+// $XDG_CACHE_HOME, else in .cache of the home directory. Both must be the user's own (sudo may keep the home of another),
+// and the directory closed to all others.
+func OpenCache(uid int, xdgCache, home string) (*Directory, error) {
+	parent := xdgCache
+	if !filepath.IsAbs(parent) {
+		if !filepath.IsAbs(home) {
+			return nil, errors.New("no directory for the cache: neither HOME nor XDG_CACHE_HOME is an absolute path")
+		}
+		parent = filepath.Join(home, ".cache")
+		if err := unix.Mkdir(parent, 0o700); err != nil && err != unix.EEXIST {
+			return nil, fmt.Errorf("create directory %s: %w", parent, err)
+		}
+	}
+	if !belongsTo(parent, uid) {
+		return nil, fmt.Errorf("directory %s is not there, or not of uid %d", parent, uid)
+	}
+	return openPrivate(dirIn(parent), uid)
+}
+
+// ReadCached reads an entry; the error is ENOENT where there is none. One that another user wrote is none of ours.
+func (d *Directory) ReadCached(name string) ([]byte, error) {
+	var st, own unix.Stat_t
+	err := errors.Join(d.at.Look(file(name, recordSuffix), &st), d.at.Stat(&own))
+	if err == nil && st.Uid != own.Uid {
+		err = fmt.Errorf("%s/%s belongs to uid %d: remove it", d.Name, file(name, recordSuffix), st.Uid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.at.ReadRegular(file(name, recordSuffix), maxCachedEntry)
+}
+
+// WriteCached writes an entry, or replaces it in one step. Others go when there are too many. On a full disk the previous
+// entry stays.
+func (d *Directory) WriteCached(name string, text []byte) error {
+	if len(text) > maxCachedEntry {
+		return fmt.Errorf("write %s/%s: more than %d bytes", d.Name, name, maxCachedEntry)
+	}
+	next := file(name+"."+NewID(), nextSuffix) // Two sessions may write at once.
+	err := d.writeNew(next, text)
+	if err == nil {
+		err = d.at.Rename(next, file(name, recordSuffix))
+	}
+	if err != nil {
+		return errors.Join(err, d.at.Unlink(next))
+	}
+	return d.shrinkCache()
+}
+
+// RemoveCached removes an entry. One that is gone is no error.
+func (d *Directory) RemoveCached(name string) error { return d.at.Unlink(file(name, recordSuffix)) }
+
+// Cached lists the entries, the latest first.
+func (d *Directory) Cached() ([]Cached, error) {
+	names, err := d.at.Names()
+	if err != nil {
+		return nil, err
+	}
+	var all []Cached
+	for _, n := range names {
+		var st unix.Stat_t
+		name, ok := strings.CutSuffix(n, string(recordSuffix))
+		if ok && d.at.Look(n, &st) == nil {
+			all = append(all, Cached{name, st.Size, kernel.Modified(&st)})
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].At.After(all[j].At) })
+	return all, nil
+}
+
+// shrinkCache removes the oldest entries of a cache that is too large, and what killed writers have left.
+func (d *Directory) shrinkCache() error {
+	all, err := d.Cached()
+	if err != nil {
+		return err
+	}
+	bytes := int64(0)
+	for i, c := range all {
+		if bytes += c.Bytes; i >= maxCached || bytes > maxCachedBytes {
+			err = errors.Join(err, d.RemoveCached(c.Name))
+		}
+	}
+	names, _ := d.at.Names()
+	for _, n := range names {
+		if strings.HasSuffix(n, string(nextSuffix)) && d.isOld(n) {
+			_ = d.at.Unlink(n)
+		}
+	}
+	return err
+}
