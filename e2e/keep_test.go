@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A descendant that is meant to outlive the session is left alone, and the log says so. It closes the lifeline, so that
@@ -51,6 +54,21 @@ func (s *session) wantKept(kept []proc, e ending) {
 	}
 	s.endAll()
 	s.nothingLeft()
+}
+
+// A user's mark counts in that user's sessions only: not that of another user's process, nor what another user has told a
+// set-user-ID program. The control beside them is kept.
+func TestKeepIsTheUsersWord(t *testing.T) {
+	testkit.Need(t, os.Geteuid() == 0, "root")
+	for name, child := range map[string]string{"another user": "setsid,uid=65534,keep", "set-user-ID": "setsid,uid=65534/setsid,keep,comm=" + setuidCopy(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, setup{flags: resisting()}, "serve", child, "daemon,closefds,keep")
+			kept := holders(s.flock)
+			s.signal(syscall.SIGTERM)
+			s.wait()
+			s.wantKept(kept, ending{causes: []string{"signal"}})
+		})
+	}
 }
 
 // What is not marked is not kept, even beside a pattern that matches nothing.

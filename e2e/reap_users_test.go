@@ -310,6 +310,36 @@ func TestReapScriptOfDeadNpm(t *testing.T) {
 	}
 }
 
+// A script that its runner is told the directory of is a server there only, although it is called the same elsewhere.
+func TestReapScriptOfADirectory(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	pids, home := map[string]int{}, t.TempDir()
+	for _, name := range []string{"ours", "theirs"} {
+		dir := filepath.Join(home, name)
+		ok(t, os.Mkdir(dir, 0o755))
+		put(t, 0, dir+"/server.py", []byte("sleep 1000 & wait\n"))
+		// Nobody can write to its standard input any more once the shell has ended.
+		shell := exec.Command("/bin/sh", "-c", "sleep 0 | { exec 3<&0; sh server.py <&3 >/dev/null 2>&1 & echo $!; }")
+		shell.Dir = dir
+		out, err := shell.Output()
+		ok(t, err)
+		pids[name] = number(t, strings.TrimSpace(string(out)))
+		t.Cleanup(func() { _ = syscall.Kill(pids[name], syscall.SIGKILL) })
+		testkit.Until(t, "a server", func() bool { return len(childrenOf(pids[name])) > 0 })
+	}
+	outgrow(t)
+	config := filepath.Join(home, "mcp.json")
+	put(t, 0, config, []byte(`{"mcpServers":{"it":{"command":"uv","args":["--directory","`+home+`/ours","run","server.py"]}}}`))
+	r := operator.reap(t, 0, "--kill", "--unwrapped", "--config="+config)
+	for name, pid := range pids {
+		if lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"; lives != (name == "theirs") {
+			t.Errorf("%s: lives: %v, found %v", name, lives, r.Findings)
+		}
+	}
+}
+
 // Names are not users: only a directory that belongs to its user counts.
 func TestReapManyNames(t *testing.T) {
 	if !onOwnHost(t) {

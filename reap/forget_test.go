@@ -27,7 +27,7 @@ func TestForgotten(t *testing.T) {
 		"not known":                       {codes: []int{CodeNoRecord, 2}, want: errNotKnown},
 		"a forgery, and more to be asked": {codes: []int{0, CodeNoRecord}, left: 1, want: delegate.ErrTooMany},
 	} {
-		all := []answer{{by: delegate.User{Name: "a"}, code: c.codes[0]}, {by: delegate.User{Name: "b"}, code: c.codes[1]}}
+		all := []delegate.Answer[int]{{By: delegate.User{Name: "a"}, Said: c.codes[0]}, {By: delegate.User{Name: "b"}, Said: c.codes[1]}}
 		if err := forgotten(deadID, all, c.left); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}

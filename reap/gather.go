@@ -98,7 +98,7 @@ func (h *machine) ask(r *proc.Reader) {
 	}
 	h.Lives = r.Life
 	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
-	h.Stdin = evidence.StdinOf
+	h.Dir, h.Stdin = evidence.Dir, evidence.StdinOf
 	h.Reached = evidence.Reached
 	var (
 		readers map[string][]int // of all pipes and sockets, which are read once

@@ -37,6 +37,8 @@ type machine struct {
 	Lives func(proc.ID) proc.Life
 	// Memory is the resident memory of a process in bytes, 0 where it cannot be read. It is for people.
 	Memory func(pid int) uint64
+	// Dir is the working directory of a process, "" where it cannot be read.
+	Dir func(pid int) string
 	// Stdin and Inside are asked about candidates only. Stdin gives the far end of standard input, Inside whether the
 	// process is in the pid namespace of the pass.
 	Stdin  func(pid int) evidence.Stdin

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/clients"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/teardown"
@@ -217,7 +218,7 @@ func one(c class, p *process) Finding {
 func byParent(h *machine, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if _, ok := r.Match(p.UID, p.Args); ok && p.PPID == 1 && !p.Dead() {
+		if _, ok := r.Match(clients.Running{UID: p.UID, Args: p.Args}); ok && p.PPID == 1 && !p.Dead() {
 			out = append(out, one(classSevered, p))
 		}
 	}
@@ -227,7 +228,7 @@ func byParent(h *machine, r Rules) (out []Finding) {
 func byName(h *machine, r Rules) (out []Finding) {
 	for i := range h.Procs {
 		p := &h.Procs[i]
-		if _, ok := r.Match(p.UID, p.Args); ok && h.Stdin(p.PID).Far == evidence.Severed {
+		if _, ok := r.Match(clients.Running{UID: p.UID, Args: p.Args}); ok && h.Stdin(p.PID).Far == evidence.Severed {
 			out = append(out, one(classSevered, p))
 		}
 	}

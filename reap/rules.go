@@ -4,16 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"mcp-tether/internal/clients"
 	"mcp-tether/internal/proc"
 )
 
 // Rules are what the user may choose about finding.
 type Rules struct {
-	// Match reports whether a process of a user runs a known MCP server, and gives the server's name.
-	Match func(uid int, args []string) (name string, ok bool)
-	// Script reports whether a script of a project in a directory runs a known MCP server of a user. It also gives the
-	// server's name. nil for never.
-	Script func(uid int, script, project string) (name string, ok bool)
+	// Match reports whether a process runs a known MCP server, and gives the server's name.
+	Match func(clients.Running) (name string, ok bool)
 	// Image reports whether a known MCP server is started from an image, and gives the server's name; nil for never.
 	Image func(uid int, image string) (name string, ok bool)
 	// SurplusOver is how many servers of one kind a gateway may have.

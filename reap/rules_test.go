@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcp-tether/internal/clients"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/evidence"
 	"mcp-tether/internal/proc"
@@ -644,11 +645,11 @@ func TestFindSurplus(t *testing.T) {
 	}
 	r := modelRules()
 	known := r.Match
-	r.Match = func(uid int, args []string) (string, bool) {
-		if len(args) > 0 && args[0] == "/opt/other" {
+	r.Match = func(p clients.Running) (string, bool) {
+		if len(p.Args) > 0 && p.Args[0] == "/opt/other" {
 			return "other", true
 		}
-		return known(uid, args)
+		return known(p)
 	}
 	h := table(t, rows...)
 	// All of them were let go of.
@@ -963,13 +964,30 @@ func TestServerBelowSudo(t *testing.T) {
 		}
 		return evidence.Stdin{Far: evidence.Severed, Why: "severed"}
 	}
-	known := func(uid int, args []string) (string, bool) {
-		return "known", uid == h.UID && slices.Contains(args, "known-server")
+	known := func(p clients.Running) (string, bool) {
+		return "known", p.UID == h.UID && slices.Contains(p.Args, "known-server")
 	}
 	found := find(h, Rules{Match: known, SurplusOver: 9})
 	want := []proc.ID{h.proc(11).ID, h.proc(12).ID}
 	if len(found) != 1 || found[0].Class != classSevered || found[0].UID != h.UID || !slices.Equal(found[0].Members, want) {
 		t.Errorf("%+v", found)
+	}
+}
+
+// All that a script of a project starts inherits what the script is known by. Only the topmost process is the server: its worker
+// without an open standard input is none that was let go of. Seen to be one.
+func TestFindWorkerOfAScript(t *testing.T) {
+	file := clients.File{AnyUser: true, Servers: []clients.Server{{Name: "it", Command: "npm", Args: []string{"--prefix", "/srv/x", "start"}}}}
+	r := Rules{Match: clients.NewMatcher([]clients.File{file}, nil).Match, SurplusOver: 9}
+	for held, want := range map[int]int{12: 0, 0: 1} { // Without a held one all of it is, as one.
+		h := table(t, "9 1 4 codex codex", "10 9 5 npm npm start", "11 10 6 sh sh -c server", "12 11 7 server server", "13 12 8 worker worker")
+		for _, pid := range []int{11, 12, 13} {
+			h.proc(pid).Script, h.proc(pid).Project = "start", "/srv/x"
+		}
+		holdStdin(h, held)
+		if found := find(h, r); len(found) != want {
+			t.Errorf("pid %d is held: %+v", held, found)
+		}
 	}
 }
 

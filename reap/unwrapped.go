@@ -28,7 +28,7 @@ func (x *index) unwrapped(r Rules) []Finding {
 		if x.spared(p) || !x.mine(p.UID) || isTether(p) {
 			continue
 		}
-		name, ok := r.serverOf(p)
+		name, ok := x.serverOf(p, &r)
 		if !ok {
 			continue
 		}
@@ -59,11 +59,9 @@ func (x *index) unwrapped(r Rules) []Finding {
 }
 
 // serverOf is the known server that a process runs, by its command line, or as a part of a script.
-func (r *Rules) serverOf(p *process) (name string, ok bool) {
-	if name, ok = r.Match(p.UID, p.Args); ok || r.Script == nil || p.Script == "" {
-		return name, ok
-	}
-	return r.Script(p.UID, p.Script, p.Project)
+func (x *index) serverOf(p *process, r *Rules) (name string, ok bool) {
+	dir := func() string { return x.h.Dir(p.PID) }
+	return r.Match(clients.Running{UID: p.UID, Args: p.Args, Dir: dir, Script: p.Script, Project: p.Project})
 }
 
 // top climbs from a server to the topmost launcher of its user that was started for it. One of another user (sudo, su)
@@ -74,7 +72,7 @@ func (x *index) top(p *process, r Rules) *process {
 		if up == nil || up.PID <= 1 || up.UID != p.UID || adoptsOrphans(up) || x.ancestors[up.PID] {
 			return p
 		}
-		_, matched := r.Match(up.UID, up.Args)
+		_, matched := x.serverOf(up, &r)
 		if !matched && !(proc.IsLauncher(up.Comm) && clients.Mentions(up.Args, p.Args)) {
 			return p
 		}
@@ -157,7 +155,7 @@ func (x *index) doors(top *process, r Rules) *doors {
 		if p != top && !x.inBrowser(p, top) {
 			d.pids = append(d.pids, p.PID)
 		}
-		if _, known := r.serverOf(p); known && p != top && !x.belowServer(p, top, &r) {
+		if _, known := x.serverOf(p, &r); known && p != top && !x.belowServer(p, top, &r) {
 			d.servers = append(d.servers, p)
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
 
 	"mcp-tether/internal/delegate"
@@ -37,7 +35,7 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 		words = append(words, "--"+SpareFlag+"="+id)
 	}
 	total := min(o.Timeout*othersShare/100, time.Until(deadline)*(100-reportShare)/100)
-	all, left := askEach(total, func(ctx context.Context, u delegate.User) answer {
+	all, left := delegate.InTurn(total, func(ctx context.Context, u delegate.User) answer {
 		own := slices.Clip(words)
 		if _, is := slices.BinarySearch(here, u.UID); !is {
 			own = append(own, "--"+RecordsFlag)
@@ -48,32 +46,16 @@ func (r *Report) askUsers(h *machine, o *Options, deadline time.Time) {
 		return ask(ctx, u, own)
 	}, here, session.Users())
 	for _, a := range all {
-		r.take(a.by, a)
+		r.take(a.By, a.Said)
 	}
 	if left > 0 {
 		r.Incomplete = append(r.Incomplete, fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
 	}
 }
 
-// askEach asks the users in turn. all are their answers, by number; left is how many had no turn.
-func askEach(total time.Duration, ask func(context.Context, delegate.User) answer, groups ...[]int) (all []answer, left int) {
-	var lock sync.Mutex
-	left = delegate.InTurn(total, func(ctx context.Context, u delegate.User) {
-		a := ask(ctx, u)
-		a.by = u
-		lock.Lock()
-		defer lock.Unlock()
-		all = append(all, a)
-	}, groups...)
-	sort.Slice(all, func(i, j int) bool { return all[i].by.UID < all[j].by.UID })
-	return all, left
-}
-
 // answer is what the pass of another user gave.
 type answer struct {
-	by     delegate.User
 	report Report
-	code   int
 	err    error
 }
 
@@ -117,32 +99,32 @@ func ForgetAsRoot(runtime, id string, timeout time.Duration) error {
 	if !errors.Is(err, ErrNoRecord) {
 		return err
 	}
-	all, left := askEach(timeout, func(ctx context.Context, u delegate.User) answer {
+	all, left := delegate.InTurn(timeout, func(ctx context.Context, u delegate.User) int {
 		_, code, err := delegate.Run(ctx, u, []string{"reap", "--forget=" + id}, delegate.MaxAnswer)
 		if err != nil {
 			code = -1
 		}
-		return answer{code: code}
+		return code
 	}, session.Users())
 	return forgotten(id, all, left)
 }
 
-// forgotten is the outcome of all the children. Any user may write a record with another one's id. So that one was removed says
+// forgotten is the outcome of all the children, who brought their exit codes. Any user may write a record with another one's id. So that one was removed says
 // nothing of the session that is meant, while another user holds it, or could not be asked.
-func forgotten(id string, all []answer, left int) error {
+func forgotten(id string, all []delegate.Answer[int], left int) error {
 	var (
 		errs []error
 		done []string
 	)
 	for _, a := range all {
-		switch a.code {
+		switch a.Said {
 		case 0:
-			done = append(done, a.by.Name)
+			done = append(done, a.By.Name)
 		case CodeHeld:
-			errs = append(errs, fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, a.by.Name, session.ErrHeld))
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: it lives, or may: %w", id, a.By.Name, session.ErrHeld))
 		case CodeNoRecord:
 		default:
-			errs = append(errs, fmt.Errorf("forget session %s of user %s: %w (exit code %d)", id, a.by.Name, errNotKnown, a.code))
+			errs = append(errs, fmt.Errorf("forget session %s of user %s: %w (exit code %d)", id, a.By.Name, errNotKnown, a.Said))
 		}
 	}
 	if left > 0 {

@@ -152,7 +152,6 @@ func reapOptions(c *cli.Context, delegated bool) (reap.Options, error) {
 	o.Rules = reap.Rules{
 		Match:       matcher.Match,
 		Image:       matcher.Image,
-		Script:      matcher.Script,
 		SurplusOver: c.Int("surplus"),
 		MinAge:      uint64(c.Duration("min-age").Seconds() * proc.TicksPerSecond),
 		Session:     strings.ToLower(c.String("session")),

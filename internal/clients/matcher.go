@@ -23,10 +23,12 @@ type known struct {
 	anyUser bool
 	// pkg is the package that a package runner fetches, without version; "" for other commands.
 	pkg string
-	// script is what a runner of scripts runs, with its arguments: "server.py" of "uv run server.py"; nil for others.
+	// script is what a runner of scripts runs, with its arguments: "server.py" of "uv run server.py"; nil for others. event is
+	// the script of a project that a package manager runs; "" for others.
 	script []string
-	// event is the script of a project that a package manager runs, and project the directory; "" for other commands.
-	event, project string
+	event  string
+	// dir is the directory that the command names for a script; "" where it names none.
+	dir string
 	// image is the one that a container engine's client runs; "" for other commands.
 	image string
 }
@@ -40,31 +42,38 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
 			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
-			k.script = scriptOf(k.command, k.args)
-			k.event, k.project = projectScript(k.command, k.args)
+			if k.script, k.dir = scriptOf(k.command, k.args); k.script == nil {
+				k.event, k.dir = projectScript(k.command, k.args)
+			}
 			m.servers = append(m.servers, k)
 		}
 	}
 	return m
 }
 
-// Match reports whether a process of a user runs a known server, and gives the server's name. A configuration speaks for
-// the processes of its owner only.
-func (m *Matcher) Match(uid int, args []string) (name string, ok bool) {
-	if len(args) == 0 {
-		return "", false
-	}
-	words := untitled(args)
+// Running is a process as a Matcher compares it.
+type Running struct {
+	UID  int
+	Args []string
+	// Dir gives its working directory, "" where that cannot be read. It is asked only if that matters.
+	Dir func() string
+	// Script is the package manager's script that it is a part of, and Project the directory of the project; "" for none.
+	Script, Project string
+}
+
+// Match reports whether a process runs a known server, or is a part of its script, and gives the server's name. A configuration
+// speaks for the processes of its owner only.
+func (m *Matcher) Match(p Running) (name string, ok bool) {
 	for i := range m.servers {
 		k := &m.servers[i]
-		if (k.anyUser || k.uid == uid) && (k.matches(args) || k.matches(words)) {
+		if (k.anyUser || k.uid == p.UID) && (k.matches(&p, p.Args) || k.matches(&p, untitled(p.Args))) {
 			return k.name, true
 		}
 	}
-	if m.pattern == nil {
+	if m.pattern == nil || len(p.Args) == 0 {
 		return "", false
 	}
-	line := strings.Join(args, " ")
+	line := strings.Join(p.Args, " ")
 	return m.pattern.FindString(line), m.pattern.MatchString(line)
 }
 
@@ -75,19 +84,6 @@ func (m *Matcher) Image(uid int, image string) (name string, ok bool) {
 	for i := range m.servers {
 		k := &m.servers[i]
 		if k.image == image && (k.anyUser || uid == 0 || k.uid == uid) {
-			return k.name, true
-		}
-	}
-	return "", false
-}
-
-// Script reports whether a known server of a user is a script of the project in a directory, and gives the server's
-// name. An example is "npm --prefix DIR run start". A configuration without the directory does not say whose script it
-// is.
-func (m *Matcher) Script(uid int, script, project string) (name string, ok bool) {
-	for i := range m.servers {
-		k := &m.servers[i]
-		if k.event == script && k.project == project && k.event != "" && (k.anyUser || k.uid == uid) {
 			return k.name, true
 		}
 	}
@@ -110,9 +106,14 @@ func Mentions(launcher, server []string) bool {
 	})
 }
 
-// matches compares a command line with the server.
-func (k *known) matches(args []string) bool {
-	if k.script != nil && k.runsScript(args) {
+// matches compares a process, and its command line, with the server.
+func (k *known) matches(p *Running, args []string) bool {
+	switch {
+	case k.event != "" && k.event == p.Script && k.dir == p.Project:
+		return true
+	case len(args) == 0:
+		return false
+	case k.script != nil && k.runsScript(args) && (k.dir == "" || path.IsAbs(k.script[0]) || k.dir == p.Dir()):
 		return true
 	}
 	if k.pkg == "" {
@@ -143,7 +144,7 @@ func untitled(args []string) []string {
 	for n > 1 && args[n-1] == "" {
 		n--
 	}
-	if n > 1 {
+	if n != 1 {
 		return args
 	}
 	if words := strings.Fields(args[0]); len(words) > 0 {

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,7 @@ func TestMatch(t *testing.T) {
 		{"docker run -i --rm mcp/files", "docker run -i --rm mcp/files"},
 		{"python3 -m mcp_server_time", "/usr/bin/python3 -m mcp_server_time"},
 	} {
-		name, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running))
+		name, ok := NewMatcher(configured("x", c.configured), nil).Match(Running{Args: strings.Fields(c.running)})
 		if !ok || name != "x" {
 			t.Errorf("configured %q, runs %q: not recognised", c.configured, c.running)
 		}
@@ -58,10 +59,10 @@ func TestMatchWordWithSpaces(t *testing.T) {
 	for _, verb := range []string{"tool run", "tool run x", "x y"} {
 		for _, runner := range []string{"uv", "npm", "pipx"} {
 			files := append(configured("x", "npx -y server-x"), File{AnyUser: true, Servers: []Server{{Name: "y", Command: runner, Args: []string{verb}}}})
-			if name, ok := NewMatcher(files, nil).Match(0, []string{runner, verb}); !ok || name != "y" {
+			if name, ok := NewMatcher(files, nil).Match(Running{Args: []string{runner, verb}}); !ok || name != "y" {
 				t.Errorf("%s %q: %q, %v; want the one that is configured so", runner, verb, name, ok)
 			}
-			if _, ok := NewMatcher(configured("x", "npx -y server-x"), nil).Match(0, []string{runner, verb}); ok {
+			if _, ok := NewMatcher(configured("x", "npx -y server-x"), nil).Match(Running{Args: []string{runner, verb}}); ok {
 				t.Errorf("%s %q was taken for another server", runner, verb)
 			}
 		}
@@ -72,7 +73,7 @@ func TestMatchWordWithSpaces(t *testing.T) {
 func TestMatchTitle(t *testing.T) {
 	m := NewMatcher(configured("x", "npx -y @scope/server-x"), nil)
 	for _, title := range []string{"npm exec @scope/server-x", "npm exec @scope/server-x@1.2.3 /data"} {
-		if _, ok := m.Match(0, []string{title}); !ok {
+		if _, ok := m.Match(Running{Args: []string{title}}); !ok {
 			t.Errorf("%q: not recognised", title)
 		}
 	}
@@ -119,7 +120,7 @@ func TestMatchNoServer(t *testing.T) {
 		{"npm start", "service start"},
 		{"yarn --cwd /srv/a start", "npm start"},
 	} {
-		if _, ok := NewMatcher(configured("x", c.configured), nil).Match(0, strings.Fields(c.running)); ok {
+		if _, ok := NewMatcher(configured("x", c.configured), nil).Match(Running{Args: strings.Fields(c.running)}); ok {
 			t.Errorf("configured %q: %q was taken for it", c.configured, c.running)
 		}
 	}
@@ -136,7 +137,7 @@ func TestMatchOwner(t *testing.T) {
 		want    bool
 	}{{false, 1000, true}, {false, 0, false}, {false, 1001, false}, {true, 0, true}, {true, 1001, true}} {
 		files[0].AnyUser = c.anyUser
-		if _, ok := NewMatcher(files, nil).Match(c.uid, args); ok != c.want {
+		if _, ok := NewMatcher(files, nil).Match(Running{UID: c.uid, Args: args}); ok != c.want {
 			t.Errorf("any user %v, uid %d: %v", c.anyUser, c.uid, ok)
 		}
 	}
@@ -144,15 +145,15 @@ func TestMatchOwner(t *testing.T) {
 
 func TestMatchPattern(t *testing.T) {
 	m := NewMatcher(nil, regexp.MustCompile(`mcp-server-\w+`))
-	if name, ok := m.Match(0, []string{"node", "/x/mcp-server-git", "--flag"}); !ok || name != "mcp-server-git" {
+	if name, ok := m.Match(Running{Args: []string{"node", "/x/mcp-server-git", "--flag"}}); !ok || name != "mcp-server-git" {
 		t.Errorf("%q, %v", name, ok)
 	}
 	for _, args := range [][]string{nil, {}, {""}, {"node", "server-git"}} {
-		if _, ok := m.Match(0, args); ok {
+		if _, ok := m.Match(Running{Args: args}); ok {
 			t.Errorf("%q matches", args)
 		}
 	}
-	if _, ok := NewMatcher(nil, nil).Match(0, []string{"anything"}); ok {
+	if _, ok := NewMatcher(nil, nil).Match(Running{Args: []string{"anything"}}); ok {
 		t.Error("nothing is configured, and something matches")
 	}
 }
@@ -173,10 +174,10 @@ func TestMatchOddLines(t *testing.T) {
 	}
 	m := NewMatcher([]File{{Servers: servers}}, nil)
 	for _, o := range odd {
-		m.Match(0, o)
+		m.Match(Running{Args: o})
 	}
 	for _, args := range [][]string{{"bash"}, {"vim", "notes"}, {"/sbin/init"}, {"codex", "--yolo"}, {"", "x"}} {
-		if _, ok := m.Match(0, args); ok {
+		if _, ok := m.Match(Running{Args: args}); ok {
 			t.Errorf("%q matches a server without a name", args)
 		}
 	}
@@ -187,8 +188,8 @@ func FuzzMatch(f *testing.F) {
 	f.Add("sh", "-c x", "sh")
 	f.Fuzz(func(_ *testing.T, command, args, running string) {
 		m := NewMatcher([]File{{Servers: []Server{{Name: "x", Command: command, Args: strings.Split(args, " ")}}}}, nil)
-		m.Match(0, strings.Split(running, " "))
-		m.Match(0, []string{running})
+		m.Match(Running{Args: strings.Split(running, " ")})
+		m.Match(Running{Args: []string{running}})
 	})
 }
 
@@ -199,10 +200,10 @@ func TestMatchScripts(t *testing.T) {
 		configured, seen []string
 		want             bool
 	}{
-		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"uv", "--directory", "/srv/x", "run", "server.py"}, true},
-		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, true},
-		{[]string{"uv", "--directory", "/srv/x", "run", "server.py", "-v"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, false},
-		{[]string{"uv", "--directory", "/srv/x", "run", "server.py"}, []string{"/usr/bin/vim", "server.py"}, false},
+		{[]string{"uv", "run", "server.py"}, []string{"python3", "server.py"}, true},
+		{[]string{"uv", "run", "server.py", "--directory", "/data"}, []string{"python3", "server.py", "--directory", "/data"}, true},
+		{[]string{"uv", "run", "server.py", "-v"}, []string{"/srv/x/.venv/bin/python3", "server.py"}, false},
+		{[]string{"uv", "run", "server.py"}, []string{"/usr/bin/vim", "server.py"}, false},
 		{[]string{"uv", "run", "server.py"}, []string{"python3", "other.py", "server.py.bak"}, false},
 		{[]string{"npx", "tsx", "x.ts"}, []string{"npm exec tsx x.ts"}, true},
 		{[]string{"npx", "tsx", "x.ts"}, []string{"node", "--import", "file:///n/tsx/loader.mjs", "x.ts"}, true},
@@ -214,14 +215,45 @@ func TestMatchScripts(t *testing.T) {
 		{[]string{"uv", "run", "server.py"}, []string{""}, false},
 	} {
 		m := NewMatcher([]File{{AnyUser: true, Servers: []Server{{Name: "s", Command: c.configured[0], Args: c.configured[1:]}}}}, nil)
-		if _, got := m.Match(0, c.seen); got != c.want {
+		if _, got := m.Match(Running{Args: c.seen}); got != c.want {
 			t.Errorf("configured %q, seen %q: %v", c.configured, c.seen, got)
 		}
 	}
 }
 
+// Where a runner is told the directory, the same script of another one is no server, nor one whose directory cannot be read. A
+// relative directory says nothing. The runner's own command line needs no directory. Seen to take any server.py for the configured one.
+func TestMatchScriptOfADirectory(t *testing.T) {
+	dirs := []string{"/srv/a", "/srv/b", "/", ""}
+	for _, c := range []struct {
+		configured, seen string
+		in               []string
+	}{
+		{"uv --directory /srv/a run server.py", "python3 server.py", dirs[:1]},
+		{"uv --directory=/srv/a/./ run server.py", "/srv/a/.venv/bin/python3 server.py", dirs[:1]},
+		{"uv --project /srv/a run server.py -v", "python3 server.py -v", dirs[:1]},
+		{"uv run --project /p --directory /srv/a server.py", "python3 server.py", dirs[:1]},
+		{"uv --directory /srv/a run --project /p python server.py", "python3 server.py", dirs[:1]},
+		{"npm --prefix /srv/a exec tsx src/x.ts", "node --import /n/tsx/loader.mjs src/x.ts", dirs[:1]},
+		{"pnpm -C /srv/a exec tsx x.ts", "node /n/tsx/cli.mjs x.ts", dirs[:1]},
+		{"bun --cwd /srv/a run x.ts", "bun x.ts", dirs[:1]},
+		{"uv --directory /srv/c run server.py", "python3 server.py", nil},
+		{"uv --directory . run server.py", "python3 server.py", nil},
+		{"uv --directory /srv/a run /srv/server.py", "python3 /srv/server.py", dirs},
+		{"uv --directory /srv/a run server.py", "uv --directory /srv/a run server.py", dirs},
+	} {
+		m := NewMatcher(configured("x", c.configured), nil)
+		for _, dir := range dirs {
+			p := Running{Args: strings.Fields(c.seen), Dir: func() string { return dir }}
+			if _, got := m.Match(p); got != slices.Contains(c.in, dir) {
+				t.Errorf("configured %q, seen %q in %q: %v", c.configured, c.seen, dir, got)
+			}
+		}
+	}
+}
+
 // A script of a project is known by its name and the project's directory, where both are configured.
-func TestScript(t *testing.T) {
+func TestMatchScriptOfAProject(t *testing.T) {
 	for line, want := range map[string]string{
 		"npm --prefix /srv/x run start": "start /srv/x", "npm run start --prefix=/srv/x/": "start /srv/x", "pnpm -C /srv/x start": "start /srv/x",
 		"/usr/bin/npm --prefix /srv/x run-script mcp -- --port 1": "mcp /srv/x", "pnpm --dir /srv/x run a:b": "a:b /srv/x",
@@ -231,16 +263,15 @@ func TestScript(t *testing.T) {
 		words := strings.Fields(line)
 		m := NewMatcher([]File{{UID: 1000, Servers: []Server{{Name: "it", Command: words[0], Args: words[1:]}}}}, nil)
 		script, project, _ := strings.Cut(want, " ")
-		if name, ok := m.Script(1000, script, project); ok != (want != "") || ok && name != "it" {
+		if name, ok := m.Match(Running{UID: 1000, Script: script, Project: project}); ok != (want != "") || ok && name != "it" {
 			t.Errorf("%s: %q, %v", line, name, ok)
 		}
-		for _, other := range [][2]string{{script, "/srv/y"}, {"build", project}} {
-			if _, ok := m.Script(1000, other[0], other[1]); ok {
+		for _, other := range []Running{
+			{UID: 1000, Script: script, Project: "/srv/y"}, {UID: 1000, Script: "build", Project: project}, {UID: 1001, Script: script, Project: project},
+		} {
+			if _, ok := m.Match(other); ok {
 				t.Errorf("%s is taken for %v", line, other)
 			}
-		}
-		if _, ok := m.Script(1001, script, project); ok {
-			t.Errorf("%s: of another user", line)
 		}
 	}
 }

@@ -14,7 +14,35 @@ var runners = map[string][]string{
 }
 
 // valueFlags are the flags of package runners that are followed by a value.
-var valueFlags = []string{"-p", "--package", "--from", "--with", "--python", "--prefix", "--registry", "--directory", "--project"}
+var valueFlags = []string{
+	"-p", "--package", "--from", "--with", "--python", "--registry", "--directory", "--project", "--prefix", "--dir", "--cwd", "-C",
+}
+
+// readLine calls visit for the words in the command line of a package runner that are neither flags nor values of flags, with
+// their places, until it returns false. dir is the directory that the flags so far name, "" for none.
+func readLine(args []string, visit func(i int, word string) bool) (dir string) {
+	for i := 0; i < len(args); i++ {
+		flag, value, attached := strings.Cut(args[i], "=")
+		if slices.Contains(valueFlags, flag) && !attached && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		switch flag {
+		case "--directory", "--prefix", "--dir", "--cwd", "-C":
+			dir = path.Clean(value)
+		case "--project":
+			// In "uv --directory /x --project /y run" names are relative to /x.
+			if dir == "" {
+				dir = path.Clean(value)
+			}
+		default:
+			if !strings.HasPrefix(flag, "-") && !visit(i, args[i]) {
+				return dir
+			}
+		}
+	}
+	return dir
+}
 
 // packageOf is the package in the command line of a package runner, without version; "" for other commands.
 func packageOf(command string, args []string) string {
@@ -22,15 +50,7 @@ func packageOf(command string, args []string) string {
 	if !ok {
 		return ""
 	}
-	var words []string
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case slices.Contains(valueFlags, a):
-			i++
-		case !strings.HasPrefix(a, "-"):
-			words = append(words, a)
-		}
-	}
+	words, _ := wordsOf(args)
 	if len(verbs) > 0 {
 		n := slices.IndexFunc(verbs, func(v string) bool { return startsWith(words, strings.Fields(v)) })
 		if n < 0 {
@@ -44,28 +64,36 @@ func packageOf(command string, args []string) string {
 	return withoutVersion(words[0])
 }
 
+// wordsOf are all words of readLine.
+func wordsOf(args []string) (words []string, dir string) {
+	dir = readLine(args, func(_ int, word string) bool {
+		words = append(words, word)
+		return true
+	})
+	return words, dir
+}
+
 func startsWith(words, first []string) bool {
 	return len(words) >= len(first) && slices.Equal(words[:len(first)], first)
 }
 
 // scriptOf is the script, with its arguments, in the command line of a runner that runs scripts: "uv run server.py", "npx tsx
-// server.ts". nil for other commands.
-func scriptOf(command string, args []string) []string {
+// server.ts". It is nil for other commands. dir is the directory that the runner names for it, "" for none. A relative one says as
+// little as the script's name, so there is no script then.
+func scriptOf(command string, args []string) (script []string, dir string) {
 	if _, ok := runners[path.Base(command)]; !ok {
-		return nil
+		return nil, ""
 	}
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case slices.Contains(valueFlags, a):
-			i++
-		case strings.HasPrefix(a, "-"), a == "run", a == "exec", isScriptTool(a), isInterpreter(a):
-		case isScript(a):
-			return args[i:]
-		default:
-			return nil
+	dir = readLine(args, func(i int, word string) bool {
+		if isScript(word) {
+			script = args[i:]
 		}
+		return word == "run" || word == "exec" || isScriptTool(word) || isInterpreter(word)
+	})
+	if dir != "" && !path.IsAbs(dir) {
+		return nil, ""
 	}
-	return nil
+	return script, dir
 }
 
 // projectScript is the script of a project that a package manager runs, and the directory of the project. For "npm
@@ -77,20 +105,7 @@ func projectScript(command string, args []string) (script, project string) {
 	default:
 		return "", ""
 	}
-	var words []string
-	for i := 0; i < len(args); i++ {
-		flag, value, attached := strings.Cut(args[i], "=")
-		switch {
-		case flag == "--prefix" || flag == "-C" || flag == "--dir":
-			if !attached && i+1 < len(args) {
-				i++
-				value = args[i]
-			}
-			project = path.Clean(value)
-		case !strings.HasPrefix(flag, "-"):
-			words = append(words, args[i])
-		}
-	}
+	words, project := wordsOf(args)
 	switch {
 	case !path.IsAbs(project) || len(words) == 0:
 		return "", ""

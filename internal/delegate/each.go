@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
 
 // Bounds of what is done for others.
 const (
-	// maxUsers bounds how many users are looked after: a user may have many thousand subordinate ids (subuid(5)).
+	// maxUsers bounds how many users are looked up, and share the time, at once.
 	maxUsers = 256
 	// atOnce is how many children run at a time.
 	atOnce = 16
@@ -31,35 +30,9 @@ var (
 	ErrTooMany = errors.New("not looked after: too many users")
 )
 
-// Users looks up the users with these numbers, each once and without root. It gives as many as are looked after, those
-// in the machine's list of users first. The others are in left.
-func Users(uids []int) (all, left []User) {
-	uids = slices.Clone(uids)
-	slices.Sort(uids)
-	var strangers []User
-	for _, uid := range slices.Compact(uids) {
-		switch u := lookup(uid); {
-		case uid <= 0:
-		case u.Known:
-			all = append(all, u)
-		default:
-			strangers = append(strangers, u)
-		}
-	}
-	all = append(all, strangers...)
-	n := min(len(all), maxUsers)
-	if n > 0 {
-		had := tasks()
-		for i := range all[:n] {
-			all[i].Tasks = had[all[i].UID]
-		}
-	}
-	return all[:n:n], all[n:]
-}
-
-// Each calls do for every user, several at a time, and returns after total at the latest. Each user has a slice of the time
+// each calls do for every user, several at a time, and returns after total at the latest. Each user has a slice of the time
 // that is left: one that hangs leaves time for those that wait, and those that are quick leave them theirs.
-func Each(users []User, total time.Duration, do func(ctx context.Context, i int, u User)) {
+func each(users []User, total time.Duration, do func(ctx context.Context, u User)) {
 	end := time.Now().Add(total)
 	turns := make(chan struct{}, atOnce)
 	var wait sync.WaitGroup
@@ -71,7 +44,7 @@ func Each(users []User, total time.Duration, do func(ctx context.Context, i int,
 			defer func() { <-turns }()
 			mine, done := context.WithTimeout(context.Background(), slice)
 			defer done()
-			do(mine, i, u)
+			do(mine, u)
 		})
 	}
 	wait.Wait()

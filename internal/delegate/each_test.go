@@ -22,10 +22,13 @@ func TestEachSharesTheTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				users := make([]User, (waves-1)*atOnce+1)
+				for i := range users {
+					users[i].UID = i
+				}
 				had, began := make([]time.Duration, len(users)), time.Now()
-				Each(users, total, func(ctx context.Context, i int, _ User) {
+				each(users, total, func(ctx context.Context, u User) {
 					end, _ := ctx.Deadline()
-					if had[i] = time.Until(end); c.hangs(i) {
+					if had[u.UID] = time.Until(end); c.hangs(u.UID) {
 						<-ctx.Done()
 					}
 				})

@@ -162,15 +162,3 @@ func TestDecode(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// Users that the host knows come first, so that many others do not crowd them out.
-func TestUsers(t *testing.T) {
-	uids := []int{0, 65534, 65534}
-	for n := range 2 * maxUsers {
-		uids = append(uids, 1_000_000+n)
-	}
-	all, left := Users(uids)
-	if len(all) != maxUsers || len(left) != maxUsers+1 || all[0].UID != 65534 || !all[0].Known || all[1].Known {
-		t.Errorf("%d, %d, %+v", len(all), len(left), all[0])
-	}
-}

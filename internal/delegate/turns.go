@@ -4,28 +4,41 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
 // shortestTurn is what a batch of users has at least, so that a child of each gets to answer.
 const shortestTurn = 10 * time.Second
 
-// InTurn calls do for the users with these numbers, each once and without root, as Each does, and returns after total at the
-// latest. The first group comes first, and in a group those that the machine's list of users has. A user may have made up many
-// thousand others (subuid(5)). So time is the limit, and where a part begins changes: left, who had no turn, are others the next
-// time.
-func InTurn(total time.Duration, do func(ctx context.Context, u User), groups ...[]int) (left int) {
+// Answer is what the child of a user has brought.
+type Answer[T any] struct {
+	By   User
+	Said T
+}
+
+// InTurn calls ask for the users with these numbers, each once and without root, several at a time, and returns after total at
+// the latest: the answers by number, and how many users had no turn. The first group comes first, and in a group those that the
+// machine's list of users has. A user may have made up many thousand others (subuid(5)). So time is the limit, and where a part
+// begins changes: left, who had no turn, are others the next time.
+func InTurn[T any](total time.Duration, ask func(ctx context.Context, u User) T, groups ...[]int) (all []Answer[T], left int) {
 	end := time.Now().Add(total)
 	uids := inOrder(groups)
+	var lock sync.Mutex
 	for len(uids) > 0 && time.Now().Before(end) {
 		batches := (len(uids) + maxUsers - 1) / maxUsers
 		n := min(len(uids), maxUsers)
-		all, _ := Users(uids[:n])
-		uids = uids[n:]
 		turn := max(time.Until(end)/time.Duration(batches), shortestTurn)
-		Each(all, min(turn, time.Until(end)), func(ctx context.Context, _ int, u User) { do(ctx, u) })
+		each(lookUp(uids[:n]), min(turn, time.Until(end)), func(ctx context.Context, u User) {
+			a := Answer[T]{u, ask(ctx, u)}
+			lock.Lock()
+			defer lock.Unlock()
+			all = append(all, a)
+		})
+		uids = uids[n:]
 	}
-	return len(uids)
+	slices.SortFunc(all, func(a, b Answer[T]) int { return a.By.UID - b.By.UID })
+	return all, len(uids)
 }
 
 // inOrder puts the users of all groups in the order of their turns.

@@ -26,14 +26,21 @@ func TestEverybodyHasATurn(t *testing.T) {
 			lock   sync.Mutex
 			served []int
 		)
-		do := func(_ context.Context, u User) {
+		ask := func(_ context.Context, u User) int {
 			lock.Lock()
 			defer lock.Unlock()
 			served = append(served, u.UID)
+			return -u.UID
 		}
 		first := 2_000_000
-		if left := InTurn(time.Minute, do, []int{first, 0, first}, append(many, 65534, first)); left > 0 {
+		all, left := InTurn(time.Minute, ask, []int{first, 0, first}, append(many, 65534, first))
+		if left > 0 {
 			t.Errorf("%d had no turn", left)
+		}
+		byNumber := func(a, b Answer[int]) int { return a.By.UID - b.By.UID }
+		mixed := func(a Answer[int]) bool { return a.Said != -a.By.UID }
+		if len(all) != len(served) || !slices.IsSortedFunc(all, byNumber) || slices.ContainsFunc(all, mixed) {
+			t.Errorf("%d answers of %d", len(all), len(served))
 		}
 		if at := slices.Index(served, 65534); len(served) != len(many)+2 || at < 0 || at > maxUsers {
 			t.Errorf("%d served, the known one as number %d", len(served), at)
@@ -52,11 +59,12 @@ func TestTurnsRotate(t *testing.T) {
 		for range 20 {
 			var lock sync.Mutex
 			began := time.Now()
-			left := InTurn(total, func(ctx context.Context, u User) {
+			_, left := InTurn(total, func(ctx context.Context, u User) error {
 				lock.Lock()
 				served[u.UID] = true
 				lock.Unlock()
 				<-ctx.Done()
+				return ctx.Err()
 			}, many)
 			if time.Since(began) > total || left == 0 {
 				t.Fatalf("%d had no turn, after %v", left, time.Since(began))

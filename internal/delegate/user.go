@@ -52,6 +52,17 @@ const (
 	maxGroups = 8192
 )
 
+// lookUp finds users, and what they run.
+func lookUp(uids []int) []User {
+	had, all := tasks(), make([]User, 0, len(uids))
+	for _, uid := range uids {
+		u := lookup(uid)
+		u.Tasks = had[uid]
+		all = append(all, u)
+	}
+	return all
+}
+
 // tasks counts the processes and threads of each user. What cannot be read is left out.
 func tasks() map[int]int {
 	var r proc.Reader

@@ -3,9 +3,8 @@ package live
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
-	"sync"
 	"time"
 
 	"mcp-tether/internal/delegate"
@@ -19,33 +18,24 @@ const othersDeadline = 5 * time.Second
 // user reads them, and its answer is that user's word. Others calls note for what could not be read.
 func Others(note func(string)) (all []Session) {
 	type answer struct {
-		by     delegate.User
 		all    []Session
 		unread []string
 	}
-	var (
-		lock    sync.Mutex
-		answers []answer
-	)
-	left := delegate.InTurn(othersDeadline, func(ctx context.Context, u delegate.User) {
-		a := answer{by: u}
+	answers, left := delegate.InTurn(othersDeadline, func(ctx context.Context, u delegate.User) (a answer) {
 		var err error
 		if a.all, a.unread, err = listAs(ctx, u); err != nil {
 			a.unread = []string{err.Error()}
 		}
-		lock.Lock()
-		defer lock.Unlock()
-		answers = append(answers, a)
+		return a
 	}, session.Users())
 	if left > 0 {
 		note(fmt.Sprintf("%d users: %v", left, delegate.ErrTooMany))
 	}
-	sort.Slice(answers, func(i, j int) bool { return answers[i].by.UID < answers[j].by.UID })
 	for _, a := range answers {
-		for _, w := range a.unread[:min(len(a.unread), maxUnread)] {
-			note("user " + a.by.Name + ": " + w)
+		for _, w := range a.Said.unread[:min(len(a.Said.unread), maxUnread)] {
+			note("user " + a.By.Name + ": " + w)
 		}
-		all = append(all, a.all...)
+		all = append(all, a.Said.all...)
 	}
 	return all
 }
@@ -81,32 +71,30 @@ func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
 	for _, l := range sessions {
 		byUser[l.UID] = append(byUser[l.UID], l)
 	}
-	var uids []int
-	for u := range byUser {
-		if u != uid {
-			uids = append(uids, u)
-		}
-	}
-	// A child ends a little later than it waits.
-	users, left := delegate.Users(uids)
-	stopped := make([][]Stopped, len(users))
+	own := byUser[uid]
+	delete(byUser, uid)
 	done := make(chan []Stopped, 1)
-	go func() { done <- stop(byUser[uid], timeout) }()
-	delegate.Each(users, timeout+othersDeadline, func(ctx context.Context, i int, u delegate.User) {
-		stopped[i] = stopAs(ctx, u, byUser[u.UID], timeout)
-	})
+	go func() { done <- stop(own, timeout) }()
+	// A child ends a little later than it waits.
+	others, _ := delegate.InTurn(timeout+othersDeadline, func(ctx context.Context, u delegate.User) []Stopped {
+		return stopAs(ctx, u, byUser[u.UID], timeout)
+	}, slices.Collect(maps.Keys(byUser)))
 	out := <-done
-	for _, s := range stopped {
-		out = append(out, s...)
+	for _, a := range others {
+		out = append(out, a.Said...)
+		delete(byUser, a.By.UID)
 	}
-	for _, u := range left {
-		out = append(out, notStopped(byUser[u.UID], delegate.ErrTooMany)...)
+	for _, u := range slices.Sorted(maps.Keys(byUser)) {
+		out = append(out, notStopped(byUser[u], delegate.ErrTooMany)...)
 	}
 	return out
 }
 
 // stopAs stops sessions of another user. What that user says of other sessions is ignored.
 func stopAs(ctx context.Context, u delegate.User, sessions []Session, timeout time.Duration) []Stopped {
+	if end, ok := ctx.Deadline(); ok { // It must still answer.
+		timeout = min(timeout, max(time.Until(end)-othersDeadline/10, 0))
+	}
 	words := []string{"stop", "--json", "--timeout=" + timeout.String()}
 	for _, l := range sessions {
 		words = append(words, l.ID)

@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"os"
 	"time"
 
 	"mcp-tether/internal/proc"
@@ -31,7 +32,7 @@ type inspector struct {
 	unread error
 }
 
-// keepRules say which processes are to be kept, beside those with KeepMark in their environment.
+// keepRules say which processes are to be kept, beside those of our user with KeepMark in their environment.
 type keepRules struct {
 	// patterns hold for all processes.
 	patterns []string
@@ -56,7 +57,17 @@ func (i *inspector) hasEnv(p proc.Stat, assignment string) bool {
 
 // keeps reports whether a process is to be kept.
 func (i *inspector) keeps(p proc.Stat, rules keepRules) bool {
-	return i.hasEnv(p, KeepMark) || i.matches(p, rules.patterns) || rules.keepVar != "" && i.matches(p, i.brought(p, rules))
+	if i.matches(p, rules.patterns) {
+		return true
+	}
+	return (i.hasEnv(p, KeepMark) || rules.keepVar != "" && i.matches(p, i.brought(p, rules))) && i.isOwn(p)
+}
+
+// isOwn reports whether the environment of a process is our user's word. That of a set-user-ID program is its caller's.
+func (i *inspector) isOwn(p proc.Stat) bool {
+	own, err := i.reader.OwnWords(p.PID, os.Getuid())
+	i.note(err)
+	return own
 }
 
 // matches reports whether one of the patterns matches a process.
