@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,8 +30,8 @@ type sharing struct {
 	command []string
 	env     []string
 	life    *lifeline
-	outer   []string           // what the sessions are started by
-	prepare func(out *os.File) // sees the standard output of a session first
+	program string   // a copy of mcp-tether, "" for the usual one
+	outer   []string // what the sessions are started by
 }
 
 // share prepares a shared fixture server. Its directory is in the command line of every process of it.
@@ -165,7 +166,7 @@ type sharer struct {
 func (s *sharing) attach(flags ...string) *sharer {
 	s.t.Helper()
 	c := &sharer{s: s}
-	args := slices.Concat(s.outer, []string{tether, "run"}, s.flags, flags, []string{"--"}, s.command)
+	args := slices.Concat(s.outer, []string{cmp.Or(s.program, tether), "run"}, s.flags, flags, []string{"--"}, s.command)
 	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
 	c.cmd.Dir = s.dir
@@ -178,9 +179,6 @@ func (s *sharing) attach(flags ...string) *sharer {
 	var theirIn, theirOut *os.File
 	theirIn, c.in = testkit.Pipe(s.t)
 	c.out, theirOut = testkit.Pipe(s.t)
-	if s.prepare != nil {
-		s.prepare(theirOut)
-	}
 	c.cmd.Stdin, c.cmd.Stdout = theirIn, theirOut
 	if err := c.cmd.Start(); err != nil {
 		s.t.Fatal(err)

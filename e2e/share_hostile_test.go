@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,53 +87,6 @@ func TestShareGivesUpAStuckServer(t *testing.T) {
 	steady(t, sent.Load)
 	c.close()
 	s.end()
-}
-
-// A client whose full standard output takes no splice, as some terminals that were stopped do, holds up no other.
-func TestShareFullOutputWithoutSplice(t *testing.T) {
-	t.Parallel()
-	s := share(t)
-	s.outer = inWorld(nil, "refuse=splice:EINVAL")
-	var filled int64
-	s.prepare = func(out *os.File) { filled = fill(t, out) }
-	full := s.attach()
-	s.prepare = nil
-	full.write(initialize(version))
-	testkit.Until(t, "the server is asked", func() bool { return s.received("initialize") })
-	other := s.client()
-	for range 5 {
-		other.echo()
-	}
-	if _, err := io.CopyN(io.Discard, full.read, filled); err != nil {
-		t.Fatal(err)
-	}
-	if r := full.answer(0); r.Result == nil {
-		t.Errorf("no handshake: %+v", r.Error)
-	}
-	full.close()
-	other.close()
-	s.end()
-}
-
-// fill fills a pipe that does not block.
-func fill(t *testing.T, w *os.File) (count int64) {
-	t.Helper()
-	raw, err := w.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		for block := make([]byte, 4096); failed == nil; {
-			var n int
-			n, failed = unix.Write(int(fd), block)
-			count += int64(max(n, 0))
-		}
-	})
-	if err != nil || !errors.Is(failed, unix.EAGAIN) {
-		t.Fatalf("fill a pipe: %v, %v", err, failed)
-	}
-	return count
 }
 
 // greets is how a server that is a script begins.

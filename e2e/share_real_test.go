@@ -121,7 +121,7 @@ func TestShareCrowd(t *testing.T) {
 	for _, s := range crowdServers {
 		t.Run(s.kind, func(t *testing.T) {
 			c := newCrowd(t, s.kind, 50, s.calls)
-			c.share()
+			c.share("--share-asks=in-call")
 			gateway, answer := c.play(t, "node", "crowd.mjs")
 			for _, complaint := range answer.Complaints {
 				t.Error(complaint)

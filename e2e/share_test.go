@@ -71,13 +71,13 @@ func TestShareFlagOverVariable(t *testing.T) {
 // What the first session had closed is not closed for the server of them all.
 func TestShareFirstStreamClosed(t *testing.T) {
 	t.Parallel()
-	for name, closed := range map[string]string{"input": "<&-", "output": ">&-", "error": "2>&-"} {
+	for name, closed := range map[string]string{"output": ">&-", "error": "2>&-"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := share(t)
 			s.outer = []string{"/bin/sh", "-c", `exec "$@" ` + closed, "sh"}
-			s.attach()
-			testkit.Until(t, "a host", func() bool { return len(s.with("\x00__host\x00")) == 1 })
+			s.attach().write(initialize(version))
+			testkit.Until(t, "a server", func() bool { return s.starts() == 1 })
 			s.outer = nil
 			next := s.client()
 			next.echo()

@@ -1,14 +1,20 @@
 package argv
 
-import "mcp-tether/internal/proc"
+import (
+	"strings"
 
-// Flags of run about sharing, which are read without a flag parser, and the variables of the first two.
+	"mcp-tether/internal/proc"
+)
+
+// Flags of run about sharing, which are read without a flag parser, and their variables.
 const (
-	shareFlag      = "share"
-	shareScopeFlag = "share-scope"
+	shareFlag       = "share"
+	shareScopeFlag  = "share-scope"
+	shareIgnoreFlag = "share-ignore-env"
 
-	EnvShare = "MCP_TETHER_SHARE"
-	EnvScope = "MCP_TETHER_SHARE_SCOPE"
+	EnvShare   = "MCP_TETHER_SHARE"
+	EnvScope   = "MCP_TETHER_SHARE_SCOPE"
+	EnvIgnored = "MCP_TETHER_SHARE_IGNORE_ENV"
 )
 
 // The values of --share-scope: the sessions of one gateway share a server, or those of all gateways of a user do.
@@ -41,6 +47,20 @@ func ShareScope(args []string, env string) string {
 		}
 	})
 	return scope
+}
+
+// ShareIgnored are the variables that do not tell sessions apart, from --share-ignore-env; env is the value of
+// MCP_TETHER_SHARE_IGNORE_ENV, which counts without the flag. Both are lists.
+func ShareIgnored(args []string, env string) (names []string) {
+	eachFlag(args, func(f flag) {
+		if f.name == shareIgnoreFlag {
+			names = append(names, strings.Split(f.value, ",")...)
+		}
+	})
+	if names == nil {
+		names = strings.Split(env, ",")
+	}
+	return names
 }
 
 // SessionArgs is the command line of the session that a host starts for its server: run with these words, but without

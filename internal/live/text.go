@@ -25,7 +25,7 @@ func Text(w io.Writer, all []Session, tree bool) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND")
 	for _, l := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, l.name(), l.state(), l.gateway(), describe.Number(l.Server.PID),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
 			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), describe.Command(l.Args))
 		l.writeAttached(t)
 		if tree {
@@ -61,6 +61,25 @@ func (l Session) state() string {
 		out += fmt.Sprintf(", shared by %d", len(s.Sessions))
 	}
 	return describe.Text(out)
+}
+
+// apart says in which parts of its key a shared server differs from the eldest one of the same command; "" if there is none.
+func (l Session) apart(all []Session) string {
+	i := slices.IndexFunc(all, func(o Session) bool { return o.Sharing != nil && slices.Equal(o.Args, l.Args) })
+	if l.Sharing == nil || i < 0 || all[i].ID == l.ID {
+		return ""
+	}
+	var names []string
+	for name, digest := range l.Sharing.Parts {
+		if all[i].Sharing.Parts[name] != digest {
+			names = append(names, describe.Text(name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return ", apart by " + strings.Join(names, ", ")
 }
 
 func (l Session) gateway() string {

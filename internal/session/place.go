@@ -92,6 +92,8 @@ type Sharing struct {
 	// Host is the process that the server belongs to, Gateway the gateway that it ends with; zero with --share-scope=user.
 	Host    proc.ID `json:"host"`
 	Gateway proc.ID `json:"gateway"`
+	// Parts are short hashes of what its sessions have in common, by name.
+	Parts map[string]string `json:"parts,omitempty"`
 	// Sessions are the processes that are attached, as gateways have started them.
 	Sessions []Attached `json:"sessions"`
 }

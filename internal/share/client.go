@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,8 @@ type input struct {
 	// unread is what was read and not acted upon. The first scanned bytes are known to have no end of line.
 	unread  []byte
 	scanned int
+	// ahead is how many bytes of it wait for the server.
+	ahead int64
 }
 
 // output is what a client is to get.
@@ -55,8 +58,10 @@ type output struct {
 }
 
 const (
-	// pauseReading is how many bytes may wait for a client, or for the server, before nothing more is read.
+	// pauseReading is how many bytes may wait for one side, before the other is not read from any more.
 	pauseReading = 1 << 20
+	// mayBeAhead is how many bytes of one client may wait for the server before no more of them are read.
+	mayBeAhead = 128 << 10
 	// keptLine is how much memory is kept for the next message, in bytes.
 	keptLine = 256 << 10
 	// clientRead bounds one read from a client, in bytes.
@@ -86,7 +91,7 @@ func (h *host) greet(c *client) {
 		return
 	}
 	copy(c.fds[:], fds)
-	if h.attached >= h.most {
+	if h.attached >= h.most || h.mux.Spent() {
 		h.send(c, verdict{Next: nextFull})
 		h.drop(c)
 		return
@@ -98,6 +103,9 @@ func (h *host) greet(c *client) {
 		h.send(c, verdict{Code: exitFailure, Why: "its streams cannot be waited for"})
 		h.drop(c)
 		return
+	}
+	if h.parts == nil {
+		h.parts = c.hello.Parts
 	}
 	c.err = c.errorStream()
 	c.greeted, c.reads = true, true
@@ -162,6 +170,11 @@ func (h *host) lines(c *client) {
 		}
 		i += c.scanned
 		c.scanned = 0
+		if class := h.servedElsewhere(b[:i]); class != "" {
+			c.unread = b
+			h.misfit(c, &mux.MisfitError{Reason: "a server for its kind of handshake is there", Class: class})
+			return
+		}
 		outs, err := h.mux.FromClient(c.id, b[:i])
 		if err != nil {
 			c.unread = b
@@ -179,9 +192,26 @@ func (h *host) lines(c *client) {
 	case len(c.unread) == 0 && cap(c.unread) > keptLine:
 		c.unread = nil
 	}
-	if h.server.size > pauseReading { // Lines for the server alone touch nobody.
+	if c.ahead > mayBeAhead { // Lines for the server alone touch nobody.
 		h.touch(c)
 	}
+}
+
+// servedElsewhere is the class of a client's line, if a host of that class is there. Only a host that has none yet looks: it has
+// the place that all go to first, and no server that would be of use.
+func (h *host) servedElsewhere(line []byte) (class string) {
+	if h.server.pid != 0 || strings.Contains(h.o.Key, "-") {
+		return ""
+	}
+	if class = h.mux.ClassOf(line); class == "" {
+		return ""
+	}
+	fd, err := h.sibling(class).Connect()
+	if err != nil {
+		return ""
+	}
+	_ = unix.Close(fd)
+	return class
 }
 
 // misfit has a client leave for the host of its class, once it has the answers to what it has asked here. They must come in the
@@ -264,9 +294,9 @@ func (h *host) serve(c *client) {
 		if len(c.queue) == 0 && h.mux.Open(c.id) == 0 {
 			h.detach(c, &verdict{})
 		}
-	case c.reads && (c.queued > pauseReading || h.server.size > pauseReading):
+	case c.reads && (c.queued > pauseReading || c.ahead > mayBeAhead):
 		h.stopReading(c)
-	case !c.reads && c.queued <= pauseReading && h.server.size <= pauseReading:
+	case !c.reads && c.queued <= pauseReading && c.ahead <= mayBeAhead:
 		h.startReading(c)
 	}
 }
@@ -332,6 +362,9 @@ func (h *host) detach(c *client, v *verdict) {
 		return
 	}
 	greeted := c.greeted
+	if c.misfit == nil {
+		h.leftAt = time.Now()
+	}
 	if v != nil && greeted {
 		// The streams first, so that the front has all that was written when it hears that there is no more.
 		c.closeStreams(h)

@@ -37,6 +37,8 @@ type Finder struct {
 	key, class string
 	slot       int
 	conn       int // -1 while there is none
+	// digests are those of the key's parts.
+	digests map[string]string
 }
 
 // NewFinder makes the finder for a session. args is its command line. The error is a *CannotError where the session can have a
@@ -65,7 +67,7 @@ func NewFinder(args []string) (*Finder, error) {
 
 // open opens the directory of the records, with whose secret the key is made.
 func (f *Finder) open() error {
-	i, err := f.identity()
+	parts, err := f.identity()
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (f *Finder) open() error {
 	if f.dir != nil {
 		f.dir.Close()
 	}
-	f.dir, f.key = dir, i.key(secret)
+	f.dir, f.key, f.digests = dir, key(secret, parts), digests(secret, parts)
 	return nil
 }
 
@@ -104,25 +106,6 @@ func (f *Finder) watch() error {
 
 // Owners are the parent and, if that is a launcher, the gateway behind it.
 func (f *Finder) Owners() []proc.Owner { return f.owners }
-
-// identity is what the key of this session is made of.
-func (f *Finder) identity() (identity, error) {
-	i := identity{words: f.words, uid: os.Getuid(), env: proc.Environ(), gateway: f.gateway}
-	if f.scope == argv.ScopeUser {
-		i.gateway, f.owner = proc.ID{}, proc.Owner{FD: -1}
-	}
-	var err error
-	if i.directory, err = os.Getwd(); err != nil {
-		return i, fmt.Errorf("find the working directory: %w", err)
-	}
-	var st unix.Stat_t
-	if err = unix.Fstatat(unix.AT_FDCWD, ".", &st, 0); err != nil {
-		return i, fmt.Errorf("look at the working directory: %w", err)
-	}
-	i.device, i.inode = st.Dev, st.Ino
-	i.host, err = f.reader.ReadHost()
-	return i, err
-}
 
 // placeKey is the key with its class and slot.
 func (f *Finder) placeKey() string {
@@ -170,7 +153,7 @@ func (f *Finder) Find() (again bool, err error) {
 func (f *Finder) Greet(in, out int) error {
 	err := samePeer(f.conn)
 	if err == nil {
-		err = send(f.conn, hello{f.self, f.gateway}, in, out, stderr(in))
+		err = send(f.conn, hello{f.self, f.gateway, f.digests}, in, out, stderr(in))
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) {
 		return nil // The host has just gone: Hear will tell.
@@ -210,14 +193,15 @@ func (f *Finder) Hear() (n News, ok bool) {
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return News{}, false
 	}
+	slot := f.slot
 	f.HangUp()
 	switch {
 	case err != nil:
 		return News{Lost: true}, true
 	case v.Next == nextFull, v.Next == nextOther && v.Class == f.class:
-		f.slot++
+		f.slot = slot + 1
 	case v.Next == nextOther:
-		f.class, f.slot = v.Class, 1
+		f.class = v.Class
 	}
 	if v.Next == nextFull || v.Next == nextOther {
 		n = News{Elsewhere: true, Why: v.Why}
@@ -229,8 +213,9 @@ func (f *Finder) Hear() (n News, ok bool) {
 	return News{Ended: v.Next == nextAnew, Code: v.Code, Why: v.Why}, true
 }
 
-// HangUp ends the connection.
+// HangUp ends the connection. The next search begins at the first slot.
 func (f *Finder) HangUp() {
+	f.slot = 1
 	if f.conn >= 0 {
 		_ = unix.Close(f.conn)
 		f.conn = -1
@@ -246,8 +231,7 @@ func (f *Finder) Host() proc.ID {
 	return s.Host
 }
 
-// WakeHost continues a host that was stopped: it would not see that a session, or its gateway, is gone. The kernel
-// closes a dying gateway's pipes before its pidfd reports the death, so every end wakes the host.
+// WakeHost continues a host that was stopped, for a session that waits for it. Of one that is gone the kernel tells it.
 func (f *Finder) WakeHost() {
 	// No check whether the host is stopped: a signal that stops it may be on its way.
 	if host := f.Host(); !host.Zero() {

@@ -78,7 +78,8 @@ func TestMisfitTakesItsLinesAlong(t *testing.T) {
 		if waits != "for nothing" {
 			hears(h, odd, strings.Replace(helloLine, `"id":0`, `"id":5`, 1))
 		}
-		unread := strings.Replace(helloLine, "2025-11-25", "2024-11-05", 1) + "\n" + strings.Repeat("more", 1<<20)
+		const modern = `{"id":6,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+		unread := modern + "\n" + strings.Repeat("more", 1<<20)
 		odd.unread = append(odd.unread, unread...)
 		h.lines(odd)
 		h.carryOut()
@@ -94,7 +95,7 @@ func TestMisfitTakesItsLinesAlong(t *testing.T) {
 			h.carryOut()
 		case "in vain":
 			h.onTime(time.Now().Add(2 * time.Hour))
-			if n, ok := f.Hear(); !ok || n.Elsewhere || n.Code != exitFailure || !strings.Contains(n.Why, "protocolVersion") {
+			if n, ok := f.Hear(); !ok || n.Elsewhere || n.Code != exitFailure || !strings.Contains(n.Why, "begun with a handshake") {
 				t.Errorf("%+v, %t", n, ok)
 			}
 			continue

@@ -3,6 +3,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -46,7 +47,11 @@ type host struct {
 	reader    proc.Reader
 	self      proc.ID
 	place     session.Place
-	lock      *session.Lease
+	// sibling is the place of another class.
+	sibling func(class string) session.Place
+	lock    *session.Lease // nil once the next host may begin
+	// parts are those of its sessions' key, by their hashes.
+	parts map[string]string
 
 	polled                     int
 	signals, listener, gateway int
@@ -73,9 +78,9 @@ type host struct {
 	throttledUntil time.Time
 	// acceptAt is when to accept connections again; zero unless there was no descriptor for one.
 	acceptAt time.Time
-	// lingerAt is when the server has been without a client for long enough. tellAt is when the list for ps is to be
-	// written. Zero means never.
-	lingerAt, tellAt time.Time
+	// leftAt is when the last client left that was no misfit. lingerAt is when the server has been without one for long enough.
+	// tellAt is when the list for ps is to be written. Zero means never.
+	leftAt, lingerAt, tellAt time.Time
 	// ending says that the host ends; endBy is when it stops waiting for its server.
 	ending bool
 	endBy  time.Time
@@ -113,6 +118,7 @@ func Serve(o Options) error {
 	proc.SetComm(hostName)
 	h := &host{o: o, inherited: proc.ReadAtExec(), listener: o.Listener, gateway: o.GatewayFD, clients: map[mux.Client]*client{}, closing: map[*client]bool{}}
 	h.mux = mux.New(mux.Limits{})
+	h.mux.AsksInCall = o.Asks == AsksInCall
 	h.server.forget()
 	if err := h.prepare(); err != nil {
 		return err
@@ -121,10 +127,16 @@ func Serve(o Options) error {
 	for !h.done {
 		h.step()
 	}
-	if h.parting != nil {
-		return nil // The place may be another host's by now.
+	h.release()
+	return nil
+}
+
+// release lets the next host of the place begin.
+func (h *host) release() {
+	if h.lock != nil {
+		_ = h.lock.Remove()
+		h.lock = nil
 	}
-	return h.lock.Remove()
 }
 
 func (h *host) prepare() error {
@@ -133,6 +145,7 @@ func (h *host) prepare() error {
 		return err
 	}
 	h.place = dir.Place(h.o.Key)
+	h.sibling = func(class string) session.Place { return dir.Place(h.o.Key + "-" + className(class)) }
 	h.lock = h.place.Adopt(h.o.Lock)
 	st, err := h.reader.Stat(os.Getpid())
 	if err != nil {
@@ -157,7 +170,9 @@ func (h *host) prepare() error {
 	if h.gateway >= 0 {
 		h.watch(h.gateway, source{kind: onGateway}, unix.EPOLLIN)
 	}
-	h.lingerAt = time.Now().Add(max(h.o.Linger, firstWait))
+	continueOn(h.listener)
+	h.leftAt = time.Now()
+	h.lingerAt = h.leftAt.Add(max(h.o.Linger, firstWait))
 	h.tell()
 	return nil
 }
@@ -351,8 +366,9 @@ func (h *host) carryOut() {
 		switch {
 		case h.server.pid != 0:
 			h.server.flush(h)
-		case h.attached > 0 && !h.ending:
+		case h.server.size > 0 && !h.ending:
 			h.begin()
+			continue
 		}
 		h.server.listen(h)
 		if len(h.touched) == 0 {
@@ -398,10 +414,23 @@ func (h *host) accept() {
 			_ = unix.Close(fd)
 			continue
 		}
+		continueOn(fd)
 		h.last++
 		c := newClient(h.last, fd)
 		h.clients[c.id] = c
 		h.watch(fd, source{c.id, onConn}, unix.EPOLLIN)
+	}
+}
+
+// continueOn has the kernel continue this process, should it be stopped, for news on a socket: a front that comes, or that ends
+// in whatever way. A stopped host would do nothing for any session.
+func continueOn(socket int) {
+	_, err := unix.FcntlInt(uintptr(socket), unix.F_SETOWN, os.Getpid())
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(socket), unix.F_SETSIG, int(unix.SIGCONT))
+	}
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(socket), unix.F_SETFL, unix.O_NONBLOCK|unix.O_ASYNC)
 	}
 }
 
@@ -435,7 +464,7 @@ func (h *host) resumeAccept() {
 func (h *host) deliver(outs []mux.Out) {
 	for _, o := range outs {
 		if o.To == mux.Server {
-			h.server.put(o)
+			h.put(o)
 			continue
 		}
 		c := h.clients[o.To]
@@ -511,6 +540,9 @@ func (h *host) finish(v verdict, polite bool) {
 		return
 	}
 	h.withdraw()
+	if !h.o.Exclusive {
+		h.release()
+	}
 	for _, c := range h.clients {
 		h.detach(c, &v)
 	}
@@ -542,7 +574,7 @@ func (h *host) withdraw() {
 // time of --eof-grace for what is queued for them.
 func (h *host) part(v verdict) {
 	h.withdraw()
-	_ = h.lock.Remove()
+	h.release()
 	h.parting, h.endBy = &v, time.Now().Add(h.o.EOFGrace)
 	for _, c := range h.clients {
 		if !c.greeted { // Its front has not been heard, and goes to the next host.
@@ -560,10 +592,10 @@ func (h *host) count(by int) {
 	h.attached += by
 	h.lingerAt = time.Time{}
 	if h.attached == 0 && !h.ending {
-		h.lingerAt = time.Now().Add(h.o.Linger)
+		h.lingerAt = h.leftAt.Add(h.o.Linger)
 		// A later session would wait for the answer that this one has not waited for, and the server may hang. Nor is there
-		// anybody to wait for if the server has roots.
-		if h.mux.Greeting() || h.mux.Taken() {
+		// anybody to wait for if the server has roots, can tell no session apart any more, or was not started.
+		if h.mux.Greeting() || h.mux.Taken() || h.mux.Spent() || h.server.pid == 0 {
 			h.lingerAt = time.Now()
 		}
 	}
@@ -576,11 +608,17 @@ func (h *host) count(by int) {
 // tell writes the list of sessions for ps.
 func (h *host) tell() {
 	h.tellAt = time.Time{}
-	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Sessions: []session.Attached{}}
+	s := session.Sharing{Host: h.self, Gateway: h.o.Gateway, Parts: maps.Clone(h.parts), Sessions: []session.Attached{}}
+	if s.Parts != nil {
+		s.Parts["handshake"] = className(h.mux.Class())
+	}
 	for _, c := range h.clients {
 		if c.greeted {
 			s.Sessions = append(s.Sessions, session.Attached{ID: c.hello.Session, Gateway: c.hello.Gateway})
 		}
 	}
-	_ = h.place.Tell(s)
+	if errors.Is(h.place.Tell(s), unix.ENOENT) { // The directory was removed: no session finds us any more.
+		h.o.Linger = 0
+		h.count(0)
+	}
 }

@@ -37,6 +37,7 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(dir.Close)
 	h.place, h.listener = dir.Place("k"), -1
+	h.sibling = func(class string) session.Place { return dir.Place("k-" + className(class)) }
 	if h.lock, err = h.place.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func closeHeldBack(t *testing.T, input string, byServer bool) (h *host, c *clien
 	t.Cleanup(func() { h.shut(&h.server.in) })
 	full := &c.queued
 	if byServer {
-		full = &h.server.size
+		full = &c.ahead
 	}
 	*full += 2 * pauseReading
 	h.touch(c)
@@ -350,7 +351,7 @@ func TestServerThatReadsNoMore(t *testing.T) {
 		}
 		_ = unix.Close(null)
 		if size > 0 {
-			h.server.put(mux.Out{Line: make([]byte, size)})
+			h.put(mux.Out{Line: make([]byte, size)})
 			h.carryOut()
 		} else {
 			h.step()
@@ -446,7 +447,7 @@ func TestServerThatAsksAndDoesNotRead(t *testing.T) {
 func TestServerIsReadThatHasMuchToRead(t *testing.T) {
 	h := newHost(t)
 	_, stdout := pipeServer(t, h)
-	h.server.put(mux.Out{Line: make([]byte, 4*pauseReading)})
+	h.put(mux.Out{Line: make([]byte, 4*pauseReading)})
 	h.carryOut()
 	must(t)(unix.Write(stdout, []byte(lastLine)))
 	if h.turn(t) == 0 || waiting(h.server.out) > 0 {

@@ -22,9 +22,17 @@ type Options struct {
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
-	// Scope is the value of --share-scope.
-	Scope string
+	// Scope is the value of --share-scope, and Asks of --share-asks.
+	Scope, Asks string
+	// Exclusive says that no server may begin before the one before it has ended.
+	Exclusive bool
 }
+
+// The values of --share-asks: a request of the server goes where it certainly belongs, or to the session with the only open call.
+const (
+	AsksCertain = "certain"
+	AsksInCall  = "in-call"
+)
 
 // Validate reports the first option that is not valid.
 func (o Options) Validate() error {
@@ -35,6 +43,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--share-max %d is negative: give 0 for as many as there are, or more", o.Max)
 	case o.Scope != argv.ScopeGateway && o.Scope != argv.ScopeUser:
 		return fmt.Errorf("--share-scope %q is none of gateway, user", o.Scope)
+	case o.Asks != AsksCertain && o.Asks != AsksInCall:
+		return fmt.Errorf("--share-asks %q is none of certain, in-call", o.Asks)
 	}
 	return nil
 }

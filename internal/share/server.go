@@ -3,6 +3,7 @@ package share
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,11 +17,13 @@ import (
 type server struct {
 	pid          int // 0 while there is none
 	in, out, err int
-	// queue is what is to be written to it, and size its length in bytes; sent is how much of the first line was written.
-	// replies is the length of those lines that answer its own requests without a client.
-	queue         []mux.Out
+	// ordered and turns are what is to be written to it: what has an order, which comes first, and what each client has said,
+	// which take turns. queue comes before them all; sent is how much of its first line was written.
+	ordered, queue []mux.Out
+	turns          []*turn
+	sent           int
+	// size is the length of all that is to be written, in bytes, replies that of the answers to its own requests without a client.
 	size, replies int64
-	sent          int
 	// waits says that its side is full.
 	waits bool
 	// unheard says that it is not read from for now.
@@ -36,8 +39,20 @@ type server struct {
 // forget sets the state without a server.
 func (s *server) forget() {
 	s.pid, s.in, s.out, s.err = 0, -1, -1, -1
-	s.queue, s.size, s.replies, s.sent, s.waits, s.unheard = nil, 0, 0, 0, false, false
+	s.drop()
+	s.waits, s.unheard = false, false
 	s.buf, s.scanned = nil, 0
+}
+
+// drop forgets what is to be written.
+func (s *server) drop() {
+	s.ordered, s.queue, s.turns, s.sent, s.size, s.replies = nil, nil, nil, 0, 0, 0
+}
+
+// turn is what a client has said and the server has not taken.
+type turn struct {
+	from  mux.Client
+	lines []mux.Out
 }
 
 // begin starts the server, for the first client.
@@ -75,8 +90,9 @@ func (h *host) startServer() error {
 		return err
 	}
 	s := &h.server
-	s.forget()
 	s.pid, s.in, s.out, s.err = pid, ours[0], ours[1], ours[2]
+	// What is in the pipe comes before the next client's first call.
+	_, _ = unix.FcntlInt(uintptr(s.in), unix.F_SETPIPE_SZ, writtenAhead)
 	h.watch(s.in, source{kind: onServerIn}, 0)
 	h.watch(s.out, source{kind: onServerOut}, unix.EPOLLIN)
 	h.watch(s.err, source{kind: onServerErr}, unix.EPOLLIN)
@@ -88,12 +104,43 @@ func (h *host) serverEnv() []string {
 	return append(proc.WithoutOneProcessor(proc.Environ()), session.EnvShared+"="+h.o.Key)
 }
 
+// writtenAhead is how many bytes are given to the server at once, and how many it is offered that it has not read.
+const writtenAhead = 8 << 10
+
 // put queues a line for the server.
-func (s *server) put(o mux.Out) {
-	if s.pid != 0 && s.in >= 0 {
-		s.queue = append(s.queue, o)
-		s.size += int64(len(o.Line))
-		s.replies += replySize(o)
+func (h *host) put(o mux.Out) {
+	s := &h.server
+	if s.pid != 0 && s.in < 0 {
+		return
+	}
+	s.size += int64(len(o.Line))
+	s.replies += replySize(o)
+	if c := h.clients[o.From]; c != nil {
+		c.ahead += int64(len(o.Line))
+	}
+	if o.Ordered {
+		s.ordered = append(s.ordered, o)
+		return
+	}
+	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.from == o.From })
+	if i < 0 {
+		i, s.turns = len(s.turns), append(s.turns, &turn{from: o.From})
+	}
+	s.turns[i].lines = append(s.turns[i].lines, o)
+}
+
+// refill takes the next lines for the server: a line of each client in turn.
+func (s *server) refill() {
+	s.queue, s.ordered = s.ordered, nil
+	for size := 0; size < writtenAhead && len(s.turns) > 0; {
+		t := s.turns[0]
+		s.queue = append(s.queue, t.lines[0])
+		size += len(t.lines[0].Line)
+		t.lines[0] = mux.Out{}
+		s.turns, t.lines = s.turns[1:], t.lines[1:]
+		if len(t.lines) > 0 {
+			s.turns = append(s.turns, t)
+		}
 	}
 }
 
@@ -102,8 +149,10 @@ func (s *server) flush(h *host) {
 	if s.in < 0 {
 		return
 	}
-	before := s.size
-	for len(s.queue) > 0 {
+	for s.size > 0 {
+		if len(s.queue) == 0 {
+			s.refill()
+		}
 		n, err := unix.Writev(s.in, batch(s.queue, s.sent))
 		if err == unix.EINTR {
 			continue
@@ -115,9 +164,9 @@ func (s *server) flush(h *host) {
 			h.stopWriting()
 			return
 		}
-		s.took(n)
+		h.serverTook(n)
 	}
-	if waits := len(s.queue) > 0; waits != s.waits {
+	if waits := s.size > 0; waits != s.waits {
 		s.waits = waits
 		events := uint32(0)
 		if waits {
@@ -125,27 +174,33 @@ func (s *server) flush(h *host) {
 		}
 		h.change(s.in, source{kind: onServerIn}, events)
 	}
-	if before > pauseReading && s.size <= pauseReading {
-		h.touchAll()
-	}
 }
 
 // stopWriting closes the standard input of a server that does not read any more, or whose answers cannot come: its end
 // follows. An open one would be reported in each step, because nothing reads from it.
 func (h *host) stopWriting() {
-	s := &h.server
-	s.queue, s.size, s.replies, s.sent = nil, 0, 0, 0
-	h.shut(&s.in)
+	h.server.drop()
+	h.shut(&h.server.in)
+	for _, c := range h.clients {
+		c.ahead = 0
+	}
 	h.touchAll()
 }
 
-// took drops from the queue what was written.
-func (s *server) took(n int) {
+// serverTook drops from the queue what was written. A client of which little is left is heard again.
+func (h *host) serverTook(n int) {
+	s := &h.server
 	s.size -= int64(n)
 	for n += s.sent; len(s.queue) > 0 && n >= len(s.queue[0].Line); s.queue = s.queue[1:] {
-		n -= len(s.queue[0].Line)
-		s.replies -= replySize(s.queue[0])
+		o := s.queue[0]
+		n -= len(o.Line)
+		s.replies -= replySize(o)
 		s.queue[0] = mux.Out{}
+		if c := h.clients[o.From]; c != nil {
+			if c.ahead -= int64(len(o.Line)); !c.reads && c.ahead <= mayBeAhead {
+				h.touch(c)
+			}
+		}
 	}
 	s.sent = n
 }

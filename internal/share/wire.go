@@ -15,6 +15,8 @@ type hello struct {
 	// Session is the front, as it knows itself, and Gateway the process that started it.
 	Session proc.ID `json:"session"`
 	Gateway proc.ID `json:"gateway"`
+	// Parts are short hashes of the parts of the key, for ps.
+	Parts map[string]string `json:"parts"`
 }
 
 // verdict is the only message of a host to a front: its session is refused, or over, or needs another host.

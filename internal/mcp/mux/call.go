@@ -122,7 +122,7 @@ func (m *Mux) ask(c *client, r request, k *call) error {
 		return nil
 	}
 	if reason := m.misfit(r, k); reason != "" {
-		return &MisfitError{reason, r.class()}
+		return &MisfitError{reason, classOf(r.msg)}
 	}
 	if !c.modern && k.modern && k.method != mcp.MethodDiscover {
 		c.modern = true
@@ -239,11 +239,11 @@ func (m *Mux) sendNow(k *call, line []byte) {
 			w.on = false
 		}
 	}
-	if k.client == nil || k.method == mcp.MethodInitialize || k.method == mcp.MethodSetLevel { // All depend on their order.
-		m.toServer(line)
-		return
+	out := Out{To: Server, Line: line, Ordered: k.client == nil || k.method == mcp.MethodInitialize || k.method == mcp.MethodSetLevel}
+	if k.client != nil {
+		out.From = k.client.id
 	}
-	m.toServerFrom(k.client, line)
+	m.out = append(m.out, out)
 }
 
 // sendHeld gives the server what waits for it.

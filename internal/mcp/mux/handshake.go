@@ -101,14 +101,38 @@ const longestShown = 200
 // modernClass is the class of all clients that use no handshake.
 const modernClass = "modern"
 
-// class is what the clients that may share a server with this one have in common: a handshake that the server cannot tell
-// from its own, or none.
-func (r request) class() string {
-	if r.msg.Method != mcp.MethodInitialize {
+// classOf is what the clients that may share a server have in common, by their first request: a handshake that the server cannot
+// tell from its own, or none.
+func classOf(first mcp.Message) string {
+	if first.Method != mcp.MethodInitialize {
 		return modernClass
 	}
-	params := r.params.of(r.msg.Raw)
+	return handshakeClass(at(first.Raw, "params").of(first.Raw))
+}
+
+func handshakeClass(params []byte) string {
 	return mcp.Canonical(mcp.ValueAt(params, "protocolVersion")) + " " + mcp.Canonical(mcp.ValueAt(params, "capabilities"))
+}
+
+// Class is the class of all clients that the server has, "" while that is open.
+func (m *Mux) Class() string {
+	switch {
+	case m.handshake.params != nil:
+		return handshakeClass(m.handshake.params)
+	case m.isModern(nil):
+		return modernClass
+	}
+	return ""
+}
+
+// ClassOf is the class of a client by a line of it, "" if that tells nothing of it.
+func (m *Mux) ClassOf(line []byte) string {
+	for _, msg := range m.read(line) {
+		if msg.Kind == mcp.Request && (msg.Method == mcp.MethodInitialize || msg.Method != mcp.MethodDiscover && saysVersion(msg)) {
+			return classOf(msg)
+		}
+	}
+	return ""
 }
 
 // hasBegun reports whether a client has a handshake, or has asked for one.

@@ -20,9 +20,10 @@ type Out struct {
 	// Line is the whole line with its newline. Several Outs may share it, so it must not be changed; the mux does not
 	// change it either.
 	Line []byte
-	// From is the client that a line for the server comes from. Those of several clients may change their order. Those of none,
-	// which is 0, may not, and come first.
-	From Client
+	// From is the client that a line for the server comes from, 0 for none. Ordered says that it must stay behind all others that
+	// are ordered; the order of the rest counts for one client only.
+	From    Client
+	Ordered bool
 	// Reply says that the mux itself answers a request of the server by this line.
 	Reply bool
 }
@@ -254,15 +255,17 @@ func (m *Mux) read(line []byte) []mcp.Message {
 	return m.messages
 }
 
-func (m *Mux) toServer(line []byte) { m.out = append(m.out, Out{To: Server, Line: line}) }
+func (m *Mux) toServer(line []byte) {
+	m.out = append(m.out, Out{To: Server, Line: line, Ordered: true})
+}
 
 func (m *Mux) toServerFrom(c *client, line []byte) {
-	m.out = append(m.out, Out{To: Server, From: c.id, Line: line})
+	m.out = append(m.out, Out{To: Server, Line: line, From: c.id})
 }
 
 // replyToServer answers a request of the server that goes to no client.
 func (m *Mux) replyToServer(line []byte) {
-	m.out = append(m.out, Out{To: Server, Line: line, Reply: true})
+	m.out = append(m.out, Out{To: Server, Line: line, Ordered: true, Reply: true})
 }
 
 func (m *Mux) toClient(c *client, line []byte) { m.out = append(m.out, Out{To: c.id, Line: line}) }

@@ -9,9 +9,9 @@ _mcp_tether() {
 	fi
 	case $command in
 	run)
-		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
+		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --share-ignore-env --share-asks --no-anchor --help'
 		files='--log-file'
-		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max'
+		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max --share-ignore-env --share-asks'
 		;;
 	reap)
 		flags='--kill --unwrapped --json --quiet --match --config --home --session --forget --engine --no-containers --min-age --surplus --dwell --term-grace --kill-timeout --timeout --metrics-file --help'

@@ -29,6 +29,8 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share -d 'share o
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-scope -d 'share among the sessions of one gateway or of all gateways of the user: SCOPE gateway or user' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-linger -d 'DURATION that a shared server lives on after its last session has left' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-max -d 'at most N sessions for each shared server, then another server is started; 0 for no limit' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-ignore-env -d 'share also where the variable NAME differs (repeatable); the server has that of its first session' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l share-asks -d 'WHEN a shared server may ask a session: certain, or in-call for one that is known to ask only within a call' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l no-anchor -d 'one process instead of two: smaller, but a SIGKILL of it leaves the tree behind'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l kill -d 'end what is proven'
 complete -c mcp-tether -n '__fish_seen_subcommand_from reap' -l unwrapped -d 'with --kill: end the severed and the dropped as well'

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
+)
+
+// Sessions share only if a server could take each for the other: whatever binds a process, or is inherited by it, tells them apart.
+// Equal ones share. Seen to serve a session without network from the host's, and one without capabilities by a server that has all.
+func TestShareAsOne(t *testing.T) {
+	needWorld(t)
+	testkit.Need(t, has("unshare") && has("nsenter") && has("setpriv") && has("prlimit") && has("chrt"), "util-linux")
+	t.Parallel()
+	s := share(t)
+	apart := [][]string{
+		nil, {"setpriv", "--groups", "7"}, {"setpriv", "--bounding-set", "-sys_ptrace"}, {"setpriv", "--no-new-privs"},
+		{"prlimit", "--cpu=1000"}, {"prlimit", "--nofile=500:600"}, {"nice", "-n", "5"}, {"chrt", "--batch", "0"}, {"setarch", "-R"},
+		{"sh", "-c", `umask 077; exec "$@"`, "sh"}, {"sh", "-c", `trap "" USR1; exec "$@"`, "sh"},
+	}
+	if runtime.NumCPU() > 1 {
+		apart = append(apart, []string{"taskset", "1"})
+	}
+	for _, kind := range []string{"net", "mount", "uts", "ipc", "cgroup", "user", "time"} {
+		apart = append(apart, s.inNamespace(kind))
+	}
+	for i, outer := range apart {
+		s.outer = outer
+		s.client().echo()
+		s.client().echo()
+		if n := s.starts(); n != i+1 {
+			t.Fatalf("%q: %d servers, want %d", outer, n, i+1)
+		}
+	}
+	s.end()
+}
+
+// inNamespace is how sessions start in one other namespace of a kind, which ends with the test.
+func (s *sharing) inNamespace(kind string) []string {
+	s.t.Helper()
+	args := []string{"--" + kind}
+	if kind == "time" {
+		args = append(args, "--fork", "--kill-child")
+	}
+	holder := exec.Command("unshare", append(args, "sh", "-c", "echo; exec cat")...)
+	holder.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	in, err := holder.StdinPipe()
+	noError(s.t, err)
+	out, err := holder.StdoutPipe()
+	noError(s.t, err)
+	noError(s.t, holder.Start())
+	s.t.Cleanup(func() { _ = in.Close(); _ = holder.Wait() })
+	_, err = out.Read(make([]byte, 1))
+	noError(s.t, err)
+	pid := holder.Process.Pid
+	if kind == "time" {
+		pid = childrenOf(pid)[0]
+	}
+	enter := []string{"nsenter", fmt.Sprintf("--target=%d", pid), "--" + kind}
+	return slices.Concat(enter, map[string][]string{"user": {"--preserve-credentials"}, "time": {"--no-fork"}}[kind])
+}
+
+// A session under a seccomp filter shares with those that have the filters of the gateway, and with nobody else.
+func TestShareFiltered(t *testing.T) {
+	needWorld(t)
+	t.Parallel()
+	s := share(t)
+	s.client().echo()
+	s.outer = inWorld(nil, "refuse=splice:EINVAL")
+	s.client().echo()
+	s.client().echo()
+	if n, hosts := s.starts(), len(s.with("\x00__host\x00")); n != 3 || hosts != 1 {
+		t.Errorf("%d servers and %d hosts", n, hosts)
+	}
+	if b, _ := os.ReadFile(s.dir + "/stderr"); strings.Count(string(b), "seccomp") != 2 {
+		t.Errorf("no reason was given: %s", b)
+	}
+	// The gateway's own filter binds all of its sessions alike.
+	s = share(t)
+	g := &gateway{t: t, dir: t.TempDir(), cmd: exec.Command(fixture, inWorld([]string{fixture, "gateway"}, "refuse=splice:EINVAL")[1:]...)}
+	g.launch()
+	for i := range 2 {
+		r := s.run(g, "pipe")
+		r.greet()
+		r.echo(i + 1)
+	}
+	if n := s.starts(); n != 1 {
+		t.Errorf("%d servers of a gateway that is filtered, want 1", n)
+	}
+	g.kill()
+	s.wantGone()
+}
+
+// Another version of the program has a host of its own: it may speak in another way.
+func TestShareOtherProgram(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.client().echo()
+	copied := s.dir + "/other"
+	b, err := os.ReadFile(tether)
+	noError(t, err)
+	noError(t, os.WriteFile(copied, b, 0o755))
+	s.program = copied
+	s.client().echo()
+	s.client().echo()
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers, want 2", n)
+	}
+	s.end()
+}
+
+// A variable that the user leaves out tells no sessions apart. ps says what does.
+func TestShareIgnoresVariables(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []bool{true, false} {
+		s := share(t)
+		variable := "MCP_TETHER_SHARE_IGNORE_ENV=RUN,OTHER"
+		if flag {
+			s.flags, variable = append(s.flags, "--share-ignore-env=RUN", "--share-ignore-env", "OTHER"), "X="
+		}
+		for _, run := range []string{"RUN=1", "RUN=2", "OTHER=3"} {
+			s.env = []string{variable, run}
+			s.client().echo()
+		}
+		if n := s.starts(); n != 1 {
+			t.Errorf("flag %t: %d servers, want 1", flag, n)
+		}
+		s.env = []string{variable, "COUNTS=1"}
+		s.client().echo()
+		testkit.Until(t, "ps says what differs", func() bool {
+			return strings.Contains(s.tether("ps"), "shared by 1, apart by environment")
+		})
+		s.end()
+	}
+}
