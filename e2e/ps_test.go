@@ -120,7 +120,7 @@ func psTree(t *testing.T, s *session) {
 
 func psText(t *testing.T, s *session, g *gateway) {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^` + s.id() + ` +files\S+ +running +` + decimalString(g.pid) + ` +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
+	line := regexp.MustCompile(`(?m)^root +` + s.id() + ` +files\S+ +running +` + decimalString(g.pid) + ` fixture +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
 	for _, args := range [][]string{{"ps"}, {"ps", "--tree"}} {
 		o := operator.run(t, args...)
 		if !line.MatchString(o.stdout) || strings.ContainsAny(o.stdout, "\x1b\r\x07") {
@@ -130,6 +130,36 @@ func psText(t *testing.T, s *session, g *gateway) {
 			t.Errorf("%d lines, want a head, two sessions and their 4 + 1 processes:\n%s", rows, o.stdout)
 		}
 	}
+}
+
+// On a terminal of 80 columns each line fits, and ps --watch leaves the screen as it was.
+func TestPsOnATerminal(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	s := startGateway(t).named("files", "serve")
+	open := func(args ...string) *tty {
+		r, w, err := os.Pipe()
+		ok(t, err)
+		t.Cleanup(func() { _ = r.Close() })
+		y := openTTY(t, nil, w, append([]string{"/bin/sh", "-c", `stty rows 24 cols 80; exec "$0" "$@"`, tether}, args...)...)
+		return y
+	}
+	y := open("ps")
+	for _, text := range []string{"COMMAND", s.id()[:8], "…"} {
+		y.expect(text)
+	}
+	_ = y.cmd.Wait()
+	y = open("ps", "--watch", "--interval=10ms")
+	for _, text := range []string{"\x1b[?1049h", "ended by Ctrl-C", s.id()[:8], "ended by Ctrl-C"} {
+		y.expect(text)
+	}
+	y.typed("\x03")
+	y.expect("\x1b[?1049l")
+	if err := y.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	endNicely(s.gw, s)
 }
 
 // A session that ends is shown as such, with the cause, until it is gone.
@@ -186,7 +216,7 @@ func TestPsUnread(t *testing.T) {
 		record := filepath.Join(s.recordDir(), s.id()+".json")
 		put(t, owner, record, []byte("{"))
 		for _, c := range []caller{operator, {uid: owner}} {
-			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all"}, {"stop", "--name=a"}} {
+			for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"stop", "--all", "--all-users"}, {"stop", "--name=a", "--all-users"}} {
 				o := c.run(t, args...)
 				if o.code != 2 || !strings.Contains(o.stderr, "session "+s.id()) || args[len(args)-1] == "--json" && !strings.Contains(o.stdout, "session "+s.id()) {
 					t.Errorf("owner %d, %d: %v: exit code %d, %s%s", owner, c.uid, args, o.code, o.stdout, o.stderr)
@@ -197,12 +227,12 @@ func TestPsUnread(t *testing.T) {
 			t.Error("it was touched")
 		}
 		other := s.gw.named("b", "serve")
-		if o := operator.run(t, "stop", other.id()); o.code != 0 {
+		if o := operator.run(t, "stop", "--all-users", other.id()); o.code != 0 {
 			t.Errorf("by its id: exit code %d, %s", o.code, o.stderr)
 		}
 		other.waitDead()
 		put(t, owner, record, []byte(whole))
-		if o := operator.run(t, "stop", "--all"); o.code != 0 { // the control
+		if o := operator.run(t, "stop", "--all", "--all-users"); o.code != 0 { // the control
 			t.Errorf("when it can be read again: exit code %d, %s", o.code, o.stderr)
 		}
 		s.waitDead()

@@ -54,7 +54,7 @@ func TestStopForgedSupervisor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := operator.run(t, append([]string{"stop", "--timeout=200ms"}, args...)...)
+			o := operator.run(t, append([]string{"stop", "--all-users", "--timeout=200ms"}, args...)...)
 			if owner == mallory { // the control
 				if victim.answers() == nil {
 					t.Errorf("%v: the forger's own process was not asked (%d %s)", args, o.code, o.stderr)

@@ -94,7 +94,7 @@ func wrapsWithNPM(t *testing.T, command string) {
 		cmd := exec.Command(command, args...)
 		cmd.Env, cmd.Dir = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(command) + ":" + os.Getenv("PATH")}, h.dir
 		o := finish(t, cmd)
-		if args[0] == "wrap" && (o.code != 0 || !strings.Contains(h.text(file), `{"args":["run", "npx"], "command":"`) || !strings.Contains(h.text(file), `/mcp-tether"}`)) {
+		if args[0] == "wrap" && (o.code != 0 || !strings.Contains(h.text(file), `{"args":["run", "--name", "z", "npx"], "command":"`) || !strings.Contains(h.text(file), `/mcp-tether"}`)) {
 			t.Errorf("%+v\n%s", o, h.text(file))
 		}
 		if args[0] == "doctor" && strings.Contains(o.stdout, "remove one of the two") {

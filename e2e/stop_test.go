@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,10 +46,13 @@ func TestStop(t *testing.T) {
 			g := startGateway(t)
 			all := map[string]*session{"a": g.named("a", "serve"), "b": g.named("b", "serve,ignore-term", resisting()...), "c": startGateway(t).named("c", "serve")}
 			o := operator.run(t, append([]string{"stop"}, sel.args(all["a"], all["b"], all["c"])...)...)
-			if o.code != 0 || o.stdout != "" || o.stderr != "" {
+			if o.code != 0 || strings.Count(o.stdout, "\n") != len(sel.ends) || o.stderr != "" {
 				t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
 			}
 			for name, s := range all {
+				if told := strings.Contains(o.stdout, "ended "+s.id()+" "+name+"\n"); told != strings.Contains(sel.ends, name) {
+					t.Errorf("%s: said to be ended %v: %s", name, told, o.stdout)
+				}
 				if !strings.Contains(sel.ends, name) {
 					if !s.whole(4) { // two of the wrapper, the server, the daemon
 						t.Errorf("%s was touched", name)
@@ -97,6 +101,50 @@ func TestStopMistakes(t *testing.T) {
 		t.Error("a session was touched by mistake")
 	}
 	endNicely(g, a, b)
+}
+
+// Root ends sessions of its own, and those of others when it says so. Where there is none, that is said.
+func TestStopOwnOrAllUsers(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	if o := operator.run(t, "stop", "--all"); o.code != 0 || !strings.Contains(o.stderr, "no living sessions") {
+		t.Errorf("none: %+v", o)
+	}
+	s := startGatewayAs(t, nobody).named("theirs", "serve")
+	for _, args := range [][]string{{"--all"}, {"--name=theirs"}, {s.id()}} {
+		o := operator.run(t, append([]string{"stop"}, args...)...)
+		if (o.code != 0) != (args[0] != "--all") || o.code != 0 && !strings.Contains(o.stderr, "--all-users") || !s.whole(4) {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	if o := operator.run(t, "stop", "--all-users", "--name=theirs"); o.code != 0 || o.stdout != "ended "+s.id()+" theirs\n" {
+		t.Errorf("%+v", o)
+	}
+	s.waitDead()
+}
+
+// On a terminal, stop --all asks.
+func TestStopAllAsks(t *testing.T) {
+	if !onOwnHost(t) {
+		return
+	}
+	s := startGateway(t).named("a", "serve")
+	for _, answer := range []string{"", "n", "y"} {
+		r, w, err := os.Pipe()
+		ok(t, err)
+		y := openTTY(t, nil, w, tether, "stop", "--all")
+		y.expect("Stop 1 session? [y/N] ")
+		y.typed(answer + "\n")
+		if err := y.cmd.Wait(); (err == nil) != (answer == "y") {
+			t.Errorf("%q: %v", answer, err)
+		}
+		if answer != "y" && !s.whole(4) {
+			t.Errorf("%q: it was touched", answer)
+		}
+		_ = r.Close()
+	}
+	s.waitDead()
 }
 
 // asUser is the hidden word of a child that works for a user in the place of root. It is followed by whom the child becomes.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,11 +14,13 @@ import (
 	"mcp-tether/internal/session"
 )
 
-const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until nothing of them is left.
-A session is given by its id or the beginning of it (mcp-tether ps shows them), or picked by a flag.
+const stopHelp = `Asks the supervisors of sessions to end them, politely, and waits until
+nothing of them is left. A session is given by its id or the beginning
+of it (mcp-tether ps shows them), or picked by a flag. Says which ended.
 
-Exit code: 0 all ended, or --all and there was none; 1 something is still there; 2 no living session is
-meant, or a flag may mean one that could not be read.
+Exit code: 0 all ended, or --all and there was none; 1 something is still
+there, or the answer was no; 2 no living session is meant, or a flag may
+mean one that could not be read.
 
 Examples:
    mcp-tether stop 3f9a
@@ -36,7 +39,9 @@ func stopCommand(as *role) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "the sessions with this `LABEL`"},
 			&cli.IntFlag{Name: "gateway", DefaultText: "none", Usage: "the sessions of the gateway with this `PID`"},
-			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "all sessions"},
+			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "all sessions; asks on a terminal"},
+			&cli.BoolFlag{Name: "all-users", DisableDefaultText: true, Usage: "as root: look among the sessions of other users, too"},
+			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Aliases: []string{"y"}, Usage: "do not ask"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
 			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "wait for `DURATION` at most"},
 		},
@@ -51,7 +56,7 @@ func stop(c *cli.Context, delegated bool) error {
 	}
 	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
 	defer session.CloseAll(dirs)
-	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {})
+	all, incomplete, err := livingSessions(dirs, left, func([]live.Session) {}, c.Bool("all-users"))
 	if err != nil {
 		return err
 	}
@@ -62,8 +67,16 @@ func stop(c *cli.Context, delegated bool) error {
 		return reportStopped(c.Bool("json"), live.StopListed(dirs, all, sel.IDs, c.Duration("timeout")))
 	}
 	picked, err := sel.Select(all)
+	if err != nil && os.Getuid() == 0 && !c.Bool("all-users") {
+		return fmt.Errorf("%w; those of other users are meant with --all-users", err)
+	}
 	if err != nil {
 		return err
+	}
+	if len(picked) == 0 {
+		fmt.Fprintln(os.Stderr, "no living sessions")
+	} else if sel.All && askable() && !c.Bool("yes") && !c.Bool("json") && !confirm("Stop "+counted(len(picked), "session")+"?") {
+		return status{exitFindings, errors.New("nothing was stopped")}
 	}
 	err = reportStopped(c.Bool("json"), live.StopAs(picked, os.Getuid(), c.Duration("timeout")))
 	// By ids alone, all that were meant are known.
@@ -85,8 +98,11 @@ func reportStopped(asJSON bool, stopped []live.Stopped) error {
 	}
 	var failed []error
 	for _, s := range stopped {
-		if !s.Ended {
+		switch {
+		case !s.Ended:
 			failed = append(failed, fmt.Errorf("session %s: %s", describe.Text(s.ID), describe.Text(s.Error)))
+		case !asJSON:
+			fmt.Fprintln(os.Stdout, strings.TrimSpace(describe.Text("ended "+s.ID+" "+s.Name)))
 		}
 	}
 	if len(failed) > 0 {

@@ -23,15 +23,15 @@ func (c Client) Running() (pid int) {
 		if uid, err := proc.UID(p.PID); err != nil || uid != os.Getuid() || p.Dead() {
 			continue
 		}
-		if args, err := r.Args(p); err == nil && len(args) > 0 && slices.Contains(names, programOf(untitled(args))) {
+		if args, err := r.Args(p); err == nil && len(args) > 0 && slices.Contains(names, ProgramOf(untitled(args))) {
 			return p.PID
 		}
 	}
 	return 0
 }
 
-// programOf is the name of the program in a command line that is not empty. An interpreter may run it.
-func programOf(args []string) string {
+// ProgramOf is the name of the program in a command line that is not empty. An interpreter may run it.
+func ProgramOf(args []string) string {
 	name := path.Base(args[0])
 	if isInterpreter(name) {
 		name = path.Base(firstWord(args[1:]))

@@ -75,7 +75,7 @@ func TestText(t *testing.T) {
 		{Kind: engine.Container, ID: strings.Repeat("ba9876543210", 5), State: describe.UnknownState},
 	}
 	var b strings.Builder
-	if err := Text(&b, []Session{l}, true); err != nil {
+	if err := Text(&b, []Session{l}, View{Tree: true}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `SESSION           NAME  STATE            GATEWAY    SERVER  PROCS  CONTAINERS    MEMORY  CPU   AGE    COMMAND
@@ -87,6 +87,31 @@ aaaa000000000000  n0    ending (signal)  10 (dead)  30      2      2?           
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// On a terminal of 80 columns every line fits, and says what matters.
+func TestTextFitsATerminal(t *testing.T) {
+	l := fourSessions()[0]
+	l.State, l.Procs, l.MemoryBytes, l.AgeSeconds, l.GatewayState, l.GatewayCommand = "running", 12, 123<<20, 7261, "alive", "node /usr/lib/node_modules/openclaw/openclaw.mjs gateway"
+	l.Args = []string{"/home/u/.npm/_npx/0/node_modules/.bin/server-everything", strings.Repeat("é", 80)}
+	for _, c := range []struct {
+		v    View
+		want string
+	}{
+		{View{Width: 80}, "aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-everyt…"},
+		{View{Width: 80, Users: true}, "root  aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-…"},
+		{View{Width: 120}, "aaaa000000000000  n0    running  10 openclaw  -       12     0           123M    0.0%  2h01m  server-everything ééééééé…"},
+		{View{}, "0           123M    0.0%  2h01m  /home/u/.npm/_npx/0/node_modules/.bin/server-everything " + strings.Repeat("é", 80)},
+	} {
+		var b strings.Builder
+		if err := Text(&b, []Session{l}, c.v); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(b.String(), "\n")
+		if len(lines) != 3 || c.v.Width > 0 && len([]rune(lines[1])) > c.v.Width || !strings.Contains(lines[1], c.want) {
+			t.Errorf("%+v:\n%s\nwant %s", c.v, b.String(), c.want)
+		}
 	}
 }
 
@@ -121,7 +146,7 @@ func TestTextControls(t *testing.T) {
 	l := Session{GatewayState: "alive", Tree: []Process{{Command: []string{evil}}}}
 	l.Name, l.State, l.Cause, l.Args = evil, evil, evil, []string{evil}
 	var b strings.Builder
-	if err := Text(&b, []Session{l}, true); err != nil {
+	if err := Text(&b, []Session{l}, View{Tree: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range b.String() {
@@ -135,7 +160,7 @@ func TestTextControls(t *testing.T) {
 func TestTextAnyDepth(t *testing.T) {
 	l := Session{Tree: []Process{{Depth: math.MinInt}, {Depth: -1}, {Depth: math.MaxInt}, {Depth: 1 << 40}}}
 	var b strings.Builder
-	if err := Text(&b, []Session{l}, true); err != nil {
+	if err := Text(&b, []Session{l}, View{Tree: true}); err != nil {
 		t.Fatal(err)
 	}
 	if b.Len() > 4096 {

@@ -1,12 +1,14 @@
 package live
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"mcp-tether/internal/clients"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/proc"
 )
@@ -20,22 +22,76 @@ func JSON(w io.Writer, all []Session, unread []string) error {
 	}{describe.SchemaVersion, append([]Session{}, all...), unread}) // [] instead of null
 }
 
-// Text writes the sessions for people, with each process and container if tree is set.
-func Text(w io.Writer, all []Session, tree bool) error {
-	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND")
+// View is how much is shown.
+type View struct {
+	// Tree shows each process and container, and Users whose the sessions are.
+	Tree, Users bool
+	// Width and Height are those of the terminal, in characters; 0 where there is none.
+	Width, Height int
+}
+
+// The columns of a row that not every view has.
+const (
+	columnUser, columnServer, columnContainers = 0, 5, 7
+	// wide is the width of a terminal from which on it has all of them, and whole ids.
+	wide = 120
+	// shortID is how much of an id a narrower one has. It does for stop.
+	shortID = 8
+)
+
+// Text writes the sessions for people.
+func Text(w io.Writer, all []Session, v View) error {
+	narrow := v.Width > 0 && v.Width < wide
+	rows := []string{"USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}
+	containers := 0
 	for _, l := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s\n", l.ID, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
-			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), describe.Command(l.Args))
-		l.writeAttached(t)
-		if tree {
-			l.writeTree(t)
+		user, id := "", describe.Text(l.ID)
+		if v.Users {
+			user = describe.Text(describe.User(l.UID))
+		}
+		if narrow {
+			id = id[:min(len(id), shortID)]
+		}
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
+			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), v.command(l.Args)))
+		containers += len(l.Containers)
+		rows = append(rows, l.attached()...)
+		if v.Tree {
+			rows = append(rows, l.tree(v)...)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("write the sessions: %w", err)
+	var table bytes.Buffer
+	t := tabwriter.NewWriter(&table, 2, 8, 2, ' ', 0)
+	for _, row := range rows {
+		var kept []string
+		for i, cell := range strings.Split(row, "\t") {
+			if i == columnUser && !v.Users || narrow && (i == columnServer && !v.Tree || i == columnContainers && containers == 0) {
+				continue
+			}
+			kept = append(kept, cell)
+		}
+		fmt.Fprintln(t, strings.Join(kept, "\t"))
+	}
+	_ = t.Flush() // a buffer takes everything
+	for line := range strings.Lines(table.String()) {
+		if text := []rune(line); v.Width > 0 && len(text) > v.Width {
+			line = string(text[:v.Width-1]) + "…\n"
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return fmt.Errorf("write the sessions: %w", err)
+		}
 	}
 	return nil
+}
+
+// command is a command line, on a terminal without the directories of npm's programs.
+func (v View) command(args []string) string {
+	line := describe.Command(args)
+	const bin = "/node_modules/.bin/"
+	if at := strings.Index(line, bin); v.Width > 0 && at >= 0 {
+		line = line[:1+strings.LastIndexByte(line[:at], ' ')] + line[at+len(bin):]
+	}
+	return line
 }
 
 func (l Session) name() string {
@@ -84,19 +140,24 @@ func (l Session) apart(all []Session) string {
 
 func (l Session) gateway() string {
 	if l.GatewayState == proc.Alive.String() {
-		return fmt.Sprint(l.Gateway.PID)
+		name := ""
+		if words := strings.Fields(l.GatewayCommand); len(words) > 0 {
+			name = " " + clients.ProgramOf(words)
+		}
+		return fmt.Sprint(l.Gateway.PID) + describe.Text(name)
 	}
 	return fmt.Sprintf("%d (%s)", l.Gateway.PID, describe.Text(l.GatewayState))
 }
 
-// writeAttached lists the sessions that share the server, each by the process that its gateway has started.
-func (l Session) writeAttached(w io.Writer) {
+// attached lists the sessions that share the server, each by the process that its gateway has started.
+func (l Session) attached() (rows []string) {
 	if l.Sharing == nil {
-		return
+		return nil
 	}
 	for _, a := range l.Sharing.Sessions {
-		fmt.Fprintf(w, "\t\tattached\t%d\t%d\t\t\t\t\t\tmcp-tether run --share\n", a.Gateway.PID, a.PID)
+		rows = append(rows, fmt.Sprintf("\t\t\tattached\t%d\t%d\t\t\t\t\t\tmcp-tether run --share", a.Gateway.PID, a.PID))
 	}
+	return rows
 }
 
 // countContainers is the number of containers, with a question mark when the engine did not confirm it.
@@ -114,11 +175,12 @@ const maxIndent = 32
 // indent moves a process below its parent. Another user may have written any depth.
 func (p Process) indent() string { return strings.Repeat("  ", min(max(p.Depth, 0), maxIndent)) }
 
-func (l Session) writeTree(w io.Writer) {
+func (l Session) tree(v View) (rows []string) {
 	for _, n := range l.Tree {
-		fmt.Fprintf(w, "\t\t\t\t%d\t\t\t%s\t\t\t%s%s\n", n.PID, describe.Size(n.MemoryBytes), n.indent(), describe.Command(n.Command))
+		rows = append(rows, fmt.Sprintf("\t\t\t\t\t%d\t\t\t%s\t\t\t%s%s", n.PID, describe.Size(n.MemoryBytes), n.indent(), v.command(n.Command)))
 	}
 	for _, c := range l.Containers {
-		fmt.Fprintf(w, "\t\t\t\t\t\t%s\t\t\t\t%s\n", describe.Text(c.ShortID()), describe.Text(c.Title()))
+		rows = append(rows, fmt.Sprintf("\t\t\t\t\t\t\t%s\t\t\t\t%s", describe.Text(c.ShortID()), describe.Text(c.Title())))
 	}
+	return rows
 }

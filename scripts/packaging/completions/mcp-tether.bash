@@ -24,7 +24,7 @@ _mcp_tether() {
 		values='--interval'
 		;;
 	stop)
-		flags='--name --gateway --all --json --timeout --help'
+		flags='--name --gateway --all --all-users --yes --json --timeout --help'
 		files=''
 		values='--name --gateway --timeout'
 		;;

@@ -56,7 +56,9 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l watch -d 'show aga
 complete -c mcp-tether -n '__fish_seen_subcommand_from ps' -l interval -d 'with --watch: DURATION from one list to the next' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l name -d 'the sessions with this LABEL' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l gateway -d 'the sessions of the gateway with this PID' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l all -d 'all sessions'
+complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l all -d 'all sessions; asks on a terminal'
+complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l all-users -d 'as root: look among the sessions of other users, too'
+complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l yes -d 'do not ask'
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l json -d 'print one JSON object'
 complete -c mcp-tether -n '__fish_seen_subcommand_from stop' -l timeout -d 'wait for DURATION at most' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l yes -d 'do not ask'
