@@ -39,7 +39,7 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 		for i := range f.Servers {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
-			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
+			k.pkg, k.image = PackageOf(k.command, k.args), configuredImage(k.command, k.args)
 			k.script = scriptOf(k.command, k.args)
 			k.event, k.project = projectScript(k.command, k.args)
 			m.servers = append(m.servers, k)
@@ -119,7 +119,7 @@ func (k *known) matches(args []string) bool {
 		return k.same(args)
 	}
 	command := path.Base(args[0])
-	if packageOf(command, args[1:]) == k.pkg {
+	if PackageOf(command, args[1:]) == k.pkg {
 		return true
 	}
 	if k.isProgram(args[0]) {
@@ -131,7 +131,7 @@ func (k *known) matches(args []string) bool {
 	script := firstWord(args[1:])
 	// node may run the package runner itself: "node /usr/bin/npx PACKAGE".
 	if i := slices.Index(args, script); script != "" && i+1 < len(args) && isRunnerScript(script) {
-		return packageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
+		return PackageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
 	}
 	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
 }

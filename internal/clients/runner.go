@@ -16,8 +16,14 @@ var runners = map[string][]string{
 // valueFlags are the flags of package runners that are followed by a value.
 var valueFlags = []string{"-p", "--package", "--from", "--with", "--python", "--prefix", "--registry", "--directory", "--project"}
 
-// packageOf is the package in the command line of a package runner, without version; "" for other commands.
-func packageOf(command string, args []string) string {
+// IsRunner reports whether a command is a package runner.
+func IsRunner(command string) bool {
+	_, ok := runners[path.Base(command)]
+	return ok
+}
+
+// PackageOf is the package in the command line of a package runner, without version; "" for other commands.
+func PackageOf(command string, args []string) string {
 	verbs, ok := runners[path.Base(command)]
 	if !ok {
 		return ""
@@ -51,7 +57,7 @@ func startsWith(words, first []string) bool {
 // scriptOf is the script, with its arguments, in the command line of a runner that runs scripts: "uv run server.py", "npx tsx
 // server.ts". nil for other commands.
 func scriptOf(command string, args []string) []string {
-	if _, ok := runners[path.Base(command)]; !ok {
+	if !IsRunner(command) {
 		return nil
 	}
 	for i := 0; i < len(args); i++ {
@@ -135,8 +141,7 @@ func withoutVersion(pkg string) string {
 
 // isRunnerScript reports whether a script is a package runner, such as npx-cli.js.
 func isRunnerScript(script string) bool {
-	_, ok := runners[strings.TrimSuffix(path.Base(script), "-cli.js")]
-	return ok
+	return IsRunner(strings.TrimSuffix(path.Base(script), "-cli.js"))
 }
 
 // isInterpreter reports whether a program runs a script, so that its own name says nothing.
