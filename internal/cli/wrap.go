@@ -34,7 +34,7 @@ Exit code: 0 done, or nothing to do; 1 --check found a server that is not wrappe
 Examples:
    mcp-tether wrap                                   # all clients of this user, after a question
    mcp-tether wrap --dry-run codex claude            # only show the difference
-   mcp-tether wrap --yes --preset codex              # idle servers hibernate, but for browsers and the like
+   mcp-tether wrap --yes --preset codex              # servers start late and hibernate, but for browsers
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
    mcp-tether wrap --absolute --yes claude-desktop   # for a client that does not find mcp-tether
    mcp-tether wrap --check ./.mcp.json               # in CI`
@@ -50,7 +50,7 @@ func wrapCommand() *cli.Command {
 	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
 	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "flags", Usage: "`FLAGS` of run, in one word; servers that are wrapped already get these instead of theirs"},
-		&cli.BoolFlag{Name: "preset", DisableDefaultText: true, Usage: "give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads"},
+		&cli.BoolFlag{Name: "preset", DisableDefaultText: true, Usage: "give servers without flags those that fit their client: --lazy --hibernate 30m where it keeps the servers of closed threads"},
 		&cli.BoolFlag{Name: "absolute", DisableDefaultText: true, Usage: "write the path of this program, for clients that search few directories"},
 		&cli.BoolFlag{Name: "check", DisableDefaultText: true, Usage: "change nothing, and fail if a server is not wrapped"},
 	)
@@ -171,9 +171,9 @@ func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 		switch {
 		case n == 0:
 		case asks:
-			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s hibernate when idle (--hibernate 10m)?", title, counted(n, "server")))
+			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s start when needed and hibernate when idle (--lazy --hibernate 30m)?", title, counted(n, "server")))
 		case term.IsTerminal(int(os.Stderr.Fd())):
-			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones hibernate; see docs/hibernate.md\n", title)
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset they start when needed, and hibernate when idle; see docs/hibernate.md\n", title)
 		}
 	}
 }

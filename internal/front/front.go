@@ -103,6 +103,7 @@ func (f *front) startFirst() error {
 		f.phase = asleep
 		k := &known{command: f.o.Command, log: f.log}
 		f.relay.Lazy(relay.Published{Load: k.load, Save: k.save})
+		f.writeRecord()
 		return nil
 	}
 	if f.o.Finder == nil {
