@@ -233,7 +233,7 @@ func TestWrapOfLinkedConfiguration(t *testing.T) {
 	if o := h.run("wrap", "--dry-run", "--format", "json", "./dotfiles/codex"); o.code != 2 {
 		t.Errorf("as JSON: %+v", o)
 	}
-	if o := h.run("wrap", "--yes", "--preset", "./dotfiles/codex"); o.code != 0 || !strings.Contains(h.text(kept), `"--hibernate", "10m"`) {
+	if o := h.run("wrap", "--yes", "--preset", "./dotfiles/codex"); o.code != 0 || !strings.Contains(h.text(kept), `"--lazy", "--hibernate", "30m"`) {
 		t.Errorf("%+v\n%s", o, h.text(kept))
 	}
 }
@@ -256,7 +256,7 @@ func TestWrapOpenClaw(t *testing.T) {
 	}
 	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
 	s := doc.MCP.Servers["every"]
-	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 9 || strings.Join(s.Args[:7], " ") != "run --name every --hibernate 10m -- /bin/sh" {
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 10 || strings.Join(s.Args[:8], " ") != "run --name every --lazy --hibernate 30m -- /bin/sh" {
 		t.Errorf("%+v\n%s", o, h.text(file))
 	}
 	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {
@@ -347,7 +347,7 @@ func TestWrapCannotWrite(t *testing.T) {
 func TestWrapAsks(t *testing.T) {
 	t.Parallel()
 	wrapped := strings.NewReplacer(`"npx"`, `"mcp-tether"`, `["-y"`, `["run", "--name", "files", "--", "npx", "-y"`).Replace(codexText)
-	asleep := strings.Replace(wrapped, `"--"`, `"--hibernate", "10m", "--"`, 1)
+	asleep := strings.Replace(wrapped, `"--"`, `"--lazy", "--hibernate", "30m", "--"`, 1)
 	for answers, want := range map[string]string{"n y": wrapped, "y y": asleep, "y n": codexText, "n n": codexText, " ": codexText, "yes YES": asleep} {
 		h := newWrapHome(t)
 		codex := h.put(".codex/config.toml", codexText)
@@ -355,7 +355,7 @@ func TestWrapAsks(t *testing.T) {
 		ok(t, err)
 		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
 		preset, change, _ := strings.Cut(answers, " ")
-		y.expect("Let 1 server hibernate when idle (--hibernate 10m)? [y/N] ")
+		y.expect("Let 1 server start when needed and hibernate when idle (--lazy --hibernate 30m)? [y/N] ")
 		y.typed(preset + "\n")
 		y.expect("Wrap files? [y]es, [n]o, [a]ll of Codex, [q]uit: ")
 		y.typed(change + "\n")
@@ -525,7 +525,7 @@ func TestWrapPreset(t *testing.T) {
 	if o := h.run("wrap", "--yes"); o.code != 0 {
 		t.Errorf("%+v", o)
 	}
-	if o := h.run("wrap", "--yes", "--preset", "codex"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "files", "--hibernate", "10m", "--", "npx"`) {
+	if o := h.run("wrap", "--yes", "--preset", "codex"); o.code != 0 || !strings.Contains(h.text(codex), `["run", "--name", "files", "--lazy", "--hibernate", "30m", "--", "npx"`) {
 		t.Errorf("%+v\n%s", o, h.text(codex))
 	}
 }

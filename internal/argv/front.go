@@ -9,41 +9,52 @@ import (
 const (
 	hibernateFlag = "hibernate"
 	onCrashFlag   = "on-crash"
+	lazyFlag      = "lazy"
 
 	EnvHibernate = "MCP_TETHER_HIBERNATE"
 	EnvOnCrash   = "MCP_TETHER_ON_CRASH"
+	EnvLazy      = "MCP_TETHER_LAZY"
 )
 
 // Restart is the value of --on-crash with which a server that ended by itself is started again.
 const Restart = "restart"
 
-// WantsFront reports whether the flags before the command ask for a front: the server may be replaced. args follow the word
-// run; hibernate and onCrash are the values of EnvHibernate and EnvOnCrash. The flag parser reports a value that is none.
-func WantsFront(args []string, hibernate, onCrash string) bool {
-	help := false
+// WantsFront reports whether the flags before the command ask for a front: the server may be replaced, or start late. args
+// follow the word run; env gives the values of EnvHibernate, EnvOnCrash and EnvLazy. The flag parser reports a value that
+// is none.
+func WantsFront(args []string, env func(name string) string) bool {
+	hibernate, onCrash, lazy, help := env(EnvHibernate), env(EnvOnCrash), isTrue(env(EnvLazy)), false
 	eachFlag(args, func(f flag) {
 		switch f.name {
 		case hibernateFlag:
 			hibernate = f.value
 		case onCrashFlag:
 			onCrash = f.value
+		case lazyFlag:
+			lazy = !f.attached || isTrue(f.value)
 		case "help", "h":
 			help = true
 		}
 	})
 	after, err := time.ParseDuration(hibernate)
-	return !help && (err == nil && after > 0 || onCrash == Restart)
+	return !help && (err == nil && after > 0 || onCrash == Restart || lazy)
 }
 
 // BackendArgs is the command line of the session behind a front: run with these words, but without the flags that want a
 // front.
 func BackendArgs(program string, words []string) []string {
-	out := []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end"}
-	return append(out, wordsWithout(words, wantsFront)...)
+	return append(withoutFront(program), wordsWithout(words, wantsFront)...)
 }
 
 // wantsFront reports whether a flag wants a front.
-func wantsFront(name string) bool { return name == hibernateFlag || name == onCrashFlag }
+func wantsFront(name string) bool {
+	return name == hibernateFlag || name == onCrashFlag || name == lazyFlag
+}
+
+// withoutFront begins the command line of a session that has no front, whatever the environment says.
+func withoutFront(program string) []string {
+	return []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
+}
 
 // wordsWithout leaves out flags before the command, which then follows "--".
 func wordsWithout(words []string, drop func(flag string) bool) (out []string) {

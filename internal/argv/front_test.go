@@ -7,27 +7,35 @@ import (
 
 func TestWantsFront(t *testing.T) {
 	for _, c := range []struct {
-		args               []string
-		hibernate, onCrash string
-		want               bool
+		args                     []string
+		hibernate, onCrash, lazy string
+		want                     bool
 	}{
-		{[]string{"--", "x"}, "", "", false},
-		{[]string{"--hibernate", "10m", "--", "x"}, "", "", true},
-		{[]string{"-hibernate=1s", "x"}, "", "", true},
-		{[]string{"--hibernate=0", "x"}, "10m", "", false},
-		{[]string{"--hibernate=0", "--on-crash=restart", "x"}, "", "", true},
-		{[]string{"--on-crash", "end", "x"}, "", "restart", false},
-		{[]string{"x", "--hibernate=10m"}, "", "", false},
-		{[]string{"--", "--hibernate=10m"}, "", "", false},
-		{[]string{"x"}, "10m", "", true},
-		{[]string{"x"}, "", "restart", true},
-		{[]string{"--help", "--hibernate=10m"}, "", "", false},
-		{[]string{"--hibernate=soon", "x"}, "", "", false},
-		{[]string{"--hibernate=-1s", "x"}, "", "", false},
-		{[]string{"--name", "--hibernate=10m", "x"}, "", "", false},
+		{[]string{"--", "x"}, "", "", "", false},
+		{[]string{"--hibernate", "10m", "--", "x"}, "", "", "", true},
+		{[]string{"-hibernate=1s", "x"}, "", "", "", true},
+		{[]string{"--hibernate=0", "x"}, "10m", "", "", false},
+		{[]string{"--hibernate=0", "--on-crash=restart", "x"}, "", "", "", true},
+		{[]string{"--on-crash", "end", "x"}, "", "restart", "", false},
+		{[]string{"x", "--hibernate=10m"}, "", "", "", false},
+		{[]string{"--", "--hibernate=10m"}, "", "", "", false},
+		{[]string{"x"}, "10m", "", "", true},
+		{[]string{"x"}, "", "restart", "", true},
+		{[]string{"--help", "--hibernate=10m"}, "", "", "", false},
+		{[]string{"--hibernate=soon", "x"}, "", "", "", false},
+		{[]string{"--hibernate=-1s", "x"}, "", "", "", false},
+		{[]string{"--name", "--hibernate=10m", "x"}, "", "", "", false},
+		{[]string{"--lazy", "x"}, "", "", "", true},
+		{[]string{"--lazy=false", "x"}, "", "", "1", false},
+		{[]string{"x", "--lazy"}, "", "", "", false},
+		{[]string{"x"}, "", "", "true", true},
+		{[]string{"--lazy", "--help"}, "", "", "", false},
 	} {
-		if got := WantsFront(c.args, c.hibernate, c.onCrash); got != c.want {
-			t.Errorf("%q, %q, %q: %t", c.args, c.hibernate, c.onCrash, got)
+		env := func(name string) string {
+			return map[string]string{EnvHibernate: c.hibernate, EnvOnCrash: c.onCrash, EnvLazy: c.lazy}[name]
+		}
+		if got := WantsFront(c.args, env); got != c.want {
+			t.Errorf("%+v: %t", c, got)
 		}
 	}
 }
@@ -38,13 +46,16 @@ func TestBackendArgs(t *testing.T) {
 		{[]string{"--hibernate", "10m", "--name=n", "--", "x", "--hibernate=1s"}, []string{"--name=n", "--", "x", "--hibernate=1s"}},
 		{[]string{"--on-crash=restart", "--keep", "a*", "x"}, []string{"--keep", "a*", "--", "x"}},
 		{[]string{"x"}, []string{"--", "x"}},
+		{[]string{"--lazy", "x", "--lazy"}, []string{"--", "x", "--lazy"}},
 	} {
 		got := BackendArgs("mcp-tether", c.words)
-		want := append([]string{"mcp-tether", "run", "--hibernate=0", "--on-crash=end"}, c.want...)
+		want := append([]string{"mcp-tether", "run", "--hibernate=0", "--on-crash=end", "--lazy=false"}, c.want...)
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", c.words, got, want)
 		}
-		if WantsFront(got[2:], "10m", "restart") {
+		if WantsFront(got[2:], func(name string) string {
+			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1"}[name]
+		}) {
 			t.Errorf("%q wants a front", got)
 		}
 	}

@@ -72,7 +72,7 @@ func commands(args []string, as *role) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{runCommand(as)}
 	}
-	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), wrapCommand(), unwrapCommand(), doctorCommand()}
+	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand()}
 }
 
 // command parses the command line and runs it.
@@ -80,7 +80,7 @@ func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor"}, args[1]):
+	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor", "cache"}, args[1]):
 		failure = exitUnread
 	}
 	err := app(args, os.Stdout, as).Run(args)

@@ -66,7 +66,7 @@ func run(args []string) int {
 		}
 		exit(0, err)
 	}
-	if args[1] == "run" && argv.WantsFront(args[2:], os.Getenv(argv.EnvHibernate), os.Getenv(argv.EnvOnCrash)) {
+	if args[1] == "run" && argv.WantsFront(args[2:], os.Getenv) {
 		if !proc.OnTerminal() {
 			return command(args, &role{front: true})
 		}
@@ -79,7 +79,7 @@ func run(args []string) int {
 }
 
 // errTerminal says that a person talks to the server.
-var errTerminal = errors.New("--hibernate and --on-crash have no effect on a terminal")
+var errTerminal = errors.New("--hibernate, --on-crash and --lazy have no effect on a terminal")
 
 // anchor parses flags only if the session does not end in time, or if the supervisor was killed.
 func anchor(args []string) int {

@@ -43,8 +43,9 @@ const runHelp = `Starts COMMAND with this process's standard streams and ends ev
 SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
 
 Containers that the session creates through a Docker or podman engine end with it, too (--containers).
-With --hibernate an idle server is ended, and started again by the next message. With --share sessions
-of the same command, directory and environment talk to one server.
+With --hibernate an idle server is ended, and started again by the next message. With --lazy a server
+is not started before it is needed. With --share sessions of the same command, directory and environment
+talk to one server.
 
 Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
 be executed, 127 if it is not found.
@@ -127,10 +128,12 @@ func runFlags() []cli.Flag {
 			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{argv.EnvHibernate},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
+		&cli.BoolFlag{Name: "lazy", DisableDefaultText: true, EnvVars: []string{argv.EnvLazy},
+			Usage: "start the server when it is needed: the handshake and the first lists come from what earlier sessions saw"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server, or one that takes the place of another, must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
-			Usage: "longest message with --hibernate, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
+			Usage: "longest message with --hibernate, --lazy, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{argv.EnvOnCrash},
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
@@ -226,7 +229,7 @@ func fronting(c *cli.Context, o supervise.Options) front.Options {
 	return front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
-		OnCrash: front.OnCrash(c.String("on-crash")), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 	}
 }
 

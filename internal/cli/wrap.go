@@ -38,7 +38,7 @@ wrapped, or the answer was no; 2 something could not be read or changed.
 Examples:
    mcp-tether wrap                       # all clients of this user, with questions
    mcp-tether wrap --dry-run codex       # only show the difference
-   mcp-tether wrap --yes --preset codex  # idle servers hibernate, but for browsers
+   mcp-tether wrap --yes --preset codex  # start late and sleep, but for browsers
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
    mcp-tether wrap --absolute --yes claude-desktop # if it does not find mcp-tether
    mcp-tether wrap --check .mcp.json     # in CI`
@@ -54,7 +54,7 @@ func wrapCommand() *cli.Command {
 	c := rewriteCommand("wrap", "start the servers of MCP clients under mcp-tether", wrapHelp)
 	c.Flags = append(c.Flags,
 		&cli.StringFlag{Name: "flags", Usage: "`FLAGS` of run, in one word; servers that are wrapped already get these instead of theirs"},
-		&cli.BoolFlag{Name: "preset", DisableDefaultText: true, Usage: "give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads"},
+		&cli.BoolFlag{Name: "preset", DisableDefaultText: true, Usage: "give servers without flags those that fit their client: --lazy --hibernate 30m where it keeps the servers of closed threads"},
 		&cli.BoolFlag{Name: "absolute", DisableDefaultText: true, Usage: "write the path of this program, for clients that search few directories"},
 		&cli.BoolFlag{Name: "check", DisableDefaultText: true, Usage: "change nothing, and fail if a server is not wrapped"},
 	)
@@ -221,9 +221,9 @@ func offer(c *cli.Context, w clients.Wrapping, only named, all []*rewriting) {
 		switch {
 		case n == 0:
 		case asks:
-			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s hibernate when idle (--hibernate 10m)?", title, counted(n, "server")))
+			r.preset = confirm(fmt.Sprintf("%s keeps the servers of closed threads. Let %s start when needed and hibernate when idle (--lazy --hibernate 30m)?", title, counted(n, "server")))
 		case term.IsTerminal(int(os.Stderr.Fd())):
-			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset idle ones hibernate; see docs/hibernate.md\n", title)
+			fmt.Fprintf(os.Stderr, "%s keeps the servers of closed threads. With --preset they start when needed, and hibernate when idle; see docs/hibernate.md\n", title)
 		}
 	}
 }

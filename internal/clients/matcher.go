@@ -41,7 +41,7 @@ func NewMatcher(files []File, pattern *regexp.Regexp) *Matcher {
 		for i := range f.Servers {
 			k := known{name: f.Servers[i].Name, uid: f.UID, anyUser: f.AnyUser}
 			k.command, k.args = f.Servers[i].unwrapped()
-			k.pkg, k.image = packageOf(k.command, k.args), configuredImage(k.command, k.args)
+			k.pkg, k.image = PackageOf(k.command, k.args), configuredImage(k.command, k.args)
 			if k.script, k.dir = scriptOf(k.command, k.args); k.script == nil {
 				k.event, k.dir = projectScript(k.command, k.args)
 			}
@@ -120,7 +120,7 @@ func (k *known) matches(p *Running, args []string) bool {
 		return k.same(args)
 	}
 	command := path.Base(args[0])
-	if packageOf(command, args[1:]) == k.pkg {
+	if PackageOf(command, args[1:]) == k.pkg {
 		return true
 	}
 	if k.isProgram(args[0]) {
@@ -132,7 +132,7 @@ func (k *known) matches(p *Running, args []string) bool {
 	script := firstWord(args[1:])
 	// node may run the package runner itself: "node /usr/bin/npx PACKAGE".
 	if i := slices.Index(args, script); script != "" && i+1 < len(args) && isRunnerScript(script) {
-		return packageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
+		return PackageOf(strings.TrimSuffix(path.Base(script), "-cli.js"), args[i+1:]) == k.pkg
 	}
 	return k.isProgram(script) || strings.Contains(script, "/node_modules/"+k.pkg+"/")
 }

@@ -6,14 +6,14 @@ import (
 )
 
 // idleTime is what run's --hibernate gets for a client that keeps idle servers.
-const idleTime = "10m"
+const idleTime = "30m"
 
 // lossWords are words in the command lines of servers that must not be ended while they are idle, and what would be lost.
 var lossWords = [...]struct{ lost, words string }{
 	{"its browser", "playwright puppeteer chrome-devtools browser selenium stagehand webdriver"},
 	{"its processes", "terminal desktop-commander tmux jupyter repl shell ssh debug gdb lldb"},
 	{"its connection", "mcp-remote mcp-proxy supergateway"},
-	{"what it has in memory", "sequential-thinking sequentialthinking"},
+	{"what it has in memory", "sequential-thinking sequentialthinking server-everything git-mcp-server"},
 }
 
 // mustStay is what a server would lose if it were ended while it is idle; "" if nothing is known to be lost. It judges
@@ -39,5 +39,5 @@ func (c Client) preset(command string, args []string) (flags []string, lost stri
 	if lost = mustStay(command, args); lost != "" {
 		return nil, lost
 	}
-	return []string{"--hibernate", idleTime}, ""
+	return []string{"--lazy", "--hibernate", idleTime}, ""
 }

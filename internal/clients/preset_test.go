@@ -79,7 +79,8 @@ func TestMustStay(t *testing.T) {
 		"npx @wonderwhy-er/desktop-commander":                           "its processes",
 		"npx @modelcontextprotocol/server-sequential-thinking":          "what it has in memory",
 		"mcp-server-jupyter":                                            "its processes",
-		"npx -y @modelcontextprotocol/server-everything streamableHttp": "",
+		"npx -y @modelcontextprotocol/server-everything streamableHttp": "what it has in memory",
+		"npx @cyanheads/git-mcp-server":                                 "what it has in memory",
 	} {
 		words := strings.Fields(line)
 		if got := mustStay(words[0], words[1:]); got != want {

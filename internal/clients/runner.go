@@ -44,8 +44,14 @@ func readLine(args []string, visit func(i int, word string) bool) (dir string) {
 	return dir
 }
 
-// packageOf is the package in the command line of a package runner, without version; "" for other commands.
-func packageOf(command string, args []string) string {
+// IsRunner reports whether a command is a package runner.
+func IsRunner(command string) bool {
+	_, ok := runners[path.Base(command)]
+	return ok
+}
+
+// PackageOf is the package in the command line of a package runner, without version; "" for other commands.
+func PackageOf(command string, args []string) string {
 	verbs, ok := runners[path.Base(command)]
 	if !ok {
 		return ""
@@ -81,7 +87,7 @@ func startsWith(words, first []string) bool {
 // server.ts". It is nil for other commands. dir is the directory that the runner names for it, "" for none. A relative one says as
 // little as the script's name, so there is no script then.
 func scriptOf(command string, args []string) (script []string, dir string) {
-	if _, ok := runners[path.Base(command)]; !ok {
+	if !IsRunner(command) {
 		return nil, ""
 	}
 	dir = readLine(args, func(i int, word string) bool {
@@ -150,8 +156,7 @@ func withoutVersion(pkg string) string {
 
 // isRunnerScript reports whether a script is a package runner, such as npx-cli.js.
 func isRunnerScript(script string) bool {
-	_, ok := runners[strings.TrimSuffix(path.Base(script), "-cli.js")]
-	return ok
+	return IsRunner(strings.TrimSuffix(path.Base(script), "-cli.js"))
 }
 
 // isInterpreter reports whether a program runs a script, so that its own name says nothing.

@@ -180,7 +180,7 @@ func (e *entry) ownWay() error {
 	switch {
 	case !direct && startsRun(words):
 		return ErrIndirect
-	case direct || packageOf(e.command.text, words) == Program:
+	case direct || PackageOf(e.command.text, words) == Program:
 		return errNoCommand
 	}
 	return nil

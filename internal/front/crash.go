@@ -18,10 +18,12 @@ func (f *front) mayRestart() (may bool, why string) {
 	return why == "", why
 }
 
-// unstartable reports whether the server cannot be started at all. Its session has said why.
+// unstartable reports whether the server cannot be started at all. Its session has said why. A first server that ends
+// before it has said anything was started as any other, unless its client was told something in its place.
 func (f *front) unstartable() bool {
 	b := &f.back
-	return b.pid == 0 && !f.relay.Spoke() && b.code >= exitFailure && b.code <= 127 && b.word != hostKilled
+	plain := f.o.Lazy && f.o.Finder == nil && !f.relay.Told()
+	return b.pid == 0 && !f.relay.Spoke() && (plain || b.code >= exitFailure && b.code <= 127) && b.word != hostKilled
 }
 
 // reportCrash forgets a server that has ended by itself: its calls are answered with an error. The next message starts

@@ -74,7 +74,7 @@ func Run(o Options) (int, error) {
 		return exitFailure, err
 	}
 	f.watch.tell(&f.record)
-	if o.Finder == nil {
+	if o.Finder == nil || o.Lazy {
 		f.openRecord()
 	}
 	proc.StartThreads(reserveThreads)
@@ -96,8 +96,16 @@ func Run(o Options) (int, error) {
 	return code, nil
 }
 
-// startFirst starts the first backend. For the host of a shared server the client may have to wait.
+// startFirst starts the first backend, unless that is left to the first message. For the host of a shared server the client
+// may have to wait.
 func (f *front) startFirst() error {
+	if f.o.Lazy {
+		f.phase = asleep
+		k := &known{command: f.o.Command, log: f.log}
+		f.relay.Lazy(relay.Published{Load: k.load, Save: k.save})
+		f.writeRecord()
+		return nil
+	}
 	if f.o.Finder == nil {
 		return f.startSession()
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	// MaxMessage bounds a message, in bytes.
 	MaxMessage int64
 	OnCrash    OnCrash
+	// Lazy says that the server is not started before it is needed.
+	Lazy bool
 	// EOFGrace is how long a client that has closed its end is waited for. EndLimit is how long the end of a backend may take.
 	EOFGrace, EndLimit time.Duration
 	Log                eventlog.Options

@@ -38,6 +38,8 @@ func (f *front) state() string {
 	switch {
 	case f.cause != session.NoCause:
 		return session.StateEnding
+	case f.phase == asleep && f.o.Lazy && !f.relay.Spoke():
+		return session.StateLazy
 	case f.phase == asleep:
 		return session.StateAsleep
 	case f.phase == falling, f.phase == crashing, f.phase == failing:

@@ -104,6 +104,7 @@ func (f *front) refuseWaiting() {
 	f.forget()
 	f.clock.retryAt = f.patience().backOff(&p.afterWake, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")
+	f.relay.Forget()
 	f.onRelay(f.relay.Refuse("mcp-tether: the server could not be woken: " + p.why))
 	f.listenToClient()
 }

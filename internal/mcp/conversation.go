@@ -22,6 +22,8 @@ type Conversation struct {
 	ids    relayIDs
 	roots  roots
 	past   generations
+	// publication is what other sessions may know of the server.
+	publication publication
 	// unclear is when the last unreadable message was seen; zero if there was none.
 	unclear time.Time
 }
@@ -113,6 +115,9 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 		c.lists.expire(r.lists)
 	case r.lists != "":
 		c.lists.learn(r.lists, r.cursor, m)
+		if pages := c.lists.whole(r.lists); pages != nil {
+			c.publish(r.lists, pages)
+		}
 		c.modern = c.modern || r.modern
 	case remembers(r.method):
 		c.memory.apply(r)
@@ -132,6 +137,8 @@ func (c *Conversation) noticeOfServer(m Message) {
 		c.acknowledged(m)
 	case MethodTaskStatus, MethodTaskExtension:
 		c.client.tasks.notified(ValueAt(m.Raw, "params"))
+	default:
+		c.forgetLists(m.Method)
 	}
 }
 

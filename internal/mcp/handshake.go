@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // handshake is how client and server agreed on version and capabilities (up to 2025-11-25, basic/lifecycle): initialize,
@@ -95,15 +96,22 @@ func (h *handshake) check(m Message) (differs bool, err error) {
 	return differs, nil
 }
 
-// kinds are the capabilities that have a list each.
-func kinds() []string { return []string{"tools", "prompts", "resources"} }
+// kinds are the lists that a server may have: of its capabilities, and of the templates of resources.
+func kinds() []string { return []string{"tools", "prompts", "resources", "resources/templates"} }
+
+// changedMethod is that of the news that a list has changed. That of resources is about their templates as well.
+func changedMethod(kind string) string {
+	kind, _, _ = strings.Cut(kind, "/")
+	return "notifications/" + kind + "/list_changed"
+}
 
 // changed tells the client to look again at one list; nil if the client does not know that it may change.
 func (h *handshake) changed(kind string) []byte {
-	if string(ValueAt(h.result, "capabilities", kind, "listChanged")) != "true" {
+	capability, _, _ := strings.Cut(kind, "/")
+	if string(ValueAt(h.result, "capabilities", capability, "listChanged")) != "true" {
 		return nil
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`+"\n", kind)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`+"\n", changedMethod(kind))
 }
 
 // failure is the text of an error response.

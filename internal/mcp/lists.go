@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -14,6 +16,8 @@ import (
 type lists struct {
 	seed maphash.Seed
 	read map[string]*pages
+	// keeps says that the results are kept until a list is whole.
+	keeps bool
 }
 
 // pages are the pages of a list that the client has read, from the first on (server/utilities/pagination).
@@ -24,6 +28,10 @@ type pages struct {
 	cursors []string
 	// stale says that the client was told to read the list again, or could not, and has not done so since.
 	stale bool
+	// unproven says that the client was told the list in the place of the server, see TellPublished.
+	unproven bool
+	// results are what the sums are of, from the first page on, until the list is whole.
+	results []json.RawMessage
 }
 
 // maxPages bounds what is known of a list, and so how often a new server is asked for a page of it.
@@ -32,7 +40,7 @@ const maxPages = 64
 // listKind is the kind of list that a request asks for, "" if it does not, and for which page of it.
 func listKind(m Message) (kind, cursor string) {
 	kind, ok := strings.CutSuffix(m.Method, "/list")
-	if !ok || m.Raw == nil || kind != "tools" && kind != "prompts" && kind != "resources" {
+	if !ok || m.Raw == nil || !slices.Contains(kinds(), kind) {
 		return "", ""
 	}
 	if mentions(m.Raw, "cursor") {
@@ -59,8 +67,23 @@ func (l *lists) learn(kind, cursor string, m Message) {
 		return
 	}
 	p.sums, p.cursors = p.sums[:at], p.cursors[:at+1]
-	l.take(p, m)
+	if p.results = p.results[:min(at, len(p.results))]; l.take(p, m) && l.keeps {
+		p.results = append(p.results, bytes.Clone(ValueAt(m.Raw, "result")))
+	}
 }
+
+// whole gives the pages of a list that the client has just read to its end; nil before that.
+func (l *lists) whole(kind string) (pages []json.RawMessage) {
+	p := l.read[kind]
+	if p == nil || len(p.results) == 0 || len(p.results) != len(p.cursors) {
+		return nil
+	}
+	pages, p.results = p.results, nil
+	return pages
+}
+
+// isStale reports whether the client was told to read a list again.
+func (l *lists) isStale(kind string) bool { return l.read[kind] != nil && l.read[kind].stale }
 
 // expire takes an error in place of a page. The client may have asked because the list had changed.
 func (l *lists) expire(kind string) {
@@ -93,7 +116,8 @@ func (l *lists) take(p *pages, m Message) bool {
 // if the server may have others, and else those that are stale.
 func (c *Conversation) checkHandshake(m Message) (tell []byte, err error) {
 	differs, err := c.handshake.check(m)
-	if err != nil {
+	if c.publication.reply = false; err != nil {
+		c.publication.news.Wrong = errors.Is(err, ErrChanged)
 		return nil, err
 	}
 	for _, kind := range kinds() {
@@ -101,7 +125,7 @@ func (c *Conversation) checkHandshake(m Message) (tell []byte, err error) {
 		if p == nil {
 			p = &pages{}
 		}
-		if p.stale = p.stale || differs; p.stale {
+		if p.stale = p.stale || differs; p.stale && !bytes.Contains(tell, c.handshake.changed(kind)) {
 			tell = append(tell, c.handshake.changed(kind)...)
 		}
 	}
@@ -109,11 +133,13 @@ func (c *Conversation) checkHandshake(m Message) (tell []byte, err error) {
 }
 
 // readLists reads again each list that the client knows may change, as far as the client has read it. A stale one was
-// told of with the handshake.
+// told of with the handshake. Of a list that may not change the client must have read what this server has.
 func (c *Conversation) readLists() []Step {
 	var steps []Step
 	for _, kind := range kinds() {
-		if p := c.lists.read[kind]; p != nil && !p.stale && len(p.sums) > 0 && c.handshake.changed(kind) != nil {
+		if p := c.lists.read[kind]; p == nil || len(p.sums) == 0 {
+			continue
+		} else if may := c.handshake.changed(kind) != nil; may && !p.stale || !may && p.unproven {
 			steps = append(steps, c.readPage(kind, p, &pages{cursors: []string{""}}))
 		}
 	}
@@ -133,12 +159,18 @@ func (c *Conversation) readPage(kind string, before, now *pages) Step {
 		Line:    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s/list"%s}`+"\n", id, kind, params),
 		AwaitID: id,
 		Check: func(m Message) ([]byte, error) {
-			same = c.lists.take(now, m) && now.sums[at] == before.sums[at]
-			if same {
+			if same = c.lists.take(now, m) && now.sums[at] == before.sums[at]; same {
+				before.unproven = before.unproven && len(now.sums) < len(before.sums)
 				return nil, nil
 			}
+			tell := c.handshake.changed(kind)
+			if tell == nil {
+				c.publish(kind, []json.RawMessage{})
+				return nil, fmt.Errorf("%w: its list of %s is not the one that the client was given", ErrChanged, kind)
+			}
+			c.publish(kind, nil)
 			// What the client has read stays noted: nobody knows whether this server will live to be asked.
-			return c.handshake.changed(kind), nil
+			return tell, nil
 		},
 		More: func() []Step {
 			if same && len(now.sums) < len(before.sums) {

@@ -86,6 +86,9 @@ func (r *Relay) each(line []byte, emit func(mcp.Message)) {
 // queue has a line wait for the server, if it is for a server at all. A ping is answered at once. A message that could
 // have no effect starts no server.
 func (r *Relay) queue(line []byte) {
+	if r.tell(line) {
+		return
+	}
 	need := len(r.waiting) > 0
 	r.each(line, func(m mcp.Message) {
 		switch {

@@ -41,6 +41,9 @@ type Relay struct {
 	// closed says that the end of the client's stream was reported, final that the session ends, and spoke that a server
 	// has written something.
 	closed, final, spoke bool
+	// known is what is known of servers that have not been started; nil where each server is. told: see Told.
+	known *Published
+	told  bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -118,6 +121,7 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	if r.down.ended && !was && r.mode == modePassing {
 		r.emit(ServerClosed, "")
 	}
+	r.publish()
 	switch r.mode {
 	case modeServerless:
 		r.answerForTheDead()

@@ -71,6 +71,7 @@ const (
 	StateEnding   = "ending"
 	StateFalling  = "falling-asleep" // its server is being ended, and the session goes on
 	StateAsleep   = "asleep"         // without a server, until the next message (--hibernate)
+	StateLazy     = "not-started"    // without a server, which nothing has needed yet (--lazy)
 	StateSurvived = "survived"       // over, but a process would not die
 	StateKept     = "kept"           // over, but a process to keep has a session in the cgroup
 )

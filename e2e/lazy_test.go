@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A lazy session starts its server when it is needed, and answers before from what an earlier session has seen. The server is
+// the fixture's that speaks MCP, see fixture/mcp.go.
+
+const listTools = `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`
+
+// lazySession starts a lazy session with a cache of its own.
+func lazySession(t *testing.T, mode string, flags ...string) *session {
+	t.Helper()
+	s := startGateway(t).newSession()
+	s.ok(os.Mkdir(s.cacheHome(), 0o700))
+	s.mode(mode)
+	s.spawnLazy(flags...)
+	return s
+}
+
+func (s *session) cacheHome() string { return filepath.Join(s.dir, "cache") }
+
+func (s *session) spawnLazy(flags ...string) {
+	s.t.Helper()
+	s.spawn(setup{flags: append(polite("--lazy", "--log-level=debug"), flags...), env: []string{"XDG_CACHE_HOME=" + s.cacheHome()}},
+		fixture, "mcp", s.dir, "-", "0", "serve")
+}
+
+// twin starts one more session of the same server.
+func (s *session) twin(flags ...string) *session {
+	s.t.Helper()
+	s.gw.count++
+	other := *s
+	other.name, other.ids = strconv.Itoa(s.gw.count), nil
+	other.spawnLazy(flags...)
+	return &other
+}
+
+// meet is the handshake and the list of tools, which it returns.
+func (s *session) meet() string {
+	s.t.Helper()
+	s.greet()
+	line := s.ask(fmt.Sprintf(listTools, 1))
+	s.wantAnswer(line, 1)
+	return line
+}
+
+// leave ends the session by the end of its standard input.
+func (s *session) leave() {
+	s.t.Helper()
+	s.closeStdin()
+	wantExit(s.t, s.wait(), "exit 0")
+	s.gone()
+}
+
+// learn has a first session fill the cache.
+func learn(t *testing.T, mode string, flags ...string) *session {
+	t.Helper()
+	s := lazySession(t, mode, flags...)
+	s.meet()
+	s.leave()
+	if s.starts() != 1 {
+		t.Fatalf("a server that nothing is known of was started %d times", s.starts())
+	}
+	return s
+}
+
+// entries are the files of the cache.
+func (s *session) entries() []string {
+	all, _ := filepath.Glob(filepath.Join(s.cacheHome(), "mcp-tether", "*.json"))
+	return all
+}
+
+func (s *session) wantStarts(n int) {
+	s.t.Helper()
+	if got := s.starts(); got != n {
+		s.t.Errorf("%d servers were started, want %d", got, n)
+	}
+}
+
+// What is known is answered without a server, and the first message that needs one starts it.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write string // after handshake and list
+		reads int
+		wakes bool
+	}{
+		"nothing":      {"", 0, false},
+		"ping":         {`{"jsonrpc":"2.0","id":7,"method":"ping"}`, 1, false},
+		"cancellation": {fmt.Sprintf(cancelRequest, 1), 0, false},
+		"list again":   {fmt.Sprintf(listTools, 7), 1, false},
+		"call":         {toolCall(7, "echo", "x"), 1, true},
+		"other list":   {`{"jsonrpc":"2.0","id":7,"method":"prompts/list"}`, 1, true},
+		"log level":    {`{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"error"}}`, 1, true},
+		"notification": {`{"jsonrpc":"2.0","method":"test/release"}`, 0, true},
+		"strange list": {`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":"none"}}`, 1, true},
+		"no JSON":      {`what?`, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := lazySession(t, "")
+			list := first.meet()
+			first.leave()
+			s := first.twin()
+			if again := s.meet(); s.parse(again).Error != nil || string(s.parse(again).Result) != string(s.parse(list).Result) {
+				t.Errorf("the list was %s and is told as %s", list, again)
+			}
+			s.waitRecord()
+			if state := s.sleeper().State; state != "not-started" {
+				t.Errorf("the session is %q", state)
+			}
+			s.wantStarts(1)
+			if c.write != "" {
+				s.write(c.write + "\n")
+			}
+			for range c.reads {
+				s.wantAnswer(s.read(), 7)
+			}
+			if c.wakes {
+				s.until("started", func() bool { return s.starts() == 2 })
+				s.echo(8)
+				if got := s.gotOf(2); len(got) < 3 || got[0] != initialize(version) || got[1] != initialized {
+					t.Errorf("the server got %q", got)
+				}
+			}
+			s.leave()
+			if !c.wakes {
+				s.wantStarts(1)
+			}
+		})
+	}
+}
+
+// The control: a client that says something else of itself is another client.
+func TestLazyOtherClient(t *testing.T) {
+	t.Parallel()
+	s := learn(t, "").twin()
+	s.wantAnswer(s.ask(initialize("2025-06-18")), 0)
+	s.wantStarts(2)
+	s.leave()
+}
+
+// A server that is not what the client was told: the client is told, by news where it expects any, or by an error. What was
+// wrong is not believed again.
+func TestLazyServerHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after string
+		news          bool   // of its list of tools
+		why           string // the error of the call, if there is one
+		ends          bool   // the session ends with it
+		starts        int    // servers that the next session starts for handshake and list
+	}{
+		"same":               {before: "", after: ""},
+		"same in pages":      {before: "told", after: "told"},
+		"list, news":         {before: "told", after: "told,tools", news: true, starts: 1},
+		"list, no news":      {after: "tools", why: "its list of tools is not the one", ends: true, starts: 1},
+		"program, no news":   {after: "newer", starts: 1},
+		"program and list":   {after: "newer,tools", why: "its list of tools is not the one", ends: true, starts: 1},
+		"program, news":      {before: "told", after: "told,newer", news: true, starts: 1},
+		"protocol":           {after: "version", why: "protocolVersion was", ends: true, starts: 1},
+		"fewer capabilities": {after: "caps", why: "capabilities", ends: true, starts: 1},
+		"crash":              {after: "crash=9", why: "exited with code 9", starts: 1},
+		"refuses":            {after: "refuse", why: "not today", starts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := learn(t, c.before)
+			s := first.twin()
+			s.meet()
+			s.mode(c.after)
+			s.write(toolCall(7, "echo", "x") + "\n")
+			if c.news {
+				if line := s.read(); !strings.Contains(line, `"notifications/tools/list_changed"`) {
+					t.Errorf("instead of the news there came %s", line)
+				}
+			}
+			line := s.read()
+			switch {
+			case c.why != "":
+				s.wantError(line, 7, c.why)
+			default:
+				s.wantAnswer(line, 7)
+			}
+			if c.ends {
+				if rest := s.readToEnd(); rest != "" {
+					t.Errorf("the client also got %q", rest)
+				}
+				s.wait()
+				s.gone()
+			} else {
+				s.leave()
+			}
+			if c.why != "" {
+				s.mode(c.before)
+			}
+			before := s.starts()
+			next := first.twin()
+			next.meet()
+			next.leave()
+			next.wantStarts(before + c.starts)
+		})
+	}
+}
+
+// A first server that fails at once ends the session, as it does without --lazy.
+func TestLazyFirstServerFails(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"0", "9", "127"} {
+		s := lazySession(t, "crash="+code)
+		s.write(initialize(version) + "\n")
+		s.wantError(strings.TrimSuffix(s.readToEnd(), "\n"), 0, "the server ended (exit code "+code+")")
+		wantExit(t, s.wait(), "exit "+code)
+		s.gone()
+		if e := s.entries(); len(e) > 0 {
+			t.Errorf("kept of a server that never spoke: %s", e)
+		}
+	}
+}
+
+// A server that has been started late ends its session when it ends, as any other.
+func TestLazyServerDies(t *testing.T) {
+	t.Parallel()
+	s := learn(t, "").twin()
+	s.meet()
+	s.echo(7)
+	s.write(toolCall(8, "die", "3") + "\n")
+	s.wantError(strings.TrimSuffix(s.readToEnd(), "\n"), 8, "exit code 3")
+	wantExit(t, s.wait(), "exit 3")
+	s.gone()
+}
+
+// Servers that ask for the client's roots at their start have them before the first call.
+func TestLazyRoots(t *testing.T) {
+	t.Parallel()
+	const roots = `{"jsonrpc":"2.0","id":"r","result":{"roots":[{"uri":"file:///here"}]}}` + "\n"
+	first := lazySession(t, "roots,slow")
+	first.greet()
+	if q := first.read(); !strings.Contains(q, "roots/list") {
+		t.Fatalf("no question for roots: %s", q)
+	}
+	first.write(roots)
+	first.wantAnswer(first.ask(fmt.Sprintf(listTools, 1)), 1)
+	first.leave()
+	s := first.twin()
+	s.meet()
+	s.write(toolCall(7, "where", "") + "\n")
+	if q := s.read(); !strings.Contains(q, "roots/list") {
+		t.Fatalf("no question for roots: %s", q)
+	}
+	s.write(roots)
+	if line := s.read(); !strings.Contains(line, "file:///here") {
+		t.Errorf("the server works with other roots: %s", line)
+	}
+	s.leave()
+}
+
+// Only whole lists are kept, with all of their pages.
+func TestLazyPages(t *testing.T) {
+	t.Parallel()
+	next := func(line string) string {
+		_, cursor, _ := strings.Cut(line, `"nextCursor":"`)
+		cursor, _, _ = strings.Cut(cursor, `"`)
+		return cursor
+	}
+	page := func(s *session, cursor string) string {
+		return s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"` + cursor + `"}}`)
+	}
+	first := lazySession(t, "paged")
+	one := first.meet()
+	first.leave()
+	s := first.twin()
+	if s.meet(); s.starts() != 2 {
+		t.Error("the first page of three was taken for the list")
+	}
+	s.leave()
+	third := first.twin()
+	one = third.meet()
+	page(third, next(page(third, next(one))))
+	third.leave()
+	last := first.twin()
+	tools := ""
+	for line := last.meet(); ; line = page(last, next(line)) {
+		tools += line
+		if next(line) == "" {
+			break
+		}
+	}
+	for _, name := range []string{"tool1", "tool2", "tool3"} {
+		if strings.Count(tools, `"`+name+`"`) != 1 {
+			t.Errorf("of the pages there came %s", tools)
+		}
+	}
+	last.wantStarts(3)
+	last.leave()
+}
+
+// A session whose server was never started is shown, and ends as any other.
+func TestLazyEndings(t *testing.T) {
+	t.Parallel()
+	first := learn(t, "")
+	for name, end := range map[string]func(s *session) string{
+		"exit 0":   func(s *session) string { s.closeStdin(); return s.wait() },
+		"exit 143": func(s *session) string { s.signal(syscall.SIGTERM); return s.wait() },
+		"signal 9": func(s *session) string { s.signal(syscall.SIGKILL); return s.wait() },
+		"stopped": func(s *session) string {
+			if o := (caller{runtime: s.runtime}).run(t, "stop", s.id()); o.code != 0 {
+				t.Errorf("stop: %+v", o)
+			}
+			if s.wait() == "exit 143" {
+				return "stopped"
+			}
+			return "not by SIGTERM"
+		},
+	} {
+		s := first.twin()
+		s.meet()
+		s.waitRecord()
+		if o := (caller{runtime: s.runtime}).run(t, "ps"); !strings.Contains(o.stdout, "not-started") {
+			t.Errorf("%s: ps shows\n%s", name, o.stdout)
+		}
+		wantExit(t, end(s), name)
+		if name == "signal 9" { // What is left of a front that was killed is its record.
+			s.ok(os.RemoveAll(s.recordDir()))
+		}
+		s.gone()
+	}
+	first.wantStarts(1)
+}

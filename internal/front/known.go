@@ -1,0 +1,130 @@
+package front
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/mcp"
+	"mcp-tether/internal/session"
+)
+
+// Known is an entry of the user's cache: what a server publishes, and its command line without what looks like a secret.
+// The name of the entry is a hash of all that the server may depend on.
+type Known struct {
+	Version int      `json:"version"`
+	Args    []string `json:"args"`
+	mcp.Published
+}
+
+// knownVersion is the version of an entry. It is part of the name as well.
+const knownVersion = 1
+
+// ParseKnown reads an entry. The error says that it is none that we have written: a line of JSON.
+func ParseKnown(text []byte) (k Known, err error) {
+	if err = json.Unmarshal(text, &k); err != nil {
+		return k, err
+	}
+	if k.Version != knownVersion || mcp.ValueAt(k.Reply, "protocolVersion") == nil || bytes.IndexByte(text, '\n') != len(text)-1 {
+		return k, errors.New("not an entry of this version")
+	}
+	return k, nil
+}
+
+// known is what earlier sessions have left about one server, in the user's cache.
+type known struct {
+	command []string
+	log     zerolog.Logger
+	// first is the identity of the server when it was first asked about; "" if that could not be found.
+	first string
+	asked bool
+}
+
+// load gives what is known of the server; nil where nothing is.
+func (k *known) load(request []byte) *mcp.Published {
+	id, found := identity(k.command)
+	if !k.asked {
+		k.first, k.asked = id, true
+	}
+	if !found {
+		k.log.Debug().Msg("the server is started: it is not known what its command starts")
+		return nil
+	}
+	dir, name, err := entry(id, request)
+	if err != nil {
+		k.log.Warn().Err(err).Msg("without a cache the server is started: --lazy has no effect")
+		return nil
+	}
+	defer dir.Close()
+	text, err := dir.ReadCached(name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	var e Known
+	if err == nil {
+		e, err = ParseKnown(text)
+	}
+	if err != nil {
+		k.log.Warn().Err(err).Msg("what was left about the server is not used")
+		return nil
+	}
+	return &e.Published
+}
+
+// save adds what the server has published. It is left out if the server's files have changed since it was started.
+func (k *known) save(request []byte, news mcp.Published) {
+	id, found := identity(k.command)
+	if !found || k.first != "" && id != k.first {
+		return
+	}
+	dir, name, err := entry(id, request)
+	if err == nil {
+		defer dir.Close()
+		if err = k.replace(dir, name, news); err == nil {
+			return
+		}
+	}
+	k.log.Warn().Err(err).Msg("what the server publishes is not kept")
+}
+
+func (k *known) replace(dir *session.Directory, name string, news mcp.Published) error {
+	if news.Wrong {
+		return dir.RemoveCached(name)
+	}
+	var e Known
+	if text, err := dir.ReadCached(name); err == nil {
+		e, err = ParseKnown(text)
+		if err != nil {
+			e = Known{}
+		}
+	}
+	e.Version, e.Args = knownVersion, session.Redact(k.command)
+	e.Add(news)
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode what the server publishes: %w", err)
+	}
+	return dir.WriteCached(name, append(text, '\n'))
+}
+
+// entry is the directory of the cache, and the name of an entry in it. That tells nothing to who has not the user's secret.
+func entry(id string, request []byte) (*session.Directory, string, error) {
+	dir, err := session.OpenCache(os.Getuid(), os.Getenv("XDG_CACHE_HOME"), os.Getenv("HOME"))
+	if err != nil {
+		return nil, "", err
+	}
+	secret, err := dir.Secret()
+	if err != nil {
+		dir.Close()
+		return nil, "", err
+	}
+	params := mcp.ValueAt(request, "params")
+	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", knownVersion, len(id), id, params))
+	return dir, hex.EncodeToString(sum[:]), nil
+}
