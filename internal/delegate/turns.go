@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -37,7 +38,7 @@ func InTurn[T any](total time.Duration, ask func(ctx context.Context, u User) T,
 		})
 		uids = uids[n:]
 	}
-	slices.SortFunc(all, func(a, b Answer[T]) int { return a.By.UID - b.By.UID })
+	sort.SliceStable(all, func(a, b int) bool { return all[a].By.UID < all[b].By.UID }) // slices.SortFunc: 13 kB for each T
 	return all, len(uids)
 }
 
