@@ -33,7 +33,7 @@ type verdicts struct {
 	classes                   map[class]int
 	kinds                     map[string]int
 	first                     string
-	// The same for containers, which are not in the counts above.
+	// The same for containers, and for records from other pid namespaces, which are not in the counts above.
 	falseRemovals, left, crates, removed int
 }
 
@@ -47,7 +47,7 @@ func TestModel(t *testing.T) {
 	t.Logf("%d processes, %d ended, findings %v", v.processes, v.ended, v.classes)
 	t.Logf("%d containers, %d removed or stopped", v.crates, v.removed)
 	if v.falseKills+v.missed+v.twice+v.falseRemovals+v.left > 0 {
-		t.Errorf("%d innocents would be ended, %d proven ones are missed, %d named twice, %d containers removed falsely, %d missed: %v; the first of each:\n%s",
+		t.Errorf("%d innocents would be ended, %d proven ones are missed, %d named twice, %d containers and records removed falsely, %d missed: %v; the first of each:\n%s",
 			v.falseKills, v.missed, v.twice, v.falseRemovals, v.left, v.kinds, v.first)
 	}
 	for _, c := range []class{classRecord, classMark, classCgroup, classContainer, classSevered, classDropped, classSuspect} {
@@ -74,10 +74,51 @@ func TestModelCatches(t *testing.T) {
 	}
 }
 
-func play(find finder, seed, from, to uint64) *verdicts {
+// With one rule switched off the model finds what that does, and nothing else.
+func TestModelCatchesFaults(t *testing.T) {
+	changed := func(change func(h *machine)) finder {
+		return asEachUser(func(h *machine, r Rules) []Finding {
+			change(h)
+			return find(h, r)
+		})
+	}
+	for name, c := range map[string]struct {
+		find  finder
+		fault func(w *world)
+		kind  string // how it begins
+	}{
+		"none":                              {find: asEachUser(find)},
+		"set-user-ID programs are believed": {asEachUser(find), func(w *world) { w.credulous = true }, "innocent passwd"},
+		"a caller that waits is not seen": {
+			find: changed(func(h *machine) { h.Stdout = func(int) (bool, []int) { return false, nil } }), kind: "innocent unwrapped",
+		},
+		"each namespace is gone": {find: changed(func(h *machine) { h.Gone = func(uint64) bool { return true } }), kind: "innocent record"},
+		"no namespace is gone":   {find: changed(func(h *machine) { h.Gone = nil }), kind: "missed record"},
+	} {
+		var faults []func(*world)
+		if c.fault != nil {
+			faults = append(faults, c.fault)
+		}
+		found := 0
+		for kind, n := range play(c.find, 1, 1, 500, faults...).kinds {
+			if found += n; c.kind == "" || !strings.HasPrefix(kind, c.kind) {
+				t.Errorf("%s: %d times %s", name, n, kind)
+			}
+		}
+		if found == 0 && c.kind != "" {
+			t.Errorf("%s: the model found nothing wrong with it", name)
+		}
+	}
+}
+
+// play plays worlds, each with the faults from its beginning on.
+func play(find finder, seed, from, to uint64, faults ...func(*world)) *verdicts {
 	v := &verdicts{classes: map[class]int{}, kinds: map[string]int{}}
 	for round := from; round <= to; round++ {
 		w := newWorld(seed, round)
+		for _, fault := range faults {
+			fault(w)
+		}
 		for range 1 + w.IntN(6) {
 			s := scenes[w.IntN(len(scenes))]
 			w.scenes = append(w.scenes, s.name)
@@ -86,8 +127,24 @@ func play(find finder, seed, from, to uint64) *verdicts {
 		found := find(w.machine(), modelRules())
 		v.judge(w, found, round)
 		v.judgeContainers(w, found, round)
+		v.judgeRecords(w, found, round)
 	}
 	return v
+}
+
+// judgeRecords judges what becomes of the records from other pid namespaces.
+func (v *verdicts) judgeRecords(w *world, found []Finding, round uint64) {
+	for id, over := range w.over {
+		removed := slices.ContainsFunc(found, func(f Finding) bool { return f.Session == id && f.proven(true) })
+		switch {
+		case removed && !over:
+			v.falseRemovals++
+			v.note(w, round, "innocent record", "RECORD %s of a session that may live is removed", id)
+		case !removed && over:
+			v.left++
+			v.note(w, round, "missed record", "MISSED record %s, its pid namespace is gone", id)
+		}
+	}
 }
 
 func (v *verdicts) judge(w *world, found []Finding, round uint64) {

@@ -32,6 +32,9 @@ var scenes = []struct {
 	{"reused pids", (*world).reusedPIDs},
 	{"forged records", (*world).forgedRecords},
 	{"other boots and namespaces", (*world).otherHosts},
+	{"namespaces that may be gone", (*world).otherNamespaces},
+	{"set-user-ID programs that are told lies", (*world).setuidSpeakers},
+	{"one-shot callers", (*world).oneShots},
 	{"other namespace", (*world).container},
 	{"newborns", (*world).newborns},
 	{"bystanders", (*world).bystanders},
@@ -330,15 +333,13 @@ func (w *world) droppedServers() {
 			}
 		}
 		used := true
-		switch w.IntN(6) {
+		switch w.IntN(5) {
 		case 0:
 			last.reached = "it listens"
 		case 1:
 			chain[0].elsewhere = true
 		case 2:
 			chain[0].readers = []int{last.PID, reader.PID}
-		case 3:
-			chain[0].readers = []int{last.PID, g.PID} // it waits for one answer
 		default:
 			chain[len(chain)-1].readers = []int{last.PID}
 			chain[0].readers = []int{last.PID}
@@ -520,6 +521,61 @@ func (w *world) otherHosts() {
 	if w.chance(50) {
 		m := w.add(w.init, w.h.UID, "helper", "helper")
 		m.process.Session, m.Gateway = fmt.Sprintf("%016x", w.Uint64()), proc.GlobalID{ID: proc.ID{PID: 1 << 21, Start: 1}, Host: s.Host}.String()
+	}
+}
+
+// otherNamespaces: records of sessions from other pid namespaces, with free leases. They name, by chance, processes of ours. Only
+// where a namespace is gone, and nothing is in the cgroup, the session is known to be over.
+func (w *world) otherNamespaces() {
+	for range 1 + w.IntN(3) {
+		a := w.add(w.init, w.h.UID, "daemon", "daemon")
+		s := storedSession{Owner: w.h.UID, Lease: true}
+		s.Record = session.Record{Version: 1, ID: fmt.Sprintf("%016x", w.Uint64()), Host: here, UID: w.h.UID, Server: a.ID, Supervisor: a.ID}
+		there := w.chance(50)
+		s.Host.PIDNS += uint64(2 + len(w.over))
+		w.there[s.Host.PIDNS] = there
+		used := w.chance(30)
+		if used || w.chance(30) {
+			leaf := cgroupLeaf{Dir: "/sys/fs/cgroup/z/mcp-tether-" + s.ID, ID: s.ID, UID: s.UID}
+			if used {
+				m := w.add(w.init, s.UID, "node", "node") // A runtime may have moved it there from anywhere.
+				m.outside = there
+				leaf.PIDs, leaf.Foreign = []int{m.PID}, there
+			}
+			w.h.Leaves = append(w.h.Leaves, leaf)
+		}
+		w.h.Sessions = append(w.h.Sessions, s)
+		w.over[s.ID] = !there && !used
+	}
+}
+
+// setuidSpeakers: a hostile user runs set-user-ID programs, of root and of the session's user, and tells them that they are a part
+// of the dead session.
+func (w *world) setuidSpeakers() {
+	s := w.wrap(w.anyGateway())
+	w.kill(s)
+	w.settle(s)
+	w.judge(s)
+	for _, uid := range []int{0, s.uid} {
+		speaker := w.add(w.init, uid, "passwd", "passwd")
+		speaker.process.Session, speaker.Gateway = s.id, proc.GlobalID{ID: s.gateway.ID, Host: here}.String()
+		speaker.told = true
+	}
+}
+
+// oneShots: callers that have asked one question wait for the answer, with the end of input behind the question. The caller may be
+// the gateway, or a program beside it whose shell has ended.
+func (w *world) oneShots() {
+	g := w.anyGateway()
+	chain := w.start(g, evidence.Stdin{Far: evidence.Severed, Why: "severed"})
+	caller := g
+	if w.chance(50) {
+		caller = w.gatewayUnder(w.login)
+		w.end(g)
+	}
+	chain[0].readers = []int{caller.PID}
+	if w.chance(50) {
+		chain[0].readers = []int{chain[len(chain)-1].PID, caller.PID}
 	}
 }
 

@@ -28,6 +28,11 @@ type world struct {
 	self   *actor
 	hidden map[proc.ID]bool
 	scenes []string
+	// there are the pid namespaces that are not gone, and over says of records from others whether the session is over.
+	there map[uint64]bool
+	over  map[string]bool
+	// credulous is a fault: what a set-user-ID program was told counts as its user's word.
+	credulous bool
 
 	engine *knownEngine // what the pass sees of it is filled in by the method machine
 	deaf   *knownEngine // does not answer
@@ -51,6 +56,7 @@ type actor struct {
 	gone      bool
 	zombie    bool
 	outside   bool // in another pid namespace
+	told      bool // by another user: it runs a set-user-ID program
 	stdin     evidence.Stdin
 	holder    int
 	reached   string // by which socket
@@ -64,7 +70,7 @@ type actor struct {
 var here = proc.Host{Boot: "5f0a6c1e-0000-4000-8000-00000000b007", PIDNS: 4026531836}
 
 func newWorld(seed, round uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, tick: 100, next: 1}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, round)), hidden: map[proc.ID]bool{}, there: map[uint64]bool{here.PIDNS: true}, over: map[string]bool{}, tick: 100, next: 1}
 	w.h = &machine{Host: here}
 	if w.chance(40) {
 		w.h.UID = 1000
@@ -197,6 +203,7 @@ func (w *world) machine() *machine {
 		return false, nil
 	}
 	h.Inside = func(pid int) bool { a := byPID[pid]; return a != nil && !a.outside }
+	h.Gone = func(pidns uint64) bool { return !w.there[pidns] }
 	h.Holder = func(in evidence.Stdin) int {
 		for _, a := range byPID {
 			if in.Peer != 0 && a.stdin.Peer == in.Peer {
@@ -261,6 +268,7 @@ func (h *machine) as(uid int) *machine {
 		if p.UID != uid && p.UID != 0 {
 			p.Args = nil
 		}
+		p.Unread = p.Unread && p.UID == uid
 	}
 	if uid != h.UID {
 		own.Engines = nil
@@ -277,8 +285,12 @@ func (w *world) seen(a *actor) process {
 	if a.gone {
 		p.State, p.Threads, p.Args = 'Z', 0, nil
 	}
-	if a.gone || !w.mine(a.UID) {
+	p.Unread = a.told && !a.gone && !w.credulous
+	if a.gone || !w.mine(a.UID) || p.Unread {
 		p.Session, p.Gateway, p.Keep, p.Kept = "", "", false, nil
+	}
+	if p.Unread {
+		p.Args = nil
 	}
 	return p
 }

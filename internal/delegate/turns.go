@@ -23,23 +23,29 @@ type Answer[T any] struct {
 // machine's list of users has. A user may have made up many thousand others (subuid(5)). So time is the limit, and where a part
 // begins changes: left, who had no turn, are others the next time.
 func InTurn[T any](total time.Duration, ask func(ctx context.Context, u User) T, groups ...[]int) (all []Answer[T], left int) {
+	var lock sync.Mutex
+	left = eachInTurn(total, func(ctx context.Context, u User) {
+		a := Answer[T]{u, ask(ctx, u)}
+		lock.Lock()
+		defer lock.Unlock()
+		all = append(all, a)
+	}, groups)
+	sort.Slice(all, func(i, j int) bool { return all[i].By.UID < all[j].By.UID }) // slices.SortFunc would take 15 kB for each type.
+	return all, left
+}
+
+// eachInTurn is InTurn without the answers.
+func eachInTurn(total time.Duration, do func(ctx context.Context, u User), groups [][]int) (left int) {
 	end := time.Now().Add(total)
 	uids := inOrder(groups)
-	var lock sync.Mutex
 	for len(uids) > 0 && time.Now().Before(end) {
 		batches := (len(uids) + maxUsers - 1) / maxUsers
 		n := min(len(uids), maxUsers)
 		turn := max(time.Until(end)/time.Duration(batches), shortestTurn)
-		each(lookUp(uids[:n]), min(turn, time.Until(end)), func(ctx context.Context, u User) {
-			a := Answer[T]{u, ask(ctx, u)}
-			lock.Lock()
-			defer lock.Unlock()
-			all = append(all, a)
-		})
+		each(lookUp(uids[:n]), min(turn, time.Until(end)), do)
 		uids = uids[n:]
 	}
-	sort.SliceStable(all, func(a, b int) bool { return all[a].By.UID < all[b].By.UID }) // slices.SortFunc: 13 kB for each T
-	return all, len(uids)
+	return len(uids)
 }
 
 // inOrder puts the users of all groups in the order of their turns.

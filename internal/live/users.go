@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -67,25 +66,32 @@ func listAs(ctx context.Context, u delegate.User) (all []Session, unread []strin
 // StopAs is stop, for sessions of several users: each is asked by a child that is its user. So a record that names
 // another user's process for a supervisor has no more power than the user that wrote it.
 func StopAs(sessions []Session, uid int, timeout time.Duration) []Stopped {
-	byUser := map[int][]Session{}
+	var (
+		own    []Session
+		users  []int
+		byUser = map[int][]Session{}
+	)
 	for _, l := range sessions {
-		byUser[l.UID] = append(byUser[l.UID], l)
+		if l.UID == uid {
+			own = append(own, l)
+			continue
+		}
+		users, byUser[l.UID] = append(users, l.UID), append(byUser[l.UID], l)
 	}
-	own := byUser[uid]
-	delete(byUser, uid)
 	done := make(chan []Stopped, 1)
 	go func() { done <- stop(own, timeout) }()
 	// A child ends a little later than it waits.
 	others, _ := delegate.InTurn(timeout+othersDeadline, func(ctx context.Context, u delegate.User) []Stopped {
 		return stopAs(ctx, u, byUser[u.UID], timeout)
-	}, slices.Collect(maps.Keys(byUser)))
+	}, users)
 	out := <-done
 	for _, a := range others {
 		out = append(out, a.Said...)
 		delete(byUser, a.By.UID)
 	}
-	for _, u := range slices.Sorted(maps.Keys(byUser)) {
+	for _, u := range users {
 		out = append(out, notStopped(byUser[u], delegate.ErrTooMany)...)
+		delete(byUser, u)
 	}
 	return out
 }
