@@ -237,6 +237,13 @@ func TestShareCannot(t *testing.T) {
 			wantOwnServer(t, c.before, c.why, c.dir)
 		})
 	}
+	// Found out after the front has begun to read: seen to answer each message with an error.
+	t.Run("no inode", func(t *testing.T) {
+		needWorld(t)
+		t.Parallel()
+		const mount = `unshare --mount sh -c 'mount -t tmpfs -o nr_inodes=4,mode=700 none "$XDG_RUNTIME_DIR"; exec "$@"' sh`
+		wantOwnServer(t, mount, "no space left", 0o700)
+	})
 	t.Run("hidden parent", func(t *testing.T) {
 		needWorld(t)
 		t.Parallel()

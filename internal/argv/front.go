@@ -35,13 +35,6 @@ func WantsFront(args []string, hibernate, onCrash string) bool {
 	return !help && (err == nil && after > 0 || onCrash == Restart)
 }
 
-// BackendArgs is the command line of the session behind a front: run with these words, but without the flags that want a
-// front.
-func BackendArgs(program string, words []string) []string {
-	out := []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end"}
-	return append(out, wordsWithout(words, wantsFront)...)
-}
-
 // wantsFront reports whether a flag wants a front.
 func wantsFront(name string) bool { return name == hibernateFlag || name == onCrashFlag }
 
