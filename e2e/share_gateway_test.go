@@ -221,6 +221,78 @@ func TestShareStoppedHost(t *testing.T) {
 	s.wantGone()
 }
 
+// A host that was stopped goes on for each session that comes or goes, also for one that was killed. Seen to stay for ever.
+func TestShareStoppedHostGoesOn(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--share-linger=0s")
+	c := s.client()
+	kill(t, s.host(), unix.SIGSTOP)
+	s.client().close()
+	c.echo()
+	kill(t, s.host(), unix.SIGSTOP)
+	kill(t, c.cmd.Process.Pid, unix.SIGKILL)
+	s.wantGone()
+}
+
+// Sessions that are alike have one server, also after one that is not, and once that one's server has ended. Seen to start another
+// server for those that came then.
+func TestShareAfterAProbe(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	s.clientOf("2024-11-05").close()
+	probed := s.host()
+	for range 4 {
+		s.client().echo()
+	}
+	kill(t, probed, unix.SIGTERM)
+	testkit.Until(t, "the first host has ended", func() bool { return len(s.with("\x00__host\x00")) == 1 })
+	for range 4 {
+		s.client().echo()
+	}
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers, want 2", n)
+	}
+	s.end()
+}
+
+// A client that connects and says nothing starts no server, and no host lives on for it.
+func TestShareSilentClient(t *testing.T) {
+	t.Parallel()
+	s := share(t)
+	c := s.attach()
+	testkit.Until(t, "a host", func() bool { return len(s.with("\x00__host\x00")) == 1 })
+	c.close()
+	s.wantGone()
+	if n := s.starts(); n != 0 {
+		t.Errorf("%d servers", n)
+	}
+}
+
+// A server that takes its time to end does not hold up the next session, unless it must be alone. Seen to take 6.7 seconds.
+func TestShareBesideAnEndingServer(t *testing.T) {
+	t.Parallel()
+	for _, exclusive := range []bool{false, true} {
+		t.Run(fmt.Sprintf("exclusive=%t", exclusive), func(t *testing.T) {
+			t.Parallel()
+			s := share(t, "--share-linger=0s", "--eof-grace=1s")
+			if exclusive {
+				s.flags = append(s.flags, "--exclusive=key")
+			}
+			noError(t, unix.Mkfifo(filepath.Join(s.dir, "gate"), 0o600))
+			s.command = slices.Concat([]string{"sh", "-c", `"$@"; read x <"$0/gate"`, s.dir}, s.command)
+			s.client().close()
+			next := s.client()
+			next.echo()
+			servers := len(s.with("^sh\x00-c\x00\"$@\"; read"))
+			if together := servers == 2; together == exclusive {
+				t.Errorf("%d servers are there, %d were started: %v", servers, s.starts(), s.processes())
+			}
+			next.close()
+			s.wantGone()
+		})
+	}
+}
+
 // Where nothing can be shared, a session has a server of its own, and says why.
 func TestShareCannot(t *testing.T) {
 	t.Parallel()
@@ -237,6 +309,13 @@ func TestShareCannot(t *testing.T) {
 			wantOwnServer(t, c.before, c.why, c.dir)
 		})
 	}
+	// Found out after the front has begun to read: seen to answer each message with an error.
+	t.Run("no inode", func(t *testing.T) {
+		needWorld(t)
+		t.Parallel()
+		const mount = `unshare --mount sh -c 'mount -t tmpfs -o nr_inodes=4,mode=700 none "$XDG_RUNTIME_DIR"; exec "$@"' sh`
+		wantOwnServer(t, mount, "no space left", 0o700)
+	})
 	t.Run("hidden parent", func(t *testing.T) {
 		needWorld(t)
 		t.Parallel()

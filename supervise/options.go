@@ -50,8 +50,8 @@ type Options struct {
 	ContainerGrace time.Duration
 	// Key makes the session wait for an ending session of the same gateway with the same key; with "" it does not wait.
 	Key string
-	// Share is the place of the shared server whose host this is, else "". The session waits for an earlier one of that
-	// place.
+	// Share is the place of the shared server whose host this is, else "". With a Key the session waits for an earlier one of
+	// that place.
 	Share string
 	// Behind is the id of the session whose front started this one, else "". The session waits for the end of an earlier one
 	// behind the same front.

@@ -14,12 +14,12 @@ import (
 // predecessorPoll is how often to look for the predecessor where the kernel has no pidfd to wait on.
 const predecessorPoll = 10 * time.Millisecond
 
-// awaitPredecessor waits until no ending session of the same key and gateway, or of the same shared server, is left, and none
-// behind the same front. A new server must not race the teardown of the last one for its port or files. A session that is
+// awaitPredecessor waits until no ending session of the same key and gateway, or shared server, is left, and none behind the same
+// front. A new server must not race the teardown of the last one for its port or files. A session that is
 // not ending is not waited for. The wait is bounded by what a teardown may take. After that the session starts all the same, with a
 // warning. The error says that our own end came first.
 func (s *Session) awaitPredecessor() error {
-	if s.opts.Key+s.opts.Share+s.opts.Behind == "" || s.lease == nil {
+	if s.opts.Key+s.opts.Behind == "" || s.lease == nil {
 		return nil
 	}
 	began, longest := time.Now(), time.Duration(0)
@@ -95,14 +95,14 @@ func (c *common) goesOn(r session.Record, dir *session.Directory) bool {
 	return err == nil && alive
 }
 
-// follows reports whether our session has to wait for the end of another one. An earlier session of the same shared
-// server has lost its host, so it ends in any case. So does an earlier one behind the same front, which has lost its anchor.
+// follows reports whether our session has to wait for the end of another one. With --exclusive, an earlier session of the same
+// shared server has lost its host, so it ends in any case. So does an earlier one behind the same front, which has lost its anchor.
 func (c *common) follows(r session.Record) bool {
 	if c.opts.Behind != "" && r.Behind == c.opts.Behind {
 		return true
 	}
-	if c.opts.Share != "" && r.Share == c.opts.Share {
-		return true
+	if c.opts.Key == "" || r.Key != c.opts.Key {
+		return false
 	}
-	return c.opts.Key != "" && r.Key == c.opts.Key && r.Gateway == c.record.Gateway && r.State == session.StateEnding
+	return c.opts.Share != "" && r.Share == c.opts.Share || r.Gateway == c.record.Gateway && r.State == session.StateEnding
 }

@@ -132,13 +132,13 @@ func TestSessionBehindAFrontWaitsForTheLast(t *testing.T) {
 		"without a front": {"", "", false},
 	} {
 		r.Behind = c.behind
-		r.Share, r.Key = "place", ""
+		r.Share, r.Key = "place", "key"
 		if err := last.lease.Write(r); err != nil {
 			t.Fatal(err)
 		}
 		next := &common{opts: Options{Behind: c.own}, onDisk: onDisk{lease: last.lease}}
 		if name == "its own front" {
-			next.opts.Share = "place"
+			next.opts.Share, next.opts.Key = "place", "key"
 		}
 		if _, id := next.predecessor(); (id != "") != c.waits {
 			t.Errorf("%s: waits for %q", name, id)

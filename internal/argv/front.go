@@ -40,12 +40,6 @@ func WantsFront(args []string, env func(name string) string) bool {
 	return !help && (err == nil && after > 0 || onCrash == Restart || lazy)
 }
 
-// BackendArgs is the command line of the session behind a front: run with these words, but without the flags that want a
-// front.
-func BackendArgs(program string, words []string) []string {
-	return append(withoutFront(program), wordsWithout(words, wantsFront)...)
-}
-
 // wantsFront reports whether a flag wants a front.
 func wantsFront(name string) bool {
 	return name == hibernateFlag || name == onCrashFlag || name == lazyFlag

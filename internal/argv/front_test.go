@@ -1,9 +1,6 @@
 package argv
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 func TestWantsFront(t *testing.T) {
 	for _, c := range []struct {
@@ -36,27 +33,6 @@ func TestWantsFront(t *testing.T) {
 		}
 		if got := WantsFront(c.args, env); got != c.want {
 			t.Errorf("%+v: %t", c, got)
-		}
-	}
-}
-
-// The session behind a front has the flags of the user, wants no front, whatever the environment says, and runs the command.
-func TestBackendArgs(t *testing.T) {
-	for _, c := range []struct{ words, want []string }{
-		{[]string{"--hibernate", "10m", "--name=n", "--", "x", "--hibernate=1s"}, []string{"--name=n", "--", "x", "--hibernate=1s"}},
-		{[]string{"--on-crash=restart", "--keep", "a*", "x"}, []string{"--keep", "a*", "--", "x"}},
-		{[]string{"x"}, []string{"--", "x"}},
-		{[]string{"--lazy", "x", "--lazy"}, []string{"--", "x", "--lazy"}},
-	} {
-		got := BackendArgs("mcp-tether", c.words)
-		want := append([]string{"mcp-tether", "run", "--hibernate=0", "--on-crash=end", "--lazy=false"}, c.want...)
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", c.words, got, want)
-		}
-		if WantsFront(got[2:], func(name string) string {
-			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1"}[name]
-		}) {
-			t.Errorf("%q wants a front", got)
 		}
 	}
 }

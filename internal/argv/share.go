@@ -63,8 +63,8 @@ func ShareIgnored(args []string, env string) (names []string) {
 	return names
 }
 
-// SessionArgs is the command line of the session that a host starts for its server: run with these words, but without
-// the flags about sharing, and without those that want a front.
+// SessionArgs is the command line of the session that a host or a front starts: run with these words, but without the flags about
+// sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
 	out := append(withoutFront(program), "--"+shareFlag+"=false")
 	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)

@@ -32,21 +32,26 @@ func TestShareScope(t *testing.T) {
 	}
 }
 
-// The session of a shared server has the command line of its sessions, without the flags about sharing.
+// The session behind a host or a front has the command line of its sessions, without the flags that want one of these, whatever the
+// environment says.
 func TestSessionArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"--share -- x y": "-- x y",
-		"--share --name a --share-linger 5s -- x":     "--name a -- x",
-		"--share-max=3 --share --no-anchor -- x --":   "--no-anchor -- x --",
-		"--name --share --share x --share y":          "--name --share -- x --share y",
-		"--share --share-scope user --hibernate=1h x": "-- x",
+		"--share --name a --share-linger 5s -- x":      "--name a -- x",
+		"--share-max=3 --share --no-anchor -- x --":    "--no-anchor -- x --",
+		"--name --share --share x --share y":           "--name --share -- x --share y",
+		"--share --share-scope user --hibernate=1h x":  "-- x",
+		"--on-crash=restart --keep a* x --hibernate=1": "--keep a* -- x --hibernate=1",
+		"--lazy x --lazy":                              "-- x --lazy",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
 		if !slices.Equal(got, append([]string{"tether", "run", "--hibernate=0", "--on-crash=end", "--lazy=false", "--share=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
-		if WantsShare(got[2:], "1") {
-			t.Errorf("%q: the session of the server shares", line)
+		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {
+			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1"}[name]
+		}) {
+			t.Errorf("%q: the session of the server shares, or wants a front", line)
 		}
 	}
 }

@@ -267,7 +267,7 @@ func hosted(c *cli.Context, opts supervise.Options, as *role) error {
 // sharing reads the flags of a shared server.
 func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
-		Scope: c.String("share-scope"), Asks: c.String("share-asks"), Exclusive: opts.Key != "", Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
+		Scope: c.String("share-scope"), Asks: c.String("share-asks"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
 		MaxMessage: longestMessage(c), EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
 	}
 }

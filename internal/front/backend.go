@@ -46,7 +46,11 @@ func (b *backend) there() bool { return b.pid > 0 || b.attached }
 // startBackend starts a backend between new pipes. It reports false if it is still looked for (attach).
 func (f *front) startBackend() (ready bool, err error) {
 	if f.o.Finder != nil {
-		return f.attach()
+		ready, err = f.attach()
+		if err == nil || f.relay.Spoke() {
+			return ready, err
+		}
+		f.goAlone(err)
 	}
 	return true, f.startSession()
 }
@@ -54,7 +58,7 @@ func (f *front) startBackend() (ready bool, err error) {
 // startSession starts a session of our own as the backend.
 func (f *front) startSession() error {
 	child := proc.Child{
-		Path: proc.SelfExe, Argv: argv.BackendArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
+		Path: proc.SelfExe, Argv: argv.SessionArgs(f.o.Program, f.o.Words), Env: append(proc.Environ(), session.EnvBehind+"="+f.record.ID),
 		CgroupFD: -1, CgroupProcs: -1, Inherited: f.watch.inherited, Until: f.urgent(),
 	}
 	done, err := f.relay.Connect(&child)

@@ -50,6 +50,13 @@ func (f *front) attach() (bool, error) {
 	return true, nil
 }
 
+// goAlone gives a session that has had no answer a server of its own, because it cannot share one.
+func (f *front) goAlone(why error) {
+	f.log.Warn().Err(why).Msg("this session has a server of its own")
+	f.o.Finder = nil
+	f.openRecord()
+}
+
 // hostFD is the connection to the host, -1 without one.
 func (f *front) hostFD() int {
 	if f.o.Finder == nil {
@@ -105,7 +112,7 @@ func (f *front) seekHost() {
 		f.clock.attachAt = time.Now().Add(share.RetryPause)
 		return
 	}
-	ready, err := f.attach()
+	ready, err := f.startBackend()
 	switch {
 	case err != nil:
 		f.hostWord, f.back.word, f.back.code = err.Error(), err.Error(), exitFailure

@@ -47,7 +47,7 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 	case m.asks():
 		c.ids.avoid(m.ID)
 		if m.Method == MethodInitialize {
-			c.handshake = beginHandshake(m)
+			c.handshake.begin(m)
 		}
 		c.client.requests.add(newRequest(m))
 		return m.Method != MethodPing

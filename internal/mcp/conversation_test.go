@@ -127,6 +127,7 @@ func TestMaySleepOnlyAfterTheHandshake(t *testing.T) {
 		{"refused", []string{initialize, refuse("<", 0, -32602), initialized}, unfinished},
 		{"refused, then accepted", []string{initialize, refuse("<", 0, -32602), initialize, welcome, initialized}, ""},
 		{"second", []string{initialize, welcome, initialized, strings.Replace(initialize, `"id":0`, `"id":5`, 1)}, unfinished},
+		{"second, refused", []string{initialize, welcome, initialized, strings.Replace(initialize, `"id":0`, `"id":5`, 1), refuse("<", 5, -32600)}, ""},
 		{"second, only the first answered", []string{initialize, strings.Replace(initialize, `"id":0`, `"id":5`, 1), welcome, initialized}, unfinished},
 		{"ping instead", []string{ask(">", 1, "ping", "{}"), reply("<", 1, "{}")}, unfinished},
 		{"not to be cancelled", []string{initialize, cancel(">", 0), initialized}, unfinished},

@@ -57,7 +57,8 @@ func open(history []event, side string) int {
 	return sum
 }
 
-// met: since the last initialize, a good answer that is not for an earlier one has come, and the client's notification.
+// met: since the last initialize that was not refused, a good answer that is not for an earlier one has come, and the client's
+// notification.
 func met(history []event) bool {
 	last := -1
 	for i, e := range history {
@@ -67,6 +68,9 @@ func met(history []event) bool {
 	}
 	if last < 0 {
 		return false
+	}
+	if slices.ContainsFunc(history[last:], func(e event) bool { return e.kind == "refuse" && e.id == "0" }) {
+		return met(history[:last])
 	}
 	// Nothing tells two open requests with one id apart; see TestConversationsAgreeWithTheOracle.
 	answered := slices.ContainsFunc(history[last:], func(e event) bool { return e.line == welcome })

@@ -22,18 +22,28 @@ type handshake struct {
 	// initialized is the client's notification; confirmed says that it came.
 	initialized []byte
 	confirmed   bool
+	// before is the finished handshake that this one replaces, unless it is refused.
+	before *handshake
 }
 
-func beginHandshake(m Message) handshake {
-	return handshake{begun: true, id: m.ID, request: bytes.Clone(m.Raw)}
+func (h *handshake) begin(m Message) {
+	next := handshake{begun: true, id: m.ID, request: bytes.Clone(m.Raw)}
+	if h.done() {
+		before := *h
+		next.before = &before
+	}
+	*h = next
 }
 
-// answer takes the answer to initialize. An error leaves the handshake unfinished.
+// answer takes the answer to initialize. An error leaves the handshake unfinished, or as it was.
 func (h *handshake) answer(m Message) {
 	if m.IsError {
+		if h.before != nil {
+			*h = *h.before
+		}
 		return
 	}
-	h.answered = true
+	h.answered, h.before = true, nil
 	if result := ValueAt(m.Raw, "result"); isObject(result) {
 		h.result = bytes.Clone(result)
 		h.latest = h.result

@@ -540,9 +540,7 @@ func (h *host) finish(v verdict, polite bool) {
 		return
 	}
 	h.withdraw()
-	if !h.o.Exclusive {
-		h.release()
-	}
+	h.release()
 	for _, c := range h.clients {
 		h.detach(c, &v)
 	}

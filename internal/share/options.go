@@ -24,8 +24,6 @@ type Options struct {
 	EOFGrace, EndLimit time.Duration
 	// Scope is the value of --share-scope, and Asks of --share-asks.
 	Scope, Asks string
-	// Exclusive says that no server may begin before the one before it has ended.
-	Exclusive bool
 }
 
 // The values of --share-asks: a request of the server goes where it certainly belongs, or to the session with the only open call.

@@ -95,6 +95,9 @@ func (m *Mux) clientAsks(c *client, msg mcp.Message, b *batch) error {
 		m.refuse(c, mcp.IDNull, codeInvalid, "the id must not be null", b)
 	case err != nil:
 		m.refuse(c, id, codeInvalid, err.Error(), b)
+	case len(msg.Raw) > mcp.DefaultKeep && (&call{method: msg.Method}).changesState():
+		// The session's front could not tell the next server of it, and would end with this one.
+		m.refuse(c, id, codeInvalid, "too large to be repeated to another server", b)
 	case c.open >= m.limits.Open:
 		m.refuse(c, id, codeInternal, fmt.Sprintf("%d requests are open already", c.open), b)
 	case strings.HasPrefix(msg.Method, "notifications/"): // A careless server could take it for one, with an id that is not this client's.
