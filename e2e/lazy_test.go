@@ -275,7 +275,7 @@ func TestLazyPages(t *testing.T) {
 		return s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"` + cursor + `"}}`)
 	}
 	first := lazySession(t, "paged")
-	one := first.meet()
+	first.meet()
 	first.leave()
 	s := first.twin()
 	if s.meet(); s.starts() != 2 {
@@ -283,7 +283,7 @@ func TestLazyPages(t *testing.T) {
 	}
 	s.leave()
 	third := first.twin()
-	one = third.meet()
+	one := third.meet()
 	page(third, next(page(third, next(one))))
 	third.leave()
 	last := first.twin()

@@ -158,9 +158,9 @@ func TestTellModern(t *testing.T) {
 		"asked otherwise":  {`{"tools":[],"ttlMs":60000,"cacheScope":"private"}`, modern(5, "tools/list", `,"cursor":"x"`), 0, false},
 		"without version":  {`{"tools":[],"ttlMs":60000,"cacheScope":"private"}`, asked(5, "tools/list"), 0, false},
 	} {
-		s, real := shelf{}, &Conversation{}
-		real.Publish()
-		s.say(t, real, modern(1, "server/discover", ""), answered(1, discovered), modern(2, "tools/list", ""), answered(2, c.tools))
+		s, first := shelf{}, &Conversation{}
+		first.Publish()
+		s.say(t, first, modern(1, "server/discover", ""), answered(1, discovered), modern(2, "tools/list", ""), answered(2, c.tools))
 		lazy := &Conversation{}
 		lazy.Publish()
 		now := time.Now()
@@ -183,9 +183,9 @@ func TestTellProbe(t *testing.T) {
 	for code, told := range map[string]bool{"-32601": true, "-32603": false} {
 		s := shelf{}
 		metAll(t, s, `"tools":{}`)
-		real := &Conversation{}
-		real.Publish()
-		s.say(t, real, probe, `{"jsonrpc":"2.0","id":1,"error":{"code":`+code+`,"message":"no"}}`)
+		first := &Conversation{}
+		first.Publish()
+		s.say(t, first, probe, `{"jsonrpc":"2.0","id":1,"error":{"code":`+code+`,"message":"no"}}`)
 		lazy := &Conversation{}
 		lazy.Publish()
 		line := lazy.TellPublished(single(t, probe), s.load, time.Now())

@@ -4,12 +4,12 @@ _mcp_tether() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags= files= values= i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W 'run reap ps stop wrap unwrap doctor --help --version' -- "$cur"))
+		COMPREPLY=($(compgen -W 'run reap ps stop wrap unwrap doctor cache --help --version' -- "$cur"))
 		return
 	fi
 	case $command in
 	run)
-		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
+		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --lazy --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
 		files='--log-file'
 		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max'
 		;;
@@ -40,6 +40,11 @@ _mcp_tether() {
 		;;
 	doctor)
 		flags='--json --help'
+		files=''
+		values=''
+		;;
+	cache)
+		flags='--clear --json --help'
 		files=''
 		values=''
 		;;

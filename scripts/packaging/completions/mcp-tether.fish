@@ -8,6 +8,7 @@ complete -c mcp-tether -n __fish_use_subcommand -a stop -d 'end living sessions 
 complete -c mcp-tether -n __fish_use_subcommand -a wrap -d 'start the servers of MCP clients under mcp-tether'
 complete -c mcp-tether -n __fish_use_subcommand -a unwrap -d 'undo wrap'
 complete -c mcp-tether -n __fish_use_subcommand -a doctor -d 'say what works here, what is not wrapped and what leaks'
+complete -c mcp-tether -n __fish_use_subcommand -a cache -d 'show or clear what run --lazy knows of servers'
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l name -d 'LABEL for logs and ps' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l eof-grace -d 'DURATION that the server may go on after standard input was closed' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l term-grace -d 'DURATION from SIGTERM to SIGKILL' -x
@@ -18,8 +19,9 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l containers -d 'en
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l engine -d 'container engine URL instead of the one the docker command would use' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l container-grace -d 'DURATION from a container'\''s stop signal to its removal' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l hibernate -d 'end the server after DURATION without a message or anything pending; the next message starts it again' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l lazy -d 'start the server when it is needed: the handshake and the first lists come from what earlier sessions saw'
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l wake-timeout -d 'DURATION in which a woken server, or one that takes the place of another, must have answered the handshake' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l max-message -d 'longest message with --hibernate, --share or --on-crash=restart, a SIZE such as 64MiB' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l max-message -d 'longest message with --hibernate, --lazy, --share or --on-crash=restart, a SIZE such as 64MiB' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l on-crash -d 'when the server ends by itself, WHAT: end (the session), or restart (the server, with the next message)' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l log-level -d 'LEVEL trace, debug, info, warn or error' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l log-format -d 'FORMAT text or json' -x
@@ -63,7 +65,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l server -d 'only 
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l format -d 'read a FILE as FORMAT json or toml, whatever its name' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l json -d 'print one JSON object instead of the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l flags -d 'FLAGS of run, in one word; servers that are wrapped already get these instead of theirs' -x
-complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l preset -d 'give servers without flags those that fit their client: --hibernate 10m where it keeps the servers of closed threads'
+complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l preset -d 'give servers without flags those that fit their client: --lazy --hibernate 30m where it keeps the servers of closed threads'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l absolute -d 'write the path of this program, for clients that search few directories'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap' -l check -d 'change nothing, and fail if a server is not wrapped'
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l yes -d 'do not ask'
@@ -72,5 +74,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l server -d 'onl
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l format -d 'read a FILE as FORMAT json or toml, whatever its name' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from unwrap' -l json -d 'print one JSON object instead of the difference'
 complete -c mcp-tether -n '__fish_seen_subcommand_from doctor' -l json -d 'print one JSON object'
+complete -c mcp-tether -n '__fish_seen_subcommand_from cache' -l clear -d 'remove what is kept, or what matches PATTERN'
+complete -c mcp-tether -n '__fish_seen_subcommand_from cache' -l json -d 'print one JSON object'
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a 'codex claude claude-desktop openclaw gemini cursor vscode zed' -F
