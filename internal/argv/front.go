@@ -43,7 +43,7 @@ func WantsFront(args []string, env func(name string) string) bool {
 // BackendArgs is the command line of the session behind a front: run with these words, but without the flags that want a
 // front.
 func BackendArgs(program string, words []string) []string {
-	return append(withoutFront(program), wordsWithout(words, wantsFront)...)
+	return append(append([]string{program, "run"}, noFront()...), wordsWithout(words, wantsFront)...)
 }
 
 // wantsFront reports whether a flag wants a front.
@@ -51,9 +51,9 @@ func wantsFront(name string) bool {
 	return name == hibernateFlag || name == onCrashFlag || name == lazyFlag
 }
 
-// withoutFront begins the command line of a session that has no front, whatever the environment says.
-func withoutFront(program string) []string {
-	return []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
+// noFront are the flags of a session that has no front, whatever the environment says.
+func noFront() []string {
+	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
 }
 
 // wordsWithout leaves out flags before the command, which then follows "--".

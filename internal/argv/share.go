@@ -46,7 +46,7 @@ func ShareScope(args []string, env string) string {
 // SessionArgs is the command line of the session that a host starts for its server: run with these words, but without
 // the flags about sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
-	out := append(withoutFront(program), "--"+shareFlag+"=false")
+	out := append([]string{program, "run", "--" + shareFlag + "=false"}, noFront()...)
 	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
 }
 

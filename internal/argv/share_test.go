@@ -42,7 +42,7 @@ func TestSessionArgs(t *testing.T) {
 		"--share --share-scope user --hibernate=1h x": "-- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "run", "--hibernate=0", "--on-crash=end", "--lazy=false", "--share=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") {
