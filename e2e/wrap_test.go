@@ -249,7 +249,7 @@ func TestWrapOpenClaw(t *testing.T) {
 	}
 	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
 	s := doc.MCP.Servers["every"]
-	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 8 || strings.Join(s.Args[:7], " ") != "run --lazy --hibernate 30m -- /bin/sh -c" {
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 5 || strings.Join(s.Args[:4], " ") != "run -- /bin/sh -c" || !strings.Contains(o.stdout, "every: stays awake while idle: it would lose what it has in memory") {
 		t.Errorf("%+v\n%s", o, h.text(file))
 	}
 	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {

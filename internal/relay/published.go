@@ -44,6 +44,7 @@ func (r *Relay) tell(line []byte) (done bool) {
 		if answer := r.talk.TellPublished(m, r.known.Load, time.Now()); answer != nil {
 			r.down.put(answer)
 			r.told, done = true, true
+			r.litter()
 		}
 	})
 	r.down.drain()
@@ -57,5 +58,8 @@ func (r *Relay) publish() {
 	}
 	for request, news := r.talk.TakePublished(); request != nil; request, news = r.talk.TakePublished() {
 		r.known.Save(request, news)
+		r.litter()
 	}
 }
+
+func (r *Relay) litter() { r.littered, r.bulk = true, time.Now() }
