@@ -50,7 +50,7 @@ func TestIdentity(t *testing.T) {
 		same    bool
 		unknown bool // before the change
 	}{
-		"nothing":               {command: "server a", change: func(t *testing.T) {}, same: true},
+		"nothing":               {command: "server a", change: func(*testing.T) {}, same: true},
 		"another file":          {command: "server a", change: func(t *testing.T) { put(t, "other", "x") }, same: true},
 		"program replaced":      {command: "server a", change: func(t *testing.T) { ok(t, os.Rename("bin/node", "bin/server")) }},
 		"program touched":       {command: "server a", change: func(t *testing.T) { touch(t, "bin/server") }},
@@ -59,15 +59,15 @@ func TestIdentity(t *testing.T) {
 		"working directory":     {command: "server a", change: func(t *testing.T) { t.Chdir(t.TempDir()) }},
 		"script":                {command: "node script.js", change: func(t *testing.T) { put(t, "script.js", "two") }},
 		"script, same size":     {command: "node --flag script.js", change: func(t *testing.T) { touch(t, "script.js") }},
-		"no such program":       {command: "none", change: func(t *testing.T) {}, unknown: true, same: true},
+		"no such program":       {command: "none", change: func(*testing.T) {}, unknown: true, same: true},
 		"npx, not fetched":      {command: "npx -y @a/b@1", change: func(t *testing.T) { put(t, npm, "1") }, unknown: true},
 		"npx, another version":  {command: "npx -y @a/b@latest", before: func(t *testing.T) { put(t, npm, "1") }, change: func(t *testing.T) { put(t, npm, "2.0") }},
 		"npx, another cache":    {command: "npx -y @a/b", before: func(t *testing.T) { put(t, npm, "1") }, change: func(t *testing.T) { put(t, strings.Replace(npm, "0123", "4567", 1), "1") }},
 		"npx, in the project":   {command: "npx @a/b", before: func(t *testing.T) { put(t, local, "1") }, change: func(t *testing.T) { put(t, local, "2.0") }},
 		"npx, another package":  {command: "npx -y @a/b", before: func(t *testing.T) { put(t, npm, "1") }, change: func(t *testing.T) { put(t, strings.Replace(npm, "@a/b", "c", 1), "1") }, same: true},
-		"uvx, not fetched":      {command: "uvx mcp_Server", change: func(t *testing.T) {}, unknown: true, same: true},
+		"uvx, not fetched":      {command: "uvx mcp_Server", change: func(*testing.T) {}, unknown: true, same: true},
 		"uvx, one more version": {command: "uvx mcp_Server[x]==1", before: func(t *testing.T) { put(t, "home/.cache/uv/wheels-v5/pypi/mcp-server/1.http", "") }, change: func(t *testing.T) { put(t, "home/.cache/uv/wheels-v5/pypi/mcp-server/2.http", "") }},
-		"a runner not known":    {command: "bunx x", change: func(t *testing.T) {}, unknown: true, same: true},
+		"a runner not known":    {command: "bunx x", change: func(*testing.T) {}, unknown: true, same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
