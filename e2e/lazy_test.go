@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // A lazy session starts its server when it is needed, and answers before from what an earlier session has seen. The server is
@@ -275,7 +277,7 @@ func TestLazyPages(t *testing.T) {
 		return s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"` + cursor + `"}}`)
 	}
 	first := lazySession(t, "paged")
-	one := first.meet()
+	first.meet()
 	first.leave()
 	s := first.twin()
 	if s.meet(); s.starts() != 2 {
@@ -283,7 +285,7 @@ func TestLazyPages(t *testing.T) {
 	}
 	s.leave()
 	third := first.twin()
-	one = third.meet()
+	one := third.meet()
 	page(third, next(page(third, next(one))))
 	third.leave()
 	last := first.twin()
@@ -334,4 +336,52 @@ func TestLazyEndings(t *testing.T) {
 		s.gone()
 	}
 	first.wantStarts(1)
+}
+
+// One that was used sleeps again, and then too lists are answered for it.
+func TestLazyHibernates(t *testing.T) {
+	t.Parallel()
+	s := learn(t, "", sleepy()...).twin(sleepy()...)
+	s.meet()
+	s.echo(7)
+	s.asleep(1)
+	s.wantAnswer(s.ask(fmt.Sprintf(listTools, 8)), 8)
+	if r := s.sleeper(); r.State != "asleep" || r.Sleeps != 1 {
+		t.Errorf("the list has woken the server: %+v", r)
+	}
+	s.wantStarts(2)
+	s.echo(9)
+	s.wantStarts(3)
+	s.leave()
+}
+
+// Lazy sessions that share look for no host before they need one, and then have one server.
+func TestLazyShares(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--lazy")
+	s.env = []string{"XDG_CACHE_HOME=" + t.TempDir()}
+	list := func(c *sharer) {
+		c.greet()
+		c.write(fmt.Sprintf(listTools, 100))
+		c.answer(100)
+	}
+	first := s.attach()
+	list(first)
+	first.close()
+	kill(t, s.host(), syscall.SIGTERM)
+	testkit.Until(t, "the host is gone", func() bool { return len(s.processes()) == 0 })
+	one, two := s.attach(), s.attach()
+	list(one)
+	list(two)
+	if n := s.starts(); n != 1 || len(s.with("\x00__host\x00")) > 0 {
+		t.Errorf("%d servers were started for the list that is known", n)
+	}
+	one.echo()
+	two.echo()
+	if n := s.starts(); n != 2 {
+		t.Errorf("%d servers were started, want one more for both", n)
+	}
+	s.host()
+	one.close()
+	two.close()
 }

@@ -256,7 +256,7 @@ func TestWrapOpenClaw(t *testing.T) {
 	}
 	ok(t, json.Unmarshal([]byte(h.text(file)), &doc))
 	s := doc.MCP.Servers["every"]
-	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 10 || strings.Join(s.Args[:8], " ") != "run --name every --lazy --hibernate 30m -- /bin/sh" {
+	if o.code != 0 || s.Command != "mcp-tether" || len(s.Args) != 7 || strings.Join(s.Args[:6], " ") != "run --name every -- /bin/sh -c" || !strings.Contains(o.stdout, "every: stays awake while idle: it would lose what it has in memory") {
 		t.Errorf("%+v\n%s", o, h.text(file))
 	}
 	if o := h.run("unwrap", "--yes", "openclaw"); o.code != 0 || h.text(file) != string(wrote) {

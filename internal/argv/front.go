@@ -45,9 +45,9 @@ func wantsFront(name string) bool {
 	return name == hibernateFlag || name == onCrashFlag || name == lazyFlag
 }
 
-// withoutFront begins the command line of a session that has no front, whatever the environment says.
-func withoutFront(program string) []string {
-	return []string{program, "run", "--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
+// noFront are the flags of a session that has no front, whatever the environment says.
+func noFront() []string {
+	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
 }
 
 // wordsWithout leaves out flags before the command, which then follows "--".

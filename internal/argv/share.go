@@ -66,7 +66,7 @@ func ShareIgnored(args []string, env string) (names []string) {
 // SessionArgs is the command line of the session that a host or a front starts: run with these words, but without the flags about
 // sharing, and without those that want a front.
 func SessionArgs(program string, words []string) []string {
-	out := append(withoutFront(program), "--"+shareFlag+"=false")
+	out := append([]string{program, "run", "--" + shareFlag + "=false"}, noFront()...)
 	return append(out, wordsWithout(words, func(name string) bool { return isSharing(name) || wantsFront(name) })...)
 }
 

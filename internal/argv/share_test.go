@@ -45,7 +45,7 @@ func TestSessionArgs(t *testing.T) {
 		"--lazy x --lazy":                              "-- x --lazy",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "run", "--hibernate=0", "--on-crash=end", "--lazy=false", "--share=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {

@@ -1,5 +1,5 @@
-// Package front runs the process that stands between a gateway and a server that may be replaced: one that hibernates, or is
-// started again after a crash.
+// Package front runs the process that stands between a gateway and a server that may be replaced: one that hibernates, is
+// started again after a crash, or not before it is needed.
 //
 // A front owns the client's streams and remembers the conversation (internal/relay). Behind it stands a backend, which is
 // an ordinary session of its own: run as a child, over pipes. There may be none. The loss of a backend is one event,

@@ -31,7 +31,7 @@ func ParseKnown(text []byte) (k Known, err error) {
 	if err = json.Unmarshal(text, &k); err != nil {
 		return k, err
 	}
-	if k.Version != knownVersion || mcp.ValueAt(k.Reply, "protocolVersion") == nil || bytes.IndexByte(text, '\n') != len(text)-1 {
+	if k.Version != knownVersion || mcp.ValueAt(k.Reply, "protocolVersion") == nil && k.Answer == nil || bytes.IndexByte(text, '\n') != len(text)-1 {
 		return k, errors.New("not an entry of this version")
 	}
 	return k, nil
@@ -105,7 +105,9 @@ func (k *known) replace(dir *session.Directory, name string, news mcp.Published)
 		}
 	}
 	e.Version, e.Args = knownVersion, session.Redact(k.command)
-	e.Add(news)
+	if e.Add(news); news.Answer != nil {
+		e.Published = news
+	}
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode what the server publishes: %w", err)
@@ -124,7 +126,7 @@ func entry(id string, request []byte) (*session.Directory, string, error) {
 		dir.Close()
 		return nil, "", err
 	}
-	params := mcp.ValueAt(request, "params")
-	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s", knownVersion, len(id), id, params))
+	method, params := mcp.ValueAt(request, "method"), mcp.ValueAt(request, "params")
+	sum := session.KeyedHash(secret, fmt.Appendf(nil, "%d %d %s%s %s", knownVersion, len(id), id, method, params))
 	return dir, hex.EncodeToString(sum[:]), nil
 }

@@ -50,6 +50,9 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 			c.handshake.begin(m)
 		}
 		c.client.requests.add(newRequest(m))
+		if c.publication.on {
+			c.publication.answers.ask(m)
+		}
 		return m.Method != MethodPing
 	case m.answers():
 		r, ok := c.server.answered(m, now)
@@ -104,6 +107,9 @@ func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 // answeredClient reports whether the answer was to a request other than a ping.
 func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 	r, ok := c.client.answered(m, now)
+	if c.publication.on {
+		c.publication.answers.take(r, m, now)
+	}
 	switch {
 	case !ok:
 	case r.method == MethodInitialize:

@@ -16,6 +16,9 @@ type Published struct {
 	// Lists has the results of the requests for each list, page by page. A list is known whole or not at all. One that is
 	// empty must not be told: it differs from one start to the next, and the client could not be told of that.
 	Lists map[string][]json.RawMessage `json:"lists,omitempty"`
+	// Answer is what a request of 2026-07-28 was answered with, an object with result or error; Until when that holds.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Until  time.Time       `json:"until,omitzero"`
 	// Wrong says that a server is not what its client was told. It is never written down.
 	Wrong bool `json:"-"`
 }
@@ -64,15 +67,20 @@ type publication struct {
 	news Published
 	// reply and roots say that these are known already.
 	reply, roots bool
+	answers      answers
 }
 
 // Publish begins to gather what the server publishes, for TakePublished.
 func (c *Conversation) Publish() { c.publication.on, c.lists.keeps = true, true }
 
-// TakePublished gives what the server has published since the last call, and the initialize that it has answered; nil where
-// nothing is new.
+// TakePublished gives something that the server has published since the last call, and the request that it has answered,
+// which is the initialize as a rule; nil where nothing is new.
 func (c *Conversation) TakePublished() (request []byte, news Published) {
 	p := &c.publication
+	if fresh := p.answers.fresh; len(fresh) > 0 {
+		p.answers.fresh = fresh[1:]
+		return fresh[0].request, fresh[0].Published
+	}
 	if !p.on || c.handshake.latest == nil || c.handshake.request == nil {
 		return nil, Published{}
 	}
@@ -104,6 +112,7 @@ func (c *Conversation) forgetLists(method string) {
 			continue
 		}
 		c.publish(kind, nil)
+		c.publication.answers.forget(kind)
 		if p := c.lists.read[kind]; p != nil {
 			p.results = nil
 		}
@@ -118,14 +127,21 @@ func (c *Conversation) TellPublished(m Message, load func(request []byte) *Publi
 		c.FromClient(m, now)
 		return []byte{}
 	}
-	result := c.resultPublished(m, load)
-	if result == nil {
+	member, value := "result", c.resultPublished(m, load)
+	if answer := c.answerPublished(m, load, now); answer != nil {
+		if value = ValueAt(answer, member); value == nil {
+			member, value = "error", ValueAt(answer, "error")
+		}
+	}
+	if value == nil {
 		return nil
 	}
-	line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, m.ID, member, value)
 	c.FromClient(m, now)
-	c.FromServer(Message{ID: m.ID, Kind: Response, Raw: line}, now)
-	c.publication = publication{on: true, reply: true, roots: c.roots.usual} // No server has said anything.
+	c.FromServer(Message{ID: m.ID, Kind: Response, Raw: line, IsError: member == "error"}, now)
+	// No server has said anything.
+	p := &c.publication
+	p.news, p.answers.fresh, p.reply, p.roots = Published{}, nil, c.handshake.answered, c.roots.usual
 	if kind, _ := listKind(m); c.lists.read[kind] != nil {
 		c.lists.read[kind].unproven = true
 	}

@@ -6,7 +6,7 @@ import (
 	"mcp-tether/internal/mcp"
 )
 
-// Published is what is known of servers from earlier sessions, by the client's initialize.
+// Published is what is known of servers from earlier sessions, by the request of the client.
 type Published struct {
 	// Load gives what is known of the server; nil where nothing is.
 	Load func(request []byte) *mcp.Published
@@ -26,8 +26,8 @@ func (r *Relay) Told() bool { return r.told }
 
 // Forget says that no server could be had that is what the client was told.
 func (r *Relay) Forget() {
-	if r.told {
-		r.known.Save(r.talk.Greeting(), mcp.Published{Wrong: true})
+	if request := r.talk.Greeting(); r.told && request != nil {
+		r.known.Save(request, mcp.Published{Wrong: true})
 	}
 }
 
@@ -44,6 +44,7 @@ func (r *Relay) tell(line []byte) (done bool) {
 		if answer := r.talk.TellPublished(m, r.known.Load, time.Now()); answer != nil {
 			r.down.put(answer)
 			r.told, done = true, true
+			r.litter()
 		}
 	})
 	r.down.drain()
@@ -55,7 +56,10 @@ func (r *Relay) publish() {
 	if r.known == nil {
 		return
 	}
-	if request, news := r.talk.TakePublished(); request != nil {
+	for request, news := r.talk.TakePublished(); request != nil; request, news = r.talk.TakePublished() {
 		r.known.Save(request, news)
+		r.litter()
 	}
 }
+
+func (r *Relay) litter() { r.littered, r.bulk = true, time.Now() }

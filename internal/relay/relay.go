@@ -44,6 +44,8 @@ type Relay struct {
 	// known is what is known of servers that have not been started; nil where each server is. told: see Told.
 	known *Published
 	told  bool
+	// littered says that large messages were parsed, whose memory is to be given back as that of bulk is.
+	littered bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -162,7 +164,7 @@ const bulkKept = time.Second
 
 // ShrinkAt is when to call Shrink; zero where there is nothing to give back.
 func (r *Relay) ShrinkAt() time.Time {
-	if !r.up.grown && !r.down.grown {
+	if !r.up.grown && !r.down.grown && !r.littered {
 		return time.Time{}
 	}
 	return r.bulk.Add(bulkKept)
@@ -171,6 +173,7 @@ func (r *Relay) ShrinkAt() time.Time {
 // Shrink gives back the larger buffers and pipes of streams that were busy. A stream gets them again when it needs
 // them.
 func (r *Relay) Shrink() {
+	r.littered = false
 	r.up.shrink()
 	r.down.shrink()
 	r.fromClient.Shrink()
