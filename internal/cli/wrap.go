@@ -557,6 +557,9 @@ func (r *rewriting) show(w io.Writer, check bool, a *asker) {
 		verb = "Unwrap"
 	}
 	for _, name := range r.rewritten.Remote {
+		if r.unwrap {
+			break
+		}
 		fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", describe.Text(name))
 	}
 	for _, name := range r.rewritten.Unread {
