@@ -42,13 +42,13 @@ func TestFold(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	known := []string{"run", "reap", "ps", "stop", "wrap", "unwrap"}
 	for word, want := range map[string]string{
-		"rnu": "run", "warp": "wrap", "unwarp": "unwrap", "stpo": "stop", "reep": "reap", "pss": "ps", "frobnicate": "", "": "", "install": "",
+		"rnu": "run", "warp": "wrap", "unwarp": "unwrap", "stp": "stop", "reep": "reap", "pss": "ps", "frobnicate": "", "": "", "install": "",
 	} {
 		if got := didYouMean(word, known); got != "" && want == "" || want != "" && got != "; did you mean "+want+"?" {
 			t.Errorf("%s: %q", word, got)
 		}
 	}
-	for line, want := range map[string]string{"stpo": "did you mean stop?", "stop --al": "did you mean --all?", "help wrpa": "did you mean wrap?", "wrap codx": "did you mean codex?"} {
+	for line, want := range map[string]string{"stp": "did you mean stop?", "stop --al": "did you mean --all?", "help wrpa": "did you mean wrap?", "wrap codx": "did you mean codex?"} {
 		args := append([]string{"mcp-tether"}, strings.Fields(line)...)
 		if err := app(args, io.Discard, nil).Run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
