@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Every exit code is the server's own, although a process is left to be ended first.
@@ -64,7 +66,7 @@ func TestMissingInterpreter(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		script := filepath.Join(dir, "srv")
-		ok(t, os.WriteFile(script, []byte(line), 0o700))
+		testkit.WriteProgram(t, script, []byte(line))
 		cmd := exec.Command(tether, "run", "--", script)
 		cmd.Env = []string{"XDG_RUNTIME_DIR=" + dir}
 		if o := finish(t, cmd); o.code != 127 || !strings.Contains(o.stderr, want) {

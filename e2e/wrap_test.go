@@ -452,6 +452,7 @@ func TestWrapCheckUnread(t *testing.T) {
 	t.Parallel()
 	for text, code := range map[string]int{
 		`{}`: 2, `{"servers":[]}`: 2, `{"tools":{"x":{"command":"srv"}}}`: 2,
+		`{"mcp":{"servers":{"x":{"cmd":"srv"},"y":{"command":"mcp-tether","args":["run","z"]}}}}`: 2,
 		`{"mcpServers":{"x":{"cmd":"srv"}}}`:                                                      2,
 		`{"mcpServers":{"x":"srv","y":{"command":"mcp-tether","args":["run","srv"]}}}`:            2,
 		`{"mcpServers":{"x":{"url":"http://x"},"y":{"command":"mcp-tether","args":["run","z"]}}}`: 0,
