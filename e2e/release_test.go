@@ -146,6 +146,10 @@ func installsFromDebian(t *testing.T, dist string) {
 		if o := finish(t, exec.Command(filepath.Join(root, "usr/bin/mcp-tether"), "run", "--", "/bin/sh", "-c", "exit 4")); o.code != 4 {
 			t.Errorf("%+v", o)
 		}
+		prerm, err := exec.Command("dpkg-deb", "-I", filepath.Join(dist, "mcp-tether_9.8.7_"+arch+".deb"), "prerm").Output()
+		if err != nil || !strings.Contains(string(prerm), " unwrap ") {
+			t.Errorf("%v\n%s", err, prerm)
+		}
 		unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mcp-tether-reap.service"))
 		if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/bin/mcp-tether reap ") {
 			t.Errorf("%v\n%s", err, unit)
