@@ -1,10 +1,16 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Every exit code is the server's own, although a process is left to be ended first.
@@ -48,5 +54,38 @@ func testExit(t *testing.T, cgroup, how string, code int) {
 	s.gone()
 	if c := s.endedWhole("server-exited"); *c.Exit != code {
 		t.Errorf("the log says exit %d, want %d", *c.Exit, code)
+	}
+}
+
+// A script whose interpreter is missing is not said to be missing itself.
+func TestMissingInterpreter(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"#! /nowhere/node -x\n": "the interpreter /nowhere/node of its first line is missing",
+		"#!/nowhere/\x1b[2Jx":   "the interpreter /nowhere/?[2Jx of its first line is missing",
+	} {
+		dir := t.TempDir()
+		script := filepath.Join(dir, "srv")
+		testkit.WriteProgram(t, script, []byte(line))
+		cmd := exec.Command(tether, "run", "--", script)
+		cmd.Env = []string{"XDG_RUNTIME_DIR=" + dir}
+		if o := finish(t, cmd); o.code != 127 || !strings.Contains(o.stderr, want) {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// A person who talks to a server shares it with nobody, and is told so.
+func TestShareOnATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	ok(t, err)
+	defer r.Close()
+	y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + dir}, w, tether, "run", "--share", "--", "/bin/echo", "up")
+	y.expect("--share, --hibernate and --on-crash have no effect on a terminal")
+	y.expect("up")
+	if err := y.cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

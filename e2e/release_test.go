@@ -146,6 +146,10 @@ func installsFromDebian(t *testing.T, dist string) {
 		if o := finish(t, exec.Command(filepath.Join(root, "usr/bin/mcp-tether"), "run", "--", "/bin/sh", "-c", "exit 4")); o.code != 4 {
 			t.Errorf("%+v", o)
 		}
+		prerm, err := exec.Command("dpkg-deb", "-I", filepath.Join(dist, "mcp-tether_9.8.7_"+arch+".deb"), "prerm").Output()
+		if err != nil || !strings.Contains(string(prerm), " unwrap ") {
+			t.Errorf("%v\n%s", err, prerm)
+		}
 		unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/mcp-tether-reap.service"))
 		if err != nil || !strings.Contains(string(unit), "ExecStart=/usr/bin/mcp-tether reap ") {
 			t.Errorf("%v\n%s", err, unit)
@@ -175,20 +179,25 @@ func TestRemovalNamesConfigurations(t *testing.T) {
 	}
 }
 
-// The shell offers commands, and the flags of each.
+// The shell offers commands, the flags of each, and what they take.
 func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"mcp-tether re":                "reap",
 		"mcp-tether run --hib":         "--hibernate",
-		"mcp-tether run --cgroup ":     "",
+		"mcp-tether run --cgroup ":     "auto off require",
+		"mcp-tether run --name ":       "",
+		"mcp-tether completion ":       "bash zsh fish",
+		"mcp-tether help st":           "stop",
 		"mcp-tether wrap --dry":        "--dry-run",
 		"mcp-tether wrap codex clau":   "claude claude-desktop",
 		"mcp-tether ps --un":           "",
 		"mcp-tether run --name x -- /": "/bin",
 	} {
-		script := `source ../scripts/packaging/completions/mcp-tether.bash; COMP_WORDS=($1); [[ $1 == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _mcp_tether; echo ${COMPREPLY[@]}`
-		o := finish(t, exec.Command("bash", "-c", script, "x", words))
+		script := `source <(mcp-tether completion bash); COMP_WORDS=($1); [[ $1 == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _mcp_tether; echo ${COMPREPLY[@]}`
+		cmd := exec.Command("bash", "-c", script, "x", words)
+		cmd.Env = []string{"PATH=" + filepath.Dir(tether) + ":/usr/bin:/bin"}
+		o := finish(t, cmd)
 		got := strings.TrimSpace(o.stdout)
 		if words == "mcp-tether run --name x -- /" {
 			if !strings.Contains(" "+got+" ", " "+want+" ") {

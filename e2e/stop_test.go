@@ -130,6 +130,9 @@ func TestStopAllAsks(t *testing.T) {
 		return
 	}
 	s := startGateway(t).named("a", "serve")
+	if o := operator.run(t, "__complete", "stop", s.id()[:4]); o.stdout != s.id()+"\ta\n" {
+		t.Errorf("the shell is offered %+v", o)
+	}
 	for _, answer := range []string{"", "n", "y"} {
 		r, w, err := os.Pipe()
 		ok(t, err)

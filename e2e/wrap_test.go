@@ -452,6 +452,7 @@ func TestWrapCheckUnread(t *testing.T) {
 	t.Parallel()
 	for text, code := range map[string]int{
 		`{}`: 2, `{"servers":[]}`: 2, `{"tools":{"x":{"command":"srv"}}}`: 2,
+		`{"mcp":{"servers":{"x":{"cmd":"srv"},"y":{"command":"mcp-tether","args":["run","z"]}}}}`: 2,
 		`{"mcpServers":{"x":{"cmd":"srv"}}}`:                                                      2,
 		`{"mcpServers":{"x":"srv","y":{"command":"mcp-tether","args":["run","srv"]}}}`:            2,
 		`{"mcpServers":{"x":{"url":"http://x"},"y":{"command":"mcp-tether","args":["run","z"]}}}`: 0,
@@ -467,6 +468,26 @@ func TestWrapCheckUnread(t *testing.T) {
 	if o := h.run("wrap", "--check"); o.code != 2 || !strings.Contains(o.stderr, "no servers found in a known form") {
 		t.Errorf("nothing is here: %+v", o)
 	}
+}
+
+// A client that runs is named with its process, and one that does not, without.
+func TestWrapNamesWhatRuns(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	h.put(".qwen/settings.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
+	h.put(".kiro/settings/mcp.json", `{"mcpServers":{"x":{"command":"srv"}}}`)
+	script := h.put("bin/qwen", "read -r line")
+	r, w, err := os.Pipe()
+	ok(t, err)
+	cmd := exec.Command("/bin/sh", script)
+	cmd.Stdin = r
+	ok(t, cmd.Start())
+	_ = r.Close()
+	if o := h.run("wrap", "--yes"); !strings.Contains(o.stdout, "start again: Kiro, Qwen Code (runs now, process "+decimalString(cmd.Process.Pid)+")\n") {
+		t.Errorf("%+v", o)
+	}
+	_ = w.Close()
+	_ = cmd.Wait()
 }
 
 // Files of the project are named and left alone. In a git work tree no backup is left.

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +49,9 @@ func (t *tree) launch(path string) error {
 		}
 	}
 	pid, err := t.spawn(child)
+	if errors.Is(err, unix.ENOENT) {
+		err = fmt.Errorf("%w: %s", err, missingFor(path))
+	}
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
@@ -139,6 +143,23 @@ func (t *tree) dropLeaf() {
 		t.scope.Leaf.Close()
 		t.scope.Leaf = nil
 	}
+}
+
+// missingFor says what the kernel does not find when it executes a file that is there: of a script the program after "#!", else
+// the loader that the program names.
+func missingFor(path string) string {
+	line := make([]byte, 256) // of more the kernel reads nothing
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	n, _ := f.Read(line)
+	rest, script := bytes.CutPrefix(line[:n], []byte("#!"))
+	if words := bytes.Fields(bytes.SplitN(rest, []byte("\n"), 2)[0]); script && len(words) > 0 {
+		return fmt.Sprintf("the interpreter %s of its first line is missing", words[0])
+	}
+	return "the file is there, but its interpreter or loader is missing"
 }
 
 func searchPath() string {

@@ -47,6 +47,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		Usage:                     "ends stdio MCP servers with their session, whatever they started",
 		Version:                   fullVersion(),
 		HideHelpCommand:           true,
+		Flags:                     []cli.Flag{cli.HelpFlag}, // with a command help of ours the library adds none
 		DisableSliceFlagSeparator: true,
 		Writer:                    out,
 		ErrWriter:                 os.Stderr,
@@ -55,7 +56,7 @@ func app(args []string, out io.Writer, as *role) *cli.App {
 		Commands:                  commands(args, as),
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return usageError("no such command: " + name + " (see mcp-tether --help)")
+				return noCommand(c.App, name)
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -72,7 +73,8 @@ func commands(args []string, as *role) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{runCommand(as)}
 	}
-	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand()}
+	return []*cli.Command{runCommand(as), reapCommand(as), psCommand(), stopCommand(as), wrapCommand(), unwrapCommand(), doctorCommand(), cacheCommand(),
+		completionCommand(), completeCommand(), helpCommand(), versionCommand()}
 }
 
 // command parses the command line and runs it.
@@ -80,9 +82,10 @@ func command(args []string, as *role) int {
 	failure := supervise.ExitFailure
 	switch {
 	case len(args) < 2:
-	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor", "cache"}, args[1]):
+	case slices.Contains([]string{"reap", "ps", "stop", "wrap", "unwrap", "doctor", "cache", "help", "version", "completion"}, args[1]):
 		failure = exitUnread
 	}
+	cli.HelpPrinter = printHelp
 	err := app(args, os.Stdout, as).Run(args)
 	var s status
 	switch {
@@ -115,7 +118,15 @@ func isDuration(c *cli.Context, text string) bool {
 // duration needs a unit.
 func badUsage(c *cli.Context, err error, _ bool) error {
 	text := strings.Replace(err.Error(), "flag -", "flag --", 1)
-	text = strings.Replace(text, "flag provided but not defined: -", "no such flag: --", 1)
+	if _, unknown, found := strings.Cut(text, "flag provided but not defined: -"); found {
+		var known []string
+		if c.Command != nil {
+			for _, f := range c.Command.Flags {
+				known = append(known, "--"+f.Names()[0])
+			}
+		}
+		text = "no such flag: --" + unknown + didYouMean("--"+unknown, known)
+	}
 	name := c.App.Name
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
 		name += " " + c.Command.Name

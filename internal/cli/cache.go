@@ -15,11 +15,14 @@ import (
 	"mcp-tether/internal/teardown"
 )
 
-const cacheHelp = `Lists what "run --lazy" has kept of servers: what each says of itself, by which later sessions answer
-before they start it. --clear removes it, or what is kept of commands that match PATTERN: * stands for any
-text, ? for one byte. The next session of a command starts its server, and keeps it anew.
+const cacheHelp = `Lists what "run --lazy" has kept of servers: what each says of itself, by
+which later sessions answer before they start it. --clear removes it, or
+what is kept of commands that match PATTERN: * stands for any text, ? for
+one byte. The next session of a command starts its server, and keeps it
+anew.
 
-Exit code: 0 done; 2 the directory, or an entry, could not be read or removed.
+Exit code: 0 done; 2 the directory, or an entry, could not be read or
+removed.
 
 Examples:
    mcp-tether cache

@@ -55,7 +55,13 @@ func run(args []string) int {
 	if argv.IsSweep(args) {
 		return exit(supervise.ExitFailure, sweep())
 	}
-	if args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare)) {
+	shares := args[1] == "run" && os.Getpid() != 1 && argv.WantsShare(args[2:], os.Getenv(argv.EnvShare))
+	fronts := args[1] == "run" && argv.WantsFront(args[2:], os.Getenv)
+	if (shares || fronts) && proc.OnTerminal() {
+		exit(0, errTerminal)
+		shares, fronts = false, false
+	}
+	if shares {
 		finder, err := share.NewFinder(args)
 		var cannot *share.CannotError
 		switch {
@@ -66,11 +72,8 @@ func run(args []string) int {
 		}
 		exit(0, err)
 	}
-	if args[1] == "run" && argv.WantsFront(args[2:], os.Getenv) {
-		if !proc.OnTerminal() {
-			return command(args, &role{front: true})
-		}
-		exit(0, errTerminal)
+	if fronts {
+		return command(args, &role{front: true})
 	}
 	if args[1] == "run" && os.Getpid() != 1 && argv.WantsAnchor(args[2:], os.Getenv("MCP_TETHER_NO_ANCHOR")) {
 		return anchor(args)
@@ -79,7 +82,7 @@ func run(args []string) int {
 }
 
 // errTerminal says that a person talks to the server.
-var errTerminal = errors.New("--hibernate, --on-crash and --lazy have no effect on a terminal")
+var errTerminal = errors.New("--share, --lazy, --hibernate and --on-crash have no effect on a terminal")
 
 // anchor parses flags only if the session does not end in time, or if the supervisor was killed.
 func anchor(args []string) int {

@@ -15,11 +15,13 @@ import (
 	"mcp-tether/reap"
 )
 
-const doctorHelp = `Says what this machine can do for sessions, which clients' servers are not wrapped, and what is leaking
-now. Each line is ok, warn or fail, with the cure. It changes nothing.
+const doctorHelp = `Says what this machine can do for sessions, which clients' servers are
+not wrapped, and what is leaking now. Each line is ok, warn or fail, with
+the cure. It changes nothing.
 
-Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 wrong command line, or the
-result cannot be written. What it could not read is a line with warn.
+Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 wrong
+command line, or the result cannot be written. What it could not read is
+a line with warn.
 
 Examples:
    mcp-tether doctor

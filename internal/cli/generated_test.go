@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"mcp-tether/internal/clients"
 )
 
 // What packages hold besides the binary, and the page of all commands, are generated from the flags. After a change of
@@ -36,14 +34,19 @@ func generated() map[string]string {
 	files := map[string]string{
 		"docs/commands.md":                              commandsPage(a),
 		"scripts/packaging/man/mcp-tether.1":            mainPage(a),
-		"scripts/packaging/completions/mcp-tether.bash": bashCompletion(a),
-		"scripts/packaging/completions/_mcp-tether":     zshCompletion(a),
-		"scripts/packaging/completions/mcp-tether.fish": fishCompletion(a),
+		"scripts/packaging/completions/mcp-tether.bash": bashCompletion,
+		"scripts/packaging/completions/_mcp-tether":     zshCompletion,
+		"scripts/packaging/completions/mcp-tether.fish": fishCompletion,
 	}
-	for _, c := range a.Commands {
+	for _, c := range documented(a) {
 		files["scripts/packaging/man/mcp-tether-"+c.Name+".1"] = manPage(a, c)
 	}
 	return files
+}
+
+// documented are the commands that have pages. The others have no flags.
+func documented(a *cli.App) []*cli.Command {
+	return slices.DeleteFunc(slices.Clone(a.Commands), func(c *cli.Command) bool { return c.Description == "" })
 }
 
 func TestGenerated(t *testing.T) {
@@ -86,7 +89,7 @@ var pages = map[string]string{
 func TestPagesNameFlags(t *testing.T) {
 	inRoot(t)
 	named := 0
-	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+	for _, c := range documented(app([]string{"mcp-tether"}, io.Discard, nil)) {
 		name := pages[c.Name]
 		b, err := os.ReadFile(filepath.Join("docs", name))
 		if err != nil {
@@ -170,7 +173,7 @@ func TestWrongDefaults(t *testing.T) {
 // every command that has such a flag.
 func defaultsFor(page string) map[string][]string {
 	own, all := map[string][]string{}, map[string][]string{}
-	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+	for _, c := range documented(app([]string{"mcp-tether"}, io.Discard, nil)) {
 		for _, f := range flagsOf(c) {
 			all[f.name] = append(all[f.name], f.byDefault)
 			if pages[c.Name] == page {
@@ -315,7 +318,7 @@ func mainPage(a *cli.App) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH MCP\\-TETHER 1\n.SH NAME\nmcp\\-tether \\- %s\n.SH SYNOPSIS\n", roff(a.Usage))
 	b.WriteString(".B mcp\\-tether\n.I COMMAND\n[flags]\n.SH COMMANDS\n")
-	for _, c := range a.Commands {
+	for _, c := range documented(a) {
 		fmt.Fprintf(&b, ".TP\n.BR mcp\\-tether\\-%s (1)\n%s\n", c.Name, roff(c.Usage))
 	}
 	b.WriteString(".SH SEE ALSO\n" + seeAlso(a, ""))
@@ -351,7 +354,7 @@ func manPage(a *cli.App, c *cli.Command) string {
 func commandsPage(a *cli.App) string {
 	var b strings.Builder
 	b.WriteString("# Commands and flags\n\nGenerated from the code (`make generate`). `mcp-tether COMMAND --help` and the man pages have examples, too.\n")
-	for _, c := range a.Commands {
+	for _, c := range documented(a) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s. [More](%s).\n\n    %s\n\n", c.Name, strings.ToUpper(c.Usage[:1])+c.Usage[1:], pages[c.Name],
 			strings.ReplaceAll(c.UsageText, "\n", "\n    "))
 		b.WriteString("| flag | meaning |\n|---|---|\n")
@@ -391,7 +394,7 @@ func seeAlso(a *cli.App, own string) string {
 	if own != "" {
 		all = append(all, ".BR mcp\\-tether (1)")
 	}
-	for _, c := range a.Commands {
+	for _, c := range documented(a) {
 		if c.Name != own {
 			all = append(all, ".BR mcp\\-tether\\-"+c.Name+" (1)")
 		}
@@ -399,130 +402,9 @@ func seeAlso(a *cli.App, own string) string {
 	return strings.Join(all, ",\n") + "\n"
 }
 
-// words are the names of the commands, and the long flags of each.
-func words(a *cli.App) (commands []string, flags map[string][]described) {
-	flags = map[string][]described{}
-	for _, c := range a.Commands {
-		commands = append(commands, c.Name)
-		flags[c.Name] = flagsOf(c)
-	}
-	return commands, flags
-}
-
-func dashed(all []described, keep func(described) bool) string {
-	var out []string
-	for _, f := range all {
-		if keep(f) {
-			out = append(out, "--"+f.name)
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-func always(described) bool { return true }
-
-func bashCompletion(a *cli.App) string {
-	commands, flags := words(a)
-	var b strings.Builder
-	fmt.Fprintf(&b, `# bash completion for mcp-tether
-
-_mcp_tether() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags= files= values= i
-	COMPREPLY=()
-	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W '%s --help --version' -- "$cur"))
-		return
-	fi
-	case $command in
-`, strings.Join(commands, " "))
-	for _, name := range commands {
-		fmt.Fprintf(&b, "\t%s)\n\t\tflags='%s --help'\n", name, dashed(flags[name], always))
-		fmt.Fprintf(&b, "\t\tfiles='%s'\n", dashed(flags[name], func(f described) bool { return f.file }))
-		fmt.Fprintf(&b, "\t\tvalues='%s'\n\t\t;;\n", dashed(flags[name], func(f described) bool { return f.value != "" }))
-	}
-	fmt.Fprintf(&b, `	*) return ;;
-	esac
-	if [[ " $files " == *" $prev "* ]]; then
-		COMPREPLY=($(compgen -f -- "$cur"))
-		return
-	fi
-	[[ " $values " == *" $prev "* ]] && return
-	if [[ $command == run ]]; then
-		# What follows the flags is a command line of its own.
-		for ((i = 2; i < COMP_CWORD; i++)); do
-			[[ ${COMP_WORDS[i]} == -- ]] || continue
-			declare -F _command_offset >/dev/null && _command_offset $((i + 1)) && return
-			COMPREPLY=($(compgen -c -f -- "$cur"))
-			return
-		done
-	fi
-	case $command:$cur in
-	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
-	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
-	wrap:* | unwrap:*) COMPREPLY=($(compgen -W '%s' -- "$cur") $(compgen -f -- "$cur")) ;;
-	esac
-}
-complete -F _mcp_tether mcp-tether
-`, strings.Join(clients.Names(), " "))
-	return b.String()
-}
-
-// single quotes a text for a shell.
-func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-func zshCompletion(a *cli.App) string {
-	var b strings.Builder
-	b.WriteString("#compdef mcp-tether\n\n_mcp_tether() {\n\tlocal -a commands\n\tcommands=(\n")
-	for _, c := range a.Commands {
-		fmt.Fprintf(&b, "\t\t%s\n", single(c.Name+":"+c.Usage))
-	}
-	b.WriteString("\t)\n\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n")
-	for _, c := range a.Commands {
-		fmt.Fprintf(&b, "\t%s)\n\t\tshift words\n\t\t((CURRENT--))\n\t\t_arguments -S \\\n", c.Name)
-		for _, f := range flagsOf(c) {
-			spec := "--" + f.name + "[" + strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(f.usage) + "]"
-			if f.file {
-				spec += ":" + strings.ToLower(f.value) + ":_files"
-			} else if f.value != "" {
-				spec += ":" + strings.ToLower(f.value) + ":"
-			}
-			fmt.Fprintf(&b, "\t\t\t%s \\\n", single(spec))
-		}
-		rest := "'*:file:_files'"
-		if c.Name == "run" {
-			rest = "'*::command:_normal'"
-		}
-		b.WriteString("\t\t\t" + rest + "\n\t\t;;\n")
-	}
-	b.WriteString("\tesac\n}\n\n_mcp_tether \"$@\"\n")
-	return b.String()
-}
-
-func fishCompletion(a *cli.App) string {
-	var b strings.Builder
-	b.WriteString("# fish completion for mcp-tether\n\ncomplete -c mcp-tether -f\n")
-	for _, c := range a.Commands {
-		fmt.Fprintf(&b, "complete -c mcp-tether -n __fish_use_subcommand -a %s -d %s\n", c.Name, single(c.Usage))
-	}
-	for _, c := range a.Commands {
-		for _, f := range flagsOf(c) {
-			fmt.Fprintf(&b, "complete -c mcp-tether -n '__fish_seen_subcommand_from %s' -l %s -d %s", c.Name, f.name, single(f.usage))
-			if f.file {
-				b.WriteString(" -r -F")
-			} else if f.value != "" {
-				b.WriteString(" -x")
-			}
-			b.WriteString("\n")
-		}
-	}
-	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
-	b.WriteString("complete -c mcp-tether -n '__fish_seen_subcommand_from wrap unwrap' -a '" + strings.Join(clients.Names(), " ") + "' -F\n")
-	return b.String()
-}
-
 func TestEveryCommandHasAPage(t *testing.T) {
 	var names []string
-	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+	for _, c := range documented(app([]string{"mcp-tether"}, io.Discard, nil)) {
 		names = append(names, c.Name)
 	}
 	for name := range pages {
@@ -557,7 +439,7 @@ func TestCommandsCanBeCopied(t *testing.T) {
 		}
 		texts[name] = string(b)
 	}
-	for _, c := range app([]string{"mcp-tether"}, io.Discard, nil).Commands {
+	for _, c := range documented(app([]string{"mcp-tether"}, io.Discard, nil)) {
 		texts[c.Name+" --help"] = c.Description
 	}
 	lines := 0

@@ -30,25 +30,33 @@ const (
 // surplusOver is how many servers of one kind a gateway may have before they are reported.
 const surplusOver = 8
 
-const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends what is proven:
+const reapHelp = `Lists what outlived its session, with the evidence. With --kill it ends
+what is proven:
 
-   record     the supervisor of a recorded session is dead: its processes and containers
-   mark       the environment names a session without supervisor and a gateway that is dead
+   record     the supervisor of a recorded session is dead: its processes
+              and containers
+   mark       the environment names a session without supervisor and a
+              gateway that is dead
    cgroup     a cgroup of ours whose session is dead
    container  a container with our label whose session is dead
-   severed    never wrapped: a configured MCP server without gateway, and no process holds the other
-              end of its standard input (ended only with --unwrapped)
-   dropped    never wrapped: its gateway lives, but no process can write to its standard input any more
-              (ended only with --unwrapped, when it is still so after --dwell)
-   suspect    like severed, mark, cgroup or container, but not proven: never ended
-   surplus    many servers of one kind under a living gateway: never ended
+   severed    never wrapped: a configured MCP server without gateway, and
+              no process holds the other end of its standard input (ended
+              only with --unwrapped)
+   dropped    never wrapped: its gateway lives, but no process can write
+              to its standard input any more (ended only with
+              --unwrapped, when it is still so after --dwell)
+   suspect    like severed, mark, cgroup or container, but not proven:
+              never ended
+   surplus    many servers of one kind under a living gateway: never
+              ended
 
-When there is nothing it says so on a terminal, and is silent elsewhere, as from cron. Exit code: 0
-nothing (left), 1 findings (or survivors), 2 something could not be read.
+When there is nothing it says so on a terminal, and is silent elsewhere,
+as from cron. Exit code: 0 nothing (left), 1 findings (or survivors),
+2 something could not be read.
 
 Examples:
-   mcp-tether reap                          # what is there, and why
-   mcp-tether reap --kill                   # end what is proven
+   mcp-tether reap                # what is there, and why
+   mcp-tether reap --kill         # end what is proven
    mcp-tether reap --match 'mcp-server-' --kill --unwrapped
 In a crontab:
    */5 * * * * /usr/local/bin/mcp-tether reap --kill --quiet`

@@ -38,27 +38,31 @@ type role struct {
 	delegated bool
 }
 
-const runHelp = `Starts COMMAND with this process's standard streams and ends everything it started when the gateway
-(the process that spawned mcp-tether) dies, closes standard input, stops reading standard output or sends
-SIGTERM, SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals are passed on.
+const runHelp = `Starts COMMAND with this process's standard streams and ends everything
+it started when the gateway (the process that spawned mcp-tether) dies,
+closes standard input, stops reading standard output or sends SIGTERM,
+SIGINT, SIGHUP or SIGQUIT, or when COMMAND itself exits. Other signals
+are passed on.
 
-Containers that the session creates through a Docker or podman engine end with it, too (--containers).
-With --hibernate an idle server is ended, and started again by the next message. With --lazy a server
-is not started before it is needed. With --share sessions of the same command, directory and environment
-talk to one server.
+Containers that the session creates through a Docker or podman engine
+end with it, too (--containers). With --hibernate an idle server is
+ended, and started again by the next message. With --lazy a server is
+not started before it is needed. With --share sessions of the same
+command, directory and environment talk to one server.
 
-Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether failed, 126 if COMMAND cannot
-be executed, 127 if it is not found.
+Exit code: COMMAND's own; 128+n if signal n ended it; 125 if mcp-tether
+failed, 126 if COMMAND cannot be executed, 127 if it is not found.
 
-A flag wins over its environment variable. Durations are such as 500ms, 1.5s, 2m.
+A flag wins over its environment variable. Durations are such as 500ms,
+1.5s, 2m.
 
 Examples:
    mcp-tether run -- npx -y @modelcontextprotocol/server-everything
-   mcp-tether run -- docker run -i --rm mcp/fetch                 # the container ends with the session
-   mcp-tether run --hibernate 10m -- npx -y @modelcontextprotocol/server-memory
-   mcp-tether run --share -- npx -y @modelcontextprotocol/server-memory        # one server for all sessions
-   mcp-tether run --name files --term-grace 3s -- uvx mcp-server-filesystem /srv
-   mcp-tether run --log-level info --log-format json --log-file /var/log/tether.log -- ./server`
+   mcp-tether run -- docker run -i --rm mcp/fetch # with its container
+   mcp-tether run --hibernate 10m -- uvx mcp-server-time
+   mcp-tether run --share -- uvx mcp-server-time # for all sessions
+   mcp-tether run --name files --term-grace 3s -- uvx server-files /srv
+   mcp-tether run --log-level info --log-file /var/log/x -- ./server`
 
 func runCommand(as *role) *cli.Command {
 	return &cli.Command{

@@ -17,34 +17,36 @@ import (
 	"mcp-tether/internal/describe"
 )
 
-const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio servers
-in the configuration of MCP clients; NAME is the server's in it. Shows what
-would change and asks. Nothing else in a file changes by a byte. The text before
-the first wrap is kept beside the file, unless git has the file, and
-"mcp-tether unwrap" gives it back.
+const wrapHelp = `Puts "mcp-tether run --name NAME --" in front of the commands of stdio
+servers in the configuration of MCP clients; NAME is the server's there.
+Shows what would change and asks. Nothing else in a file changes by a
+byte. The text before the first wrap is kept beside the file, but not in
+a git work tree, and "mcp-tether unwrap" gives it back.
 
-CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor, vscode, zed,
-windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen, amp, opencode or
-jetbrains; for goose and continue it says what to write by hand. Without CLIENT
-or FILE, every client is looked for. Files of a project (.mcp.json) are shared
-with others and so are changed only when they are named.
+CLIENT is codex, claude, claude-desktop, openclaw, gemini, cursor,
+vscode, zed, windsurf, cline, roo, lm-studio, kiro, copilot, junie, qwen,
+amp, opencode or jetbrains. For jetbrains-ai, goose and continue it says
+what to write by hand. Without CLIENT or FILE, every client is looked
+for. Files of a project (.mcp.json) are shared with others and so are
+changed only when they are named.
 
-End the client first: some write their configuration while they run. It starts
-the servers in the new way when it is started again.
+End the client first: some write their configuration while they run. It
+starts the servers in the new way when it is started again.
 
 Exit code: 0 done, or nothing to do; 1 --check found a server that is not
 wrapped, or the answer was no; 2 something could not be read or changed.
 
 Examples:
-   mcp-tether wrap                       # all clients of this user, with questions
-   mcp-tether wrap --dry-run codex       # only show the difference
-   mcp-tether wrap --yes --preset codex  # start late and sleep, but for browsers
+   mcp-tether wrap                 # all clients, with questions
+   mcp-tether wrap --dry-run codex # only show the difference
+   mcp-tether wrap --yes --preset codex # start late, sleep when idle
    mcp-tether wrap --server files --flags '--hibernate 1h' codex
-   mcp-tether wrap --absolute --yes claude-desktop # if it does not find mcp-tether
-   mcp-tether wrap --check .mcp.json     # in CI`
+   mcp-tether wrap --absolute --yes claude-desktop
+   mcp-tether wrap --check .mcp.json # in CI`
 
-const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration of MCP
-clients. Shows what would change and asks. See mcp-tether wrap --help.
+const unwrapHelp = `Takes "mcp-tether run" away again from the servers in the configuration
+of MCP clients. Shows what would change and asks. See mcp-tether help
+wrap.
 
 Examples:
    mcp-tether unwrap
@@ -325,6 +327,11 @@ func placesOf(args []string) ([]clients.Place, error) {
 		return nil, fmt.Errorf("find the configurations: %w; name the files", err)
 	}
 	found, err := clients.Here(home, names)
+	for _, name := range names {
+		if !clients.IsName(name) {
+			return nil, fmt.Errorf("%w%s", err, didYouMean(name, clients.Names()))
+		}
+	}
 	return eachOnce(append(found, places...)), err
 }
 
@@ -550,6 +557,9 @@ func (r *rewriting) show(w io.Writer, check bool, a *asker) {
 		verb = "Unwrap"
 	}
 	for _, name := range r.rewritten.Remote {
+		if r.unwrap {
+			break
+		}
 		fmt.Fprintf(w, "  %s: reached by network, nothing to wrap\n", describe.Text(name))
 	}
 	for _, name := range r.rewritten.Unread {

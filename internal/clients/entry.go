@@ -13,7 +13,7 @@ import (
 type entry struct {
 	keys []string
 	// command is the value of the member command, and args are the words of the member args. list is where args stands,
-	// brackets included; nil if there is no such member. With joined, all of them stand in the list of the member command.
+	// brackets included; nil if there is no such member. With joined, all words stand in the list of the member command.
 	joined  bool
 	command word
 	args    []word
@@ -104,7 +104,7 @@ func (j *jsonReader) walk(n *jsonedit.Node, keys []string, double bool) {
 		below, double := slices.Concat(keys, []string{m.Name}), double || count[m.Name] > 1
 		switch {
 		case isTable(keys) && j.entry(&m.Value, below, double):
-		case isTable(keys) && keys[0] != openTable:
+		case isTable(keys) && (len(keys) > 1 || keys[0] != openTable):
 			j.unread = append(j.unread, m.Name)
 		case m.Value.Kind == jsonedit.Object && len(below) < maxNesting:
 			j.walk(&m.Value, below, double)

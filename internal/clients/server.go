@@ -24,7 +24,8 @@ type Server struct {
 const maxNesting = 8
 
 // servers finds the tables of servers wherever the gateways put them: "mcpServers" (Claude, Gemini, Cursor),
-// "mcp_servers" (Codex), "context_servers" (Zed), "servers" (OpenClaw below "mcp", VS Code), "amp.mcpServers", "mcp" (opencode). above are the keys that lead to doc.
+// "mcp_servers" (Codex), "context_servers" (Zed), "servers" (OpenClaw below "mcp", VS Code),
+// "amp.mcpServers", "mcp" (opencode). above are the keys that lead to doc.
 func servers(doc map[string]any, above []string) []Server {
 	var out []Server
 	for _, key := range slices.Sorted(maps.Keys(doc)) {
@@ -34,7 +35,7 @@ func servers(doc map[string]any, above []string) []Server {
 		}
 		keys := append(slices.Clone(above), key)
 		switch {
-		case key == openTable:
+		case key == openTable && len(above) < maxNesting:
 			out = append(out, serversIn(table, keys)...)
 			out = append(out, servers(table, keys)...)
 		case key == "mcpServers" || key == "mcp_servers" || key == "context_servers" || key == "servers" || key == "amp.mcpServers":

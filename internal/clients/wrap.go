@@ -74,8 +74,8 @@ type Hunk struct {
 	Old, New []string
 }
 
-// Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing to do with how these servers are
-// started stays as it is.
+// Rewrite wraps or unwraps the servers that want chooses; it is asked once for each of Changes. Every byte that has nothing
+// to do with how these servers are started stays as it is.
 func Rewrite(text []byte, format Format, w Wrapping, want func(name string) bool) (Rewritten, error) {
 	if !utf8.Valid(text) {
 		// Names are compared, and readers disagree on names that are not UTF-8.
@@ -249,6 +249,9 @@ func (e *entry) words() []string {
 	return words
 }
 
+// envName is the variable that gives the name, too.
+const envName = "MCP_TETHER_NAME"
+
 // rewrite gives the edits that an entry needs, and says in c what becomes of it.
 func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	at := e.commandAt()
@@ -282,7 +285,7 @@ func (e *entry) rewrite(text []byte, w Wrapping, c *Change) []edit {
 	}
 	// A server that has no name gets its key for one, so that ps and stop speak of it as the user does.
 	if (at == 0 || w.Flags != nil) && argv.NameWords(w.Flags) == nil {
-		if name == nil && c.Name != "" {
+		if name == nil && c.Name != "" && e.env[envName] == nil {
 			name = []string{"--name", c.Name}
 		}
 		w.Flags = append(name[:len(name):len(name)], w.Flags...)

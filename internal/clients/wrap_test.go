@@ -122,6 +122,27 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// A name that the user has written stays, and no other is added to it.
+func TestWrapNames(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"mcpServers":{"k":{"command":"x","args":[]}}}`:                                                `["run", "--name", "k", "--", "x"]`,
+		`{"mcpServers":{"":{"command":"x","args":[]}}}`:                                                 `["run", "--", "x"]`,
+		`{"mcpServers":{"-k":{"command":"x","args":[]}}}`:                                               `["run", "--name", "-k", "--", "x"]`,
+		`{"mcpServers":{"k":{"command":"x","args":[],"env":{"MCP_TETHER_NAME":"mine"}}}}`:               `["run", "--", "x"]`,
+		`{"mcpServers":{"k":{"command":"x","args":["--name","mine"]}}}`:                                 `["run", "--name", "k", "--", "x", "--name","mine"]`,
+		`{"mcpServers":{"k":{"command":"mcp-tether","args":["run","--name=mine","--","x"]}}}`:           `["run","--name=mine","--","x"]`,
+		`{"mcpServers":{"k":{"command":"mcp-tether","args":["run","--hibernate","1h","--","--name"]}}}`: `["run","--hibernate","1h","--","--name"]`,
+	} {
+		r, err := Rewrite([]byte(in), JSON, Wrapping{}, every)
+		if err != nil || !strings.Contains(string(r.Text), want) {
+			t.Errorf("%v\n%s\nwant %s", err, r.Text, want)
+		}
+		if r.Changes[0].Edited {
+			unwrapped(t, r.Text, JSON, in)
+		}
+	}
+}
+
 // A server with a PATH of its own is started by what is right there, unless the user gave a path.
 func TestWrapWithAnotherPATH(t *testing.T) {
 	asked := ""

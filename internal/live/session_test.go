@@ -100,7 +100,8 @@ func TestTextFitsATerminal(t *testing.T) {
 		want string
 	}{
 		{View{Width: 80}, "aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-everyt…"},
-		{View{Width: 80, Users: true}, "root  aaaa0000  n0    running  10 openclaw  12     123M    0.0%  2h01m  server-…"},
+		{View{Width: 80, Users: true}, "root  aaaa0000  n0    running  10 openclaw  123M    0.0%  2h01m  server-everyth…"},
+		{View{Width: 80, Tree: true}, "aaaa0000  n0    running  -       123M    2h01m  server-everything ééé"},
 		{View{Width: 120}, "aaaa000000000000  n0    running  10 openclaw  -       12     0           123M    0.0%  2h01m  server-everything ééééééé…"},
 		{View{}, "0           123M    0.0%  2h01m  /home/u/.npm/_npx/0/node_modules/.bin/server-everything " + strings.Repeat("é", 80)},
 	} {

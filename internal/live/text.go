@@ -30,10 +30,8 @@ type View struct {
 	Width, Height int
 }
 
-// The columns of a row that not every view has.
 const (
-	columnUser, columnServer, columnContainers = 0, 5, 7
-	// wide is the width of a terminal from which on it has all of them, and whole ids.
+	// wide is the width of a terminal from which on it has all columns, and whole ids.
 	wide = 120
 	// shortID is how much of an id a narrower one has. It does for stop.
 	shortID = 8
@@ -41,7 +39,6 @@ const (
 
 // Text writes the sessions for people.
 func Text(w io.Writer, all []Session, v View) error {
-	narrow := v.Width > 0 && v.Width < wide
 	rows := []string{"USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}
 	containers := 0
 	for _, l := range all {
@@ -49,7 +46,7 @@ func Text(w io.Writer, all []Session, v View) error {
 		if v.Users {
 			user = describe.Text(describe.User(l.UID))
 		}
-		if narrow {
+		if v.narrow() {
 			id = id[:min(len(id), shortID)]
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
@@ -65,10 +62,9 @@ func Text(w io.Writer, all []Session, v View) error {
 	for _, row := range rows {
 		var kept []string
 		for i, cell := range strings.Split(row, "\t") {
-			if i == columnUser && !v.Users || narrow && (i == columnServer && !v.Tree || i == columnContainers && containers == 0) {
-				continue
+			if !v.leavesOut(i, containers) {
+				kept = append(kept, cell)
 			}
-			kept = append(kept, cell)
 		}
 		fmt.Fprintln(t, strings.Join(kept, "\t"))
 	}
@@ -82,6 +78,25 @@ func Text(w io.Writer, all []Session, v View) error {
 		}
 	}
 	return nil
+}
+
+func (v View) narrow() bool { return v.Width > 0 && v.Width < wide }
+
+// leavesOut reports whether a view does without a column.
+func (v View) leavesOut(column, containers int) bool {
+	switch column {
+	case 0: // USER
+		return !v.Users
+	case 4, 9: // GATEWAY, CPU
+		return v.narrow() && v.Tree
+	case 5: // SERVER
+		return v.narrow() && !v.Tree
+	case 6: // PROCS
+		return v.narrow() && (v.Tree || v.Users)
+	case 7: // CONTAINERS
+		return v.narrow() && containers == 0
+	}
+	return false
 }
 
 // command is a command line, on a terminal without the directories of npm's programs.

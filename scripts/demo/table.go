@@ -12,7 +12,7 @@ import (
 var parts = map[string]string{
 	"server":     "answers, and exits on EOF",
 	"worker":     "child of the server",
-	"helper":     "setsid, double fork, no environment, in /",
+	"helper":     "setsid, double fork, no environment",
 	"mcp-tether": "anchor and supervisor",
 }
 

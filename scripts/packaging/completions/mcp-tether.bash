@@ -1,61 +1,9 @@
 # bash completion for mcp-tether
 
 _mcp_tether() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags= files= values= i
+	local cur=${COMP_WORDS[COMP_CWORD]} line i
 	COMPREPLY=()
-	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W 'run reap ps stop wrap unwrap doctor cache --help --version' -- "$cur"))
-		return
-	fi
-	case $command in
-	run)
-		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --lazy --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --share-ignore-env --share-asks --no-anchor --help'
-		files='--log-file'
-		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max --share-ignore-env --share-asks'
-		;;
-	reap)
-		flags='--kill --unwrapped --json --quiet --match --config --home --session --forget --engine --no-containers --min-age --surplus --dwell --term-grace --kill-timeout --timeout --metrics-file --help'
-		files='--config --home --metrics-file'
-		values='--match --config --home --session --forget --engine --min-age --surplus --dwell --term-grace --kill-timeout --timeout --metrics-file'
-		;;
-	ps)
-		flags='--tree --json --watch --interval --help'
-		files=''
-		values='--interval'
-		;;
-	stop)
-		flags='--name --gateway --all --all-users --yes --json --timeout --help'
-		files=''
-		values='--name --gateway --timeout'
-		;;
-	wrap)
-		flags='--yes --dry-run --server --format --json --flags --preset --absolute --check --help'
-		files=''
-		values='--server --format --flags'
-		;;
-	unwrap)
-		flags='--yes --dry-run --server --format --json --help'
-		files=''
-		values='--server --format'
-		;;
-	doctor)
-		flags='--json --help'
-		files=''
-		values=''
-		;;
-	cache)
-		flags='--clear --json --help'
-		files=''
-		values=''
-		;;
-	*) return ;;
-	esac
-	if [[ " $files " == *" $prev "* ]]; then
-		COMPREPLY=($(compgen -f -- "$cur"))
-		return
-	fi
-	[[ " $values " == *" $prev "* ]] && return
-	if [[ $command == run ]]; then
+	if [[ ${COMP_WORDS[1]} == run ]]; then
 		# What follows the flags is a command line of its own.
 		for ((i = 2; i < COMP_CWORD; i++)); do
 			[[ ${COMP_WORDS[i]} == -- ]] || continue
@@ -64,10 +12,12 @@ _mcp_tether() {
 			return
 		done
 	fi
-	case $command:$cur in
-	*:-*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
-	run:*) COMPREPLY=($(compgen -c -- "$cur")) ;;
-	wrap:* | unwrap:*) COMPREPLY=($(compgen -W 'codex claude claude-desktop openclaw gemini cursor vscode zed windsurf cline roo lm-studio kiro copilot junie qwen amp opencode jetbrains jetbrains-ai goose continue' -- "$cur") $(compgen -f -- "$cur")) ;;
-	esac
+	while IFS= read -r line; do
+		case $line in
+		:files) COMPREPLY+=($(compgen -f -- "$cur")) ;;
+		:commands) COMPREPLY+=($(compgen -c -- "$cur")) ;;
+		*) COMPREPLY+=("${line%%$'\t'*}") ;;
+		esac
+	done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _mcp_tether mcp-tether
