@@ -45,12 +45,10 @@ func TestBatchLetsConmonCleanUp(t *testing.T) {
 			dir := t.TempDir()
 			conmon := filepath.Join(dir, "conmon")
 			sh, err := os.ReadFile("/bin/sh")
-			if err == nil {
-				err = os.WriteFile(conmon, sh, 0o700)
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
+			testkit.WriteProgram(t, conmon, sh)
 			cmd := exec.Command(conmon, "-c", `sh -c '`+c.payload+`' & mkfifo never; : >up; wait; `+c.cleanup+` : >cleaned`)
 			cmd.Dir = dir
 			if err := cmd.Start(); err != nil {

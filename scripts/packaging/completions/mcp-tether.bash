@@ -9,7 +9,7 @@ _mcp_tether() {
 	fi
 	case $command in
 	run)
-		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
+		flags='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --hibernate-anyway --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share --share-scope --share-linger --share-max --no-anchor --help'
 		files='--log-file'
 		values='--name --eof-grace --term-grace --kill-timeout --keep --cgroup --containers --engine --container-grace --hibernate --wake-timeout --max-message --on-crash --log-level --log-format --log-file --exclusive --share-scope --share-linger --share-max'
 		;;

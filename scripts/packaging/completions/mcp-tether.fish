@@ -18,6 +18,7 @@ complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l containers -d 'en
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l engine -d 'container engine URL instead of the one the docker command would use' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l container-grace -d 'DURATION from a container'\''s stop signal to its removal' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l hibernate -d 'end the server after DURATION without a message or anything pending; the next message starts it again' -x
+complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l hibernate-anyway -d 'end an idle server whatever its processes do, have open or have locked, and with containers that run'
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l wake-timeout -d 'DURATION in which a woken server, or one that takes the place of another, must have answered the handshake' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l max-message -d 'longest message with --hibernate, --share or --on-crash=restart, a SIZE such as 64MiB' -x
 complete -c mcp-tether -n '__fish_seen_subcommand_from run' -l on-crash -d 'when the server ends by itself, WHAT: end (the session), or restart (the server, with the next message)' -x
