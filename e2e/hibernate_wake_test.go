@@ -236,12 +236,13 @@ func statelessCall(id int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,"name":"echo","arguments":{"text":"x"}}}`, id, stateless)
 }
 
-// Protocol 2026-07-28 has no handshake: nothing is replayed.
+// Protocol 2026-07-28 has no handshake: nothing is replayed. So nothing tells which process such a server starts by itself, if
+// a call wakes it.
 func TestHibernateStateless(t *testing.T) {
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("modern")
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve")
 	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`), 0)
 	s.ids = s.records()
 	for n := 1; n <= 5; n++ {
@@ -257,7 +258,7 @@ func TestHibernateStateless(t *testing.T) {
 // Such a server that crashes at its start: its caller is told so, and the next one tries again.
 func TestHibernateStatelessWakeFails(t *testing.T) {
 	t.Parallel()
-	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve", "daemon")
+	s := startGateway(t).mcpSession(setup{flags: sleepy()}, "serve")
 	s.wantAnswer(s.ask(statelessCall(1)), 1)
 	s.ids = s.records()
 	s.asleep(1)
@@ -399,7 +400,7 @@ func TestHibernateListens(t *testing.T) {
 	const listen = `{"jsonrpc":"2.0","id":50,"method":"subscriptions/listen","params":{` + stateless + `,"notifications":{"toolsListChanged":true}}}`
 	s := startGateway(t).newSession()
 	s.mode("modern")
-	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve")
 	// In one piece: nothing is pending between the two.
 	s.wantAnswer(s.ask(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{`+stateless+`}}`+"\n"+listen), 0)
 	if ack := s.read(); !strings.Contains(ack, "acknowledged") {

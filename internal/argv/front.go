@@ -8,6 +8,7 @@ import (
 // Flags of run that want a front, and their variables.
 const (
 	hibernateFlag = "hibernate"
+	anywayFlag    = "hibernate-anyway"
 	onCrashFlag   = "on-crash"
 	lazyFlag      = "lazy"
 

@@ -132,6 +132,8 @@ func runFlags() []cli.Flag {
 			Usage: "`DURATION` from a container's stop signal to its removal"},
 		&cli.DurationFlag{Name: "hibernate", EnvVars: []string{argv.EnvHibernate},
 			Usage: "end the server after `DURATION` without a message or anything pending; the next message starts it again"},
+		&cli.BoolFlag{Name: "hibernate-anyway", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_HIBERNATE_ANYWAY"},
+			Usage: "end an idle server whatever its processes do, have open or have locked, and with containers that run"},
 		&cli.BoolFlag{Name: "lazy", DisableDefaultText: true, EnvVars: []string{argv.EnvLazy},
 			Usage: "start the server when it is needed: the handshake and the first lists come from what earlier sessions saw"},
 		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
@@ -232,7 +234,7 @@ func options(c *cli.Context) (supervise.Options, error) {
 func fronting(c *cli.Context, o supervise.Options) front.Options {
 	return front.Options{
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
-		Hibernate: c.Duration("hibernate"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
+		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
 	}
 }

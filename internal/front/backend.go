@@ -29,6 +29,8 @@ type backend struct {
 	pressAt time.Time
 	// stage says which step that is.
 	stage pressure
+	// seen is what the looks at its tree have shown.
+	seen seen
 }
 
 // pressure is what was done to a backend that should have ended.

@@ -80,7 +80,8 @@ func Run(o Options) (int, error) {
 	proc.StartThreads(reserveThreads)
 	now := time.Now()
 	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
-	f.clock.lookAt = f.idleAfter(now)
+	f.relay.Met = f.onMet
+	f.clock.lookAt = f.settled(now)
 	if err := f.startFirst(); err != nil {
 		f.closeRecord()
 		return exitFailure, err

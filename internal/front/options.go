@@ -32,6 +32,8 @@ type Options struct {
 	// Hibernate is how long a server must be idle, with nothing pending, before it falls asleep; 0 never. WakeTimeout bounds
 	// the handshake with a server that takes the place of another.
 	Hibernate, WakeTimeout time.Duration
+	// Anyway says that only the conversation counts: what its processes do keeps no server awake.
+	Anyway bool
 	// MaxMessage bounds a message, in bytes.
 	MaxMessage int64
 	OnCrash    OnCrash

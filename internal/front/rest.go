@@ -41,16 +41,24 @@ func (r *rest) over(now time.Time, resting bool) bool {
 	return true
 }
 
+// root is the process below which the backend is: we, or the host of a shared server. It is 0 for a host that has ended.
+func (f *front) root() int {
+	if !f.back.attached {
+		return os.Getpid()
+	}
+	host := f.o.Finder.Host()
+	if f.reader.Life(host) != proc.Alive {
+		return 0
+	}
+	return host.PID
+}
+
 // resting reports whether no thread of the backend is seen to work. A process that cannot be read does not count: then
 // only the time does.
 func (f *front) resting() bool {
-	root := os.Getpid()
-	if f.back.attached {
-		host := f.o.Finder.Host()
-		if f.reader.Life(host) != proc.Alive {
-			return true
-		}
-		root = host.PID
+	root := f.root()
+	if root == 0 {
+		return true
 	}
 	below, _ := f.reader.Descendants(root)
 	for _, p := range below {

@@ -118,6 +118,7 @@ func (f *front) seekHost() {
 		f.hostWord, f.back.word, f.back.code = err.Error(), err.Error(), exitFailure
 		f.end(session.CauseServer)
 	case ready:
+		f.onMet(false) // Before the server there gets anything of this client.
 		if f.relay.Unpark(); f.closing {
 			f.end(session.CauseStdin)
 		}

@@ -10,37 +10,73 @@ import (
 	"mcp-tether/internal/session"
 )
 
-// idleAfter is when a server that is last used now has been idle for long enough. It is zero if the server is never put
-// to sleep.
-func (f *front) idleAfter(now time.Time) time.Time {
+// settleTime is how long after a message the server may still tidy up. What it uses of a processor after that counts.
+const settleTime = 10 * time.Second
+
+// settled is when a server that is last used now is looked at first. It is zero if the server is never put to sleep.
+func (f *front) settled(now time.Time) time.Time {
 	if f.o.Hibernate <= 0 {
 		return time.Time{}
 	}
-	return now.Add(f.o.Hibernate)
+	return now.Add(min(f.o.Hibernate/2, settleTime))
 }
 
-// sleepIfIdle lets the server fall asleep if it is idle and nothing is pending.
+// maxLookPause is how many times the idle time two looks at a server that is kept awake are apart at most.
+const maxLookPause = 8
+
+// sleepIfIdle lets the server fall asleep if it is idle and nothing is pending. Two looks at its processes do for each idle
+// time: one once it has settled, and one in the end.
 func (f *front) sleepIfIdle(now time.Time) {
 	if !proc.IsDue(f.clock.lookAt, now) {
 		return
 	}
-	if f.clock.lookAt = f.idleAfter(f.relay.Used()); now.Before(f.clock.lookAt) {
+	s, used := &f.back.seen, f.relay.Used()
+	if !s.used.Equal(used) {
+		if f.clock.lookAt = f.settled(used); now.Before(f.clock.lookAt) {
+			return
+		}
+		f.beginIdle(used, now)
+	}
+	if f.clock.lookAt = proc.Later(used.Add(f.o.Hibernate), f.settled(s.at)); now.Before(f.clock.lookAt) {
 		return
 	}
-	f.clock.lookAt = f.idleAfter(now)
 	may, why := f.relay.MaySleep(now)
 	may = may && f.back.hasRead()
+	if may && !f.o.Anyway {
+		if why = f.work(now); why == asking {
+			f.clock.lookAt = now.Add(askTime)
+			return
+		}
+	}
+	if may && why == "" {
+		f.step(onIdle)
+		return
+	}
+	f.stayAwake(why, now)
+}
+
+// stayAwake says why the server is kept awake, and looks again later.
+func (f *front) stayAwake(why string, now time.Time) {
+	p := patience{first: f.o.Hibernate, last: maxLookPause * f.o.Hibernate}
+	f.clock.lookAt = p.backOff(&f.back.seen.pause, now)
 	if why != "" {
 		f.log.Debug().Str("why", why).Msg("idle, but kept awake")
 	}
-	if may {
-		f.step(onIdle)
+	f.tellAwake(why)
+}
+
+// tellAwake notes in the record why the server is kept awake.
+func (f *front) tellAwake(why string) {
+	if f.record.Awake != why {
+		f.record.Awake = why
+		f.writeRecord()
 	}
 }
 
 // sleep forgets the backend: the server is asleep from now on.
 func (f *front) sleep() {
 	f.record.Sleeps++
+	f.record.Awake = ""
 	f.forget()
 	f.log.Info().Int("sleeps", f.record.Sleeps).Msg("server sleeps")
 	f.listenToClient()

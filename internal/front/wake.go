@@ -61,7 +61,7 @@ func (f *front) begin() {
 // resume: messages pass again.
 func (f *front) resume() {
 	now := time.Now()
-	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.idleAfter(now)
+	f.clock.retryAt, f.clock.lookAt = time.Time{}, f.settled(now)
 	f.proven()
 	if !f.relay.Spoke() {
 		// The first host: nothing was woken.

@@ -116,7 +116,8 @@ func (l Session) name() string {
 	return describe.Text(l.Name)
 }
 
-// state is the state of the session, with the cause of its end and how often its server slept, or was restarted.
+// state is the state of the session, with the cause of its end, how often its server slept or was restarted, and why it does
+// not sleep.
 func (l Session) state() string {
 	out := l.State
 	if l.Cause != "" {
@@ -124,6 +125,9 @@ func (l Session) state() string {
 	}
 	if l.Sleeps > 0 {
 		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
+	}
+	if l.Awake != "" {
+		out += ", awake: " + l.Awake
 	}
 	if l.Restarts > 0 {
 		out += fmt.Sprintf(", restarted %d", l.Restarts)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -263,6 +264,21 @@ func (c *Conversation) Pending(calls bool) []string {
 		}
 	}
 	return ids
+}
+
+// Works reports whether a request of the client is open that may have begun work: one that is more than a greeting, a
+// question for what there is, or a subscription.
+func (c *Conversation) Works() bool {
+	for _, same := range c.client.requests.open {
+		for i := range same {
+			switch method := same[i].method; {
+			case remembers(method), strings.HasSuffix(method, "/list"):
+			case method != MethodInitialize && method != MethodDiscover && method != MethodListen && method != MethodPing:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unread says that a message could not be read, as long as that matters.

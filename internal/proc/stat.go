@@ -104,6 +104,8 @@ type Reader struct {
 	// processes that are not below them. The copy stays until EndCopy.
 	Apart bool
 	copy  memoryCopy
+	// Unseen says that the last call of Descendants met a child that lives and cannot be read (hidepid in proc(5)).
+	Unseen bool
 	// waiting are the processes that have kept a reader waiting.
 	waiting map[ID]bool
 	// shifted is bootShift, nil until it was read.

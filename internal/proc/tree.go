@@ -20,7 +20,7 @@ import (
 //
 // An error may come with the processes that could be read: others may be there.
 func (r *Reader) Descendants(root int) ([]Stat, error) {
-	r.births = births{}
+	r.births, r.Unseen = births{}, false
 	first, err := r.children(root, 0)
 	if errors.Is(err, ErrGone) {
 		// Kernels without CONFIG_PROC_CHILDREN, and emulated ones such as gVisor.
@@ -47,6 +47,7 @@ func (r *Reader) Descendants(root int) ([]Stat, error) {
 		if Starved(err) {
 			unread = err
 		}
+		r.Unseen = r.Unseen || err != nil && unix.Kill(pid, 0) != unix.ESRCH
 		// A pid listed a moment ago may be another process's by now: it is a descendant only if its parent is one.
 		if err != nil || !known[s.PPID] {
 			continue

@@ -12,6 +12,9 @@ import (
 // Relay copies between the client's streams and those of one server after another. Make it with New. It is not safe for
 // concurrent use.
 type Relay struct {
+	// Met is called when a server has written for the first time, before the client can act on it; nil for nothing. works says
+	// that the client has asked that server for work already.
+	Met  func(works bool)
 	mode mode
 	talk mcp.Conversation
 	// up copies from the client to the server, down the other way; the scanners read along.
@@ -330,6 +333,9 @@ func (r *Relay) observeClient(b []byte) {
 
 // tapServer reads along with what the server sends, and returns what passes.
 func (r *Relay) tapServer(b []byte) []byte {
+	if (!r.spoke || r.unproven) && r.Met != nil {
+		r.Met(r.talk.Works())
+	}
 	r.spoke = true
 	if r.unproven {
 		r.unproven = false

@@ -47,6 +47,8 @@ type Record struct {
 	Wakes  int `json:"wakes,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
+	// Awake says why an idle server was not put to sleep when it was last looked at; "" if it was, or has been used since.
+	Awake string `json:"awake,omitempty"`
 	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
 	Behind string `json:"behind,omitempty"`
 	// Cause is why the session is ending; "" while it goes on, whatever its server does.

@@ -69,6 +69,10 @@ type Batch struct {
 	within bool
 	// last is the last look.
 	last snapshot
+	// cleans says that a member cleans up after a container, which may take as long as limit says.
+	cleans   bool
+	cleaning cleanup
+	limit    time.Duration
 }
 
 // roundPause is the time between two looks at the process table.
@@ -80,6 +84,7 @@ const roundPause = 20 * time.Millisecond
 // The error says that the process table cannot be read in the end.
 func (b *Batch) End(g Grace) error {
 	b.start()
+	b.limit = g.Kill / 2
 	b.until(time.Now().Add(g.Term), b.ask)
 	for deadline := time.Now().Add(g.Kill); ; {
 		b.until(deadline, b.kill)
@@ -124,6 +129,9 @@ func (b *Batch) until(deadline time.Time, round func() (left int, none bool, err
 // kill is a round of SIGKILL. SIGSTOP comes before it, so that no member forks away. left counts the members that it has
 // found, and none says that there can be no other.
 func (b *Batch) kill() (left int, none bool, err error) {
+	if left, waits, err := b.killOthers(); waits || err != nil {
+		return left, false, err
+	}
 	thaw := b.freeze()
 	defer thaw()
 	t, err := b.look()
@@ -152,7 +160,8 @@ func (b *Batch) noteForks(members []proc.Stat) {
 	b.forks = b.forks || slices.ContainsFunc(members, func(m proc.Stat) bool { return b.askedAt > 0 && m.Start > b.askedAt })
 }
 
-// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left.
+// ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left. conmon would pass the
+// signal on to its container, which is asked itself.
 func (b *Batch) ask() (left int, none bool, err error) {
 	t, err := b.look()
 	if err != nil {
@@ -162,10 +171,11 @@ func (b *Batch) ask() (left int, none bool, err error) {
 		members := gr.members(t)
 		left += gr.left
 		b.noteForks(members)
+		b.cleans = b.cleans || len(cleaners(members)) > 0
 		var fresh []proc.Stat
 		for _, m := range members {
 			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
-			if !gr.asked[m.ID] && (b.askedAt == 0 || m.Start < b.askedAt) {
+			if !gr.asked[m.ID] && !forwards(m, members) && (b.askedAt == 0 || m.Start < b.askedAt) {
 				gr.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}

@@ -1,6 +1,7 @@
 package teardown
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,24 +36,56 @@ func cleaners(members []proc.Stat) map[int]bool {
 	return cleans
 }
 
-// killOthers kills all members but those that clean up, while there are such and their time is not up. What forks away
-// meanwhile is killed after that.
-func (s *Scope) killOthers(members []proc.Stat) (sent []Sent, waits bool) {
+// forwards reports whether a process is a conmon whose container is asked to end with the others: it would pass the signal on.
+func forwards(p proc.Stat, members []proc.Stat) bool {
+	return p.Comm == "conmon" && slices.ContainsFunc(members, func(m proc.Stat) bool { return m.PPID == p.PID })
+}
+
+// cleanup is the time that is given to what cleans up. The zero value has not begun.
+type cleanup struct{ until time.Time }
+
+// others are the members that do not clean up, while there are such that do and their time is not up: limit after the first
+// call that has met one.
+func (c *cleanup) others(members []proc.Stat, limit time.Duration) (others []proc.Stat, waits bool) {
 	cleans := cleaners(members)
 	if len(cleans) == 0 {
 		return nil, false
 	}
-	if s.cleanUntil.IsZero() {
-		s.cleanUntil = time.Now().Add(min(s.Cleanup, MaxCleanup))
+	if c.until.IsZero() {
+		c.until = time.Now().Add(min(limit, MaxCleanup))
 	}
-	if !time.Now().Before(s.cleanUntil) {
+	if !time.Now().Before(c.until) {
 		return nil, false
 	}
-	var others []proc.Stat
 	for _, m := range members {
 		if !cleans[m.PID] {
 			others = append(others, m)
 		}
 	}
-	return signalAll(&s.reader, others, unix.SIGKILL), true
+	return others, true
+}
+
+// killOthers kills all members but those that clean up, while these have time. What forks away meanwhile is killed after that.
+func (s *Scope) killOthers(members []proc.Stat) (sent []Sent, waits bool) {
+	others, waits := s.cleaning.others(members, s.Cleanup)
+	return signalAll(&s.reader, others, unix.SIGKILL), waits
+}
+
+// killOthers does the same for all groups, if the last round has met what cleans up.
+func (b *Batch) killOthers() (left int, waits bool, err error) {
+	if !b.cleans {
+		return 0, false, nil
+	}
+	t, err := b.look()
+	if err != nil {
+		return 0, false, err
+	}
+	var all []proc.Stat
+	for _, gr := range b.Groups {
+		all = append(all, gr.members(t)...)
+		left += gr.left
+	}
+	others, waits := b.cleaning.others(all, b.limit)
+	signalAll(&b.reader, others, unix.SIGKILL)
+	return left, waits, nil
 }

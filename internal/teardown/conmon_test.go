@@ -2,10 +2,15 @@ package teardown
 
 import (
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/testkit"
 )
 
 // What cleans up after a container is told from what runs in it, and from a podman that is its client.
@@ -21,5 +26,47 @@ func TestCleaners(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(cleaners(members))); !slices.Equal(got, []int{20, 30, 31, 32, 33}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// A batch leaves conmon the time to clean up after a container that has ended, also after one that had to be killed. The
+// control is one that takes too long.
+func TestBatchLetsConmonCleanUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		payload, cleanup string
+		cleaned          bool
+	}{
+		"ends":     {"exec sleep 1000", "", true},
+		"killed":   {`trap "" TERM; while :; do sleep 0.1; done`, "", true},
+		"too slow": {"exec sleep 1000", "read x <>never;", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own(t)
+			dir := t.TempDir()
+			conmon := filepath.Join(dir, "conmon")
+			sh, err := os.ReadFile("/bin/sh")
+			if err != nil {
+				t.Fatal(err)
+			}
+			testkit.WriteProgram(t, conmon, sh)
+			cmd := exec.Command(conmon, "-c", `sh -c '`+c.payload+`' & mkfifo never; : >up; wait; `+c.cleanup+` : >cleaned`)
+			cmd.Dir = dir
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() { _ = cmd.Wait(); close(done) }()
+			has := func(file string) bool { _, err := os.Stat(filepath.Join(dir, file)); return err == nil }
+			testkit.Until(t, "the container", func() bool { return has("up") })
+			g := &Group{Seeds: ids(t, cmd.Process.Pid), UID: os.Getuid()}
+			b := Batch{Groups: []*Group{g}, Since: now(t)}
+			if err := b.End(Grace{Term: 300 * time.Millisecond, Kill: testkit.Patience}); err != nil || len(g.Survivors) > 0 {
+				t.Errorf("%v, survivors %+v", err, g.Survivors)
+			}
+			<-done
+			if has("cleaned") != c.cleaned {
+				t.Errorf("cleaned up: %v, want %v", !c.cleaned, c.cleaned)
+			}
+		})
 	}
 }

@@ -54,8 +54,8 @@ type Scope struct {
 	askedAt uint64
 	// blindly is the server if it was asked when nothing could be listed, and blindGroup its group if that was asked too.
 	blindly, blindGroup int
-	// cleanUntil is when conmon is killed too; zero before the first kill that has met one.
-	cleanUntil time.Time
+	// cleaning is the time that conmon has.
+	cleaning cleanup
 	// foreign are the processes seen below a foreign child or a helper.
 	foreign map[proc.ID]bool
 	// last is the last look, and hunts how many rounds do without another (killBorn).

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A detached container keeps the server that made it awake, as its work is not the server's to tell. The controls: it sleeps
+// once the container is gone, and at once where the container is to be kept, or has ended by itself.
+func TestHibernateNeverWithContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		testHibernateContainers(t, e)
+	}
+}
+
+func testHibernateContainers(t *testing.T, e *engine) {
+	t.Helper()
+	for _, c := range []struct {
+		name, words string
+		awake       bool
+	}{
+		{"detached", "-d $image tool rest", true},
+		{"kept", "-d --label mcp-tether.keep=1 $image tool rest", false},
+		{"over", "$image tool say a b 0", false},
+	} {
+		t.Run(e.kind+"/"+c.name, func(t *testing.T) {
+			mark := e.mark(t)
+			with := setup{flags: sleepy(engineTime)}
+			s := startGateway(t).newSession()
+			with.env = boxEnviron(e, s)
+			s.spawn(with, fixture, "mcp", s.dir, "-", "0", "serve")
+			s.greet()
+			s.hold(1)
+			s.ids = s.records()
+			run := "exec docker run --network none --label " + markLabel + "=" + mark + " " + strings.ReplaceAll(c.words, "$image", e.image(t)) + " >/dev/null"
+			s.wantAnswer(s.ask(toolCall(2, "run", run)), 2)
+			before := s.sleeper()
+			s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+			if c.awake {
+				s.keptAwake("container ")
+				e.remove(t, e.marked(t, mark)...)
+			}
+			s.asleep(before.Sleeps + 1)
+			s.echo(3)
+			s.farewell()
+		})
+	}
+}
+
+// A server that is itself in a container, which ends with its client, sleeps as ever.
+func TestHibernateServerInContainer(t *testing.T) {
+	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+		t.Run(e.kind, func(t *testing.T) { testHibernateInContainer(t, e) })
+	}
+}
+
+func testHibernateInContainer(t *testing.T, e *engine) {
+	t.Helper()
+	mark := e.mark(t)
+	s := startGateway(t).newSession()
+	s.spawn(setup{flags: sleepy(engineTime), env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,
+		e.image(t), "boxed", "mcp")
+	s.waitBox()
+	s.greet()
+	for n := range 2 {
+		s.asleep(n + 1)
+		if left := e.marked(t, mark); len(left) > 0 {
+			t.Errorf("asleep, and there is %v", left)
+		}
+		s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", n+1))
+		s.waitBox() // it says again that it is up
+		s.wantAnswer(s.read(), n+1)
+	}
+	s.closeStdin()
+	s.wait()
+	s.gone()
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+// A server that has work in it does not sleep, although nobody asks it for anything. See work in fixture/work.go.
+
+// A workCase is such work. why is in the reason that the log gives.
+type workCase struct{ name, why string }
+
+func workCases() []workCase {
+	return []workCase{
+		{"lock", "holds a lock on "}, {"write", " open for writing"}, {"listen", "listens on a socket (tcp)"},
+		{"listen-unix", "listens on a socket (unix)"}, {"connect", "is connected by a socket (tcp)"},
+		{"connect-unix", "is connected by a socket (unix)"}, {"child", "was started"}, {"spin", "has used a processor for "},
+	}
+}
+
+// peer listens for a server that is to be connected to something outside of its tree.
+func peer(t *testing.T, what string) string {
+	t.Helper()
+	network, address := "tcp", "127.0.0.1:0"
+	if strings.HasSuffix(what, "unix") {
+		network, address = "unix", "@"+t.TempDir()
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// keptAwake waits until the session is kept awake again and again for this reason, and returns what it was like then.
+func (s *session) keptAwake(why string) sleeper {
+	s.t.Helper()
+	last := func() bool {
+		all := s.whys()
+		return len(all) > 1 && strings.Contains(all[len(all)-1], why) && strings.Contains(all[len(all)-2], why)
+	}
+	s.until("kept awake because it "+why+", but for "+strings.Join(s.whys(), "; "), last)
+	r := s.sleeper()
+	if r.State != "running" || !strings.Contains(s.rawRecord(s.id()), `"awake":`) {
+		s.t.Errorf("kept awake, and the record says: %s", s.rawRecord(s.id()))
+	}
+	if o := (caller{runtime: s.runtime}).run(s.t, "ps"); !strings.Contains(o.stdout, ", awake: ") || !strings.Contains(o.stdout, why) {
+		s.t.Errorf("ps does not say why it stays awake:\n%s%s", o.stdout, o.stderr)
+	}
+	return r
+}
+
+// The control is that the same server sleeps once its work has ended, and that it then is as if it had never had any.
+func TestHibernateNeverWithWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range workCases() {
+		for _, cgroup := range []string{"auto", "off"} {
+			t.Run(c.name+"/cgroup="+cgroup, func(t *testing.T) {
+				t.Parallel()
+				s := greeted(t, setup{flags: sleepy("--cgroup=" + cgroup)}, "serve", "daemon")
+				s.wantAnswer(s.ask(toolCall(1, c.name, peer(t, c.name))), 1)
+				before := s.keptAwake(c.why)
+				s.write(release + "\n")
+				s.asleep(before.Sleeps + 1)
+				if strings.Contains(s.rawRecord(s.id()), `"awake":`) {
+					t.Errorf("it sleeps, and the record still says why not: %s", s.rawRecord(s.id()))
+				}
+				s.echo(2)
+				s.farewell()
+			})
+		}
+	}
+}
+
+// What was there when the server met its client does not count, nor what has no other end outside of the tree. Nothing counts
+// with --hibernate-anyway.
+func TestHibernateInSpiteOfHoldings(t *testing.T) {
+	t.Parallel()
+	for _, had := range []string{"lock", "write", "listen", "listen-unix", "child"} {
+		t.Run("had/"+had, func(t *testing.T) {
+			t.Parallel()
+			s := startGateway(t).newSession()
+			s.mode("had=" + had)
+			s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
+			s.greet()
+			s.ids = s.records()
+			for n := range 3 {
+				s.asleep(n + 1)
+				s.echo(n + 1)
+			}
+			s.farewell()
+		})
+	}
+	t.Run("pair", func(t *testing.T) {
+		t.Parallel()
+		sleepsAtWork(t, "pair")
+	})
+	for _, c := range workCases() {
+		t.Run("anyway/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			sleepsAtWork(t, c.name, "MCP_TETHER_HIBERNATE_ANYWAY=1")
+		})
+	}
+}
+
+// sleepsAtWork has a server begin work while a call keeps it awake, and waits for its sleep after that.
+func sleepsAtWork(t *testing.T, work string, env ...string) {
+	t.Helper()
+	s := greeted(t, setup{flags: sleepy(), env: env}, "serve", "daemon")
+	s.hold(1)
+	before := s.sleeper()
+	s.wantAnswer(s.ask(toolCall(2, work, peer(t, work))), 2)
+	s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+	s.asleep(before.Sleeps + 1)
+	s.farewell()
+}
+
+// A process of the tree that cannot be looked at may have work.
+func TestHibernateNeverWithHiddenProcess(t *testing.T) {
+	testkit.Need(t, os.Geteuid() == 0, "root")
+	t.Parallel()
+	for _, name := range []string{"hidden", "seen"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := []string{"serve", "setsid,setuid,comm=" + setuidCopy(t)}
+			if name == "seen" {
+				tree[1] = "setsid"
+			}
+			s := world{steps: []string{"hidepid"}, uid: nobody}.gateway(t).mcpSession(setup{flags: sleepy("--cgroup=off", politeRoot)}, tree[0], tree[1:]...)
+			s.greet()
+			s.ids = s.records()
+			if name == "seen" {
+				s.asleep(1)
+			} else {
+				s.until("kept awake", func() bool { return strings.Contains(strings.Join(s.whys(), ";"), "cannot be looked at") })
+			}
+			s.closeStdin()
+			s.wait()
+			s.endAll()
+		})
+	}
+}

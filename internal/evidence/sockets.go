@@ -1,0 +1,160 @@
+package evidence
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/proc"
+)
+
+// States of proc_net(5), and a type of unix sockets.
+const (
+	inetConnected  = "01"
+	tcpListens     = "0A"
+	udpUnconnected = "07"
+	unixAccepts    = "00010000"
+	unixConnected  = "03"
+	unixDatagram   = "0002"
+)
+
+// How a socket is open to others; the table follows.
+const (
+	listens   = "listens on a socket "
+	datagrams = "takes datagrams from a socket "
+	connected = "is connected by a socket "
+)
+
+// openSockets searches the network namespace of a process for sockets that are open to others, and says how each is, by
+// its inode. A connection within the family is not.
+func openSockets(pid int, sockets, family map[string]bool) (open map[string]string, err error) {
+	open = map[string]string{}
+	if err := inetSockets(proc.Path(pid, "net/"), sockets, family, open); err != nil {
+		return nil, err
+	}
+	// A name in this table may have line ends, and so any process may write lines of its own. What a line says is confirmed.
+	err = eachLine(proc.Path(pid, "net/unix"), func(field []string) {
+		if len(field) < 7 || !sockets[field[6]] || open[field[6]] != "" {
+			return
+		}
+		switch ino := field[6]; {
+		case field[3] == unixAccepts && confirmed(pid, ino, unixListens):
+			open[ino] = listens + "(unix)"
+		case field[4] == unixDatagram:
+			if len(field) > 7 && confirmed(pid, ino, unixIsDatagram) {
+				open[ino] = datagrams + "(unix)"
+			}
+		case field[5] == unixConnected && !endsWithin(ino, family):
+			open[ino] = connected + "(unix)"
+		}
+	})
+	return open, err
+}
+
+// inetSockets searches the tables of TCP and UDP. A connection with both ends in this network namespace has two lines there,
+// whose local and remote addresses are swapped. If only one end is an IPv6 socket, with a mapped address, the lines are in
+// different tables.
+func inetSockets(dir string, sockets, family map[string]bool, open map[string]string) error {
+	type end struct{ ino, how string }
+	of, within := map[string]end{}, map[string]bool{} // by protocol and addresses
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		err := eachLine(dir+table, func(field []string) {
+			if len(field) < 10 || !sockets[field[9]] && !family[field[9]] {
+				return
+			}
+			ino, local, remote := field[9], unmapped(field[1]), unmapped(field[2])
+			switch {
+			case field[3] == inetConnected:
+				of[table[:3]+local+" "+remote] = end{ino, connected + "(" + table + ")"}
+				far := table[:3] + remote + " " + local
+				within[far] = within[far] || family[ino]
+			case !sockets[ino]:
+			case field[3] == tcpListens && table[0] == 't':
+				open[ino] = listens + "(" + table + ")"
+			case field[3] == udpUnconnected && table[0] == 'u':
+				open[ino] = datagrams + "(" + table + ")"
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for ends, e := range of {
+		if sockets[e.ino] && !within[ends] {
+			open[e.ino] = e.how
+		}
+	}
+	return nil
+}
+
+// unmapped makes an IPv4 address of one that is mapped to IPv6 (::ffff:0:0/96). The tables show each four bytes as a number.
+func unmapped(address string) string {
+	mapped := fmt.Sprintf("%016X%08X", 0, binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff}))
+	return strings.TrimPrefix(address, mapped)
+}
+
+// endsWithin reports whether the other end of a unix socket is in a family, or closed.
+func endsWithin(ino string, family map[string]bool) bool {
+	number, _ := strconv.ParseUint(ino, 10, 32)
+	peer, err := unixPeer(uint32(number))
+	return err == nil && (peer == 0 || family[strconv.FormatUint(uint64(peer), 10)])
+}
+
+// confirmed asks the kernel whether a line about a unix socket is true. Where it does not tell, the line is believed: in
+// another network namespace, or without sock_diag(7).
+func confirmed(pid int, ino string, ask func(ino uint32) (bool, error)) bool {
+	n, _ := strconv.ParseUint(ino, 10, 32)
+	yes, err := ask(uint32(n))
+	if err == nil || !errors.Is(err, unix.ENOENT) || FindsPeers() != nil {
+		return yes || err != nil
+	}
+	theirs, err := proc.Readlink(proc.Path(pid, "ns/net"))
+	ours, _ := proc.Readlink("/proc/self/ns/net")
+	return err != nil || theirs != ours
+}
+
+// eachLine visits the lines of a table, split into words. A table that does not exist counts as empty.
+func eachLine(table string, visit func(field []string)) error {
+	f, err := os.Open(table)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // without IPv6, or gone
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		visit(strings.Fields(lines.Text()))
+	}
+	return lines.Err()
+}
+
+// socketsOf lists the inodes of the sockets that a process has open.
+func socketsOf(pid int) (map[string]bool, error) {
+	out := map[string]bool{}
+	var unread error
+	err := proc.EachDescriptor(pid, func(_, to string, err error) bool {
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			unread = err
+			return false
+		}
+		if ino, ok := inode(to, socketPrefix); ok {
+			out[strconv.FormatUint(ino, 10)] = true
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if unread != nil {
+		return nil, unread
+	}
+	return out, nil
+}

@@ -1,0 +1,269 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/engine"
+	"mcp-tether/internal/evidence"
+	"mcp-tether/internal/proc"
+	"mcp-tether/internal/session"
+)
+
+// A server is ended only if nothing shows that it has work in it which would be lost. What it had when it wrote for the first
+// time is its own way to start, and the next one will have it again. What has come since may be work: a process, a lock, a file
+// that is open for writing, a socket that others can reach or that reaches others. So may be the use of a processor while
+// nobody asks for anything. What cannot be read may be work as well.
+
+// seen is what the looks at the tree of one backend have shown.
+type seen struct {
+	// met says that the server has written. Then processes and holds are those that count as its own way to start.
+	met       bool
+	processes map[proc.ID]bool
+	holds     evidence.Holdings
+	// used is when the last message before this idle time passed, and at when the processor time was read that the next look
+	// is compared with, in clock ticks.
+	used, at time.Time
+	ticks    uint64
+	// pause is that between two looks at a server that is kept awake.
+	pause time.Duration
+	// answer is what the engine will say about the containers; nil while it is not asked.
+	answer chan string
+}
+
+// tree are the server's processes at one moment.
+type tree struct {
+	// members are the living ones that do not run our own program, which has no work of the server's.
+	members []proc.Stat
+	// known has all of them.
+	known map[int]bool
+	// ticks is the processor time of all that there have been.
+	ticks uint64
+	// input is the standard input of our own processes, and so the server's too.
+	input string
+}
+
+// errUnread says that processes of the tree cannot be read.
+var errUnread = errors.New("a process of it cannot be looked at")
+
+// tree lists what is below the front, or below the host of a shared server.
+func (f *front) tree() (t tree, err error) {
+	root := f.root()
+	own, _ := proc.Readlink(proc.SelfExe)
+	if root == 0 || own == "" {
+		return t, errUnread
+	}
+	below, err := f.reader.Descendants(root)
+	if err != nil || f.reader.Unseen {
+		return t, errUnread
+	}
+	t.known = make(map[int]bool, len(below))
+	for i := range below {
+		p := &below[i]
+		t.known[p.PID] = true
+		t.ticks += f.reader.WaitedFor(p.PID)
+		if program, _ := proc.Readlink(proc.Path(p.PID, "exe")); program == own {
+			t.input, _ = proc.Readlink(proc.Path(p.PID, "fd/0"))
+			continue
+		}
+		_, ticks := f.reader.Usage(p.PID)
+		t.ticks += ticks
+		if !p.Dead() {
+			t.members = append(t.members, *p)
+		}
+	}
+	return t, nil
+}
+
+// onMet notes what there is when a server has written for the first time. If it works already (2026-07-28 needs no handshake),
+// nothing tells what was there before, but for the processes that read its standard input: launchers, and itself.
+func (f *front) onMet(works bool) {
+	s := &f.back.seen
+	*s = seen{met: true, processes: map[proc.ID]bool{}}
+	if f.o.Hibernate <= 0 || f.o.Anyway {
+		return
+	}
+	t, _ := f.tree()
+	for i := range t.members {
+		id := t.members[i].ID
+		input, _ := proc.Readlink(proc.Path(id.PID, "fd/0"))
+		if !works || input == t.input {
+			s.processes[id] = true
+		}
+	}
+	if !works {
+		s.holds, _ = evidence.HoldingsOf(t.members) // What it does not list counts as new.
+	}
+}
+
+// beginIdle notes the processor time that the server has used until now, when an idle time begins.
+func (f *front) beginIdle(used, now time.Time) {
+	s := &f.back.seen
+	s.used, s.at, s.pause, s.answer = used, now, 0, nil
+	if !f.o.Anyway {
+		t, _ := f.tree()
+		s.ticks = t.ticks
+	}
+	f.tellAwake("")
+}
+
+// A runtime that waits for input still collects garbage and looks at clocks, which takes a few milliseconds now and then:
+// idleTicks, and one part in idleShare of the time.
+const (
+	idleTicks = 2
+	idleShare = 1000
+)
+
+// work says what shows that an idle server has work in it, "" for nothing, and asking if the engine is to be asked first.
+func (f *front) work(now time.Time) (why string) {
+	s := &f.back.seen
+	t, err := f.tree()
+	switch {
+	case err != nil:
+		return err.Error()
+	case !s.met:
+		return "it has not written anything yet"
+	}
+	used, allowed := t.ticks-min(s.ticks, t.ticks), idleTicks+uint64(now.Sub(s.at)/(idleShare*proc.Tick))
+	s.ticks, s.at = t.ticks, now
+	for i := range t.members {
+		if p := &t.members[i]; !s.processes[p.ID] {
+			return p.Comm + " (" + strconv.Itoa(p.PID) + ") was started"
+		}
+	}
+	if used > allowed {
+		return "it has used a processor for " + (time.Duration(used) * proc.Tick).String()
+	}
+	holds, err := evidence.HoldingsOf(t.members)
+	if err != nil {
+		return err.Error()
+	}
+	for key, why := range holds {
+		if s.holds[key] == "" {
+			return why
+		}
+	}
+	return f.outside(&t)
+}
+
+// outside says what of the session works outside of the tree: processes in its cgroup, and containers.
+func (f *front) outside(t *tree) (why string) {
+	dir, err := session.Open(os.Getuid(), os.Getenv("XDG_RUNTIME_DIR"))
+	if err != nil {
+		return err.Error()
+	}
+	defer dir.Close()
+	r := f.behind(dir, t.members)
+	if r == nil {
+		return "its session has no record that can be found"
+	}
+	if r.Cgroup != "" {
+		why = strayed(r.Cgroup, t.known)
+	}
+	if why == "" {
+		why = f.contained(dir, r)
+	}
+	return why
+}
+
+// strayed says which process of the leaf is not in the tree. It would be ended with it.
+func strayed(dir string, known map[int]bool) (why string) {
+	leaf, err := cgroup.Open(dir)
+	if err != nil {
+		return err.Error()
+	}
+	defer leaf.Close()
+	pids, err := leaf.Procs()
+	for _, pid := range pids {
+		if !known[pid] {
+			return "process " + strconv.Itoa(pid) + " is in its cgroup"
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// behind finds the record of the session behind the front by the mark of its processes.
+func (f *front) behind(dir *session.Directory, members []proc.Stat) *session.Record {
+	defer f.reader.EndCopy()
+	for i := range members {
+		mark, err := f.reader.Env(members[i], session.EnvID)
+		if err != nil || !session.ValidID(mark[0]) {
+			continue
+		}
+		r, err := dir.Read(mark[0])
+		if err == nil && (r.Behind == f.record.ID || f.back.attached && r.Gateway.PID == f.root()) {
+			return &r
+		}
+	}
+	return nil
+}
+
+// askTime is how long an engine may take to say which containers run. Messages pass meanwhile.
+const askTime = time.Second
+
+// asking says that it is asked.
+const asking = "the engine is asked for its containers"
+
+// contained says which container of the session runs. The answer of the engine is for the next look.
+func (f *front) contained(dir *session.Directory, r *session.Record) (why string) {
+	s := &f.back.seen
+	if s.answer != nil {
+		defer func() { s.answer = nil }()
+		select {
+		case why = <-s.answer:
+			return why
+		default:
+			return "the container engine does not answer"
+		}
+	}
+	notes, err := dir.Notes(r.ID)
+	if err != nil {
+		return err.Error()
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	at, err := engine.EndpointAt(r.Engine, r.EngineContext, r.EnginePodman)
+	if err != nil || at.Helper() != "" {
+		return "it has made containers in an engine that is not asked"
+	}
+	answer := make(chan string, 1)
+	s.answer = answer
+	go func() { answer <- running(&at, notes) }()
+	return asking
+}
+
+// running asks the engine which container runs without a client that has started it in its foreground.
+func running(at *engine.Endpoint, notes []engine.Note) (why string) {
+	var made engine.Ledger
+	for i := range notes {
+		made.Add(notes[i])
+	}
+	if len(made.Pending()) > 0 {
+		return "a container is being made"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(askTime, nil) }}
+	for _, o := range made.Objects() {
+		if o.Kind != engine.Container {
+			continue
+		}
+		c, err := client.Inspect(ctx, o.ID)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err.Error()
+		}
+		if c.Running && !c.Fed && !c.IsKept() {
+			return "container " + c.Name + " runs"
+		}
+	}
+	return ""
+}
