@@ -158,7 +158,11 @@ func TestFlushPaysDebts(t *testing.T) {
 		"nothing owed":      {"", "", Unanswered{}},
 		"answers":           {serverSays, serverSays + refusal("7", "8"), Unanswered{Answer: "no server"}},
 		"unread":            {"", refusal("7", "8", "null"), Unanswered{Answer: "no server", Unread: true}},
-		"after half a line": {serverSays[:20], serverSays[:20] + "\n" + refusal("7", "8"), Unanswered{Answer: "no server"}},
+		"after half a line": {serverSays[:20], refusal("7", "8"), Unanswered{Answer: "no server"}},
+		"half a line":       {serverSays[:20], serverSays[:20], Unanswered{}},
+		"all but the newline": {
+			strings.TrimSuffix(serverSays, "\n"), serverSays + refusal("7", "8"), Unanswered{Answer: "no server"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)

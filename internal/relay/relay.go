@@ -17,6 +17,8 @@ type Relay struct {
 	// up copies from the client to the server, down the other way; the scanners read along.
 	up, down               pump
 	fromClient, fromServer mcp.Scanner
+	// judgesClient and judgesServer read single lines, while lines are judged.
+	judgesClient, judgesServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
 	// used is when a message that matters last passed, and bulk when much last passed at once.
@@ -105,6 +107,11 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
 	if r.moveBulk(); up && r.up.large || down && r.down.large {
 		r.bulk = time.Now()
+	}
+	if r.up.ended && len(r.nextOfClient.begun) > 0 && r.mode == modePassing {
+		// Its last line lacks the newline.
+		r.up.put(r.clientLine(r.nextOfClient.take()))
+		r.up.drain()
 	}
 	if r.up.done() && !r.queues() {
 		r.up.to.Close()
@@ -206,7 +213,7 @@ func (r *Relay) Waiting() bool {
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
-	quiet := len(r.up.pending)+len(r.down.pending) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
+	quiet := len(r.up.pending)+len(r.down.pending)+len(r.nextOfServer.begun) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
 		!r.Waiting() && readable(r.down.from.fd) == 0
 	if !quiet {
 		return false, ""
@@ -254,6 +261,7 @@ func (r *Relay) Disconnect() {
 
 func (r *Relay) forgetServer() {
 	if r.Drained() { // Otherwise the rest of a line that has begun is still to be read.
+		r.down.put(r.lastLine(true))
 		r.nextOfServer = lines{}
 	}
 	if r.fromServer.Partial() { // The client has half of a line.
@@ -323,11 +331,7 @@ func (r *Relay) tapServer(b []byte) []byte {
 		r.unproven = false
 		r.emit(Answered, "")
 	}
-	if r.filtersServer() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
-		return r.serverLines(b)
-	}
-	r.observeServer(b)
-	return b
+	return r.wholeLines(r.judgeServer(b))
 }
 
 // observeServer reports to the conversation what the server has sent.
