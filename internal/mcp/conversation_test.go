@@ -183,6 +183,8 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 		{"NaN in the answer", []string{call, reply("<", 1, `{"x":[NaN,-Infinity]}`)}, ""},
 		{"a batch too large", []string{">[" + strings.Repeat(`{"id":1,"method":"x"},`, maxBatch) + `{"id":1,"method":"x"}]`}, unread},
 		{"no JSON, but perhaps a message", []string{`>{'id':1,"method":"tools/call"}`, "+59m"}, unread},
+		{"a log line", []string{`<{debug} ready`, `<[INFO] listening`, `<[2026-11-24 10:00:00] up`, `<[7] {"id":1}`, `<[:] x`}, ""},
+		{"no log line", []string{`<[{"id":1,"method":"x"}] x`}, unread},
 		{"not for ever", []string{`>{'id':1,"method":"tools/call"}`, "+60m"}, ""},
 		{"not for the next server", []string{`<{'id':1,"method":"tools/call"}`, "gone"}, ""},
 		{"cut off", []string{`<{"id":1,"method":"x",`, "<{"}, ""},
