@@ -83,6 +83,7 @@ func (r *Relay) serverLine(line []byte) []byte {
 		if len(r.steps) > 0 {
 			completes, ends = r.steps[0].Completes(m)
 		}
+		r.prove(completes || m.Kind == mcp.Response)
 		switch {
 		case leaves && m.Kind == mcp.Request:
 			// The answer would reach the next server.

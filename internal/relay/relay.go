@@ -31,7 +31,7 @@ type Relay struct {
 	// caller.
 	steps    []mcp.Step
 	settling bool
-	// unproven says that a new server has not written anything yet.
+	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
 	// tail reads on to the end of a message whose beginning went to a server that is gone. The message is answered with
 	// refusal.
@@ -200,7 +200,7 @@ func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, E
 // Spoke reports whether any server has written anything.
 func (r *Relay) Spoke() bool { return r.spoke }
 
-// Unproven reports whether a server that takes the place of another has not written anything yet.
+// Unproven reports whether a server that takes the place of another has not answered anything yet.
 func (r *Relay) Unproven() bool { return r.unproven }
 
 // Used is when a message that matters last passed, see mcp.Conversation.
@@ -327,17 +327,24 @@ func (r *Relay) observeClient(b []byte) {
 // tapServer reads along with what the server sends, and returns what passes.
 func (r *Relay) tapServer(b []byte) []byte {
 	r.spoke = true
-	if r.unproven {
-		r.unproven = false
-		r.emit(Answered, "")
-	}
 	return r.wholeLines(r.judgeServer(b))
 }
 
 // observeServer reports to the conversation what the server has sent.
 func (r *Relay) observeServer(b []byte) {
 	now := time.Now()
-	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))
+	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) {
+		r.prove(m.Kind == mcp.Response || m.Method == mcp.MethodAcknowledged)
+		r.use(r.talk.FromServer(m, now), now)
+	}))
+}
+
+// prove takes note of the first answer of a new server, also to a subscription.
+func (r *Relay) prove(answers bool) {
+	if r.unproven && answers {
+		r.unproven = false
+		r.emit(Answered, "")
+	}
 }
 
 func (r *Relay) observeMessage(m mcp.Message) {
