@@ -37,7 +37,7 @@ func (r *Relay) boundQueue() {
 	if int64(len(r.nextOfClient.begun)) > r.max {
 		r.checkLength(fmt.Errorf("%w: more than %d bytes", mcp.ErrTooLong, r.max))
 	}
-	r.up.held = int64(len(r.waiting)) > r.max
+	r.up.held = int64(len(r.waiting.lines)) > r.max
 }
 
 // clientLine returns the part of one line that reaches the server now.
@@ -85,32 +85,34 @@ func (r *Relay) each(s *mcp.Scanner, line []byte, emit func(mcp.Message)) {
 	s.Line(line, emit)
 }
 
-// queue has a line wait for the server, if it is for a server at all. A ping is answered at once. A message that could
-// have no effect starts no server.
+// queue has a line wait for the server, if it is for a server at all. A ping is answered at once, and a call that is cancelled
+// while it waits is forgotten. A message that could have no effect starts no server.
 func (r *Relay) queue(line []byte) {
-	need := len(r.waiting) > 0
+	need, id := r.mode == modeRestoring, ""
 	r.each(&r.judgesClient, line, func(m mcp.Message) {
 		switch {
 		case m.Line && r.talk.IsPing(m):
 			r.down.put(mcp.PingReply(m.ID))
 			line = nil
+		case m.Line && m.Method == mcp.MethodCancelled && r.waiting.cancel(mcp.CancelledID(m)):
+			line = nil
 		case !r.talk.IsStray(m):
-			need = true
-		case !need:
+			need, id = true, callID(m)
+		case r.mode == modeServerless:
 			// It may end a subscription, which the next server is then not sent.
 			r.observeMessage(m)
 		}
 	})
-	if need || r.mode == modeRestoring {
-		r.waiting = append(r.waiting, line...)
+	if need && len(line) > 0 {
+		r.waiting.add(line, id)
 	}
 	r.down.drain()
 }
 
 // release gives the server what has waited for it.
 func (r *Relay) release() {
-	b := append(r.waiting, r.nextOfClient.take()...)
-	r.waiting, r.up.held = nil, false
+	b := append(r.waiting.take(&r.judgesClient), r.nextOfClient.take()...)
+	r.up.held = false
 	if len(b) > 0 {
 		r.up.put(r.tapClient(b))
 	}

@@ -234,14 +234,43 @@ func TestSleepIsNotDisturbed(t *testing.T) {
 		s.tells(s.write(s.toRelay, ping+cancelled+lateAnswer+progress+"\n \n"+call[:10]))
 		s.reads(s.fromRelay, pong)
 		s.tells(s.write(s.toRelay, call[10:]), Event{Kind: ClientWrote})
-		s.tells(s.write(s.toRelay, cancelled+ping), Event{Kind: ClientWrote})
+		s.tells(s.write(s.toRelay, ping), Event{Kind: ClientWrote})
 		s.reads(s.fromRelay, pong)
 		s.connect()
 		s.relay.Restore()
 		s.write(s.serverOut, welcome)
-		// What cancels a message that waits is for the server to judge.
-		s.reads(s.serverIn, initialize+initialized+call+cancelled)
+		s.reads(s.serverIn, initialize+initialized+call)
 	})
+}
+
+// A call that is cancelled while it waits reaches no server. If nothing else waits, none is started. It may be asleep, waking, or
+// never to be woken.
+func TestCancelledCallsLeaveTheQueue(t *testing.T) {
+	const batch = `[{"jsonrpc":"2.0","id":9,"method":"tools/call"}]` + "\n"
+	cancels := func(id string) string { return strings.Replace(cancelled, `"requestId":7`, `"requestId":`+id, 1) }
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, call+request("8")), Event{Kind: ClientWrote})
+	s.tells(s.write(s.toRelay, cancelled+cancels("8.0")))
+	if s.relay.Waiting() {
+		t.Error("something waits")
+	}
+	s.tells(s.write(s.toRelay, cancelled)) // It is answered no more.
+	s.tells(s.write(s.toRelay, call+call+cancelled+request("8")+batch+cancels("9")), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.write(s.toRelay, cancels("8")+list+cancels("1"))
+	s.write(s.serverOut, welcome)
+	s.reads(s.serverIn, initialize+initialized+call+batch+list+cancels("1"))
+	s.write(s.toRelay, cancelled) // This one was passed on.
+	s.reads(s.serverIn, cancelled)
+	s.write(s.serverOut, listed+strings.Replace(called, "7", "9", 1))
+	s.read(s.fromRelay)
+	s.fallAsleep()
+	s.write(s.toRelay, call+list+cancelled)
+	s.relay.Refuse("no server")
+	s.reads(s.fromRelay, refusal("2"))
 }
 
 // Without a handshake a ping is like any request.
@@ -282,7 +311,7 @@ func TestQueueIsBounded(t *testing.T) {
 		sent += many[:max(n, 0)]
 		s.settle()
 	}
-	if held := len(s.relay.waiting) + len(s.relay.nextOfClient.begun); held > maxMessage+bufferSize {
+	if held := len(s.relay.waiting.lines) + len(s.relay.nextOfClient.begun); held > maxMessage+bufferSize {
 		t.Errorf("%d bytes are kept", held)
 	}
 	s.connect()

@@ -26,8 +26,9 @@ func (r *Relay) Refuse(why string) []Event {
 // refuseWaiting answers each waiting message with the refusal.
 func (r *Relay) refuseWaiting() {
 	all := mcp.Scanner{Max: r.max}
-	r.checkLength(all.Feed(r.waiting, r.refuse))
-	r.waiting, r.up.held = nil, false
+	r.checkLength(all.Feed(r.waiting.take(&r.judgesClient), r.refuse))
+	r.checkLength(all.Feed([]byte("\n"), r.refuse)) // The last one may lack it.
+	r.up.held = false
 }
 
 // refuse answers one message that no server gets.
@@ -100,7 +101,7 @@ func (r *Relay) answerOpen(open Unanswered) {
 	if open.Unread {
 		ids = append(ids, mcp.IDNull)
 	}
-	if r.fromServer.Partial() && len(ids)+len(r.waiting) > 0 {
+	if r.fromServer.Partial() && len(ids)+r.waiting.left > 0 {
 		r.down.put([]byte("\n"))
 	}
 	for _, id := range ids {

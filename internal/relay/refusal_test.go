@@ -33,8 +33,8 @@ func TestRefuse(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
 		s.fallAsleep()
-		s.tells(s.write(s.toRelay, request("7")+cancelled+request(`"x"`)+"no JSON\n"), Event{Kind: ClientWrote})
-		s.tells(s.relay.Refuse("no server"), Event{Dropped, "notifications/cancelled"}, Event{Dropped, ""})
+		s.tells(s.write(s.toRelay, request("7")+initialized+request(`"x"`)+"no JSON\n"), Event{Kind: ClientWrote})
+		s.tells(s.relay.Refuse("no server"), Event{Dropped, "notifications/initialized"}, Event{Dropped, ""})
 		s.tells(s.settle())
 		s.reads(s.fromRelay, refusal("7", `"x"`))
 		s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})

@@ -25,8 +25,7 @@ type Relay struct {
 	used, bulk time.Time
 	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
-	// waiting are whole lines of the client that wait for a server.
-	waiting []byte
+	waiting                    backlog
 	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
 	// caller.
 	steps    []mcp.Step
@@ -175,14 +174,14 @@ func (r *Relay) Shrink() {
 func (r *Relay) tellOfClient() {
 	if r.up.ended {
 		if last := r.nextOfClient.take(); len(last) > 0 {
-			r.waiting = append(r.waiting, last...)
+			r.queue(last)
 		}
 	}
 	switch {
 	case r.owed != "":
-	case len(r.waiting) > 0 && r.Drained():
+	case r.waiting.left > 0 && r.Drained():
 		r.emit(ClientWrote, "")
-	case len(r.waiting) == 0 && r.up.ended && !r.closed:
+	case r.waiting.left == 0 && r.up.ended && !r.closed:
 		r.closed = true
 		r.emit(ClientClosed, "")
 	}
@@ -208,7 +207,7 @@ func (r *Relay) Used() time.Time { return r.used }
 
 // Waiting reports whether the client has written something that no server has.
 func (r *Relay) Waiting() bool {
-	return len(r.waiting)+len(r.nextOfClient.begun) > 0 || readable(r.up.from.fd) > 0
+	return r.waiting.left+len(r.nextOfClient.begun) > 0 || readable(r.up.from.fd) > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
