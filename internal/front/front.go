@@ -241,9 +241,7 @@ func (f *front) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case relay.ClientWrote:
-			if f.clock.retryAt.IsZero() {
-				f.step(onMessage)
-			}
+			f.onWaiting()
 		case relay.Settling:
 			f.clock.rest.begin(time.Now())
 		case relay.ClientClosed:
