@@ -119,7 +119,7 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		// While there is a server, a stream that has only ended stays open: it would take the close for the end of its gateway.
 		r.down.from.Close()
 	}
-	if r.down.ended && !was && r.mode == modePassing {
+	if r.down.ended && !was && (r.mode == modePassing || r.mode == modeRestoring) {
 		r.emit(ServerClosed, "")
 	}
 	switch r.mode {
