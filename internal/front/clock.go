@@ -115,7 +115,9 @@ func (f *front) whileAsleep(now time.Time) {
 	}
 	if proc.IsDue(c.retryAt, now) {
 		c.retryAt = time.Time{}
-		f.listenToClient()
+		if f.listenToClient(); f.pauses.wanted {
+			f.step(onMessage)
+		}
 	}
 }
 

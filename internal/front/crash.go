@@ -37,7 +37,8 @@ func (f *front) reportCrash() {
 		p.afterCrash = 0
 	}
 	f.log.Error().Int("exit", f.back.code).Dur("next_try_in", p.afterCrash).Msg("server ended by itself")
-	f.relay.Crashed(f.lastWord())
+	p.refusal = f.lastWord()
+	f.relay.Crashed(p.refusal)
 	f.forget()
 	f.listenToClient()
 }

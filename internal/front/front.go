@@ -253,9 +253,7 @@ func (f *front) onRelay(events []relay.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case relay.ClientWrote:
-			if f.clock.retryAt.IsZero() {
-				f.step(onMessage)
-			}
+			f.onWaiting()
 		case relay.Settling:
 			f.clock.rest.begin(time.Now())
 		case relay.ClientClosed:
@@ -264,6 +262,9 @@ func (f *front) onRelay(events []relay.Event) {
 			f.step(onAnswered)
 			f.proven()
 		case relay.Restored:
+			if e.Text != "" {
+				f.log.Info().Str("what", e.Text).Msg("server lacks an experimental capability")
+			}
 			f.step(onRestored)
 		case relay.Unasked:
 			f.step(onUnasked)
@@ -277,14 +278,20 @@ func (f *front) onRelay(events []relay.Event) {
 	}
 }
 
-// onServerClosed: no answer can come any more. What the client says from now on is for the next server.
+// closedPause is how long a server may live that has closed its standard output. One that exits has done so.
+const closedPause = time.Second
+
+// onServerClosed: no answer can come any more. What the client says from now on is for the next server. Without a next one the
+// session is over: a client without a front before the server would see the end of the stream.
 func (f *front) onServerClosed() {
-	if f.phase != awake || !f.relay.Spoke() || f.o.Finder != nil {
+	if f.o.Finder != nil || f.back.pid == 0 || f.phase == over {
 		return
 	}
-	if may, _ := f.mayRestart(); may {
+	if may, _ := f.mayRestart(); may && f.phase == awake && f.relay.Spoke() {
 		f.step(onCrash)
+		return
 	}
+	f.back.pressAt = proc.Earliest(f.back.pressAt, time.Now().Add(closedPause))
 }
 
 // onRefused acts on what the relay does not pass on.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
 	"mcp-tether/internal/testkit"
 )
 
@@ -72,6 +73,36 @@ func TestPress(t *testing.T) {
 		t.Errorf("phase %v, %d sleeps", f.phase, f.record.Sleeps)
 	}
 	_, _ = cmd.Process.Wait()
+}
+
+// A server that closes its standard output and lives is at its end: awake, or while it wakes.
+func TestServerThatClosesItsOutputIsEnded(t *testing.T) {
+	for before, want := range map[phase]phase{awake: over, waking: asleep, over: over} {
+		f, _, _ := withClient(t, before)
+		f.o.EndLimit = time.Hour
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		f.back = backend{pid: cmd.Process.Pid, began: time.Now()}
+		f.onRelay([]relay.Event{{Kind: relay.ServerClosed}})
+		if before == over { // It has the time of --eof-grace.
+			if !f.due().IsZero() {
+				t.Error("a server is hurried at the end of its session")
+			}
+			_ = cmd.Process.Kill()
+			_, _ = cmd.Process.Wait()
+			continue
+		}
+		if due := f.due(); due.IsZero() || f.phase != before {
+			t.Fatalf("phase %v, due at %v", f.phase, due)
+		}
+		f.onTime(f.due())
+		if awaitBackend(t, f); f.phase != want {
+			t.Errorf("phase %v, want %v", f.phase, want)
+		}
+		_, _ = cmd.Process.Wait()
+	}
 }
 
 // A stopped backend would never end: it is continued. The control is stopped as well, and nobody looks at it.

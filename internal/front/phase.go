@@ -11,7 +11,7 @@ const (
 	crashing              // its server has ended by itself and is to be started again; the rest is being ended
 	asleep                // there is none
 	waking                // one was started, and the handshake is not finished
-	trying                // as awake, but there was no handshake, and the new server has not written anything yet
+	trying                // as awake, but there was no handshake, and the new server has not answered anything yet
 	failing               // the new server cannot take the place of the last one; it is being ended
 	over                  // the session is ending for good
 	phases
@@ -27,7 +27,7 @@ const (
 	onGone                   // the backend has ended
 	onRestored               // the new server has answered the handshake as the first one did
 	onUnasked                // there is no handshake to repeat
-	onAnswered               // the new server has written something
+	onAnswered               // the new server has answered something
 	onUnstarted              // no backend could be started
 	onFailed                 // the new server cannot take the place of the last one
 	onEnd                    // whatever ends a session

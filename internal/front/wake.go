@@ -11,8 +11,10 @@ import (
 type pauses struct {
 	// afterWake grows with each failed wake, and afterCrash with each server that does not live long.
 	afterWake, afterCrash time.Duration
-	// why says what failed, or why the session ends.
-	why string
+	// why says what failed, or why the session ends. refusal is the answer to calls in a long pause.
+	why, refusal string
+	// wanted says that a call had that answer, so the next try is made all the same.
+	wanted bool
 	// restarts says that the next server takes the place of one that has crashed, so it counts as a restart and not as a wake.
 	restarts bool
 }
@@ -40,7 +42,7 @@ func (p patience) backOff(pause *time.Duration, now time.Time) time.Time {
 
 // wake starts a backend. The client's requests wait until the new server has answered the handshake as the first one did.
 func (f *front) wake() {
-	f.pauses.why = ""
+	f.pauses.why, f.pauses.wanted = "", false
 	f.clock.wakeBy, f.clock.rest = time.Time{}, rest{} // Another session's host may take long to end.
 	f.begin()
 }
@@ -105,8 +107,30 @@ func (f *front) refuseWaiting() {
 	f.clock.retryAt = f.patience().backOff(&p.afterWake, time.Now())
 	f.log.Error().Str("why", p.why).Dur("next_try_in", p.afterWake).Msg("server could not be woken")
 	f.relay.Forget()
-	f.onRelay(f.relay.Refuse("mcp-tether: the server could not be woken: " + p.why))
+	p.refusal = "mcp-tether: the server could not be woken: " + p.why
+	f.refuse(p.afterWake)
 	f.listenToClient()
+}
+
+// shortPause is how long a call may wait for the next try. In a longer pause it is answered at once.
+const shortPause = time.Second
+
+// onWaiting: the client has written something that a server must have. It starts one, unless the last one failed a moment ago.
+func (f *front) onWaiting() {
+	if f.clock.retryAt.IsZero() {
+		f.step(onMessage)
+		return
+	}
+	if left := time.Until(f.clock.retryAt); left > shortPause {
+		f.pauses.wanted = true
+		f.refuse(left)
+	}
+}
+
+// refuse answers the requests that wait, and says when there will be another try.
+func (f *front) refuse(left time.Duration) {
+	f.onRelay(f.relay.Refuse(fmt.Sprintf("%s; next try in %.0f s", f.pauses.refusal, left.Seconds())))
+	f.endIfClosed()
 }
 
 // mute says what became of a server that has answered nothing.

@@ -45,14 +45,13 @@ func TestAClientThatDoesNotReadKeepsNoSession(t *testing.T) {
 					}
 					return
 				}
-				// It waits for the next attempt to start a server, which comes later.
-				f.clock.retryAt = deadline.Add(time.Hour)
+				// It waits for the next attempt to start a server, which comes soon.
+				f.clock.retryAt = time.Now().Add(shortPause)
 				readUntil(t, f, fromRelay, "last words\n")
-				f.onTime(deadline)
 				if f.phase != asleep || f.cause != session.NoCause || !f.due().Equal(f.clock.retryAt) {
 					t.Fatalf("phase %v, cause %v, due at %v", f.phase, f.cause, f.due())
 				}
-				f.onTime(f.clock.retryAt)
+				f.onTime(deadline)
 				awaitBackend(t, f)
 				f.flush()
 				readUntil(t, f, fromRelay, "exited with code 127")
@@ -143,6 +142,47 @@ func TestPauseGrowsWithoutAHandshake(t *testing.T) {
 	f.onRelay([]relay.Event{{Kind: relay.Answered}})
 	if f.phase != awake || f.pauses.afterWake != 0 {
 		t.Errorf("phase %v, pause %v", f.phase, f.pauses.afterWake)
+	}
+}
+
+// In a long pause a call is answered at once, and the next try is made for it. Without a call no try is made. If the client has
+// closed its end, the answer is the last word.
+func TestCallsAreAnsweredInALongPause(t *testing.T) {
+	for _, c := range []struct {
+		pause time.Duration
+		calls bool
+	}{{30 * time.Second, true}, {shortPause, true}, {30 * time.Second, false}} {
+		f, toRelay, fromRelay := withClient(t, waking)
+		f.o.WakeTimeout, f.o.EOFGrace = time.Hour, time.Hour
+		if err := unix.SetNonblock(fromRelay, true); err != nil {
+			t.Fatal(err)
+		}
+		f.pauses.why, f.pauses.afterWake = "no database", c.pause/2
+		f.step(onGone)
+		refused := c.pause > shortPause && c.calls
+		if c.calls {
+			_, _ = unix.Write(toRelay, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`+"\n"))
+			copyOnce(f)
+			copyOnce(f)
+		}
+		buf := make([]byte, 1000)
+		n, _ := unix.Read(fromRelay, buf)
+		if got := string(buf[:max(n, 0)]); strings.Contains(got, "no database; next try in 30 s") != refused || f.phase != asleep {
+			t.Errorf("%+v: phase %v, the client gets %q", c, f.phase, got)
+		}
+		if f.onTime(f.clock.retryAt); (f.phase == asleep) == c.calls {
+			t.Errorf("%+v: phase %v in the end", c, f.phase)
+		}
+		if c.calls {
+			awaitBackend(t, f)
+			continue
+		}
+		_, _ = unix.Write(toRelay, []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call"}`+"\n"))
+		f.clock.retryAt = time.Now().Add(time.Hour)
+		copyOnce(f)
+		if f.onClientClosed(); f.cause != session.CauseStdin {
+			t.Errorf("%+v: it goes on after the client's end", c)
+		}
 	}
 }
 

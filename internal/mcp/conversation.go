@@ -75,7 +75,7 @@ func (c *Conversation) noticeOfClient(m Message) (used bool) {
 	case MethodInitialized:
 		c.handshake.confirm(m)
 	case MethodCancelled:
-		return c.client.requests.cancel(cancelledID(m))
+		return c.client.requests.cancel(CancelledID(m))
 	case MethodTaskStatus:
 		c.server.tasks.notified(ValueAt(m.Raw, "params"))
 	}
@@ -139,7 +139,7 @@ func (c *Conversation) answeredClient(m Message, now time.Time) (used bool) {
 func (c *Conversation) noticeOfServer(m Message) {
 	switch m.Method {
 	case MethodCancelled:
-		c.cancelledByServer(cancelledID(m))
+		c.cancelledByServer(CancelledID(m))
 	case MethodAcknowledged:
 		c.acknowledged(m)
 	case MethodTaskStatus, MethodTaskExtension:
@@ -220,8 +220,8 @@ func mayTask(raw []byte) bool {
 	return isObject(ValueAt(params, "task")) || ValueAt(params, "_meta", MetaCapabilities, "extensions", TasksExtension) != nil
 }
 
-// cancelledID is the request that a notification cancels, "" if it cannot be known.
-func cancelledID(m Message) string {
+// CancelledID is the request that a notification cancels, "" if it cannot be known.
+func CancelledID(m Message) string {
 	id, _ := NormalID(bytes.TrimSpace(ValueAt(m.Raw, "params", "requestId")))
 	return id
 }

@@ -184,6 +184,8 @@ func TestMaySleepOnlyWithoutRequests(t *testing.T) {
 		{"NaN in the answer", []string{call, reply("<", 1, `{"x":[NaN,-Infinity]}`)}, ""},
 		{"a batch too large", []string{">[" + strings.Repeat(`{"id":1,"method":"x"},`, maxBatch) + `{"id":1,"method":"x"}]`}, unread},
 		{"no JSON, but perhaps a message", []string{`>{'id':1,"method":"tools/call"}`, "+59m"}, unread},
+		{"a log line", []string{`<{debug} ready`, `<[INFO] listening`, `<[2026-11-24 10:00:00] up`, `<[7] {"id":1}`, `<[:] x`}, ""},
+		{"no log line", []string{`<[{"id":1,"method":"x"}] x`}, unread},
 		{"not for ever", []string{`>{'id':1,"method":"tools/call"}`, "+60m"}, ""},
 		{"not for the next server", []string{`<{'id':1,"method":"tools/call"}`, "gone"}, ""},
 		{"cut off", []string{`<{"id":1,"method":"x",`, "<{"}, ""},
@@ -372,6 +374,7 @@ func TestCheckComparesHandshakes(t *testing.T) {
 		{"capability lost", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}}`, `capabilities.logging was {} and is missing`, ""},
 		{"capability new", strings.Replace(welcome[1:], `"logging":{}`, `"logging":{"x":1},"prompts":{"listChanged":true}`, 1), "", tools},
 		{"inside", `{"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":null},"logging":{}}}}`, `capabilities.tools.listChanged was true and is null`, ""},
+		{"experimental new", strings.Replace(welcome[1:], `"logging":{}`, `"logging":{},"experimental":{"x":{}}`, 1), "", ""},
 		{"no capabilities", `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`, `capabilities was {"tools":{"listChanged":true},"logging":{}} and is missing`, ""},
 		{"error", `{"id":0,"error":{"code":-32603,"message":"no database"}}`, `no database`, ""},
 		{"error without message", `{"id":0,"error":{}}`, `no message`, ""},
@@ -486,7 +489,7 @@ func TestReplayReadsPages(t *testing.T) {
 		told    bool
 	}{
 		{"as before", []string{`{"tools":[1],"nextCursor":"x"}`, `{"nextCursor":"y","tools":[2]}`}, false},
-		{"as before again", []string{`{"tools":[1],"nextCursor":"z"}`, `{"tools":[2],"nextCursor":"z"}`}, false},
+		{"as before again", []string{`{"tools":[1],"nextCursor":"z","_meta":{"took":7}}`, `{"tools":[2],"nextCursor":"z"}`}, false},
 		{"second page differs", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, true},
 		{"told again", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3],"nextCursor":"y"}`}, true},
 		{"no page behind it", []string{`{"tools":[1],"nextCursor":"x"}`, `{"tools":[3]}`}, true},
@@ -560,8 +563,32 @@ func TestLostIsShort(t *testing.T) {
 	if len(got) > 150 {
 		t.Error(got)
 	}
-	if d := Lost("x", json.RawMessage("[1.0,2]"), json.RawMessage("[1, 2e0]")); d != "" {
-		t.Error(d)
+}
+
+// Arrays are compared as sets, and more is no loss.
+func TestLostComparesByMeaning(t *testing.T) {
+	for _, tt := range []struct {
+		before, now string
+		lost        bool
+	}{
+		{"[1.0,2]", "[1, 2e0]", false}, {`["a","b"]`, `["b","c","a"]`, false}, {`[{"a":1,"b":2}]`, `[0,{"b":2,"a":1}]`, false},
+		{`["a","b"]`, `["b"]`, true}, {"[1]", "1", true}, {"[]", "{}", true}, {"1", "[1]", true}, {"[]", "[]", false},
+	} {
+		if d := Lost("x", json.RawMessage(tt.before), json.RawMessage(tt.now)); (d != "") != tt.lost {
+			t.Errorf("%s, then %s: %q", tt.before, tt.now, d)
+		}
+	}
+}
+
+// What is experimental is in no version of the protocol: that it is missing is noted, and keeps no server from its place.
+func TestExperimentsAreOnlyNoted(t *testing.T) {
+	c := &Conversation{}
+	talk(t, c, initialize, strings.Replace(welcome, `"logging":{}`, `"logging":{},"experimental":{"x":{"built":"today"}}`, 1), initialized)
+	if tell, err := check(t, c.Replay()[0], welcome[1:]); tell != "" || err != nil || !strings.Contains(c.Experiment(), "experimental was") {
+		t.Errorf("tells %q, %v, notes %q", tell, err, c.Experiment())
+	}
+	if _, err := check(t, c.Replay()[0], strings.Replace(welcome[1:], `"logging":{}`, `"experimental":{}`, 1)); !errors.Is(err, ErrChanged) {
+		t.Errorf("a standard capability is missing: %v", err)
 	}
 }
 

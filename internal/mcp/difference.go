@@ -9,7 +9,7 @@ import (
 
 // Lost names the first thing that one JSON value promises and another does not; "" if the other promises as much or
 // more. An example is "capabilities.tools.listChanged was true and is missing". A value that was missing, null or false
-// promised nothing. The order of keys does not count. nil is a missing value.
+// promised nothing. The order of keys does not count, nor that of the elements of an array. nil is a missing value.
 func Lost(path string, before, now json.RawMessage) string {
 	var a, b any
 	if json.Unmarshal(before, &a) != nil || a == nil || a == false {
@@ -21,10 +21,24 @@ func Lost(path string, before, now json.RawMessage) string {
 	switch {
 	case isA && isB:
 		return lostMember(path, objectA, objectB)
-	case same && SameJSON(before, now):
+	case same && (SameJSON(before, now) || hasAll(before, now)):
 		return ""
 	}
 	return fmt.Sprintf("%s was %s and is %s", path, Show(before, longestShown), Show(now, longestShown))
+}
+
+// hasAll reports whether both values are arrays, and the second one has each element of the first.
+func hasAll(before, now json.RawMessage) bool {
+	var a, b []json.RawMessage
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(now, &b) != nil {
+		return false
+	}
+	for _, x := range a {
+		if !slices.ContainsFunc(b, func(y json.RawMessage) bool { return SameJSON(x, y) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func lostMember(path string, before, now map[string]any) string {

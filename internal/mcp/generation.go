@@ -65,8 +65,8 @@ func (c *Conversation) ToClient(m Message) []byte {
 		id := c.ids.next()
 		c.past.shown[m.ID], c.past.own[id] = id, m.ID
 		return m.withID(id)
-	case m.Method == MethodCancelled && c.past.shown[cancelledID(m)] != "":
-		return Cancelled(c.past.shown[cancelledID(m)], textAt(m.Raw, "params", "reason"))
+	case m.Method == MethodCancelled && c.past.shown[CancelledID(m)] != "":
+		return Cancelled(c.past.shown[CancelledID(m)], textAt(m.Raw, "params", "reason"))
 	}
 	return m.Raw
 }

@@ -1,6 +1,9 @@
 package mcp
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // maxBatch is how many elements of a batch are kept; a line with more is Unclear. They are kept until the line ends,
 // because only then is it known to be whole.
@@ -64,7 +67,8 @@ const (
 	atNext
 	// atEnd: after the value of the line.
 	atEnd
-	// inNoise: the line is no array or object, so no receiver takes it for a message.
+	// inNoise: the line is no array or object, or it is no JSON and no message has begun in it. So no receiver takes it for a
+	// message.
 	inNoise
 	// inOdd: the line is not read any further.
 	inOdd
@@ -174,9 +178,16 @@ func (l *line) take(p []byte, i int) {
 		l.step = atElement
 	case (l.step == atNext || first) && l.closes(c):
 		l.close(i)
+	case first && l.step == atKey && l.level == 1 && c != '\'', l.level == 2 && !l.hasMessage():
+		l.step = inNoise // "{debug} ready", "[INFO] listening"
 	default:
 		l.step = inOdd
 	}
+}
+
+// hasMessage reports whether an element of the batch that was read so far may be a message.
+func (l *line) hasMessage() bool {
+	return l.isObject || slices.ContainsFunc(l.elements, func(e element) bool { return e.Size > 0 })
 }
 
 // inMessage reports whether the members of a message are at this depth, and not the elements of a batch.
@@ -233,7 +244,9 @@ func (l *line) beginValue(c byte, i int) {
 	case '"':
 		l.step = inText
 	case ',', ':', '}', ']':
-		l.step = inOdd
+		if l.step = inOdd; !l.inMessage() && !l.hasMessage() {
+			l.step = inNoise
+		}
 		return
 	default:
 		l.step = inScalar

@@ -67,7 +67,7 @@ func (r request) news() (tell []byte) {
 func (c *Conversation) EndsSubscription(m Message) bool {
 	id := m.ID
 	if m.Method == MethodCancelled {
-		id = cancelledID(m)
+		id = CancelledID(m)
 	}
 	open := c.client.requests.open[id]
 	return len(open) == 1 && open[0].restorable() && (m.Kind == Response || m.Method == MethodCancelled)
@@ -81,7 +81,7 @@ func (s Step) Completes(m Message) (completes, ends bool) {
 		return false, false
 	case m.Kind == Response && m.ID == s.AwaitID:
 		return true, s.Listen
-	case s.Listen && m.Method == MethodCancelled && cancelledID(m) == s.AwaitID:
+	case s.Listen && m.Method == MethodCancelled && CancelledID(m) == s.AwaitID:
 		return true, true
 	}
 	return s.Listen && m.Method == MethodAcknowledged && subscriptionOf(m) == s.AwaitID, false

@@ -99,7 +99,8 @@ func (l *lists) take(p *pages, m Message) bool {
 		return false
 	}
 	next := textAt(m.Raw, "result", "nextCursor")
-	delete(page, "nextCursor") // Another server may have another cursor for the same page.
+	delete(page, "nextCursor") // Another server may have another cursor for the same page,
+	delete(page, "_meta")      // and what is said about an answer may differ each time.
 	page["more"] = fmt.Append(nil, next != "")
 	text, err := json.Marshal(page)
 	if err != nil {

@@ -10,9 +10,10 @@ const (
 	ClientWrote Kind = iota
 	// ClientClosed, once: the client's stream has ended, or cannot be read any more.
 	ClientClosed
-	// Answered: a new server has written for the first time.
+	// Answered: a new server has answered for the first time.
 	Answered
-	// Restored: a new server has answered the handshake as the last one did, and messages pass again.
+	// Restored: a new server has answered the handshake as the last one did, and messages pass again. Text says what it lacks of
+	// the experimental capabilities.
 	Restored
 	// Settling: a new server that asks for the client's roots has read them. Call Settled when it has had time to use them.
 	Settling

@@ -13,25 +13,45 @@ func (r *Relay) filtersServer() bool {
 	return r.mode == modeEnding || r.queues() || r.mode == modePassing && r.talk.Mixed()
 }
 
-// serverLines returns the whole lines of the server's output that may pass. An unfinished line waits for its end.
-func (r *Relay) serverLines(b []byte) (out []byte) {
-	for r.filtersServer() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
+// judgeServer passes on those lines of the server's output that may pass, as long as lines must be judged, and returns what
+// follows.
+func (r *Relay) judgeServer(b []byte) []byte {
+	for r.filtersServer() || r.nextOfServer.skipping {
 		line, rest := r.nextOfServer.next(b)
 		if line == nil {
 			if int64(len(r.nextOfServer.begun)) > r.max {
 				r.tooLongToJudge()
 			}
-			if !r.filtersServer() {
-				return join(out, r.unjudged())
-			}
-			return out
+			return nil
 		}
 		b = rest
-		out = join(out, r.serverLine(line))
+		r.down.put(r.serverLine(line))
 	}
-	// The server is awake again: lines are not judged any more.
-	r.observeServer(b)
-	return join(out, b)
+	return b
+}
+
+// heldLine bounds the part of an unfinished line that is held back, in bytes.
+const heldLine = bulkBuffer
+
+// wholeLines holds back the beginning of a line that has not ended: its end may never come, and some clients give up the session
+// at half a message. Of a longer line the beginning passes.
+func (r *Relay) wholeLines(b []byte) []byte {
+	l := &r.nextOfServer
+	end := bytes.LastIndexByte(b, '\n') + 1
+	rest := len(b) - end
+	if end == 0 {
+		rest += len(l.begun)
+	}
+	if int64(rest) > min(heldLine, r.max) || end == 0 && r.fromServer.Partial() {
+		end = len(b)
+	}
+	out := b[:end]
+	if len(l.begun) > 0 && end > 0 {
+		out = append(l.take(), out...)
+	}
+	l.begun = append(l.begun, b[end:]...)
+	r.observeServer(out)
+	return out
 }
 
 // unjudged lets the begun part of a line pass, because the line need not be judged any more.
@@ -51,14 +71,6 @@ func (r *Relay) tooLongToJudge() {
 	r.emit(RestoreFailed, "its answer is longer than --max-message")
 }
 
-// join appends, and copies only where there is something to append to.
-func join(out, more []byte) []byte {
-	if len(out) == 0 {
-		return more
-	}
-	return append(out[:len(out):len(out)], more...)
-}
-
 // serverLine returns the part of one line that reaches the client.
 func (r *Relay) serverLine(line []byte) []byte {
 	if r.fromServer.Partial() { // Its beginning has passed.
@@ -66,11 +78,12 @@ func (r *Relay) serverLine(line []byte) []byte {
 		return line
 	}
 	leaves := r.mode == modeEnding || r.mode == modeServerless
-	return r.filter(line, func(m mcp.Message) ([]byte, bool) {
+	return r.filter(&r.judgesServer, line, func(m mcp.Message) ([]byte, bool) {
 		var completes, ends bool
 		if len(r.steps) > 0 {
 			completes, ends = r.steps[0].Completes(m)
 		}
+		r.prove(completes || m.Kind == mcp.Response)
 		switch {
 		case leaves && m.Kind == mcp.Request:
 			// The answer would reach the next server.
@@ -97,10 +110,10 @@ func (r *Relay) serverLine(line []byte) []byte {
 
 // filter removes from a line the messages that do not pass, and replaces those that pass in another form. A line that
 // passes whole stays as it is.
-func (r *Relay) filter(line []byte, pass func(mcp.Message) (out []byte, ok bool)) []byte {
+func (r *Relay) filter(s *mcp.Scanner, line []byte, pass func(mcp.Message) (out []byte, ok bool)) []byte {
 	var parts [][]byte
 	changed, batch := false, false
-	r.each(line, func(m mcp.Message) {
+	r.each(s, line, func(m mcp.Message) {
 		batch = !m.Line
 		out, ok := pass(m)
 		changed = changed || !ok || len(out) != len(m.Raw) || len(out) > 0 && &out[0] != &m.Raw[0]

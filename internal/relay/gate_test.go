@@ -196,3 +196,39 @@ func TestLateAnswersReachNobodyWhenTheSessionEnds(t *testing.T) {
 	s.write(s.toRelay, strings.Replace(lateAnswer, `"id":1`, `"id":"mcp-tether:1"`, 1))
 	s.reads(s.serverIn, initialize+initialized+call+list+lateAnswer)
 }
+
+// A server may die in the middle of an answer. The client gets no half of it, but what has only lost its newline is whole. Of a long
+// line the beginning has passed: a newline ends it.
+func TestHalfAnAnswerDoesNotReachTheClient(t *testing.T) {
+	long := `{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", heldLine)
+	for name, c := range map[string]struct{ output, want string }{
+		"half":                {serverSays + called[:20], serverSays + refusal("7")},
+		"all but the newline": {strings.TrimSuffix(called, "\n"), called},
+		"long":                {long, long + "\n" + refusal("7")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, false)
+			s.relay.max, s.relay.fromServer.Max = 2*heldLine, 2*heldLine
+			s.shakeHands()
+			s.write(s.toRelay, call)
+			var got strings.Builder
+			for out := c.output; out != ""; {
+				n := min(len(out), 32<<10)
+				s.tells(s.write(s.serverOut, out[:n]))
+				out = out[n:]
+				got.WriteString(s.read(s.fromRelay))
+			}
+			s.endServer()
+			s.relay.Crashed("no server")
+			for range 6 { // The client's pipe takes a part of a long line at a time.
+				s.settle()
+				got.WriteString(s.read(s.fromRelay))
+			}
+			s.relay.Disconnect()
+			s.settle()
+			if got.WriteString(s.read(s.fromRelay)); got.String() != c.want {
+				t.Errorf("%d bytes came, want %d: %.100q", got.Len(), len(c.want), got.String()[max(0, got.Len()-100):])
+			}
+		})
+	}
+}

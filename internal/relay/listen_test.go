@@ -100,7 +100,7 @@ func TestSubscriptionEndsInAFailedWake(t *testing.T) {
 	s := subscribed(t)
 	s.fallAsleep()
 	s.tells(s.write(s.toRelay, request("7")+unsubscribe), Event{Kind: ClientWrote})
-	s.tells(s.relay.Refuse("no server"), Event{Dropped, mcp.MethodCancelled})
+	s.tells(s.relay.Refuse("no server"))
 	s.isNotSubscribed()
 	s.reads(s.fromRelay, refusal("7"))
 }

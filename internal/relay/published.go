@@ -34,10 +34,10 @@ func (r *Relay) Forget() {
 // tell answers a line of the client in the place of the server, and reports whether that was possible. What comes after a
 // message that waits waits, too.
 func (r *Relay) tell(line []byte) (done bool) {
-	if r.known == nil || r.mode != modeServerless || len(r.waiting) > 0 {
+	if r.known == nil || r.mode != modeServerless || r.waiting.left > 0 {
 		return false
 	}
-	r.each(line, func(m mcp.Message) {
+	r.each(&r.judgesClient, line, func(m mcp.Message) {
 		if !m.Line {
 			return
 		}

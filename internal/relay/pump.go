@@ -13,6 +13,8 @@ type pump struct {
 	// ended: from has reached its end. broken: to takes no more.
 	ended, broken bool
 	buf, pending  []byte // pending is still to be written, often a part of buf
+	// own says that pending is no part of anything else, so more can be appended in place.
+	own bool
 	// short holds the first bytes of pending as well; large says that the stream is busy enough for that to pay.
 	short shortcut
 	large bool
@@ -81,11 +83,7 @@ func (p *pump) fill() bool {
 	if n != p.short.held || len(out) != n || &out[0] != &b[0] || len(p.pending) > 0 {
 		p.short.close()
 	}
-	if len(p.pending) == 0 {
-		p.pending = out
-	} else {
-		p.put(out)
-	}
+	p.put(out)
 	return true
 }
 
@@ -110,10 +108,17 @@ func (p *pump) drain() {
 // done reports whether nothing will be written any more.
 func (p *pump) done() bool { return p.broken || p.ended && len(p.pending) == 0 }
 
-// put appends text of our own, or text that was kept back, to what is still to be written.
+// put adds to what is still to be written. The text must not change before it is. Thousands of answers may come one by one, so
+// what waits is copied once and not for each.
 func (p *pump) put(text []byte) {
-	if !p.broken && len(text) > 0 {
-		p.pending = append(p.pending[:len(p.pending):len(p.pending)], text...)
+	switch {
+	case p.broken || len(text) == 0:
+	case len(p.pending) == 0:
+		p.pending, p.own = text, false
+	case p.own:
+		p.pending = append(p.pending, text...)
+	default:
+		p.pending, p.own = append(p.pending[:len(p.pending):len(p.pending)], text...), true
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/mcp"
 )
 
 const (
@@ -166,10 +168,10 @@ func TestAnswersPassWhatWaits(t *testing.T) {
 	s.write(s.toRelay, call)
 	s.connect()
 	s.relay.Restore()
-	s.tells(s.write(s.serverOut, serverAsks), Event{Kind: Answered})
+	s.tells(s.write(s.serverOut, serverAsks))
 	s.write(s.toRelay, list+lateAnswer)
 	s.reads(s.serverIn, initialize+lateAnswer)
-	s.tells(s.write(s.serverOut, welcome), Event{Kind: Restored})
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
 	s.reads(s.serverIn, initialized+call+list)
 }
 
@@ -232,14 +234,43 @@ func TestSleepIsNotDisturbed(t *testing.T) {
 		s.tells(s.write(s.toRelay, ping+cancelled+lateAnswer+progress+"\n \n"+call[:10]))
 		s.reads(s.fromRelay, pong)
 		s.tells(s.write(s.toRelay, call[10:]), Event{Kind: ClientWrote})
-		s.tells(s.write(s.toRelay, cancelled+ping), Event{Kind: ClientWrote})
+		s.tells(s.write(s.toRelay, ping), Event{Kind: ClientWrote})
 		s.reads(s.fromRelay, pong)
 		s.connect()
 		s.relay.Restore()
 		s.write(s.serverOut, welcome)
-		// What cancels a message that waits is for the server to judge.
-		s.reads(s.serverIn, initialize+initialized+call+cancelled)
+		s.reads(s.serverIn, initialize+initialized+call)
 	})
+}
+
+// A call that is cancelled while it waits reaches no server. If nothing else waits, none is started. It may be asleep, waking, or
+// never to be woken.
+func TestCancelledCallsLeaveTheQueue(t *testing.T) {
+	const batch = `[{"jsonrpc":"2.0","id":9,"method":"tools/call"}]` + "\n"
+	cancels := func(id string) string { return strings.Replace(cancelled, `"requestId":7`, `"requestId":`+id, 1) }
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, call+request("8")), Event{Kind: ClientWrote})
+	s.tells(s.write(s.toRelay, cancelled+cancels("8.0")))
+	if s.relay.Waiting() {
+		t.Error("something waits")
+	}
+	s.tells(s.write(s.toRelay, cancelled)) // It is answered no more.
+	s.tells(s.write(s.toRelay, call+call+cancelled+request("8")+batch+cancels("9")), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.write(s.toRelay, cancels("8")+list+cancels("1"))
+	s.write(s.serverOut, welcome)
+	s.reads(s.serverIn, initialize+initialized+call+batch+list+cancels("1"))
+	s.write(s.toRelay, cancelled) // This one was passed on.
+	s.reads(s.serverIn, cancelled)
+	s.write(s.serverOut, listed+strings.Replace(called, "7", "9", 1))
+	s.read(s.fromRelay)
+	s.fallAsleep()
+	s.write(s.toRelay, call+list+cancelled)
+	s.relay.Refuse("no server")
+	s.reads(s.fromRelay, refusal("2"))
 }
 
 // Without a handshake a ping is like any request.
@@ -295,7 +326,7 @@ func TestQueueIsBounded(t *testing.T) {
 		sent += many[:max(n, 0)]
 		s.settle()
 	}
-	if held := len(s.relay.waiting) + len(s.relay.nextOfClient.begun); held > maxMessage+bufferSize {
+	if held := len(s.relay.waiting.lines) + len(s.relay.nextOfClient.begun); held > maxMessage+bufferSize {
 		t.Errorf("%d bytes are kept", held)
 	}
 	s.connect()
@@ -326,32 +357,64 @@ func TestBatchLosesItsRequests(t *testing.T) {
 	s.reads(s.fromRelay, "")
 }
 
-// A line that comes in many pieces is looked at once. With a limit that allows 64 MiB, eight times the pieces must not
-// take much more than eight times as long. The time is this thread's processor time, to which others do not add.
-func TestLongLinesAreLinear(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	took := func(size int) time.Duration {
-		var l lines
-		piece := []byte(strings.Repeat("x", 4096))
-		start := threadTime(t)
-		for range size / len(piece) {
-			if line, _ := l.next(piece); line != nil {
-				t.Fatal("a line without an end")
+// Eight times the work must not take much more than eight times as long: for a line that comes in many pieces, for the many
+// answers to the calls of a server that has died, and for many lines that are judged.
+func TestWorkIsLinear(t *testing.T) {
+	for name, c := range map[string]struct {
+		small int
+		work  func(s *stage, n int)
+	}{
+		"pieces of a line": {2048, func(s *stage, n int) {
+			var l lines
+			piece := []byte(strings.Repeat("x", 4096))
+			for range n {
+				if line, _ := l.next(piece); line != nil {
+					s.t.Fatal("a line without an end")
+				}
 			}
-		}
-		if line, rest := l.next([]byte("\ny")); len(line) != size+1 || string(rest) != "y" {
-			t.Fatalf("%d bytes and %q", len(line), rest)
-		}
-		return threadTime(t) - start
-	}
-	// The least of several: neighbours take the cache from any of them.
-	least := func(size int) time.Duration {
-		return min(took(size), took(size), took(size))
-	}
-	took(1 << 20)
-	if small, large := least(8<<20), least(64<<20); large > 40*small {
-		t.Errorf("8 MiB take %v, 64 MiB %v", small, large)
+			if line, rest := l.next([]byte("\ny")); len(line) != n*len(piece)+1 || string(rest) != "y" {
+				s.t.Fatalf("%d bytes and %q", len(line), rest)
+			}
+		}},
+		"answers": {4000, func(s *stage, n int) {
+			for i := range n {
+				s.relay.talk.FromClient(mcp.Message{Kind: mcp.Request, ID: fmt.Sprint(i + 10), Method: "tools/call"}, time.Now())
+			}
+			s.relay.Crashed("no server")
+			s.relay.Disconnect()
+			s.full(s.relay.down.to.fd) // The client reads nothing meanwhile.
+			s.settle()
+			if want := len(refusal("10")) * n; len(s.relay.down.pending) < want {
+				s.t.Fatalf("%d bytes of %d wait", len(s.relay.down.pending), want)
+			}
+		}},
+		"judged lines": {4000, func(s *stage, n int) {
+			s.relay.EndServer()
+			if rest := s.relay.tapServer([]byte(strings.Repeat(serverSays+listed, n))); len(rest) > 0 || len(s.relay.down.pending) != n*len(serverSays+listed) {
+				s.t.Fatalf("%d bytes remain, %d pass", len(rest), len(s.relay.down.pending))
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The time is this thread's processor time, to which others do not add, and the least of several: neighbours take the
+			// cache from any of them.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			took := func(n int) time.Duration {
+				least := time.Hour
+				for range 3 {
+					s := newStage(t, false)
+					s.shakeHands()
+					start := threadTime(t)
+					c.work(s, n)
+					least = min(least, threadTime(t)-start)
+				}
+				return least
+			}
+			if small, large := took(c.small), took(8*c.small); large > 40*small {
+				t.Errorf("it takes %v, and eight times of it %v", small, large)
+			}
+		})
 	}
 }
 

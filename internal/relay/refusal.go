@@ -26,8 +26,9 @@ func (r *Relay) Refuse(why string) []Event {
 // refuseWaiting answers each waiting message with the refusal.
 func (r *Relay) refuseWaiting() {
 	all := mcp.Scanner{Max: r.max}
-	r.checkLength(all.Feed(r.waiting, r.refuse))
-	r.waiting, r.up.held = nil, false
+	r.checkLength(all.Feed(r.waiting.take(&r.judgesClient), r.refuse))
+	r.checkLength(all.Feed([]byte("\n"), r.refuse)) // The last one may lack it.
+	r.up.held = false
 }
 
 // refuse answers one message that no server gets.
@@ -57,7 +58,7 @@ type Unanswered struct {
 func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	for !r.down.broken {
 		if r.Drained() {
-			r.down.put(r.lastLine())
+			r.down.put(r.lastLine(open.Answer != "" || r.owed != ""))
 			r.answerForTheDead()
 			r.answerOpen(open)
 			open = Unanswered{}
@@ -75,16 +76,16 @@ func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
 	return true
 }
 
-// lastLine returns what the client gets of a line of the server that has not ended. Where lines are judged, that is a
-// message that lacks only its newline. Half of one may belong to a message that does not pass.
-func (r *Relay) lastLine() []byte {
-	if r.mode == modePassing || r.fromServer.Partial() || len(r.nextOfServer.begun) == 0 {
+// lastLine returns what the client gets of a line of the server that has not ended. Where lines are judged, or more follows, that
+// is a message that lacks only its newline. Half of one may belong to a message that does not pass.
+func (r *Relay) lastLine(more bool) []byte {
+	if r.mode == modePassing && !more || r.fromServer.Partial() || len(r.nextOfServer.begun) == 0 {
 		return r.unjudged()
 	}
 	line, _ := r.nextOfServer.next([]byte("\n"))
 	r.nextOfServer.skip()
 	known := false
-	r.each(line, func(m mcp.Message) { known = m.Kind != mcp.Opaque && m.Kind != mcp.Unclear })
+	r.each(&r.judgesServer, line, func(m mcp.Message) { known = m.Kind != mcp.Opaque && m.Kind != mcp.Unclear })
 	if !known {
 		return nil
 	}
@@ -100,7 +101,7 @@ func (r *Relay) answerOpen(open Unanswered) {
 	if open.Unread {
 		ids = append(ids, mcp.IDNull)
 	}
-	if r.fromServer.Partial() && len(ids)+len(r.waiting) > 0 {
+	if r.fromServer.Partial() && len(ids)+r.waiting.left > 0 {
 		r.down.put([]byte("\n"))
 	}
 	for _, id := range ids {

@@ -33,8 +33,8 @@ func TestRefuse(t *testing.T) {
 	eachTransport(t, func(s *stage) {
 		s.shakeHands()
 		s.fallAsleep()
-		s.tells(s.write(s.toRelay, request("7")+cancelled+request(`"x"`)+"no JSON\n"), Event{Kind: ClientWrote})
-		s.tells(s.relay.Refuse("no server"), Event{Dropped, "notifications/cancelled"}, Event{Dropped, ""})
+		s.tells(s.write(s.toRelay, request("7")+initialized+request(`"x"`)+"no JSON\n"), Event{Kind: ClientWrote})
+		s.tells(s.relay.Refuse("no server"), Event{Dropped, "notifications/initialized"}, Event{Dropped, ""})
 		s.tells(s.settle())
 		s.reads(s.fromRelay, refusal("7", `"x"`))
 		s.tells(s.write(s.toRelay, request("8")), Event{Kind: ClientWrote})
@@ -158,7 +158,11 @@ func TestFlushPaysDebts(t *testing.T) {
 		"nothing owed":      {"", "", Unanswered{}},
 		"answers":           {serverSays, serverSays + refusal("7", "8"), Unanswered{Answer: "no server"}},
 		"unread":            {"", refusal("7", "8", "null"), Unanswered{Answer: "no server", Unread: true}},
-		"after half a line": {serverSays[:20], serverSays[:20] + "\n" + refusal("7", "8"), Unanswered{Answer: "no server"}},
+		"after half a line": {serverSays[:20], refusal("7", "8"), Unanswered{Answer: "no server"}},
+		"half a line":       {serverSays[:20], serverSays[:20], Unanswered{}},
+		"all but the newline": {
+			strings.TrimSuffix(serverSays, "\n"), serverSays + refusal("7", "8"), Unanswered{Answer: "no server"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, false)

@@ -20,19 +20,20 @@ type Relay struct {
 	// up copies from the client to the server, down the other way; the scanners read along.
 	up, down               pump
 	fromClient, fromServer mcp.Scanner
+	// judgesClient and judgesServer read single lines, while lines are judged.
+	judgesClient, judgesServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
 	// used is when a message that matters last passed, and bulk when much last passed at once.
 	used, bulk time.Time
 	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
-	// waiting are whole lines of the client that wait for a server.
-	waiting []byte
+	waiting                    backlog
 	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
 	// caller.
 	steps    []mcp.Step
 	settling bool
-	// unproven says that a new server has not written anything yet.
+	// unproven says that a new server has not answered anything yet. One may write a line to its output, and end.
 	unproven bool
 	// tail reads on to the end of a message whose beginning went to a server that is gone. The message is answered with
 	// refusal.
@@ -118,12 +119,17 @@ func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 		r.closed = true
 		r.emit(ClientClosed, "")
 	}
+	if r.up.ended && len(r.nextOfClient.begun) > 0 && r.mode == modePassing {
+		// Its last line lacks the newline.
+		r.up.put(r.clientLine(r.nextOfClient.take()))
+		r.up.drain()
+	}
 	r.endStdin()
 	if r.down.broken || r.down.ended && r.mode == modeServerless {
 		// While there is a server, a stream that has only ended stays open: it would take the close for the end of its gateway.
 		r.down.from.Close()
 	}
-	if r.down.ended && !was && r.mode == modePassing {
+	if r.down.ended && !was && (r.mode == modePassing || r.mode == modeRestoring) {
 		r.emit(ServerClosed, "")
 	}
 	r.publish()
@@ -187,10 +193,10 @@ func (r *Relay) Shrink() {
 func (r *Relay) tellOfClient() {
 	if r.up.ended {
 		if last := r.nextOfClient.take(); len(last) > 0 {
-			r.waiting = append(r.waiting, last...)
+			r.queue(last)
 		}
 	}
-	if r.owed == "" && len(r.waiting) > 0 && r.Drained() {
+	if r.owed == "" && r.waiting.left > 0 && r.Drained() {
 		r.emit(ClientWrote, "")
 	}
 }
@@ -207,7 +213,7 @@ func (r *Relay) emit(kind Kind, text string) { r.happened = append(r.happened, E
 // Spoke reports whether any server has written anything.
 func (r *Relay) Spoke() bool { return r.spoke }
 
-// Unproven reports whether a server that takes the place of another has not written anything yet.
+// Unproven reports whether a server that takes the place of another has not answered anything yet.
 func (r *Relay) Unproven() bool { return r.unproven }
 
 // Used is when a message that matters last passed, see mcp.Conversation.
@@ -215,12 +221,12 @@ func (r *Relay) Used() time.Time { return r.used }
 
 // Waiting reports whether the client has written something that no server has. What is behind a read that failed is lost.
 func (r *Relay) Waiting() bool {
-	return len(r.waiting)+len(r.nextOfClient.begun) > 0 || !r.up.ended && readable(r.up.from.fd) > 0
+	return r.waiting.left+len(r.nextOfClient.begun) > 0 || !r.up.ended && readable(r.up.from.fd) > 0
 }
 
 // MaySleep reports whether neither side would miss the server now. why says what is pending, if that is the reason.
 func (r *Relay) MaySleep(now time.Time) (ok bool, why string) {
-	quiet := len(r.up.pending)+len(r.down.pending) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
+	quiet := len(r.up.pending)+len(r.down.pending)+len(r.nextOfServer.begun) == 0 && !r.fromClient.Partial() && !r.fromServer.Partial() &&
 		!r.Waiting() && readable(r.down.from.fd) == 0
 	if !quiet {
 		return false, ""
@@ -268,6 +274,7 @@ func (r *Relay) Disconnect() {
 
 func (r *Relay) forgetServer() {
 	if r.Drained() { // Otherwise the rest of a line that has begun is still to be read.
+		r.down.put(r.lastLine(true))
 		r.nextOfServer = lines{}
 	}
 	if r.fromServer.Partial() { // The client has half of a line.
@@ -337,21 +344,24 @@ func (r *Relay) tapServer(b []byte) []byte {
 		r.Met(r.talk.Works())
 	}
 	r.spoke = true
-	if r.unproven {
-		r.unproven = false
-		r.emit(Answered, "")
-	}
-	if r.filtersServer() || r.nextOfServer.skipping || len(r.nextOfServer.begun) > 0 {
-		return r.serverLines(b)
-	}
-	r.observeServer(b)
-	return b
+	return r.wholeLines(r.judgeServer(b))
 }
 
 // observeServer reports to the conversation what the server has sent.
 func (r *Relay) observeServer(b []byte) {
 	now := time.Now()
-	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) { r.use(r.talk.FromServer(m, now), now) }))
+	r.checkLength(r.fromServer.Feed(b, func(m mcp.Message) {
+		r.prove(m.Kind == mcp.Response || m.Method == mcp.MethodAcknowledged)
+		r.use(r.talk.FromServer(m, now), now)
+	}))
+}
+
+// prove takes note of the first answer of a new server, also to a subscription.
+func (r *Relay) prove(answers bool) {
+	if r.unproven && answers {
+		r.unproven = false
+		r.emit(Answered, "")
+	}
 }
 
 func (r *Relay) observeMessage(m mcp.Message) {
