@@ -108,7 +108,7 @@ func TestShareOtherProgram(t *testing.T) {
 	copied := s.dir + "/other"
 	b, err := os.ReadFile(tether)
 	noError(t, err)
-	noError(t, os.WriteFile(copied, b, 0o755))
+	testkit.WriteProgram(t, copied, b)
 	s.program = copied
 	s.client().echo()
 	s.client().echo()

@@ -32,6 +32,16 @@ func TestShareScope(t *testing.T) {
 	}
 }
 
+func TestShareIgnored(t *testing.T) {
+	for line, want := range map[string][]string{
+		"--share -- x": {"A", "B"}, "--share-ignore-env C --share-ignore-env=D,E x": {"C", "D", "E"}, "-- x --share-ignore-env=C": {"A", "B"},
+	} {
+		if got := ShareIgnored(strings.Fields(line), "A,B"); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+}
+
 // The session behind a host or a front has the command line of its sessions, without the flags that want one of these, whatever the
 // environment says.
 func TestSessionArgs(t *testing.T) {

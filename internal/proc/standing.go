@@ -10,20 +10,20 @@ import (
 	"mcp-tether/internal/kernel"
 )
 
-// What a process is to the kernel beside its command, environment and directory: a server inherits it, or is bound by it. Each is
-// words that are the same for two processes which are equal in it.
+// What a process is to the kernel beside its command, environment and directory: a server inherits it, or is bound by it. Two
+// processes that are equal in it have the same numbers and texts.
 
 // Namespaces are those of this process, and of the children that it starts.
-func Namespaces() (words []string, err error) {
+func Namespaces() (numbers []uint64, err error) {
 	for _, kind := range [...]string{"cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "time_for_children", "user", "uts"} {
 		var st unix.Stat_t
 		err := unix.Stat("/proc/self/ns/"+kind, &st)
 		if err != nil && !errors.Is(err, unix.ENOENT) { // An older kernel has fewer.
 			return nil, fmt.Errorf("read the %s namespace: %w", kind, err)
 		}
-		words = append(words, fmt.Sprint(kind, st.Ino))
+		numbers = append(numbers, st.Ino)
 	}
-	return words, nil
+	return numbers, nil
 }
 
 // Status is /proc/PID/status.
@@ -64,9 +64,9 @@ func Label() string {
 }
 
 // Limits are resource limits, scheduling, personality and signals as this process has inherited them.
-func Limits(at AtExec) ([]string, error) {
+func Limits(at AtExec) ([]uint64, error) {
 	const resources = 16 // RLIM_NLIMITS
-	words := []string{fmt.Sprint(at.Mask, at.Ignored, at.Files.Cur, at.Files.Max)}
+	numbers := []uint64{at.Mask, at.Ignored, at.Files.Cur, at.Files.Max}
 	for resource := range resources {
 		if resource == unix.RLIMIT_NOFILE && at.Exact { // The runtime has raised it.
 			continue
@@ -75,9 +75,9 @@ func Limits(at AtExec) ([]string, error) {
 		if err := unix.Getrlimit(resource, &limit); err != nil {
 			return nil, fmt.Errorf("read the resource limits: %w", err)
 		}
-		words = append(words, fmt.Sprint(limit.Cur, limit.Max))
+		numbers = append(numbers, limit.Cur, limit.Max)
 	}
-	attr, err := unix.SchedGetAttr(0, 0)
+	a, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read the scheduling policy: %w", err)
 	}
@@ -85,5 +85,6 @@ func Limits(at AtExec) ([]string, error) {
 	persona, _, _ := unix.Syscall(unix.SYS_PERSONALITY, current, 0, 0)
 	secure, _, _ := unix.Syscall(unix.SYS_PRCTL, unix.PR_GET_SECUREBITS, 0, 0)
 	inOut, _, _ := unix.Syscall(unix.SYS_IOPRIO_GET, process, 0, 0)
-	return append(words, fmt.Sprint(*attr, persona, secure, inOut)), nil
+	return append(numbers, uint64(a.Policy), a.Flags, uint64(a.Nice), uint64(a.Priority), a.Runtime, a.Deadline, a.Period,
+		uint64(persona), uint64(secure), uint64(inOut)), nil
 }

@@ -49,25 +49,25 @@ func (f *Finder) identity() ([]part, error) {
 		return nil, err
 	}
 	return []part{
-		{"program", program},
+		{"program", []string{fmt.Sprint(program)}},
 		{"command", f.words},
 		{"directory", directory},
 		{"environment", Environment(proc.Environ(), argv.ShareIgnored(f.words, os.Getenv(argv.EnvIgnored))...)},
 		{"gateway", []string{gateway.String()}},
-		{"namespaces", append(namespaces, host.Boot)},
+		{"namespaces", []string{host.Boot, fmt.Sprint(namespaces)}},
 		{"user", append(status.Fields("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
 			"Seccomp", "Seccomp_filters"), proc.Label())},
-		{"limits", append(limits, status.Fields("Umask", "Cpus_allowed", "Mems_allowed")...)},
+		{"limits", append(status.Fields("Umask", "Cpus_allowed", "Mems_allowed"), fmt.Sprint(limits))},
 	}, nil
 }
 
 // programIdentity is the file of this program: another version has other words for its host.
-func programIdentity() ([]string, error) {
+func programIdentity() ([]uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(proc.SelfExe, &st); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", proc.SelfExe, err)
 	}
-	return []string{fmt.Sprint(st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec)}, nil
+	return []uint64{st.Dev, st.Ino, uint64(st.Size), uint64(st.Mtim.Sec), uint64(st.Mtim.Nsec)}, nil
 }
 
 // directories are the working directory, by path and by number because another one may have taken the same path, and the root
@@ -77,15 +77,15 @@ func directories() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
-	words := []string{path}
+	var numbers []uint64
 	for _, dir := range []string{".", "/"} {
 		var st unix.Statx_t
 		if err := unix.Statx(unix.AT_FDCWD, dir, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {
 			return nil, fmt.Errorf("look at the working directory and the root: %w", err)
 		}
-		words = append(words, fmt.Sprint(st.Dev_major, st.Dev_minor, st.Ino, st.Mnt_id))
+		numbers = append(numbers, uint64(st.Dev_major), uint64(st.Dev_minor), st.Ino, st.Mnt_id)
 	}
-	return words, nil
+	return []string{path, fmt.Sprint(numbers)}, nil
 }
 
 // Environment is what of an environment means something to a server, sorted, without the ignored names. Shells and launchers

@@ -20,7 +20,12 @@ func key(secret [16]byte, parts []part) string {
 	for _, p := range parts {
 		b = p.appendTo(b)
 	}
-	sum := session.KeyedHash(secret, b)
+	return digest(secret, b)
+}
+
+// digest is the keyed hash of a text as a text.
+func digest(secret [16]byte, text []byte) string {
+	sum := session.KeyedHash(secret, text)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -28,8 +33,7 @@ func key(secret [16]byte, parts []part) string {
 func digests(secret [16]byte, parts []part) map[string]string {
 	all := make(map[string]string, len(parts))
 	for _, p := range parts {
-		sum := session.KeyedHash(secret, p.appendTo(nil))
-		all[p.name] = hex.EncodeToString(sum[:4])
+		all[p.name] = digest(secret, p.appendTo(nil))[:8]
 	}
 	return all
 }
@@ -46,6 +50,5 @@ func (p part) appendTo(b []byte) []byte {
 
 // className shortens a class for the name of a place. Where two classes get one name, the host sends away what does not fit.
 func className(class string) string {
-	sum := session.KeyedHash([16]byte{}, []byte(class))
-	return hex.EncodeToString(sum[:4])
+	return digest([16]byte{}, []byte(class))[:8]
 }
