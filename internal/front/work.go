@@ -126,11 +126,8 @@ const (
 func (f *front) work(now time.Time) (why string) {
 	s := &f.back.seen
 	t, err := f.tree()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err.Error()
-	case s.met.IsZero():
-		return "it has not written anything yet"
 	}
 	used, allowed := t.ticks-min(s.ticks, t.ticks), idleTicks+uint64(now.Sub(s.at)/(idleShare*proc.Tick))
 	s.ticks, s.at = t.ticks, now
@@ -146,12 +143,16 @@ func (f *front) work(now time.Time) (why string) {
 	if err != nil {
 		return err.Error()
 	}
-	for key, why := range holds {
-		if s.holds[key] == "" {
-			return why
+	first := "~" // after all keys: the same one is named each time
+	for key := range holds {
+		if key < first && s.holds[key] == "" {
+			first = key
 		}
 	}
-	return f.outside(&t)
+	if why = holds[first]; why == "" {
+		why = f.outside(&t)
+	}
+	return why
 }
 
 // outside says what of the session works outside of the tree: processes in its cgroup, and containers.
