@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"mcp-tether/internal/testkit"
@@ -145,4 +149,23 @@ func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 			s.endAll()
 		})
 	}
+}
+
+// A process that was put into the cgroup of the session would be ended with it.
+func TestHibernateNeverWithStray(t *testing.T) {
+	t.Parallel()
+	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
+	s.hold(1)
+	before, leaf := s.sleeper(), cgroupLeaf(s.behind().ID)
+	testkit.Need(t, leaf != "", "a cgroup v2 leaf")
+	stray := exec.Command("sleep", "1000")
+	s.ok(stray.Start())
+	end := sync.OnceFunc(func() { _ = stray.Process.Kill(); _ = stray.Wait() })
+	defer end()
+	s.ok(os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(strconv.Itoa(stray.Process.Pid)), 0))
+	s.write(fmt.Sprintf(cancelRequest, 1) + "\n")
+	s.keptAwake("is in its cgroup")
+	end()
+	s.asleep(before.Sleeps + 1)
+	s.farewell()
 }

@@ -231,6 +231,32 @@ func TestShareHibernatesAlone(t *testing.T) {
 	s.wantGone()
 }
 
+// A session stays at its server while that has work that has begun since the session came, and so the server stays too. A session
+// that came later does not.
+func TestShareHibernatesNeverWithWork(t *testing.T) {
+	t.Parallel()
+	s := share(t, "--hibernate=300ms", "--share-linger=0s", "--log-level=debug")
+	a := s.client()
+	a.write(toolCall(77, "hold", "")) // What is open keeps a session awake.
+	a.write(toolCall(1, "lock", ""))
+	a.answer(1)
+	b := s.client()
+	a.write(fmt.Sprintf(cancelRequest, 77))
+	testkit.Until(t, "kept awake by a lock", func() bool {
+		log, _ := os.ReadFile(s.log())
+		return strings.Count(string(log), "holds a lock on ") > 1
+	})
+	s.asleep(b)
+	if n := s.starts(); n != 1 {
+		t.Errorf("%d servers were started", n)
+	}
+	a.write(release)
+	s.asleep(a, b)
+	a.close()
+	b.close()
+	s.wantGone()
+}
+
 // While a session comes back to a host that tells of it, it has no record of its own: ps would list it twice.
 func TestShareOneRecord(t *testing.T) {
 	t.Parallel()

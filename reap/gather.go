@@ -97,7 +97,7 @@ func (h *machine) ask(r *proc.Reader) {
 		pids = append(pids, h.Procs[i].PID)
 	}
 	h.Lives = r.Life
-	h.Memory = func(pid int) uint64 { memory, _ := r.Usage(pid); return memory }
+	h.Memory = func(pid int) uint64 { memory, _, _ := r.Usage(pid); return memory }
 	h.Dir, h.Stdin = evidence.Dir, evidence.StdinOf
 	h.Reached = evidence.Reached
 	var (

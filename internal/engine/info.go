@@ -31,8 +31,8 @@ type Info struct {
 	Paused  bool
 	// StopSignal (inspect) is a name or number; "" for SIGTERM.
 	StopSignal string
-	// Fed (inspect) says that its client was to write to its standard input, and so is there with it: `docker run -i`.
-	Fed bool
+	// Interactive (inspect) says that it has a standard input, as with `docker run -i`.
+	Interactive bool
 }
 
 // IsKept reports whether its client wants the object to outlive the session.
@@ -97,8 +97,7 @@ type inspected struct {
 		Image      string
 		Labels     map[string]string
 		StopSignal string
-
-		AttachStdin bool
+		OpenStdin  bool
 	}
 }
 
@@ -107,7 +106,7 @@ func (x inspected) info() Info {
 		Kind: Container, ID: x.ID, Name: strings.TrimPrefix(x.Name, "/"), Image: x.Config.Image, ImageID: x.Image,
 		State: x.State.Status, Labels: x.Config.Labels, Created: x.Created,
 		Running: x.State.Running || x.State.Paused, Paused: x.State.Paused, StopSignal: x.Config.StopSignal,
-		Fed: x.Config.AttachStdin,
+		Interactive: x.Config.OpenStdin,
 	}
 }
 

@@ -36,8 +36,10 @@ func (f *front) sleepIfIdle(now time.Time) {
 			return
 		}
 		f.beginIdle(used, now)
+		f.clock.lookAt = f.settled(now) // At the earliest: there must be time to compare.
+		return
 	}
-	if f.clock.lookAt = proc.Later(used.Add(f.o.Hibernate), f.settled(s.at)); now.Before(f.clock.lookAt) {
+	if f.clock.lookAt = used.Add(f.o.Hibernate); now.Before(f.clock.lookAt) {
 		return
 	}
 	may, why := f.relay.MaySleep(now)

@@ -22,8 +22,9 @@ import (
 
 // seen is what the looks at the tree of one backend have shown.
 type seen struct {
-	// met says that the server has written. Then processes and holds are those that count as its own way to start.
-	met       bool
+	// met is when the server has written for the first time; zero before. Then processes and holds are those that count as its
+	// own way to start.
+	met       time.Time
 	processes map[proc.ID]bool
 	holds     evidence.Holdings
 	// used is when the last message before this idle time passed, and at when the processor time was read that the next look
@@ -44,6 +45,8 @@ type tree struct {
 	known map[int]bool
 	// ticks is the processor time of all that there have been.
 	ticks uint64
+	// root is the process that they are below.
+	root int
 	// input is the standard input of our own processes, and so the server's too.
 	input string
 }
@@ -53,38 +56,38 @@ var errUnread = errors.New("a process of it cannot be looked at")
 
 // tree lists what is below the front, or below the host of a shared server.
 func (f *front) tree() (t tree, err error) {
-	root := f.root()
+	t.root = f.root()
 	own, _ := proc.Readlink(proc.SelfExe)
-	if root == 0 || own == "" {
+	if t.root == 0 || own == "" {
 		return t, errUnread
 	}
-	below, err := f.reader.Descendants(root)
-	if err != nil || f.reader.Unseen {
-		return t, errUnread
+	below, err := f.reader.Descendants(t.root)
+	if f.reader.Unseen {
+		err = errUnread
 	}
 	t.known = make(map[int]bool, len(below))
 	for i := range below {
 		p := &below[i]
 		t.known[p.PID] = true
-		t.ticks += f.reader.WaitedFor(p.PID)
+		_, ticks, waited := f.reader.Usage(p.PID)
+		t.ticks += waited
 		if program, _ := proc.Readlink(proc.Path(p.PID, "exe")); program == own {
 			t.input, _ = proc.Readlink(proc.Path(p.PID, "fd/0"))
 			continue
 		}
-		_, ticks := f.reader.Usage(p.PID)
 		t.ticks += ticks
 		if !p.Dead() {
 			t.members = append(t.members, *p)
 		}
 	}
-	return t, nil
+	return t, err
 }
 
 // onMet notes what there is when a server has written for the first time. If it works already (2026-07-28 needs no handshake),
 // nothing tells what was there before, but for the processes that read its standard input: launchers, and itself.
 func (f *front) onMet(works bool) {
 	s := &f.back.seen
-	*s = seen{met: true, processes: map[proc.ID]bool{}}
+	*s = seen{met: time.Now(), processes: map[proc.ID]bool{}}
 	if f.o.Hibernate <= 0 || f.o.Anyway {
 		return
 	}
@@ -123,11 +126,8 @@ const (
 func (f *front) work(now time.Time) (why string) {
 	s := &f.back.seen
 	t, err := f.tree()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err.Error()
-	case !s.met:
-		return "it has not written anything yet"
 	}
 	used, allowed := t.ticks-min(s.ticks, t.ticks), idleTicks+uint64(now.Sub(s.at)/(idleShare*proc.Tick))
 	s.ticks, s.at = t.ticks, now
@@ -143,12 +143,16 @@ func (f *front) work(now time.Time) (why string) {
 	if err != nil {
 		return err.Error()
 	}
-	for key, why := range holds {
-		if s.holds[key] == "" {
-			return why
+	first := "~" // after all keys: the same one is named each time
+	for key := range holds {
+		if key < first && s.holds[key] == "" {
+			first = key
 		}
 	}
-	return f.outside(&t)
+	if why = holds[first]; why == "" {
+		why = f.outside(&t)
+	}
+	return why
 }
 
 // outside says what of the session works outside of the tree: processes in its cgroup, and containers.
@@ -158,7 +162,7 @@ func (f *front) outside(t *tree) (why string) {
 		return err.Error()
 	}
 	defer dir.Close()
-	r := f.behind(dir, t.members)
+	r := f.behind(dir, t)
 	if r == nil {
 		return "its session has no record that can be found"
 	}
@@ -184,22 +188,27 @@ func strayed(dir string, known map[int]bool) (why string) {
 			return "process " + strconv.Itoa(pid) + " is in its cgroup"
 		}
 	}
-	if err != nil {
-		return err.Error()
+	return words(err)
+}
+
+// words is what an error says, "" for none.
+func words(err error) string {
+	if err == nil {
+		return ""
 	}
-	return ""
+	return err.Error()
 }
 
 // behind finds the record of the session behind the front by the mark of its processes.
-func (f *front) behind(dir *session.Directory, members []proc.Stat) *session.Record {
+func (f *front) behind(dir *session.Directory, t *tree) *session.Record {
 	defer f.reader.EndCopy()
-	for i := range members {
-		mark, err := f.reader.Env(members[i], session.EnvID)
+	for i := range t.members {
+		mark, err := f.reader.Env(t.members[i], session.EnvID)
 		if err != nil || !session.ValidID(mark[0]) {
 			continue
 		}
 		r, err := dir.Read(mark[0])
-		if err == nil && (r.Behind == f.record.ID || f.back.attached && r.Gateway.PID == f.root()) {
+		if err == nil && (r.Behind == f.record.ID || r.Gateway.PID == t.root) {
 			return &r
 		}
 	}
@@ -215,53 +224,49 @@ const asking = "the engine is asked for its containers"
 // contained says which container of the session runs. The answer of the engine is for the next look.
 func (f *front) contained(dir *session.Directory, r *session.Record) (why string) {
 	s := &f.back.seen
-	if s.answer != nil {
-		defer func() { s.answer = nil }()
+	if answer := s.answer; answer != nil {
+		s.answer = nil
 		select {
-		case why = <-s.answer:
+		case why = <-answer:
 			return why
 		default:
 			return "the container engine does not answer"
 		}
 	}
 	notes, err := dir.Notes(r.ID)
-	if err != nil {
-		return err.Error()
+	if err != nil || len(notes) == 0 {
+		return words(err)
 	}
-	if len(notes) == 0 {
-		return ""
-	}
+	answer, met := make(chan string, 1), s.met
+	s.answer = answer
+	go func() { answer <- running(r, notes, met) }()
+	return asking
+}
+
+// running asks the engine which container runs. One that a client feeds, and that was there before the server was met, is the
+// server itself.
+func running(r *session.Record, notes []engine.Note, met time.Time) (why string) {
 	at, err := engine.EndpointAt(r.Engine, r.EngineContext, r.EnginePodman)
 	if err != nil || at.Helper() != "" {
 		return "it has made containers in an engine that is not asked"
 	}
-	answer := make(chan string, 1)
-	s.answer = answer
-	go func() { answer <- running(&at, notes) }()
-	return asking
-}
-
-// running asks the engine which container runs without a client that has started it in its foreground.
-func running(at *engine.Endpoint, notes []engine.Note) (why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(askTime, nil) }}
 	var made engine.Ledger
 	for i := range notes {
 		made.Add(notes[i])
 	}
-	if len(made.Pending()) > 0 {
-		return "a container is being made"
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	client := engine.Client{Dial: func() (net.Conn, error) { return at.Dial(askTime, nil) }}
 	for _, o := range made.Objects() {
 		if o.Kind != engine.Container {
 			continue
 		}
 		c, err := client.Inspect(ctx, o.ID)
-		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		switch {
+		case errors.Is(err, engine.ErrNotFound):
+		case err != nil:
 			return err.Error()
-		}
-		if c.Running && !c.Fed && !c.IsKept() {
+		case c.Running && !c.IsKept() && !(c.Interactive && o.At.Before(met)):
 			return "container " + c.Name + " runs"
 		}
 	}

@@ -114,7 +114,7 @@ func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uin
 		if p.Dead() {
 			continue
 		}
-		memory, ticks := r.Usage(p.PID)
+		memory, ticks, _ := r.Usage(p.PID)
 		l.Procs++
 		l.MemoryBytes += memory
 		if now > p.Start {

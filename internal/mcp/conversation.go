@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -266,14 +265,12 @@ func (c *Conversation) Pending(calls bool) []string {
 	return ids
 }
 
-// Works reports whether a request of the client is open that may have begun work: one that is more than a greeting, a
-// question for what there is, or a subscription.
+// Works reports whether a request of the client is open that may have begun work: one that is more than a greeting or a
+// subscription.
 func (c *Conversation) Works() bool {
 	for _, same := range c.client.requests.open {
 		for i := range same {
-			switch method := same[i].method; {
-			case remembers(method), strings.HasSuffix(method, "/list"):
-			case method != MethodInitialize && method != MethodDiscover && method != MethodListen && method != MethodPing:
+			if method := same[i].method; method != MethodInitialize && method != MethodDiscover && method != MethodListen {
 				return true
 			}
 		}

@@ -21,13 +21,5 @@ func Earliest(times ...time.Time) time.Time {
 	return first
 }
 
-// Later is the later of two times.
-func Later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // IsDue reports whether a time that is set has come.
 func IsDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

@@ -161,7 +161,7 @@ func (b *Batch) noteForks(members []proc.Stat) {
 }
 
 // ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left. conmon would pass the
-// signal on to its container, which is asked itself.
+// signal on to its container, which is asked itself if it can be.
 func (b *Batch) ask() (left int, none bool, err error) {
 	t, err := b.look()
 	if err != nil {
@@ -171,11 +171,12 @@ func (b *Batch) ask() (left int, none bool, err error) {
 		members := gr.members(t)
 		left += gr.left
 		b.noteForks(members)
-		b.cleans = b.cleans || len(cleaners(members)) > 0
+		cleans := cleaners(members)
+		b.cleans = b.cleans || len(cleans) > 0
 		var fresh []proc.Stat
 		for _, m := range members {
 			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
-			if !gr.asked[m.ID] && !forwards(m, members) && (b.askedAt == 0 || m.Start < b.askedAt) {
+			if !gr.asked[m.ID] && !(cleans[m.PID] && len(cleans) < len(members)) && (b.askedAt == 0 || m.Start < b.askedAt) {
 				gr.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}

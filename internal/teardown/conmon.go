@@ -1,7 +1,6 @@
 package teardown
 
 import (
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,11 +33,6 @@ func cleaners(members []proc.Stat) map[int]bool {
 		}
 	}
 	return cleans
-}
-
-// forwards reports whether a process is a conmon whose container is asked to end with the others: it would pass the signal on.
-func forwards(p proc.Stat, members []proc.Stat) bool {
-	return p.Comm == "conmon" && slices.ContainsFunc(members, func(m proc.Stat) bool { return m.PPID == p.PID })
 }
 
 // cleanup is the time that is given to what cleans up. The zero value has not begun.

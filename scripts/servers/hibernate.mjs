@@ -106,7 +106,7 @@ const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const row = async (server) => {
   const { version } = command(server.name);
   const usual = await play(server, ["--hibernate=1h"], async () => {}, false);
-  const slept = await play(server, ["--hibernate=1s"], asleep, true);
+  const slept = await play(server, ["--hibernate=1s", "--hibernate-anyway"], asleep, true);
   if (slept.awake) slept.seen.push(["", ""]); // Its lists were not read again.
   const first = JSON.parse(slept.seen[0][1]);
   const compared = [first.tools && plural(first.tools.length, "tool"), first.prompts && plural(first.prompts.length, "prompt")].filter(Boolean);
