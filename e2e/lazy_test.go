@@ -228,6 +228,35 @@ func TestLazyFirstServerFails(t *testing.T) {
 	}
 }
 
+// A server that fails at once is not started again and again: the calls get errors.
+func TestLazyFailsWithoutStorm(t *testing.T) {
+	t.Parallel()
+	s := learn(t, "").twin()
+	s.meet()
+	s.mode("crash=9")
+	for id := 10; id < 20; id++ {
+		s.write(toolCall(id, "echo", "x") + "\n")
+	}
+	for id := 10; id < 20; id++ {
+		s.wantError(s.read(), id, "exited with code 9")
+	}
+	if n := s.starts(); n > 5 {
+		t.Errorf("%d servers were started for ten calls at once", n)
+	}
+	s.leave()
+}
+
+// With --on-crash=restart the session goes on although its first server has failed.
+func TestLazyFirstServerIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := lazySession(t, "crash=9", "--on-crash=restart")
+	s.wantError(s.ask(initialize(version)), 0, "exited with code 9")
+	s.mode("")
+	s.greet()
+	s.echo(7)
+	s.leave()
+}
+
 // A server that has been started late ends its session when it ends, as any other.
 func TestLazyServerDies(t *testing.T) {
 	t.Parallel()

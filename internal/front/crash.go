@@ -22,7 +22,7 @@ func (f *front) mayRestart() (may bool, why string) {
 // before it has said anything was started as any other, unless its client was told something in its place.
 func (f *front) unstartable() bool {
 	b := &f.back
-	plain := f.o.Lazy && f.o.Finder == nil && !f.relay.Told()
+	plain := f.o.Lazy && f.o.Finder == nil && f.o.OnCrash != OnCrashRestart && !f.relay.Told()
 	return b.pid == 0 && !f.relay.Spoke() && (plain || b.code >= exitFailure && b.code <= 127) && b.word != hostKilled
 }
 

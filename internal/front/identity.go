@@ -68,29 +68,30 @@ func state(name string, kind uint32) string {
 // the package was fetched, and for other package runners.
 func installed(runner, pkg, here string) (files []string) {
 	pkg, _, _ = strings.Cut(pkg, "[") // Extras of a package of Python.
-	home := os.Getenv("HOME")
-	add := func(file string) {
-		if s := state(file, 0); pkg != "" && s != "" {
-			files = append(files, file+" "+s)
-		}
+	if pkg == "" {
+		return nil
 	}
-	each := func(dir, file string) {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			add(dir + "/" + e.Name() + file)
-		}
-	}
+	home, cache, file := os.Getenv("HOME"), "", ""
+	var all []string
 	switch runner {
 	case "npx", "npm":
-		file := "/node_modules/" + pkg + "/package.json"
-		each(orElse("npm_config_cache", home+"/.npm")+"/_npx", file)
+		cache, file = orElse("npm_config_cache", home+"/.npm")+"/_npx", "/node_modules/"+pkg+"/package.json"
 		for dir := here; len(dir) > 1; dir = path.Dir(dir) {
-			add(dir + file)
+			all = append(all, dir+file)
 		}
 	case "uvx", "uv":
 		pkg = strings.ReplaceAll(strings.ToLower(pkg), "_", "-")
-		each(orElse("UV_CACHE_DIR", orElse("XDG_CACHE_HOME", home+"/.cache")+"/uv"), "/pypi/"+pkg)
-		add(orElse("UV_TOOL_DIR", orElse("XDG_DATA_HOME", home+"/.local/share")+"/uv/tools") + "/" + pkg)
+		cache, file = orElse("UV_CACHE_DIR", orElse("XDG_CACHE_HOME", home+"/.cache")+"/uv"), "/pypi/"+pkg
+		all = append(all, orElse("UV_TOOL_DIR", orElse("XDG_DATA_HOME", home+"/.local/share")+"/uv/tools")+"/"+pkg)
+	}
+	entries, _ := os.ReadDir(cache)
+	for _, e := range entries {
+		all = append(all, cache+"/"+e.Name()+file)
+	}
+	for _, name := range all {
+		if s := state(name, 0); s != "" {
+			files = append(files, name+" "+s)
+		}
 	}
 	return files
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // From 2026-07-28 on there is no handshake, each request says who asks, and the result of a list or of server/discover says
-// how long it holds: ttlMs, in milliseconds, and for whom: cacheScope (server/utilities/caching). Clients ask servers of
-// earlier versions as well, and then greet them: that such a server does not know the method holds as long as the server.
+// how long it holds (ttlMs, in milliseconds) and for whom (cacheScope; SEP-2549). Clients ask servers of earlier versions as
+// well, and then greet them: that such a server does not know the method holds as long as the server.
 
 // maxTTL bounds what a server may say.
 const maxTTL = 7 * 24 * time.Hour

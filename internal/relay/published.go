@@ -44,7 +44,7 @@ func (r *Relay) tell(line []byte) (done bool) {
 		if answer := r.talk.TellPublished(m, r.known.Load, time.Now()); answer != nil {
 			r.down.put(answer)
 			r.told, done = true, true
-			r.litter()
+			r.litter(len(answer))
 		}
 	})
 	r.down.drain()
@@ -58,8 +58,17 @@ func (r *Relay) publish() {
 	}
 	for request, news := r.talk.TakePublished(); request != nil; request, news = r.talk.TakePublished() {
 		r.known.Save(request, news)
-		r.litter()
+		for _, pages := range news.Lists {
+			for _, page := range pages {
+				r.litter(len(page))
+			}
+		}
 	}
 }
 
-func (r *Relay) litter() { r.littered, r.bulk = true, time.Now() }
+// litter notes that a message of so many bytes was parsed. To give back what a small one takes costs more than that.
+func (r *Relay) litter(size int) {
+	if size >= bufferSize/2 {
+		r.littered, r.bulk = true, time.Now()
+	}
+}

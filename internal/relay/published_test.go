@@ -45,11 +45,24 @@ func TestTellsInOrder(t *testing.T) {
 	s.connect()
 	s.tells(s.relay.Restore())
 	s.reads(s.serverIn, initialize)
-	if at := s.relay.ShrinkAt(); at.IsZero() {
-		t.Error("the memory of what was told is never given back")
-	}
-	if s.relay.Shrink(); !s.relay.ShrinkAt().IsZero() {
-		t.Error("it is given back again and again")
+}
+
+// The memory that a large list has taken is given back, once.
+func TestTellsMuch(t *testing.T) {
+	for _, size := range []int{1, 40 << 10} {
+		known := aboutServer()
+		known.Lists["tools"] = []json.RawMessage{[]byte(`{"tools":["` + strings.Repeat("x", size) + `"]}`)}
+		s, _ := lazyStage(t, known)
+		s.tells(s.write(s.toRelay, initialize+initialized+list))
+		if got := s.read(s.fromRelay); len(got) < size {
+			t.Errorf("%d bytes were told", len(got))
+		}
+		if at := s.relay.ShrinkAt(); at.IsZero() != (size == 1) {
+			t.Errorf("after %d bytes the memory is given back at %v", size, at)
+		}
+		if s.relay.Shrink(); !s.relay.ShrinkAt().IsZero() {
+			t.Error("it is given back again and again")
+		}
 	}
 }
 

@@ -36,7 +36,9 @@ func OpenCache(uid int, xdgCache, home string) (*Directory, error) {
 		if !filepath.IsAbs(home) {
 			return nil, errors.New("no directory for the cache: neither HOME nor XDG_CACHE_HOME is an absolute path")
 		}
-		parent = filepath.Join(home, ".cache")
+		if parent = filepath.Join(home, ".cache"); !belongsTo(home, uid) {
+			return nil, fmt.Errorf("home directory %s is not there, or not of uid %d", home, uid)
+		}
 		if err := unix.Mkdir(parent, 0o700); err != nil && err != unix.EEXIST {
 			return nil, fmt.Errorf("create directory %s: %w", parent, err)
 		}

@@ -48,8 +48,10 @@ func TestOpenCache(t *testing.T) {
 		t.Error(st, err)
 	}
 	// The home of another user (sudo keeps HOME) gets no file of ours.
-	if _, err := OpenCache(os.Getuid()+1, "", home); err == nil {
-		t.Error("made a cache in the directory of another user")
+	other := t.TempDir()
+	_, err := OpenCache(os.Getuid()+1, "", other)
+	if left, _ := os.ReadDir(other); err == nil || len(left) > 0 {
+		t.Error("made a cache in the directory of another user", left)
 	}
 }
 
