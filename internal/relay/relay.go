@@ -21,8 +21,10 @@ type Relay struct {
 	judgesClient, judgesServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// used is when a message that matters last passed, and bulk when much last passed at once.
+	// used is when a message that matters last passed, and bulk when much last passed at once; bulky says that there may be something
+	// to give back from that.
 	used, bulk time.Time
+	bulky      bool
 	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
 	waiting                    backlog
@@ -104,8 +106,8 @@ func (r *Relay) Polls() [2]unix.PollFd {
 func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	was := r.down.ended
 	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
-	if r.moveBulk(); up && r.up.large || down && r.down.large {
-		r.bulk = time.Now()
+	if r.moveBulk(); up && r.up.large || down && r.down.large || len(r.up.pending)+len(r.down.pending) > 2*bulkBuffer {
+		r.bulk, r.bulky = time.Now(), true
 	}
 	if r.up.ended && len(r.nextOfClient.begun) > 0 && r.mode == modePassing {
 		// Its last line lacks the newline.
@@ -155,7 +157,7 @@ const bulkKept = time.Second
 
 // ShrinkAt is when to call Shrink; zero where there is nothing to give back.
 func (r *Relay) ShrinkAt() time.Time {
-	if !r.up.grown && !r.down.grown {
+	if !r.bulky {
 		return time.Time{}
 	}
 	return r.bulk.Add(bulkKept)
@@ -164,6 +166,7 @@ func (r *Relay) ShrinkAt() time.Time {
 // Shrink gives back the larger buffers and pipes of streams that were busy. A stream gets them again when it needs
 // them.
 func (r *Relay) Shrink() {
+	r.bulky = false
 	r.up.shrink()
 	r.down.shrink()
 	r.fromClient.Shrink()
