@@ -11,9 +11,9 @@ import (
 )
 
 // idleAfter is when a server that is last used now has been idle for long enough. It is zero if the server is never put
-// to sleep.
+// to sleep, also because one that was woken could not take its place.
 func (f *front) idleAfter(now time.Time) time.Time {
-	if f.o.Hibernate <= 0 {
+	if f.o.Hibernate <= 0 || f.record.Sleepless != "" {
 		return time.Time{}
 	}
 	return now.Add(f.o.Hibernate)

@@ -54,6 +54,9 @@ func (l Session) state() string {
 	if l.Sleeps > 0 {
 		out += fmt.Sprintf(", slept %d, woke %d", l.Sleeps, l.Wakes)
 	}
+	if l.Sleepless != "" {
+		out += ", sleeps no more: " + l.Sleepless
+	}
 	if l.Restarts > 0 {
 		out += fmt.Sprintf(", restarted %d", l.Restarts)
 	}
