@@ -153,6 +153,7 @@ type sleeper struct {
 	Restarts      int
 	Server        struct{ PID int }
 	Behind        string
+	Sleepless     string
 }
 
 func (s *session) sleeper() sleeper {
@@ -473,13 +474,13 @@ func (s *session) wantRestored(n, id int) {
 		s.t.Fatalf("the %d. server got %q", n, got)
 	}
 	var level, subscribe struct {
-		ID     string
+		ID     json.RawMessage
 		Method string
 		Params map[string]string
 	}
 	s.ok(json.Unmarshal([]byte(got[2]), &level))
 	s.ok(json.Unmarshal([]byte(got[3]), &subscribe))
-	if level.Method != "logging/setLevel" || level.Params["level"] != "error" || level.ID == "" || level.ID == subscribe.ID ||
+	if level.Method != "logging/setLevel" || level.Params["level"] != "error" || len(level.ID) == 0 || string(level.ID) == string(subscribe.ID) ||
 		subscribe.Method != "resources/subscribe" || subscribe.Params["uri"] != "a:2" {
 		s.t.Errorf("the %d. server got %q", n, got)
 	}

@@ -13,9 +13,10 @@ import (
 // settleTime is how long after a message the server may still tidy up. What it uses of a processor after that counts.
 const settleTime = 10 * time.Second
 
-// settled is when a server that is last used now is looked at first. It is zero if the server is never put to sleep.
+// settled is when a server that is last used now is looked at first. It is zero if the server is never put to
+// sleep, also because one that was woken could not take its place.
 func (f *front) settled(now time.Time) time.Time {
-	if f.o.Hibernate <= 0 {
+	if f.o.Hibernate <= 0 || f.record.Sleepless != "" {
 		return time.Time{}
 	}
 	return now.Add(min(f.o.Hibernate/2, settleTime))

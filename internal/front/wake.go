@@ -88,10 +88,11 @@ func (f *front) proven() {
 	}
 }
 
-// wakeFailed ends the half-started backend. The messages that wait are answered once it is gone.
+// wakeFailed ends the half-started backend. The messages that wait are answered once it is gone. What has failed once may fail each
+// time, so the next server that serves is not put to sleep.
 func (f *front) wakeFailed(why string) {
 	if f.phase == waking {
-		f.pauses.why = why
+		f.pauses.why, f.record.Sleepless = why, why
 	}
 	f.step(onFailed)
 }

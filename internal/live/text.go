@@ -129,6 +129,9 @@ func (l Session) state() string {
 	if l.Awake != "" {
 		out += ", awake: " + l.Awake
 	}
+	if l.Sleepless != "" {
+		out += ", sleeps no more: " + l.Sleepless
+	}
 	if l.Restarts > 0 {
 		out += fmt.Sprintf(", restarted %d", l.Restarts)
 	}

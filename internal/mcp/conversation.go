@@ -62,17 +62,18 @@ func (c *Conversation) FromClient(m Message, now time.Time) (used bool) {
 		}
 		return ok && r.method != MethodPing
 	case m.Kind == Notification:
-		return c.noticeOfClient(m)
+		return c.noticeOfClient(m, now)
 	case m.unclear():
 		c.unclear = now
 	}
 	return true
 }
 
-func (c *Conversation) noticeOfClient(m Message) (used bool) {
+func (c *Conversation) noticeOfClient(m Message, now time.Time) (used bool) {
 	switch m.Method {
 	case MethodInitialized:
 		c.handshake.confirm(m)
+		c.roots.since = now
 	case MethodCancelled:
 		return c.client.requests.cancel(CancelledID(m))
 	case MethodTaskStatus:
@@ -90,7 +91,7 @@ func (c *Conversation) FromServer(m Message, now time.Time) (used bool) {
 		c.ids.avoid(m.ID)
 		c.past.ask(m.ID)
 		if m.Method == MethodRoots {
-			c.roots.ask()
+			c.roots.ask(c.client.requests.waiting(), now)
 		}
 		c.server.requests.add(newRequest(m))
 		return m.Method != MethodPing
@@ -194,7 +195,9 @@ func newRequest(m Message) request {
 		}
 		r.mayTask = mayTask(m.Raw)
 		r.modern = r.modern || saysVersion(m.Raw)
-		r.lists, r.cursor = listKind(m)
+		if r.lists, r.cursor = listKind(m); r.lists != "" {
+			r.line = bytes.Clone(m.Raw)
+		}
 	}
 	return r
 }
@@ -349,8 +352,9 @@ func (c *Conversation) Replay() []Step {
 	if c.handshake.answered && c.handshake.lost() == "" {
 		steps = append(c.handshake.replay(c.checkHandshake), c.readLists()...)
 	}
-	steps = append(steps, c.memory.replay(c.ids.next)...)
+	steps = append(steps, c.memory.replay(c.nextID)...)
 	steps = append(steps, c.listenAgain()...)
+	steps = append(steps, c.roots.sayAgain()...)
 	return append(steps, c.AwaitRoots()...)
 }
 
@@ -360,7 +364,7 @@ func (c *Conversation) AwaitRoots() []Step {
 	if !c.roots.usual {
 		return nil
 	}
-	return []Step{{Roots: true}, ping(c.ids.next()), {Settle: true}, ping(c.ids.next())}
+	return []Step{{Roots: true}, ping(c.nextID()), {Settle: true}, ping(c.nextID())}
 }
 
 func ping(id string) Step {

@@ -265,6 +265,7 @@ func TestMaySleepOnlyWithoutTasks(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
+	initialize, welcome := strings.Replace(initialize, `"id":0`, `"id":"i"`, 1), strings.Replace(welcome, `"id":0`, `"id":"i"`, 1)
 	level := func(id any, level string) []string {
 		return []string{ask(">", id, "logging/setLevel", `{"level":"`+level+`","_meta":{"progressToken":1}}`), reply("<", id, "{}")}
 	}
@@ -352,6 +353,22 @@ func TestReplayOfStatelessServersIsEmpty(t *testing.T) {
 	talk(t, c, ask(">", 1, "tools/list", modernMeta), reply("<", 1, "{}"))
 	if steps := c.Replay(); len(steps) != 0 {
 		t.Errorf("%d steps", len(steps))
+	}
+}
+
+// A server may take only numbers as ids, as its client has them.
+func TestReplayHasNumbersWhereTheClientHas(t *testing.T) {
+	c := &Conversation{}
+	talk(t, c, initialize, welcome, initialized, ask(">", 1, "tools/list", "{}"), reply("<", 1, "{}"), ask(">", 2, "logging/setLevel", `{"level":"info"}`),
+		reply("<", 2, "{}"), askRoots, giveRoots, "gone")
+	steps := c.Replay()
+	if len(steps) < 7 {
+		t.Fatalf("%d steps", len(steps))
+	}
+	for _, s := range steps {
+		if strings.Contains(s.AwaitID, `"`) || strings.Contains(string(s.Line), `"id":"`) {
+			t.Errorf("%s", s.Line)
+		}
 	}
 }
 

@@ -150,7 +150,7 @@ func (c *Conversation) readLists() []Step {
 // readPage reads the next page of a list again. before is the list as the client has it, now the part that was read
 // again.
 func (c *Conversation) readPage(kind string, before, now *pages) Step {
-	id, at := c.ids.next(), len(now.sums)
+	id, at := c.nextID(), len(now.sums)
 	params := ""
 	if at > 0 {
 		params = fmt.Sprintf(`,"params":{"cursor":%s}`, Quote(now.cursors[at]))

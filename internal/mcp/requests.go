@@ -20,7 +20,7 @@ type request struct {
 	target string
 	// lists is the kind of list that the request asks for, and cursor says which page of it.
 	lists, cursor string
-	// line is the message of a subscription, agreed what the server has agreed to report; nil until then.
+	// line is the message of a subscription or for a list, agreed what the server has agreed to report; nil until then.
 	line, agreed []byte
 	// mayTask says that the answer may be a task.
 	mayTask bool

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -124,6 +126,16 @@ func (r *relayIDs) avoid(id string) {
 	for strings.HasPrefix(id, `"`+r.prefix()) {
 		r.clashes++
 	}
+}
+
+// nextID gives an id for a request that a new server gets from the relay. Some servers take only numbers. If the client has numbers,
+// it gets one that no client counts up to. Its answer comes before any request of the client is passed on.
+func (c *Conversation) nextID() string {
+	if id := c.handshake.id; id == "" || id[0] == '"' {
+		return c.ids.next()
+	}
+	c.ids.used++
+	return strconv.Itoa(math.MaxInt32 - c.ids.used)
 }
 
 // next gives an id as JSON.

@@ -12,7 +12,8 @@ const (
 	denyRoots = `>{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}`
 )
 
-// Only a server that asks for roots before it has any work is known to do so at its start.
+// Only a server that asks for roots before it has any work, or in its first seconds with no call open, is known to do so at its
+// start.
 func TestMaySleepOnlyIfRootsCanBeHadAgain(t *testing.T) {
 	const late = "the server asked for the client's roots in the middle of its work"
 	call := []string{ask(">", 1, "tools/call", "{}"), reply("<", 1, "{}")}
@@ -23,12 +24,44 @@ func TestMaySleepOnlyIfRootsCanBeHadAgain(t *testing.T) {
 		{"at the start", given, ""},
 		{"after a list", all(list, given), ""},
 		{"at the start, then again", all(given, call, given), ""},
-		{"after a call", all(call, given), late},
+		{"soon after a call", all(call, []string{"+4s"}, given), ""},
+		{"after a call", all(call, []string{"+5s"}, given), late},
 		{"while a call is open", all(call[:1], given, call[1:]), late},
-		{"because they have changed", all([]string{`>{"method":"notifications/roots/list_changed"}`}, given), late},
+		{"because they have changed", all([]string{`>{"method":"notifications/roots/list_changed"}`, "+5s"}, given), late},
+		{"soon because they have changed", all([]string{`>{"method":"notifications/roots/list_changed"}`}, given), ""},
 		{"after a call with the id null, long ago", all([]string{ask(">", "null", "tools/call", "{}"), "+1h"}, given), late},
-		{"the next server at its start", all(call, given, []string{"gone"}, given), ""},
+		{"the next server at its start", all(call, []string{"+1m"}, given, []string{"gone"}, given), ""},
 	})
+}
+
+// What may have made a server ask for roots is said again to the next one: a request for a list that was open, and the news that
+// they have changed. What was answered before is not.
+func TestReplaySaysAgainWhatMadeTheServerAsk(t *testing.T) {
+	const changed = `>{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+	first, list := ask(">", 1, "prompts/list", "{}"), ask(">", 2, "tools/list", `{"_meta":{"a":1}}`)
+	for name, tt := range map[string]struct{ lines, want []string }{
+		"a list":     {[]string{first, reply("<", 1, "{}"), list, askRoots, giveRoots, reply("<", 2, "{}")}, []string{list}},
+		"a change":   {[]string{changed, askRoots, giveRoots}, []string{changed}},
+		"both":       {[]string{changed, list, askRoots, giveRoots}, []string{list, changed}},
+		"by itself":  {[]string{askRoots, giveRoots, changed, list, askRoots, giveRoots}, nil},
+		"never asks": {[]string{changed, list}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Conversation{}
+			talk(t, c, strings.Replace(initialize, `"id":0`, `"id":"i"`, 1), strings.Replace(strings.Replace(welcome, `"id":0`, `"id":"i"`, 1), `"listChanged":true`, "", 1), initialized)
+			talk(t, c, append(tt.lines, "gone", "gone")...)
+			var got []string
+			for _, s := range c.Replay()[2:] {
+				if s.Roots {
+					break
+				}
+				got = append(got, ">"+strings.TrimSuffix(string(s.Line), "\n"))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("it is told %q, want %q", got, tt.want)
+			}
+		})
+	}
 }
 
 // A new server has the roots once it has asked and was answered. That counts for each new one.

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -121,4 +122,36 @@ func TestRelayShrinksAfterBulk(t *testing.T) {
 		}
 		s.askModern()
 	})
+}
+
+// Nothing is kept of a long line that has waited for a server once that has it, and the relay says that memory can be given back.
+func TestNothingIsKeptOfALongLine(t *testing.T) {
+	s := newStage(t, false)
+	s.relay.max = 8 * bulkBuffer
+	s.shakeHands()
+	s.fallAsleep()
+	long := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":"` + strings.Repeat("x", 4*bulkBuffer) + "\"}\n"
+	for rest := long; rest != ""; {
+		n := min(len(rest), bufferSize)
+		s.write(s.toRelay, rest[:n])
+		rest = rest[n:]
+	}
+	s.connect()
+	s.relay.fromClient.Max = s.relay.max
+	s.tells(s.relay.Restore())
+	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered}, Event{Kind: Restored})
+	got := ""
+	for len(got) < len(initialize+initialized+long) {
+		got += s.read(s.serverIn)
+		s.settle()
+	}
+	if got != initialize+initialized+long {
+		t.Error("not what was sent")
+	}
+	if s.relay.ShrinkAt().IsZero() || s.relay.up.pending != nil || s.relay.waiting.lines != nil || s.relay.nextOfClient.begun != nil {
+		t.Errorf("to give back at %v, %d bytes are kept", s.relay.ShrinkAt(), cap(s.relay.up.pending))
+	}
+	if s.relay.Shrink(); !s.relay.ShrinkAt().IsZero() {
+		t.Error("something is left to give back")
+	}
 }

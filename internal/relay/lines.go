@@ -17,6 +17,7 @@ func (l *lines) next(b []byte) (line, rest []byte) {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
 			if !l.skipping {
+				l.grow(len(b))
 				l.begun = append(l.begun, b...)
 			}
 			return nil, nil
@@ -32,6 +33,13 @@ func (l *lines) next(b []byte) (line, rest []byte) {
 		l.begun = nil
 	}
 	return line, rest
+}
+
+// grow makes room for more of the line. A long one doubles it: with the smaller steps of append there is more garbage than line.
+func (l *lines) grow(more int) {
+	if need := len(l.begun) + more; need > cap(l.begun) && need > bulkBuffer {
+		l.begun = append(make([]byte, 0, max(2*cap(l.begun), need)), l.begun...)
+	}
 }
 
 // take returns the line that has begun, and forgets it.

@@ -69,6 +69,6 @@ func (r *Relay) publish() {
 // litter notes that a message of so many bytes was parsed. To give back what a small one takes costs more than that.
 func (r *Relay) litter(size int) {
 	if size >= bufferSize/2 {
-		r.littered, r.bulk = true, time.Now()
+		r.bulky, r.bulk = true, time.Now()
 	}
 }

@@ -100,8 +100,8 @@ func (p *pump) drain() {
 	}
 	p.sent += int64(n)
 	p.pending = p.pending[n:]
-	if p.broken {
-		p.pending = nil
+	if p.broken || len(p.pending) == 0 {
+		p.pending = nil // It may be a part of something large.
 	}
 }
 

@@ -117,6 +117,7 @@ func (r *Relay) release() {
 	b := append(r.waiting.take(&r.judgesClient), r.nextOfClient.take()...)
 	r.up.held = false
 	if len(b) > 0 {
+		r.up.drain() // Otherwise all of it would be copied behind what is still to be written.
 		r.up.put(r.tapClient(b))
 	}
 }

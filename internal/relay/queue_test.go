@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -22,11 +23,11 @@ const (
 )
 
 func pingOf(n int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcp-tether:%d","method":"ping"}`+"\n", n)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", math.MaxInt32-n)
 }
 
 func pongOf(n int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcp-tether:%d","result":{}}`+"\n", n)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`+"\n", math.MaxInt32-n)
 }
 
 // rooted has the server ask for the client's roots at its start, and fall asleep.

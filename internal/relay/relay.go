@@ -24,8 +24,10 @@ type Relay struct {
 	judgesClient, judgesServer mcp.Scanner
 	// max bounds a message, in bytes, and what waits for a server.
 	max int64
-	// used is when a message that matters last passed, and bulk when much last passed at once.
+	// used is when a message that matters last passed, and bulk when much last passed at once; bulky says that there may be something
+	// to give back from that.
 	used, bulk time.Time
+	bulky      bool
 	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
 	waiting                    backlog
@@ -48,8 +50,6 @@ type Relay struct {
 	// known is what is known of servers that have not been started; nil where each server is. told: see Told.
 	known *Published
 	told  bool
-	// littered says that large messages were parsed, whose memory is to be given back as that of bulk is.
-	littered bool
 	// happened are the events since the last call.
 	happened []Event
 }
@@ -112,8 +112,8 @@ func (r *Relay) Polls() [2]unix.PollFd {
 func (r *Relay) Move(ready [2]unix.PollFd) []Event {
 	was := r.down.ended
 	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
-	if r.moveBulk(); up && r.up.large || down && r.down.large {
-		r.bulk = time.Now()
+	if r.moveBulk(); up && r.up.large || down && r.down.large || len(r.up.pending)+len(r.down.pending) > 2*bulkBuffer {
+		r.bulk, r.bulky = time.Now(), true
 	}
 	if r.up.ended && !r.closed {
 		r.closed = true
@@ -173,7 +173,7 @@ const bulkKept = time.Second
 
 // ShrinkAt is when to call Shrink; zero where there is nothing to give back.
 func (r *Relay) ShrinkAt() time.Time {
-	if !r.up.grown && !r.down.grown && !r.littered {
+	if !r.bulky {
 		return time.Time{}
 	}
 	return r.bulk.Add(bulkKept)
@@ -182,7 +182,7 @@ func (r *Relay) ShrinkAt() time.Time {
 // Shrink gives back the larger buffers and pipes of streams that were busy. A stream gets them again when it needs
 // them.
 func (r *Relay) Shrink() {
-	r.littered = false
+	r.bulky = false
 	r.up.shrink()
 	r.down.shrink()
 	r.fromClient.Shrink()

@@ -17,8 +17,8 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 		done       = `{"jsonrpc":"2.0","id":5,"result":{}}` + "\n"
 		subscribed = `{"jsonrpc":"2.0","id":6,"result":{}}` + "\n"
 
-		levelAgain     = `{"jsonrpc":"2.0","id":"mcp-tether:1","method":"logging/setLevel","params":{"level":"debug"}}` + "\n"
-		subscribeAgain = `{"jsonrpc":"2.0","id":"mcp-tether:2","method":"resources/subscribe","params":{"uri":"file:///a"}}` + "\n"
+		levelAgain     = `{"jsonrpc":"2.0","id":2147483646,"method":"logging/setLevel","params":{"level":"debug"}}` + "\n"
+		subscribeAgain = `{"jsonrpc":"2.0","id":2147483645,"method":"resources/subscribe","params":{"uri":"file:///a"}}` + "\n"
 		updated        = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}` + "\n"
 	)
 	s := newStage(t, false)
@@ -34,9 +34,9 @@ func TestRestoreTellsStateAgain(t *testing.T) {
 	s.reads(s.serverIn, initialize)
 	s.tells(s.write(s.serverOut, welcome), Event{Kind: Answered})
 	s.reads(s.serverIn, initialized+levelAgain)
-	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":"mcp-tether:1","result":{}}`+"\n"))
+	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2147483646,"result":{}}`+"\n"))
 	s.reads(s.serverIn, subscribeAgain)
-	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":"mcp-tether:2","result":{}}`+"\n"), Event{Kind: Restored})
+	s.tells(s.write(s.serverOut, `{"jsonrpc":"2.0","id":2147483645,"result":{}}`+"\n"), Event{Kind: Restored})
 	s.reads(s.serverIn, list)
 	s.reads(s.fromRelay, updated)
 }

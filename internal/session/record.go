@@ -45,6 +45,8 @@ type Record struct {
 	// Sleeps and Wakes count how often the server hibernated and woke.
 	Sleeps int `json:"sleeps,omitempty"`
 	Wakes  int `json:"wakes,omitempty"`
+	// Sleepless is why the server hibernates no more: one that was woken could not take its place. "" if it may.
+	Sleepless string `json:"sleepless,omitempty"`
 	// Restarts counts how often the server was started again after it had ended by itself (--on-crash).
 	Restarts int `json:"restarts,omitempty"`
 	// Awake says why an idle server was not put to sleep when it was last looked at; "" if it was, or has been used since.
