@@ -15,7 +15,10 @@ import (
 // What is not known of a container is no sign that it is over. An engine that hangs holds nothing up.
 func TestContained(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
-	fail := func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, "", http.StatusInternalServerError); return true }
+	fail := func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "", http.StatusInternalServerError)
+		return true
+	}
 	for name, c := range map[string]struct {
 		have  map[string]*testkit.Object
 		takes func(http.ResponseWriter, *http.Request) bool

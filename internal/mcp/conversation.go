@@ -268,12 +268,12 @@ func (c *Conversation) Pending(calls bool) []string {
 	return ids
 }
 
-// Works reports whether a request of the client is open that may have begun work: one that is more than a greeting or a
-// subscription.
+// Works reports whether a request of the client is open that may have begun work: one that is more than a greeting, a
+// question for a list, or a subscription.
 func (c *Conversation) Works() bool {
 	for _, same := range c.client.requests.open {
 		for i := range same {
-			if method := same[i].method; method != MethodInitialize && method != MethodDiscover && method != MethodListen {
+			if r := &same[i]; r.method != MethodInitialize && r.method != MethodDiscover && r.method != MethodListen && r.lists == "" {
 				return true
 			}
 		}
