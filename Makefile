@@ -8,9 +8,9 @@ VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || sed -
 GOARCH  := $(shell $(GO) env GOARCH)
 GOOS    := $(shell $(GO) env GOOS)
 TAGS    := urfave_cli_no_docs
-# Largest static stripped binary, in bytes: 6.625 MiB. It was 6 before wrap could rewrite configurations, and 6.5 before
-# run --share.
-BUDGET  := 6946816
+# Largest static stripped binary, in bytes: 6.75 MiB. It was 6 before wrap could rewrite configurations, 6.5 before
+# run --share, and 6.625 before --lazy and the evidence for a nap.
+BUDGET  := 7077888
 # How often flake runs what.
 RUNS    ?= 3
 TARGETS ?= test test-all
