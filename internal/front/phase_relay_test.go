@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/relay"
 )
@@ -21,14 +22,27 @@ import (
 //   - no server gets a call before it has the client's roots.
 //   - no server gets an answer to what another one has asked.
 //   - no call reaches two servers, and none is answered twice.
+//   - no call that is cancelled while it waits reaches a server.
 //   - a server gets the answer to what it has asked, in whatever order the client answers.
 //   - if all go on with what they have to do, each call is answered, by a server or with an error.
 //
 // It was seen to fail without the wait for roots (Conversation.AwaitRoots) and without ids by generation
 // (Conversation.ToClient). It also failed with late answers passed on (Conversation.ToServer), and without the answer
-// to calls of a crashed server (Relay.Crashed).
+// to calls of a crashed server (Relay.Crashed), with cancelled calls that wait on (backlog.cancel), and with a first server that
+// is not known to ask for roots (Published.Roots).
 func TestPhaseModelWithRelay(t *testing.T) {
-	depth := 11
+	for _, lazy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lazy %t", lazy), func(t *testing.T) {
+			t.Parallel()
+			explore(t, lazy)
+		})
+	}
+}
+
+// explore tries all orders of moves, from a server that has the roots or, if lazy, from a client that was told what an earlier
+// session saw.
+func explore(t *testing.T, lazy bool) {
+	depth := 10
 	if testing.Short() {
 		depth = 6
 	}
@@ -40,7 +54,7 @@ func TestPhaseModelWithRelay(t *testing.T) {
 		paths = paths[1:]
 		for _, move := range moves {
 			next := append(slices.Clone(path), move)
-			s := newScene(t, next)
+			s := newScene(t, next, lazy)
 			possible := s.play()
 			key := s.key()
 			if possible && !seen[key] {
@@ -65,7 +79,7 @@ func TestPhaseModelWithRelay(t *testing.T) {
 }
 
 // moves are what client, server and time can do.
-var moves = []string{"call", "idle", "gone", "serve", "ask roots", "give roots", "settle", "reply", "ask", "answer", "answer last", "refuse"}
+var moves = []string{"call", "cancel", "idle", "gone", "serve", "ask roots", "give roots", "settle", "reply", "ask", "answer", "answer last", "refuse"}
 
 // scene is a session and those who talk through it.
 type scene struct {
@@ -77,8 +91,9 @@ type scene struct {
 	// toRelay and fromRelay are the client's ends, in and out those of the server.
 	toRelay, fromRelay, in, out int
 	fds                         []int
-	settling                    bool
-	server                      actor
+	// settling says that the server that wakes is to come to rest, and settled that it has.
+	settling, settled bool
+	server            actor
 	// calls are the client's calls, questions those that it has not answered yet, and wanted the open requests for its
 	// roots.
 	calls             []played
@@ -93,7 +108,10 @@ type actor struct {
 	pings                             []json.RawMessage
 }
 
-type played struct{ server, answers int }
+type played struct {
+	server, answers int
+	cancelled       bool
+}
 
 type asked struct {
 	id         json.RawMessage
@@ -102,7 +120,13 @@ type asked struct {
 
 const roomy = 1 << 20
 
-func newScene(t *testing.T, path []string) *scene {
+const (
+	greeting = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}`
+	reply    = `{"protocolVersion":"2025-11-25","capabilities":{}}`
+	greeted  = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+)
+
+func newScene(t *testing.T, path []string, lazy bool) *scene {
 	t.Helper()
 	s := &scene{t: t, path: path, phase: awake}
 	var up, down [2]int
@@ -112,11 +136,25 @@ func newScene(t *testing.T, path []string) *scene {
 	s.toRelay, s.fromRelay = up[1], down[0]
 	s.toClient = relay.WriteEnd(down[1])
 	s.relay = relay.New(relay.ReadEnd(up[0]), s.toClient, roomy, time.Now())
+	if lazy {
+		s.phase = asleep
+		known := mcp.Published{Reply: json.RawMessage(reply), Roots: true}
+		s.relay.Lazy(relay.Published{
+			Load: func([]byte) *mcp.Published { return &known },
+			Save: func([]byte, mcp.Published) {},
+		})
+		s.say(s.toRelay, greeting)
+		s.say(s.toRelay, greeted)
+		if s.phase != asleep {
+			s.fail("a greeting starts a server")
+		}
+		return s
+	}
 	s.connect()
 	// The first server has the roots before the first call.
-	s.say(s.toRelay, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}`)
-	s.say(s.out, `{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-	s.say(s.toRelay, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s.say(s.toRelay, greeting)
+	s.say(s.out, `{"jsonrpc":"2.0","id":"i","result":`+reply+`}`)
+	s.say(s.toRelay, greeted)
 	s.server.init, s.server.welcomed = false, true
 	for _, move := range []string{"ask roots", "give roots"} {
 		if !s.do(move) {
@@ -236,7 +274,7 @@ func (s *scene) change(ev event) {
 		s.relay.Disconnect()
 	case wake:
 		s.connect()
-		s.settling = false
+		s.settling, s.settled = false, false
 		s.on(s.relay.Restore())
 	case refuseWaiting:
 		s.relay.Disconnect()
@@ -266,6 +304,13 @@ func (s *scene) do(move string) bool {
 		}
 		s.calls = append(s.calls, played{})
 		s.say(s.toRelay, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, len(s.calls)))
+	case "cancel":
+		i := slices.IndexFunc(s.calls, func(c played) bool { return c.answers == 0 && !c.cancelled })
+		if i < 0 {
+			return false
+		}
+		s.calls[i].cancelled = true
+		s.say(s.toRelay, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i+1))
 	case "idle":
 		if ok, _ := s.relay.MaySleep(time.Now()); s.phase != awake || !ok {
 			return false
@@ -278,7 +323,7 @@ func (s *scene) do(move string) bool {
 		if !s.settling || s.phase != waking {
 			return false
 		}
-		s.settling = false
+		s.settling, s.settled = false, true
 		s.on(s.relay.Settled())
 		s.settle()
 	case "give roots":
@@ -315,7 +360,7 @@ func (s *scene) serverDoes(move string) bool {
 	switch {
 	case move == "serve" && a.init:
 		a.init, a.welcomed = false, true
-		s.say(s.out, `{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		s.say(s.out, `{"jsonrpc":"2.0","id":"i","result":`+reply+`}`)
 	case move == "serve" && len(a.pings) > 0:
 		id := a.pings[0]
 		a.pings = a.pings[1:]
@@ -404,6 +449,7 @@ func (s *scene) serverReads() {
 			a.init = true
 		case m.Method == "notifications/initialized":
 			a.initialized = true
+		case m.Method == "notifications/cancelled":
 		case m.Method == "ping":
 			a.pings = append(a.pings, m.ID)
 		case m.Method == "tools/call":
@@ -425,7 +471,9 @@ func (s *scene) serverIsCalled(m message) {
 	if !s.server.hasRoots {
 		s.fail("server %d judges call %d without the roots", s.server.generation, id)
 	}
-	if c := &s.calls[id-1]; c.server != 0 {
+	if c := &s.calls[id-1]; c.cancelled {
+		s.fail("call %d reaches server %d although it is cancelled", id, s.server.generation)
+	} else if c.server != 0 {
 		s.fail("call %d reaches server %d and %d", id, c.server, s.server.generation)
 	} else {
 		c.server = s.server.generation
@@ -441,7 +489,7 @@ func (s *scene) clientReads() {
 			s.wanted = append(s.wanted, asked{m.ID, m.Params.Generation})
 		case m.Method == "notifications/cancelled":
 			// A client may have answered already, so it answers a cancelled question all the same.
-		case m.Method == "" && string(m.ID) == `"i"` && s.server.generation == 1:
+		case m.Method == "" && string(m.ID) == `"i"` && s.server.generation <= 1:
 		case m.Method == "" && len(m.ID) == 1 && int(m.ID[0]-'0') <= len(s.calls):
 			c := &s.calls[m.ID[0]-'1']
 			if c.answers++; c.answers > 1 {
@@ -465,7 +513,7 @@ func (s *scene) finish() {
 		}
 	}
 	for i, c := range s.calls {
-		if c.answers != 1 {
+		if c.answers != 1 && !c.cancelled {
 			s.fail("in the end call %d has %d answers, phase %v, server %+v", i+1, c.answers, s.phase, s.server)
 		}
 	}
@@ -496,5 +544,5 @@ func (s *scene) key() string {
 	}
 	pings := len(a.pings)
 	a.generation, a.pings = min(a.generation, 3), nil
-	return fmt.Sprint(s.phase, a, pings, s.settling, calls, old(s.questions), old(s.wanted))
+	return fmt.Sprint(s.phase, a, pings, s.settling, s.settled, calls, old(s.questions), old(s.wanted))
 }
