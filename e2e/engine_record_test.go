@@ -120,7 +120,7 @@ func TestRecoveryThatCannotReadItsRecord(t *testing.T) {
 func dozing(t *testing.T, f *fakeEngine) (*session, dockerConfig) {
 	t.Helper()
 	c := newDockerConfig(t, f.host)
-	s := startGateway(t).mcpSession(setup{flags: sleepy(engineTime), env: c.env()}, "serve")
+	s := startGateway(t).mcpSession(setup{flags: sleepy(engineTime, "--hibernate-anyway"), env: c.env()}, "serve")
 	s.greetHeld(1)
 	s.ids = s.records()
 	s.create()

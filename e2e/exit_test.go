@@ -83,7 +83,7 @@ func TestShareOnATerminal(t *testing.T) {
 	ok(t, err)
 	defer r.Close()
 	y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + dir}, w, tether, "run", "--share", "--", "/bin/echo", "up")
-	y.expect("--share, --hibernate and --on-crash have no effect on a terminal")
+	y.expect("--share, --lazy, --hibernate and --on-crash have no effect on a terminal")
 	y.expect("up")
 	if err := y.cmd.Wait(); err != nil {
 		t.Error(err)
