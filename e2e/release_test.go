@@ -184,7 +184,7 @@ func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"mcp-tether re":                "reap",
-		"mcp-tether run --hib":         "--hibernate",
+		"mcp-tether run --hib":         "--hibernate --hibernate-anyway",
 		"mcp-tether run --cgroup ":     "auto off require",
 		"mcp-tether run --name ":       "",
 		"mcp-tether completion ":       "bash zsh fish",
