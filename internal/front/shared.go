@@ -72,7 +72,8 @@ func (f *front) onHost() {
 		return
 	}
 	unread := f.back.leave()
-	untaken := news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent()
+	// Host after host that reads nothing is no accident: then it counts as a failure.
+	untaken := news.Lost && len(unread) > 0 && int64(len(unread)) == f.relay.Sent() && f.pauses.afterCrash < f.patience().last
 	switch {
 	case news.Elsewhere:
 		f.log.Info().Str("why", news.Why).Msg("session goes on at another shared server")
