@@ -186,6 +186,7 @@ func TestBashCompletion(t *testing.T) {
 		"mcp-tether re":                "reap",
 		"mcp-tether run --hib":         "--hibernate --hibernate-anyway",
 		"mcp-tether run --cgroup ":     "auto off require",
+		"mcp-tether run --share-asks ": "certain in-call",
 		"mcp-tether run --name ":       "",
 		"mcp-tether completion ":       "bash zsh fish",
 		"mcp-tether help st":           "stop",
