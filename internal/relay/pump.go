@@ -15,22 +15,19 @@ type pump struct {
 	buf, pending  []byte // pending is still to be written, often a part of buf
 	// own says that pending is no part of anything else, so more can be appended in place.
 	own bool
-	// short holds the first bytes of pending as well; large says that the stream is busy enough for that to pay.
-	short shortcut
-	large bool
 	// sent is how much was written since the last Connect, in bytes.
 	sent int64
-	// grown says that buffer and pipes are those of a busy stream.
-	grown bool
+	// large says that the last read took half a buffer or more, and grown that buffer and pipes are those of a busy stream.
+	large, grown bool
 }
 
 // bufferSize bounds one read, in bytes: the default capacity of a pipe (pipe(7)). A stream that keeps filling its
-// buffer gets a larger one, and larger pipes: three processes then take fewer turns for the same bytes. As a rule, more
-// than a megabyte takes a privilege (fs.pipe-max-size).
+// buffer gets a larger one, and larger pipes: three processes then take fewer turns for the same bytes. A user has 64 MiB of
+// pipes in all (fs.pipe-user-pages-soft), and beyond that every program of theirs gets pipes of a page or two. With larger
+// ones than these, 32 busy sessions took all of it.
 const (
 	bufferSize = 64 << 10
 	bulkBuffer = 256 << 10
-	bulkPipe   = 1 << 20
 )
 
 // interest is what to wait for; poll(2) ignores a negative descriptor.
@@ -67,23 +64,15 @@ func (p *pump) fill() bool {
 		p.buf = make([]byte, bufferSize)
 	}
 	b := p.buf
-	if p.large && p.from.pipe && p.to.pipe {
-		b = b[:p.short.tee(p.from.fd, len(b))]
-	}
 	n, end := p.from.Read(b)
 	if p.large && n >= bufferSize {
 		p.grow()
 	}
 	p.ended, p.large = end, n >= bufferSize/2
 	if n == 0 {
-		p.short.close()
 		return false
 	}
-	out := p.tap(b[:n])
-	if n != p.short.held || len(out) != n || &out[0] != &b[0] || len(p.pending) > 0 {
-		p.short.close()
-	}
-	p.put(out)
+	p.put(p.tap(b[:n]))
 	return true
 }
 
@@ -92,12 +81,8 @@ func (p *pump) drain() {
 	if len(p.pending) == 0 || p.broken {
 		return
 	}
-	n := p.short.splice(p.to.fd)
-	if p.short.held == 0 && n < len(p.pending) {
-		var m int
-		m, p.broken = p.to.Write(p.pending[n:])
-		n += m
-	}
+	var n int
+	n, p.broken = p.to.Write(p.pending)
 	p.sent += int64(n)
 	p.pending = p.pending[n:]
 	if p.broken || len(p.pending) == 0 {
@@ -135,13 +120,12 @@ func (p *pump) grow() {
 	}
 	p.grown = true
 	p.buf = make([]byte, bulkBuffer)
-	p.from.grow(bulkPipe)
-	p.to.grow(bulkPipe)
+	p.from.grow(bulkBuffer)
+	p.to.grow(bulkBuffer)
 }
 
 // shrink gives back what grow got. Bytes that are still to be written stay.
 func (p *pump) shrink() {
-	p.short.close()
 	p.buf, p.grown, p.large = nil, false, false
 	p.from.shrink()
 	p.to.shrink()

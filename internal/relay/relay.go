@@ -242,7 +242,6 @@ func (r *Relay) Sent() int64 { return r.up.sent }
 // acted upon. What that one has written is still passed on.
 func (r *Relay) Park(unread []byte) {
 	r.up.to.Close()
-	r.up.short.close()
 	r.up.pending = append(unread[:len(unread):len(unread)], r.up.pending...)
 	r.up.held, r.up.broken = true, false
 }

@@ -130,9 +130,11 @@ func poll(fds []unix.PollFd) (int, error) {
 	}
 }
 
-// write writes to a stream and has the relay pass it on.
+// write writes to a stream and has the relay pass it on. A user who has too many pipes gets small ones (pipe(7)): the test
+// fails then, and does not wait.
 func (s *stage) write(fd int, text string) []Event {
 	s.t.Helper()
+	s.must(unix.SetNonblock(fd, true))
 	n, err := unix.Write(fd, []byte(text))
 	if err != nil || n != len(text) {
 		s.t.Fatalf("%d bytes of %d written: %v", n, len(text), err)

@@ -17,9 +17,8 @@ type Stream struct {
 	// socket: flags are passed with each call. most bounds a write that could block, in bytes; 0 where no write blocks.
 	socket bool
 	most   int
-	// pipe: tee(2) and splice(2) work, see shortcut.
-	pipe bool
-	// usual is the capacity that a pipe had before grow changed it, in bytes; 0 where it is unchanged.
+	// pipe: grow can give it more capacity. usual is what it had before that, in bytes; 0 where it is unchanged.
+	pipe  bool
 	usual int
 }
 
