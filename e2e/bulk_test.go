@@ -12,13 +12,7 @@ import (
 // A relay enlarges the client's pipe while much passes, and gives that back afterwards, with its buffers. Without the
 // relay the pipe stays as it is.
 func TestRelayGivesBackWhatBulkTook(t *testing.T) {
-	capacity := func(f *os.File) (n int) {
-		raw, err := f.SyscallConn()
-		noError(t, err)
-		noError(t, raw.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }))
-		noError(t, err)
-		return n
-	}
+	capacity := func(f *os.File) int { return capacityOf(t, f) }
 	line := append(lineOf(mib), '\n')
 	for way, flags := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -41,4 +35,14 @@ func TestRelayGivesBackWhatBulkTook(t *testing.T) {
 			c.s.gone()
 		})
 	}
+}
+
+// capacityOf is that of a pipe, in bytes. It is less than usual where the user has too many pipes (pipe(7)).
+func capacityOf(t *testing.T, f *os.File) (n int) {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	noError(t, err)
+	noError(t, raw.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }))
+	noError(t, err)
+	return n
 }

@@ -84,8 +84,9 @@ func fill(t *testing.T, f *front, fromRelay int) {
 	if err := unix.SetNonblock(fromRelay, true); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if _, err := unix.Write(child.Stdout, []byte(strings.Repeat("\n", 16<<10)+"last words\n")); err != nil {
+	// No pipe has less room than a page, however many its user has (pipe(7)).
+	for range 1000 {
+		if _, err := unix.Write(child.Stdout, []byte(strings.Repeat("\n", 4000)+"last words\n")); err != nil {
 			t.Fatal(err)
 		}
 		copyOnce(f)
