@@ -161,7 +161,8 @@ func (b *Batch) noteForks(members []proc.Stat) {
 }
 
 // ask is a round of SIGTERM to the members that were not asked yet. It never says that none is left. conmon would pass the
-// signal on to its container, which is asked itself if it can be.
+// signal on to its container, which is asked itself. It is asked where it is alone from the start: its container is another
+// user's. One that is alone later cleans up.
 func (b *Batch) ask() (left int, none bool, err error) {
 	t, err := b.look()
 	if err != nil {
@@ -173,10 +174,11 @@ func (b *Batch) ask() (left int, none bool, err error) {
 		b.noteForks(members)
 		cleans := cleaners(members)
 		b.cleans = b.cleans || len(cleans) > 0
+		alone := b.askedAt == 0 && len(cleans) == len(members)
 		var fresh []proc.Stat
 		for _, m := range members {
 			// A process that starts after the first round may be a member's answer to SIGTERM, to clean up.
-			if !gr.asked[m.ID] && !(cleans[m.PID] && len(cleans) < len(members)) && (b.askedAt == 0 || m.Start < b.askedAt) {
+			if !gr.asked[m.ID] && (!cleans[m.PID] || alone) && (b.askedAt == 0 || m.Start < b.askedAt) {
 				gr.asked[m.ID] = true
 				fresh = append(fresh, m)
 			}

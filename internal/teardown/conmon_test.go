@@ -49,7 +49,7 @@ func TestBatchLetsConmonCleanUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			testkit.WriteProgram(t, conmon, sh)
-			cmd := exec.Command(conmon, "-c", `sh -c '`+c.payload+`' & mkfifo never; : >up; wait; `+c.cleanup+` : >cleaned`)
+			cmd := exec.Command(conmon, "-c", `mkfifo never; sh -c ': >up; `+c.payload+`' & wait; `+c.cleanup+` : >cleaned`)
 			cmd.Dir = dir
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
