@@ -45,7 +45,7 @@ endif
 COLD := text/template text/template/parse $(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo compare torture install uninstall generate release lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo compare torture install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -61,6 +61,7 @@ help:
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
+	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
 	@echo "make generate man pages, completions, docs/commands.md and pictures, after a change of flags or benchmarks"
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
@@ -151,6 +152,10 @@ generate:
 	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' ./internal/cli -update
 	$(GO) run ./scripts/pictures docs/pictures
 
-# Needs a Debian system for the .deb and npm for the npm packages.
+# Needs a Debian system for the .deb and npm for the npm packages. KEY=FILE signs the checksums.
 release:
-	scripts/release $(VERSION) dist
+	scripts/release $(VERSION) dist $(KEY)
+
+# The release in dist is signed by whom SIGNERS allows, and is what its commit gives when built again in a clean container.
+verify:
+	scripts/verify dist $(SIGNERS) $(SIGNER)

@@ -1,7 +1,8 @@
 package e2e
 
 import (
-	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,37 +16,86 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// makeRelease makes a release of the tree and returns its directory.
-func makeRelease(t *testing.T) string {
+// makeRelease makes a release of what is committed, and returns its directory and the clone that it was made from.
+func makeRelease(t *testing.T, key string) (dist, clone string) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.Command("../scripts/release", "v9.8.7", dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
-}
-
-// Two builds of one commit are the same, byte for byte.
-func TestReleaseIsReproducible(t *testing.T) {
-	testkit.Long(t)
-	a, b := makeRelease(t), makeRelease(t)
-	files, err := os.ReadDir(a)
-	ok(t, err)
-	if len(files) != 10 {
-		t.Errorf("%d files: %v", len(files), files)
-	}
-	for _, f := range files {
-		x, err := os.ReadFile(filepath.Join(a, f.Name()))
-		ok(t, err)
-		y, err := os.ReadFile(filepath.Join(b, f.Name()))
-		ok(t, err)
-		if !bytes.Equal(x, y) {
-			t.Errorf("%s differs", f.Name())
+	dir := t.TempDir()
+	dist, clone = filepath.Join(dir, "dist"), filepath.Join(dir, "clone")
+	for _, argv := range [][]string{{"git", "clone", "-q", "..", clone}, {filepath.Join(clone, "scripts/release"), "v9.8.7", dist, key}} {
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	installsFromNPM(t, a)
-	installsFromDebian(t, a)
+	return dist, clone
+}
+
+// newKey makes a key and a file by which it may sign releases.
+func newKey(t *testing.T) (key, signers string) {
+	t.Helper()
+	key = filepath.Join(t.TempDir(), "key")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	public, err := os.ReadFile(key + ".pub")
+	ok(t, err)
+	signers = filepath.Join(filepath.Dir(key), "signers")
+	ok(t, os.WriteFile(signers, append([]byte("release "), public...), 0o600))
+	return key, signers
+}
+
+// A release that is signed, and built again from its commit, is the same byte for byte. What is changed is found: by the sums, by
+// the signature, and by the second build where the releaser has signed what the commit does not give.
+func TestReleaseIsVerified(t *testing.T) {
+	testkit.Long(t)
+	key, signers := newKey(t)
+	_, strangers := newKey(t)
+	dist, clone := makeRelease(t, key)
+	verify := func(signers string) outcome {
+		return finish(t, exec.Command(filepath.Join(clone, "scripts/verify"), dist, signers))
+	}
+	refused := func(signers, why string) {
+		t.Helper()
+		if o := verify(signers); o.code != 1 || !strings.Contains(o.stderr, why) {
+			t.Errorf("%+v, want %q", o, why)
+		}
+	}
+	refused(strangers, "not signed by such a key")
+	extra := filepath.Join(dist, "extra.tgz")
+	ok(t, os.WriteFile(extra, nil, 0o600))
+	refused(signers, "does not name extra.tgz")
+	ok(t, os.Remove(extra))
+	const bill = "mcp-tether-9.8.7-linux-arm64.cdx.json"
+	f, err := os.OpenFile(filepath.Join(dist, bill), os.O_APPEND|os.O_WRONLY, 0)
+	ok(t, err)
+	_, err = f.WriteString("\n")
+	ok(t, errors.Join(err, f.Close()))
+	refused(signers, "not the one that SHA256SUMS names")
+	resign := exec.Command("sh", "-ec", `rm SHA256SUMS*; sha256sum -- * >"$1/sums"; mv "$1/sums" SHA256SUMS; ssh-keygen -q -Y sign -f "$2" -n mcp-tether SHA256SUMS`, "x", t.TempDir(), key)
+	resign.Dir = dist
+	if out, err := resign.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	o := verify(signers)
+	if want := "differs: SHA256SUMS\ndiffers: " + bill + "\n"; o.code != 1 || !strings.HasSuffix(o.stdout, "again\n"+want) {
+		t.Errorf("%+v\nwant at its end %s", o, want)
+	}
+	namesAll(t, dist)
+	installsFromNPM(t, dist)
+	installsFromDebian(t, dist)
+}
+
+// namesAll checks that the provenance is about every file that the sums are about, but for itself.
+func namesAll(t *testing.T, dist string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dist, "mcp-tether-9.8.7.intoto.json"))
+	ok(t, err)
+	var statement struct {
+		Subject []struct{ Name string }
+	}
+	ok(t, json.Unmarshal(text, &statement))
+	if len(statement.Subject) != 9 {
+		t.Errorf("%+v", statement)
+	}
 }
 
 // npmInstall installs the packages below a prefix and returns the command.
