@@ -45,6 +45,7 @@ func (s *Session) finish() int {
 	s.logEnd(r)
 	s.continueAnchor()
 	s.continueFront()
+	s.tell(r)
 	return s.code
 }
 
