@@ -241,7 +241,7 @@ var brokenHistories = map[string]struct {
 	}},
 	"no home":       {env: func(string) string { return "HOME=" }},
 	"missing home":  {env: func(state string) string { return "HOME=" + state + "/none" }},
-	"never answers": {spoil: func(t *testing.T, state string) { mountHung(t, state, true) }},
+	"never answers": {spoil: func(t *testing.T, state string) { needWorld(t); mountHung(t, state, true) }},
 }
 
 func ownState(t *testing.T, state string) {
