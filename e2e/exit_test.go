@@ -68,7 +68,7 @@ func TestMissingInterpreter(t *testing.T) {
 		script := filepath.Join(dir, "srv")
 		testkit.WriteProgram(t, script, []byte(line))
 		cmd := exec.Command(tether, "run", "--", script)
-		cmd.Env = []string{"XDG_RUNTIME_DIR=" + dir}
+		cmd.Env = []string{"XDG_RUNTIME_DIR=" + dir, "XDG_STATE_HOME=" + dir}
 		if o := finish(t, cmd); o.code != 127 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%+v", o)
 		}

@@ -21,6 +21,7 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(tether)+":"+filepath.Dir(fixture)+":"+os.Getenv("PATH"))
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
+			env.Setenv("XDG_STATE_HOME", os.Getenv("XDG_STATE_HOME"))
 			return os.Mkdir(filepath.Join(env.WorkDir, "run"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
