@@ -1,12 +1,10 @@
 package live
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/describe"
@@ -57,27 +55,7 @@ func Text(w io.Writer, all []Session, v View) error {
 			rows = append(rows, l.tree(v)...)
 		}
 	}
-	var table bytes.Buffer
-	t := tabwriter.NewWriter(&table, 2, 8, 2, ' ', 0)
-	for _, row := range rows {
-		var kept []string
-		for i, cell := range strings.Split(row, "\t") {
-			if !v.leavesOut(i, containers) {
-				kept = append(kept, cell)
-			}
-		}
-		fmt.Fprintln(t, strings.Join(kept, "\t"))
-	}
-	_ = t.Flush() // a buffer takes everything
-	for line := range strings.Lines(table.String()) {
-		if text := []rune(line); v.Width > 0 && len(text) > v.Width {
-			line = string(text[:v.Width-1]) + "…\n"
-		}
-		if _, err := io.WriteString(w, line); err != nil {
-			return fmt.Errorf("write the sessions: %w", err)
-		}
-	}
-	return nil
+	return describe.Table(w, rows, v.Width, func(column int) bool { return v.leavesOut(column, containers) })
 }
 
 func (v View) narrow() bool { return v.Width > 0 && v.Width < wide }
