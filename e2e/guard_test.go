@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,8 @@ func TestStdoutGuardShared(t *testing.T) {
 func TestKeepStderr(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--keep-stderr", "--keep-stderr=false"} {
-		s := scripted(t, setup{flags: polite(flag, "--on-crash=restart")}, failed, "daemon")
+		env, read := ownHistory(t)
+		s := scripted(t, setup{flags: polite(flag, "--on-crash=restart"), env: []string{env}}, failed, "daemon")
 		s.greet()
 		s.ids = s.records()
 		for n := 3; n < 5; n++ {
@@ -118,6 +120,11 @@ func TestKeepStderr(t *testing.T) {
 		s.gone()
 		if got := s.errors(); got != fatal+"\n"+fatal+"\n" {
 			t.Errorf("%s: standard error has %q", flag, got)
+		}
+		p := wantPast(t, read, 1)[0]
+		shown := strings.Contains(read(p.ID).stdout, "STDERR      "+fatal)
+		if kept := slices.Equal(p.Stderr, []string{fatal}); kept != (flag == "--keep-stderr") || shown != kept {
+			t.Errorf("%s: the history has %+v\n%s", flag, p, read(p.ID).stdout)
 		}
 	}
 }

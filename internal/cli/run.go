@@ -145,7 +145,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "stdout-guard", DisableDefaultText: true, EnvVars: []string{argv.EnvGuard},
 			Usage: "lines on the server's standard output that are no messages go to standard error"},
 		&cli.BoolFlag{Name: "keep-stderr", DisableDefaultText: true, EnvVars: []string{argv.EnvKeepErr},
-			Usage: "errors for lost calls quote the last line that the server wrote to standard error"},
+			Usage: "errors for lost calls quote the last line that the server wrote to standard error; history has the last 20"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},

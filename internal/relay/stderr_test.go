@@ -251,13 +251,13 @@ func TestTail(t *testing.T) {
 	}
 	tail.Add([]byte(`{"level":"warn","session":"0123456789abcdef","time":"x","message":"y"}` + "\n"))
 	tail.Add([]byte("2026-01-01 10:00:00 INF session ended session=0123456789abcdef\n"))
-	if got := tail.Lines(); len(got) != tailLines || string(got[0]) != "line 80" || string(got[tailLines-1]) != "line 99" {
+	if got := tail.Lines(); len(got) != tailLines || got[0] != "line 80" || got[tailLines-1] != "line 99" {
 		t.Errorf("%q", got)
 	}
 	tail.Add(bytes.Repeat([]byte("w"), 10*tailBytes))
 	tail.Add([]byte("ww\n2026 is no event sessions=1"))
 	got := tail.Lines()
-	if len(got) != tailLines || string(got[0]) != "line 82" || len(got[tailLines-2]) != tailBytes || string(got[tailLines-1]) != "2026 is no event sessions=1" {
+	if len(got) != tailLines || got[0] != "line 82" || len(got[tailLines-2]) != tailBytes || got[tailLines-1] != "2026 is no event sessions=1" {
 		t.Errorf("%q", got)
 	}
 	tail.Add(bytes.Repeat([]byte("v\n"), 1<<20))

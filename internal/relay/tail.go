@@ -28,10 +28,10 @@ func (t *Tail) Add(b []byte) []byte {
 
 // Lines are the last 20 lines at most, the oldest first, and of each at most 500 bytes. Lines of white space and those of our own
 // log are left out.
-func (t *Tail) Lines() (lines [][]byte) {
+func (t *Tail) Lines() (lines []string) {
 	for _, line := range bytes.Split(t.kept, []byte("\n")) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && !eventlog.IsEvent(line) {
-			lines = append(lines, line[:min(len(line), tailBytes)])
+			lines = append(lines, string(line[:min(len(line), tailBytes)]))
 		}
 	}
 	return lines[max(0, len(lines)-tailLines):]
