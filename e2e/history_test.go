@@ -28,7 +28,7 @@ type past struct {
 	GatewayComm                     string `json:"gateway_comm"`
 	Started                         time.Time
 	Seconds                         float64
-	Args, Names, Left               []string
+	Args, Names, Left, Stderr       []string
 	Exit, Ended, Killed             int
 	Kept, Sleeps, Restarts          int
 	PeakBytes                       uint64 `json:"peak_bytes"`

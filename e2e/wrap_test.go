@@ -551,6 +551,23 @@ func TestWrapPreset(t *testing.T) {
 	}
 }
 
+// The shells get the names of the servers that wrap would find.
+func TestWrapCompletesServers(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	h.put(".codex/config.toml", "[mcp_servers.files]\ncommand = \"server-files\"\n")
+	h.put(".gemini/settings.json", `{"mcpServers":{"fetch":{"command":"uvx","args":["fetch"]},"far":{"url":"https://example.com"}}}`)
+	h.put(".cursor/mcp.json", `{`)
+	for command, want := range map[string]string{"wrap": "fetch\tGemini CLI\n", "unwrap": "fetch\tGemini CLI\n", "stop": ""} {
+		if o := h.run("__complete", command, "--server", "fe"); o.code != 0 || o.stdout != want {
+			t.Errorf("%s: %+v", command, o)
+		}
+	}
+	if o := h.run("__complete", "wrap", "--server", ""); o.stdout != "files\tCodex\nfetch\tGemini CLI\n" {
+		t.Errorf("%+v", o)
+	}
+}
+
 // A client starts what the file says now: the server runs as before, in a session.
 func TestWrappedEntryRuns(t *testing.T) {
 	t.Parallel()

@@ -11,44 +11,58 @@ const (
 	anywayFlag    = "hibernate-anyway"
 	onCrashFlag   = "on-crash"
 	lazyFlag      = "lazy"
+	guardFlag     = "stdout-guard"
+	keepErrFlag   = "keep-stderr"
 
 	EnvHibernate = "MCP_TETHER_HIBERNATE"
 	EnvOnCrash   = "MCP_TETHER_ON_CRASH"
 	EnvLazy      = "MCP_TETHER_LAZY"
+	EnvGuard     = "MCP_TETHER_STDOUT_GUARD"
+	EnvKeepErr   = "MCP_TETHER_KEEP_STDERR"
 )
 
 // Restart is the value of --on-crash with which a server that ended by itself is started again.
 const Restart = "restart"
 
-// WantsFront reports whether the flags before the command ask for a front: the server may be replaced, or start late. args
-// follow the word run; env gives the values of EnvHibernate, EnvOnCrash and EnvLazy. The flag parser reports a value that
-// is none.
+// WantsFront reports whether the flags before the command ask for a front: the server may be replaced, or start late, or what it
+// writes is judged. args follow the word run; env gives the values of variables. The flag parser reports a value that is none.
 func WantsFront(args []string, env func(name string) string) bool {
-	hibernate, onCrash, lazy, help := env(EnvHibernate), env(EnvOnCrash), isTrue(env(EnvLazy)), false
+	hibernate, onCrash, help := env(EnvHibernate), env(EnvOnCrash), false
+	lazy, guard, keepErr := isTrue(env(EnvLazy)), isTrue(env(EnvGuard)), isTrue(env(EnvKeepErr))
 	eachFlag(args, func(f flag) {
+		on := !f.attached || isTrue(f.value)
 		switch f.name {
 		case hibernateFlag:
 			hibernate = f.value
 		case onCrashFlag:
 			onCrash = f.value
 		case lazyFlag:
-			lazy = !f.attached || isTrue(f.value)
+			lazy = on
+		case guardFlag:
+			guard = on
+		case keepErrFlag:
+			keepErr = on
 		case "help", "h":
 			help = true
 		}
 	})
 	after, err := time.ParseDuration(hibernate)
-	return !help && (err == nil && after > 0 || onCrash == Restart || lazy)
+	return !help && (err == nil && after > 0 || onCrash == Restart || lazy || guard || keepErr)
 }
 
 // wantsFront reports whether a flag wants a front.
 func wantsFront(name string) bool {
-	return name == hibernateFlag || name == onCrashFlag || name == lazyFlag
+	switch name {
+	case hibernateFlag, onCrashFlag, lazyFlag, guardFlag, keepErrFlag:
+		return true
+	}
+	return false
 }
 
 // noFront are the flags of a session that has no front, whatever the environment says.
 func noFront() []string {
-	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + "=false"}
+	const off = "=false"
+	return []string{"--" + hibernateFlag + "=0", "--" + onCrashFlag + "=end", "--" + lazyFlag + off, "--" + guardFlag + off, "--" + keepErrFlag + off}
 }
 
 // wordsWithout leaves out flags before the command, which then follows "--".

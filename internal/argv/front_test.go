@@ -27,6 +27,11 @@ func TestWantsFront(t *testing.T) {
 		{[]string{"x", "--lazy"}, "", "", "", false},
 		{[]string{"x"}, "", "", "true", true},
 		{[]string{"--lazy", "--help"}, "", "", "", false},
+		{[]string{"--stdout-guard", "x"}, "", "", "", true},
+		{[]string{"--stdout-guard", "--lazy=false", "x"}, "", "", "1", true},
+		{[]string{"--keep-stderr=true", "x"}, "", "", "", true},
+		{[]string{"--keep-stderr=0", "x"}, "", "", "", false},
+		{[]string{"x", "--keep-stderr"}, "", "", "", false},
 	} {
 		env := func(name string) string {
 			return map[string]string{EnvHibernate: c.hibernate, EnvOnCrash: c.onCrash, EnvLazy: c.lazy}[name]

@@ -53,13 +53,14 @@ func TestSessionArgs(t *testing.T) {
 		"--share --share-scope user --hibernate=1h x":  "-- x",
 		"--on-crash=restart --keep a* x --hibernate=1": "--keep a* -- x --hibernate=1",
 		"--lazy x --lazy":                              "-- x --lazy",
+		"--stdout-guard --keep-stderr=1 --name a x":    "--name a -- x",
 	} {
 		got := SessionArgs("tether", strings.Fields(line))
-		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false"}, strings.Fields(want)...)) {
+		if !slices.Equal(got, append([]string{"tether", "run", "--share=false", "--hibernate=0", "--on-crash=end", "--lazy=false", "--stdout-guard=false", "--keep-stderr=false"}, strings.Fields(want)...)) {
 			t.Errorf("%q gives %q", line, got)
 		}
 		if WantsShare(got[2:], "1") || WantsFront(got[2:], func(name string) string {
-			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1"}[name]
+			return map[string]string{EnvHibernate: "10m", EnvOnCrash: Restart, EnvLazy: "1", EnvGuard: "1", EnvKeepErr: "1"}[name]
 		}) {
 			t.Errorf("%q: the session of the server shares, or wants a front", line)
 		}

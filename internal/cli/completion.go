@@ -198,6 +198,8 @@ func valuesOf(command, flag string) []string {
 		return []string{"json", "toml"}
 	case "log-file", "config", "home", "metrics-file":
 		return []string{":files"}
+	case "server":
+		return ofConfigurations()
 	case "gateway":
 		return ofSessions(func(l live.Session) string { return fmt.Sprint(l.Gateway.PID, "\t", l.GatewayCommand) })
 	case "name":
@@ -206,6 +208,20 @@ func valuesOf(command, flag string) []string {
 		}
 	}
 	return nil
+}
+
+// ofConfigurations are the servers of the known clients.
+func ofConfigurations() (all []string) {
+	places, _ := placesOf(nil)
+	for _, p := range places {
+		r := rewriting{place: p}
+		r.doc, r.err = clients.OpenDocument(p.Path, p.Format)
+		r.apply(clients.Wrapping{}, nil, false)
+		for _, c := range r.rewritten.Changes {
+			all = append(all, describe.Text(c.Name)+"\t"+p.Client.Title)
+		}
+	}
+	return all
 }
 
 // ofSessions says something of each living session of the user, once.

@@ -90,7 +90,7 @@ func run(args []string) int {
 }
 
 // errTerminal says that a person talks to the server.
-var errTerminal = errors.New("--share, --lazy, --hibernate and --on-crash have no effect on a terminal")
+var errTerminal = errors.New("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
 
 // anchor parses flags only if the session does not end in time, or if the supervisor was killed.
 func anchor(args []string) int {

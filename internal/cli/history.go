@@ -163,6 +163,9 @@ func showPast(p *session.Past) error {
 	for _, left := range p.Left {
 		rows = append(rows, "LEFT\t"+describe.Text(left))
 	}
+	for _, line := range p.Stderr {
+		rows = append(rows, "STDERR\t"+describe.Text(line))
+	}
 	for _, s := range p.Starts {
 		rows = append(rows, "START\t"+strings.ReplaceAll(pastRow(s), "\t", "  "))
 	}

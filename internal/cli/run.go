@@ -139,9 +139,13 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "wake-timeout", Value: 30 * time.Second, EnvVars: []string{"MCP_TETHER_WAKE_TIMEOUT"},
 			Usage: "`DURATION` in which a woken server, or one that takes the place of another, must have answered the handshake"},
 		&cli.StringFlag{Name: "max-message", Value: "64MiB", EnvVars: []string{"MCP_TETHER_MAX_MESSAGE"},
-			Usage: "longest message with --hibernate, --lazy, --share or --on-crash=restart, a `SIZE` such as 64MiB"},
+			Usage: "longest message with --hibernate, --lazy, --share and others that read them, a `SIZE` such as 64MiB"},
 		&cli.StringFlag{Name: "on-crash", Value: "end", EnvVars: []string{argv.EnvOnCrash},
 			Usage: "when the server ends by itself, `WHAT`: end (the session), or restart (the server, with the next message)"},
+		&cli.BoolFlag{Name: "stdout-guard", DisableDefaultText: true, EnvVars: []string{argv.EnvGuard},
+			Usage: "lines on the server's standard output that are no messages go to standard error"},
+		&cli.BoolFlag{Name: "keep-stderr", DisableDefaultText: true, EnvVars: []string{argv.EnvKeepErr},
+			Usage: "errors for lost calls quote the last line that the server wrote to standard error; history has the last 20"},
 		&cli.StringFlag{Name: "log-level", Value: "warn", EnvVars: []string{"MCP_TETHER_LOG_LEVEL"},
 			Usage: "`LEVEL` trace, debug, info, warn or error"},
 		&cli.StringFlag{Name: "log-format", Value: "text", EnvVars: []string{"MCP_TETHER_LOG_FORMAT"}, Usage: "`FORMAT` text or json"},
@@ -239,7 +243,7 @@ func fronting(c *cli.Context, o supervise.Options) front.Options {
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
-		History: o.History,
+		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"), History: o.History,
 	}
 }
 
@@ -279,6 +283,7 @@ func sharing(c *cli.Context, opts supervise.Options) share.Options {
 	return share.Options{
 		Scope: c.String("share-scope"), Asks: c.String("share-asks"), Linger: c.Duration("share-linger"), Max: c.Int("share-max"),
 		MaxMessage: longestMessage(c), EOFGrace: opts.EOFGrace, EndLimit: opts.LongestEnd() + endMargin,
+		Guard: c.Bool("stdout-guard"), KeepStderr: c.Bool("keep-stderr"),
 	}
 }
 

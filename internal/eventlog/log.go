@@ -59,3 +59,13 @@ func lostJSON(log zerolog.Logger) func(events int) []byte {
 		return line.Bytes()
 	}
 }
+
+// IsEvent reports whether a line that is not empty looks like an event of a session's log, as text or JSON. A line of a server may
+// look the same.
+func IsEvent(line []byte) bool {
+	word := `","session":"`
+	if line[0] == '2' { // of the year
+		word = " session="
+	}
+	return bytes.Contains(line, []byte(word))
+}

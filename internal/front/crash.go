@@ -48,5 +48,5 @@ func (f *front) lastWord() string {
 	if f.o.Finder != nil {
 		return "mcp-tether: " + f.back.word
 	}
-	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered", f.back.code)
+	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered%s", f.back.code, f.relay.LastWords().Said())
 }

@@ -81,6 +81,9 @@ func Run(o Options) (int, error) {
 	now := time.Now()
 	f.relay = relay.New(relay.ReadEnd(0), relay.WriteEnd(1), o.MaxMessage, now)
 	f.relay.Met = f.onMet
+	if err := f.relay.Stderr(o.Guard && o.Finder == nil, o.KeepStderr && o.Finder == nil); err != nil {
+		return exitFailure, err
+	}
 	f.clock.lookAt = f.settled(now)
 	if err := f.startFirst(); err != nil {
 		f.closeRecord()

@@ -16,7 +16,7 @@ func (f *front) tell(code int) {
 	}
 	p := session.Past{
 		ID: f.record.ID, Name: f.o.Name, Gateway: f.record.Gateway, GatewayComm: f.record.GatewayComm, Started: f.clock.started.UTC(),
-		Args: session.Redact(f.o.Command), Sleeps: f.record.Sleeps, Restarts: f.record.Restarts,
+		Args: session.Redact(f.o.Command), Sleeps: f.record.Sleeps, Restarts: f.record.Restarts, Stderr: f.relay.LastWords().Lines(),
 		Outcome: session.Outcome{Cause: string(f.cause), Exit: code},
 	}
 	p.Seconds = time.Since(f.clock.started).Round(time.Millisecond).Seconds()

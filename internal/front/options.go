@@ -39,6 +39,9 @@ type Options struct {
 	OnCrash    OnCrash
 	// Lazy says that the server is not started before it is needed.
 	Lazy bool
+	// Guard says that lines of the server which are no messages go to standard error. KeepStderr says that the last lines of the
+	// server's standard error are remembered.
+	Guard, KeepStderr bool
 	// EOFGrace is how long a client that has closed its end is waited for. EndLimit is how long the end of a backend may take.
 	EOFGrace, EndLimit time.Duration
 	Log                eventlog.Options

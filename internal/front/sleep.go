@@ -87,7 +87,7 @@ func (f *front) sleep() {
 
 // listenToClient acts on what the client has done meanwhile, and has waited for a server to be gone.
 func (f *front) listenToClient() {
-	f.onRelay(f.relay.Move([2]unix.PollFd{}))
+	f.onRelay(f.relay.Move([3]unix.PollFd{}))
 	f.endIfClosed()
 }
 

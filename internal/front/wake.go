@@ -139,5 +139,5 @@ func (f *front) mute() string {
 	if f.o.Finder != nil {
 		return f.back.word
 	}
-	return fmt.Sprintf("it exited with code %d before it had answered anything", f.back.code)
+	return fmt.Sprintf("it exited with code %d before it had answered anything%s", f.back.code, f.relay.LastWords().Said())
 }

@@ -64,6 +64,19 @@ func (s *Scanner) Line(line []byte, emit func(Message)) {
 	s.line.step = betweenLines
 }
 
+// IsStray reports whether no receiver takes a line for a message, white space included. If the line has not ended, its first byte
+// decides. A byte order mark, which some receivers pass over, does not. It is not for a scanner that is fed a stream.
+func (s *Scanner) IsStray(line []byte, ended bool) bool {
+	line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	stray := true
+	if ended {
+		s.Line(line, func(m Message) { stray = stray && m.Kind == Opaque })
+		return stray
+	}
+	line = bytes.TrimLeft(line, " \t\r")
+	return len(line) > 0 && line[0] != '{' && line[0] != '['
+}
+
 // Partial reports whether the stream is in the middle of a line.
 func (s *Scanner) Partial() bool { return s.line.step != betweenLines && s.line.offset > 0 }
 

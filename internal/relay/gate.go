@@ -42,7 +42,7 @@ func (r *Relay) wholeLines(b []byte) []byte {
 	if end == 0 {
 		rest += len(l.begun)
 	}
-	if int64(rest) > min(heldLine, r.max) || end == 0 && r.fromServer.Partial() {
+	if int64(rest) > min(heldLine, r.max) || end == 0 && (r.fromServer.Partial() || r.errs.straying) {
 		end = len(b)
 	}
 	out := b[:end]
@@ -50,13 +50,14 @@ func (r *Relay) wholeLines(b []byte) []byte {
 		out = append(l.take(), out...)
 	}
 	l.begun = append(l.begun, b[end:]...)
+	out = r.guard(out, false)
 	r.observeServer(out)
 	return out
 }
 
 // unjudged lets the begun part of a line pass, because the line need not be judged any more.
 func (r *Relay) unjudged() []byte {
-	b := r.nextOfServer.take()
+	b := r.guard(r.nextOfServer.take(), true)
 	r.observeServer(b)
 	return b
 }
@@ -73,7 +74,7 @@ func (r *Relay) tooLongToJudge() {
 
 // serverLine returns the part of one line that reaches the client.
 func (r *Relay) serverLine(line []byte) []byte {
-	if r.fromServer.Partial() { // Its beginning has passed.
+	if line = r.guard(line, true); r.fromServer.Partial() { // Its beginning has passed.
 		r.observeServer(line)
 		return line
 	}

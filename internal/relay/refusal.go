@@ -56,6 +56,7 @@ type Unanswered struct {
 // Flush passes on the server's last output, and then answers the open requests. It waits for a slow client until the
 // limit, and reports whether the client has taken everything. A client that is gone gets nothing.
 func (r *Relay) Flush(open Unanswered, limit time.Time) bool {
+	defer r.flushStderr()
 	for !r.down.broken {
 		if r.Drained() {
 			r.down.put(r.lastLine(open.Answer != "" || r.owed != ""))
@@ -84,6 +85,7 @@ func (r *Relay) lastLine(more bool) []byte {
 	}
 	line, _ := r.nextOfServer.next([]byte("\n"))
 	r.nextOfServer.skip()
+	line = r.guard(line, true)
 	known := false
 	r.each(&r.judgesServer, line, func(m mcp.Message) { known = m.Kind != mcp.Opaque && m.Kind != mcp.Unclear })
 	if !known {

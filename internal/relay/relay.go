@@ -31,6 +31,7 @@ type Relay struct {
 	// nextOfClient and nextOfServer hold the unfinished next line of the client and of the server, while lines are judged.
 	nextOfClient, nextOfServer lines
 	waiting                    backlog
+	errs                       stderr
 	// steps are what is left of the replay to a new server. settling says that the step Settle was reported to the
 	// caller.
 	steps    []mcp.Step
@@ -70,10 +71,10 @@ const (
 
 // New makes a relay for the client's two streams. A message of more than limit bytes is an event of kind TooLong.
 func New(fromClient, toClient Stream, limit int64, now time.Time) *Relay {
-	r := &Relay{max: limit, used: now}
-	r.fromClient.Max, r.fromServer.Max = limit, limit
-	r.up = pump{from: fromClient, to: closedStream(), ended: fromClient.fd < 0, tap: r.tapClient}
-	r.down = pump{from: closedStream(), to: toClient, tap: r.tapServer}
+	r := &Relay{max: limit, used: now, fromClient: mcp.Scanner{Max: limit}, fromServer: mcp.Scanner{Max: limit}}
+	r.up.from, r.up.to, r.up.ended, r.up.tap = fromClient, closedStream(), fromClient.fd < 0, r.tapClient
+	r.down.from, r.down.to, r.down.tap = closedStream(), toClient, r.tapServer
+	r.errs.from, r.errs.to, r.errs.ended = closedStream(), closedStream(), true
 	return r
 }
 
@@ -95,22 +96,24 @@ func (r *Relay) Connect(c *proc.Child) (closeTheirs func(), err error) {
 	r.down.from.Close()
 	r.down.from, r.down.ended, r.up.sent = out, false, 0
 	r.nextOfServer = lines{}
-	c.Stdin, c.Stdout = theirIn, theirOut
+	r.errs.last = Tail{}
+	c.Stdin, c.Stdout, c.Stderr = theirIn, theirOut, r.errs.theirs
 	return func() { _ = unix.Close(theirIn); _ = unix.Close(theirOut) }, nil
 }
 
-// Polls returns the descriptors to wait for: the client's side first.
-func (r *Relay) Polls() [2]unix.PollFd {
+// Polls returns the descriptors to wait for: the client's side first, standard error last.
+func (r *Relay) Polls() [3]unix.PollFd {
 	up, down := r.up.interest(), r.down.interest()
 	if r.mode == modeEnding && !r.final || r.owed != "" {
 		up = unix.PollFd{Fd: -1}
 	}
-	return [2]unix.PollFd{up, down}
+	return [3]unix.PollFd{up, down, r.errs.interest()}
 }
 
 // Move copies what poll has said can be copied, and returns what has happened.
-func (r *Relay) Move(ready [2]unix.PollFd) []Event {
+func (r *Relay) Move(ready [3]unix.PollFd) []Event {
 	was := r.down.ended
+	r.copyStderr(ready[2].Revents)
 	up, down := r.up.move(ready[0].Revents), r.down.move(ready[1].Revents)
 	if r.moveBulk(); up && r.up.large || down && r.down.large || len(r.up.pending)+len(r.down.pending) > 2*bulkBuffer {
 		r.bulk, r.bulky = time.Now(), true
@@ -185,6 +188,7 @@ func (r *Relay) Shrink() {
 	r.bulky = false
 	r.up.shrink()
 	r.down.shrink()
+	r.errs.shrink()
 	r.fromClient.Shrink()
 	r.fromServer.Shrink()
 }
@@ -279,7 +283,7 @@ func (r *Relay) forgetServer() {
 	if r.fromServer.Partial() { // The client has half of a line.
 		r.down.put([]byte("\n"))
 	}
-	r.up.broken = false
+	r.up.broken, r.errs.straying = false, false
 	for _, id := range r.talk.ServerGone() {
 		r.down.put(append(mcp.Cancelled(id, "the server has ended"), '\n'))
 	}

@@ -39,6 +39,8 @@ type Past struct {
 	Starts   []*Past `json:"starts,omitempty"`
 	// Reaped says that nobody was left to end it but reap: Exit is -1 then.
 	Reaped bool `json:"reaped,omitempty"`
+	// Stderr are the last lines that the last server wrote to standard error, with --keep-stderr.
+	Stderr []string `json:"stderr,omitempty"`
 	// Open says that the front has written nothing: it lives, or was killed. Then the rest is of the last start.
 	Open bool `json:"open,omitempty"`
 }
@@ -100,7 +102,7 @@ var errNotTold = errors.New("the process that writes it has failed")
 func (p *Past) Tell() error {
 	line, err := json.Marshal(p)
 	if len(line) > maxPast {
-		p.Args, p.Left = nil, nil
+		p.Args, p.Left, p.Stderr = nil, nil, nil
 		line, err = json.Marshal(p)
 	}
 	if err != nil {

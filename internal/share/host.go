@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/argv"
+	"mcp-tether/internal/mcp"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
@@ -57,7 +58,9 @@ type host struct {
 	signals, listener, gateway int
 	caught                     []proc.Caught
 
-	mux     *mux.Mux
+	mux *mux.Mux
+	// judge tells lines of the server that are no messages.
+	judge   mcp.Scanner
 	clients map[mux.Client]*client
 	// closing are the clients whose input is closed, and misfits.
 	closing map[*client]bool

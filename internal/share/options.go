@@ -22,6 +22,9 @@ type Options struct {
 	// EOFGrace is how long a session that has closed its standard input waits for its answers. EndLimit is how long the
 	// end of the server may take.
 	EOFGrace, EndLimit time.Duration
+	// Guard says that lines of the server which are no messages go to standard error of the first session. KeepStderr says that
+	// the last line of the server's standard error is in the errors for lost calls.
+	Guard, KeepStderr bool
 	// Scope is the value of --share-scope, and Asks of --share-asks.
 	Scope, Asks string
 }

@@ -10,6 +10,7 @@ import (
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/mcp/mux"
 	"mcp-tether/internal/proc"
+	"mcp-tether/internal/relay"
 	"mcp-tether/internal/session"
 )
 
@@ -34,6 +35,8 @@ type server struct {
 	// spoke says that it has written a line, and why, why it is to end.
 	spoke bool
 	why   string
+	// last is what it has written to standard error.
+	last relay.Tail
 }
 
 // forget sets the state without a server.
@@ -243,6 +246,9 @@ func (h *host) serverLines() {
 		}
 		i += s.scanned
 		s.scanned, s.spoke = 0, true
+		if h.o.Guard && h.judge.IsStray(b[:i], true) {
+			h.tellFirst(b[:i+1])
+		}
 		h.deliver(h.mux.FromServer(b[:i]))
 		b = b[i+1:]
 	}
@@ -277,10 +283,20 @@ func (h *host) readServerErr() int {
 	case err == unix.EAGAIN, err == unix.EINTR:
 	case err != nil, n == 0:
 		h.shut(&s.err)
-	case h.first != nil:
-		_, _ = h.first.err.Write(buf[:n])
+	case h.o.KeepStderr:
+		s.last.Add(buf[:n])
+		fallthrough
+	default:
+		h.tellFirst(buf[:n])
 	}
 	return n
+}
+
+// tellFirst writes to standard error of the session that has been attached longest.
+func (h *host) tellFirst(text []byte) {
+	if h.first != nil {
+		_, _ = h.first.err.Write(text)
+	}
 }
 
 // replySize is what a line counts towards server.replies.
@@ -329,6 +345,7 @@ func (h *host) onServerEnd(code int) {
 	for _, fd := range []*int{&s.in, &s.out, &s.err} {
 		h.shut(fd)
 	}
+	said := s.last.Said()
 	s.forget()
 	if h.ending {
 		h.done = true
@@ -338,9 +355,9 @@ func (h *host) onServerEnd(code int) {
 	switch {
 	case v.Why != "":
 	case s.spoke:
-		v.Why = fmt.Sprintf("the server ended (exit code %d) before it answered", code)
+		v.Why = fmt.Sprintf("the server ended (exit code %d) before it answered%s", code, said)
 	default:
-		v.Why = fmt.Sprintf("the server exited with code %d before it had answered anything", code)
+		v.Why = fmt.Sprintf("the server exited with code %d before it had answered anything%s", code, said)
 	}
 	h.part(v)
 }

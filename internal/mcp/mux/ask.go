@@ -1,9 +1,7 @@
 package mux
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"sort"
 	"strconv"
 
 	"mcp-tether/internal/mcp"
@@ -168,10 +166,13 @@ func (m *Mux) forget(a *ask) {
 	}
 }
 
-// openAsks are the open requests of the server, in their order. Pointers are sorted: a sort of numbers would be another five
-// kilobytes.
-func (m *Mux) openAsks() []*ask {
-	return slices.SortedFunc(maps.Values(m.asks), func(a, b *ask) int { return cmp.Compare(a.n, b.n) })
+// openAsks are the open requests of the server, in their order.
+func (m *Mux) openAsks() (all []*ask) {
+	for _, a := range m.asks {
+		all = append(all, a)
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a].n < all[b].n })
+	return all
 }
 
 // abandonAsks answers what the server has asked a client that has left.

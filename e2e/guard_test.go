@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+// A server that writes to standard output what is no message, and says on standard error why it ends.
+
+// What stands in shell scripts around the fixture's server, and what these write.
+const (
+	noise  = "[INFO] listening\nready\n"
+	noisy  = `echo "[INFO] listening"; echo ready; exec "$@"`
+	fatal  = "fatal: no \"token\""
+	failed = `"$@"; c=$?; echo 'fatal: no "token"' >&2; exit $c`
+)
+
+// scripted starts the fixture's server by a shell script.
+func scripted(t *testing.T, with setup, script string, children ...string) *session {
+	t.Helper()
+	s := startGateway(t).newSession()
+	s.spawn(with, append([]string{"/bin/sh", "-c", script, "sh", fixture, "mcp", s.dir, "-", "0", "serve"}, children...)...)
+	return s
+}
+
+func (s *session) errors() string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.stderr)
+	s.ok(err)
+	return string(b)
+}
+
+// The client gets messages alone, also from the next server. Without the flag the first thing that it gets is none: the control.
+func TestStdoutGuard(t *testing.T) {
+	t.Parallel()
+	s := scripted(t, setup{flags: sleepy("--stdout-guard")}, noisy)
+	s.greet()
+	s.ids = s.records()
+	s.asleep(1)
+	s.echo(3)
+	s.farewell()
+	if got := s.errors(); got != noise+noise {
+		t.Errorf("standard error has %q", got)
+	}
+	bare := scripted(t, setup{flags: awakeFlags(polite()...)}, noisy)
+	if got := bare.ask(initialize(version)); got != "[INFO] listening\n" {
+		t.Errorf("without the guard the client got %q first", got)
+	}
+	bare.closeStdin()
+	wantExit(t, bare.wait(), "exit 0")
+	bare.gone()
+	if got := bare.errors(); got != "" {
+		t.Errorf("standard error has %q", got)
+	}
+}
+
+// Standard error that is full holds up neither the client nor the end, and a gateway that is killed leaves nothing.
+func TestStdoutGuardUnread(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *session){
+		"stdin closed": func(s *session) { s.closeStdin(); wantExit(t, s.wait(), "exit 0") },
+		"SIGKILL":      func(s *session) { s.gw.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scripted(t, setup{flags: polite("--stdout-guard", "--keep-stderr"), stderr: "pipe"},
+				`i=0; while [ $i -lt 4000 ]; do echo "line $i of a server that says much of what it does to standard output at its start"; i=$((i+1)); done; exec "$@"`, "daemon")
+			s.greet()
+			s.echo(3)
+			end(s)
+			s.gone()
+		})
+	}
+}
+
+// A shared server's lines go to standard error of the session that has been attached longest.
+func TestStdoutGuardShared(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--stdout-guard"}, nil} {
+		s := share(t, flags...)
+		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, noisy, 1)
+		c := s.client()
+		c.echo()
+		got, err := os.ReadFile(filepath.Join(s.dir, "stderr"))
+		ok(t, err)
+		if want := map[bool]string{true: noise}[flags != nil]; string(got) != want {
+			t.Errorf("%v: standard error has %q", flags, got)
+		}
+		c.close()
+	}
+}
+
+// The error for a lost call quotes what the server has said last. Its standard error reaches the client as it is, and without the
+// flag the error quotes nothing: the control.
+func TestKeepStderr(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--keep-stderr", "--keep-stderr=false"} {
+		env, read := ownHistory(t)
+		s := scripted(t, setup{flags: polite(flag, "--on-crash=restart"), env: []string{env}}, failed, "daemon")
+		s.greet()
+		s.ids = s.records()
+		for n := 3; n < 5; n++ {
+			s.until("a server", func() bool { return s.starts() == n-2 && s.sleeper().State == "running" })
+			line := s.ask(toolCall(n, "die", "7"))
+			s.wantError(line, n, "the server ended (exit code 7) before it answered")
+			if quoted := strings.Contains(s.parse(line).Error.Message, `; last line of its standard error: "fatal: no \"token\""`); quoted != (flag == "--keep-stderr") {
+				t.Errorf("%s: %s", flag, line)
+			}
+			if n == 3 {
+				s.echo(9)
+			}
+		}
+		s.closeStdin()
+		wantExit(t, s.wait(), "exit 0")
+		s.gone()
+		if got := s.errors(); got != fatal+"\n"+fatal+"\n" {
+			t.Errorf("%s: standard error has %q", flag, got)
+		}
+		p := wantPast(t, read, 1)[0]
+		shown := strings.Contains(read(p.ID).stdout, "STDERR      "+fatal)
+		if kept := slices.Equal(p.Stderr, []string{fatal}); kept != (flag == "--keep-stderr") || shown != kept {
+			t.Errorf("%s: the history has %+v\n%s", flag, p, read(p.ID).stdout)
+		}
+	}
+}
+
+// A server that cannot be started says why in the answer to the handshake.
+func TestKeepStderrNeverStarted(t *testing.T) {
+	t.Parallel()
+	for want, command := range map[string][]string{
+		`(exit code 3) before it answered; last line of its standard error: "need API_KEY"`: {"/bin/sh", "-c", "read x; echo need API_KEY >&2; exit 3"},
+		`command /no/such/server`: {"/no/such/server"},
+	} {
+		s := startGateway(t).newSession()
+		s.spawn(setup{flags: polite("--keep-stderr")}, command...)
+		s.wantError(s.ask(initialize(version)), 0, want)
+		s.wait()
+		s.gone()
+	}
+}
+
+// A process that outlives the server, as it may, has its standard error open: that holds nothing up.
+func TestKeepStderrHeldOpen(t *testing.T) {
+	t.Parallel()
+	s := greeted(t, setup{flags: polite("--keep-stderr")}, "serve", "daemon,keep")
+	s.closeStdin()
+	wantExit(t, s.wait(), "exit 0")
+	if !s.alive() {
+		t.Error("the process to keep is gone")
+	}
+	s.endAll()
+	s.nothingLeft()
+}
+
+// The host of a shared server quotes it to all.
+func TestKeepStderrShared(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--keep-stderr", "--keep-stderr=false"} {
+		s := share(t, flag)
+		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, failed, 1)
+		c, other := s.client(), s.client()
+		other.write(toolCall(5, "hold", ""))
+		testkit.Until(t, "held", func() bool { return s.received(`"hold"`) })
+		c.write(toolCall(4, "die", "7"))
+		for id, c := range map[int]*sharer{4: c, 5: other} {
+			r := c.answer(id)
+			if r.Error == nil || !strings.Contains(r.Error.Message, "(exit code 7)") || strings.Contains(r.Error.Message, `"fatal: no \"token\""`) != (flag == "--keep-stderr") {
+				t.Errorf("%s: %+v", flag, r.Error)
+			}
+		}
+		c.close()
+		other.close()
+	}
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+// Sandboxes are somebody else's, and stand between mcp-tether and the server: run -- bwrap ... -- SERVER. The server works in them,
+// and nothing is left of it, in whatever namespaces it is.
+
+// sandboxes are what stands before the server's command. The directory is the session's, which the server writes to.
+func sandboxes(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	npm, err := filepath.Abs("gateways/node_modules/.bin")
+	noError(t, err)
+	bwrap := []string{lookPath(t, "bwrap"), "--bind", "/", "/", "--dev-bind", "/dev", "/dev"}
+	return map[string][]string{
+		"bwrap":             append(bwrap, "--"),
+		"bwrap, namespaces": append(bwrap, "--unshare-all", "--proc", "/proc", "--new-session", "--"),
+		// It makes no programs of its own below a temporary directory.
+		"codex": {
+			lookPath(t, "env"), "TMPDIR=" + dir + "/tmp", "CODEX_HOME=" + dir + "/home", npm + "/codex", "sandbox", "-c", `sandbox_mode="workspace-write"`,
+			"-c", `sandbox_workspace_write.writable_roots=["` + dir + `"]`, "--",
+		},
+		"srt": {npm + "/srt", "-s", filepath.Join(dir, "srt.json")},
+	}
+}
+
+// sandboxed starts the fixture's server in a sandbox. It ignores the end of its input, and has a child that has detached itself.
+func sandboxed(t *testing.T, name string, with setup) *session {
+	t.Helper()
+	s := startGateway(t).newSession()
+	for _, sub := range []string{"tmp", "home"} {
+		s.ok(os.Mkdir(filepath.Join(s.dir, sub), 0o700))
+	}
+	s.ok(os.WriteFile(filepath.Join(s.dir, "srt.json"), []byte(`{"network":{"allowedDomains":[],"deniedDomains":[]},"filesystem":{"denyRead":[],"allowWrite":["`+s.dir+`"],"denyWrite":[]}}`), 0o600))
+	sandbox := sandboxes(t, s.dir)[name]
+	try := exec.Command(sandbox[0], append(sandbox[1:], "/bin/true")...)
+	out, err := try.CombinedOutput()
+	testkit.Need(t, err == nil, name+" as a sandbox: "+strings.TrimSpace(string(out)))
+	// Some pass no descriptors on, and srt gives its words to a shell.
+	server := filepath.Join(s.dir, "server")
+	script := "#!/bin/sh\nexec 9>" + s.life.path + "\nexec " + fixture + " mcp " + s.dir + " - 0 serve,ignore-eof daemon,clearenv\n"
+	testkit.WriteProgram(t, server, []byte(script))
+	s.spawn(with, append(sandbox, server)...)
+	t.Cleanup(func() {
+		for _, pid := range s.named() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	s.greet()
+	s.echo(3)
+	return s
+}
+
+// named are the fixture's processes, also those whose pid namespace is another one. The kernel knows them by their pids here.
+func (s *session) named() (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		if bytes.HasPrefix(b, []byte(fixture+"\x00")) && bytes.Contains(b, []byte("\x00"+s.dir+"\x00")) {
+			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// The gateway is killed, and nothing is left. Of the same command alone the control leaves the server.
+func TestSandboxes(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	for name := range sandboxes(t, "") {
+		for _, bare := range []bool{false, true} {
+			t.Run(map[bool]string{true: "bare ", false: "tethered "}[bare]+name, func(t *testing.T) {
+				t.Parallel()
+				s := sandboxed(t, name, setup{bare: bare, flags: resisting()})
+				if len(s.named()) < 2 {
+					t.Fatalf("the server and its child run as %v", s.named())
+				}
+				s.gw.kill()
+				if bare {
+					outgrow(t)
+					if len(s.named()) == 0 {
+						t.Error("nothing is left: the test shows nothing")
+					}
+					return
+				}
+				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.named()) == 0 })
+				s.gone()
+			})
+		}
+	}
+}
+
+// So it is before a sandbox as before a server: the prefix, and its command as it was.
+func TestWrapLeavesSandboxes(t *testing.T) {
+	t.Parallel()
+	h := newWrapHome(t)
+	const was = `{"mcpServers":{"x":{"command":"bwrap","args":["--ro-bind","/","/","--","npx","-y","server"]},"y":{"command":"codex","args":["sandbox","--","uvx","server"]},"z":{"command":"srt","args":["npx","server"]}}}`
+	file := h.put("mcp.json", was)
+	if o := h.run("wrap", "--yes", "--absolute", file); o.code != 0 {
+		t.Fatalf("%+v", o)
+	}
+	want := was
+	for name, command := range map[string]string{"x": "bwrap", "y": "codex", "z": "srt"} {
+		prefix := `{"command":"` + tether + `","args":["run", "--name", "` + name + `", "--", "` + command + `", `
+		want = strings.Replace(want, `{"command":"`+command+`","args":[`, prefix, 1)
+	}
+	if got := h.text(file); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if o := h.run("unwrap", "--yes", file); o.code != 0 || h.text(file) != was {
+		t.Errorf("%+v\n%s", o, h.text(file))
+	}
+}
