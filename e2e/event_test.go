@@ -20,6 +20,8 @@ type closing struct {
 	Kept       []int
 	UptimeMS   *float64 `json:"uptime_ms"`
 	TeardownMS *float64 `json:"teardown_ms"`
+	OOMKills   int      `json:"oom_kills"`
+	Why        string
 }
 
 type survivor struct {
