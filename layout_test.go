@@ -309,7 +309,7 @@ func byPath() map[string]string {
 		"internal/clients.HasBackup/os.Lstat":           own,
 		"internal/clients.inGit/os.Lstat":               own,
 		"internal/clients.InProject/os.Lstat":           own,
-		"cgroup.Pids/kernel.Read":                       kernel,
+		"cgroup.missing/kernel.Read":                    kernel,
 	}
 }
 

@@ -55,6 +55,7 @@ func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(
 // Remove removes the leaf and the cgroups below it, however deep. A leaf that is gone is no error; EBUSY means that a
 // process is still in it. Then nothing below it is removed either: an empty cgroup may be that of another living session.
 func (l *Leaf) Remove() error {
+	l.stepBack()
 	// As a rule nothing is below it, and nothing need be opened.
 	if err := l.removeSelf(); err == nil || vanished(err) {
 		return nil

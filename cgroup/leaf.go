@@ -26,7 +26,8 @@ type Leaf struct {
 	held map[string]int
 }
 
-// Current finds the directory of the cgroup that this process is in. The error is ErrNone without cgroup v2.
+// Current finds the directory of the cgroup that this process is in, or was before it stepped aside (Limit). The error is ErrNone
+// without cgroup v2.
 func Current() (string, error) {
 	mounts, err := kernel.Read("/proc/self/mountinfo", nil)
 	if err != nil {
@@ -36,7 +37,11 @@ func Current() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return findDir(mounts, self)
+	dir, err := findDir(mounts, self)
+	if strings.HasPrefix(path.Base(dir), asidePrefix) {
+		dir = path.Dir(dir)
+	}
+	return dir, err
 }
 
 // Create makes the leaf parent/name and opens it. Errors: EACCES, EPERM or EROFS where the hierarchy is not delegated
@@ -155,6 +160,7 @@ func (l *Leaf) Expel(pid int) error {
 	if strings.Contains(below, "/"+Prefix) {
 		return ErrOthers
 	}
+	l.stepBack() // The cgroup above takes no process as long as it hands on controllers.
 	return kernel.WriteAt(l.up, "cgroup.procs", strconv.Itoa(pid))
 }
 

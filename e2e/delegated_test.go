@@ -15,6 +15,7 @@ import (
 // A cgroup that was handed over to a user is used by that user, and ends what the user alone could not kill.
 func TestDelegatedCgroup(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")
+	needCgroupKill(t)
 	name := setuidCopy(t)
 	for _, e := range losses {
 		t.Run(e.name, func(t *testing.T) {
@@ -48,6 +49,13 @@ func needCgroup(t *testing.T) string {
 	testkit.Need(t, err == nil && os.Mkdir(dir, 0o755) == nil, "a cgroup v2 that can be written")
 	t.Cleanup(func() { removeCgroup(t, dir) })
 	return dir
+}
+
+// needCgroupKill is for a test in which only a whole cgroup can be killed, not each member.
+func needCgroupKill(t *testing.T) {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(needCgroup(t), "cgroup.kill"))
+	testkit.Need(t, err == nil, "cgroup.kill, of Linux 5.14")
 }
 
 // removeCgroup waits until the kernel has let go of the last process: cgroup.events polls as an exception when it has.

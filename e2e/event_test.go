@@ -23,6 +23,8 @@ type closing struct {
 	Names         []string
 	UptimeMS      *float64 `json:"uptime_ms"`
 	TeardownMS    *float64 `json:"teardown_ms"`
+	OOMKills      int      `json:"oom_kills"`
+	Why           string
 }
 
 type survivor struct {

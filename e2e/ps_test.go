@@ -38,6 +38,7 @@ type shown struct {
 	GatewayCommand         string   `json:"gateway_command"`
 	Args                   []string
 	Tree                   []struct{ PID, PPID, Depth int }
+	Leaf                   map[string]int
 }
 
 func (c caller) ps(t *testing.T, args ...string) []shown {

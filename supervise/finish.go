@@ -101,6 +101,9 @@ func (s *Session) logEnd(r remains) {
 	if n := r.removed.Count; n > 0 {
 		ev = ev.Int("containers", n)
 	}
+	if r.oomKills > 0 {
+		ev = ev.Uint64("oom_kills", r.oomKills).Str("why", outOfMemory)
+	}
 	now := time.Now()
 	if r.began.IsZero() {
 		r.began = now
@@ -109,6 +112,9 @@ func (s *Session) logEnd(r remains) {
 		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }
+
+// outOfMemory says what the kernel has done to the server.
+const outOfMemory = "out of memory: the kernel has killed it"
 
 // closingWords begin the closing event. Behind a front the session of the user goes on, or the front tells of its end.
 func (s *Session) closingWords() string {

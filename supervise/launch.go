@@ -70,30 +70,64 @@ func (c *common) ourPIDs() []int {
 	return out
 }
 
-// contain makes the cgroup leaf.
+// contain makes the cgroup leaf, with its limits. Where it cannot have those here, systemd may give us a cgroup where it can.
 func (t *tree) contain() error {
-	if t.opts.Cgroup == CgroupOff {
-		return nil
+	made, limited := t.makeLeaf()
+	if limited != nil && !errors.Is(limited, cgroup.ErrBound) {
+		err := t.enterScope()
+		if err == nil {
+			t.dropLeaf()
+			made, limited = t.makeLeaf()
+		} else {
+			limited = fmt.Errorf("%w; %w; %s", limited, err, limitsCure)
+		}
 	}
-	dir, err := cgroup.Current()
-	if err == nil {
-		t.scope.Leaf, err = cgroup.Create(dir, leafName(t.hand.ID))
+	switch {
+	case limited != nil && t.opts.Require:
+		return fmt.Errorf("%w: %w", errRequiredLimits, limited)
+	case made != nil && t.opts.Cgroup == CgroupRequire:
+		return fmt.Errorf("%w: %w", errRequired, made)
+	case made != nil && t.opts.Cgroup != CgroupOff:
+		t.degrade(made)
 	}
-	if err == nil {
-		// The end of the leaf must not depend on what can be opened by then.
-		t.scope.Leaf.Hold()
-		t.record.Cgroup = t.scope.Leaf.Dir
-		return nil
+	if limited != nil {
+		t.log.Warn().Msg(limited.Error())
 	}
-	if t.opts.Cgroup == CgroupRequire {
-		return fmt.Errorf("%w: %w", errRequired, err)
-	}
-	t.degrade(err)
 	return nil
 }
 
-// errRequired says that the cgroup that the user requires cannot be made.
-var errRequired = errors.New("--cgroup=require")
+// makeLeaf makes the leaf, and sets its limits. The errors say why there is no leaf, and why not all limits are set.
+func (t *tree) makeLeaf() (made, limited error) {
+	if t.opts.Cgroup == CgroupOff {
+		made = errOff
+	} else {
+		var dir string
+		if dir, made = cgroup.Current(); made == nil {
+			t.scope.Leaf, made = cgroup.Create(dir, leafName(t.hand.ID))
+		}
+	}
+	if made != nil {
+		if len(t.opts.Limits) > 0 {
+			limited = fmt.Errorf("%w: %w", cgroup.ErrLimits, made)
+		}
+		return made, limited
+	}
+	// The end of the leaf must not depend on what can be opened by then.
+	t.scope.Leaf.Hold()
+	t.record.Cgroup = t.scope.Leaf.Dir
+	if len(t.opts.Limits) > 0 {
+		limited = t.scope.Leaf.Limit(t.opts.Limits, t.ourPIDs())
+	}
+	return nil, limited
+}
+
+var (
+	// errRequired says that the cgroup that the user requires cannot be made, and errOff that the user wants none.
+	errRequired = errors.New("--cgroup=require")
+	errOff      = errors.New("--cgroup=off")
+	// errRequiredLimits says that limits that the user requires cannot be had.
+	errRequiredLimits = errors.New("--limits=require")
+)
 
 // degrade reports that the containment is weaker than it could be. It is called once at most: a server that enters no leaf
 // had one made for it.
@@ -123,6 +157,11 @@ func (t *tree) spawn(c proc.Child) (int, error) {
 		if !errors.Is(err, proc.ErrNotMoved) {
 			return pid, err
 		}
+	}
+	if limits := len(t.opts.Limits) > 0; limits && t.opts.Require {
+		return 0, fmt.Errorf("%w: %w", errRequiredLimits, err)
+	} else if limits {
+		t.log.Warn().Err(err).Msg(cgroup.ErrLimits.Error())
 	}
 	if t.opts.Cgroup == CgroupRequire {
 		return 0, fmt.Errorf("%w: %w", errRequired, err)
@@ -171,7 +210,7 @@ func searchPath() string {
 
 func startCode(err error) int {
 	switch {
-	case errors.Is(err, errRequired):
+	case errors.Is(err, errRequired), errors.Is(err, errRequiredLimits):
 		return ExitFailure
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return ExitNotFound

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/engine/keeper"
 	"mcp-tether/internal/eventlog"
 	"mcp-tether/internal/teardown"
@@ -20,6 +21,16 @@ const (
 	CgroupOff     Cgroup = "off"     // never
 	CgroupRequire Cgroup = "require" // fail where it cannot be had
 )
+
+// Limiting says what limits the session's cgroup has, and what to do where it cannot have them.
+type Limiting struct {
+	// Limits are those that the user wants; none as a rule.
+	Limits []cgroup.Limit
+	// Require refuses to start a server without them.
+	Require bool
+	// NoScope keeps systemd from being asked for a cgroup that can have them.
+	NoScope bool
+}
 
 // Containers says which containers of a session end with it.
 type Containers string
@@ -43,6 +54,7 @@ type Options struct {
 	// Keep are shell patterns of descendants to leave alone.
 	Keep   []string
 	Cgroup Cgroup
+	Limiting
 	// Containers says which containers end with the session. Engine is the engine's URL instead of the one that the
 	// docker CLI would use. ContainerGrace is the time from a container's stop signal to its removal, 0 or more.
 	Containers     Containers

@@ -218,6 +218,8 @@ type remains struct {
 	survivors []teardown.Survivor
 	kept      []proc.Stat
 	removed   keeper.Removal
+	// oomKills is how many of its processes were killed because memory ran out.
+	oomKills uint64
 	// unseen says that processes are left and cannot be listed.
 	unseen bool
 	leaked bool
@@ -245,6 +247,9 @@ func (t *tree) close() remains {
 	r.removed = t.closeEngine(t.engine)
 	r.unseen = len(r.survivors) == 0 && t.unseen(r.kept, unread)
 	r.leaked = len(r.survivors) > 0 || r.unseen || r.removed.Err != nil
+	if t.scope.Leaf != nil {
+		r.oomKills = t.scope.Leaf.OOMKills()
+	}
 	r.leaf = t.removeLeaf(r.kept)
 	if t.server > 0 {
 		// The server itself did not die, so its code is not known.

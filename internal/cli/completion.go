@@ -184,6 +184,10 @@ func valuesOf(command, flag string) []string {
 		return []string{"auto", "off", "require"}
 	case "containers":
 		return []string{"auto", "all", "attached", "off"}
+	case "limits":
+		return []string{"try", "require"}
+	case "scope":
+		return []string{"auto", "off"}
 	case "on-crash":
 		return []string{"end", "restart"}
 	case "log-level":

@@ -5,11 +5,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/argv"
 	"mcp-tether/internal/engine"
 	"mcp-tether/internal/eventlog"
@@ -124,6 +126,14 @@ func runFlags() []cli.Flag {
 			Usage: "leave descendants alone whose command matches `GLOB` (repeatable), as with MCP_TETHER_KEEP=1 in their environment"},
 		&cli.StringFlag{Name: "cgroup", Value: "auto", EnvVars: []string{"MCP_TETHER_CGROUP"},
 			Usage: "use a cgroup v2 leaf: `MODE` auto, off or require"},
+		limitFlag("memory-max", "end the server when it and all that it started need more memory than `SIZE`, such as 500M, 2G or 10%"),
+		limitFlag("memory-high", "slow the server down and take memory from it above `SIZE`"),
+		limitFlag("pids-max", "at most `N` processes and threads"),
+		limitFlag("cpu-max", "at most `PERCENT` of one processor, such as 50% or 200%"),
+		&cli.StringFlag{Name: "limits", Value: "try", EnvVars: []string{"MCP_TETHER_LIMITS"},
+			Usage: "where these limits cannot be enforced, `WHAT`: try (start all the same, and say so) or require (refuse)"},
+		&cli.StringFlag{Name: "scope", Value: "auto", EnvVars: []string{"MCP_TETHER_SCOPE"},
+			Usage: "ask systemd for a cgroup that can have limits: `WHEN` auto (the own one cannot) or off"},
 		&cli.StringFlag{Name: "containers", Value: "auto", EnvVars: []string{"MCP_TETHER_CONTAINERS"},
 			Usage: "end containers that the session created: `WHICH` auto (all, where an engine is in sight), all, attached or off"},
 		&cli.StringFlag{Name: "engine", EnvVars: []string{engine.EnvURL},
@@ -170,6 +180,31 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-anchor", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
 			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
 	}
+}
+
+func limitFlag(name, usage string) cli.Flag {
+	return &cli.StringFlag{Name: name, Usage: usage, EnvVars: []string{"MCP_TETHER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}}
+}
+
+// limiting reads the flags about limits.
+func limiting(c *cli.Context) (o supervise.Limiting, err error) {
+	o.Require, o.NoScope = c.String("limits") == "require", c.String("scope") == "off"
+	for _, name := range []string{"memory-max", "memory-high", "pids-max", "cpu-max"} {
+		l, wanted, err := cgroup.ParseLimit(strings.Replace(name, "-", ".", 1), c.String(name))
+		if err != nil {
+			return o, usageError("--" + name + ": " + err.Error())
+		}
+		if wanted {
+			o.Limits = append(o.Limits, l)
+		}
+	}
+	if !o.Require && c.String("limits") != "try" {
+		return o, usageError("--limits " + c.String("limits") + " is none of try, require")
+	}
+	if !o.NoScope && c.String("scope") != "auto" {
+		return o, usageError("--scope " + c.String("scope") + " is none of auto, off")
+	}
+	return o, nil
 }
 
 // unlessEmpty takes away the variables of texts that are set but empty, as launchers and unit files leave them. The
@@ -227,6 +262,9 @@ func options(c *cli.Context) (supervise.Options, error) {
 	}
 	if _, err := parseSize(c.String("max-message")); err != nil {
 		return o, usageError("--max-message: " + err.Error())
+	}
+	if o.Limiting, err = limiting(c); err != nil {
+		return o, err
 	}
 	if err := o.Validate(); err != nil {
 		return o, err

@@ -139,9 +139,13 @@ func limits() Check {
 	if err != nil {
 		return good("limits", "nothing in the way")
 	}
-	current, most := cgroup.Pids(own)
-	if most > 0 && most-current < sessionProcesses {
-		return poor(Warn, "limits", "raise TasksMax= of the unit, or --pids-limit of the container", "%d of %d processes are used in this cgroup", current, most)
+	l, err := cgroup.Open(own)
+	if err != nil {
+		return good("limits", "nothing in the way") // The root of the hierarchy has no limit.
+	}
+	defer l.Close()
+	if use := l.Use(); use.PidsMax > 0 && use.PidsMax < use.Pids+sessionProcesses {
+		return poor(Warn, "limits", "raise TasksMax= of the unit, or --pids-limit of the container", "%d of %d processes are used in this cgroup", use.Pids, use.PidsMax)
 	}
 	return good("limits", "nothing in the way")
 }

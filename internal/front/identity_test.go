@@ -57,7 +57,7 @@ func TestIdentity(t *testing.T) {
 		"program before it":     {command: "server a", change: func(t *testing.T) { t.Setenv("PATH", t.TempDir()+":"+os.Getenv("PATH")) }},
 		"variable":              {command: "server a", change: func(t *testing.T) { t.Setenv("SOME_VARIABLE", "x") }},
 		"working directory":     {command: "server a", change: func(t *testing.T) { t.Chdir(t.TempDir()) }},
-		"script":                {command: "node script.js", change: func(t *testing.T) { put(t, "script.js", "two") }},
+		"script":                {command: "node script.js", change: func(t *testing.T) { put(t, "script.js", "another") }},
 		"script, same size":     {command: "node --flag script.js", change: func(t *testing.T) { touch(t, "script.js") }},
 		"no such program":       {command: "none", change: func(*testing.T) {}, unknown: true, same: true},
 		"npx, not fetched":      {command: "npx -y @a/b@1", change: func(t *testing.T) { put(t, npm, "1") }, unknown: true},

@@ -3,10 +3,12 @@ package live
 import (
 	"errors"
 	"os"
+	"path"
 	"sort"
 
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
@@ -83,6 +85,23 @@ func sharingOf(rec *session.Record, dir *session.Directory) *session.Sharing {
 	return &s
 }
 
+// leafOf is what the cgroup of a session uses, nil where it has no limit. The record may name any.
+func leafOf(rec *session.Record) *cgroup.Use {
+	if path.Base(rec.Cgroup) != cgroup.Prefix+rec.ID {
+		return nil
+	}
+	leaf, err := cgroup.Open(rec.Cgroup)
+	if err != nil {
+		return nil
+	}
+	defer leaf.Close()
+	use := leaf.Use()
+	if !use.Limited() {
+		return nil
+	}
+	return &use
+}
+
 // measure finds out what a session uses; now is in clock ticks since boot.
 // A process that keeps its readers waiting has no command line.
 func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uint64) Session {
@@ -107,6 +126,7 @@ func measure(r *proc.Reader, rec session.Record, dir *session.Directory, now uin
 	if r.Life(rec.Supervisor) != proc.Alive {
 		return l
 	}
+	l.Leaf = leafOf(&rec)
 	below, _ := r.Descendants(rec.Supervisor.PID)
 	depth := map[int]int{rec.Supervisor.PID: -1}
 	for _, p := range below {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcp-tether/cgroup"
 	"mcp-tether/internal/describe"
 	"mcp-tether/internal/session"
 )
@@ -26,6 +27,8 @@ type Session struct {
 	// Containers are those that the session made and that are there, filled in by AddContainers.
 	Containers []describe.Container `json:"containers,omitempty"`
 	Tree       []Process            `json:"tree,omitempty"`
+	// Leaf is what the cgroup uses and may use; nil where it has no limit.
+	Leaf *cgroup.Use `json:"leaf,omitempty"`
 	// Sharing is what the host of a shared server reports; nil for any other.
 	Sharing *session.Sharing `json:"sharing,omitempty"`
 	// Unknown says why the processes were not read; "" when they were.

@@ -47,8 +47,8 @@ func Text(w io.Writer, all []Session, v View) error {
 		if v.narrow() {
 			id = id[:min(len(id), shortID)]
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
-			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), v.command(l.Args)))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
+			l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args)))
 		containers += len(l.Containers)
 		rows = append(rows, l.attached()...)
 		if v.Tree {
@@ -56,6 +56,33 @@ func Text(w io.Writer, all []Session, v View) error {
 		}
 	}
 	return describe.Table(w, rows, v.Width, func(column int) bool { return v.leavesOut(column, containers) })
+}
+
+// procs, memory and cpu are what a session uses, and its limit where there is one. The limit of memory counts what the cgroup has.
+func (l Session) procs() string {
+	if l.Leaf == nil || l.Leaf.PidsMax == 0 {
+		return fmt.Sprint(l.Procs)
+	}
+	return fmt.Sprintf("%d/%d", l.Leaf.Pids, l.Leaf.PidsMax)
+}
+
+func (l Session) memory() string {
+	if l.Leaf == nil || l.Leaf.MemoryMax+l.Leaf.MemoryHigh == 0 {
+		return describe.Size(l.MemoryBytes)
+	}
+	most := l.Leaf.MemoryMax
+	if high := l.Leaf.MemoryHigh; most == 0 || high > 0 && high < most {
+		most = high
+	}
+	return describe.Size(l.Leaf.MemoryBytes) + "/" + describe.Size(most)
+}
+
+func (l Session) cpu() string {
+	out := fmt.Sprintf("%.1f%%", l.CPUPercent)
+	if l.Leaf != nil && l.Leaf.CPUMax > 0 {
+		out += fmt.Sprintf("/%d%%", l.Leaf.CPUMax)
+	}
+	return out
 }
 
 func (v View) narrow() bool { return v.Width > 0 && v.Width < wide }

@@ -134,7 +134,8 @@ func acrossWrap() error {
 	if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(limit-8)), 0); err != nil {
 		return err
 	}
-	if n, err := r.SignalBorn(func(Stat) bool { return true }); n != 0 || err == nil {
+	// A small machine has no more pids than are looked up, unless its kernel gives each namespace as many as there can be.
+	if n, err := r.SignalBorn(func(Stat) bool { return true }); limit > maxOpen && (n != 0 || err == nil) {
 		return fmt.Errorf("reached %d, %w, though thousands of pids were passed over", n, err)
 	}
 	if _, err := r.All(); err != nil {

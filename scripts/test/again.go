@@ -44,7 +44,7 @@ func (r *report) runAgain(args []string, out io.Writer) bool {
 
 // holds runs one test with each seed that it told, and then with fresh ones.
 func (r *report) holds(t test, args []string, out io.Writer) bool {
-	args = append(slices.Clone(args), "-run", exactly(t.name))
+	args = append(slices.Clone(args), "-test.run="+exactly(t.name))
 	for _, seed := range r.seedsOf(t) {
 		fmt.Fprintf(out, "again: %s with %s\n", t, seed)
 		if !passes(t, append(slices.Clone(args), t.pkg), out, seed) {
@@ -52,7 +52,7 @@ func (r *report) holds(t test, args []string, out io.Writer) bool {
 		}
 	}
 	fmt.Fprintf(out, "again: %s, %d times\n", t, fresh)
-	return passes(t, append(args, "-count="+strconv.Itoa(fresh), t.pkg), out)
+	return passes(t, append(args, "-test.count="+strconv.Itoa(fresh), t.pkg), out)
 }
 
 func passes(t test, args []string, out io.Writer, env ...string) bool {

@@ -1,10 +1,11 @@
 // Command test runs the tests of the project and says what they left out.
 //
-//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-slowest N] [-as KIND] [-tags TAGS] [-timeout D] [PACKAGE...]
+//	go run ./scripts/test [-short] [-run TESTS] [-race] [-again] [-slowest N] [-as KIND,...] [-tags TAGS] [-timeout D] [-vm OPTIONS] [PACKAGE...]
 //
 // It prints what go test does: a line a package, and all that a failed test said. Then it counts and names the tests
 // that were skipped, by what they need, and says in one line what a short run left out. With -as, each skip must be on
-// the list for that kind of user (skips.txt); one that is not fails the run. With -again, a test that failed is run
+// the list for one of these kinds of user or machine (skips.txt); one that is not fails the run. With -vm, the tests run in
+// a virtual machine, as scripts/vm makes it with these options; -race and -tags are not for it. With -again, a test that failed is run
 // again by itself, with the seed that it told and a few times with others. If it passes each time, it is told as
 // unsteady and does not fail the run.
 package main
@@ -32,7 +33,8 @@ const atOnce = 8
 
 func main() {
 	short := flag.Bool("short", false, "leave out the tests that take long or need more than Go and make")
-	as := flag.String("as", "", "the kind of user whose list of skips holds: root, user or namespaces")
+	as := flag.String("as", "", "the kinds of user and machine whose lists of skips hold: "+strings.Join(kinds, ", "))
+	vm := flag.String("vm", "", "run the tests in a virtual machine with these options of scripts/vm")
 	again := flag.Bool("again", false, "run a test that failed again, by itself and several times, and tell it as unsteady if it always passes then")
 	race := flag.Bool("race", false, "with the race detector")
 	only := flag.String("run", "", "only the tests that this regular expression matches")
@@ -50,24 +52,29 @@ func main() {
 		packages = []string{"./..."}
 	}
 	// -vet=off: make check does it, once. -trimpath: what is compiled for the tests and for the binary is the same.
-	args := []string{"test", "-json", "-count=1", "-vet=off", "-trimpath", "-tags", *tags, "-timeout", timeout.String()}
+	args := []string{"go", "test", "-vet=off", "-trimpath", "-tags", *tags}
+	if *vm != "" {
+		args = append([]string{"scripts/vm"}, strings.Fields(*vm)...)
+	}
+	// As the test binary knows them: go test and scripts/vm take them as well.
+	args = append(args, "-json", "-test.count=1", "-test.timeout="+timeout.String())
 	if *short {
-		args = append(args, "-short")
+		args = append(args, "-test.short")
 	}
 	if *race {
 		args = append(args, "-race")
 	} else {
-		args = append(args, "-parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+		args = append(args, "-test.parallel="+strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
 	}
 	if *only != "" {
-		args = append(args, "-run", *only)
+		args = append(args, "-test.run="+*only)
 	}
 	r, err := run(append(args, packages...), os.Stdout)
 	if err != nil && *again && r.runAgain(args, os.Stdout) {
 		err = nil
 	}
 	r.summarize(os.Stdout)
-	if *as != "" && !r.judge(os.Stdout, allowed, *as) {
+	if *as != "" && !r.judge(os.Stdout, allowed, strings.Split(*as, ",")...) {
 		err = errNotAllowed
 	}
 	r.tellSlowest(os.Stdout, *slowest)
@@ -78,18 +85,18 @@ func main() {
 	}
 }
 
-// run runs the go command, with more in its environment, and shows and collects what the tests say.
+// run runs the command that runs the tests, with more in its environment, and shows and collects what they say.
 func run(args []string, out io.Writer, env ...string) (*report, error) {
 	r := newReport()
-	cmd := exec.Command("go", args...)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return r, fmt.Errorf("read from go test: %w", err)
+		return r, fmt.Errorf("read from %s: %w", args[0], err)
 	}
 	if err := cmd.Start(); err != nil {
-		return r, fmt.Errorf("start go test: %w", err)
+		return r, fmt.Errorf("start %s: %w", args[0], err)
 	}
 	lines := bufio.NewReader(pipe)
 	for {
@@ -102,7 +109,7 @@ func run(args []string, out io.Writer, env ...string) (*report, error) {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return r, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+		return r, fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}
 	return r, nil
 }

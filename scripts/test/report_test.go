@@ -161,7 +161,7 @@ func TestNewTestsAreNotListed(t *testing.T) {
 		for _, pkg := range []string{"e2e", "cgroup", "teardown", "proc", "session", "delegate", "supervise"} {
 			for _, name := range []string{"TestSomethingNew", "TestSomethingNew/case", "TestTrees/zombies/cgroup=auto", "TestServerFinds/pipe",
 				"TestReapSomethingNew", "TestPsSomethingNew", "TestHeldByNewIsSuspect", "TestSeveredAnew", "TestSurplusOfNew"} {
-				if a.allows(a.kind, test{pkg, name}, a.why) {
+				if a.allows(test{pkg, name}, a.why) {
 					t.Errorf("%s.%s may be skipped by %s: %s", pkg, name, a.kind, a.tests)
 				}
 			}
@@ -239,7 +239,7 @@ func TestPanics(t *testing.T) {
 `)
 	t.Chdir(dir)
 	t.Setenv("GOFLAGS", "-mod=mod")
-	args := []string{"test", "-json", "-count=1", "-vet=off"}
+	args := []string{"go", "test", "-json", "-count=1", "-vet=off"}
 	for _, c := range []struct {
 		variable string
 		held     bool

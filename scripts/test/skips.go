@@ -13,8 +13,8 @@ import (
 
 var errNotAllowed = errors.New("a test was skipped that must not be")
 
-// kinds are the kinds of users for whom the list speaks.
-var kinds = []string{"root", "user", "namespaces"}
+// kinds are the kinds of users and machines for which the list speaks.
+var kinds = []string{"root", "user", "namespaces", "vm", "nocgroup", "hidden", "nodiag", "old"}
 
 // allowance lets tests be skipped.
 type allowance struct {
@@ -47,8 +47,8 @@ func parseSkips(text string) ([]allowance, error) {
 	return all, nil
 }
 
-func (a allowance) allows(kind string, t test, why string) bool {
-	return a.kind == kind && strings.HasPrefix(why, a.why) && (a.tests.MatchString(topLevel(t)) || a.tests.MatchString(t.String()))
+func (a allowance) allows(t test, why string) bool {
+	return strings.HasPrefix(why, a.why) && (a.tests.MatchString(topLevel(t)) || a.tests.MatchString(t.String()))
 }
 
 // topLevel is the test without its subtests.
@@ -57,18 +57,21 @@ func topLevel(t test) string {
 	return test{t.pkg, name}.String()
 }
 
-// judge compares the skips with the list for the kind of user. What a short run leaves out is no skip.
-func (r *report) judge(out io.Writer, list []allowance, kind string) bool {
-	ok := slices.Contains(kinds, kind)
-	if !ok {
-		fmt.Fprintf(out, "no such kind of user: %s, want one of %v\n", kind, kinds)
+// judge compares the skips with the list for the kinds that the run is of. What a short run leaves out is no skip.
+func (r *report) judge(out io.Writer, list []allowance, of ...string) bool {
+	ok := true
+	for _, kind := range of {
+		if !slices.Contains(kinds, kind) {
+			fmt.Fprintf(out, "no such kind of user or machine: %s, want one of %v\n", kind, kinds)
+			ok = false
+		}
 	}
 	for t, why := range r.skipped {
 		if why == testkit.LeftOut {
 			continue
 		}
-		if !slices.ContainsFunc(list, func(a allowance) bool { return a.allows(kind, t, why) }) {
-			fmt.Fprintf(out, "not on the list of skips for %s: %s: %s\n", kind, t, why)
+		if !slices.ContainsFunc(list, func(a allowance) bool { return slices.Contains(of, a.kind) && a.allows(t, why) }) {
+			fmt.Fprintf(out, "not on the list of skips for %s: %s: %s\n", strings.Join(of, ", "), t, why)
 			ok = false
 		}
 	}

@@ -1,0 +1,108 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
+	"mcp-tether/internal/proc"
+)
+
+// A plain user's gateway is in a cgroup that belongs to root, or to the gateway's unit and is full of its processes. systemd gives a cgroup
+// that can have limits to whoever asks: a scope of the user's own manager, or for root of the system's. It removes the scope when that
+// is empty. Only the supervisor goes there, before it has started anything.
+
+// limitsCure is what helps where limits cannot be had.
+const limitsCure = "have a systemd user manager (loginctl enable-linger), or start mcp-tether alone in a delegated cgroup: docs/limits.md"
+
+const (
+	// scopeLimit is how long systemd may take, in all.
+	scopeLimit = 3 * time.Second
+	scopePause = 2 * time.Millisecond
+	// initialPIDs is the initial pid namespace (PROC_PID_INIT_INO of include/linux/proc_ns.h). In any other, systemd on the other end
+	// of the bus would take our pid for that of a stranger.
+	initialPIDs = 0xEFFFFFFC
+)
+
+// enterScope asks systemd to move this process to a scope of its own, and waits until that is done.
+func (t *tree) enterScope() error {
+	if t.opts.NoScope || t.opts.Cgroup == CgroupOff {
+		return errors.New("systemd is not asked for a scope")
+	}
+	if host, err := t.reader.ReadHost(); err != nil || host.PIDNS != initialPIDs {
+		return errors.New("systemd is not asked for a scope from a pid namespace")
+	}
+	unit, deadline := leafName(t.hand.ID)+".scope", time.Now().Add(scopeLimit)
+	words := []string{
+		"busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
+		"ssa(sv)a(sa(sv))", unit, "fail", "4", "Description", "s", "MCP server " + t.opts.Name, "Delegate", "b", "true",
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", "1", strconv.Itoa(os.Getpid()), "0",
+	}
+	if uid := os.Getuid(); uid != 0 {
+		words = append(words, "--user")
+	}
+	if err := t.askSystemd(words, deadline); err != nil {
+		return fmt.Errorf("ask systemd for a scope: %w", err)
+	}
+	for time.Now().Before(deadline) {
+		if dir, err := cgroup.Current(); err == nil && strings.HasSuffix(dir, "/"+unit) {
+			return nil
+		}
+		proc.Sleep(scopePause)
+	}
+	return fmt.Errorf("systemd has not made %s within %v", unit, scopeLimit)
+}
+
+// askSystemd runs a command that must end by the deadline. A client may have taken away the variable that names the user's directory.
+// The error has what the command says.
+func (t *tree) askSystemd(words []string, deadline time.Time) error {
+	path, err := proc.LookPath(words[0], searchPath())
+	if err != nil {
+		return err
+	}
+	null, err := proc.OpenNull()
+	if err != nil {
+		return fmt.Errorf("open /dev/null: %w", err)
+	}
+	defer unix.Close(null)
+	var said [2]int
+	if err := unix.Pipe2(said[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	defer unix.Close(said[0])
+	pid, err := proc.Start(proc.Child{
+		Path: path, Argv: words, Env: []string{"XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(os.Getuid())}, NewSession: true,
+		Stdin: null, Stdout: null, Stderr: said[1], CgroupFD: -1, CgroupProcs: -1, Inherited: t.inherited, Until: t.polled.fds,
+	})
+	unix.Close(said[1])
+	if err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	text := make([]byte, 512)
+	n, fds := 0, []unix.PollFd{{Fd: int32(said[0]), Events: unix.POLLIN}}
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			proc.KillGroup(pid)
+			return fmt.Errorf("%s has not ended within %v", words[0], scopeLimit)
+		}
+		if proc.Poll(fds, left) <= 0 {
+			continue
+		}
+		got, err := unix.Read(said[0], text[n:])
+		if n += max(got, 0); got <= 0 && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	ws, err := proc.Wait(pid)
+	if err == nil && ws.ExitStatus() != 0 {
+		err = fmt.Errorf("%s: %s", words[0], strings.TrimSpace(string(text[:n])))
+	}
+	return err
+}
