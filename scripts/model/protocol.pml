@@ -1,11 +1,11 @@
 /*
  * Who ends a session, whatever is killed or stopped: anchor, supervisor, front, host, record and sweep.
  *
- * Run it: make model. What is modelled, what is left out: docs/model.md.
+ * Run it: make model. What is modelled, and what is left out: docs/model.md.
  *
- * All state is global. Each line with a guard is one step of one process, and a fault may come between any two. There are no
- * loops but those that end what lives, so each run is finite. Where nothing can move any more,
- * World asserts that what is over is gone: that is the liveness. The other assertions are the safety.
+ * All state is global. Each line with a guard is one step of one process, and a fault may come between any two. There is
+ * no loop but of what ends a tree, so each run is finite. Where nothing can move any more, World asserts that what is over is
+ * gone: that is the liveness. The other assertions are the safety.
  */
 
 /* Processes: gateway, two fronts, two hosts, and of both sessions anchor and supervisor; the sweep. */
@@ -56,7 +56,7 @@ bit begun[2];   /* a sweep has been at it */
 
 /* How this world is. Each is tried. */
 byte kind;
-#define PLAIN 0 /* two sessions side by side */
+#define PLAIN 0 /* two sessions, the second beside what is left of the first */
 #define FRONT 1 /* two starts behind one front */
 #define SHARED 2 /* two fronts, and one host after the other */
 bit polite;    /* members end when asked, and the server also by itself */
@@ -85,7 +85,6 @@ byte bug; /* the planted mistake, 0 for none */
 #define LIVING_FRONT 19 /* BUG in front: a session removes its front's record without asking whether the front lives */
 #define THREAD_TIE 20 /* BUG in plain: the anchor has a parent death signal, which comes when the gateway's thread ends */
 #define PLACE_FREE 21 /* BUG in shared: a front gives up the lock of the place before its host has it */
-
 
 #define boss(s)   (kind == PLAIN -> G : (kind == FRONT -> F : Q + (s)))
 #define orphan(s) (!lives(boss(s)) || kind != SHARED && bug != FRONT_ONLY && !lives(G))
