@@ -48,7 +48,7 @@ COLD := text/template text/template/parse text/tabwriter github.com/urfave/cli/v
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo compare torture install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo compare torture model install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -62,6 +62,7 @@ help:
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
 	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux, and what scanners end"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
+	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
@@ -125,6 +126,10 @@ bench: build
 torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)
+
+# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught.
+model:
+	$(GO) run ./scripts/model
 
 demo: build
 	$(GO) run ./scripts/demo $(BIN)
