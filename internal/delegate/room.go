@@ -72,7 +72,8 @@ func lock(leaf *cgroup.Leaf) (*room, error) {
 	leaf.Hold()
 	fds := leaf.Descriptors()
 	if len(fds) < 3 {
-		return nil, errNoRoom // Without cgroup.kill (before Linux 5.14) it could not be emptied.
+		_ = leaf.Remove() // Without cgroup.kill (before Linux 5.14) it could not be emptied, once something is in it.
+		return nil, errNoRoom
 	}
 	if err := unix.Flock(fds[2], unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, err

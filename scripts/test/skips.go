@@ -14,7 +14,7 @@ import (
 var errNotAllowed = errors.New("a test was skipped that must not be")
 
 // kinds are the kinds of users and machines for which the list speaks.
-var kinds = []string{"root", "user", "namespaces", "vm", "nocgroup", "hidden", "nodiag", "old"}
+var kinds = []string{"root", "user", "namespaces"}
 
 // allowance lets tests be skipped.
 type allowance struct {
