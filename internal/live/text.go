@@ -26,8 +26,8 @@ func JSON(w io.Writer, all []Session, unread []string) error {
 type View struct {
 	// Tree shows each process and container, and Users whose the sessions are.
 	Tree, Users bool
-	// Width and Height are those of the terminal, in characters; 0 where there is none.
-	Width, Height int
+	// Width is that of the terminal, in characters; 0 where there is none.
+	Width int
 }
 
 const (
@@ -37,31 +37,85 @@ const (
 	shortID = 8
 )
 
+// Line is one line of the list, as text for a terminal.
+type Line struct {
+	Text string
+	// Session is the one that begins here, and Gateway says that sessions of another gateway follow.
+	Session *Session
+	Gateway bool
+}
+
 // Text writes the sessions for people.
 func Text(w io.Writer, all []Session, v View) error {
-	rows := []string{"USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}
-	containers := 0
-	for _, l := range all {
-		user, id := "", describe.Text(l.ID)
-		if v.Users {
-			user = describe.Text(describe.User(l.UID))
-		}
-		if v.narrow() {
-			id = id[:min(len(id), shortID)]
-		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
-			l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), v.command(l.Args)))
-		containers += len(l.Containers)
-		rows = append(rows, l.attached()...)
-		if v.Tree {
-			rows = append(rows, l.tree(v)...)
+	for _, line := range Lines(all, v) {
+		if _, err := io.WriteString(w, v.Cut(line.Text)+"\n"); err != nil {
+			return fmt.Errorf("write the sessions: %w", err)
 		}
 	}
+	return nil
+}
+
+// Cut cuts a line to the width of the terminal.
+func (v View) Cut(line string) string {
+	if text := []rune(line); v.Width > 0 && len(text) > v.Width {
+		return string(text[:v.Width-1]) + "…"
+	}
+	return line
+}
+
+// Lines are the sessions below the names of the columns. As a tree, those of one gateway are together, below it; the order of the
+// gateways is that of their eldest sessions.
+func Lines(all []Session, v View) []Line {
+	lines := []Line{{Text: "USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}}
+	containers, shown := 0, make([]bool, len(all))
+	for i := range all {
+		containers += len(all[i].Containers)
+	}
+	for i := range all {
+		if v.Tree && !shown[i] {
+			lines = append(lines, Line{Text: all[i].gateway(), Gateway: true})
+		}
+		for j := i; j < len(all); j++ {
+			if l := &all[j]; !shown[j] && (j == i || v.Tree && l.Gateway == all[i].Gateway && l.UID == all[i].UID) {
+				shown[j] = true
+				lines = append(lines, l.lines(all, v)...)
+			}
+		}
+	}
+	v.align(lines, containers)
+	return lines
+}
+
+// lines are those of one session.
+func (l *Session) lines(all []Session, v View) []Line {
+	user, id := "", describe.Text(l.ID)
+	if v.Users {
+		user = describe.Text(describe.User(l.UID))
+	}
+	if v.narrow() {
+		id = id[:min(len(id), shortID)]
+	}
+	lines := []Line{{Session: l, Text: fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%.1f%%\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
+		describe.Number(l.Server.PID), l.Procs, l.countContainers(), describe.Size(l.MemoryBytes), l.CPUPercent, describe.Age(l.AgeSeconds), v.command(l.Args))}}
+	for _, row := range append(l.attached(), l.tree(v)...) {
+		lines = append(lines, Line{Text: row})
+	}
+	return lines
+}
+
+// columns is how many columns there are.
+const columns = 12
+
+// align makes columns of what is between the tabs. A gateway's line has no part in them, but without tabs it would end them.
+func (v View) align(lines []Line, containers int) {
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 2, 8, 2, ' ', 0)
-	for _, row := range rows {
+	for _, line := range lines {
 		var kept []string
-		for i, cell := range strings.Split(row, "\t") {
+		if line.Gateway {
+			line.Text = strings.Repeat("\t", columns-1)
+		}
+		for i, cell := range strings.Split(line.Text, "\t") {
 			if !v.leavesOut(i, containers) {
 				kept = append(kept, cell)
 			}
@@ -69,15 +123,11 @@ func Text(w io.Writer, all []Session, v View) error {
 		fmt.Fprintln(t, strings.Join(kept, "\t"))
 	}
 	_ = t.Flush() // a buffer takes everything
-	for line := range strings.Lines(table.String()) {
-		if text := []rune(line); v.Width > 0 && len(text) > v.Width {
-			line = string(text[:v.Width-1]) + "…\n"
-		}
-		if _, err := io.WriteString(w, line); err != nil {
-			return fmt.Errorf("write the sessions: %w", err)
+	for i, text := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
+		if !lines[i].Gateway {
+			lines[i].Text = text
 		}
 	}
-	return nil
 }
 
 func (v View) narrow() bool { return v.Width > 0 && v.Width < wide }
@@ -87,7 +137,9 @@ func (v View) leavesOut(column, containers int) bool {
 	switch column {
 	case 0: // USER
 		return !v.Users
-	case 4, 9: // GATEWAY, CPU
+	case 4: // GATEWAY
+		return v.Tree
+	case 9: // CPU
 		return v.narrow() && v.Tree
 	case 5: // SERVER
 		return v.narrow() && !v.Tree
@@ -198,6 +250,9 @@ const maxIndent = 32
 func (p Process) indent() string { return strings.Repeat("  ", min(max(p.Depth, 0), maxIndent)) }
 
 func (l Session) tree(v View) (rows []string) {
+	if !v.Tree {
+		return nil
+	}
 	for _, n := range l.Tree {
 		rows = append(rows, fmt.Sprintf("\t\t\t\t\t%d\t\t\t%s\t\t\t%s%s", n.PID, describe.Size(n.MemoryBytes), n.indent(), v.command(n.Command)))
 	}
