@@ -281,7 +281,7 @@ func byPath() map[string]string {
 	)
 	return map[string]string{
 		"internal/session.openPrivate/unix.Mkdir":       "makes the directory or fails: mkdir(2) follows no link there",
-		"internal/session.OpenCache/unix.Mkdir":         "makes the directory or fails: mkdir(2) follows no link there",
+		"internal/session.openBelow/unix.Mkdir":         "makes the directory or fails: mkdir(2) follows no link there",
 		"internal/session.openDir/kernel.OpenDir":       opens,
 		"internal/session.openDir/kernel.OpenUnmounted": opens + "; not what another user has mounted there",
 		"internal/session.notOpened/unix.Lstat":         "for the text of an error",

@@ -55,19 +55,23 @@ func TestDoctorFindsALeak(t *testing.T) {
 	outgrow(t)
 	o := operator.run(t, "doctor", "--json")
 	var report struct {
-		Checks []struct{ About, State, Found, Cure string }
+		Verdict string
+		Checks  []struct{ About, State, Found, Cure string }
 	}
 	ok(t, json.Unmarshal([]byte(o.stdout), &report))
 	found := false
 	for _, c := range report.Checks {
 		found = found || c.About == "leaks" && c.State == "fail" && c.Cure == "mcp-tether reap --kill"
 	}
-	if o.code != 1 || !found {
+	if o.code != 1 || !found || !strings.HasPrefix(report.Verdict, "1 leaked server holds ") {
 		t.Errorf("%+v", o)
+	}
+	if o := operator.run(t, "doctor"); !strings.HasPrefix(o.stdout, "1 leaked server holds ") {
+		t.Errorf("the first line: %+v", o)
 	}
 	operator.run(t, "reap", "--kill", "--term-grace=300ms")
 	s.waitDead()
-	if o := operator.run(t, "doctor"); o.code != 0 {
+	if o := operator.run(t, "doctor"); o.code != 0 || !strings.HasPrefix(o.stdout, "nothing leaks; ") {
 		t.Errorf("after the cure: %+v", o)
 	}
 }

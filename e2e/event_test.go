@@ -10,16 +10,19 @@ import (
 
 // closing is the event that ends a session's log.
 type closing struct {
-	Message    string
-	Session    string
-	Cause      string
-	Signal     string
-	Exit       *int
-	Survivors  []survivor
-	Leaked     *bool
-	Kept       []int
-	UptimeMS   *float64 `json:"uptime_ms"`
-	TeardownMS *float64 `json:"teardown_ms"`
+	Message   string
+	Session   string
+	Cause     string
+	Signal    string
+	Exit      *int
+	Survivors []survivor
+	Leaked    *bool
+	Kept      []int
+	// Ended counts what was ended, Killed what took SIGKILL of it; Names are those of the first ones beside the server.
+	Ended, Killed int
+	Names         []string
+	UptimeMS      *float64 `json:"uptime_ms"`
+	TeardownMS    *float64 `json:"teardown_ms"`
 }
 
 type survivor struct {

@@ -35,6 +35,10 @@ func run(m *testing.M) int {
 	}
 	remove, err := build()
 	defer remove()
+	// What ends here is in no history of the user's own.
+	state, serr := os.MkdirTemp("", "mcp-tether-state-")
+	defer os.RemoveAll(state)
+	err = errors.Join(err, serr, os.Setenv("XDG_STATE_HOME", state))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -142,7 +142,7 @@ var operator = caller{} // root at a terminal of its own, with nothing in the en
 
 func (c caller) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(tether, args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, c.env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "XDG_STATE_HOME=" + os.Getenv("XDG_STATE_HOME")}, c.env...)
 	if c.runtime != "" {
 		cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+c.runtime)
 	}

@@ -60,6 +60,7 @@ type Finding struct {
 	Survivors []string `json:"survivors,omitempty"`
 
 	record *session.Directory // of the record, nil without one
+	stored *session.Record    // what the record says
 	leaf   string             // cgroup directory
 	socket string             // of the session's proxy
 	keep   []string

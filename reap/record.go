@@ -31,7 +31,7 @@ func (x *index) records(r Rules) []Finding {
 }
 
 func (x *index) record(s *storedSession) (Finding, bool) {
-	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, socket: s.Socket, keep: x.keeps[s.ID]}
+	f := Finding{Class: classRecord, Session: s.ID, Name: s.Name, UID: s.UID, Command: s.Args, record: s.Dir, stored: &s.Record, socket: s.Socket, keep: x.keeps[s.ID]}
 	f.Gateway = x.gateway(s.Gateway)
 	if s.Host.Boot != x.h.Boot && s.Host.Boot != "" {
 		f.Gateway.State = proc.Dead.String()

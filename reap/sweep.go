@@ -19,20 +19,20 @@ func HasDead(runtime string) bool {
 
 // Sweep ends the user's recorded sessions whose supervisor is dead, with their containers, and nothing else. It removes what
 // dead hosts of shared servers have left on disk. It leaves alone the directories in
-// which another sweep is under way.
-func Sweep(runtime string, grace teardown.Grace) error {
+// which another sweep is under way. It returns what it has found of these sessions.
+func Sweep(runtime string, grace teardown.Grace) ([]Finding, error) {
 	dirs := session.OpenAll(os.Getuid(), runtime)
 	defer session.CloseAll(dirs)
 	locks, busy := takeSweeps(dirs)
 	if len(busy) == len(dirs) {
-		return nil
+		return nil, nil
 	}
 	h, own, err := sweepRecords(runtime, grace, busy)
 	if h == nil {
 		for _, l := range locks {
 			l.Release()
 		}
-		return err
+		return nil, err
 	}
 	idle := !slices.ContainsFunc(own, func(f Finding) bool { return f.over() })
 	tried := func(id string) bool {
@@ -42,7 +42,7 @@ func Sweep(runtime string, grace teardown.Grace) error {
 	for _, l := range locks {
 		errs = append(errs, l.EndSweep(h.Host, idle, tried))
 	}
-	return errors.Join(errs...)
+	return own, errors.Join(errs...)
 }
 
 // takeSweeps takes the locks of a sweep. busy are the names of the directories in which another one is under way. A directory in

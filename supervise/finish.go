@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"mcp-tether/internal/proc"
 	"mcp-tether/internal/session"
 )
 
@@ -44,6 +45,7 @@ func (s *Session) finish() int {
 	s.logEnd(r)
 	s.continueAnchor()
 	s.continueFront()
+	s.tell(r)
 	return s.code
 }
 
@@ -75,8 +77,15 @@ func (s *Session) logEnd(r remains) {
 	if r.leaked {
 		ev = s.log.Error()
 	}
+	if !s.log.Info().Enabled() && s.opts.Log.File == "" && proc.IsTerminal(2) {
+		_, _ = s.sink.Write([]byte(r.words))
+	}
 	if ev == nil {
 		return
+	}
+	names := zerolog.Arr()
+	for _, name := range r.names {
+		names.Str(name)
 	}
 	if s.bySignal != 0 && s.cause == session.CauseSignal {
 		ev = ev.Str("signal", unix.SignalName(s.bySignal))
@@ -96,7 +105,7 @@ func (s *Session) logEnd(r remains) {
 	if r.began.IsZero() {
 		r.began = now
 	}
-	ev.Str("cause", string(s.cause)).Int("exit", s.code).Array("survivors", left).Bool("leaked", r.leaked).
+	ev.Str("cause", string(s.cause)).Int("exit", s.code).Int("ended", r.ended).Int("killed", r.killed).Array("names", names).Array("survivors", left).Bool("leaked", r.leaked).
 		Array("kept", kept).Float64("uptime_ms", milliseconds(now.Sub(s.started))).
 		Float64("teardown_ms", milliseconds(now.Sub(r.began))).Msg(s.closingWords())
 }

@@ -59,6 +59,8 @@ type Options struct {
 	// HasDead reports cheaply whether this user has dead sessions on record. It is called shortly after the server's start
 	// and may be nil. A separate process then ends them, so that a machine without cron is cleaned at the next start.
 	HasDead func() bool
+	// History says that the session is written into the history of its user when it is over.
+	History bool
 	Log     eventlog.Options
 }
 

@@ -31,14 +31,14 @@ func (s *Session) watchOwners() {
 		up.Child = os.Getpid()
 	}
 	if st, err := s.reader.Stat(s.hand.Parent); err == nil {
-		up.ID = st.ID
+		up.ID, up.Comm = st.ID, st.Comm
 	}
 	if s.hand.Parent > 0 {
 		s.watchOwner(parent, up, nil)
 	}
-	s.record.Parent, s.record.Gateway = up.ID, up.ID
+	s.record.Parent, s.record.Gateway, s.record.GatewayComm = up.ID, up.ID, up.Comm
 	if g, behind, err := s.reader.WatchGateway(s.hand.Parent); behind {
-		s.record.Gateway = g.ID
+		s.record.Gateway, s.record.GatewayComm = g.ID, g.Comm
 		s.watchOwner(gateway, g, err)
 	}
 }

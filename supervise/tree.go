@@ -27,6 +27,7 @@ type tree struct {
 	// lookedAt is when onlyOthers last ended, and lookTook how long it took.
 	lookedAt time.Time
 	lookTook time.Duration
+	toll     toll
 }
 
 // mayGoOn reports whether the server was not asked to end yet. It is true without a tree.
@@ -203,8 +204,9 @@ func (t *tree) kill() {
 	t.lookAgain()
 }
 
-// report logs at debug level which process was signalled, and why.
+// report notes which process was signalled, and logs at debug level why.
 func (t *tree) report(sent []teardown.Sent) {
+	t.toll.add(sent, t.scope.Server)
 	for _, x := range sent {
 		t.log.Debug().Int("pid", x.To.PID).Str("comm", x.To.Comm).Str("signal", unix.SignalName(x.Sig)).Str("cause", string(t.cause)).
 			AnErr("error", x.Err).Msg("signalled")
@@ -222,6 +224,11 @@ type remains struct {
 	leaf   *cgroup.Leaf // nil once it is removed
 	// began is when the teardown began; zero if there was none.
 	began time.Time
+	// ended counts the processes that were ended, killed those of them that took SIGKILL, and names are the first commands
+	// beside the server. words say that in a line; "" if only the server was ended, or nothing.
+	ended, killed int
+	names         []string
+	words         string
 }
 
 // close releases all that belongs to the tree.
@@ -244,6 +251,8 @@ func (t *tree) close() remains {
 		t.code = ExitFailure
 	}
 	t.postLetter(letter{})
+	r.ended, r.killed = t.toll.count(r.survivors)
+	r.names, r.words = t.toll.names, t.toll.words(r.ended, r.killed, t.scope.Server)
 	return r
 }
 

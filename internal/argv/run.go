@@ -3,7 +3,7 @@ package argv
 import "strings"
 
 // switches are the flags of run that take no value. Every other flag takes the next word unless it has "=".
-var switches = [...]string{noAnchor, shareFlag, lazyFlag, anywayFlag, "help", "h"}
+var switches = [...]string{noAnchor, shareFlag, lazyFlag, anywayFlag, "no-history", "help", "h"}
 
 const noAnchor = "no-anchor"
 

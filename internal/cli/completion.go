@@ -163,6 +163,12 @@ func candidates(a *cli.App, words []string) (all []string) {
 		return append(clients.Names(), ":files")
 	case "stop":
 		return ofSessions(func(l live.Session) string { return l.ID + "\t" + l.Name })
+	case "history":
+		past, _, _ := pastSessions()
+		for i := range past {
+			all = append(all, past[i].ID+"\t"+describe.Command(past[i].Args))
+		}
+		return all
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
 	case "help":

@@ -16,8 +16,8 @@ import (
 )
 
 const doctorHelp = `Says what this machine can do for sessions, which clients' servers are
-not wrapped, and what is leaking now. Each line is ok, warn or fail, with
-the cure. It changes nothing.
+not wrapped, and what is leaking now. The first line is the verdict, each
+other one is ok, warn or fail, with the cure. It changes nothing.
 
 Exit code: 0 nothing is wrong, 1 something is (a line with fail), 2 wrong
 command line, or the result cannot be written. What it could not read is
@@ -79,17 +79,18 @@ func leaks() []doctor.Check {
 	case all := <-done:
 		return all
 	case <-time.After(leakTimeout):
-		return []doctor.Check{{About: "leaks", State: doctor.Warn, Found: "a process or file could not be read in time", Cure: "mcp-tether reap"}}
+		return []doctor.Check{{About: doctor.AboutLeaks, State: doctor.Warn, Found: "a process or file could not be read in time", Cure: "mcp-tether reap"}}
 	}
 }
 
 func leaking(r reap.Report, err error) []doctor.Check {
 	if err != nil {
-		return []doctor.Check{{About: "leaks", State: doctor.Warn, Found: err.Error(), Cure: "mcp-tether reap"}}
+		return []doctor.Check{{About: doctor.AboutLeaks, State: doctor.Warn, Found: err.Error(), Cure: "mcp-tether reap"}}
 	}
 	var all []doctor.Check
 	for _, f := range r.Findings {
-		c := doctor.Check{About: "leaks", State: doctor.Fail, Cure: "mcp-tether reap --kill"}
+		c := doctor.Check{About: doctor.AboutLeaks, State: doctor.Fail, Cure: "mcp-tether reap --kill",
+			Count: doctor.Count{Processes: len(f.Members) + len(f.Containers), MemoryBytes: f.MemoryBytes}}
 		switch string(f.Class) {
 		case "severed", "dropped":
 			c.Cure += " --unwrapped"
@@ -100,10 +101,10 @@ func leaking(r reap.Report, err error) []doctor.Check {
 		all = append(all, c)
 	}
 	for _, w := range r.Incomplete {
-		all = append(all, doctor.Check{About: "leaks", State: doctor.Warn, Found: "not looked at: " + w, Cure: "mcp-tether reap"})
+		all = append(all, doctor.Check{About: doctor.AboutLeaks, State: doctor.Warn, Found: "not looked at: " + w, Cure: "mcp-tether reap"})
 	}
 	if len(all) == 0 {
-		return []doctor.Check{{About: "leaks", State: doctor.OK, Found: "nothing that outlived its session"}}
+		return []doctor.Check{{About: doctor.AboutLeaks, State: doctor.OK, Found: "nothing that outlived its session"}}
 	}
 	return all
 }

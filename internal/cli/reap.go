@@ -240,6 +240,7 @@ func reapPass(c *cli.Context, o reap.Options) error {
 	done := make(chan result, 1)
 	go func() {
 		r, err := reap.Pass(o)
+		reap.Tell(r.Findings)
 		done <- result{r, err}
 	}()
 	select {

@@ -161,6 +161,8 @@ func runFlags() []cli.Flag {
 			Usage: "share also where the variable `NAME` differs (repeatable); the server has that of its first session"},
 		&cli.StringFlag{Name: "share-asks", Value: share.AsksCertain, EnvVars: []string{"MCP_TETHER_SHARE_ASKS"},
 			Usage: "`WHEN` a shared server may ask a session: certain, or in-call for one that is known to ask only within a call"},
+		&cli.BoolFlag{Name: "no-history", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_HISTORY"},
+			Usage: "leave the session out of what mcp-tether history shows"},
 		&cli.BoolFlag{Name: "no-anchor", DisableDefaultText: true, EnvVars: []string{"MCP_TETHER_NO_ANCHOR"},
 			Usage: "one process instead of two: smaller, but a SIGKILL of it leaves the tree behind"},
 	}
@@ -200,6 +202,7 @@ func options(c *cli.Context) (supervise.Options, error) {
 		Engine:      c.String("engine"),
 		HasDead:     func() bool { return reap.HasDead(runtimeDir()) },
 		Behind:      os.Getenv(session.EnvBehind),
+		History:     !c.Bool("no-history"),
 		Log:         eventlog.Options{File: c.String("log-file")},
 	}
 	o.ContainerGrace = c.Duration("container-grace")
@@ -236,6 +239,7 @@ func fronting(c *cli.Context, o supervise.Options) front.Options {
 		Program: os.Args[0], Words: os.Args[min(2, len(os.Args)):], Command: o.Command, Name: o.Name, Key: o.Key,
 		Hibernate: c.Duration("hibernate"), Anyway: c.Bool("hibernate-anyway"), WakeTimeout: c.Duration("wake-timeout"), MaxMessage: longestMessage(c),
 		OnCrash: front.OnCrash(c.String("on-crash")), Lazy: c.Bool("lazy"), EOFGrace: o.EOFGrace, EndLimit: o.LongestEnd() + endMargin, Log: o.Log,
+		History: o.History,
 	}
 }
 
@@ -302,7 +306,9 @@ func parse(args []string, checks bool) (supervise.Options, error) {
 func sweep() error {
 	supervise.CloseInherited()
 	d := supervise.Defaults()
-	return reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
+	ended, err := reap.Sweep(runtimeDir(), teardown.Grace{Term: d.TermGrace, Kill: d.KillTimeout})
+	reap.Tell(ended)
+	return err
 }
 
 func runtimeDir() string { return os.Getenv("XDG_RUNTIME_DIR") }

@@ -25,6 +25,7 @@ type Check struct {
 	Found string `json:"found"`
 	// Cure says what to do; "" where all is well.
 	Cure string `json:"cure,omitempty"`
+	Count
 }
 
 func good(about, found string, args ...any) Check {
@@ -45,8 +46,11 @@ func Failed(all []Check) bool {
 	return false
 }
 
-// Text prints one line for each check, and one for its cure.
+// Text prints the verdict, one line for each check, and one for its cure.
 func Text(w io.Writer, all []Check) error {
+	if _, err := fmt.Fprintln(w, Verdict(all)); err != nil {
+		return err
+	}
 	for _, c := range all {
 		if _, err := fmt.Fprintf(w, "%-4s  %-9s  %s\n", c.State, c.About, describe.Text(c.Found)); err != nil {
 			return err
@@ -65,6 +69,7 @@ func Text(w io.Writer, all []Check) error {
 func JSON(w io.Writer, all []Check) error {
 	return describe.JSON(w, struct {
 		Version int     `json:"version"`
+		Verdict string  `json:"verdict"`
 		Checks  []Check `json:"checks"`
-	}{describe.SchemaVersion, all})
+	}{describe.SchemaVersion, Verdict(all), all})
 }

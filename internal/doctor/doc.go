@@ -4,6 +4,7 @@
 //
 //	all.go            every check, each bounded in time
 //	check.go          one finding, and how a list of them is printed
-//	host_linux.go     kernel, cgroups, /proc, records
+//	verdict.go        what all findings come to
+//	machine.go        kernel, cgroups, /proc, records
 //	environment.go    the program, the engine and the clients of the user
 package doctor

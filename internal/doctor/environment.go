@@ -76,16 +76,16 @@ func Engine() (c Check, ok bool) {
 func Clients() []Check {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return []Check{poor(Warn, "clients", "set HOME", "%v", err)}
+		return []Check{poor(Warn, aboutClients, "set HOME", "%v", err)}
 	}
 	var places []clients.Place
-	all := inTime("clients", home, func() []Check {
+	all := inTime(aboutClients, home, func() []Check {
 		found, err := clients.Here(home, nil)
 		for _, file := range clients.InProject(home) {
 			found = append(found, clients.PlaceOf("", file))
 		}
 		if err != nil || len(found) == 0 {
-			return []Check{poor(Warn, "clients", "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
+			return []Check{poor(Warn, aboutClients, "mcp-tether wrap FILE, for a client that is not known", "no configuration of a known client below %s", home)}
 		}
 		places = found
 		return nil
@@ -94,7 +94,7 @@ func Clients() []Check {
 		return all
 	}
 	for _, p := range places {
-		all = append(all, inTime("clients", p.Path, func() []Check { return []Check{client(p)} })...)
+		all = append(all, inTime(aboutClients, p.Path, func() []Check { return []Check{client(p)} })...)
 	}
 	return all
 }
@@ -112,14 +112,14 @@ func client(p clients.Place) Check {
 		}
 	}
 	if errors.Is(err, clients.ErrByHand) {
-		return poor(Warn, "clients", "write by hand: "+p.Client.ByHand(), "%s: %s: %v", title, p.Path, err)
+		return poor(Warn, aboutClients, "write by hand: "+p.Client.ByHand(), "%s: %s: %v", title, p.Path, err)
 	}
 	if err != nil {
-		return poor(Warn, "clients", "read that file", "%s: %s: %v", title, p.Path, err)
+		return poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)
 	}
 	r, err := clients.Rewrite(d.Text, d.Format, clients.Wrapping{}, func(string) bool { return true })
 	if err != nil {
-		return poor(Warn, "clients", "read that file", "%s: %s: %v", title, p.Path, err)
+		return poor(Warn, aboutClients, "read that file", "%s: %s: %v", title, p.Path, err)
 	}
 	var bare []string
 	how := "wrapped"
@@ -131,14 +131,15 @@ func client(p clients.Place) Check {
 			bare = append(bare, c.Name)
 		}
 	}
-	if len(bare) > 0 {
-		return poor(Warn, "clients", cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), len(r.Changes), strings.Join(bare, ", "))
+	c := good(aboutClients, "%s: %d servers, all %s", title, len(r.Changes), how)
+	switch {
+	case len(bare) > 0:
+		c = poor(Warn, aboutClients, cure, "%s: %d of %d servers not wrapped: %s", title, len(bare), len(r.Changes), strings.Join(bare, ", "))
+	case len(r.Changes) == 0:
+		c = good(aboutClients, "%s: no servers that run as processes", title)
+	case len(r.Changes) == 1:
+		c = good(aboutClients, "%s: 1 server, %s", title, how)
 	}
-	switch len(r.Changes) {
-	case 0:
-		return good("clients", "%s: no servers that run as processes", title)
-	case 1:
-		return good("clients", "%s: 1 server, %s", title, how)
-	}
-	return good("clients", "%s: %d servers, all %s", title, len(r.Changes), how)
+	c.Servers, c.Bare = len(r.Changes), len(bare)
+	return c
 }

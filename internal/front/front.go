@@ -326,6 +326,7 @@ func (f *front) finish() int {
 	}
 	ev.Str("cause", string(f.cause)).Int("exit", code).Int("sleeps", f.record.Sleeps).Int("wakes", f.record.Wakes).
 		Int("restarts", f.record.Restarts).Float64("uptime_ms", milliseconds(time.Since(f.clock.started))).Msg("session ended")
+	f.tell(code)
 	return code
 }
 

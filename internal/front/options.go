@@ -42,6 +42,8 @@ type Options struct {
 	// EOFGrace is how long a client that has closed its end is waited for. EndLimit is how long the end of a backend may take.
 	EOFGrace, EndLimit time.Duration
 	Log                eventlog.Options
+	// History says that the session is written into the history of its user when it is over.
+	History bool
 }
 
 // Validate reports the first option that is not valid. What bounds a duration is checked elsewhere.

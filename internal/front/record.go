@@ -26,6 +26,7 @@ func (f *front) openRecord() {
 	r := &f.record
 	r.Version, r.UID, r.Started = session.Version, os.Getuid(), f.clock.started.UTC()
 	r.Name, r.Key, r.Args = f.o.Name, f.o.Key, session.Redact(f.o.Command)
+	r.NoHistory = !f.o.History
 	r.Host, _ = f.reader.ReadHost()
 	if st, err := f.reader.Stat(os.Getpid()); err == nil {
 		r.Supervisor = st.ID

@@ -51,7 +51,8 @@ func (w *watch) open(r *proc.Reader) (err error) {
 // tell notes the owners in the record.
 func (w *watch) tell(r *session.Record) {
 	if len(w.owners) > 0 {
-		r.Parent, r.Gateway = w.owners[0].ID, w.owners[len(w.owners)-1].ID
+		gateway := w.owners[len(w.owners)-1]
+		r.Parent, r.Gateway, r.GatewayComm = w.owners[0].ID, gateway.ID, gateway.Comm
 	}
 }
 

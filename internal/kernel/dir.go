@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -306,11 +307,24 @@ func (d *Dir) Link(from, to string) error {
 // ReadRegular reads an entry that must be a regular file of at most limit bytes. Linux checks it before it is opened,
 // because merely opening a FIFO or a device has an effect.
 func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {
+	return d.read(name, limit, false)
+}
+
+// ReadEnd is ReadRegular for a file of lines that may have grown: of a larger one it reads whole lines at its end.
+func (d *Dir) ReadEnd(name string, limit int64) ([]byte, error) { return d.read(name, limit, true) }
+
+func (d *Dir) read(name string, limit int64, end bool) ([]byte, error) {
 	if err := single(name); err != nil {
 		return nil, err
 	}
 	fd, size, err := openRegular(d.fd, name)
-	if err == nil && size > limit {
+	cut := size > limit
+	switch {
+	case err != nil || !cut:
+	case end:
+		_, err = unix.Seek(fd, size-limit, io.SeekStart)
+		size = limit
+	default:
 		unix.Close(fd)
 		err = fmt.Errorf("%w: more than %d bytes", errLarge, limit)
 	}
@@ -324,7 +338,10 @@ func (d *Dir) ReadRegular(name string, limit int64) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read %s/%s: %w", d.Name, name, err)
 	}
-	return b[:n], nil
+	if b = b[:n]; cut {
+		_, b, _ = bytes.Cut(b, []byte{'\n'})
+	}
+	return b, nil
 }
 
 // reader reads a descriptor.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"mcp-tether/internal/clients"
 	"mcp-tether/internal/describe"
@@ -108,21 +107,14 @@ const columns = 12
 
 // align makes columns of what is between the tabs. A gateway's line has no part in them, but without tabs it would end them.
 func (v View) align(lines []Line, containers int) {
-	var table bytes.Buffer
-	t := tabwriter.NewWriter(&table, 2, 8, 2, ' ', 0)
-	for _, line := range lines {
-		var kept []string
-		if line.Gateway {
-			line.Text = strings.Repeat("\t", columns-1)
+	rows := make([]string, len(lines))
+	for i, line := range lines {
+		if rows[i] = line.Text; line.Gateway {
+			rows[i] = strings.Repeat("\t", columns-1)
 		}
-		for i, cell := range strings.Split(line.Text, "\t") {
-			if !v.leavesOut(i, containers) {
-				kept = append(kept, cell)
-			}
-		}
-		fmt.Fprintln(t, strings.Join(kept, "\t"))
 	}
-	_ = t.Flush() // a buffer takes everything
+	var table bytes.Buffer // which takes everything
+	_ = describe.Table(&table, rows, 0, func(column int) bool { return v.leavesOut(column, containers) })
 	for i, text := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
 		if !lines[i].Gateway {
 			lines[i].Text = text

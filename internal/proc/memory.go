@@ -228,3 +228,17 @@ func words(b []byte) []string {
 
 // Path gives /proc/PID/name.
 func Path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// leastPeak is the peak below which PeakOfChildren says nothing, in bytes. A child counts with what we have until it executes
+// its program (getrusage(2)), and processes of ours are children, too.
+const leastPeak = 16 << 20
+
+// PeakOfChildren is the most resident memory that one of the processes had which were waited for, by us or by one of them,
+// in bytes. It is 0 if that is not known.
+func PeakOfChildren() uint64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_CHILDREN, &u) != nil || u.Maxrss < leastPeak>>10 {
+		return 0
+	}
+	return uint64(u.Maxrss) << 10
+}

@@ -14,6 +14,8 @@ type Owner struct {
 	FD int
 	// Child is a living process of ours whose parent this one is, or 0. It gets another parent when this one ends.
 	Child int
+	// Comm is its command name, "" if it cannot be read.
+	Comm string
 }
 
 // Watch opens a pidfd of a process. The error is ErrGone: it has ended.
@@ -24,7 +26,7 @@ func (r *Reader) Watch(pid int) (Owner, error) {
 		o.FD = fd
 	}
 	if s, serr := r.Stat(pid); serr == nil {
-		o.ID = s.ID
+		o.ID, o.Comm = s.ID, s.Comm
 	}
 	if errors.Is(err, ErrGone) {
 		return o, err

@@ -165,6 +165,21 @@ func killChild(pid int) {
 	}
 }
 
+// EndWithin waits for a child up to the limit, and kills it then. It reports whether the child has ended by itself, with 0.
+func EndWithin(pid int, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); Sleep(endPause) {
+		if ended, err := HasExited(pid); ended || err != nil {
+			ws, err := Wait(pid)
+			return err == nil && ws == 0
+		}
+	}
+	killChild(pid)
+	return false
+}
+
+// endPause is how often EndWithin looks.
+const endPause = time.Millisecond
+
 // KillGroup is killChild for a child that leads a process group. It also waits for those of the group that fall to us when
 // the child has ended (Adopts).
 func KillGroup(leader int) {

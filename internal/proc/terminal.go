@@ -8,3 +8,9 @@ func OnTerminal() bool {
 	fg, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && fg == unix.Getpgrp()
 }
+
+// IsTerminal reports whether a descriptor is a terminal.
+func IsTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}

@@ -31,16 +31,23 @@ type Cached struct {
 // $XDG_CACHE_HOME, else in .cache of the home directory. Both must be the user's own (sudo may keep the home of another),
 // and the directory closed to all others.
 func OpenCache(uid int, xdgCache, home string) (*Directory, error) {
-	parent := xdgCache
+	return openBelow(uid, xdgCache, home, ".cache")
+}
+
+// openBelow opens the user's directory in the parent that a variable names, else below the home directory.
+func openBelow(uid int, parent, home string, below ...string) (*Directory, error) {
 	if !filepath.IsAbs(parent) {
 		if !filepath.IsAbs(home) {
-			return nil, errors.New("no directory for the cache: neither HOME nor XDG_CACHE_HOME is an absolute path")
+			return nil, errNoHome
 		}
-		if parent = filepath.Join(home, ".cache"); !belongsTo(home, uid) {
+		if parent = home; !belongsTo(home, uid) {
 			return nil, fmt.Errorf("home directory %s is not there, or not of uid %d", home, uid)
 		}
-		if err := unix.Mkdir(parent, 0o700); err != nil && err != unix.EEXIST {
-			return nil, fmt.Errorf("create directory %s: %w", parent, err)
+		for _, name := range below {
+			parent = filepath.Join(parent, name)
+			if err := unix.Mkdir(parent, 0o700); err != nil && err != unix.EEXIST {
+				return nil, fmt.Errorf("create directory %s: %w", parent, err)
+			}
 		}
 	}
 	if !belongsTo(parent, uid) {
@@ -48,6 +55,9 @@ func OpenCache(uid int, xdgCache, home string) (*Directory, error) {
 	}
 	return openPrivate(dirIn(parent), uid)
 }
+
+// errNoHome says that nothing tells where a user's files are.
+var errNoHome = errors.New("HOME is not an absolute path, nor is XDG_CACHE_HOME or XDG_STATE_HOME")
 
 // ReadCached reads an entry; the error is ENOENT where there is none. One that another user wrote is none of ours.
 func (d *Directory) ReadCached(name string) ([]byte, error) {

@@ -37,6 +37,11 @@ func openPrivate(name string, uid int) (*Directory, error) {
 	if err := unix.Mkdir(name, 0o700); err != nil && err != unix.EEXIST {
 		return nil, fmt.Errorf("create directory %s: %w", name, err)
 	}
+	return openOwn(name, uid)
+}
+
+// openOwn opens a directory, and verifies that it is the user's alone.
+func openOwn(name string, uid int) (*Directory, error) {
 	dir, err := openDir(name)
 	switch {
 	case errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV):
@@ -68,7 +73,7 @@ func openDir(name string) (*kernel.Dir, error) {
 func private(name string, uid int, st *unix.Stat_t) error {
 	switch {
 	case int(st.Uid) != uid:
-		return fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME)", name, st.Uid)
+		return fmt.Errorf("directory %s belongs to uid %d: remove it, or name another (XDG_RUNTIME_DIR, XDG_CACHE_HOME, XDG_STATE_HOME)", name, st.Uid)
 	case st.Mode&0o077 != 0:
 		return fmt.Errorf("directory %s is open to others: chmod 700 it", name)
 	}

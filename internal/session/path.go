@@ -8,11 +8,12 @@ import (
 
 // Where sessions keep their files. The names are spelled here and nowhere else.
 
-// The parents of session directories.
+// The parents of our directories.
 const (
 	systemRuntime = "/run"
 	usersRuntime  = "/run/user"
 	temporaryDir  = "/tmp"
+	systemState   = "/var/lib"
 )
 
 // dirName is the session directory's name in a runtime directory. In /tmp, which all users share, "-UID" follows.

@@ -20,7 +20,10 @@ type Record struct {
 	Started time.Time `json:"started"`
 	State   string    `json:"state"`
 	// Gateway is the first ancestor that is no launcher; zero when it is not known.
-	Gateway    proc.ID `json:"gateway"`
+	Gateway proc.ID `json:"gateway"`
+	// GatewayComm is the command name of the gateway when the session began.
+	GatewayComm string `json:"gateway_comm,omitempty"`
+
 	Parent     proc.ID `json:"parent"`
 	Anchor     proc.ID `json:"anchor"`
 	Supervisor proc.ID `json:"supervisor"`
@@ -53,6 +56,8 @@ type Record struct {
 	Awake string `json:"awake,omitempty"`
 	// Behind is the id of the session whose front started this one; "" for a session that a gateway started.
 	Behind string `json:"behind,omitempty"`
+	// NoHistory says that the session is left out of the history.
+	NoHistory bool `json:"no_history,omitempty"`
 	// Cause is why the session is ending; "" while it goes on, whatever its server does.
 	Cause string `json:"cause,omitempty"`
 }

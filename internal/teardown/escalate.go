@@ -113,14 +113,29 @@ func (s *Scope) Kill(server int) []Sent {
 		return sent
 	}
 	// If the processes cannot be listed now, a process to keep would have been seen earlier.
-	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) {
-		s.killLeaf()
+	var byLeaf []proc.Stat
+	if s.Leaf != nil && len(kept) == 0 && (err == nil || len(s.kept)+len(s.Keep) == 0) && s.killLeaf() {
+		byLeaf = members
 	}
 	if server > 0 && noneListed(members, err) {
 		return s.blind(server, syscall.SIGKILL)
 	}
 	members, born := s.stopAll(members)
-	return append(signalAll(&s.reader, members, syscall.SIGKILL), born...)
+	return addKilled(append(signalAll(&s.reader, members, syscall.SIGKILL), born...), byLeaf)
+}
+
+// addKilled adds the processes that were killed with their cgroup. Those that are gone since have got no further signal.
+func addKilled(sent []Sent, byLeaf []proc.Stat) []Sent {
+	known := make(map[int]bool, len(sent))
+	for _, x := range sent {
+		known[x.To.PID] = true
+	}
+	for _, m := range byLeaf {
+		if !known[m.PID] {
+			sent = append(sent, Sent{m, syscall.SIGKILL, nil})
+		}
+	}
+	return sent
 }
 
 // maxHunts is how many rounds follow a tree that forks faster than it is killed, before another look at the whole process
@@ -128,19 +143,21 @@ func (s *Scope) Kill(server int) []Sent {
 const maxHunts = 4
 
 // killLeaf uses cgroup.kill. Before Linux 5.14 the leaf is frozen instead, so that all of its members can be listed and
-// killed before they fork.
-func (s *Scope) killLeaf() {
+// killed before they fork. It reports whether that could be done.
+func (s *Scope) killLeaf() bool {
 	if err := s.Leaf.Kill(); err == nil {
-		return
+		return true
 	}
 	if err := s.Leaf.Freeze(true); err != nil {
-		return
+		return false
 	}
 	s.Leaf.AwaitFrozen()
-	if members, _, err := s.Members(); err == nil {
+	members, _, err := s.Members()
+	if err == nil {
 		signalAll(&s.reader, members, syscall.SIGKILL)
 	}
 	_ = s.Leaf.Freeze(false)
+	return err == nil
 }
 
 // stopAll stops members until no unstopped one turns up, and returns all of them; born were killed already.

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/session"
+)
+
+const historyHelp = `Lists your last sessions that are over, at most 500, in the order in
+which they ended: why, what was ended with them, and what was left. With
+an id or the beginning of one it shows all of a session. With a front
+(--hibernate, --lazy, --on-crash, --share) it is one line, with the sum
+of its server's starts. "run --no-history" leaves a session out.
+
+The file is history.jsonl in $XDG_STATE_HOME/mcp-tether, else
+~/.local/state/mcp-tether; root's is in /var/lib/mcp-tether.
+
+Exit code: 0 done; 2 no session is meant by that, several are, or
+something could not be read.
+
+Examples:
+   mcp-tether history
+   mcp-tether history 3f9a
+   mcp-tether history --json | jq '.sessions[] | select(.left)'`
+
+func historyCommand() *cli.Command {
+	return &cli.Command{
+		Name:            "history",
+		Usage:           "show sessions that are over: why, and what was ended",
+		UsageText:       "mcp-tether history [flags] [SESSION]",
+		Description:     historyHelp,
+		HideHelpCommand: true,
+		OnUsageError:    badUsage,
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"}},
+		Action:          history,
+	}
+}
+
+// pastSessions are the sessions of the user that are over, eldest first.
+func pastSessions() (all []*session.Past, unread int, err error) {
+	dir, err := session.FindState(os.Getuid(), os.Getenv("XDG_STATE_HOME"), os.Getenv("HOME"))
+	if errors.Is(err, unix.ENOENT) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer dir.Close()
+	return dir.History()
+}
+
+func history(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usageError("history takes one SESSION, got " + c.Args().Get(1))
+	}
+	all, unread, err := pastSessions()
+	if err != nil {
+		return err
+	}
+	id := c.Args().First()
+	if id != "" || c.NArg() > 0 {
+		if all, err = pastByID(all, id); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Bool("json"):
+		err = describe.JSON(os.Stdout, struct {
+			Version  int             `json:"version"`
+			Sessions []*session.Past `json:"sessions"`
+			Unread   int             `json:"unread_lines,omitempty"`
+		}{describe.SchemaVersion, append([]*session.Past{}, all...), unread}) // [] instead of null
+	case id != "":
+		err = showPast(all[0])
+	case len(all) == 0:
+		fmt.Fprintln(os.Stderr, "no session has ended yet")
+	default:
+		err = listPast(all)
+	}
+	if unread > 0 && err == nil {
+		err = status{exitUnread, fmt.Errorf("not complete: %s of the history could not be read", counted(unread, "line"))}
+	}
+	return err
+}
+
+// pastByID is the session that an id, or the beginning of one, means.
+func pastByID(all []*session.Past, id string) (one []*session.Past, err error) {
+	for i := range all {
+		if id != "" && all[i].Is(id) {
+			one = append(one, all[i])
+		}
+	}
+	switch len(one) {
+	case 1:
+		return one, nil
+	case 0:
+		return nil, fmt.Errorf("no session %q is over (mcp-tether history lists them, mcp-tether ps the living ones)", id)
+	}
+	return nil, fmt.Errorf("%d sessions begin with %q: give more of the id", len(one), id)
+}
+
+// narrowHistory is the width of a terminal below which the list goes without some columns, and with short ids as in ps.
+const (
+	narrowHistory = 120
+	shortPastID   = 8
+)
+
+const pastColumns = "SESSION\tNAME\tGATEWAY\tSTARTED\tLASTED\tWHY\tEXIT\tENDED\tLEFT\tPEAK\tCOMMAND"
+
+// pastRow are the columns of a session.
+func pastRow(p *session.Past) string {
+	ended, peak := describe.Number(p.Ended), "-"
+	if p.Killed > 0 {
+		ended += fmt.Sprintf(", %d by SIGKILL", p.Killed)
+	}
+	if p.PeakBytes > 0 {
+		peak = describe.Size(p.PeakBytes)
+	}
+	exit := "-"
+	if p.Exit >= 0 {
+		exit = fmt.Sprint(p.Exit)
+	}
+	return fmt.Sprintf("%s\t%s\t%d %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", p.ID, orDash(p.Name), p.Gateway.PID, describe.Text(p.GatewayComm),
+		p.Started.Local().Format("Jan 02 15:04"), describe.Age(int64(p.Seconds)), why(p), exit, ended, describe.Number(len(p.Left)), peak, describe.Command(p.Args))
+}
+
+func listPast(all []*session.Past) error {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0
+	}
+	narrow, left := width > 0 && width < narrowHistory, false
+	rows := []string{pastColumns}
+	for _, p := range all {
+		left = left || len(p.Left) > 0
+		row := pastRow(p)
+		if narrow {
+			row = row[:shortPastID] + row[len(p.ID):]
+		}
+		rows = append(rows, row)
+	}
+	return describe.Table(os.Stdout, rows, width, func(column int) bool {
+		return narrow && (column == 2 || column == 4 || column == 9) || column == 8 && !left
+	})
+}
+
+// showPast shows all of one session, a line for each column.
+func showPast(p *session.Past) error {
+	cells := strings.Split(pastRow(p), "\t")
+	var rows []string
+	for i, column := range strings.Split(pastColumns, "\t") {
+		rows = append(rows, column+"\t"+cells[i])
+	}
+	rows = append(rows, "NAMES\t"+orDash(strings.Join(p.Names, ", ")), "KEPT\t"+describe.Number(p.Kept), "CONTAINERS\t"+describe.Number(p.Containers))
+	for _, left := range p.Left {
+		rows = append(rows, "LEFT\t"+describe.Text(left))
+	}
+	for _, s := range p.Starts {
+		rows = append(rows, "START\t"+strings.ReplaceAll(pastRow(s), "\t", "  "))
+	}
+	return describe.Table(os.Stdout, rows, 0, func(int) bool { return false })
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return describe.Text(text)
+}
+
+// why is the cause of the end, with what a front has done before. Where the front has not ended, it is that of its last start.
+func why(s *session.Past) string {
+	out := s.Cause
+	if s.Signal != "" {
+		out = s.Signal
+	}
+	if s.Open {
+		out = "its server: " + out
+	}
+	if s.Sleeps > 0 {
+		out += fmt.Sprint(", slept ", s.Sleeps)
+	}
+	if s.Reaped {
+		out += ", ended by reap"
+	}
+	if s.Restarts > 0 {
+		out += fmt.Sprint(", restarted ", s.Restarts)
+	}
+	return describe.Text(out)
+}

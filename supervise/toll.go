@@ -1,0 +1,75 @@
+package supervise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/describe"
+	"mcp-tether/internal/teardown"
+)
+
+// toll is what a teardown has signalled, by pid: true stands for SIGKILL.
+type toll struct {
+	signalled map[int]bool
+	// names are the command names of the first ones beside the server.
+	names []string
+}
+
+// Bounds of a toll. A tree that forks while it is ended has no end.
+const (
+	maxToll  = 10_000
+	maxNames = 5
+)
+
+// add notes which processes were signalled.
+func (t *toll) add(sent []teardown.Sent, server int) {
+	if t.signalled == nil {
+		t.signalled = map[int]bool{}
+	}
+	for _, x := range sent {
+		killed, known := t.signalled[x.To.PID]
+		if x.Err != nil || !known && len(t.signalled) == maxToll {
+			continue
+		}
+		t.signalled[x.To.PID] = killed || x.Sig == unix.SIGKILL
+		if name := describe.Text(x.To.Comm); !known && x.To.PID != server && len(t.names) < maxNames && !slices.Contains(t.names, name) {
+			t.names = append(t.names, name)
+		}
+	}
+}
+
+// count counts the processes that were ended, and those of them that took SIGKILL. What has survived was not ended.
+func (t *toll) count(survivors []teardown.Survivor) (ended, killed int) {
+	for _, s := range survivors {
+		delete(t.signalled, s.PID)
+	}
+	for _, k := range t.signalled {
+		if ended++; k {
+			killed++
+		}
+	}
+	return ended, killed
+}
+
+// words say in one line what was ended beside the server; "" if that is nothing.
+func (t *toll) words(ended, killed, server int) string {
+	if wasKilled, signalled := t.signalled[server]; signalled {
+		if ended--; wasKilled {
+			killed--
+		}
+	}
+	if ended == 0 {
+		return ""
+	}
+	processes, how := "processes", ""
+	if ended == 1 {
+		processes = "process"
+	}
+	if killed > 0 {
+		how = fmt.Sprintf(", %d by SIGKILL", killed)
+	}
+	return fmt.Sprintf("mcp-tether: ended %d %s beside the server%s: %s\n", ended, processes, how, strings.Join(t.names, ", "))
+}
