@@ -180,8 +180,10 @@ func TestFirstFiveMinutes(t *testing.T) {
 	cursor := "{\n  \"mcpServers\": { \"web\": {\"command\": \"sh\", \"args\": [" + server + "]} }\n}"
 	for file, text := range map[string]string{".codex/config.toml": codex, ".cursor/mcp.json": cursor} {
 		dir := filepath.Join(n.home, filepath.Dir(file))
-		ok(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, n.uid, n.uid)))
-		put(t, n.uid, filepath.Join(n.home, file), []byte(text))
+		ok(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(n.home, file), []byte(text), 0o600)))
+	}
+	if os.Geteuid() == 0 {
+		ok(t, exec.Command("chown", "-R", fmt.Sprint(n.uid, ":", n.uid), n.home).Run())
 	}
 	before := n.files()
 
