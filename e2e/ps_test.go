@@ -121,45 +121,35 @@ func psTree(t *testing.T, s *session) {
 
 func psText(t *testing.T, s *session, g *gateway) {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^root +` + s.id() + ` +files\S+ +running +` + decimalString(g.pid) + ` fixture +` + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
-	for _, args := range [][]string{{"ps"}, {"ps", "--tree"}} {
+	gateway := decimalString(g.pid) + ` fixture`
+	for _, tree := range []bool{false, true} {
+		args, above, column := []string{"ps"}, `^`, gateway+` +`
+		if tree {
+			args, above, column = []string{"ps", "--tree"}, `^`+gateway+"\n", ``
+		}
+		line := regexp.MustCompile(`(?m)` + above + `root +` + s.id() + ` +files\S+ +running +` + column + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
 		o := operator.run(t, args...)
 		if !line.MatchString(o.stdout) || strings.ContainsAny(o.stdout, "\x1b\r\x07") {
 			t.Errorf("%q: want %v, and no escapes:\n%q", args, line, o.stdout)
 		}
-		if rows := strings.Count(o.stdout, "\n"); args[len(args)-1] == "--tree" && rows != 3+4+1 {
-			t.Errorf("%d lines, want a head, two sessions and their 4 + 1 processes:\n%s", rows, o.stdout)
+		if rows := strings.Count(o.stdout, "\n"); tree && rows != 1+2+2+4+1 {
+			t.Errorf("%d lines, want a head, two gateways, their sessions and these' 4 + 1 processes:\n%s", rows, o.stdout)
 		}
 	}
 }
 
-// On a terminal of 80 columns each line fits, and ps --watch leaves the screen as it was.
+// On a terminal of 80 columns each line fits.
 func TestPsOnATerminal(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
 	s := startGateway(t).named("files", "serve")
-	open := func(args ...string) *tty {
-		r, w, err := os.Pipe()
-		ok(t, err)
-		t.Cleanup(func() { _ = r.Close() })
-		y := openTTY(t, nil, w, append([]string{"/bin/sh", "-c", `stty rows 24 cols 80; exec "$0" "$@"`, tether}, args...)...)
-		return y
-	}
-	y := open("ps")
+	y := small(t, nil, "ps")
+	y.typed("\n")
 	for _, text := range []string{"COMMAND", s.id()[:8], "…"} {
 		y.expect(text)
 	}
 	_ = y.cmd.Wait()
-	y = open("ps", "--watch", "--interval=10ms")
-	for _, text := range []string{"\x1b[?1049h", "ended by Ctrl-C", s.id()[:8], "ended by Ctrl-C"} {
-		y.expect(text)
-	}
-	y.typed("\x03")
-	y.expect("\x1b[?1049l")
-	if err := y.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
 	endNicely(s.gw, s)
 }
 

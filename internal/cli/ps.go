@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"sort"
 	"syscall"
@@ -26,7 +23,7 @@ users as root. On a terminal the lines fit its width.
 Examples:
    mcp-tether ps
    mcp-tether ps --tree
-   mcp-tether ps --watch          # until interrupted
+   mcp-tether ps --watch          # as a tree, with a key that stops one
    mcp-tether ps --json | jq '.sessions[].name'`
 
 func psCommand() *cli.Command {
@@ -40,7 +37,7 @@ func psCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "tree", DisableDefaultText: true, Usage: "show every process and container"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
-			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again"},
+			&cli.BoolFlag{Name: "watch", DisableDefaultText: true, Usage: "show again and again; on a terminal as a tree with keys"},
 			&cli.DurationFlag{Name: "interval", Value: 2 * time.Second, Usage: "with --watch: `DURATION` from one list to the next"},
 		},
 		Action: ps,
@@ -54,38 +51,34 @@ func ps(c *cli.Context) error {
 	if c.Duration("interval") <= 0 {
 		return usageError("--interval must be more than 0")
 	}
-	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0}
 	if !c.Bool("watch") {
-		incomplete, err := list(c, os.Stdout, view)
+		incomplete, err := list(c)
 		if err == nil && incomplete {
 			err = status{code: exitUnread}
 		}
 		return err
 	}
-	return watch(c, view)
+	if !c.Bool("json") && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb" {
+		return watch(c.Duration("interval"))
+	}
+	bell, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
+	for over := false; err == nil && !over; {
+		_, err = list(c)
+		over = err == nil && proc.Poll([]unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}, c.Duration("interval")) > 0
+	}
+	return err
 }
 
 // list prints the sessions once, and reports whether something could not be read.
-func list(c *cli.Context, w io.Writer, view live.View) (incomplete bool, err error) {
-	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
-	all, unread, err := livingSessions(dirs, left, live.AddContainers, true)
-	session.CloseAll(dirs)
+func list(c *cli.Context) (incomplete bool, err error) {
+	all, unread, missing, err := shownSessions()
 	if err != nil {
 		return false, err
 	}
-	missing := unread
-	for _, l := range all {
-		if l.Unknown != "" {
-			missing = append(missing, "session "+l.ID+": "+l.Unknown)
-		}
-	}
-	problems := io.Writer(os.Stderr)
-	if view.Height > 0 {
-		problems = w
-	}
 	for _, m := range missing {
-		fmt.Fprintln(problems, "mcp-tether: not complete:", describe.Text(m))
+		fmt.Fprintln(os.Stderr, "mcp-tether: not complete:", m)
 	}
+	view := live.View{Tree: c.Bool("tree"), Users: os.Getuid() == 0}
 	if view.Width, _, err = term.GetSize(int(os.Stdout.Fd())); err != nil {
 		view.Width = 0
 	}
@@ -95,58 +88,30 @@ func list(c *cli.Context, w io.Writer, view live.View) (incomplete bool, err err
 				all[i].Tree = nil
 			}
 		}
-		return len(missing) > 0, live.JSON(w, all, unread)
+		return len(missing) > 0, live.JSON(os.Stdout, all, unread)
 	}
 	if len(all)+len(unread) == 0 {
-		fmt.Fprintln(problems, "no living sessions")
+		fmt.Fprintln(os.Stderr, "no living sessions")
 		return false, nil
 	}
-	return len(missing) > 0, live.Text(w, all, view)
+	return len(missing) > 0, live.Text(os.Stdout, all, view)
 }
 
-// What a terminal does: show the other screen, and the first again; begin at the top of an empty one.
-const (
-	otherScreen = "\x1b[?1049h"
-	firstScreen = "\x1b[?1049l"
-	emptyScreen = "\x1b[H\x1b[2J"
-)
-
-// watch lists the sessions again and again, until a signal comes. On a terminal it does so on the other screen, which it
-// leaves as it has found the first one.
-func watch(c *cli.Context, view live.View) error {
-	screen := term.IsTerminal(int(os.Stdout.Fd())) && !c.Bool("json")
-	bell, err := proc.Catch(1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1) | 1<<(syscall.SIGHUP-1))
-	if err != nil {
-		return err
+// shownSessions are the sessions that ps shows. unread says what could not be read, and missing, as text for a terminal, also
+// what is not known of a session.
+func shownSessions() (all []live.Session, unread, missing []string, err error) {
+	dirs, left := session.OpenAllBut(os.Getuid(), runtimeDir())
+	defer session.CloseAll(dirs)
+	all, unread, err = livingSessions(dirs, left, live.AddContainers, true)
+	for _, u := range unread {
+		missing = append(missing, describe.Text(u))
 	}
-	if screen {
-		fmt.Fprint(os.Stdout, otherScreen)
-		defer fmt.Fprint(os.Stdout, firstScreen)
-	}
-	for {
-		var page bytes.Buffer
-		out := io.Writer(os.Stdout)
-		if screen {
-			if _, view.Height, err = term.GetSize(int(os.Stdout.Fd())); err != nil {
-				view.Height = math.MaxInt
-			}
-			fmt.Fprintf(&page, "%smcp-tether ps, every %v, ended by Ctrl-C: %s\n\n", emptyScreen, c.Duration("interval"), time.Now().Format(time.TimeOnly))
-			out = &page
-		}
-		if _, err := list(c, out, view); err != nil {
-			return err
-		}
-		lines := bytes.SplitAfter(page.Bytes(), []byte("\n"))
-		if len(lines) > view.Height && screen {
-			lines = append(lines[:max(view.Height-1, 0)], fmt.Appendf(nil, "%d more lines", len(lines)-view.Height))
-		}
-		if _, err := os.Stdout.Write(bytes.Join(lines, nil)); err != nil {
-			return err
-		}
-		if proc.Poll([]unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}, c.Duration("interval")) > 0 {
-			return nil
+	for _, l := range all {
+		if l.Unknown != "" {
+			missing = append(missing, describe.Text("session "+l.ID+": "+l.Unknown))
 		}
 	}
+	return all, unread, missing, err
 }
 
 // livingSessions lists the sessions in the user's directories, and as root with others those of all users, eldest first. more adds

@@ -28,6 +28,9 @@ Examples:
    mcp-tether stop --gateway 4711
    mcp-tether stop --all`
 
+// stopTimeout is how long a stop waits, unless told otherwise.
+const stopTimeout = 15 * time.Second
+
 func stopCommand(as *role) *cli.Command {
 	return &cli.Command{
 		Name:            "stop",
@@ -43,7 +46,7 @@ func stopCommand(as *role) *cli.Command {
 			&cli.BoolFlag{Name: "all-users", DisableDefaultText: true, Usage: "as root: look among the sessions of other users, too"},
 			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Aliases: []string{"y"}, Usage: "do not ask"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON object"},
-			&cli.DurationFlag{Name: "timeout", Value: 15 * time.Second, Usage: "wait for `DURATION` at most"},
+			&cli.DurationFlag{Name: "timeout", Value: stopTimeout, Usage: "wait for `DURATION` at most"},
 		},
 		Action: func(c *cli.Context) error { return stop(c, as != nil && as.delegated) },
 	}

@@ -467,7 +467,7 @@ func askable() bool {
 
 // confirm asks one question. Any answer but yes is a no.
 func confirm(question string) bool {
-	fmt.Fprint(os.Stdout, question+" [y/N] ")
+	fmt.Fprint(os.Stdout, fold(question+" [y/N]")+" ")
 	switch strings.ToLower(strings.TrimSpace(readLine(os.Stdin))) {
 	case "y", "yes":
 		return true

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -24,8 +25,8 @@ func JSON(w io.Writer, all []Session, unread []string) error {
 type View struct {
 	// Tree shows each process and container, and Users whose the sessions are.
 	Tree, Users bool
-	// Width and Height are those of the terminal, in characters; 0 where there is none.
-	Width, Height int
+	// Width is that of the terminal, in characters; 0 where there is none.
+	Width int
 }
 
 const (
@@ -35,27 +36,90 @@ const (
 	shortID = 8
 )
 
+// Line is one line of the list, as text for a terminal.
+type Line struct {
+	Text string
+	// Session is the one that begins here, and Gateway says that sessions of another gateway follow.
+	Session *Session
+	Gateway bool
+}
+
 // Text writes the sessions for people.
 func Text(w io.Writer, all []Session, v View) error {
-	rows := []string{"USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}
-	containers := 0
-	for _, l := range all {
-		user, id := "", describe.Text(l.ID)
-		if v.Users {
-			user = describe.Text(describe.User(l.UID))
-		}
-		if v.narrow() {
-			id = id[:min(len(id), shortID)]
-		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(), describe.Number(l.Server.PID),
-			l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args)))
-		containers += len(l.Containers)
-		rows = append(rows, l.attached()...)
-		if v.Tree {
-			rows = append(rows, l.tree(v)...)
+	for _, line := range Lines(all, v) {
+		if _, err := io.WriteString(w, v.Cut(line.Text)+"\n"); err != nil {
+			return fmt.Errorf("write the sessions: %w", err)
 		}
 	}
-	return describe.Table(w, rows, v.Width, func(column int) bool { return v.leavesOut(column, containers) })
+	return nil
+}
+
+// Cut cuts a line to the width of the terminal.
+func (v View) Cut(line string) string {
+	if text := []rune(line); v.Width > 0 && len(text) > v.Width {
+		return string(text[:v.Width-1]) + "…"
+	}
+	return line
+}
+
+// Lines are the sessions below the names of the columns. As a tree, those of one gateway are together, below it; the order of the
+// gateways is that of their eldest sessions.
+func Lines(all []Session, v View) []Line {
+	lines := []Line{{Text: "USER\tSESSION\tNAME\tSTATE\tGATEWAY\tSERVER\tPROCS\tCONTAINERS\tMEMORY\tCPU\tAGE\tCOMMAND"}}
+	containers, shown := 0, make([]bool, len(all))
+	for i := range all {
+		containers += len(all[i].Containers)
+	}
+	for i := range all {
+		if v.Tree && !shown[i] {
+			lines = append(lines, Line{Text: all[i].gateway(), Gateway: true})
+		}
+		for j := i; j < len(all); j++ {
+			if l := &all[j]; !shown[j] && (j == i || v.Tree && l.Gateway == all[i].Gateway && l.UID == all[i].UID) {
+				shown[j] = true
+				lines = append(lines, l.lines(all, v)...)
+			}
+		}
+	}
+	v.align(lines, containers)
+	return lines
+}
+
+// lines are those of one session.
+func (l *Session) lines(all []Session, v View) []Line {
+	user, id := "", describe.Text(l.ID)
+	if v.Users {
+		user = describe.Text(describe.User(l.UID))
+	}
+	if v.narrow() {
+		id = id[:min(len(id), shortID)]
+	}
+	lines := []Line{{Session: l, Text: fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", user, id, l.name(), l.state()+l.apart(all), l.gateway(),
+		describe.Number(l.Server.PID), l.procs(), l.countContainers(), l.memory(), l.cpu(), describe.Age(l.AgeSeconds), v.command(l.Args))}}
+	for _, row := range append(l.attached(), l.tree(v)...) {
+		lines = append(lines, Line{Text: row})
+	}
+	return lines
+}
+
+// columns is how many columns there are.
+const columns = 12
+
+// align makes columns of what is between the tabs. A gateway's line has no part in them, but without tabs it would end them.
+func (v View) align(lines []Line, containers int) {
+	rows := make([]string, len(lines))
+	for i, line := range lines {
+		if rows[i] = line.Text; line.Gateway {
+			rows[i] = strings.Repeat("\t", columns-1)
+		}
+	}
+	var table bytes.Buffer // which takes everything
+	_ = describe.Table(&table, rows, 0, func(column int) bool { return v.leavesOut(column, containers) })
+	for i, text := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
+		if !lines[i].Gateway {
+			lines[i].Text = text
+		}
+	}
 }
 
 // procs, memory and cpu are what a session uses, and its limit where there is one. The limit of memory counts what the cgroup has.
@@ -92,7 +156,9 @@ func (v View) leavesOut(column, containers int) bool {
 	switch column {
 	case 0: // USER
 		return !v.Users
-	case 4, 9: // GATEWAY, CPU
+	case 4: // GATEWAY
+		return v.Tree
+	case 9: // CPU
 		return v.narrow() && v.Tree
 	case 5: // SERVER
 		return v.narrow() && !v.Tree
@@ -203,6 +269,9 @@ const maxIndent = 32
 func (p Process) indent() string { return strings.Repeat("  ", min(max(p.Depth, 0), maxIndent)) }
 
 func (l Session) tree(v View) (rows []string) {
+	if !v.Tree {
+		return nil
+	}
 	for _, n := range l.Tree {
 		rows = append(rows, fmt.Sprintf("\t\t\t\t\t%d\t\t\t%s\t\t\t%s%s", n.PID, describe.Size(n.MemoryBytes), n.indent(), v.command(n.Command)))
 	}
