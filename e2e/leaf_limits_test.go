@@ -104,6 +104,27 @@ func TestLeafLimitEndsAll(t *testing.T) {
 	wantPlain(t, dir)
 }
 
+// Behind a front the call is answered, with an error that names the history which says that memory ran out.
+func TestLeafLimitBehindAFront(t *testing.T) {
+	dir := limitable(t)
+	env, read := ownHistory(t)
+	s := startGateway(t).newSession()
+	wrapped := s.wrap([]string{"--memory-max=64M", "--on-crash=restart"}, fixture, "mcp", s.dir, "-", "0", "mcp")
+	s.spawn(setup{bare: true, env: []string{env}}, inWorld(wrapped, "cgroup="+dir)...)
+	s.greet()
+	line := s.ask(toolCall(7, "eat", "128"))
+	_, named, found := strings.Cut(line, "; mcp-tether history ")
+	if !found {
+		t.Fatalf("answer %s", line)
+	}
+	id, _, _ := strings.Cut(named, " ")
+	testkit.Until(t, "the start in the history", func() bool { return strings.Contains(read(id).stdout, "out of memory") })
+	s.closeStdin()
+	s.wait()
+	s.nothingLeft()
+	wantPlain(t, dir)
+}
+
 // The other limits hold, and ps shows all.
 func TestLeafLimitOthers(t *testing.T) {
 	dir := limitable(t)

@@ -21,7 +21,7 @@ func (s *Session) tell(r remains) {
 		Started: s.record.Started, Args: session.Redact(s.opts.Command),
 		Outcome: session.Outcome{
 			Cause: string(s.cause), Exit: s.code, Ended: r.ended, Killed: r.killed, Names: r.names, Containers: r.removed.Count,
-			Kept: len(r.kept), Left: r.left(), PeakBytes: proc.PeakOfChildren(),
+			Kept: len(r.kept), OOMKills: r.oomKills, Left: r.left(), PeakBytes: proc.PeakOfChildren(),
 		},
 	}
 	if p.Started.IsZero() {

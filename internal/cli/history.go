@@ -188,6 +188,9 @@ func why(s *session.Past) string {
 	if s.Open {
 		out = "its server: " + out
 	}
+	if s.OOMKills > 0 {
+		out += ", out of memory"
+	}
 	if s.Sleeps > 0 {
 		out += fmt.Sprint(", slept ", s.Sleeps)
 	}

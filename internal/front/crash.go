@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/session"
 )
 
@@ -48,5 +50,9 @@ func (f *front) lastWord() string {
 	if f.o.Finder != nil {
 		return "mcp-tether: " + f.back.word
 	}
-	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered%s", f.back.code, f.relay.LastWords().Said())
+	more := ""
+	if f.back.code == 128+int(unix.SIGKILL) && f.o.History {
+		more = "; mcp-tether history " + f.record.ID + " says whether its memory ran out"
+	}
+	return fmt.Sprintf("mcp-tether: the server ended (exit code %d) before it answered%s%s", f.back.code, f.relay.LastWords().Said(), more)
 }

@@ -60,6 +60,8 @@ type Outcome struct {
 	// Containers counts those that were removed, and Kept the processes that were left alive on purpose.
 	Containers int `json:"containers,omitempty"`
 	Kept       int `json:"kept,omitempty"`
+	// OOMKills counts the processes that the kernel killed because memory ran out.
+	OOMKills uint64 `json:"oom_kills,omitempty"`
 	// Left says what could not be ended.
 	Left []string `json:"left,omitempty"`
 	// PeakBytes is the most memory that one process of it had; 0 if that is not known.
@@ -284,6 +286,7 @@ func (p *Past) sum() {
 		p.Killed += s.Killed
 		p.Containers += s.Containers
 		p.Kept += s.Kept
+		p.OOMKills += s.OOMKills
 		p.Left = append(p.Left, s.Left...)
 		for _, name := range s.Names {
 			if !slices.Contains(p.Names, name) {
