@@ -200,13 +200,13 @@ func newBench(o options) (*bench, error) {
 	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir), self: self}, nil
 }
 
-// sessionEnv is our environment with a private runtime directory and without settings of mcp-tether, which would
+// sessionEnv is our environment with private directories for sessions and history, and without settings of mcp-tether, which would
 // change what is measured.
 func sessionEnv(dir string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=")
+		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=") || strings.HasPrefix(v, "XDG_STATE_HOME=")
 	})
-	return append(env, "XDG_RUNTIME_DIR="+dir)
+	return append(env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir+"/state")
 }
 
 func (b *bench) cleanUpOnSignal() {

@@ -248,7 +248,7 @@ func (s *sandbox) command() []string {
 
 // environment is that of the gateway and of reap.
 func environment(m mode) []string {
-	return append([]string{"PATH=/usr/bin:/bin", "HOME=/run", "TMPDIR=/tmp"}, m.env...)
+	return append([]string{"PATH=/usr/bin:/bin", "HOME=/run", "TMPDIR=/tmp", "XDG_STATE_HOME=/tmp"}, m.env...)
 }
 
 // spawn starts a role of this binary with the given standard streams, /dev/null where there are none.
