@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/peers ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null >$$out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
@@ -45,7 +45,7 @@ endif
 COLD := text/template text/template/parse $(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo compare torture install uninstall generate release lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo peers compare torture install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -57,7 +57,8 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=1m, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux, and what scanners end"
+	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
+	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
@@ -128,9 +129,12 @@ demo: build
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
 
-# What is left under other wrappers, and what scanners end, as far as they are installed.
+# Static, so that the program runs in a container as well: make peers PEERS='-only tini -cases detached'
+peers: build
+	@CGO_ENABLED=0 $(GO) run -tags $(TAGS) ./scripts/peers $(PEERS) $(BIN)
+
+# What scanners end, as far as they are installed.
 compare: build
-	$(GO) run ./scripts/demo -others $(BIN)
 	scripts/scanners $(BIN)
 
 install: build
