@@ -48,7 +48,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo compare torture model install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo peers compare torture model install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -60,7 +60,8 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=1m, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make compare  the same under tini, dumb-init, setpriv, bubblewrap, reliable-mcp and mcp-mux, and what scanners end"
+	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
+	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
@@ -137,9 +138,12 @@ demo: build
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
 
-# What is left under other wrappers, and what scanners end, as far as they are installed.
+# Static, so that the program runs in a container as well: make peers PEERS='-only tini -cases detached'
+peers: build
+	@CGO_ENABLED=0 $(GO) run -tags $(TAGS) ./scripts/peers $(PEERS) $(BIN)
+
+# What scanners end, as far as they are installed.
 compare: build
-	$(GO) run ./scripts/demo -others $(BIN)
 	scripts/scanners $(BIN)
 
 install: build

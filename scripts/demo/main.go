@@ -6,9 +6,6 @@
 //
 //	go run ./scripts/demo bin/mcp-tether
 //
-// With -others it does so under tini, dumb-init, setpriv and bubblewrap as well, as far as they are installed. Then the
-// wrapper is killed in the place of the gateway, too.
-//
 // It exits 0 only if the bare run left something and the tethered run left nothing.
 package main
 
@@ -41,12 +38,8 @@ func dispatch(args []string) error {
 	if len(args) >= 3 && args[0] == "--as" {
 		return play(args[1], args[2], args[3:])
 	}
-	withOthers := len(args) == 2 && args[0] == "-others"
-	if withOthers {
-		args = args[1:]
-	}
 	if len(args) != 1 {
-		return errors.New("usage: demo [-others] PATH-OF-MCP-TETHER")
+		return errors.New("usage: demo PATH-OF-MCP-TETHER")
 	}
 	tether, err := filepath.Abs(args[0])
 	if err != nil {
@@ -54,9 +47,6 @@ func dispatch(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if withOthers {
-		return compareOthers(ctx, tether)
-	}
 	return compare(ctx, tether)
 }
 

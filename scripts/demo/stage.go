@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -44,11 +42,6 @@ type death struct {
 // perform tells the story once: it starts all, kills the gateway, watches which processes die while patience lasts, and
 // ends the rest.
 func perform(ctx context.Context, patience time.Duration, wrapper ...string) (*stage, error) {
-	return performOn(ctx, "gateway", patience, wrapper...)
-}
-
-// performOn is perform with another victim: the gateway, or the wrapper.
-func performOn(ctx context.Context, victim string, patience time.Duration, wrapper ...string) (*stage, error) {
 	dir, err := os.MkdirTemp("", "mcp-tether-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the locks: %w", err)
@@ -57,7 +50,7 @@ func performOn(ctx context.Context, victim string, patience time.Duration, wrapp
 	s := &stage{dir: dir, quiet: make(chan struct{})}
 	err = s.open(wrapper)
 	if err == nil {
-		err = s.watch(ctx, victim, patience)
+		err = s.watch(ctx, patience)
 	}
 	if err = errors.Join(err, s.clear()); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, s.log.String())
@@ -72,7 +65,7 @@ func (s *stage) open(wrapper []string) error {
 		return err
 	}
 	line, err := bufio.NewReader(answered).ReadString('\n')
-	if err != nil || !isAnswer(line) {
+	if err != nil || line != answer {
 		return fmt.Errorf("the server did not answer, but: %q", line)
 	}
 	for _, role := range roles {
@@ -86,15 +79,6 @@ func (s *stage) open(wrapper []string) error {
 		s.members = append(s.members, member{name: "mcp-tether", await: s.silence})
 	}
 	return nil
-}
-
-// isAnswer reports whether a line is the answer to hello, in whatever spelling: some wrappers write it anew.
-func isAnswer(line string) bool {
-	var got struct {
-		ID     int             `json:"id"`
-		Result json.RawMessage `json:"result"`
-	}
-	return json.Unmarshal([]byte(line), &got) == nil && got.ID == 1 && got.Result != nil
 }
 
 func (s *stage) startGateway(wrapper []string) (io.Reader, error) {
@@ -126,7 +110,7 @@ func (s *stage) startGateway(wrapper []string) (io.Reader, error) {
 }
 
 // watch kills the gateway and notes who follows it.
-func (s *stage) watch(ctx context.Context, victim string, patience time.Duration) error {
+func (s *stage) watch(ctx context.Context, patience time.Duration) error {
 	deaths := make(chan death, len(s.members))
 	for i, m := range s.members {
 		go func() {
@@ -134,17 +118,9 @@ func (s *stage) watch(ctx context.Context, victim string, patience time.Duration
 			deaths <- death{i, time.Now(), err}
 		}()
 	}
-	pid := s.gateway.Process.Pid
-	if victim == "wrapper" {
-		child, err := childOf(pid)
-		if err != nil {
-			return err
-		}
-		pid = child
-	}
 	killed := time.Now()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill the %s: %w", victim, err)
+	if err := s.gateway.Process.Kill(); err != nil {
+		return fmt.Errorf("kill the gateway: %w", err)
 	}
 	enough := time.After(patience)
 	for range s.members {

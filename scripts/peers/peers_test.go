@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcp-tether/internal/testkit"
+)
+
+// tried are cases of each kind: a gateway that dies, a helper that detaches itself, a call in flight.
+var tried = []string{"gateway-killed", "detached", "term-in-flight"}
+
+// Bare fails in each case, tini where a helper detaches itself, and mcp-tether nowhere.
+func TestTableOfPeers(t *testing.T) {
+	testkit.Long(t)
+	_, err := exec.LookPath("tini")
+	testkit.Need(t, err == nil, "tini")
+	dir := t.TempDir()
+	program, tether := filepath.Join(dir, "peers"), filepath.Join(dir, "mcp-tether")
+	for out, room := range map[string]string{program: ".", tether: "../.."} {
+		build := exec.Command("go", "build", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-o", out, room)
+		if said, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+	out, err := exec.Command(program, "-only", "tini", "-cases", strings.Join(tried, ","), tether).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, row := range []string{"| bare | worker | helper | worker |", "| tini | - | helper | - |", "| mcp-tether | - | - | - |"} {
+		if !strings.Contains(string(out), row+"\n") {
+			t.Errorf("no row %s in\n%s", row, out)
+		}
+	}
+	// A wrapper that kills at once loses the answer: it could be lost elsewhere, too.
+	hasty := `exec 3<&0; "$@" <&3 & trap "kill -9 $!" TERM; wait`
+	out, err = exec.Command(program, playArg, "stage", "term-in-flight", "", "sh", "-c", hasty, "hasty").Output()
+	if err != nil || !strings.HasPrefix(string(out), "answer lost") {
+		t.Errorf("under a wrapper that kills: %q, %v", out, err)
+	}
+}
+
+// Where bare passes or mcp-tether fails, the program does.
+func TestJudge(t *testing.T) {
+	cases := allCases()[:1]
+	for _, c := range []struct {
+		peer, cell string
+		good       bool
+	}{
+		{bare, "worker", true}, {bare, "-", false}, {bare, broken, false}, {bare, notTried, true},
+		{ours, "-", true}, {ours, "worker", false}, {ours, "answer lost", false}, {"tini", "worker", true}, {"tini", "-", true},
+	} {
+		if err := judge(peer{name: c.peer}, cases, []string{c.cell}); (err == nil) != c.good {
+			t.Errorf("%s with %q: %v", c.peer, c.cell, err)
+		}
+	}
+}
+
+// The table in the documents has the cases and wrappers of today.
+func TestDocumentIsOfToday(t *testing.T) {
+	b, err := os.ReadFile("../../docs/peers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head := heading(allCases()); !strings.Contains(string(b), head) {
+		t.Errorf("docs/peers.md lacks %s", head)
+	}
+	for _, p := range peers("") {
+		if !strings.Contains(string(b), "\n| "+p.name+" | ") {
+			t.Errorf("docs/peers.md lacks a row of %s", p.name)
+		}
+	}
+}
