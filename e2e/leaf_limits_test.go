@@ -22,7 +22,7 @@ func limitable(t *testing.T) string {
 	dir := needCgroup(t)
 	have := strings.Fields(control(t, dir+"/cgroup.controllers"))
 	for _, c := range []string{"memory", "pids", "cpu"} {
-		testkit.Need(t, slices.Contains(have, c), "cgroup v2 with its controllers")
+		testkit.Excuse(t, !slices.Contains(have, c), "this needs cgroup v2 with its controllers")
 	}
 	return dir
 }
