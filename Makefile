@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null >$$out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
@@ -48,7 +48,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo peers compare torture model install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -60,6 +60,7 @@ help:
 	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=1m, make size"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
+	@echo "make record   runs it and draws that run for README"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
 	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
@@ -132,8 +133,15 @@ torture: build
 model:
 	$(GO) run ./scripts/model
 
-demo: build
-	$(GO) run ./scripts/demo $(BIN)
+# Says nothing of its own, for its lines are to fit a terminal.
+demo:
+	@$(MAKE) -s --no-print-directory build
+	@$(GO) run ./scripts/demo $(BIN)
+
+# The demo for the picture in README, as somebody would run it who is not make.
+record: build
+	unset MAKELEVEL MAKEFLAGS MFLAGS; $(GO) run ./scripts/pictures -record make demo
+	$(GO) run ./scripts/pictures docs/pictures
 
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share

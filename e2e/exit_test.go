@@ -62,6 +62,7 @@ func TestMissingInterpreter(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"#! /nowhere/node -x\n": "the interpreter /nowhere/node of its first line is missing",
+		"#!/bin/sh\r\necho\r\n": "its first line ends with a carriage return, so that the interpreter /bin/sh is not found",
 		"#!/nowhere/\x1b[2Jx":   "the interpreter /nowhere/?[2Jx of its first line is missing",
 	} {
 		dir := t.TempDir()
@@ -83,7 +84,7 @@ func TestShareOnATerminal(t *testing.T) {
 	ok(t, err)
 	defer r.Close()
 	y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + dir}, w, tether, "run", "--share", "--", "/bin/echo", "up")
-	y.expect("--share, --lazy, --hibernate and --on-crash have no effect on a terminal")
+	y.expect("--share, --lazy, --hibernate, --on-crash, --stdout-guard and --keep-stderr have no effect on a terminal")
 	y.expect("up")
 	if err := y.cmd.Wait(); err != nil {
 		t.Error(err)

@@ -195,10 +195,15 @@ func missingFor(path string) string {
 	defer f.Close()
 	n, _ := f.Read(line)
 	rest, script := bytes.CutPrefix(line[:n], []byte("#!"))
-	if words := bytes.Fields(bytes.SplitN(rest, []byte("\n"), 2)[0]); script && len(words) > 0 {
-		return fmt.Sprintf("the interpreter %s of its first line is missing", words[0])
+	first, _, _ := bytes.Cut(rest, []byte("\n"))
+	words := bytes.Fields(first)
+	switch {
+	case !script || len(words) == 0:
+		return "the file is there, but its interpreter or loader is missing"
+	case len(words) == 1 && bytes.HasSuffix(first, []byte("\r")):
+		return fmt.Sprintf("its first line ends with a carriage return, so that the interpreter %s is not found", words[0])
 	}
-	return "the file is there, but its interpreter or loader is missing"
+	return fmt.Sprintf("the interpreter %s of its first line is missing", words[0])
 }
 
 func searchPath() string {

@@ -117,7 +117,7 @@ func isDuration(c *cli.Context, text string) bool {
 // badUsage makes the flag parser's errors readable. The parser writes flags with one dash, and does not say that a
 // duration needs a unit.
 func badUsage(c *cli.Context, err error, _ bool) error {
-	text := strings.Replace(err.Error(), "flag -", "flag --", 1)
+	text := strings.Replace(strings.Replace(err.Error(), "flag -", "flag --", 1), "argument: -", "argument: --", 1)
 	if _, unknown, found := strings.Cut(text, "flag provided but not defined: -"); found {
 		var known []string
 		if c.Command != nil {

@@ -49,7 +49,8 @@ func TestDidYouMean(t *testing.T) {
 			t.Errorf("%s: %q", word, got)
 		}
 	}
-	for line, want := range map[string]string{"stp": "did you mean stop?", "stop --al": "did you mean --all?", "help wrpa": "did you mean wrap?", "wrap codx": "did you mean codex?"} {
+	for line, want := range map[string]string{"stp": "did you mean stop?", "stop --al": "did you mean --all?", "help wrpa": "did you mean wrap?", "wrap codx": "codx, nor a file of that name; did you mean codex?",
+		"wrap frobnicate": "known are codex, ", "stop --name": "flag needs an argument: --name (see"} {
 		args := append([]string{"mcp-tether"}, strings.Fields(line)...)
 		if err := app(args, io.Discard, nil).Run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)

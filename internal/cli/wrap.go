@@ -328,9 +328,13 @@ func placesOf(args []string) ([]clients.Place, error) {
 	}
 	found, err := clients.Here(home, names)
 	for _, name := range names {
-		if !clients.IsName(name) {
-			return nil, fmt.Errorf("%w%s", err, didYouMean(name, clients.Names()))
+		if clients.IsName(name) {
+			continue
 		}
+		if hint := didYouMean(name, clients.Names()); hint != "" {
+			return nil, usageError("no such client: " + name + ", nor a file of that name" + hint)
+		}
+		return nil, err
 	}
 	return eachOnce(append(found, places...)), err
 }

@@ -51,21 +51,23 @@ func dispatch(args []string) error {
 }
 
 func compare(ctx context.Context, tether string) error {
-	fmt.Println("A gateway runs an MCP server, which has a worker and a helper that detaches itself.")
-	fmt.Println("The gateway is SIGKILLed, first bare, then with mcp-tether in front of the server.")
+	fmt.Println("A gateway runs an MCP server, which has a worker and a helper that detaches")
+	fmt.Println("itself. The gateway is SIGKILLed, and what it started is watched.")
 
+	fmt.Println("\nbare:")
 	bare, err := perform(ctx, barePatience)
 	if err != nil {
 		return fmt.Errorf("bare run: %w", err)
 	}
-	printStage(os.Stdout, "bare", bare)
+	printStage(os.Stdout, bare)
 
+	fmt.Println("\ntethered, with mcp-tether run in front of the server:")
 	// At level info mcp-tether reports how the session ended; by default it would be silent.
 	tethered, err := perform(ctx, tetheredPatience, tether, "run", "--log-level=info", "--")
 	if err != nil {
 		return fmt.Errorf("tethered run: %w", err)
 	}
-	printStage(os.Stdout, "tethered", tethered)
+	printStage(os.Stdout, tethered)
 	printSummary(os.Stdout, bare, tethered)
 
 	if len(bare.left()) == 0 {

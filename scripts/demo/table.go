@@ -12,14 +12,17 @@ import (
 var parts = map[string]string{
 	"server":     "answers, and exits on EOF",
 	"worker":     "child of the server",
-	"helper":     "setsid, double fork, no environment",
+	"helper":     "setsid, double fork, no env",
 	"mcp-tether": "anchor and supervisor",
 }
 
-func printStage(out io.Writer, title string, s *stage) {
-	fmt.Fprintf(out, "\n%s: gateway %d was SIGKILLed\n", title, s.gateway.Process.Pid)
+// columns is how wide a line may be: that of a terminal.
+const columns = 80
+
+func printStage(out io.Writer, s *stage) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  PID\tPROCESS\tWHAT IT IS\tWHAT BECAME OF IT")
+	fmt.Fprintf(table, "  %d\tgateway\tstarts the server\tSIGKILLed\n", s.gateway.Process.Pid)
 	for _, m := range s.members {
 		pid := "-"
 		if m.pid != 0 {
@@ -29,8 +32,26 @@ func printStage(out io.Writer, title string, s *stage) {
 	}
 	table.Flush()
 	if log := strings.TrimSpace(s.log.String()); log != "" {
-		fmt.Fprintf(out, "  its log: %s\n", log)
+		fmt.Fprintf(out, "  its log:\n%s", fold(log, "    "))
 	}
+}
+
+// fold breaks each line between words where it would be too wide. A word is never broken.
+func fold(text, indent string) string {
+	var folded strings.Builder
+	for line := range strings.Lines(text) {
+		width := columns
+		for _, word := range strings.Fields(line) {
+			if width+1+len(word) > columns {
+				folded.WriteString("\n" + indent + word)
+				width = len(indent) + len(word)
+				continue
+			}
+			folded.WriteString(" " + word)
+			width += 1 + len(word)
+		}
+	}
+	return strings.TrimPrefix(folded.String(), "\n") + "\n"
 }
 
 func fate(m member) string {

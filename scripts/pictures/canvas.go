@@ -25,7 +25,6 @@ text { font: 13px sans-serif; fill: #1f2328; }
 .leaf { fill: none; stroke: #1a7f37; stroke-dasharray: 5 4; }
 .line { fill: none; stroke: #59636e; }
 .found { fill: none; stroke: #0969da; stroke-dasharray: 3 3; }
-.bad { fill: #ffebe9; stroke: #cf222e; }
 .alarm { font-weight: bold; fill: #cf222e; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3; }
@@ -37,7 +36,6 @@ text { fill: #e6edf3; }
 .line { stroke: #9198a1; }
 .found { stroke: #4493f8; }
 .leaf { stroke: #3fb950; }
-.bad { fill: #3c1618; stroke: #f85149; }
 .alarm { fill: #f85149; }
 }
 </style>

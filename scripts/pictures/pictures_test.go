@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The pictures of docs/ are those that this program makes of docs/benchmarks.md.
+// The pictures of docs/ are those that this program makes of docs/benchmarks.md and the recording.
 func TestPicturesAreCurrent(t *testing.T) {
-	all, err := pictures("../../docs/benchmarks.md")
+	all, err := pictures("../../docs/benchmarks.md", "demo.cast")
 	if err != nil {
 		t.Fatal(err)
 	}
