@@ -355,7 +355,7 @@ func TestWrapAsks(t *testing.T) {
 		ok(t, err)
 		y := openTTY(t, []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(tether)}, w, tether, "wrap", "codex")
 		preset, change, _ := strings.Cut(answers, " ")
-		y.expect("Let 1 server start when needed and hibernate when idle (--lazy --hibernate 30m)? [y/N] ")
+		y.expect("hibernate when idle (--lazy --hibernate 30m)? [y/N] ")
 		y.typed(preset + "\n")
 		y.expect("Wrap files? [y]es, [n]o, [a]ll of Codex, [q]uit: ")
 		y.typed(change + "\n")
