@@ -15,9 +15,13 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-const podFile, daemonSetFile = "../scripts/packaging/examples/pod.yaml", "../scripts/packaging/examples/daemonset.yaml"
+const (
+	podFile       = "../scripts/packaging/examples/pod.yaml"
+	daemonSetFile = "../scripts/packaging/examples/daemonset.yaml"
+	alertsFile    = "../scripts/packaging/examples/alerts.yaml"
+)
 
-// The manifests say nothing that the API does not know. What reads them is a module of its own (manifests).
+// The manifests say nothing that the API does not know, the alert rules nothing that Prometheus does not. What reads them is a module of its own (manifests).
 func TestManifestsAreUnderstood(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -27,14 +31,15 @@ func TestManifestsAreUnderstood(t *testing.T) {
 	if o := finish(t, build); o.code != 0 {
 		t.Fatalf("%+v", o)
 	}
-	if o := finish(t, exec.Command(reader, podFile, daemonSetFile)); o.code != 0 || strings.Count(o.stdout, "Kind=") != 2 {
+	if o := finish(t, exec.Command(reader, podFile, daemonSetFile, alertsFile)); o.code != 0 || strings.Count(o.stdout, "Kind=") != 2 || strings.Count(o.stdout, "alert McpTether") != 4 {
 		t.Errorf("%+v", o)
 	}
 	// The control.
-	for _, file := range []string{podFile, daemonSetFile} {
+	for _, file := range []string{podFile, daemonSetFile, alertsFile} {
 		for name, change := range map[string][2]string{
 			"unknown field": {"privileged", "privilege"}, "wrong type": {"runAsNonRoot: true", "runAsNonRoot: 1"}, "field twice": {"spec:\n", "kind: Pod\nspec:\n"},
 			"other labels": {"labels: { app.kubernetes.io/name: mcp-tether-reap }\n    spec", "labels: {}\n    spec"},
+			"unknown key":  {"for: 15m", "since: 15m"}, "no duration": {"for: 15m", "for: soon"}, "no expression": {"expr: mcp_tether_incomplete > 0", `expr: ""`},
 		} {
 			text, err := os.ReadFile(file)
 			ok(t, err)

@@ -462,7 +462,10 @@ func TestCommandsCanBeCopied(t *testing.T) {
 // and what the block says the file holds.
 var shownFile = regexp.MustCompile("(?s)```\\w+\n# (scripts/packaging/[^\n]+)\n(.*?)```\n")
 
-// Such a block shows that file as it is, and each example is shown.
+// linkedFile is a link to an example, which may be too long to be shown.
+var linkedFile = regexp.MustCompile(`\]\(\.\./(scripts/packaging/examples/[^)]+)\)`)
+
+// Such a block shows that file as it is, and each example is shown or linked.
 func TestPagesShowFiles(t *testing.T) {
 	inRoot(t)
 	pages, err := filepath.Glob("docs/*.md")
@@ -481,6 +484,12 @@ func TestPagesShowFiles(t *testing.T) {
 				t.Errorf("%s does not show %s as it is (%v)", page, block[1], err)
 			}
 			shown[block[1]] = true
+		}
+		for _, link := range linkedFile.FindAllStringSubmatch(string(b), -1) {
+			if _, err := os.Stat(link[1]); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+			shown[link[1]] = true
 		}
 	}
 	for _, dir := range []string{"scripts/packaging/systemd/*", "scripts/packaging/examples/*"} {
