@@ -40,7 +40,7 @@ func main() {
 	only := flag.String("run", "", "only the tests that this regular expression matches")
 	slowest := flag.Int("slowest", 0, "name this many tests that took longest")
 	tags := flag.String("tags", "", "build tags")
-	timeout := flag.Duration("timeout", 25*time.Minute, "how long a package may take")
+	timeout := flag.Duration("timeout", 35*time.Minute, "how long a package may take")
 	flag.Parse()
 	allowed, err := parseSkips(skipList)
 	if err != nil {
