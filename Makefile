@@ -42,7 +42,7 @@ LDFLAGS += -E mcp-tether/internal/proc.atExec
 endif
 
 # What is used for help texts, for flags, for the configurations of clients and for what people read is compiled without inlining:
-# 220 kB less, and no start of a server takes longer.
+# 220 kB less, and starts differed no more than two runs of one binary do.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
