@@ -50,6 +50,10 @@ func openBelow(uid int, parent, home string, below ...string) (*Directory, error
 			}
 		}
 	}
+	// What such a variable names is made when it is missing (XDG Base Directory Specification), but not among what is another's.
+	if !belongsTo(parent, uid) && belongsTo(filepath.Dir(parent), uid) {
+		_ = unix.Mkdir(parent, 0o700)
+	}
 	if !belongsTo(parent, uid) {
 		return nil, fmt.Errorf("directory %s is not there, or not of uid %d", parent, uid)
 	}

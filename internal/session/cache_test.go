@@ -31,6 +31,8 @@ func TestOpenCache(t *testing.T) {
 	for name, c := range map[string]struct{ xdg, home, want string }{
 		"XDG_CACHE_HOME":  {home, "", home + "/mcp-tether"},
 		"home":            {"", home, home + "/.cache/mcp-tether"},
+		"XDG, missing":    {home + "/new", "", home + "/new/mcp-tether"},
+		"XDG, no parent":  {home + "/none/new", "", ""},
 		"relative":        {"x", home, home + "/.cache/mcp-tether"},
 		"neither":         {"", "", ""},
 		"no home":         {"", home + "/none", ""},
@@ -50,7 +52,8 @@ func TestOpenCache(t *testing.T) {
 	// The home of another user (sudo keeps HOME) gets no file of ours.
 	other := t.TempDir()
 	_, err := OpenCache(os.Getuid()+1, "", other)
-	if left, _ := os.ReadDir(other); err == nil || len(left) > 0 {
+	_, xdgErr := OpenCache(os.Getuid()+1, other+"/new", "")
+	if left, _ := os.ReadDir(other); err == nil || xdgErr == nil || len(left) > 0 {
 		t.Error("made a cache in the directory of another user", left)
 	}
 }
