@@ -49,15 +49,23 @@ func (s *soak) startInnocents() error {
 	return err
 }
 
-// watch counts the innocents that were hit.
+// watch notes the innocents that were hit.
 func (s *soak) watch() {
-	for name, p := range s.innocents {
+	for _, name := range hit(s.innocents) {
+		s.tally.bad("an innocent was hit: %s", name)
+		delete(s.innocents, name)
+	}
+}
+
+// hit names those of the processes that are gone or stopped.
+func hit(all map[string]process) (names []string) {
+	for name, p := range all {
 		now, ok := readProcess(p.pid)
 		if !ok || now.start != p.start || now.state == 'T' {
-			s.tally.bad("an innocent was hit: %s", name)
-			delete(s.innocents, name)
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
 // watchBox looks whether the innocent container runs.

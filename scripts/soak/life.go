@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -68,11 +70,23 @@ func (s *soak) live(number int) {
 	}
 	l.end()
 	l.judge()
-	if log, _ := os.ReadFile(l.log()); strings.Contains(string(log), "not in the history") {
-		l.note("%s", log)
-		l.tally.count("sessions that could not be written to the history")
+	s.readLog(l.log())
+}
+
+// readLog counts what a session says of itself in its log, and removes it.
+func (s *soak) readLog(name string) {
+	log, _ := os.ReadFile(name)
+	_ = os.Remove(name)
+	for line := range bytes.Lines(log) {
+		var event struct{ Sleeps, Restarts int }
+		if bytes.Contains(line, []byte("not in the history")) {
+			s.tally.count("sessions that could not be written to the history")
+		}
+		if json.Unmarshal(line, &event) == nil {
+			s.tally.add("naps", event.Sleeps)
+			s.tally.add("servers started again after their end", event.Restarts)
+		}
 	}
-	_ = os.Remove(l.log())
 }
 
 // take takes one step. It is false when the session is over.

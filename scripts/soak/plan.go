@@ -19,6 +19,8 @@ type mode struct {
 	shared bool
 	// spared: nothing is killed on purpose, so every call must be answered.
 	spared bool
+	// bare: without mcp-tether.
+	bare bool
 	// boxed: the server is in a container; boxes: it starts some.
 	boxed, boxes bool
 }
@@ -161,6 +163,9 @@ func (p plan) command(image string) []string {
 
 // wrapped is that command below mcp-tether.
 func (p plan) wrapped(image string) []string {
+	if p.mode.bare {
+		return p.command(image)
+	}
 	words := append([]string{binFile, "run", "--log-level=debug", "--log-format=json", "--log-file=" + p.log()}, p.mode.flags...)
 	return append(append(words, "--"), p.command(image)...)
 }

@@ -89,7 +89,7 @@ func soakWithin(args []string) error {
 
 // run lives lives until the context ends, and then looks for what is left of all.
 func (s *soak) run(ctx context.Context) error {
-	if err := s.startInnocents(); err != nil {
+	if err := errors.Join(s.control(), s.startInnocents()); err != nil {
 		return err
 	}
 	done := make(chan struct{})
@@ -225,6 +225,10 @@ func (s *soak) endSteady() {
 		if err := st.c.over(); err != nil {
 			s.tally.bad("what lasted, %s, does not end: %v", st.mode.name, err)
 		}
+	}
+	time.Sleep(cleanBound / 5) // the sessions end after their gateways
+	for _, st := range s.lasting {
+		s.readLog(st.log())
 	}
 }
 

@@ -36,8 +36,6 @@ type trend struct {
 type steady struct {
 	plan
 	pause func(n int) time.Duration
-	// bare: without mcp-tether, which has no business with it.
-	bare  bool
 	calls atomic.Int32
 	c     *client
 	// samples of each process of mcp-tether, by role and pid.
@@ -51,7 +49,7 @@ func steadies(engine bool) []*steady {
 		{plan: plan{mode: mode{name: "run"}, server: serverOwn}, pause: second},
 		{plan: plan{mode: mode{name: "--hibernate=1s", flags: []string{"--hibernate=1s"}}, server: serverOwn}, pause: func(n int) time.Duration { return time.Duration(n%4) * time.Second }},
 		{plan: plan{mode: sparedShare(engine), server: serverEverything}, pause: second},
-		{plan: plan{mode: mode{name: "bare"}, server: serverEverything}, bare: true, pause: func(int) time.Duration { return 5 * time.Second }},
+		{plan: plan{mode: mode{name: "bare", bare: true}, server: serverEverything}, pause: func(int) time.Duration { return 5 * time.Second }},
 	}
 	if engine {
 		all = append(all, &steady{plan: plan{mode: mode{name: "containers", boxes: true}, server: serverOwn}, pause: func(int) time.Duration { return 8 * time.Second }})
@@ -69,13 +67,9 @@ func sparedShare(engine bool) mode {
 
 // start starts the session, whose client must come up.
 func (s *steady) start(image string) (err error) {
-	command := s.command(image)
+	command := s.wrapped(image)
 	if s.mode.boxes {
 		command = append(command, "brief")
-	}
-	if !s.bare {
-		words := s.wrapped(image)
-		command = append(words[:slices.Index(words, "--")+1], command...)
 	}
 	if s.c, err = startClient(command, fmt.Sprint(lifeVariable, s.number)); err == nil {
 		_, err = s.c.await()

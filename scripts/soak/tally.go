@@ -78,10 +78,14 @@ func (t *tally) save() error {
 	return nil
 }
 
-func (t *tally) count(what string) {
+func (t *tally) count(what string) { t.add(what, 1) }
+
+func (t *tally) add(what string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Counts[what]++
+	if n > 0 {
+		t.Counts[what] += n
+	}
 }
 
 // bad notes what must not be.
