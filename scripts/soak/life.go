@@ -192,6 +192,8 @@ func (l *life) call(amid func()) bool {
 		case err == nil && text == right:
 			l.tally.count("calls answered, of lives")
 			return true
+		case err == nil && l.hurt && l.mode.boxes:
+			err = errors.New(text) // the docker command was hit
 		case err == nil:
 			l.fail("call %d has the answer %q", l.calls, text)
 			return true
