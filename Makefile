@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null >$$out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
@@ -48,7 +48,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model soak install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -65,6 +65,7 @@ help:
 	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
+	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
@@ -132,6 +133,12 @@ torture: build
 # Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught.
 model:
 	$(GO) run ./scripts/model
+
+# Sessions in random life, counted: make soak HOURS=2 SOAK='-seed 7'
+HOURS ?= 2
+soak: build
+	CGO_ENABLED=0 $(GO) build -o bin/soak-program ./scripts/soak
+	bin/soak-program -bin $(BIN) -hours $(HOURS) $(SOAK)
 
 # Says nothing of its own, for its lines are to fit a terminal.
 demo:

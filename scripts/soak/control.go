@@ -1,0 +1,53 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// control is what each run begins with: a session without mcp-tether leaves something, and a process that was hit is missed. Where
+// that is not seen, nothing else that this program says is worth anything.
+func (s *soak) control() error {
+	m := mode{name: "bare", bare: true, boxes: s.image != ""}
+	l := &life{plan: plan{number: firstSteady - 1, mode: m, server: serverOwn, ending: endKill}, soak: s, killed: map[string]bool{}}
+	words := append(l.command(s.image), "helpers")
+	var err error
+	if l.c, err = startClient(words, fmt.Sprint(lifeVariable, l.number)); err == nil {
+		_, err = l.c.await()
+	}
+	if err != nil {
+		return fmt.Errorf("start a session without mcp-tether: %w", err)
+	}
+	l.call(nil)
+	l.c.kill()
+	_ = l.c.over()
+	time.Sleep(time.Second)
+	all, err := living()
+	left := of(l.number, all)
+	var boxes []string
+	for _, p := range left {
+		err = errors.Join(err, p.signal(unix.SIGKILL))
+	}
+	if s.image != "" {
+		boxes = l.boxes()
+		err = errors.Join(err, exec.Command("docker", append([]string{"rm", "-f"}, boxes...)...).Run())
+	}
+	if err != nil {
+		return fmt.Errorf("end what a bare session has left: %w", err)
+	}
+	// The four helpers stay.
+	if len(left) < 4 || s.image != "" && len(boxes) != 1 {
+		return fmt.Errorf("of a bare session only %d processes and %d containers were seen", len(left), len(boxes))
+	}
+	time.Sleep(100 * time.Millisecond)
+	if still := hit(map[string]process{"one that was killed": left[0]}); len(still) != 1 {
+		return errors.New("an innocent that was killed was not missed")
+	}
+	return nil
+}

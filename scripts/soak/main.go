@@ -1,0 +1,105 @@
+//go:build linux
+
+// Command soak runs sessions of mcp-tether in random life for hours, and counts what they leave behind and whom they hit.
+//
+// Real clients of the official SDK play the gateways. They start real servers, call them, let them sleep, and end in many
+// ways. Meanwhile servers crash, processes of mcp-tether are killed or stopped, and gateways are killed. Some sessions last
+// from beginning to end: their memory and descriptors must not grow. Some processes are none of mcp-tether's business: they
+// must live. All of it is in pid, mount and cgroup namespaces of its own.
+//
+//	soak -hours 2             goes on where the last run was interrupted
+//	soak -hours 0.1 -seed 7   begins anew where the seed is another one
+//	soak -life 1234           one life of the seed again, and what happened
+//
+// It needs root, a writable cgroup v2 hierarchy, node and the packages of e2e/npm. With docker there are containers, too. It
+// exits 0 when nothing leaked, was hit, hung or grew, and 1 otherwise; 2 when it could not run.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// options are the command line. The inner processes have the same one.
+type options struct {
+	bin    string
+	hours  float64
+	seed   uint64
+	slots  int
+	life   int
+	dir    string
+	engine bool
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.StringVar(&o.bin, "bin", "bin/mcp-tether", "the `program` under test")
+	f.Float64Var(&o.hours, "hours", 2, "how many hours in all, those of earlier runs of the seed among them")
+	f.Uint64Var(&o.seed, "seed", 0, "what the lives are made from; 0 for that of the last run, or a new one")
+	f.IntVar(&o.slots, "slots", 4, "lives at a time")
+	f.IntVar(&o.life, "life", 0, "only the life with this `number`, and say what happens in it")
+	f.StringVar(&o.dir, "dir", "bin/soak", "the `directory` for what was counted and for what failed")
+	f.BoolVar(&o.engine, "engine", true, "with containers, if there is docker")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.hours <= 0 || o.slots < 1 || o.life < 0 {
+		return o, errors.New("-hours and -slots must be above zero")
+	}
+	return o, nil
+}
+
+// duration is how long all runs of the seed take together.
+func (o options) duration() time.Duration { return time.Duration(o.hours * float64(time.Hour)) }
+
+// errFound says that mcp-tether did not keep its promise.
+var errFound = errors.New("not all is well: see the table")
+
+func main() {
+	err := play(os.Args[1:])
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "soak:", err)
+	if errors.Is(err, errFound) {
+		os.Exit(1)
+	}
+	os.Exit(2)
+}
+
+// play plays the part that the first argument names: outside of the namespaces, or one within.
+func play(args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case initRole:
+			return beInit(args[1:])
+		case soakRole:
+			return soakWithin(args[1:])
+		case serverRole:
+			return serve(args[1:])
+		case helperRole:
+			return help(args[1:])
+		}
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return fmt.Errorf("make a directory for the results: %w", err)
+	}
+	for _, path := range []*string{&o.bin, &o.dir} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return fmt.Errorf("find %s: %w", *path, err)
+		}
+	}
+	return enterWorld(o)
+}

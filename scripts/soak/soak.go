@@ -1,0 +1,293 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sweepPause is between two sweeps, as from cron.
+	sweepPause = time.Minute
+	// samplePause is between two samples of what lasts.
+	samplePause = time.Minute
+	// quietPause is between two moments in which no life goes on.
+	quietPause = 10 * time.Minute
+	// quietBound is how long a shared server may linger then.
+	quietBound = 30 * time.Second
+)
+
+// soak is one run.
+type soak struct {
+	options
+	tally *tally
+	image string // "" without an engine
+	// aloud says what happens in a life while it happens.
+	aloud   bool
+	lasting []*steady
+	// innocents are of no session: what they are called, by process.
+	innocents map[string]process
+	box       string // the container among them
+	// quiet is held for reading by each life.
+	quiet sync.RWMutex
+}
+
+// soakWithin is the soak in its namespaces.
+func soakWithin(args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	s := &soak{options: o, aloud: o.life > 0, innocents: map[string]process{}}
+	if s.image, err = makeImage(); err != nil {
+		return err
+	}
+	if s.tally, err = openTally(o); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	fmt.Printf("soak: seed %d, life %d, %.2f of %.2f hours done, containers: %v\n", s.tally.Seed, s.tally.Next, s.tally.Elapsed.Hours(), s.hours, s.image != "")
+	if s.life > 0 {
+		before := len(s.tally.Bad)
+		s.live(s.life)
+		if len(s.tally.Bad) > before {
+			return errFound
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.duration()-s.tally.Elapsed)
+	defer cancel()
+	if err := s.run(ctx); err != nil {
+		return err
+	}
+	s.tally.report(os.Stdout)
+	report, err := os.Create(filepath.Join(s.dir, "report.md"))
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	defer report.Close()
+	s.tally.report(report)
+	if len(s.tally.Bad) > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// run lives lives until the context ends, and then looks for what is left of all.
+func (s *soak) run(ctx context.Context) error {
+	if err := errors.Join(s.control(), s.startInnocents()); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	var callers, workers sync.WaitGroup
+	s.lasting = steadies(s.image != "")
+	for _, st := range s.lasting {
+		if err := st.start(s.image); err != nil {
+			return err
+		}
+		callers.Go(func() { st.call(s.tally, done) })
+	}
+	for range s.slots {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				s.quiet.RLock()
+				s.live(s.tally.take())
+				s.quiet.RUnlock()
+			}
+		})
+	}
+	for what, pause := range map[*func()]time.Duration{
+		ref(s.watch): time.Second, ref(s.watchBox): samplePause / 2, ref(s.sample): samplePause, ref(s.sweep): sweepPause, ref(s.look): quietPause, ref(s.keepTally): 10 * time.Second,
+	} {
+		workers.Go(func() { every(ctx, pause, *what) })
+	}
+	workers.Wait()
+	s.look()
+	close(done)
+	callers.Wait()
+	s.endSteady()
+	s.lookAtTheEnd()
+	return s.tally.save()
+}
+
+func ref(f func()) *func() { return &f }
+
+// every does something again and again until the context ends.
+func every(ctx context.Context, pause time.Duration, do func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+			do()
+		}
+	}
+}
+
+func (s *soak) keepTally() {
+	if err := s.tally.save(); err != nil {
+		s.tally.bad("%v", err)
+	}
+}
+
+// sweep is what cron does.
+func (s *soak) sweep() {
+	cmd := exec.Command(binFile, "reap", "--kill", "--quiet")
+	out, err := cmd.CombinedOutput()
+	s.tally.count("sweeps")
+	// 1: there were findings, all of which may have been ended.
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		s.tally.bad("reap --kill: %v: %s", err, out)
+	}
+}
+
+// sample measures what lasts.
+func (s *soak) sample() {
+	all, err := living()
+	if err != nil {
+		s.tally.bad("%v", err)
+		return
+	}
+	for _, st := range s.lasting {
+		st.measure(all)
+	}
+	s.tally.mu.Lock()
+	fmt.Printf("soak: %s, life %d, %d sweeps, %d bad\n", time.Since(s.tally.began).Round(time.Second)+s.tally.before, s.tally.Next, s.tally.Counts["sweeps"], len(s.tally.Bad))
+	s.tally.mu.Unlock()
+}
+
+// look waits until no life goes on: what is then there of any has leaked. Its life may have passed its own judgement, as where
+// a process was started late, or a shared server stayed.
+func (s *soak) look() {
+	s.quiet.Lock()
+	defer s.quiet.Unlock()
+	var left []string
+	for deadline := time.Now().Add(quietBound); ; time.Sleep(200 * time.Millisecond) {
+		left = s.leftOfLives()
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	s.tally.count("looks while no life went on")
+	for _, what := range left {
+		s.tally.bad("left while no life goes on: %s", what)
+	}
+}
+
+func (s *soak) leftOfLives() (left []string) {
+	all, err := living()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, p := range all {
+		if p.life > 0 && p.life < firstSteady {
+			left = append(left, p.String())
+		}
+	}
+	if s.image == "" {
+		return left
+	}
+	out, err := exec.Command("docker", "ps", "-a", "--filter", "label=soak.life", "--format", `{{.Label "soak.life"}}`).Output()
+	if err != nil {
+		return append(left, "containers: "+err.Error())
+	}
+	for label := range strings.FieldsSeq(string(out)) {
+		if !slices.ContainsFunc(s.lasting, func(st *steady) bool { return label == fmt.Sprint(st.number) }) {
+			left = append(left, "container of life "+label)
+		}
+	}
+	return left
+}
+
+// endSteady ends the sessions that lasted, and says how they fared.
+func (s *soak) endSteady() {
+	s.tally.Steady = nil
+	for _, st := range s.lasting {
+		s.tally.Steady = append(s.tally.Steady, st.trends(s.tally)...)
+	}
+	for _, st := range s.lasting {
+		st.c.kill()
+		if err := st.c.over(); err != nil {
+			s.tally.bad("what lasted, %s, does not end: %v", st.mode.name, err)
+		}
+	}
+	time.Sleep(cleanBound / 5) // the sessions end after their gateways
+	for _, st := range s.lasting {
+		s.readLog(st.log())
+	}
+}
+
+// lookAtTheEnd ends what is ours. Then nothing else may be there: no process, cgroup, record or container.
+func (s *soak) lookAtTheEnd() {
+	s.watch()
+	s.watchBox()
+	s.endInnocents()
+	var left []string
+	for deadline := time.Now().Add(quietBound); ; time.Sleep(2 * time.Second) {
+		// A host that was killed has left its place; the next sweep removes it, or the next host.
+		s.sweep()
+		left = s.leftAtTheEnd()
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, what := range left {
+		s.tally.bad("left at the end: %s", what)
+	}
+}
+
+func (s *soak) leftAtTheEnd() (left []string) {
+	all, err := living()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, p := range all {
+		if p.pid != 1 && p.pid != os.Getpid() {
+			left = append(left, "process "+p.String())
+		}
+	}
+	for _, pattern := range []string{cgroupRoot + "/*/cgroup.procs", "/run/mcp-tether/*.json", "/run/mcp-tether/*.lock", "/run/mcp-tether/*.sock"} {
+		found, _ := filepath.Glob(pattern)
+		left = append(left, slices.DeleteFunc(found, func(name string) bool { return name == "/run/mcp-tether/reap.lock" })...)
+	}
+	if s.image != "" {
+		out, err := exec.Command("docker", "ps", "-aq").Output()
+		if err != nil || len(bytes.TrimSpace(out)) > 0 {
+			left = append(left, fmt.Sprintf("containers: %s %v", out, err))
+		}
+	}
+	return left
+}
+
+// makeImage makes an image of this program, if there is an engine.
+func makeImage() (string, error) {
+	if _, err := os.Stat(engineSocket); err != nil {
+		return "", nil //nolint:nilerr // without an engine there are no containers
+	}
+	program, err := os.ReadFile(selfFile)
+	if err != nil {
+		return "", fmt.Errorf("read this program: %w", err)
+	}
+	load := exec.Command("docker", "import", "-")
+	load.Stdin, load.Stderr = tarOf(program), os.Stderr
+	id, err := load.Output()
+	if err != nil {
+		return "", fmt.Errorf("import an image: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
+}
