@@ -211,7 +211,11 @@ func (l *life) call(amid func()) bool {
 		if !l.mode.restarts || l.killed[roleFront] || strings.Contains(err.Error(), "client has ended") {
 			return false
 		}
-		// The next message starts the server again.
+		// The next message starts the server again, but for one that asked for roots late (docs/hibernate.md).
+		if log, _ := os.ReadFile(l.log()); bytes.Contains(log, []byte("the server cannot be restarted")) {
+			l.tally.count("sessions that ended with their server, as it asked for roots late")
+			return false
+		}
 		if try == 5 {
 			l.fail("call %d failed for the fifth time: %v", l.calls, err)
 			return false

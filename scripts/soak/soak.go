@@ -43,6 +43,8 @@ type soak struct {
 	box       string // the container among them
 	// quiet is held for reading by each life.
 	quiet sync.RWMutex
+	// sweeping is held during a sweep.
+	sweeping sync.Mutex
 }
 
 // soakWithin is the soak in its namespaces.
@@ -144,8 +146,10 @@ func (s *soak) keepTally() {
 	}
 }
 
-// sweep is what cron does.
+// sweep is what cron does. Two at a time would be an error of ours: the second says so.
 func (s *soak) sweep() {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
 	cmd := exec.Command(binFile, "reap", "--kill", "--quiet")
 	out, err := cmd.CombinedOutput()
 	s.tally.count("sweeps")
