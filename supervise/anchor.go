@@ -68,7 +68,7 @@ func Anchor(args []string, options func() Options) (int, *Orphan, error) {
 	if err := g.start(inherited); err != nil {
 		return ExitFailure, nil, fmt.Errorf("start the supervisor from %s: %w", proc.SelfExe, err)
 	}
-	proc.PauseGC()
+	proc.PauseGC(proc.SessionMemory)
 	g.watchGateway()
 	g.watch()
 	return g.conclude()

@@ -66,7 +66,7 @@ func Run(opts Options, hand argv.Handover) (int, error) {
 		return s.finish(), err
 	}
 	s.closeServersOwn()
-	proc.PauseGC()
+	proc.PauseGC(proc.SessionMemory)
 	if s.opts.HasDead != nil {
 		s.sweepAt = time.Now().Add(sweepDelay)
 	}

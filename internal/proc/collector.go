@@ -6,10 +6,11 @@ import (
 )
 
 // PauseGC stops the collector's wake-ups, which come every two minutes otherwise. A session allocates hardly anything while
-// it waits. If it does, the memory limit makes the collector run.
-func PauseGC() {
+// it waits. If it does, the limit makes the collector run, in bytes of all that the runtime has: what works for long comes to
+// hold that much. It must be far above what lives, for the collector runs all the time otherwise.
+func PauseGC(limit int64) {
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
+	debug.SetMemoryLimit(limit)
 }
 
 // ResumeGC undoes PauseGC for a process that has work: a busy engine's streams and bodies may need more than the limit.
@@ -18,5 +19,5 @@ func ResumeGC() {
 	debug.SetMemoryLimit(math.MaxInt64)
 }
 
-// memoryLimit is far above what a session needs, in bytes.
-const memoryLimit = 32 << 20
+// SessionMemory is a limit for PauseGC, far above what the processes of a session need.
+const SessionMemory = 32 << 20

@@ -62,7 +62,8 @@ func TestTrend(t *testing.T) {
 		judged, bad int
 	}{
 		"level":       {grow(sample{}, 40), 1, 0},
-		"memory":      {grow(sample{PSS: 100}, 40), 1, 1},
+		"memory":      {grow(sample{PSS: 400}, 40), 1, 1},
+		"bounded":     {grow(sample{PSS: 100}, 40), 1, 0},
 		"descriptors": {grow(sample{Files: 1}, 40), 1, 1},
 		"threads":     {grow(sample{Threads: 1}, 40), 1, 1},
 		"moves":       {append(grow(sample{PSS: 10}, 20), grow(sample{PSS: 10}, 20)...), 1, 0},

@@ -166,9 +166,12 @@ func (s *steady) trends(t *tally) (out []trend) {
 	return out
 }
 
-// grows allows for what the kernel and the collector of Go do: a fifth and 400 kB, two descriptors, two threads.
+// bounded is what a process may come to hold, in kB, before the collector of Go runs (proc.PauseGC, in the front).
+const bounded = 12 << 10
+
+// grows allows for what the kernel and the collector do: a fifth and 400 kB, or all below the bound, two descriptors, two threads.
 func (t trend) grows() bool {
-	return t.Last.PSS > t.First.PSS*6/5+400 || t.Last.Files > t.First.Files+2 || t.Last.Threads > t.First.Threads+2
+	return t.Last.PSS > max(t.First.PSS*6/5+400, bounded) || t.Last.Files > t.First.Files+2 || t.Last.Threads > t.First.Threads+2
 }
 
 func middle(all []sample) (m sample) {
