@@ -328,7 +328,7 @@ func TestScannerLetsGoOfLargeLines(t *testing.T) {
 	}
 }
 
-// Wherever the bytes are cut the result is the same, and for JSON it is that of encoding/json.
+// FuzzScanner compares what is read of lines of JSON with encoding/json, and of any stream with the same one in one piece.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n", `[{"id":1,"result":{}},{}]` + "\r\n\n",
