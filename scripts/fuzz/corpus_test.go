@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,8 +94,8 @@ func TestKeep(t *testing.T) {
 		t.Fatalf("%q, %v", namesOf(c.inputs), err)
 	}
 	// Four results and the switch; the seed takes one way, and no input the last.
-	if kept, err := c.keep(t.Context()); err != nil || kept.percent() != c.all.percent() || kept.percent() != 80 {
-		t.Errorf("%.1f of %.1f %%, %v", kept.percent(), c.all.percent(), err)
+	if kept, err := c.keep(t.Context()); err != nil || kept.percent("example") != c.all.percent("example") || kept.percent("example") != 80 {
+		t.Errorf("%.1f of %.1f %%, %v", kept.percent("example"), c.all.percent("example"), err)
 	}
 	names := listed(t, x.corpus())
 	if !slices.Equal(names, []string{"three", "two"}) {
@@ -104,8 +105,8 @@ func TestKeep(t *testing.T) {
 	if err := os.Remove(filepath.Join(x.corpus(), "two")); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = x.gather(t.Context(), t.TempDir(), none); err != nil || c.all.percent() != 60 {
-		t.Errorf("with one input less: %.1f %%, %v", c.all.percent(), err)
+	if c, err = x.gather(t.Context(), t.TempDir(), none); err != nil || c.all.percent("example") != 60 {
+		t.Errorf("with one input less: %.1f %%, %v", c.all.percent("example"), err)
 	}
 	// An input that fails is not passed over, be it kept or found.
 	write(t, filepath.Join(dir, "cache/FuzzF/bad"), "go test fuzz v1\nstring(\"bad\")\n")
@@ -131,4 +132,38 @@ func listed(t *testing.T, dir string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// What is kept here is within its bounds, and has its target.
+func TestKeptInputs(t *testing.T) {
+	var total int64
+	found := 0
+	err := filepath.WalkDir("../..", func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || filepath.Base(dir) != "fuzz" || filepath.Base(filepath.Dir(dir)) != "testdata" {
+			return err
+		}
+		targets, err := targetsIn("", filepath.Dir(filepath.Dir(dir)), regexp.MustCompile(""))
+		for _, name := range listed(t, dir) {
+			if !slices.ContainsFunc(targets, func(x target) bool { return x.name == name }) {
+				t.Errorf("%s/%s: there is no such target", dir, name)
+			}
+			found++
+			var size int64
+			inputs := listed(t, filepath.Join(dir, name))
+			for _, in := range inputs {
+				st, err := os.Stat(filepath.Join(dir, name, in))
+				if err != nil {
+					return err
+				}
+				size += st.Size()
+			}
+			if total += size; len(inputs) > maxInputs || size > maxBytes {
+				t.Errorf("%s/%s: %d inputs of %d bytes", dir, name, len(inputs), size)
+			}
+		}
+		return err
+	})
+	if err != nil || found < 20 || total > 1<<20 {
+		t.Errorf("%d targets with %d bytes, %v", found, total, err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,10 +17,13 @@ type profile map[string]block
 // block is how many statements it has, and how often it ran.
 type block struct{ statements, ran int }
 
-// percent is how many statements ran, of 100.
-func (p profile) percent() float64 {
+// percent is how many statements of a package ran, of 100.
+func (p profile) percent(of string) float64 {
 	covered, all := 0, 0
-	for _, b := range p {
+	for place, b := range p {
+		if path.Dir(place) != of {
+			continue
+		}
 		if all += b.statements; b.ran > 0 {
 			covered += b.statements
 		}

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func main() {
 	flag.StringVar(&f.tags, "tags", "", "build tags")
 	only := flag.String("run", "", "only the targets that this regular expression matches")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := f.run(ctx, os.Stdout, *only, flag.Args())
 	stop()
 	if err != nil {
@@ -103,7 +104,12 @@ func (f fuzzer) runPackage(ctx context.Context, out io.Writer, room string, targ
 		return nil
 	}
 	binary := filepath.Join(f.scratch, "fuzz.test")
-	if err := compile(ctx, binary, targets[0].path, "-fuzz=.", "-tags", f.tags); err != nil {
+	how := []string{"-fuzz=.", "-tags", f.tags}
+	if f.keep {
+		// An input may be worth keeping for what it makes the other packages do.
+		how = append(how, "-coverpkg=./...")
+	}
+	if err := compile(ctx, binary, targets[0].path, how...); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -117,7 +123,7 @@ func (f fuzzer) runPackage(ctx context.Context, out io.Writer, room string, targ
 	return nil
 }
 
-// compile makes the test binary of a package, which can say what it covers of that package.
+// compile makes the test binary of a package, which can say what it covers: of that package, unless -coverpkg says more.
 func compile(ctx context.Context, binary, path string, more ...string) error {
 	args := append([]string{"test", "-c", "-vet=off", "-cover", "-covermode=count", "-o", binary}, more...)
 	if said, err := exec.CommandContext(ctx, "go", append(args, path)...).CombinedOutput(); err != nil {
@@ -136,13 +142,13 @@ func (f fuzzer) runTarget(ctx context.Context, t target) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", t.path, t.name, err)
 	}
-	covered := fmt.Sprintf("%4.1f %% of the statements", c.all.percent())
+	covered := fmt.Sprintf("%4.1f %% of the statements", c.all.percent(t.path))
 	if f.keep {
 		all, err := c.keep(ctx)
 		if err != nil {
 			return "", fmt.Errorf("keep inputs of %s %s: %w", t.path, t.name, err)
 		}
-		covered += fmt.Sprintf(", %4.1f %% by what is kept", all.percent())
+		covered += fmt.Sprintf(", %4.1f %% by what is kept", all.percent(t.path))
 	}
 	kept, err := os.ReadDir(t.corpus())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
