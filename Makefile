@@ -20,7 +20,6 @@ FUZZTIME ?= 2s
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
 UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
-fuzz_once = $(GO) test -vet=off -tags $(TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null >$$out 2>&1
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
 
@@ -57,7 +56,8 @@ help:
 	@echo "make test-engines  what an engine shows, against the one that MCP_TETHER_TEST_ENGINE and _PODMAN name"
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
 	@echo "make flake    test and test-all three times while four busy loops hold the cores; also: make flake RUNS=10 TARGETS=test"
-	@echo "make lint     the first part of check; also: make race, make fuzz FUZZTIME=1m, make size"
+	@echo "make lint     the first part of check; also: make race, make size"
+	@echo "make fuzz     each fuzz target for two seconds, and what it covers; to find and keep inputs: make fuzz FUZZTIME=5m KEEP=1"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
 	@echo "make record   runs it and draws that run for README"
@@ -109,15 +109,9 @@ race:
 	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
-# Every fuzz target of the unit packages, one after the other: go test takes one at a time. On a busy machine it may miss
-# its own deadline at the end and call that a failure; with no failing input, the target is tried once more.
+# Every fuzz target of the unit packages, one after the other, with what it covers: make fuzz FUZZTIME=5m KEEP=1
 fuzz:
-	@out=$$(mktemp); grep -o '^func Fuzz[A-Za-z0-9_]*' $(addsuffix /*_test.go,$(UNITS)) | sed 's|/[^/]*:func | |' | { \
-		while read -r package target; do \
-			echo "fuzz $$package $$target"; \
-			$(fuzz_once) || { grep -q 'context deadline exceeded' $$out && ! grep -q 'Failing input' $$out && $(fuzz_once); } || \
-				{ cat $$out; rm -f $$out; exit 1; }; \
-		done; rm -f $$out; }
+	@$(GO) run ./scripts/fuzz -tags $(TAGS) -time $(FUZZTIME) $(if $(KEEP),-keep) $(UNITS)
 
 size: build
 	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]

@@ -95,6 +95,7 @@ func FuzzFindDir(f *testing.F) {
 		f.Add([]byte(mounts), []byte("0::/user.slice/app\n"))
 		f.Add([]byte(mounts), []byte("1:name=systemd:/\n0::/../x\n"))
 	}
+	f.Add([]byte("0 0 0 / /0 0 - cgroup2 "), []byte("0:://../"))
 	f.Fuzz(func(t *testing.T, mounts, own []byte) {
 		dir, err := findDir(mounts, own)
 		if err != nil {

@@ -81,7 +81,7 @@ func TestRolesRefuse(t *testing.T) {
 	}
 }
 
-// What is read of a word is written and read again as the same.
+// FuzzRoles compares what is read of a word with its round trip through writing and reading.
 func FuzzRoles(f *testing.F) {
 	f.Add(SupervisorArgs([]string{"p"}, Handover{ID: "0123456789abcdef", Anchor: 2, ParentFD: -1, Foreign: []proc.ID{{PID: 1, Start: 2}}})[2])
 	f.Add(HostArgs("p", Host{Key: "k", Gateway: proc.ID{PID: 7, Start: 8}, GatewayFD: 5}, nil)[2])

@@ -130,6 +130,7 @@ func TestEmptyIsUnset(t *testing.T) {
 	}
 }
 
+// FuzzWantsAnchor compares what the anchor reads of a command line with urfave/cli, the parser of flags.
 func FuzzWantsAnchor(f *testing.F) {
 	f.Add("--name|x|--no-anchor|--|srv", "")
 	f.Add("-no-anchor=false|srv", "1")

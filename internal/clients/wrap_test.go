@@ -299,12 +299,14 @@ func TestRewriteRefusesWhatClientsRefuse(t *testing.T) {
 	}
 }
 
-// Any text that can be read can be wrapped and unwrapped again without a difference, and keeps its meaning.
+// FuzzWrap compares what an edited text means with go-toml or encoding/json, and its round trip through unwrap with the text
+// before. Rewrite asks these decoders, and says errNotMeant.
 func FuzzWrap(f *testing.F) {
 	for _, c := range wrapCases {
 		f.Add([]byte(c.in), c.format == TOML)
 		f.Add([]byte(c.out), c.format == TOML)
 	}
+	f.Add([]byte("{\"projects\":{\"\xff\":{\"mcpServers\":{\"\":{\"command\":\"0\"}}}}}"), false)
 	f.Add([]byte("{servers:{x:{command:'mcp-tether',args:['run', // a\n '--name', /* b */ '//', '--', 'srv' /* , */ , ]}}}"), false)
 	f.Add([]byte("[mcp_servers.x]\ncommand = 'mcp-tether'\nargs = [ 'run', '--', 'srv' # ,\n , ]\n"), true)
 	f.Fuzz(func(t *testing.T, in []byte, asTOML bool) {

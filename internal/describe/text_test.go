@@ -30,6 +30,28 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// FuzzJSON compares a text that is printed as JSON with encoding/json, which decodes it to the same. No character of it steers a
+// terminal.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{"", "plain<>&", "a\x1b\u202e\u009b\r\u2028\U000e0001é\"", `\u202e\\u202e`, "\xff\u200b", "\x7f\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var b strings.Builder
+		if err := JSON(&b, []string{s}); err != nil {
+			t.Fatal(err)
+		}
+		if at := strings.IndexFunc(b.String(), func(c rune) bool { return c != '\n' && steers(c) && c != utf8.RuneError }); at >= 0 {
+			t.Fatalf("%q is printed as %q", s, b.String())
+		}
+		var back []string
+		// What is not UTF-8 is decoded as U+FFFD.
+		if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back) != 1 || back[0] != string([]rune(s)) {
+			t.Fatalf("%q is printed as %q, which is %q, %v", s, b.String(), back, err)
+		}
+	})
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "plain", "\x1b[2J", "\u009b", "\x9b", "\xff", "é", "\n\t\x7f", "a\u202eb", "a\u2066b", "\u2028", "\u200b"} {
 		f.Add(s)

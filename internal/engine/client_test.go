@@ -355,7 +355,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// FuzzAnswer compares what we read with what net/http reads.
+// FuzzAnswer compares what we read of an answer with net/http.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		answered("200 OK", "abc"), "HTTP/1.1 200 OK\r\n\r\nto the end", "HTTP/1.1 204 No Content\r\n\r\n",

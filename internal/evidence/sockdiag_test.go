@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -102,12 +103,50 @@ func TestUnixPeerUnknown(t *testing.T) {
 	}
 }
 
+// referencePeer reads the peer from an answer about socket 7 with package syscall; ok is false where that cannot read it. A
+// kernel ends every attribute and message at a multiple of four.
+func referencePeer(b []byte) (peer uint32, named, ok bool) {
+	ne := binary.NativeEndian
+	if len(b) < 4 || ne.Uint32(b)%4 != 0 {
+		return 0, false, false
+	}
+	messages, err := syscall.ParseNetlinkMessage(b[:min(len(b), int(ne.Uint32(b)))])
+	if err != nil || len(messages) != 1 || messages[0].Header.Type == unix.NLMSG_ERROR || len(messages[0].Data) < sizeofUnixDiagMsg ||
+		ne.Uint32(messages[0].Data[4:]) != 7 {
+		return 0, false, false
+	}
+	// What is in front of the attributes of a link has the same length.
+	messages[0].Header.Type = unix.RTM_NEWLINK
+	attributes, err := syscall.ParseNetlinkRouteAttr(&messages[0])
+	if err != nil {
+		return 0, false, false
+	}
+	shut := false
+	for _, a := range attributes {
+		switch {
+		case a.Attr.Type == unixDiagPeer && len(a.Value) >= 4:
+			peer, named = ne.Uint32(a.Value), true
+		case a.Attr.Type == unixDiagShutdown && len(a.Value) >= 1:
+			shut = a.Value[0]&rcvShutdown != 0
+		}
+	}
+	if named = named && (peer != 0 || shut); !named {
+		peer = 0
+	}
+	return peer, named, true
+}
+
+// FuzzParsePeer compares the peer that is read of an answer with package syscall, where that can read the answer.
 func FuzzParsePeer(f *testing.F) {
 	f.Add(answer(attribute(unixDiagPeer, number32(99)...)))
 	f.Add(answer(attribute(0, 'x'), attribute(unixDiagPeer, number32(0)...)))
+	f.Add(answer(attribute(unixDiagPeer, number32(0)...), attribute(unixDiagShutdown, 3)))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, err := parsePeer(b, 7)
+		got, err := parsePeer(b, 7)
+		if want, named, ok := referencePeer(b); ok && (got != want || named != (err == nil)) {
+			t.Fatalf("%v: %d, %v, but package syscall reads %d, %v", b, got, err, want, named)
+		}
 		if err != nil {
 			return
 		}

@@ -96,7 +96,7 @@ func TestErrorsOfSourceAndDestination(t *testing.T) {
 	}
 }
 
-// A chunked body that we understand ends where today's net/http and that of older engines end it, with the same data.
+// FuzzChunks compares the end and the data of a chunked body with net/http of today and of Go 1.19, which older engines have.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("4\r\nbody\r\n0\r\n\r\nnext"), 3)
 	f.Add([]byte("a;x=\"y\"\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\n"), 1)

@@ -117,7 +117,8 @@ func TestParseResponse(t *testing.T) {
 	}
 }
 
-// We understand a request as net/http does, on which every engine is built. No other request may reach an engine.
+// FuzzHead compares how we read a request with net/http, on which every engine is built. No request that the two read
+// differently may reach an engine.
 func FuzzHead(f *testing.F) {
 	for _, seed := range []string{
 		"GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n",

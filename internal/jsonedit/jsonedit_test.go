@@ -78,7 +78,8 @@ func TestWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// After Set a decoder finds the value, and all other members as they were, byte for byte.
+// FuzzSet compares what Set makes of an object with encoding/json: it finds the value, and all other members as they were,
+// byte for byte.
 func FuzzSet(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ` { "a" : 1 , "b" : [ "]" , { } ] } `, `{"a":{"b":1},"a":{"b":2,"c":"\\\""}}`, `{"\u0061":"\ud800","` + "\xff" + `":-0.10e+5}`,

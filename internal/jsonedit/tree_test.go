@@ -54,7 +54,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is JSON is read as encoding/json reads it, and nothing crashes.
+// FuzzParse compares how JSON is read with encoding/json. What is no JSON crashes nothing.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.5e3,"x\u00e9\ud800",null,true]}`, ` [ ] `, `{'a':1,}`, "// c\n1", `"\ud83d\ude00\ud83dx"`, `{"a":{"a":-0}}`, "\"a\r\""} {
 		f.Add([]byte(seed))

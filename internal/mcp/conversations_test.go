@@ -142,6 +142,21 @@ func agree(t *testing.T, history []event) bool {
 	return reason == ""
 }
 
+// FuzzHistory compares a conversation with a look back at all of it, after histories longer than those above.
+func FuzzHistory(f *testing.F) {
+	all := events()
+	f.Add([]byte{0, 1, 4, 6, 7, 5})
+	f.Fuzz(func(t *testing.T, picks []byte) {
+		var history []event
+		for _, p := range picks[:min(len(picks), 40)] {
+			if longer := append(slices.Clip(history), all[int(p)%len(all)]); !ambiguous(longer) {
+				history = longer
+			}
+		}
+		agree(t, history)
+	})
+}
+
 // Whatever both sides say, nothing breaks, and no server sleeps while a request of either side waits.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range [][]string{

@@ -11,6 +11,9 @@ import (
 // exactFloat is the first integer past which a float64 skips integers. JavaScript's numbers are float64.
 const exactFloat = 1 << 53
 
+// alwaysEscaped are the characters that Quote always writes with an escape, although JSON asks for none.
+const alwaysEscaped = "\u2028\u2029"
+
 // NormalID gives the one spelling for every way to write an id, so that an answer is found however its sender writes
 // ids. JSON.stringify writes 1.0 as 1, and Python's json writes "é" with an escape. A word such as true is an id like
 // any other, although MCP has none of these. ok is false if raw cannot be an id.
@@ -32,7 +35,7 @@ func NormalID(raw []byte) (id string, ok bool) {
 // normalString leaves a string as it is if it cannot be decoded without loss (half of a surrogate pair, invalid UTF-8).
 // Two such ids must not become equal, and a reply must carry what was sent.
 func normalString(raw []byte) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
+	if bytes.IndexByte(raw, '\\') < 0 && !bytes.ContainsAny(raw, alwaysEscaped) {
 		return string(raw)
 	}
 	var text string
@@ -55,7 +58,8 @@ func normalNumber(raw []byte) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Quote writes text as JSON with the fewest escapes, so that a string without escapes stays as it is.
+// Quote writes text as JSON with the fewest escapes, so that a string without escapes stays as it is, if it has nothing
+// that is always escaped.
 func Quote(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

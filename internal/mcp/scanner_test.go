@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // scan feeds the stream in chunks that end at the given positions.
@@ -328,7 +330,7 @@ func TestScannerLetsGoOfLargeLines(t *testing.T) {
 	}
 }
 
-// Wherever the bytes are cut the result is the same, and for JSON it is that of encoding/json.
+// FuzzScanner compares what is read of lines of JSON with encoding/json, and of any stream with the same one in one piece.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n", `[{"id":1,"result":{}},{}]` + "\r\n\n",
@@ -359,7 +361,7 @@ func TestEqualIDsAreSpelledAlike(t *testing.T) {
 	for raw, want := range map[string]string{
 		`1`: "1", `1.0`: "1", `10e-1`: "1", `-0`: "0", `1.50`: "1.5", `9007199254740993`: "9007199254740993",
 		`1e999`: "1e999", `"1"`: `"1"`, `"\u0031"`: `"1"`, `"\u003c"`: `"<"`, `"<"`: `"<"`, `"\/"`: `"/"`, `"\""`: `"\""`,
-		`"\ud800"`: `"\ud800"`, `"\ud83d\ude00"`: `"😀"`, `null`: "null", `true`: "true", `NaN`: "NaN",
+		`"\ud800"`: `"\ud800"`, `"\ud83d\ude00"`: `"😀"`, `"\u2028"`: `"\u2028"`, "\"\u2028\"": `"\u2028"`, `null`: "null", `true`: "true", `NaN`: "NaN",
 	} {
 		if got, ok := NormalID([]byte(raw)); !ok || got != want {
 			t.Errorf("%s is %s (%t), want %s", raw, got, ok, want)
@@ -370,4 +372,42 @@ func TestEqualIDsAreSpelledAlike(t *testing.T) {
 			t.Errorf("%s is the id %s", raw, got)
 		}
 	}
+}
+
+// FuzzNormalID compares the one spelling of an id with encoding/json: it decodes that to the same value, and however it writes
+// the value, the spelling is the same. So two ids are spelled alike exactly if they are equal.
+func FuzzNormalID(f *testing.F) {
+	for _, seed := range []string{`1.50`, `-10e-1`, `"\u0031\/\ud83d\ude00"`, `"\"<\u007f"`, "\"\u2028\"", `null`, `{}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var want, got any
+		if raw = bytes.TrimSpace(raw); json.Unmarshal(raw, &want) != nil {
+			return
+		}
+		id, ok := NormalID(raw)
+		switch v := want.(type) {
+		case map[string]any, []any:
+			if ok {
+				t.Fatalf("%q is the id %q", raw, id)
+			}
+			return
+		case string:
+			if strings.ContainsRune(v, utf8.RuneError) {
+				return // it stays as it is
+			}
+		case float64:
+			if math.Abs(v) >= exactFloat {
+				return // so does this
+			}
+		}
+		other, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := NormalID(other)
+		if err := json.Unmarshal([]byte(id), &got); err != nil || !ok || got != want || again != id {
+			t.Fatalf("%q is the id %q, %t, but %q is %q, %v", raw, id, ok, other, again, err)
+		}
+	})
 }

@@ -41,7 +41,8 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// The mark comes out of the environment of any process: whatever is accepted must mean one thing.
+// FuzzParseGlobalID compares an id with its round trip through text. The mark comes out of the environment of any process:
+// whatever is accepted must mean one thing.
 func FuzzParseGlobalID(f *testing.F) {
 	f.Add("1:2:" + someBoot + ":4026531836")
 	f.Add("1:2:3")

@@ -69,7 +69,7 @@ func TestParseStatLimits(t *testing.T) {
 	}
 }
 
-// What is parsed must say again what the line said, whatever the name holds.
+// FuzzParseStat compares what is read of a line with its round trip through writing, whatever the name holds.
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (cat) S " + statFields + "\n"))
 	f.Add([]byte("1 () R 1 () S " + statFields))
@@ -93,7 +93,8 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-// A name can hold all that a line is made of; the fields after it are never taken from it.
+// FuzzParseStatName compares what is read of a line with what it was written from. A name can hold all that a line is made
+// of; the fields after it are never taken from it.
 func FuzzParseStatName(f *testing.F) {
 	f.Add(") R 1 (", uint64(5))
 	f.Add("\n) S 1 1 1", uint64(1<<63))

@@ -53,6 +53,7 @@ func TestSplitKeepOdd(t *testing.T) {
 	}
 }
 
+// FuzzSplitKeep compares a text with its round trip through SplitKeep and JoinKeep.
 func FuzzSplitKeep(f *testing.F) {
 	f.Add("a*:b\\::")
 	f.Add("?")
@@ -81,6 +82,7 @@ func plainMatch(pattern, name string) bool {
 	return name != "" && (pattern[0] == '?' || pattern[0] == name[0]) && plainMatch(pattern[1:], name[1:])
 }
 
+// FuzzMatch compares the match of a pattern with its definition, which takes exponential time.
 func FuzzMatch(f *testing.F) {
 	f.Add("a*b?c*", "axxbycz")
 	f.Add("**", "")

@@ -79,7 +79,8 @@ func TestWhoIsAttached(t *testing.T) {
 	}
 }
 
-// What the engine decodes from a rewritten body is what it would have decoded from the original, plus our labels.
+// FuzzLabels compares a rewritten body with the original as encoding/json decodes both, which is what the engine does: our
+// labels are added, and nothing else differs.
 func FuzzLabels(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"Labels":{"a":"b"},"Image":"x","n":1e99}`, `{"labels":{"a":"b"},"LABELS":{"c":"d"},"Labels":null}`,

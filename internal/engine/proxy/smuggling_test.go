@@ -175,7 +175,8 @@ func smuggles() []string {
 	return out
 }
 
-// Whatever a client says, a create without our label does not reach an engine.
+// FuzzSmuggling compares how the proxy reads what a client says with net/http, which is the engine here: no create without our
+// label reaches it.
 func FuzzSmuggling(f *testing.F) {
 	for _, seed := range smuggles() {
 		f.Add([]byte(seed))
