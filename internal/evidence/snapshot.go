@@ -3,6 +3,7 @@ package evidence
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,32 +53,93 @@ func Snapshot(want *Wanted) ([]Process, error) {
 
 // snapshotOf is a Snapshot of these processes.
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
-	r := proc.Reader{Apart: true}
-	defer r.EndCopy()
-	out, tries := make([]Process, 0, len(list)), 0
-	for _, pid := range list {
-		p, ok, err := entry(&r, pid, want)
-		for ; err != nil && tries < starvedTries; tries++ {
-			r.EndCopy() // It takes two descriptors to begin with.
-			proc.Sleep(starvedPause)
-			p, ok, err = entry(&r, pid, want)
+	s := snapshot{Wanted: want, out: make([]Process, 0, len(list))}
+	s.r.Apart = true
+	defer s.r.EndCopy()
+	err := s.read(list)
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	return s.out, nil
+}
+
+// snapshot is a Snapshot while it is made.
+type snapshot struct {
+	*Wanted
+	r   proc.Reader
+	out []Process
+	// finished is how many of out are complete, and tries how often reading was tried again.
+	finished, tries int
+}
+
+// read reads all entries, a few at a time. Their memory is read while those of the ones before are finished.
+func (s *snapshot) read(list []int) error {
+	for part := range slices.Chunk(list, proc.Ahead) {
+		from := len(s.out)
+		for _, pid := range part {
+			if err := s.add(pid); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read the process table: %w", err)
-		}
-		if ok {
-			out = append(out, p)
+		s.readAhead(s.out[from:])
+		if err := s.finish(from); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return s.finish(len(s.out))
+}
+
+// again calls read until there is a descriptor and memory for it, or was none for too long.
+func (s *snapshot) again(read func() error) error {
+	err := read()
+	for ; err != nil && s.tries < starvedTries; s.tries++ {
+		s.r.EndCopy() // It takes two descriptors to begin with.
+		proc.Sleep(starvedPause)
+		err = read()
+	}
+	return err
+}
+
+// add begins an entry, unless the process is not in a Snapshot.
+func (s *snapshot) add(pid int) error {
+	return s.again(func() error {
+		p, ok, err := entry(&s.r, pid)
+		if ok {
+			s.out = append(s.out, p)
+		}
+		return err
+	})
+}
+
+// readAhead has what is wanted of entries read meanwhile.
+func (s *snapshot) readAhead(entries []Process) {
+	stats := make([]proc.Stat, len(entries))
+	for i := range entries {
+		stats[i] = entries[i].Stat
+	}
+	s.r.ReadAhead(stats, func(i int) (args, env bool) {
+		p := &entries[i]
+		return !p.Dead() && s.Args(p.UID), !p.Dead() && s.Env(p.UID)
+	})
+}
+
+// finish completes the entries up to one.
+func (s *snapshot) finish(to int) error {
+	for ; s.finished < to; s.finished++ {
+		p := &s.out[s.finished]
+		if err := s.again(func() error { return p.readWords(&s.r, s.Wanted) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads a process, and what is wanted of it. ok is false for one that is not in a Snapshot. The error says that it could
-// not be read (proc.Starved).
-func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error) {
+// entry reads stat and owner of a process. ok is false for one that is not in a Snapshot. The error says that it could not be
+// read (proc.Starved).
+func entry(r *proc.Reader, pid int) (p Process, ok bool, err error) {
 	if p.Stat, err = r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
 		return p, false, unlessUnknown(err)
 	}
@@ -85,8 +147,13 @@ func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error
 	if p.UID, err = proc.UID(pid); err != nil {
 		return p, false, unlessUnknown(err)
 	}
+	return p, true, nil
+}
+
+// readWords reads what else is wanted of a process. The error is as that of entry.
+func (p *Process) readWords(r *proc.Reader, want *Wanted) (err error) {
 	if p.Dead() {
-		return p, true, nil
+		return nil
 	}
 	if want.Args(p.UID) {
 		p.Args, err = r.Args(p.Stat)
@@ -98,13 +165,13 @@ func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error
 	}
 	p.Stuck = errors.Is(err, proc.ErrKeptWaiting)
 	if p.Args == nil && p.Env == nil {
-		return p, true, unlessUnknown(err)
+		return unlessUnknown(err)
 	}
 	own, wordsErr := r.OwnWords(p.PID, p.UID)
 	if !own {
 		p.Args, p.Env = nil, nil
 	}
-	return p, true, unlessUnknown(errors.Join(err, wordsErr))
+	return unlessUnknown(errors.Join(err, wordsErr))
 }
 
 // unlessUnknown drops an error that says something about the process: it has ended, or may not be read.

@@ -61,9 +61,18 @@ func (r *Reader) memoryOf(s Stat, file string) (m memory, err error) {
 
 // readMemory reads once, from an offset on.
 func (r *Reader) readMemory(m memory, offset int, buf []byte) (n int, err error) {
-	if m.apart {
-		n, err = r.copy.read(m.name, offset, buf)
-	} else {
+	found := false
+	if offset == 0 && m.apart {
+		n, found, err = r.foundAhead(m, buf)
+	}
+	switch {
+	case found:
+	case m.apart:
+		if len(r.ahead.asked) > 0 {
+			r.takeAhead()
+		}
+		n, err = r.copy.read(m, offset, buf)
+	default:
 		n, err = readAt(m.name, offset, buf)
 	}
 	if errors.Is(err, ErrKeptWaiting) {
