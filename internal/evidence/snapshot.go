@@ -3,7 +3,6 @@ package evidence
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,14 +50,25 @@ func Snapshot(want *Wanted) ([]Process, error) {
 	return snapshotOf(list, want)
 }
 
-// snapshotOf is a Snapshot of these processes.
+// snapshotOf is a Snapshot of these processes. The memory of a few is read while those before them are finished.
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
-	s := snapshot{Wanted: want, out: make([]Process, 0, len(list))}
+	s := &snapshot{Wanted: want, out: make([]Process, 0, len(list))}
 	s.r.Apart = true
 	defer s.r.EndCopy()
-	err := s.read(list)
-	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
+	for _, pid := range list {
+		if err := s.again(func() error { return s.add(pid) }); err != nil {
+			return nil, err
+		}
+		if before := s.begun; len(s.out)-before == proc.Ahead {
+			s.readAhead()
+			if err := s.finish(before); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.readAhead()
+	if err := s.finish(len(s.out)); err != nil {
+		return nil, err
 	}
 	return s.out, nil
 }
@@ -68,25 +78,8 @@ type snapshot struct {
 	*Wanted
 	r   proc.Reader
 	out []Process
-	// finished is how many of out are complete, and tries how often reading was tried again.
-	finished, tries int
-}
-
-// read reads all entries, a few at a time. Their memory is read while those of the ones before are finished.
-func (s *snapshot) read(list []int) error {
-	for part := range slices.Chunk(list, proc.Ahead) {
-		from := len(s.out)
-		for _, pid := range part {
-			if err := s.add(pid); err != nil {
-				return err
-			}
-		}
-		s.readAhead(s.out[from:])
-		if err := s.finish(from); err != nil {
-			return err
-		}
-	}
-	return s.finish(len(s.out))
+	// begun is how many of out are read ahead, and finished how many are complete. tries is how often reading was tried again.
+	begun, finished, tries int
 }
 
 // again calls read until there is a descriptor and memory for it, or was none for too long.
@@ -97,30 +90,10 @@ func (s *snapshot) again(read func() error) error {
 		proc.Sleep(starvedPause)
 		err = read()
 	}
-	return err
-}
-
-// add begins an entry, unless the process is not in a Snapshot.
-func (s *snapshot) add(pid int) error {
-	return s.again(func() error {
-		p, ok, err := entry(&s.r, pid)
-		if ok {
-			s.out = append(s.out, p)
-		}
-		return err
-	})
-}
-
-// readAhead has what is wanted of entries read meanwhile.
-func (s *snapshot) readAhead(entries []Process) {
-	stats := make([]proc.Stat, len(entries))
-	for i := range entries {
-		stats[i] = entries[i].Stat
+	if err != nil {
+		return fmt.Errorf("read the process table: %w", err)
 	}
-	s.r.ReadAhead(stats, func(i int) (args, env bool) {
-		p := &entries[i]
-		return !p.Dead() && s.Args(p.UID), !p.Dead() && s.Env(p.UID)
-	})
+	return nil
 }
 
 // finish completes the entries up to one.
@@ -134,23 +107,35 @@ func (s *snapshot) finish(to int) error {
 	return nil
 }
 
+// readAhead has what is wanted of the new entries read meanwhile.
+func (s *snapshot) readAhead() {
+	var files []proc.Memory
+	for ; s.begun < len(s.out); s.begun++ {
+		p := &s.out[s.begun]
+		if !p.Dead() {
+			files = s.r.Files(files, p.Stat, s.Args(p.UID), s.Env(p.UID))
+		}
+	}
+	s.r.ReadAhead(files)
+}
+
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads stat and owner of a process. ok is false for one that is not in a Snapshot. The error says that it could not be
-// read (proc.Starved).
-func entry(r *proc.Reader, pid int) (p Process, ok bool, err error) {
-	if p.Stat, err = r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
-		return p, false, unlessUnknown(err)
+// add reads stat and owner of a process, unless it is not in a Snapshot. The error says that it could not be read (proc.Starved).
+func (s *snapshot) add(pid int) (err error) {
+	var p Process
+	if p.Stat, err = s.r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
+		return unlessUnknown(err)
 	}
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
-	if p.UID, err = proc.UID(pid); err != nil {
-		return p, false, unlessUnknown(err)
+	if p.UID, err = proc.UID(pid); err == nil {
+		s.out = append(s.out, p)
 	}
-	return p, true, nil
+	return unlessUnknown(err)
 }
 
-// readWords reads what else is wanted of a process. The error is as that of entry.
+// readWords reads what else is wanted of a process. The error is as that of add.
 func (p *Process) readWords(r *proc.Reader, want *Wanted) (err error) {
 	if p.Dead() {
 		return nil

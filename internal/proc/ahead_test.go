@@ -11,8 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// all wants everything.
-func all(int) (args, env bool) { return true, true }
+// both are both files of processes.
+func both(of ...Stat) (files []Memory) {
+	r := Reader{Apart: true}
+	for _, s := range of {
+		files = r.Files(files, s, true, true)
+	}
+	return files
+}
 
 // What was read ahead is found without the copy, and is what the copy reads. What did not fit is read when it is asked for.
 func TestReadAhead(t *testing.T) {
@@ -31,8 +37,8 @@ func TestReadAhead(t *testing.T) {
 	}
 	r := Reader{Apart: true}
 	defer r.EndCopy()
-	r.ReadAhead(stats, all)
-	r.ReadAhead(nil, all) // takes the answer
+	r.ReadAhead(both(stats...))
+	r.ReadAhead(both()) // takes the answer
 	r.copy.end()
 	for i, s := range stats {
 		args, err := r.Args(s)
@@ -62,8 +68,8 @@ func TestReadAheadInTurn(t *testing.T) {
 	}
 	r := Reader{Apart: true}
 	defer r.EndCopy()
-	r.ReadAhead([]Stat{none, us}, all)
-	r.ReadAhead([]Stat{parent}, all)
+	r.ReadAhead(both(none, us))
+	r.ReadAhead(both(parent))
 	for range 2 {
 		if args, err := r.Args(us); !slices.Equal(args, want) || err != nil {
 			t.Errorf("args = %q, %v", args, err)
@@ -94,11 +100,11 @@ func TestReadAheadGivenUp(t *testing.T) {
 	if err := unix.Kill(r.CopyPID(), unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	r.ReadAhead([]Stat{us}, all)
+	r.ReadAhead(both(us))
 	if args, err := r.Args(us); len(args) == 0 || err != nil {
 		t.Errorf("args = %q, %v", args, err)
 	}
-	if r.ReadAhead([]Stat{us}, all); len(r.ahead.asked) > 0 {
+	if r.ReadAhead(both(us)); len(r.ahead.asked) > 0 {
 		t.Error("it reads ahead once more")
 	}
 }

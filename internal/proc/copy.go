@@ -92,8 +92,8 @@ func (c *memoryCopy) end() {
 
 // read is one read of a file from an offset. If it takes too long, the copy is ended, and the error is ErrKeptWaiting. Call it on a
 // thread that lives as long as the process.
-func (c *memoryCopy) read(m memory, offset int, buf []byte) (int, error) {
-	if err := c.ask(offset, m); err != nil {
+func (c *memoryCopy) read(m Memory, offset int, buf []byte) (int, error) {
+	if err := c.ask(offset, []Memory{m}); err != nil {
 		return 0, err
 	}
 	if err := c.answer(); err != nil {
@@ -107,7 +107,7 @@ func (c *memoryCopy) read(m memory, offset int, buf []byte) (int, error) {
 }
 
 // ask has the copy read files from an offset. Nothing else may be asked before answer.
-func (c *memoryCopy) ask(offset int, files ...memory) error {
+func (c *memoryCopy) ask(offset int, files []Memory) error {
 	if c.desk == nil {
 		if err := c.start(); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (c *memoryCopy) ask(offset int, files ...memory) error {
 	*q = question{offset: int64(offset), files: int64(len(files))}
 	for i, m := range files {
 		if copy(q.names[i][:len(q.names[i])-1], m.name) < len(m.name) {
-			return fmt.Errorf("a name as long as %s: %w", m.name, unix.ENAMETOOLONG)
+			return unix.ENAMETOOLONG
 		}
 	}
 	if err := unix.Send(c.socket, bytesOf(q), unix.MSG_NOSIGNAL); err != nil {
@@ -248,11 +248,10 @@ func (d *desk) serve() {
 func (d *desk) look(i int64, after uintptr) uintptr {
 	const here = ^uintptr(99) // AT_FDCWD
 	var n uintptr
-	room := uintptr(memoryWindow / d.question.files)
 	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, here, uintptr(unsafe.Pointer(&d.question.names[i])), unix.O_RDONLY, 0, 0, 0)
 	if errno == 0 {
 		to := uintptr(unsafe.Pointer(&d.reply.data)) + after
-		n, _, errno = syscall.RawSyscall6(unix.SYS_PREAD64, fd, to, room, uintptr(d.question.offset), 0, 0)
+		n, _, errno = syscall.RawSyscall6(unix.SYS_PREAD64, fd, to, memoryWindow-after, uintptr(d.question.offset), 0, 0)
 		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
 	}
 	if errno != 0 {

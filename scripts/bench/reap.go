@@ -194,20 +194,16 @@ func aloneWith(bin, config string) (binHere, configHere string, err error) {
 }
 
 // timed runs a program to its end with its output thrown away. Findings (exit 1) are no failure.
-func timed(name string, args ...string) (cost, error) {
-	took, _, err := timedOutput(name, args...)
-	return took, err
-}
+func timed(name string, args ...string) (cost, error) { return costOf(exec.Command(name, args...)) }
 
-// timedOutput is timed, with what the program has printed.
-func timedOutput(name string, args ...string) (cost, []byte, error) {
-	cmd := exec.Command(name, args...)
+// costOf is timed for a command that is ready.
+func costOf(cmd *exec.Cmd) (cost, error) {
 	from := time.Now()
-	out, err := cmd.Output()
+	err := cmd.Run()
 	wall := time.Since(from)
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-		return cost{}, nil, fmt.Errorf("run %s: %w", name, err)
+		return cost{}, fmt.Errorf("run %s: %w", cmd.Path, err)
 	}
-	return cost{ms(wall), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, out, nil
+	return cost{ms(wall), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, nil
 }
