@@ -101,5 +101,5 @@ func waits(t *testing.T) int64 {
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
 		t.Fatal(err)
 	}
-	return int64(u.Nvcsw)
+	return u.Nvcsw
 }

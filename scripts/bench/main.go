@@ -35,6 +35,8 @@ type options struct {
 	crowd      int
 	hibernated int
 	row        int
+	stock      int
+	users      int
 	idle       time.Duration
 }
 
@@ -72,7 +74,7 @@ func main() {
 // roles are what this program plays in the processes that it starts.
 func roles() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
-		gatewayArg: gateway, crowdArg: playCrowd, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
+		gatewayArg: gateway, crowdArg: playCrowd, usersArg: playUsers, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
 	}
 }
 
@@ -122,6 +124,8 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.crowd, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
 	f.IntVar(&o.hibernated, "hibernated", 500, "sessions that sleep at once in hibernate")
 	f.IntVar(&o.row, "row", 2_000, "sessions of row, one after the other")
+	f.IntVar(&o.users, "users", 100, "users with a session each in users")
+	f.IntVar(&o.stock, "stock", 300, "containers that the engine of stock has")
 	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -129,8 +133,8 @@ func parse(args []string) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.row < rowParts || o.idle <= 0 {
-		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated and -idle must be above zero, -row ten or more")
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.row < rowParts || o.users < 1 || o.stock < 1 || o.idle <= 0 {
+		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated, -users, -stock and -idle must be above zero, -row ten or more")
 	}
 	return o, nil
 }
@@ -144,7 +148,7 @@ const (
 
 // limit is how long a section may take.
 func (o *options) limit() time.Duration {
-	return sectionLimit + o.idle + time.Duration(max(o.row, o.crowd, o.hibernated))*perSession
+	return sectionLimit + o.idle + time.Duration(max(o.row, o.crowd, o.hibernated, o.users, o.stock))*perSession
 }
 
 // section is one thing to measure.
@@ -164,7 +168,9 @@ func sections() []section {
 		{"idle", measureIdle},
 		{"kill", measureKill},
 		{"reap", measureReap},
+		{"users", measureUsers},
 		{"containers", measureContainers},
+		{"stock", measureStock},
 		{"engine", measureEngine},
 		{"relay", measureRelay},
 		{"hibernate", measureHibernate},
