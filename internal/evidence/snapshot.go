@@ -50,43 +50,95 @@ func Snapshot(want *Wanted) ([]Process, error) {
 	return snapshotOf(list, want)
 }
 
-// snapshotOf is a Snapshot of these processes.
+// snapshotOf is a Snapshot of these processes. The memory of a few is read while those before them are finished.
 func snapshotOf(list []int, want *Wanted) ([]Process, error) {
-	r := proc.Reader{Apart: true}
-	defer r.EndCopy()
-	out, tries := make([]Process, 0, len(list)), 0
+	s := &snapshot{Wanted: want, out: make([]Process, 0, len(list))}
+	s.r.Apart = true
+	defer s.r.EndCopy()
 	for _, pid := range list {
-		p, ok, err := entry(&r, pid, want)
-		for ; err != nil && tries < starvedTries; tries++ {
-			r.EndCopy() // It takes two descriptors to begin with.
-			proc.Sleep(starvedPause)
-			p, ok, err = entry(&r, pid, want)
+		if err := s.again(func() error { return s.add(pid) }); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read the process table: %w", err)
-		}
-		if ok {
-			out = append(out, p)
+		if before := s.begun; len(s.out)-before == proc.Ahead {
+			s.readAhead()
+			if err := s.finish(before); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return out, nil
+	s.readAhead()
+	if err := s.finish(len(s.out)); err != nil {
+		return nil, err
+	}
+	return s.out, nil
+}
+
+// snapshot is a Snapshot while it is made.
+type snapshot struct {
+	*Wanted
+	r   proc.Reader
+	out []Process
+	// begun is how many of out are read ahead, and finished how many are complete. tries is how often reading was tried again.
+	begun, finished, tries int
+}
+
+// again calls read until there is a descriptor and memory for it, or was none for too long.
+func (s *snapshot) again(read func() error) error {
+	err := read()
+	for ; err != nil && s.tries < starvedTries; s.tries++ {
+		s.r.EndCopy() // It takes two descriptors to begin with.
+		proc.Sleep(starvedPause)
+		err = read()
+	}
+	if err != nil {
+		return fmt.Errorf("read the process table: %w", err)
+	}
+	return nil
+}
+
+// finish completes the entries up to one.
+func (s *snapshot) finish(to int) error {
+	for ; s.finished < to; s.finished++ {
+		p := &s.out[s.finished]
+		if err := s.again(func() error { return p.readWords(&s.r, s.Wanted) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAhead has what is wanted of the new entries read meanwhile.
+func (s *snapshot) readAhead() {
+	var files []proc.Memory
+	for ; s.begun < len(s.out); s.begun++ {
+		p := &s.out[s.begun]
+		if !p.Dead() {
+			files = s.r.Files(files, p.Stat, s.Args(p.UID), s.Env(p.UID))
+		}
+	}
+	s.r.ReadAhead(files)
 }
 
 // kthreadd is the parent of all kernel threads.
 const kthreadd = 2
 
-// entry reads a process, and what is wanted of it. ok is false for one that is not in a Snapshot. The error says that it could
-// not be read (proc.Starved).
-func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error) {
-	if p.Stat, err = r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
-		return p, false, unlessUnknown(err)
+// add reads stat and owner of a process, unless it is not in a Snapshot. The error says that it could not be read (proc.Starved).
+func (s *snapshot) add(pid int) (err error) {
+	var p Process
+	if p.Stat, err = s.r.Stat(pid); err != nil || p.PPID == kthreadd || p.PID == kthreadd && p.PPID == 0 {
+		return unlessUnknown(err)
 	}
 	// The files of a process that is not dumpable belong to root, its directory to the effective user (proc(5)).
-	if p.UID, err = proc.UID(pid); err != nil {
-		return p, false, unlessUnknown(err)
+	if p.UID, err = proc.UID(pid); err == nil {
+		s.out = append(s.out, p)
 	}
+	return unlessUnknown(err)
+}
+
+// readWords reads what else is wanted of a process. The error is as that of add.
+func (p *Process) readWords(r *proc.Reader, want *Wanted) (err error) {
 	if p.Dead() {
-		return p, true, nil
+		return nil
 	}
 	if want.Args(p.UID) {
 		p.Args, err = r.Args(p.Stat)
@@ -98,13 +150,13 @@ func entry(r *proc.Reader, pid int, want *Wanted) (p Process, ok bool, err error
 	}
 	p.Stuck = errors.Is(err, proc.ErrKeptWaiting)
 	if p.Args == nil && p.Env == nil {
-		return p, true, unlessUnknown(err)
+		return unlessUnknown(err)
 	}
 	own, wordsErr := r.OwnWords(p.PID, p.UID)
 	if !own {
 		p.Args, p.Env = nil, nil
 	}
-	return p, true, unlessUnknown(errors.Join(err, wordsErr))
+	return unlessUnknown(errors.Join(err, wordsErr))
 }
 
 // unlessUnknown drops an error that says something about the process: it has ended, or may not be read.

@@ -81,3 +81,25 @@ func TestSnapshotWithTwoDescriptors(t *testing.T) {
 		}
 	})
 }
+
+// The copy that reads memory is asked for several processes at once: a question for each file changes processes twice.
+func TestSnapshotAsksSeldom(t *testing.T) {
+	const processes = 1000
+	before := waits(t)
+	all, err := snapshotOf(slices.Repeat([]int{os.Getpid()}, processes), everything())
+	if err != nil || len(all) != processes {
+		t.Fatalf("%d, %v", len(all), err)
+	}
+	if n := waits(t) - before; n == 0 || n > processes {
+		t.Errorf("the copy waited %d times for %d processes with two files each", n, processes)
+	}
+}
+
+// waits is how often children that have ended waited for something.
+func waits(t *testing.T) int64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Nvcsw
+}

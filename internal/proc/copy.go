@@ -32,21 +32,22 @@ type desk struct {
 // maxFiles is more than a session has open.
 const maxFiles = 1 << 16
 
-// question is which file to read from where.
+// question is which files to read from where. They share the room of a reply.
 type question struct {
 	offset int64
-	name   [56]byte
+	files  int64
+	names  [aheadFiles][56]byte
 }
 
-// reply is what was read: how much it is, or the errno below zero.
+// reply is what was read, one file after the other, and how much of each, or the errno below zero.
 type reply struct {
-	count int64
-	data  [memoryWindow]byte
+	counts [aheadFiles]int64
+	data   [memoryWindow]byte
 }
 
 // EndCopy ends the copy that reads memory, if there is one. It is a child of the caller until then.
 func (r *Reader) EndCopy() {
-	if r.copy.desk != nil {
+	if r.ahead = (aheads{}); r.copy.desk != nil {
 		r.copy.end()
 	}
 }
@@ -91,36 +92,58 @@ func (c *memoryCopy) end() {
 
 // read is one read of a file from an offset. If it takes too long, the copy is ended, and the error is ErrKeptWaiting. Call it on a
 // thread that lives as long as the process.
-func (c *memoryCopy) read(name string, offset int, buf []byte) (int, error) {
+func (c *memoryCopy) read(m Memory, offset int, buf []byte) (int, error) {
+	if err := c.ask(offset, []Memory{m}); err != nil {
+		return 0, err
+	}
+	if err := c.answer(); err != nil {
+		return 0, err
+	}
+	n := c.reply.counts[0]
+	if n < 0 {
+		return 0, syscall.Errno(-n)
+	}
+	return copy(buf, c.reply.data[:n]), nil
+}
+
+// ask has the copy read files from an offset. Nothing else may be asked before answer.
+func (c *memoryCopy) ask(offset int, files []Memory) error {
 	if c.desk == nil {
 		if err := c.start(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	d := c.desk
-	d.question = question{offset: int64(offset)}
-	if copy(d.question.name[:len(d.question.name)-1], name) < len(name) {
-		return 0, fmt.Errorf("a name as long as %s: %w", name, unix.ENAMETOOLONG)
-	}
-	n, hung, err := 0, false, unix.Send(c.socket, bytesOf(&d.question), unix.MSG_NOSIGNAL)
-	if err == nil {
-		if hung = !c.await(); !hung {
-			n, _, err = unix.Recvfrom(c.socket, bytesOf(&d.reply), unix.MSG_DONTWAIT)
+	q := &c.question
+	*q = question{offset: int64(offset), files: int64(len(files))}
+	for i, m := range files {
+		if copy(q.names[i][:len(q.names[i])-1], m.name) < len(m.name) {
+			return unix.ENAMETOOLONG
 		}
 	}
-	if hung {
+	if err := unix.Send(c.socket, bytesOf(q), unix.MSG_NOSIGNAL); err != nil {
+		c.end() // It was killed, by the kernel or by a filter of system calls.
+		return errNoCopy
+	}
+	return nil
+}
+
+// answer waits until the copy has read, and puts that into reply. The error is ErrKeptWaiting if it takes too long.
+func (c *memoryCopy) answer() error {
+	if !c.await() {
 		c.hung++
 		c.end()
-		return 0, ErrKeptWaiting
+		return ErrKeptWaiting
 	}
-	if err != nil || n < int(unsafe.Sizeof(d.reply.count)) {
-		c.end() // It was killed, by the kernel or by a filter of system calls.
-		return 0, errNoCopy
+	n, _, err := unix.Recvfrom(c.socket, bytesOf(&c.reply), unix.MSG_DONTWAIT)
+	size := int(unsafe.Sizeof(c.reply.counts))
+	for _, count := range c.reply.counts[:c.question.files] {
+		size += int(max(count, 0))
 	}
-	if d.reply.count < 0 {
-		return 0, syscall.Errno(-d.reply.count)
+	if err != nil || n != size {
+		c.end()
+		return errNoCopy
 	}
-	return copy(buf, d.reply.data[:min(int(d.reply.count), len(d.reply.data))]), nil
+	return nil
 }
 
 func bytesOf[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
@@ -206,34 +229,35 @@ func (d *desk) serve() {
 		if errno != 0 || n != unsafe.Sizeof(d.question) {
 			break
 		}
-		size := d.look()
-		syscall.RawSyscall(unix.SYS_WRITE, d.theirs, uintptr(unsafe.Pointer(&d.reply)), unsafe.Sizeof(d.reply.count)+size)
+		size := unsafe.Sizeof(d.reply.counts)
+		for i := int64(0); i < d.question.files && i < aheadFiles; i++ {
+			size += d.look(i, size-unsafe.Sizeof(d.reply.counts))
+		}
+		syscall.RawSyscall(unix.SYS_WRITE, d.theirs, uintptr(unsafe.Pointer(&d.reply)), size)
 	}
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 }
 
-// look reads what is asked for, and returns how many bytes that are.
+// look reads one of the files, after so much of the others, and returns how many bytes that are.
 //
 //go:norace
 //go:nocheckptr
 //go:nosplit
-func (d *desk) look() uintptr {
+func (d *desk) look(i int64, after uintptr) uintptr {
 	const here = ^uintptr(99) // AT_FDCWD
 	var n uintptr
-	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, here, uintptr(unsafe.Pointer(&d.question.name)), unix.O_RDONLY, 0, 0, 0)
+	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, here, uintptr(unsafe.Pointer(&d.question.names[i])), unix.O_RDONLY, 0, 0, 0)
 	if errno == 0 {
-		_, _, errno = syscall.RawSyscall(unix.SYS_LSEEK, fd, uintptr(d.question.offset), unix.SEEK_SET)
-		if errno == 0 {
-			n, _, errno = syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&d.reply.data)), unsafe.Sizeof(d.reply.data))
-		}
+		to := uintptr(unsafe.Pointer(&d.reply.data)) + after
+		n, _, errno = syscall.RawSyscall6(unix.SYS_PREAD64, fd, to, memoryWindow-after, uintptr(d.question.offset), 0, 0)
 		syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
 	}
 	if errno != 0 {
-		d.reply.count = -int64(errno)
+		d.reply.counts[i] = -int64(errno)
 		return 0
 	}
-	d.reply.count = int64(n)
+	d.reply.counts[i] = int64(n)
 	return n
 }

@@ -37,16 +37,22 @@ const (
 	firstArgs = 4 << 10
 )
 
-// memory is a file that shows memory of a process.
-type memory struct {
+// Memory is a file that shows memory of a process.
+type Memory struct {
 	of    ID
 	name  string
 	apart bool // it is read by the copy
 }
 
+// The files that show it.
+const (
+	cmdline = "cmdline"
+	environ = "environ"
+)
+
 // memoryOf decides who reads a file. The error is ErrKeptWaiting for a process that has kept a reader waiting before.
-func (r *Reader) memoryOf(s Stat, file string) (m memory, err error) {
-	m = memory{s.ID, Path(s.PID, file), r.Apart}
+func (r *Reader) memoryOf(s Stat, file string) (m Memory, err error) {
+	m = Memory{s.ID, Path(s.PID, file), r.Apart}
 	switch {
 	case r.waiting[s.ID]:
 		err = ErrKeptWaiting
@@ -60,10 +66,19 @@ func (r *Reader) memoryOf(s Stat, file string) (m memory, err error) {
 }
 
 // readMemory reads once, from an offset on.
-func (r *Reader) readMemory(m memory, offset int, buf []byte) (n int, err error) {
-	if m.apart {
-		n, err = r.copy.read(m.name, offset, buf)
-	} else {
+func (r *Reader) readMemory(m Memory, offset int, buf []byte) (n int, err error) {
+	found := false
+	if offset == 0 && m.apart {
+		n, found, err = r.foundAhead(m, buf)
+	}
+	switch {
+	case found:
+	case m.apart:
+		if len(r.ahead.asked) > 0 {
+			r.takeAhead()
+		}
+		n, err = r.copy.read(m, offset, buf)
+	default:
 		n, err = readAt(m.name, offset, buf)
 	}
 	if errors.Is(err, ErrKeptWaiting) {
@@ -109,7 +124,7 @@ func (r *Reader) AskAgain() { r.waiting = nil }
 
 // eachEnv visits the assignments in the environment that a process was started with.
 func (r *Reader) eachEnv(s Stat, visit func(entry []byte)) error {
-	m, err := r.memoryOf(s, "environ")
+	m, err := r.memoryOf(s, environ)
 	if err != nil {
 		return err
 	}
@@ -187,7 +202,7 @@ func pick(entry []byte, names, values []string) {
 
 // Args reads the first 64 KiB of a process's command line; nil when there is none (kernel threads, zombies).
 func (r *Reader) Args(s Stat) ([]string, error) {
-	m, err := r.memoryOf(s, "cmdline")
+	m, err := r.memoryOf(s, cmdline)
 	if err != nil {
 		return nil, err
 	}

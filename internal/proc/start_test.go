@@ -482,3 +482,43 @@ func TestStartWaitsForTheExec(t *testing.T) {
 		})
 	}
 }
+
+// Who waits for a child sleeps until it has ended, or its time is over: a thousand that look every millisecond would hold up the
+// children that they wait for.
+func TestEndWithin(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, c := range []struct {
+		script string
+		limit  time.Duration
+		ended  bool
+	}{
+		{"sleep 0.3", time.Minute, true},
+		{"sleep 0.3; exit 1", time.Minute, false},
+		{"exec sleep 60", 300 * time.Millisecond, false},
+	} {
+		pid, err := Start(shell(c.script, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, before := time.Now(), threadWaits(t)
+		if ended := EndWithin(pid, c.limit); ended != c.ended || time.Since(began) < 200*time.Millisecond || time.Since(began) > 30*time.Second {
+			t.Errorf("%s: %t after %s", c.script, ended, time.Since(began))
+		}
+		if n := threadWaits(t) - before; n > 50 {
+			t.Errorf("%s: waited %d times", c.script, n)
+		}
+		if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
+			t.Errorf("%s: it is still there: %v", c.script, err)
+		}
+	}
+}
+
+// threadWaits is how often this thread has waited for something.
+func threadWaits(t *testing.T) int64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Nvcsw
+}

@@ -104,6 +104,7 @@ type Reader struct {
 	// processes that are not below them. The copy stays until EndCopy.
 	Apart bool
 	copy  memoryCopy
+	ahead aheads
 	// Unseen says that the last call of Descendants met a child that lives and cannot be read (hidepid in proc(5)).
 	Unseen bool
 	// waiting are the processes that have kept a reader waiting.

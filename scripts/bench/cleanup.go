@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/cgroup"
 )
 
 // becomeSubreaper makes every orphan below us our child, so that "nothing is left" can be known and not just hoped for.
@@ -69,17 +71,21 @@ func (b *bench) cleanUp() {
 // only after a session that had to be killed whole. rmdir refuses a cgroup with processes in it.
 func (b *bench) removeLeaves() {
 	records, _ := filepath.Glob(filepath.Join(b.dir, "mcp-tether", "*.json"))
-	raw, _ := os.ReadFile("/proc/self/cgroup")
 	for _, record := range records {
-		leaf := "mcp-tether-" + strings.TrimSuffix(filepath.Base(record), ".json")
-		for line := range strings.Lines(string(raw)) {
-			own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-			if !ok {
-				continue
-			}
-			for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-				_ = os.Remove(filepath.Join(mount, own, leaf))
-			}
+		leaf := cgroup.Prefix + strings.TrimSuffix(filepath.Base(record), ".json")
+		for _, own := range ownCgroups() {
+			_ = os.Remove(filepath.Join(own, leaf))
 		}
 	}
+}
+
+// ownCgroups are where this program's own cgroup of v2 may be.
+func ownCgroups() (dirs []string) {
+	raw, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(raw)) {
+		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			dirs = append(dirs, filepath.Join("/sys/fs/cgroup", own), filepath.Join("/sys/fs/cgroup/unified", own))
+		}
+	}
+	return dirs
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // gatewayArg makes this program play the gateway that is to be killed.
@@ -18,7 +20,7 @@ const gatewayArg = "__gateway"
 const lifelineFD = 3
 
 // gateway starts as many servers as its first argument says, with the rest as their command, and greets them. It says so
-// when each has said something, and holds on to their pipes until it is killed.
+// when each has said something, and holds on to their pipes until it is killed. On demand it wakes those that sleep.
 func gateway(args []string) int {
 	if err := hold(args); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: gateway:", err)
@@ -33,30 +35,72 @@ func hold(args []string) error {
 		return fmt.Errorf("read how many: %w", err)
 	}
 	lifeline := os.NewFile(lifelineFD, "lifeline")
-	all := make([]held, n)
-	defer runtime.KeepAlive(all) // their pipes stay open
-	for i := range all {
-		if all[i], err = startHeld(args[1:], lifeline); err != nil {
-			return err
+	all := make([]held, 0, n)
+	defer runtime.KeepAlive(&all) // their pipes stay open
+	for len(all) < n {
+		from := len(all)
+		for range min(n-from, startsAtOnce) {
+			s, err := startHeld(args[1:], lifeline)
+			if err != nil {
+				return err
+			}
+			all = append(all, s)
+		}
+		for _, s := range all[from:] {
+			if err := s.begin(); err != nil {
+				return err
+			}
 		}
 	}
 	lifeline.Close()
-	for _, s := range all {
-		if _, err := bufio.NewReaderSize(s.out, 512).ReadString('\n'); err != nil {
-			return fmt.Errorf("read from a server: %w", err)
+	fmt.Println("ready")
+	return wakeOnDemand(all)
+}
+
+// startsAtOnce is how many servers are started before the first of them must have answered. A session that starts has many times
+// the threads of one that sleeps.
+const startsAtOnce = 100
+
+// wakeOnDemand reads numbers, calls so many of the servers one after the other, and prints how long each answer took, in ms.
+func wakeOnDemand(all []held) error {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return fmt.Errorf("read how many to wake: %w", err)
 		}
-		if _, err := io.WriteString(s.in, initialized); err != nil {
-			return fmt.Errorf("write to a server: %w", err)
+		var took []float64
+		for _, s := range all[:n] {
+			from := time.Now()
+			if _, err := io.WriteString(s.in, toolCall); err != nil {
+				return fmt.Errorf("write to a server: %w", err)
+			}
+			if _, err := s.out.ReadString('\n'); err != nil {
+				return fmt.Errorf("read from a server: %w", err)
+			}
+			took = append(took, ms(time.Since(from)))
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(took); err != nil {
+			return fmt.Errorf("tell how long it took: %w", err)
 		}
 	}
-	fmt.Println("ready")
 	select {}
 }
 
 // held is a server as its gateway sees it.
 type held struct {
 	in  io.Writer
-	out io.Reader
+	out *bufio.Reader
+}
+
+// begin waits for the answer to the greeting.
+func (s held) begin() error {
+	if _, err := s.out.ReadString('\n'); err != nil {
+		return fmt.Errorf("read from a server: %w", err)
+	}
+	if _, err := io.WriteString(s.in, initialized); err != nil {
+		return fmt.Errorf("write to a server: %w", err)
+	}
+	return nil
 }
 
 // startHeld starts a server and greets it.
@@ -75,5 +119,5 @@ func startHeld(argv []string, lifeline *os.File) (held, error) {
 	if _, err := io.WriteString(in, hello); err != nil {
 		return held{}, fmt.Errorf("greet a server: %w", err)
 	}
-	return held{in, out}, nil
+	return held{in, bufio.NewReaderSize(out, 512)}, nil
 }

@@ -1,52 +1,104 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// measureHibernate has many servers sleep below one gateway, weighs them, and kills the gateway.
+// What a session has while it sleeps or wakes: threads of its front, and MB.
+const (
+	sleeperThreads = 9
+	sleeperWeight  = 2.2 // with what the kernel keeps for it
+)
+
+// measureHibernate has more and more servers sleep below one gateway. It weighs them, wakes one, lists them and kills the gateway.
 func measureHibernate(b *bench) (table, error) {
 	t := table{
 		Section: "hibernate",
-		Title:   fmt.Sprintf("Asleep: %d sessions below one gateway", b.hibernated),
-		Columns: []string{"sessions", "median", "mean", "max"},
+		Title:   "Asleep: N sessions below one gateway, which is SIGKILLed",
+		Columns: []string{"PSS median MB", "PSS max MB", "threads", "one wakes ms", "ps, processor ms a session", "gone after ms", "ms a session"},
 	}
-	v, err := b.startVictim(b.hibernated, b.with("--hibernate=200ms").command(b.self, answerArg))
-	if err != nil {
+	if err := needRoom(b.hibernated*sleeperThreads, float64(b.hibernated)*sleeperWeight); err != nil {
 		return t, err
+	}
+	for _, n := range grown(b.hibernated) {
+		if err := b.hibernateOnce(&t, n); err != nil {
+			return t, fmt.Errorf("%d sessions: %w", n, err)
+		}
+	}
+	return t, nil
+}
+
+func (b *bench) hibernateOnce(t *table, n int) error {
+	v, err := b.startVictim(n, b.with("--hibernate=200ms").command(b.self, answerArg))
+	if err != nil {
+		return err
 	}
 	defer v.close()
-	fronts, err := b.asleep(v)
+	fronts, err := b.asleep(v, n)
 	if err != nil {
-		return t, err
+		return err
 	}
-	var weights []float64
+	var weights, threads []float64
 	for _, pid := range fronts {
 		m, err := memoryOf(pid)
 		if err != nil {
-			return t, err
+			return err
 		}
-		weights = append(weights, m.pss)
+		weights, threads = append(weights, m.pss), append(threads, m.threads)
 	}
-	t.each("PSS of a session, MB", weights)
-	return t, b.killAsleep(v, &t)
+	wakes, err := v.wakes(min(n, 20))
+	if err != nil {
+		return err
+	}
+	listed, err := b.listed()
+	if err != nil {
+		return err
+	}
+	gone, err := b.killAsleep(v, killWait+time.Duration(n)*perSession)
+	if err != nil {
+		return err
+	}
+	t.add("asleep", fmt.Sprintf("%d sessions", n), median(weights), quantile(weights, 1), median(threads), median(wakes),
+		listed.Processor/float64(n), ms(gone), ms(gone)/float64(n))
+	return nil
 }
 
-func (t *table) each(kase string, xs []float64) {
-	t.add("asleep", kase, float64(len(xs)), median(xs), mean(xs), quantile(xs, 1))
+// wakes has the gateway call its first servers, each of which sleeps, and returns how long each answer took, in ms.
+func (v *victim) wakes(n int) (took []float64, err error) {
+	if err := writeAll(v.in, fmt.Appendln(nil, n)); err != nil {
+		return nil, err
+	}
+	line, err := v.readLine("[")
+	if err == nil {
+		err = json.Unmarshal(line, &took)
+	}
+	return took, err
+}
+
+// listed is what mcp-tether ps costs with all sessions there.
+func (b *bench) listed() (cost, error) {
+	cmd := exec.Command(b.bin, "ps")
+	cmd.Env = b.env
+	return costOf(cmd)
 }
 
 // asleep waits until no server is left, and returns the fronts.
-func (b *bench) asleep(v *victim) (fronts []int, err error) {
-	if _, err := v.firstByte(); err != nil {
+func (b *bench) asleep(v *victim, n int) (fronts []int, err error) {
+	wait := 2*time.Minute + time.Duration(n)*perSession
+	if !ready(v.out, unix.POLLIN, v.spawned, wait) {
+		return nil, errors.New("wait for the gateway to start all")
+	}
+	if _, err := v.readLine("ready"); err != nil {
 		return nil, err
 	}
 	servers := 0
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		procs, err := b.below(v.pid)
 		if err != nil {
 			return nil, err
@@ -68,17 +120,16 @@ func (b *bench) asleep(v *victim) (fronts []int, err error) {
 }
 
 // killAsleep kills the gateway and waits for the last death.
-func (b *bench) killAsleep(v *victim, t *table) error {
+func (b *bench) killAsleep(v *victim, wait time.Duration) (time.Duration, error) {
 	from := time.Now()
 	if err := unix.Kill(v.pid, unix.SIGKILL); err != nil {
-		return fmt.Errorf("kill the gateway: %w", err)
+		return 0, fmt.Errorf("kill the gateway: %w", err)
 	}
-	took, done := v.gone(from, killWait)
+	took, done := v.gone(from, wait)
 	_ = v.wait()
 	reapOrphans()
 	if !done {
-		return errors.New("wait for the last death after the gateway's: somebody lives on")
+		return 0, errors.New("wait for the last death after the gateway's: somebody lives on")
 	}
-	t.each("gateway SIGKILLed to the last death of all, ms", []float64{ms(took)})
-	return nil
+	return took, nil
 }

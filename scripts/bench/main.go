@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ type options struct {
 	bulkMiB    int
 	crowd      int
 	hibernated int
+	row        int
+	stock      int
+	users      int
 	idle       time.Duration
 }
 
@@ -70,7 +74,7 @@ func main() {
 // roles are what this program plays in the processes that it starts.
 func roles() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
-		gatewayArg: gateway, crowdArg: playCrowd, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
+		gatewayArg: gateway, crowdArg: playCrowd, usersArg: playUsers, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
 	}
 }
 
@@ -91,7 +95,7 @@ func run(args []string) error {
 	b.cleanUpOnSignal()
 	for _, s := range sections {
 		fmt.Fprintf(os.Stderr, "bench: %s ...\n", s.name)
-		stuck := time.AfterFunc(sectionLimit+opts.idle, func() {
+		stuck := time.AfterFunc(opts.limit(), func() {
 			fmt.Fprintf(os.Stderr, "bench: %s hangs: giving up\n", s.name)
 			b.cleanUp()
 			os.Exit(1)
@@ -119,6 +123,9 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
 	f.IntVar(&o.crowd, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
 	f.IntVar(&o.hibernated, "hibernated", 500, "sessions that sleep at once in hibernate")
+	f.IntVar(&o.row, "row", 2_000, "sessions of row, one after the other")
+	f.IntVar(&o.users, "users", 100, "users with a session each in users")
+	f.IntVar(&o.stock, "stock", 300, "containers that the engine of stock has")
 	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -126,14 +133,23 @@ func parse(args []string) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.idle <= 0 {
-		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated and -idle must be above zero")
+	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.row < rowParts || o.users < 1 || o.stock < 1 || o.idle <= 0 {
+		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated, -users, -stock and -idle must be above zero, -row ten or more")
 	}
 	return o, nil
 }
 
-// sectionLimit is many times what the slowest section takes with the default number of rounds.
-const sectionLimit = 15 * time.Minute
+// sectionLimit is many times what the slowest section takes with the default number of rounds, and perSession what it may take
+// more for each that it starts.
+const (
+	sectionLimit = 15 * time.Minute
+	perSession   = 100 * time.Millisecond
+)
+
+// limit is how long a section may take.
+func (o *options) limit() time.Duration {
+	return sectionLimit + o.idle + time.Duration(max(o.row, o.crowd, o.hibernated, o.users, o.stock))*perSession
+}
 
 // section is one thing to measure.
 type section struct {
@@ -148,10 +164,13 @@ func sections() []section {
 		{"bulk", measureBulk},
 		{"memory", measureMemory},
 		{"many", measureMany},
+		{"row", measureRow},
 		{"idle", measureIdle},
 		{"kill", measureKill},
 		{"reap", measureReap},
+		{"users", measureUsers},
 		{"containers", measureContainers},
+		{"stock", measureStock},
 		{"engine", measureEngine},
 		{"relay", measureRelay},
 		{"hibernate", measureHibernate},
@@ -193,6 +212,9 @@ func newBench(o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the run: %w", err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, stateName), 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for the history: %w", err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -200,13 +222,16 @@ func newBench(o options) (*bench, error) {
 	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir), self: self}, nil
 }
 
+// stateName is the directory of the history. Where it is missing, sessions write none.
+const stateName = "state"
+
 // sessionEnv is our environment with private directories for sessions and history, and without settings of mcp-tether, which would
 // change what is measured.
 func sessionEnv(dir string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=") || strings.HasPrefix(v, "XDG_STATE_HOME=")
 	})
-	return append(env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir+"/state")
+	return append(env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+filepath.Join(dir, stateName))
 }
 
 func (b *bench) cleanUpOnSignal() {

@@ -22,7 +22,7 @@ func measureMany(b *bench) (table, error) {
 		Title:   "Sessions that start and end together, with and without a record of another pid namespace",
 		Columns: []string{"all up s", "all ended s", "processor ms a session"},
 	}
-	for _, n := range []int{1, 20, 100, 400} {
+	for _, n := range []int{1, 20, 100, 400, 1000} {
 		for _, foreign := range []bool{false, true} {
 			kase := fmt.Sprintf("%d sessions", n)
 			if foreign {
