@@ -48,7 +48,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live)
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model vm install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -65,6 +65,7 @@ help:
 	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
+	@echo "make vm       short tests on Linux 5.10, 6.1 and 6.12, with other cgroups and users, under qemu (docs/kernels.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
@@ -95,6 +96,12 @@ test-engines:
 
 flake:
 	scripts/flake $(RUNS) $(TARGETS)
+
+# On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md); one part of them, or with
+# other packages: make vm VM='-only arm64 ./cgroup'
+MEETING := $(addprefix ./,cgroup supervise reap internal/kernel internal/proc internal/evidence internal/session internal/relay internal/teardown internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share internal/engine/keeper e2e)
+vm:
+	@$(tests) -short -again $(if $(filter -only,$(VM)),,-only -) $(VM) $(if $(filter ./%,$(VM)),,$(MEETING))
 
 check: lint race fuzz size
 
