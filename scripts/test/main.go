@@ -89,9 +89,15 @@ func (s settings) visit(out io.Writer) error {
 	if len(worlds) == 0 {
 		return fmt.Errorf("no world of worlds.txt is called %s", s.worlds)
 	}
+	// Machines that are alike but for the kernel run the same programs.
+	built, err := os.MkdirTemp("", "mcp-tether-vm-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
 	s.skip = list.skip()
 	if !tour(worlds, out, func(w world) (*report, bool) {
-		s.vm, s.as = strings.Join(append(w.options, "-e2e", anyOf(list.e2e), "-limit", worldLimit), " "), w.as
+		s.vm, s.as = strings.Join(append(w.options, "-e2e", anyOf(list.e2e), "-built", built, "-limit", worldLimit), " "), w.as
 		r, err := s.try(out)
 		if err != nil {
 			fmt.Fprintln(out, "FAIL:", err)
