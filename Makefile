@@ -99,7 +99,7 @@ flake:
 
 # On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md); one part of them, or with
 # other packages: make vm VM='-only arm64 ./cgroup'
-MEETING := $(addprefix ./,cgroup supervise reap internal/kernel internal/proc internal/evidence internal/session internal/teardown internal/delegate internal/live internal/doctor e2e)
+MEETING := $(addprefix ./,cgroup supervise reap internal/proc internal/evidence internal/session internal/teardown e2e)
 vm:
 	@$(tests) -short -again $(if $(filter -only,$(VM)),,-only -) $(VM) $(if $(filter ./%,$(VM)),,$(MEETING))
 
