@@ -47,7 +47,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model soak install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model soak vm install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -66,6 +66,7 @@ help:
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
+	@echo "make vm       short tests on Linux 5.10, 6.1 and 6.12, with other cgroups and users, under qemu (docs/kernels.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
@@ -96,6 +97,12 @@ test-engines:
 
 flake:
 	scripts/flake $(RUNS) $(TARGETS)
+
+# On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md); one part of them, or with
+# other packages: make vm VM='-only arm64 ./cgroup'
+MEETING := $(addprefix ./,cgroup supervise reap internal/proc internal/evidence internal/session internal/teardown e2e)
+vm:
+	@$(tests) -short -again $(if $(filter -only,$(VM)),,-only -) $(VM) $(if $(filter ./%,$(VM)),,$(MEETING))
 
 check: lint race fuzz size
 

@@ -446,6 +446,9 @@ func scanned(t *testing.T, reach Reach, sessions ...*storedSession) (h *machine,
 
 func quickly() teardown.Grace { return teardown.Grace{Kill: time.Second} }
 
+// patiently is for where nothing withstands: an engine has all the time that it needs.
+func patiently() teardown.Grace { return teardown.Grace{Kill: testkit.Patience} }
+
 func left(t *testing.T, s *storedSession) string {
 	t.Helper()
 	files, err := os.ReadDir(s.Dir.Name)
@@ -464,7 +467,7 @@ func TestEndOfRecordedContainers(t *testing.T) {
 	s := deadSession(t, e.url, "a", "b", "gone")
 	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
-	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || found[0].Result != "ended" || len(found[0].Containers) != 2 || found[0].Containers[0].Result != "removed" || warnings != "" {
@@ -530,7 +533,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	e.Unlock()
 	h, _ = scanned(t, Reach{Recorded: true}, s)
 	found = find(h, Rules{})
-	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
+	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil || found[0].Result != "ended" || left(t, s) != "" {
 		t.Errorf("the next pass: %v, %+v", err, found[0])
 	}
 }
@@ -573,7 +576,7 @@ func TestEndBehindAFilter(t *testing.T) {
 	s := deadSession(t, e.url, "a")
 	h, warnings := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
-	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || found[0].Result != "ended" || e.Have["a"] != nil || e.Have["theirs"] == nil || warnings != "" {

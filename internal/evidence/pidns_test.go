@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -64,3 +65,18 @@ func TestPIDNamespacesInPart(t *testing.T) {
 		}
 	}
 }
+
+// What another user may not look at is an error, and no answer: a kernel may fail to say so.
+func TestNamespacesOfAnotherUser(t *testing.T) {
+	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
+	k := testkit.Start(t, "closed", 0, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	if line := k.Line(); line != "true true\n" {
+		t.Errorf("%q", line)
+	}
+}
+
+var _ = testkit.Role("closed", func() {
+	_, pid := PIDNamespace(kthreadd)
+	_, network := sameNetwork(kthreadd)
+	testkit.Say(fmt.Sprint(errors.Is(pid, unix.EACCES), errors.Is(network, unix.EACCES)))
+})

@@ -47,9 +47,7 @@ func TestReachedWithinTreeMapped(t *testing.T) {
 // The name of a unix socket may have line ends. So any user can write a line into the table of unix sockets, about a
 // socket of another process that does not listen.
 func TestReachedForgedLine(t *testing.T) {
-	if err := FindsPeers(); err != nil {
-		testkit.Need(t, false, "sock_diag: "+err.Error())
-	}
+	needPeers(t)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -45,9 +45,7 @@ func TestReaders(t *testing.T) {
 // The output of a service goes to a socket of its manager's log, whose other end a plain user cannot see. A gateway that
 // made a pair of sockets for its server holds the other end itself, until it is dead.
 func TestStdoutOfSocket(t *testing.T) {
-	if err := FindsPeers(); err != nil {
-		testkit.Need(t, false, "sock_diag: "+err.Error())
-	}
+	needPeers(t)
 	server := func(out *os.File) int {
 		cmd := exec.Command("sleep", "60")
 		cmd.Stdout = out

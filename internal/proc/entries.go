@@ -73,10 +73,14 @@ func listNumbers(dir string, buf []byte) ([]int, error) {
 	}
 }
 
-// Readlink says where a link below /proc leads. The error is ErrGone when it is not there.
+// Readlink says where a link below /proc leads, which is never empty. The error is ErrGone when it is not there.
 func Readlink(name string) (string, error) {
 	var b [256]byte
 	n, err := unix.Readlink(name, b[:])
+	// Of namespaces that are closed to us, Linux 5.10.262 says nothing instead of an error.
+	if err == nil && n == 0 {
+		err = unix.EACCES
+	}
 	if err != nil {
 		return "", fmt.Errorf("read link %s: %w", name, vanished(err))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type report struct {
 	idle           []string          // packages that failed, and in which roles were not used
 	// broken says that a package did not run to its end.
 	broken bool
+	stderr bytes.Buffer // of the command that ran the tests
 }
 
 // test is one test or subtest.
@@ -129,6 +131,17 @@ func reason(said []string) string {
 	return last
 }
 
+// cutOff are the tests that have begun and not ended, as their machine was at its limit.
+func (r *report) cutOff() []test {
+	var cut []test
+	for t := range r.said {
+		if t.name != "" {
+			cut = append(cut, t)
+		}
+	}
+	return cut
+}
+
 // count counts the tests that have no subtests.
 func (r *report) count(all map[test]bool) int {
 	n := 0
@@ -165,6 +178,9 @@ func (r *report) summarize(out io.Writer) {
 		fmt.Fprintf(out, "failed again: %s%s\n", t, strings.Join(append([]string{""}, r.seedsOf(t)...), " "))
 	}
 	byReason, leftOut := r.skips()
+	if cut := r.cutOff(); len(cut) > 0 {
+		fmt.Fprintf(out, "did not end: %s\n", named(cut))
+	}
 	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
 	for _, why := range slices.Sorted(maps.Keys(byReason)) {
 		fmt.Fprintf(out, "  %d skipped, %s: %s\n", len(byReason[why]), why, named(byReason[why]))

@@ -119,6 +119,7 @@ func TestSkipsMustBeListed(t *testing.T) {
 		"user e2e.TestC this needs root": true,
 		"user e2e.Test[CD] this needs":   true,
 		"# only a comment\n\nuser e2e.TestC this needs root": true,
+		"root,user e2e.TestC this needs root":                true,
 		"root e2e.TestC this needs root":                     false, // of another kind of user
 		"user e2e.Test this needs root":                      false, // the beginning of a name is another name
 		"user e2e.TestC this needs a shell":                  false, // for another reason
@@ -137,7 +138,7 @@ func TestSkipsMustBeListed(t *testing.T) {
 }
 
 func TestMistakesInTheListAreTold(t *testing.T) {
-	for _, list := range []string{"user", "user e2e.TestC", "nobody e2e.TestC reason", "user ( reason"} {
+	for _, list := range []string{"user", "user e2e.TestC", "nobody e2e.TestC reason", "user,nobody e2e.TestC reason", "user ( reason"} {
 		if _, err := parseSkips(list); err == nil {
 			t.Errorf("%q was taken", list)
 		}

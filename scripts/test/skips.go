@@ -14,7 +14,7 @@ import (
 var errNotAllowed = errors.New("a test was skipped that must not be")
 
 // kinds are the kinds of users and machines for which the list speaks.
-var kinds = []string{"root", "user", "namespaces"}
+var kinds = []string{"root", "user", "namespaces", "vm", "no-v2", "hybrid", "no-diag", "old"}
 
 // allowance lets tests be skipped.
 type allowance struct {
@@ -23,7 +23,7 @@ type allowance struct {
 	why   string         // how the reason begins
 }
 
-// parseSkips reads the list: a kind, a pattern of tests and the beginning of the reason a line.
+// parseSkips reads the list: kinds, a pattern of tests and the beginning of the reason a line.
 func parseSkips(text string) ([]allowance, error) {
 	var all []allowance
 	n := 0
@@ -33,16 +33,19 @@ func parseSkips(text string) ([]allowance, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		kind, rest, _ := strings.Cut(line, " ")
+		of, rest, _ := strings.Cut(line, " ")
 		pattern, why, found := strings.Cut(strings.TrimSpace(rest), " ")
-		if !found || !slices.Contains(kinds, kind) {
-			return nil, fmt.Errorf("skips.txt:%d: want KIND TESTS REASON, and KIND of %v", n, kinds)
+		unknown := func(kind string) bool { return !slices.Contains(kinds, kind) }
+		if !found || slices.ContainsFunc(strings.Split(of, ","), unknown) {
+			return nil, fmt.Errorf("skips.txt:%d: want KIND,... TESTS REASON, and KIND of %v", n, kinds)
 		}
 		tests, err := regexp.Compile("^(" + pattern + ")$")
 		if err != nil {
 			return nil, fmt.Errorf("skips.txt:%d: %w", n, err)
 		}
-		all = append(all, allowance{kind, tests, strings.TrimSpace(why)})
+		for kind := range strings.SplitSeq(of, ",") {
+			all = append(all, allowance{kind, tests, strings.TrimSpace(why)})
+		}
 	}
 	return all, nil
 }
