@@ -103,6 +103,7 @@ byte bug; /* the planted mistake, 0 for none */
 #define may(e, p) true
 #define dying(p) false
 #define replays false
+#define late(p) (st[p] == STUCK)
 #define leaves(s) true
 #define sessions (kind == SHARED -> 1 : 2) /* the second host's is left out */
 #endif
@@ -245,7 +246,7 @@ end:	do
 		m[2*s] = RUN; pc[o] = 6; if :: m[2*s+1] = RUN :: skip fi }
 	:: atomic { at(o, 5) -> pc[o] = EMPTY } /* it cannot be executed */
 	:: atomic { at(o, 6) logs(STARTED, o) rec[s] = 1; pc[o] = 7 }
-	:: atomic { at(o, 7) && (eof[s] || !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
+	:: atomic { at(o, 7) && (eof[s] || replays && !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
 	:: atomic { serves && no_anchor logs(ANCHOR_GONE, o) end_it() }
 	:: atomic { serves && no_gateway logs(GATEWAY_GONE, o) end_it() }
 	:: atomic { serves && term[s] logs(ASKED_TO_END, o) end_it() }
@@ -267,7 +268,7 @@ end:	do
 	:: atomic { at(o, 1) && bug == WATCH_LATE -> watches[s] = lives(boss(s)); pc[o] = 2 }
 	:: atomic { at(o, 2) -> st[S+s] = RUN; pc[o] = 3 }
 	/* The watchdog: the supervisor has the same reason to end the session, and does not. */
-	:: atomic { at(o, 3) && st[S+s] == STUCK && (watches[s] && orphan(s) || term[s]) && bug != NO_WATCHDOG -> die(S+s, KILLED) }
+	:: atomic { at(o, 3) && late(S+s) && (watches[s] && orphan(s) || term[s]) && bug != NO_WATCHDOG -> die(S+s, KILLED) }
 	:: atomic { at(o, 3) && !lives(S+s) -> pc[o] = 4 }
 	:: atomic { at(o, 4) && (letter[s] || bug == NO_RECOVERY) -> die(o, EXITED) }
 	:: atomic { at(o, 4) && !letter[s] && !rec[s] && !lock[s] && !leaf[s] && m[2*s] == NO -> die(o, EXITED) } /* nothing was started */
@@ -287,7 +288,7 @@ end:	do
 	:: atomic { at(F, 3) && kind == FRONT && !lives(G) -> term[current] = 1; pc[F] = 6 }
 #define last (current == 1 || replays) /* for fewer states */
 	/* The client ends the session, by SIGTERM or the end of its input, or it is idle. */
-	:: atomic { at(F, 3) && kind == FRONT && last && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && replays && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 3) && kind == FRONT && last && may(MAY_CLOSE, F) -> eof[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || replays) -> eof[current] = 1; pc[F] = 4 }
 	:: atomic { at(F, 3) && kind == FRONT && !lives(A+current) logs(CRASHED, F) pc[F] = 5 }
@@ -299,8 +300,8 @@ end:	do
 	:: atomic { (at(F, 4) || at(F, 5)) && !lives(G) -> term[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 6) && !lives(A+current) -> pc[F] = 7 }
 	/* EndLimit is over, and again. */
-	:: atomic { (at(F, 4) || at(F, 6)) && st[S+current] == STUCK && !term[current] logs(PRESSED, F) term[current] = 1 }
-	:: atomic { (at(F, 4) || at(F, 6)) && st[A+current] == STUCK logs(PRESSED, F) die(A+current, KILLED) }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(S+current) && !term[current] logs(PRESSED, F) term[current] = 1 }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(A+current) logs(PRESSED, F) die(A+current, KILLED) }
 	:: atomic { at(F, 7) -> rec[2] = 0; pc[F] = 8 }
 	:: atomic { at(F, 8) logs(OVER, F) lock[2] = 0; die(F, EXITED) }
 	od
@@ -362,7 +363,7 @@ end:	do
 	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && (twins || !can(A) && !can(S) && !replays) -> st[A+1] = RUN }
 	/* The gateway closes the input of one, or sends SIGTERM, which its anchor passes on. */
 	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] && may(MAY_CLOSE, A) -> eof[0] = 1 }
-	:: atomic { kind == PLAIN && at(S, 7) && at(A, 3) && lives(G) && !term[0] && may(MAY_ASK, A) -> term[0] = 1 }
+	:: atomic { kind == PLAIN && at(S, 7) && at(A, 3) && lives(G) && !term[0] && (!eof[0] || replays) && may(MAY_ASK, A) -> term[0] = 1 }
 	:: atomic { kind == PLAIN && twins && at(S+1, 7) && !eof[1] && may(MAY_CLOSE, A+1) -> eof[1] = 1 }
 	:: atomic { kind == PLAIN && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] && may(MAY_ASK, A+1) -> term[1] = 1 }
 	:: atomic { timeout && !quiet && !replays ->

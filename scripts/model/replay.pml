@@ -47,6 +47,7 @@ byte doomed;                     /* it was killed when it had done a step, and b
 #define said() pos++; c_code { furthest(now.pos); }
 #define dying(p) (doomed && doomed == p)
 #define replays true
+#define late(p) lives(p) /* a busy machine may let one wait as if it were stuck */
 #define sessions 2
 #define leaves(s) (eof[s] || m[2*s] == ASKED || !lives(boss(s)) || may(MAY_EXIT, S+s)) /* else a test's server stays */
 #define may(e, p) (allowed[p] >> (e - MAY_DIE) & 1)

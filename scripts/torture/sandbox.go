@@ -87,7 +87,7 @@ type Result struct {
 	Stderr       string                    `json:"stderr,omitempty"`
 	// Log is all that was logged, where logs are kept.
 	Log string `json:"log,omitempty"`
-	Why          string                    `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
 }
 
 // sandbox is the first process of a case's pid namespace.
@@ -534,7 +534,7 @@ func (s *sandbox) afterReap(verdict string) (string, string) {
 	litter := s.litter()
 	s.result.AfterReap = append(s.result.AfterReap, litter...)
 	switch {
-	case verdict == verdictLeak && s.m.alone && s.crashed() && len(live)+len(litter) == 0:
+	case verdict == verdictLeak && (s.m.alone && s.crashed() || s.c.killsBoth()) && len(live)+len(litter) == 0:
 		return verdictReaped, ""
 	case verdict != verdictOK && verdict != verdictLate:
 		return verdict, why
