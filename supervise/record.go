@@ -132,7 +132,9 @@ func (s *Session) closeRecord(leaked bool) {
 	default:
 		if err := s.lease.Remove(); err != nil {
 			s.log.Warn().Err(err).Msg("session record not removed")
+			return
 		}
+		s.log.Debug().Msg("session record removed")
 	}
 }
 

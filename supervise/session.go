@@ -252,6 +252,7 @@ func (s *Session) startTree(path string) error {
 	err := s.newTree().start(path)
 	if err == nil {
 		s.writeRecord(s.state())
+		s.log.Debug().Int("pid", s.tree.server).Str("behind", s.opts.Behind).Bool("shared", s.opts.Share != "").Msg("server started")
 	}
 	return err
 }

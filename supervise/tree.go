@@ -49,6 +49,10 @@ func (t *tree) step(ev teardown.Event) {
 	if changed && t.machine.State >= teardown.Ending {
 		t.shutEngine()
 	}
+	// Before the signals, as their reason. A supervisor that is killed between them has told it.
+	if changed && t.machine.State != teardown.Done {
+		t.log.Debug().Str("cause", string(t.cause)).Stringer("state", t.machine.State).Msg("server is ending")
+	}
 	switch action {
 	case teardown.Terminate:
 		t.terminate()
@@ -56,9 +60,6 @@ func (t *tree) step(ev teardown.Event) {
 		t.retry = 0
 		t.kill()
 	case teardown.Nothing:
-	}
-	if changed && t.machine.State != teardown.Done {
-		t.log.Debug().Str("cause", string(t.cause)).Stringer("state", t.machine.State).Msg("server is ending")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,14 +40,15 @@ type mistake struct {
 func main() {
 	only := flag.Int("bug", -1, "check with this mistake only, 0 for none")
 	faults := flag.Int("faults", 2, "how many processes are killed or stopped in one run of the model")
+	replay := flag.Bool("replay", false, "replay the logs in the files or directories that follow instead")
 	flag.Parse()
-	if err := run(*only, *faults); err != nil {
+	if err := run(*only, *faults, *replay, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "model:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only, faults int) error {
+func run(only, faults int, replay bool, logs []string) error {
 	all, err := mistakes()
 	if err != nil {
 		return err
@@ -56,7 +58,10 @@ func run(only, faults int) error {
 		return fmt.Errorf("make a directory to build the model in: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := build(dir); err != nil {
+	if replay {
+		return replayAll(dir, logs)
+	}
+	if err := compile(dir, "search", nil, "-DVECTORSZ=512", "-DMEMLIM=4000"); err != nil {
 		return err
 	}
 	var checks []check
@@ -92,15 +97,17 @@ func mistakes() (all []mistake, err error) {
 	return all, nil
 }
 
-// build makes the program that searches, once for all checks: the world and the mistake are in its environment.
-func build(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, "protocol.pml"), []byte(protocol), 0o600); err != nil {
-		return fmt.Errorf("write the model: %w", err)
+// compile makes a program that searches, once for all checks: the world and the mistake are in its environment.
+func compile(dir, program string, of []string, limits ...string) error {
+	for name, text := range map[string]string{"protocol.pml": protocol, "replay.pml": replays} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write the model: %w", err)
+		}
 	}
 	// COLLAPSE keeps each state whole. With HC4 one in a hundred was taken for another. SAFETY: no cycles are looked for.
 	for _, words := range [][]string{
-		{"spin", "-a", "protocol.pml"},
-		{"cc", "-w", "-O2", "-DSAFETY", "-DCOLLAPSE", "-DNOREDUCE", "-DVECTORSZ=512", "-DMEMLIM=4000", "-o", "search", "pan.c"},
+		slices.Concat([]string{"spin"}, of, []string{"-a", "protocol.pml"}),
+		slices.Concat([]string{"cc", "-w", "-O2", "-DSAFETY", "-DCOLLAPSE", "-DNOREDUCE"}, limits, []string{"-o", program, "pan.c"}),
 	} {
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Dir = dir

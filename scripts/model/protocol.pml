@@ -24,9 +24,9 @@
 #define STUCK 4
 byte st[10];
 byte pc[10]; /* the next step of each, 0 first */
-#define can(p)   (st[p] == RUN)
+#define can(p)   (st[p] == RUN && !dying(p))
 #define lives(p) (st[p] >= RUN)
-#define at(p, n) (st[p] == RUN && pc[p] == n)
+#define at(p, n) (can(p) && pc[p] == n)
 
 /* Members of a session: 2*s is the server, 2*s+1 a helper that it forks. */
 #define ASKED 3  /* has got SIGTERM */
@@ -63,6 +63,8 @@ bit polite;    /* members end when asked, and the server also by itself */
 bit contained; /* there are cgroups */
 byte faults = 2, recycled = 1;
 bit quiet;
+byte fronts = 2;
+bit twins; /* in plain the second session starts beside the first */
 byte bug; /* the planted mistake, 0 for none */
 #define UNCHECKED 1 /* BUG in plain: a supervisor or anchor signals a pid without reading its start time again */
 #define SWEEP_UNCHECKED 2 /* BUG in plain: the sweep takes the pid of a record for the server, whoever has it now */
@@ -93,6 +95,19 @@ byte bug; /* the planted mistake, 0 for none */
 #define over(s) (!lives(A+(s)) || !lives(boss(s)) || !lives(G))
 #define gone(s) (!alive(s) && !leaf[s] && !rec[s] && !lock[s])
 
+/* A step that the code logs: guard, logs(its name, who logs it), effect. Only replay.pml looks at that, and at what a test may do. */
+#ifdef REPLAY
+#include "replay.pml"
+#else
+#define logs(e, p) ->
+#define may(e, p) true
+#define dying(p) false
+#define replays false
+#define late(p) (st[p] == STUCK)
+#define leaves(s) true
+#define sessions (kind == SHARED -> 1 : 2) /* the second host's is left out */
+#endif
+
 /* The kernel: the locks of a dead process are free, its connections closed, and its server may have got the parent death signal.
  * how is KILLED or EXITED. */
 #define unlocked(i, p) lock[i] = (lock[i] == 2+(p) && !(bug == LOCK_INHERITED && p >= S && alive(p-S)) -> 1 : lock[i])
@@ -121,9 +136,9 @@ inline forget(s) {
 
 proctype Fault(byte p) {
 end:	do
-	:: atomic { faults && lives(p) -> faults--; die(p, KILLED) }
-	:: atomic { faults && can(p) && p != W -> faults--; st[p] = STUCK }
-	:: atomic { p == G && can(G) -> die(G, EXITED) }
+	:: atomic { faults && lives(p) && may(MAY_DIE, p) -> faults--; die(p, KILLED) }
+	:: atomic { faults && can(p) && p != W && may(MAY_STOP, p) -> faults--; st[p] = STUCK }
+	:: atomic { p == G && can(G) && may(MAY_EXIT, G) -> die(G, EXITED) }
 	:: atomic { bug == THREAD_TIE && (p == A || p == A+1) && kind == PLAIN && lives(p) && lives(G) -> die(p, EXITED) } /* of the gateway */
 	od
 }
@@ -133,7 +148,7 @@ proctype Tree(byte s) {
 #define listed(k) (snap[S+s] & k || snap[A+s] & k || snap[W] & k && swept == s)
 end:	do
 	:: atomic { up(2*s) && m[2*s+1] == NO && listed(1) -> m[2*s+1] = RUN }
-	:: atomic { up(2*s) && polite -> m[2*s] = GONE }
+	:: atomic { up(2*s) && polite && leaves(s) -> m[2*s] = GONE }
 	:: atomic { m[2*s+1] == ASKED && polite -> m[2*s+1] = GONE }
 	:: atomic { recycled && m[2*s] == GONE && (listed(1) || rec[s]) -> recycled--; m[2*s] = REUSED }
 	:: atomic { recycled && m[2*s+1] == GONE && listed(2) -> recycled--; m[2*s+1] = REUSED }
@@ -157,6 +172,7 @@ inline send(first, second) {
 /* A look: all below the subreaper or in the leaf, and for the sweep what has the mark or is the record's server. */
 #define helper(o, s) (up(2*s+1) && !(bug == NO_SUBREAPER && o >= A && o < S && !contained))
 #define sees(o, s) (up(2*s) || helper(o, s))
+#define reaches(o, s) (snap[o] & 1 && up(2*s) || snap[o] & 2 && up(2*s+1))
 inline look() {
 	snap[o] = up(2*s) + 2*helper(o, s);
 	if :: bug == SWEEP_UNCHECKED && o == W && rec[s] && m[2*s] == REUSED -> snap[o] = snap[o] | 1 :: else fi
@@ -171,28 +187,32 @@ inline look() {
 #define NOLEAF 26
 #define NORECORD 27
 #define NOLOCK 28
+inline shoot() {
+	if :: leaf[s] && bug != ONE_ROUND -> snap[o] = snap[o] | up(2*s) | 2*up(2*s+1) :: else fi; /* cgroup.kill spares none */
+	if :: bug == ONE_ROUND -> pc[o] = EMPTY :: else -> pc[o] = KILLS fi;
+	send(GONE, GONE)
+}
 /* The end of a session by its supervisor, its recovering anchor, or the sweep. */
 proctype Teardown(byte o, s) {
 #define here (can(o) && (o != W || swept == s))
 end:	do
 	:: atomic { here && pc[o] == ENDS -> look(); pc[o] = ASKS }
-	:: atomic { here && pc[o] == ASKS -> send(ASKED, ASKED); pc[o] = WAITS }
+	:: atomic { here && pc[o] == ASKS && !reaches(o, s) -> send(ASKED, ASKED); pc[o] = WAITS }
+	:: atomic { here && pc[o] == ASKS && reaches(o, s) logs(SIGTERMS, o) send(ASKED, ASKED); pc[o] = WAITS }
 	:: atomic { here && pc[o] == WAITS && !sees(o, s) -> pc[o] = EMPTY }
 	:: atomic { here && pc[o] == WAITS && bug == SERVER_ONLY && !up(2*s) -> pc[o] = EMPTY }
-	:: atomic { here && pc[o] == WAITS -> pc[o] = KILLS }
+	:: atomic { here && pc[o] == WAITS logs(KILLING, o) pc[o] = KILLS }
 	:: atomic { here && pc[o] == KILLS && sees(o, s) -> look(); pc[o] = SHOOTS }
 	:: atomic { here && pc[o] == KILLS && !sees(o, s) -> pc[o] = EMPTY }
-	:: atomic { here && pc[o] == SHOOTS -> /* cgroup.kill spares none */
-		if :: leaf[s] && bug != ONE_ROUND -> snap[o] = snap[o] | up(2*s) | 2*up(2*s+1) :: else fi;
-		if :: bug == ONE_ROUND -> pc[o] = EMPTY :: else -> pc[o] = KILLS fi;
-		send(GONE, GONE) }
+	:: atomic { here && pc[o] == SHOOTS && !reaches(o, s) -> shoot() }
+	:: atomic { here && pc[o] == SHOOTS && reaches(o, s) logs(SIGKILLS, o) shoot() }
 	:: atomic { here && pc[o] == EMPTY && bug != LEAF_LAST -> leaf[s] = (leaf[s] && alive(s)); pc[o] = NOLEAF } /* rmdir(2) spares a full one */
 	:: atomic { here && pc[o] == EMPTY && bug == LEAF_LAST -> pc[o] = NOLEAF }
 	:: atomic { here && pc[o] == NOLEAF && lock[s] != 2 + o && !held(s) -> lock[s] = 2 + o }
 	:: atomic { here && pc[o] == NOLEAF && held(s) && lock[s] != 2 + o -> pc[o] = NOLOCK } /* another one ends it as well */
 	:: atomic { here && pc[o] == NOLEAF && lock[s] == 2 + o -> rec[s] = (bug == LOCK_FIRST); if :: bug == LOCK_FIRST -> lock[s] = 0 :: else fi; pc[o] = NORECORD }
-	:: atomic { here && pc[o] == NORECORD -> rec[s] = 0; lock[s] = 0; pc[o] = NOLOCK }
-	:: atomic { here && pc[o] == NOLOCK ->
+	:: atomic { here && pc[o] == NORECORD logs(UNRECORDED, o) rec[s] = 0; lock[s] = 0; pc[o] = NOLOCK }
+	:: atomic { here && pc[o] == NOLOCK logs((kind == FRONT && o != W -> ENDED : OVER), o)
 		if :: bug == LEAF_LAST -> leaf[s] = 0 :: else fi;
 		if
 		:: o != W -> letter[s] = 1;
@@ -206,13 +226,18 @@ end:	do
 
 proctype Supervisor(byte s) {
 #define o (S+s)
-#define must (tied[s] && !lives(A+s) && bug != ONE_TIE || watches[s] && orphan(s) || term[s])
+#define no_anchor (tied[s] && !lives(A+s) && bug != ONE_TIE)
+#define no_gateway (watches[s] && orphan(s))
+#define must (no_anchor || no_gateway || term[s])
 #define serves (at(o, 7) || at(o, 8))
+#define end_it() pc[o] = ENDS; if :: bug == RECORD_FIRST -> rec[s] = 0; lock[s] = 0 :: else fi; \
+	assert(replays || faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) /* for no reason */
 end:	do
 	/* A pidfd of the anchor, and then getppid(2): one that ended before shows in that. */
 	:: atomic { at(o, 0) -> tied[s] = lives(A+s); pc[o] = 1 }
 	:: atomic { at(o, 1) -> if :: !lives(A+s) && bug != NO_GETPPID -> die(o, EXITED) :: else -> pc[o] = 2 fi }
 	/* The lock has its name only once it is held. */
+	:: atomic { at(o, 2) && no_gateway -> die(o, EXITED) }
 	:: atomic { at(o, 2) -> if :: bug == LOCK_LATE && !lock[s] -> lock[s] = 1 :: else -> lock[s] = 2 + o; pc[o] = 3 fi }
 	:: atomic { at(o, 3) && (kind != FRONT || s == 0 || !held(0) || st[lock[0]-2] == STUCK || bug == NO_WAIT) -> pc[o] = 4 }
 	:: atomic { at(o, 3) && must -> pc[o] = EMPTY }
@@ -220,13 +245,14 @@ end:	do
 	:: atomic { at(o, 5) -> assert(kind != FRONT || s == 0 || !alive(0) || !can(S)); /* beside a server that is ending */
 		m[2*s] = RUN; pc[o] = 6; if :: m[2*s+1] = RUN :: skip fi }
 	:: atomic { at(o, 5) -> pc[o] = EMPTY } /* it cannot be executed */
-	:: atomic { at(o, 6) -> rec[s] = 1; pc[o] = 7 }
-	:: atomic { at(o, 7) && eof[s] -> pc[o] = 8 }
-	:: atomic { serves && must -> pc[o] = ENDS; if :: bug == RECORD_FIRST -> rec[s] = 0; lock[s] = 0 :: else fi;
-		assert(faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) } /* for no reason */
-	:: atomic { at(o, 8) -> pc[o] = ENDS } /* --eof-grace is over */
+	:: atomic { at(o, 6) logs(STARTED, o) rec[s] = 1; pc[o] = 7 }
+	:: atomic { at(o, 7) && (eof[s] || replays && !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
+	:: atomic { serves && no_anchor logs(ANCHOR_GONE, o) end_it() }
+	:: atomic { serves && no_gateway logs(GATEWAY_GONE, o) end_it() }
+	:: atomic { serves && term[s] logs(ASKED_TO_END, o) end_it() }
+	:: atomic { at(o, 8) logs(INPUT_CLOSED, o) pc[o] = ENDS } /* --eof-grace is over */
 	:: atomic { serves && !alive(s) -> pc[o] = EMPTY }
-	:: atomic { serves && !up(2*s) && alive(s) && bug != SERVER_ONLY -> pc[o] = ENDS }
+	:: atomic { at(o, 7) && !up(2*s) && alive(s) && bug != SERVER_ONLY logs(SERVER_GONE, o) pc[o] = ENDS }
 	:: atomic { serves && !up(2*s) && alive(s) && bug == SERVER_ONLY -> pc[o] = EMPTY }
 	od
 #undef o
@@ -242,11 +268,11 @@ end:	do
 	:: atomic { at(o, 1) && bug == WATCH_LATE -> watches[s] = lives(boss(s)); pc[o] = 2 }
 	:: atomic { at(o, 2) -> st[S+s] = RUN; pc[o] = 3 }
 	/* The watchdog: the supervisor has the same reason to end the session, and does not. */
-	:: atomic { at(o, 3) && st[S+s] == STUCK && (watches[s] && orphan(s) || term[s]) && bug != NO_WATCHDOG -> die(S+s, KILLED) }
+	:: atomic { at(o, 3) && late(S+s) && (watches[s] && orphan(s) || term[s]) && bug != NO_WATCHDOG -> die(S+s, KILLED) }
 	:: atomic { at(o, 3) && !lives(S+s) -> pc[o] = 4 }
 	:: atomic { at(o, 4) && (letter[s] || bug == NO_RECOVERY) -> die(o, EXITED) }
 	:: atomic { at(o, 4) && !letter[s] && !rec[s] && !lock[s] && !leaf[s] && m[2*s] == NO -> die(o, EXITED) } /* nothing was started */
-	:: atomic { at(o, 4) && !letter[s] && bug != NO_RECOVERY && (rec[s] || lock[s] || leaf[s] || m[2*s] != NO) ->
+	:: atomic { at(o, 4) && !letter[s] && bug != NO_RECOVERY && (rec[s] || lock[s] || leaf[s] || m[2*s] != NO) logs(RECOVERING, o)
 		if :: !held(s) -> lock[s] = 2 + o :: else fi;
 		pc[o] = ENDS }
 	od
@@ -260,24 +286,30 @@ end:	do
 	:: atomic { at(F, 1) && kind == FRONT -> lock[2] = 2 + F; rec[2] = 1; pc[F] = 2 }
 	:: atomic { at(F, 2) && kind == FRONT -> st[A+current] = RUN; pc[F] = 3 }
 	:: atomic { at(F, 3) && kind == FRONT && !lives(G) -> term[current] = 1; pc[F] = 6 }
-	:: atomic { at(F, 3) && kind == FRONT && current == 0 -> eof[0] = 1; pc[F] = 4 } /* it is idle */
-	:: atomic { at(F, 3) && kind == FRONT && current == 0 && !lives(A) -> pc[F] = 5 }
-	:: atomic { at(F, 3) && kind == FRONT && current == 1 && !lives(A+1) -> pc[F] = 7 }
-	:: atomic { at(F, 4) && !lives(A) -> pc[F] = 5 }
+#define last (current == 1 || replays) /* for fewer states */
+	/* The client ends the session, by SIGTERM or the end of its input, or it is idle. */
+	:: atomic { at(F, 3) && kind == FRONT && replays && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && last && may(MAY_CLOSE, F) -> eof[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || replays) -> eof[current] = 1; pc[F] = 4 }
+	:: atomic { at(F, 3) && kind == FRONT && !lives(A+current) logs(CRASHED, F) pc[F] = 5 }
+	:: atomic { at(F, 3) && kind == FRONT && !lives(A+current) -> pc[F] = 7 } /* --on-crash=exit */
+	:: atomic { at(F, 4) && !lives(A+current) logs(NAPS, F) pc[F] = 5 }
 	/* A message comes. The pause after a crash is longer than a start takes that is not stuck. */
-	:: atomic { at(F, 5) && (!can(S) || rec[0]) -> current = 1; pc[F] = 2 }
-	:: atomic { (at(F, 4) || at(F, 5)) && !lives(G) -> term[0] = 1; pc[F] = 6 }
+	:: atomic { at(F, 5) && current == 0 && (!can(S) || rec[0]) -> current = 1; pc[F] = 2 }
+	:: atomic { at(F, 5) && (may(MAY_ASK, F) || may(MAY_CLOSE, F)) -> pc[F] = 7 }
+	:: atomic { (at(F, 4) || at(F, 5)) && !lives(G) -> term[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 6) && !lives(A+current) -> pc[F] = 7 }
 	/* EndLimit is over, and again. */
-	:: atomic { at(F, 4) && st[S] == STUCK && !term[0] -> term[0] = 1 }
-	:: atomic { (at(F, 4) || at(F, 6)) && st[A+current] == STUCK -> die(A+current, KILLED) }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(S+current) && !term[current] logs(PRESSED, F) term[current] = 1 }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(A+current) logs(PRESSED, F) die(A+current, KILLED) }
 	:: atomic { at(F, 7) -> rec[2] = 0; pc[F] = 8 }
-	:: atomic { at(F, 8) -> lock[2] = 0; die(F, EXITED) }
+	:: atomic { at(F, 8) logs(OVER, F) lock[2] = 0; die(F, EXITED) }
 	od
 }
 
 /* A front that shares a server: who has the lock of the place makes the socket, starts the host and passes both on. */
 proctype Sharer(byte f) {
+#define parted(h) (!lives(h) || pc[h] == 3)
 end:	do
 	:: atomic { kind == SHARED && at(f, 0) -> if :: lives(G) -> pc[f] = 1 :: else -> die(f, EXITED) fi }
 	:: atomic { kind == SHARED && at(f, 1) && listens && lives(listens) -> attached[f-F] = listens; pc[f] = 3 }
@@ -285,9 +317,11 @@ end:	do
 	:: atomic { kind == SHARED && at(f, 2) && (st[Q] == NO || st[Q+1] == NO) ->
 		lock[3] = (bug == PLACE_FREE -> 1 : (st[Q] == NO -> 2+Q : 3+Q)); pc[f] = 1;
 		if :: st[Q] == NO -> st[Q] = RUN :: else -> st[Q+1] = RUN fi }
-	:: atomic { kind == SHARED && at(f, 2) && st[Q] != NO && st[Q+1] != NO -> die(f, EXITED) } /* there are no more in this world */
-	:: atomic { kind == SHARED && at(f, 3) && !lives(attached[f-F]) -> attached[f-F] = 0; pc[f] = 1 }
-	:: atomic { kind == SHARED && (at(f, 1) || at(f, 3)) && !lives(G) -> die(f, EXITED) }
+	:: atomic { kind == SHARED && at(f, 2) && st[Q] != NO && st[Q+1] != NO logs(OVER, f) die(f, EXITED) } /* there are no more in this world */
+	:: atomic { kind == SHARED && at(f, 3) && parted(attached[f-F]) logs(CRASHED, f) attached[f-F] = 0; pc[f] = 1 }
+	:: atomic { replays && at(f, 3) && parted(attached[f-F]) -> attached[f-F] = 0; pc[f] = 1 } /* to another host, or sooner than it tells */
+	:: atomic { kind == SHARED && (at(f, 1) || at(f, 3)) && !lives(G) logs(OVER, f) die(f, EXITED) }
+	:: atomic { kind == SHARED && at(f, 3) && (may(MAY_ASK, f) || may(MAY_CLOSE, f)) logs(OVER, f) die(f, EXITED) }
 	od
 }
 
@@ -297,11 +331,11 @@ proctype Host(byte h) {
 end:	do
 	:: atomic { at(h, 0) -> assert(!listens || !lives(listens)); /* two hosts of one place */
 		lock[3] = 2 + h; listens = h; pc[h] = 1 }
-	:: atomic { at(h, 1) && wanted -> pc[h] = 2; if :: h == Q -> st[A] = RUN :: else fi } /* the second host's session is left out */
+	:: atomic { at(h, 1) && wanted -> pc[h] = 2; if :: s < sessions -> st[A+s] = RUN :: else fi }
 	:: atomic { at(h, 1) && !wanted -> listens = 0; lock[3] = 0; die(h, EXITED) } /* no client has come */
 	:: atomic { at(h, 2) && !lives(G) -> listens = 0; lock[3] = 0; term[s] = 1; pc[h] = 3 }
 	:: atomic { at(h, 2) && !wanted -> listens = 0; lock[3] = 0; eof[s] = 1; pc[h] = 3 } /* --share-linger is over */
-	:: atomic { at(h, 2) && h == Q && !lives(A) -> listens = 0; lock[3] = 0; pc[h] = 3 }
+	:: atomic { at(h, 2) && s < sessions && !lives(A+s) -> listens = 0; lock[3] = 0; pc[h] = 3 }
 	:: atomic { at(h, 3) && (!lives(A+s) || st[A+s] == STUCK || st[S+s] == STUCK) -> die(h, EXITED) } /* or EndLimit is over */
 	od
 #undef s
@@ -309,7 +343,7 @@ end:	do
 
 /* The sweep that a later run starts: what has a free lock, and no living anchor in its record. */
 proctype Sweep() {
-#define dead(n) (!lives(W) && lock[n] && (!held(n) || bug == SWEEP_HELD))
+#define dead(n) (!lives(W) && may(MAY_SWEEP, W) && lock[n] && (!held(n) || bug == SWEEP_HELD))
 /* Who lost one of both needs no sweep. */
 #define felled(s) (lives(A+s) || st[A+s] == KILLED && st[S+s] == KILLED)
 end:	do
@@ -326,9 +360,13 @@ end:	do
 proctype World() {
 end:	do
 	:: atomic { kind == PLAIN && lives(G) && st[A] == NO -> st[A] = RUN }
-	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && !can(A) && !can(S) -> st[A+1] = RUN }
-	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] -> eof[0] = 1 } /* the gateway closes its end of one */
-	:: atomic { timeout && !quiet ->
+	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && (twins || !can(A) && !can(S) && !replays) -> st[A+1] = RUN }
+	/* The gateway closes the input of one, or sends SIGTERM, which its anchor passes on. */
+	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] && may(MAY_CLOSE, A) -> eof[0] = 1 }
+	:: atomic { kind == PLAIN && at(S, 7) && at(A, 3) && lives(G) && !term[0] && (!eof[0] || replays) && may(MAY_ASK, A) -> term[0] = 1 }
+	:: atomic { kind == PLAIN && twins && at(S+1, 7) && !eof[1] && may(MAY_CLOSE, A+1) -> eof[1] = 1 }
+	:: atomic { kind == PLAIN && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] && may(MAY_ASK, A+1) -> term[1] = 1 }
+	:: atomic { timeout && !quiet && !replays ->
 		quiet = 1;
 		assert(!over(0) || gone(0) || hopeless(0));
 		assert(!over(1) || gone(1) || hopeless(1));
@@ -344,11 +382,16 @@ init {
 			if (getenv("BUG")) now.bug = atoi(getenv("BUG"));
 			if (getenv("KIND")) now.kind = atoi(getenv("KIND"));
 			if (getenv("FAULTS")) now.faults = atoi(getenv("FAULTS"));
+			if (getenv("FRONTS")) now.fronts = atoi(getenv("FRONTS"));
+			if (getenv("TWINS")) now.twins = atoi(getenv("TWINS"));
 		};
+#ifdef REPLAY
+		hear(); run Test();
+#endif
 		if :: polite = 1 :: skip fi; if :: contained = 1 :: skip fi;
 		st[G] = RUN;
 		if :: kind != PLAIN -> st[F] = RUN :: else fi;
-		if :: kind == SHARED -> st[F+1] = RUN :: else fi;
+		if :: kind == SHARED && fronts == 2 -> st[F+1] = RUN :: else fi;
 		run World(); run Sweep(); run Fault(G); run Fault(W);
 		if
 		:: kind == FRONT -> run Front(); run Fault(F)
@@ -356,7 +399,7 @@ init {
 		:: else
 		fi;
 		do
-		:: i < (kind == SHARED -> 1 : 2) -> if :: kind != SHARED -> run Fault(A+i); run Fault(S+i) :: else fi;
+		:: i < sessions -> if :: kind != SHARED || sessions == 2 -> run Fault(A+i); run Fault(S+i) :: else fi;
 			run Tree(i); run Anchor(i); run Supervisor(i); run Teardown(S+i, i); run Teardown(A+i, i); run Teardown(W, i); i++
 		:: else -> break
 		od

@@ -33,6 +33,7 @@ type campaign struct {
 	bound  time.Duration
 	jobs   int
 	report string
+	logs   string
 	list   bool
 	file   string
 	// knownFile lists cases that may fail (known).
@@ -61,6 +62,11 @@ func (c *campaign) run() (failed int, err error) {
 	}
 	if c.known, err = readKnown(c.knownFile); err != nil {
 		return 0, err
+	}
+	if c.logs != "" {
+		if err := os.MkdirAll(c.logs, 0o755); err != nil {
+			return 0, fmt.Errorf("make the directory of the logs: %w", err)
+		}
 	}
 	if c.cgroup, err = makeCgroup(); err != nil {
 		return 0, err
@@ -386,6 +392,9 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "__sandbox", k.String(), c.bin, c.bound.String())
 	cmd.Env = append(environment(modes()[k.Mode]), modeVariable+"="+k.Mode)
+	if c.logs != "" {
+		cmd.Env = append(cmd.Env, logsVariable+"=1")
+	}
 	cmd.ExtraFiles = []*os.File{w}
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -404,6 +413,10 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	if err != nil {
 		return broken("run the sandbox", fmt.Errorf("%w %s", err, errs.String()))
 	}
+	if err := c.keepLog(filepath.Base(dir), k, out); err != nil {
+		return broken("keep the log", err)
+	}
+	out.Log = ""
 	return out
 }
 

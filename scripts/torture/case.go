@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,6 +78,16 @@ func (c Case) String() string {
 		}
 	}
 	return strings.Join(append(part, last), "/")
+}
+
+// killsBoth reports whether anchor and supervisor are killed, which no session can withstand. Such cases are not made, but may be
+// listed.
+func (c Case) killsBoth() bool {
+	if c.First == nil || c.Shot == nil || c.Shot.Fault != faultKillBefore && c.Shot.Fault != faultKillAfter {
+		return false
+	}
+	roles := []string{c.First.Role, c.Shot.Role}
+	return slices.Contains(roles, roleAnchor) && slices.Contains(roles, roleSupervisor)
 }
 
 // Class is the column of the table that a case belongs to.

@@ -85,7 +85,9 @@ type Result struct {
 	Milliseconds int64                     `json:"ms"`
 	Counts       map[string]map[string]int `json:"counts,omitempty"`
 	Stderr       string                    `json:"stderr,omitempty"`
-	Why          string                    `json:"why,omitempty"`
+	// Log is all that was logged, where logs are kept.
+	Log string `json:"log,omitempty"`
+	Why string `json:"why,omitempty"`
 }
 
 // sandbox is the first process of a case's pid namespace.
@@ -243,6 +245,9 @@ func (s *sandbox) command() []string {
 		return server
 	}
 	words := append([]string{programFile, "run"}, commonFlags()...)
+	if logsAll() {
+		words = append(words, "--log-level=debug", "--log-file="+logFile)
+	}
 	return append(append(append(words, s.m.flags...), "--"), server...)
 }
 
@@ -529,7 +534,7 @@ func (s *sandbox) afterReap(verdict string) (string, string) {
 	litter := s.litter()
 	s.result.AfterReap = append(s.result.AfterReap, litter...)
 	switch {
-	case verdict == verdictLeak && s.m.alone && s.crashed() && len(live)+len(litter) == 0:
+	case verdict == verdictLeak && (s.m.alone && s.crashed() || s.c.killsBoth()) && len(live)+len(litter) == 0:
 		return verdictReaped, ""
 	case verdict != verdictOK && verdict != verdictLate:
 		return verdict, why
@@ -605,11 +610,14 @@ func (s *sandbox) readEvents() {
 	b, _ := os.ReadFile(stderrFile)
 	if s.log != nil {
 		more, _ := io.ReadAll(s.log)
-		b = append(b, more...)
+		b = append(more, b...)
 	}
-	if s.m.shares { // Nobody may be left to pass standard error on to.
+	if s.m.shares || logsAll() { // Nobody may be left to pass standard error on to.
 		more, _ := os.ReadFile(logFile)
-		b = append(b, more...)
+		b = append(more, b...)
+	}
+	if logsAll() {
+		s.result.Log = string(b)
 	}
 	for line := range strings.Lines(string(b)) {
 		var event struct {
