@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"testing"
@@ -30,5 +31,5 @@ var _ = testkit.Role("dropper", func() {
 	}
 	runtime.KeepAlive(last)
 	runtime.ReadMemStats(&after)
-	fmt.Print(after.NumGC - before.NumGC)
+	fmt.Fprint(os.Stdout, after.NumGC-before.NumGC)
 })
