@@ -103,9 +103,12 @@ func run(args []string) error {
 		t, err := s.measure(b)
 		stuck.Stop()
 		if err != nil {
-			return fmt.Errorf("measure %s: %w", s.name, err)
+			err = fmt.Errorf("measure %s: %w", s.name, err)
 		}
-		if err := t.markdown(os.Stdout); err != nil {
+		if err == nil || len(t.Rows) > 0 { // what was measured before it failed may have taken long
+			err = errors.Join(err, t.markdown(os.Stdout))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -80,8 +80,11 @@ type crowded struct {
 	PS, Reap, Session []cost
 }
 
-// cost is what one run of a program took, in ms.
-type cost struct{ Wall, Processor float64 }
+// cost is what one run of a program took, in ms, and its exit code.
+type cost struct {
+	Wall, Processor float64
+	Code            int
+}
 
 func walls(all []cost) (out []float64) {
 	for _, c := range all {
@@ -194,16 +197,23 @@ func aloneWith(bin, config string) (binHere, configHere string, err error) {
 }
 
 // timed runs a program to its end with its output thrown away. Findings (exit 1) are no failure.
-func timed(name string, args ...string) (cost, error) { return costOf(exec.Command(name, args...)) }
+func timed(name string, args ...string) (cost, error) {
+	c, err := costOf(exec.Command(name, args...))
+	if err == nil && c.Code > 1 {
+		err = fmt.Errorf("%s failed (exit code %d)", name, c.Code)
+	}
+	return c, err
+}
 
-// costOf is timed for a command that is ready.
+// costOf runs a command to its end.
 func costOf(cmd *exec.Cmd) (cost, error) {
 	from := time.Now()
 	err := cmd.Run()
 	wall := time.Since(from)
 	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+	if err != nil && !errors.As(err, &exit) {
 		return cost{}, fmt.Errorf("run %s: %w", cmd.Path, err)
 	}
-	return cost{ms(wall), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, nil
+	s := cmd.ProcessState
+	return cost{ms(wall), ms(s.UserTime() + s.SystemTime()), s.ExitCode()}, nil
 }
