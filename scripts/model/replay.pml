@@ -8,7 +8,8 @@
 #define STARTED 1       /* LOG server started */
 #define DRAINING 2      /* LOG server is ending: state=draining */
 #define INPUT_CLOSED 3  /* LOG server is ending: state=ending cause=stdin-closed */
-#define GATEWAY_GONE 5  /* LOG server is ending: state=ending cause=gateway-gone|stdout-closed */
+#define OUTPUT_CLOSED 4 /* LOG server is ending: state=ending cause=stdout-closed */
+#define GATEWAY_GONE 5  /* LOG server is ending: state=ending cause=gateway-gone */
 #define ANCHOR_GONE 6   /* LOG server is ending: state=ending cause=anchor-gone */
 #define ASKED_TO_END 7  /* LOG server is ending: state=ending cause=signal */
 #define SERVER_GONE 8   /* LOG server is ending: state=ending cause=server-exited */
