@@ -232,7 +232,7 @@ proctype Supervisor(byte s) {
 #define must (no_anchor || no_gateway || term[s])
 #define serves (at(o, 7) || at(o, 8))
 #define end_it() pc[o] = ENDS; if :: bug == RECORD_FIRST -> rec[s] = 0; lock[s] = 0 :: else fi; \
-	assert(replays || faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) /* for no reason */
+	assert(faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) /* for no reason */
 end:	do
 	/* A pidfd of the anchor, and then getppid(2): one that ended before shows in that. */
 	:: atomic { at(o, 0) -> tied[s] = lives(A+s); pc[o] = 1 }

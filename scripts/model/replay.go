@@ -279,7 +279,7 @@ func (p player) came(t trace, bug int) (int, error) {
 	if len(words) > 250 {
 		return 0, fmt.Errorf("%s: %d lines are more than the model can take", t.name, len(words))
 	}
-	cmd := exec.Command("./replay", "-m10000", "-w18")
+	cmd := exec.Command("./replay", "-m10000", "-w18", "-A") // Assertions are for the search.
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("KIND=%d", t.kind), fmt.Sprintf("BUG=%d", bug), fmt.Sprintf("FAULTS=%d", faults), "RICH=1",
 		fmt.Sprintf("FRONTS=%d", t.fronts), fmt.Sprintf("TWINS=%d", t.sessions-1),
