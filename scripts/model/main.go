@@ -67,12 +67,19 @@ func run(only, faults int, replay bool, logs []string) error {
 	var checks []check
 	if only <= 0 {
 		for n, name := range worlds {
-			checks = append(checks, check{mistake{name: "none", world: n, what: "the protocol, " + name}, faults, dir})
+			checks = append(checks, check{mistake: mistake{name: "none", world: n, what: "the protocol, " + name}, faults: faults, dir: dir})
 		}
+		// These take so many states more that one process fails.
+		for n, name := range worlds {
+			m := mistake{name: "none", world: n, what: "the protocol, " + name + ", with all that clients do, one fault"}
+			checks = append(checks, check{mistake: m, faults: min(faults, 1), dir: dir, also: "RICH=1"})
+		}
+		m := mistake{name: "none", what: "the protocol, two sessions side by side, one fault"}
+		checks = append(checks, check{mistake: m, faults: min(faults, 1), dir: dir, also: "TWINS=1"})
 	}
 	for _, m := range all {
 		if only < 0 || only == m.bug {
-			checks = append(checks, check{m, faults, dir})
+			checks = append(checks, check{mistake: m, faults: faults, dir: dir})
 		}
 	}
 	return checkAll(checks)
@@ -123,6 +130,7 @@ type check struct {
 	mistake
 	faults int
 	dir    string
+	also   string // what else is set in the model, NAME=1
 }
 
 // checkAll runs the searches, as many at once as there are processors, and prints them in their order.
@@ -156,7 +164,7 @@ func (c check) search() (string, error) {
 	began := time.Now()
 	cmd := exec.Command("./search", "-m10000", "-w24")
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), fmt.Sprintf("KIND=%d", c.world), fmt.Sprintf("BUG=%d", c.bug), fmt.Sprintf("FAULTS=%d", c.faults))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("KIND=%d", c.world), fmt.Sprintf("BUG=%d", c.bug), fmt.Sprintf("FAULTS=%d", c.faults), c.also)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		var exit *exec.ExitError

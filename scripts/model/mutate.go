@@ -20,8 +20,8 @@ type mutation struct {
 func mutations() []mutation {
 	return []mutation{
 		{"the start is missing", drop("STARTED", "supervisor")},
-		{"the reason of the end is missing", drop("GATEWAY_GONE", "supervisor")},
-		{"SIGTERM comes before its reason", swap("GATEWAY_GONE", "SIGTERMS")},
+		{"the reason of the end is missing", drop("ASKED_TO_END", "supervisor")},
+		{"SIGTERM comes before its reason", swap("INPUT_CLOSED", "SIGTERMS")},
 		{"SIGKILL comes before the end of the grace", swap("KILLING", "SIGKILLS")},
 		{"the record goes before a signal", swap("SIGTERMS", "UNRECORDED")},
 		{"the record goes before the tree is empty", swap("SIGKILLS", "UNRECORDED")},
@@ -30,7 +30,7 @@ func mutations() []mutation {
 		{"the session does not end", drop("OVER", "supervisor")},
 		{"the session ends twice", twice("OVER")},
 		{"the anchor signals beside its supervisor", sign("SIGTERMS", "supervisor-gone")},
-		{"the anchor is gone, and nobody has killed it", sign("GATEWAY_GONE", "anchor-gone")},
+		{"the anchor is gone, and nobody has killed it", sign("OUTPUT_CLOSED", "anchor-gone")},
 		{"the input was closed, and nobody has closed it", sign("ASKED_TO_END", "stdin-closed")},
 		{"the anchor recovers, and nobody has killed its supervisor", spare("RECOVERING", "supervisor")},
 		{"the anchor recovers twice", twice("RECOVERING")},
@@ -134,28 +134,32 @@ func overtake(name, first string) func([]event) []event {
 const tries = 3
 
 // control makes the mistakes in logs that the model takes.
-func (p player) control(taken [][]event) error {
-	slices.SortStableFunc(taken, func(a, b []event) int { return len(a) - len(b) })
+func (p player) control(logs []log) error {
+	slices.SortStableFunc(logs, func(a, b log) int { return len(a.events) - len(b.events) })
+	all := mutations()
+	results := make([]error, len(all))
+	each(len(all), func(i int) { results[i] = p.refusesAll(all[i], logs) })
+	if err := errors.Join(append(results, p.needs(logs, "ONE_TIE"), p.needs(logs, "NO_RECOVERY"))...); err != nil {
+		return err
+	}
+	fmt.Printf("%d kinds of mistakes in them are refused\n", len(all))
+	return nil
+}
+
+// refusesAll makes a mistake in a few logs.
+func (p player) refusesAll(m mutation, logs []log) error {
+	made := 0
 	var failed error
-	for _, m := range mutations() {
-		made := 0
-		for _, events := range taken {
-			if made == tries {
-				break
-			}
-			changed := m.change(slices.Clone(events))
-			if changed == nil {
-				continue
-			}
+	for _, l := range logs {
+		if changed := m.change(slices.Clone(l.events)); changed != nil && made < tries {
 			made++
 			failed = errors.Join(failed, p.refuses(m, changed))
 		}
-		fmt.Printf("refused in %d: %s\n", made, m.what)
-		if made == 0 {
-			failed = errors.Join(failed, fmt.Errorf("no log to make this mistake in: %s", m.what))
-		}
 	}
-	return errors.Join(failed, p.needs(taken, "ONE_TIE"), p.needs(taken, "NO_RECOVERY"))
+	if made == 0 {
+		return fmt.Errorf("no log to make this mistake in: %s", m.what)
+	}
+	return failed
 }
 
 // refuses checks that the model does not take a log with a mistake.
@@ -175,19 +179,15 @@ func (p player) refuses(m mutation, events []event) error {
 }
 
 // needs checks that there is a log that the model does not take with a planted mistake: what the mistake takes away, the code does.
-func (p player) needs(taken [][]event, name string) error {
+func (p player) needs(logs []log, name string) error {
 	all, err := mistakes()
 	if err != nil {
 		return err
 	}
 	bug := all[slices.IndexFunc(all, func(m mistake) bool { return m.name == name })].bug
-	for _, events := range taken {
-		t, _ := makeTrace(name, events)
-		if n, err := p.came(t, bug); err != nil {
+	for _, l := range logs {
+		if n, err := p.came(l.trace, bug); err != nil || n < len(l.lines) {
 			return err
-		} else if n < len(t.lines) {
-			fmt.Printf("refused by the model with %s\n", name)
-			return nil
 		}
 	}
 	return fmt.Errorf("the model with the mistake %s takes all logs", name)

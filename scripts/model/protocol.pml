@@ -64,6 +64,7 @@ bit contained; /* there are cgroups */
 byte faults = 2, recycled = 1;
 bit quiet;
 byte fronts = 2;
+bit rich;  /* clients close, ask and crash as they like; that takes more states, so it is searched with one fault */
 bit twins; /* in plain the second session starts beside the first */
 byte bug; /* the planted mistake, 0 for none */
 #define UNCHECKED 1 /* BUG in plain: a supervisor or anchor signals a pid without reading its start time again */
@@ -231,13 +232,13 @@ proctype Supervisor(byte s) {
 #define must (no_anchor || no_gateway || term[s])
 #define serves (at(o, 7) || at(o, 8))
 #define end_it() pc[o] = ENDS; if :: bug == RECORD_FIRST -> rec[s] = 0; lock[s] = 0 :: else fi; \
-	assert(replays || faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) /* for no reason */
+	assert(faults < 2 || !lives(boss(s)) || !lives(G) || term[s]) /* for no reason */
 end:	do
 	/* A pidfd of the anchor, and then getppid(2): one that ended before shows in that. */
 	:: atomic { at(o, 0) -> tied[s] = lives(A+s); pc[o] = 1 }
 	:: atomic { at(o, 1) -> if :: !lives(A+s) && bug != NO_GETPPID -> die(o, EXITED) :: else -> pc[o] = 2 fi }
 	/* The lock has its name only once it is held. */
-	:: atomic { at(o, 2) && no_gateway -> die(o, EXITED) }
+	:: atomic { at(o, 2) && rich && no_gateway -> die(o, EXITED) }
 	:: atomic { at(o, 2) -> if :: bug == LOCK_LATE && !lock[s] -> lock[s] = 1 :: else -> lock[s] = 2 + o; pc[o] = 3 fi }
 	:: atomic { at(o, 3) && (kind != FRONT || s == 0 || !held(0) || st[lock[0]-2] == STUCK || bug == NO_WAIT) -> pc[o] = 4 }
 	:: atomic { at(o, 3) && must -> pc[o] = EMPTY }
@@ -246,9 +247,10 @@ end:	do
 		m[2*s] = RUN; pc[o] = 6; if :: m[2*s+1] = RUN :: skip fi }
 	:: atomic { at(o, 5) -> pc[o] = EMPTY } /* it cannot be executed */
 	:: atomic { at(o, 6) logs(STARTED, o) rec[s] = 1; pc[o] = 7 }
-	:: atomic { at(o, 7) && (eof[s] || replays && !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
+	:: atomic { at(o, 7) && (eof[s] || rich && !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
 	:: atomic { serves && no_anchor logs(ANCHOR_GONE, o) end_it() }
 	:: atomic { serves && no_gateway logs(GATEWAY_GONE, o) end_it() }
+	:: atomic { replays && serves && (no_gateway || eof[s]) logs(OUTPUT_CLOSED, o) end_it() } /* who closes one end may close both */
 	:: atomic { serves && term[s] logs(ASKED_TO_END, o) end_it() }
 	:: atomic { at(o, 8) logs(INPUT_CLOSED, o) pc[o] = ENDS } /* --eof-grace is over */
 	:: atomic { serves && !alive(s) -> pc[o] = EMPTY }
@@ -286,17 +288,16 @@ end:	do
 	:: atomic { at(F, 1) && kind == FRONT -> lock[2] = 2 + F; rec[2] = 1; pc[F] = 2 }
 	:: atomic { at(F, 2) && kind == FRONT -> st[A+current] = RUN; pc[F] = 3 }
 	:: atomic { at(F, 3) && kind == FRONT && !lives(G) -> term[current] = 1; pc[F] = 6 }
-#define last (current == 1 || replays) /* for fewer states */
 	/* The client ends the session, by SIGTERM or the end of its input, or it is idle. */
-	:: atomic { at(F, 3) && kind == FRONT && replays && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
-	:: atomic { at(F, 3) && kind == FRONT && last && may(MAY_CLOSE, F) -> eof[current] = 1; pc[F] = 6 }
-	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || replays) -> eof[current] = 1; pc[F] = 4 }
-	:: atomic { at(F, 3) && kind == FRONT && !lives(A+current) logs(CRASHED, F) pc[F] = 5 }
-	:: atomic { at(F, 3) && kind == FRONT && !lives(A+current) -> pc[F] = 7 } /* --on-crash=exit */
+	:: atomic { at(F, 3) && kind == FRONT && rich && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && rich && may(MAY_CLOSE, F) -> eof[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || rich) -> eof[current] = 1; pc[F] = 4 }
+	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || rich) && !lives(A+current) logs(CRASHED, F) pc[F] = 5 }
+	:: atomic { at(F, 3) && kind == FRONT && (current == 1 || rich) && !lives(A+current) -> pc[F] = 7 } /* --on-crash=exit */
 	:: atomic { at(F, 4) && !lives(A+current) logs(NAPS, F) pc[F] = 5 }
 	/* A message comes. The pause after a crash is longer than a start takes that is not stuck. */
 	:: atomic { at(F, 5) && current == 0 && (!can(S) || rec[0]) -> current = 1; pc[F] = 2 }
-	:: atomic { at(F, 5) && (may(MAY_ASK, F) || may(MAY_CLOSE, F)) -> pc[F] = 7 }
+	:: atomic { at(F, 5) && rich && (may(MAY_ASK, F) || may(MAY_CLOSE, F)) -> pc[F] = 7 }
 	:: atomic { (at(F, 4) || at(F, 5)) && !lives(G) -> term[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 6) && !lives(A+current) -> pc[F] = 7 }
 	/* EndLimit is over, and again. */
@@ -309,7 +310,7 @@ end:	do
 
 /* A front that shares a server: who has the lock of the place makes the socket, starts the host and passes both on. */
 proctype Sharer(byte f) {
-#define parted(h) (!lives(h) || pc[h] == 3)
+#define parted(h) (!lives(h) || rich && pc[h] == 3)
 end:	do
 	:: atomic { kind == SHARED && at(f, 0) -> if :: lives(G) -> pc[f] = 1 :: else -> die(f, EXITED) fi }
 	:: atomic { kind == SHARED && at(f, 1) && listens && lives(listens) -> attached[f-F] = listens; pc[f] = 3 }
@@ -321,7 +322,7 @@ end:	do
 	:: atomic { kind == SHARED && at(f, 3) && parted(attached[f-F]) logs(CRASHED, f) attached[f-F] = 0; pc[f] = 1 }
 	:: atomic { replays && at(f, 3) && parted(attached[f-F]) -> attached[f-F] = 0; pc[f] = 1 } /* to another host, or sooner than it tells */
 	:: atomic { kind == SHARED && (at(f, 1) || at(f, 3)) && !lives(G) logs(OVER, f) die(f, EXITED) }
-	:: atomic { kind == SHARED && at(f, 3) && (may(MAY_ASK, f) || may(MAY_CLOSE, f)) logs(OVER, f) die(f, EXITED) }
+	:: atomic { kind == SHARED && rich && at(f, 3) && (may(MAY_ASK, f) || may(MAY_CLOSE, f)) logs(OVER, f) die(f, EXITED) }
 	od
 }
 
@@ -363,9 +364,9 @@ end:	do
 	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && (twins || !can(A) && !can(S) && !replays) -> st[A+1] = RUN }
 	/* The gateway closes the input of one, or sends SIGTERM, which its anchor passes on. */
 	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] && may(MAY_CLOSE, A) -> eof[0] = 1 }
-	:: atomic { kind == PLAIN && at(S, 7) && at(A, 3) && lives(G) && !term[0] && (!eof[0] || replays) && may(MAY_ASK, A) -> term[0] = 1 }
+	:: atomic { kind == PLAIN && rich && at(S, 7) && at(A, 3) && lives(G) && !term[0] && may(MAY_ASK, A) -> term[0] = 1 }
 	:: atomic { kind == PLAIN && twins && at(S+1, 7) && !eof[1] && may(MAY_CLOSE, A+1) -> eof[1] = 1 }
-	:: atomic { kind == PLAIN && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] && may(MAY_ASK, A+1) -> term[1] = 1 }
+	:: atomic { kind == PLAIN && rich && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] && may(MAY_ASK, A+1) -> term[1] = 1 }
 	:: atomic { timeout && !quiet && !replays ->
 		quiet = 1;
 		assert(!over(0) || gone(0) || hopeless(0));
@@ -383,6 +384,7 @@ init {
 			if (getenv("KIND")) now.kind = atoi(getenv("KIND"));
 			if (getenv("FAULTS")) now.faults = atoi(getenv("FAULTS"));
 			if (getenv("FRONTS")) now.fronts = atoi(getenv("FRONTS"));
+			if (getenv("RICH")) now.rich = atoi(getenv("RICH"));
 			if (getenv("TWINS")) now.twins = atoi(getenv("TWINS"));
 		};
 #ifdef REPLAY

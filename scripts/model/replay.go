@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The model and the code are compared by replaying: the log of a session must be one of the model's runs (replay.pml).
@@ -78,7 +81,7 @@ func (s step) matches(e event) bool {
 		return false
 	}
 	for key, value := range s.fields {
-		if !slices.Contains(strings.Split(value, "|"), e.text(key)) {
+		if e.text(key) != value {
 			return false
 		}
 	}
@@ -276,9 +279,9 @@ func (p player) came(t trace, bug int) (int, error) {
 	if len(words) > 250 {
 		return 0, fmt.Errorf("%s: %d lines are more than the model can take", t.name, len(words))
 	}
-	cmd := exec.Command("./replay", "-m10000", "-w18")
+	cmd := exec.Command("./replay", "-m10000", "-w18", "-A") // Assertions are for the search.
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), fmt.Sprintf("KIND=%d", t.kind), fmt.Sprintf("BUG=%d", bug), fmt.Sprintf("FAULTS=%d", faults),
+	cmd.Env = append(os.Environ(), fmt.Sprintf("KIND=%d", t.kind), fmt.Sprintf("BUG=%d", bug), fmt.Sprintf("FAULTS=%d", faults), "RICH=1",
 		fmt.Sprintf("FRONTS=%d", t.fronts), fmt.Sprintf("TWINS=%d", t.sessions-1),
 		"TRACE="+strings.Join(words, " ")+" 0 0")
 	out, err := cmd.CombinedOutput()
@@ -327,57 +330,85 @@ func process(n int) string {
 	return strconv.Itoa(n)
 }
 
-// replayAll replays the logs in files, or in the files of directories, and then the mistakes in logs.
+// replayAll replays the logs in files, or in the files of directories. Then come mistakes in these logs, if a test says what it did:
+// where any fault may have come, many a mistake is none.
 func replayAll(dir string, names []string) error {
 	p, err := newPlayer(dir)
 	if err != nil {
 		return err
 	}
-	var (
-		taken  [][]event
-		failed error
-		left   = map[string]int{}
-		free   bool // without a test that says what it does, mistakes may be none
-	)
+	logs, err := readLogs(names)
+	if err != nil {
+		return err
+	}
+	results := make([]error, len(logs))
+	each(len(logs), func(i int) { results[i] = p.take(logs[i]) })
+	if err := errors.Join(results...); err != nil {
+		return err
+	}
+	fmt.Printf("%d logs are runs of the model\n", len(logs))
+	if slices.ContainsFunc(logs, func(l log) bool { return l.free }) {
+		return nil
+	}
+	return p.control(logs)
+}
+
+// log is one that the model may take, and what was read.
+type log struct {
+	trace
+	events []event
+}
+
+// readLogs reads the files, and says what is left out.
+func readLogs(names []string) (logs []log, err error) {
+	left := map[string]int{}
+	read := func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(file)
+		for _, events := range apart(readEvents(b)) {
+			t, why := makeTrace(file, events)
+			if why != "" {
+				left[why]++
+				continue
+			}
+			logs = append(logs, log{t, events})
+		}
+		return err
+	}
 	for _, name := range names {
-		err := filepath.WalkDir(name, func(file string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			b, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			for _, events := range apart(readEvents(b)) {
-				t, why := makeTrace(file, events)
-				if why != "" {
-					left[why]++
-					continue
-				}
-				n, err := p.came(t, 0)
-				switch {
-				case err != nil:
-					return err
-				case n < len(t.lines):
-					failed = errors.Join(failed, errors.New(p.refusal(t, n)))
-				default:
-					taken, free = append(taken, events), free || t.free
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("replay the logs in %s: %w", name, err)
+		if err := filepath.WalkDir(name, read); err != nil {
+			return nil, fmt.Errorf("read the logs in %s: %w", name, err)
 		}
 	}
-	fmt.Printf("%d logs are runs of the model\n", len(taken))
-	for why, n := range left {
-		fmt.Printf("%d left out: %s\n", n, why)
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		fmt.Printf("%d left out: %s\n", left[why], why)
 	}
-	if failed == nil && !free {
-		failed = p.control(taken)
+	return logs, nil
+}
+
+// take fails if the model does not take a log.
+func (p player) take(l log) error {
+	n, err := p.came(l.trace, 0)
+	if err == nil && n < len(l.lines) {
+		err = errors.New(p.refusal(l.trace, n))
 	}
-	return failed
+	return err
+}
+
+// each does something n times, as often at once as there are processors.
+func each(n int, do func(i int)) {
+	var all sync.WaitGroup
+	free := make(chan bool, runtime.NumCPU())
+	for i := range n {
+		free <- true
+		all.Go(func() {
+			do(i)
+			<-free
+		})
+	}
+	all.Wait()
 }
 
 // apart takes the sessions of a log apart that have nothing to do with each other. A test tells of one gateway.

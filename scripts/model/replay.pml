@@ -8,7 +8,8 @@
 #define STARTED 1       /* LOG server started */
 #define DRAINING 2      /* LOG server is ending: state=draining */
 #define INPUT_CLOSED 3  /* LOG server is ending: state=ending cause=stdin-closed */
-#define GATEWAY_GONE 5  /* LOG server is ending: state=ending cause=gateway-gone|stdout-closed */
+#define OUTPUT_CLOSED 4 /* LOG server is ending: state=ending cause=stdout-closed */
+#define GATEWAY_GONE 5  /* LOG server is ending: state=ending cause=gateway-gone */
 #define ANCHOR_GONE 6   /* LOG server is ending: state=ending cause=anchor-gone */
 #define ASKED_TO_END 7  /* LOG server is ending: state=ending cause=signal */
 #define SERVER_GONE 8   /* LOG server is ending: state=ending cause=server-exited */
@@ -24,13 +25,14 @@
 #define PRESSED 18      /* LOG the server's session has not ended in time: */
 
 /* What a test does from here on, or is about to do, to the process that it names. */
-#define MAY_DIE 20  /* TEST kills */
-#define MAY_STOP 21 /* TEST stops */
-#define MAY_EXIT 22 /* TEST lets end */
-#define MAY_ASK 23  /* TEST sends SIGTERM */
+#define MAY_DIE 20   /* TEST kills */
+#define MAY_STOP 21  /* TEST stops */
+#define MAY_EXIT 22  /* TEST lets end */
+#define MAY_ASK 23   /* TEST sends SIGTERM */
 #define MAY_CLOSE 24 /* TEST closes the input */
 #define MAY_SWEEP 25 /* TEST reaps */
-#define NOTHING 26  /* TEST has found nothing left */
+#define MAY_LAG 26   /* TEST waits for */
+#define NOTHING 27   /* TEST has found nothing left */
 
 hidden byte what[256], who[256]; /* the log: a step and a process, up to 0 */
 byte pos;                        /* what is next there */
@@ -47,7 +49,7 @@ byte doomed;                     /* it was killed when it had done a step, and b
 #define said() pos++; c_code { furthest(now.pos); }
 #define dying(p) (doomed && doomed == p)
 #define replays true
-#define late(p) lives(p) /* a busy machine may let one wait as if it were stuck */
+#define late(p) (st[p] == STUCK || lives(p) && may(MAY_LAG, p)) /* a busy machine may let one wait as if it were stuck */
 #define sessions 2
 #define leaves(s) (eof[s] || m[2*s] == ASKED || !lives(boss(s)) || may(MAY_EXIT, S+s)) /* else a test's server stays */
 #define may(e, p) (allowed[p] >> (e - MAY_DIE) & 1)
@@ -81,7 +83,7 @@ inline hear() {
 #define remains(s) (can(A+s) || can(S+s) || st[A+s] != NO && !gone(s))
 proctype Test() {
 end:	do
-	:: atomic { what[pos] >= MAY_DIE && what[pos] <= MAY_SWEEP -> allowed[who[pos]] = allowed[who[pos]] | 1 << (what[pos] - MAY_DIE); said() }
+	:: atomic { what[pos] >= MAY_DIE && what[pos] < NOTHING -> allowed[who[pos]] = allowed[who[pos]] | 1 << (what[pos] - MAY_DIE); said() }
 	:: atomic { what[pos] == NOTHING && !remains(0) && !remains(1) && !can(F) && !lock[2] && !rec[2] -> said() }
 	od
 }

@@ -15,6 +15,9 @@ const logsVariable = "TORTURE_LOGS"
 
 func logsAll() bool { return os.Getenv(logsVariable) != "" }
 
+// watchdogTime is, in milliseconds, when the first watchdog may kill a process that is late, stuck or not.
+const watchdogTime = 5000
+
 // told is a line of ours in the log of a session: what is done to it, and to which of its processes.
 type told struct {
 	Test string `json:"test"`
@@ -30,7 +33,7 @@ func (c *campaign) keepLog(name string, k Case, r Result) error {
 		return nil // The model has an anchor.
 	}
 	var b strings.Builder
-	for _, line := range tellCase(k, r.Verdict == verdictReaped) {
+	for _, line := range tellCase(k, r) {
 		text, err := json.Marshal(line)
 		if err != nil {
 			return fmt.Errorf("write the log of a case: %w", err)
@@ -45,7 +48,7 @@ func (c *campaign) keepLog(name string, k Case, r Result) error {
 }
 
 // tellCase says what may be done to the session of a case.
-func tellCase(k Case, reaped bool) []told {
+func tellCase(k Case, r Result) []told {
 	m := modes()[k.Mode]
 	kind := "plain"
 	switch {
@@ -75,7 +78,10 @@ func tellCase(k Case, reaped bool) []told {
 			all = append(all, told{Test: "kills", Role: s.Role})
 		}
 	}
-	if reaped {
+	if r.Milliseconds >= watchdogTime {
+		all = append(all, told{Test: "waits for", Role: roleSupervisor}, told{Test: "waits for", Role: roleAnchor})
+	}
+	if r.Verdict == verdictReaped {
 		all = append(all, told{Test: "reaps", Role: "sweep"})
 	}
 	return all
