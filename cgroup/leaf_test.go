@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,6 +178,26 @@ func populated(t *testing.T, l *Leaf, want bool) {
 	t.Helper()
 	if got, err := l.Populated(); got != want || err != nil {
 		t.Errorf("populated %v, %v; want %v", got, err, want)
+	}
+}
+
+// Before Linux 5.14 there is no cgroup.kill. The other files are held all the same, for a time without descriptors.
+func TestHoldWithoutKill(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"cgroup.procs", "cgroup.events"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Leaf{Dir: dir, fd: fd, up: -1}
+	defer l.Close()
+	l.Hold()
+	if n := len(l.Descriptors()); n != 4 {
+		t.Errorf("%d descriptors instead of two directories and two files", n)
 	}
 }
 
