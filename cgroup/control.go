@@ -15,13 +15,13 @@ var controls = [...]struct {
 	name string
 	mode int
 }{
-	{"cgroup.kill", unix.O_WRONLY},
 	{"cgroup.procs", unix.O_RDONLY},
 	{"cgroup.events", unix.O_RDONLY},
+	{"cgroup.kill", unix.O_WRONLY}, // the last one, as it is missing before Linux 5.14
 }
 
-// Hold opens the control files, and keeps them open until Close. If one cannot be opened (cgroup.kill before Linux
-// 5.14), it and those that follow are opened when they are needed.
+// Hold opens the control files, and keeps them open until Close. If one cannot be opened, it and those that follow are
+// opened when they are needed.
 func (l *Leaf) Hold() {
 	for _, c := range controls {
 		if l.hold(c.name, c.mode) != nil {

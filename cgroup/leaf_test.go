@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func leafNamed(t *testing.T, name string) *Leaf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = l.Kill()
+		testkit.KillCgroup(l.Dir)
 		l.awaitEmpty(t)
 		if err := l.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)
@@ -148,9 +149,7 @@ func TestLeaf(t *testing.T) {
 		t.Errorf("a: %s", got)
 	}
 	populated(t, l, true)
-	if err := l.Kill(); err != nil {
-		t.Error(err)
-	}
+	l.kill(t)
 	if got := b.ended(t); got != "signal: killed" {
 		t.Errorf("b: %s", got)
 	}
@@ -165,10 +164,40 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
+// kill kills all by Kill. Before Linux 5.14 that says so, and does nothing.
+func (l *Leaf) kill(t *testing.T) {
+	t.Helper()
+	_, err := os.Stat(l.Dir + "/cgroup.kill")
+	if got := l.Kill(); (got == nil) != (err == nil) || got != nil && !errors.Is(got, unix.ENOENT) {
+		t.Errorf("cgroup.kill: %v, and Kill: %v", err, got)
+	}
+	testkit.KillCgroup(l.Dir)
+}
+
 func populated(t *testing.T, l *Leaf, want bool) {
 	t.Helper()
 	if got, err := l.Populated(); got != want || err != nil {
 		t.Errorf("populated %v, %v; want %v", got, err, want)
+	}
+}
+
+// Before Linux 5.14 there is no cgroup.kill. The other files are held all the same, for a time without descriptors.
+func TestHoldWithoutKill(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"cgroup.procs", "cgroup.events"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Leaf{Dir: dir, fd: fd, up: -1}
+	defer l.Close()
+	l.Hold()
+	if n := len(l.Descriptors()); n != 4 {
+		t.Errorf("%d descriptors instead of two directories and two files", n)
 	}
 }
 
@@ -190,9 +219,7 @@ func TestLeafNested(t *testing.T) {
 	if pids, err := l.Procs(); err != nil || !slices.Equal(pids, []int{pid}) {
 		t.Errorf("procs %v, %v; want %d", pids, err, pid)
 	}
-	if err := l.Kill(); err != nil {
-		t.Error(err)
-	}
+	l.kill(t)
 	if got := c.ended(t); got != "signal: killed" {
 		t.Error(got)
 	}
@@ -268,7 +295,7 @@ func TestLeafExpelsOnlyItsOwn(t *testing.T) {
 	}
 	defer other.Close()
 	defer func() {
-		_ = other.Kill()
+		testkit.KillCgroup(other.Dir)
 		other.awaitEmpty(t)
 		if err := other.RemoveSoon(int(testkit.Patience / time.Millisecond)); err != nil {
 			t.Error(err)

@@ -71,11 +71,12 @@ func lock(leaf *cgroup.Leaf) (*room, error) {
 	}
 	leaf.Hold()
 	fds := leaf.Descriptors()
-	if len(fds) < 3 {
+	kill := len(fds) - 1 // the last of what Hold opens
+	if kill < 4 {
 		_ = leaf.Remove() // Without cgroup.kill (before Linux 5.14) it could not be emptied, once something is in it.
 		return nil, errNoRoom
 	}
-	if err := unix.Flock(fds[2], unix.LOCK_SH|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(fds[kill], unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, err
 	}
 	if leaf.Gone() {
@@ -85,7 +86,7 @@ func lock(leaf *cgroup.Leaf) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &room{leaf, procs, fds[2]}, nil
+	return &room{leaf, procs, fds[kill]}, nil
 }
 
 // moveTo is the descriptor through which a child moves into the room, -1 without a room.

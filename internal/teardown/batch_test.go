@@ -349,7 +349,7 @@ func ownLeaf(t *testing.T) *cgroup.Leaf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = leaf.Kill()
+		testkit.KillCgroup(leaf.Dir)
 		err := leaf.Remove()
 		for until := time.Now().Add(testkit.Patience); err != nil && time.Now().Before(until); {
 			err = leaf.Remove()

@@ -180,7 +180,7 @@ func leaf(t *testing.T, name string) *cgroup.Leaf {
 		testkit.Need(t, false, "a cgroup v2 hierarchy that can be written: "+err.Error())
 	}
 	t.Cleanup(func() {
-		_ = l.Kill()
+		testkit.KillCgroup(l.Dir)
 		for { // an ended process leaves its cgroup a moment after it was reaped
 			if err := l.Remove(); err == nil {
 				break

@@ -3,8 +3,10 @@ package testkit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -44,4 +46,24 @@ func WritableCgroup() (string, error) {
 		return "", fmt.Errorf("write to %s: %w", dir, err)
 	}
 	return dir, nil
+}
+
+// KillCgroup kills what is in a cgroup v2 and below. Before Linux 5.14, where no file does that, it kills one after the
+// other: nothing may be starting others there.
+func KillCgroup(dir string) {
+	if os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil
+		}
+		pids, _ := os.ReadFile(path + "/cgroup.procs")
+		for pid := range strings.FieldsSeq(string(pids)) {
+			if n, err := strconv.Atoi(pid); err == nil && n > 0 {
+				_ = unix.Kill(n, unix.SIGKILL)
+			}
+		}
+		return nil
+	})
 }

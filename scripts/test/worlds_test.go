@@ -92,24 +92,28 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// The table in the documents has the worlds of today.
+// What the table in the documents says was said of a world of today, and nothing failed there.
 func TestKernelsAreOfToday(t *testing.T) {
 	b, err := os.ReadFile("../../docs/kernels.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	list, err := parseWorlds(worldList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// But for the rest of the kernel's version, and the figures.
+	row := regexp.MustCompile(`^(\| \w+ \| \d+\.\d+)\S* (\|.*) \| \d+ \| 0 \| \d+ \| \d+ \|$`)
+	var worlds []string
+	for _, w := range list.all {
+		m := row.FindStringSubmatch(strings.TrimSuffix(w.row(newReport(), time.Second), "\n"))
+		worlds = append(worlds, m[1]+m[2])
+	}
 	_, table, _ := strings.Cut(string(b), tableHead)
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")
-	list, err := parseWorlds(worldList)
-	if err != nil || len(rows) != len(list.all) {
-		t.Fatalf("docs/kernels.md has %d rows for %d worlds, %v", len(rows), len(list.all), err)
-	}
-	figures := regexp.MustCompile(`(\.\S+)? (\|.*\|) \d+ \| 0 \| \d+ \| \d+ \|$`)
-	for i, w := range list.all {
-		want := figures.FindStringSubmatch(strings.TrimSuffix(w.row(newReport(), time.Second), "\n"))
-		if got := figures.FindStringSubmatch(rows[i]); got == nil || want == nil || got[2] != want[2] {
-			t.Errorf("%s: docs/kernels.md says %s", w.name, rows[i])
+	for line := range strings.SplitSeq(table, "\n") {
+		if m := row.FindStringSubmatch(line); m == nil || !slices.Contains(worlds, m[1]+m[2]) {
+			t.Errorf("docs/kernels.md says %s", line)
 		}
 	}
 }
