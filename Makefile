@@ -98,9 +98,9 @@ test-engines:
 flake:
 	scripts/flake $(RUNS) $(TARGETS)
 
-# On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md); one part of them, or with
-# other packages: make vm VM='-only arm64 ./cgroup'
-MEETING := $(addprefix ./,cgroup supervise reap internal/proc internal/evidence internal/session internal/teardown e2e)
+# On other kernels, with other cgroups and as other users, each in a virtual machine (docs/kernels.md): what reads and ends most.
+# A part of them, or with other packages: make vm VM='-only arm64 ./supervise ./e2e'
+MEETING := $(addprefix ./,cgroup internal/evidence internal/teardown internal/proc)
 vm:
 	@$(tests) -short -again $(if $(filter -only,$(VM)),,-only -) $(VM) $(if $(filter ./%,$(VM)),,$(MEETING))
 

@@ -84,12 +84,16 @@ func TestRecoveryWithoutDescriptors(t *testing.T) {
 			t.Parallel()
 			s := begin(t, setup{flags: resisting()}, "serve,ignore-term", escapees...)
 			supervisor, leaf := s.supervisor(), cgroupLeaf(s.id())
+			last := "/cgroup.kill"
+			if _, err := os.Stat(leaf + last); err != nil {
+				last = "/cgroup.events" // before Linux 5.14
+			}
 			// The server may be up before its letter has been read, and a process at its limit is given no descriptors.
 			testkit.Until(t, "the anchor to hold the leaf", func() bool {
 				fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
 				return slices.ContainsFunc(fds, func(fd string) bool {
 					file, _ := os.Readlink(fd)
-					return strings.HasSuffix(file, filepath.Base(leaf)+"/cgroup.procs")
+					return strings.HasSuffix(file, filepath.Base(leaf)+last)
 				})
 			})
 			limitFiles(t, s.pid, limit)

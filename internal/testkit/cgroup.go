@@ -55,15 +55,22 @@ func KillCgroup(dir string) {
 		return
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return nil
+		if err != nil {
+			return fs.SkipDir // gone meanwhile
 		}
-		pids, _ := os.ReadFile(path + "/cgroup.procs")
-		for pid := range strings.FieldsSeq(string(pids)) {
-			if n, err := strconv.Atoi(pid); err == nil && n > 0 {
-				_ = unix.Kill(n, unix.SIGKILL)
-			}
+		if d.IsDir() {
+			killAll(path + "/cgroup.procs")
 		}
 		return nil
 	})
+}
+
+// killAll kills those whose pids are in a file.
+func killAll(file string) {
+	pids, _ := os.ReadFile(file)
+	for pid := range strings.FieldsSeq(string(pids)) {
+		if n, err := strconv.Atoi(pid); err == nil && n > 0 {
+			_ = unix.Kill(n, unix.SIGKILL)
+		}
+	}
 }
