@@ -135,7 +135,7 @@ model: build
 	$(GO) run ./scripts/model
 	$(GO) build -o bin/torture ./scripts/torture
 	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT && bin/torture -bin $(BIN) -cases scripts/model/sessions.txt -logs $$logs && \
-		$(GO) run ./scripts/model -replay $$logs
+		$(GO) run ./scripts/model -replay -mistakes $$logs
 
 # Says nothing of its own, for its lines are to fit a terminal.
 demo:
