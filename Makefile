@@ -137,7 +137,7 @@ model: build
 	$(GO) run ./scripts/model
 	$(GO) build -o bin/torture ./scripts/torture
 	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT && bin/torture -bin $(BIN) -cases scripts/model/sessions.txt -logs $$logs && \
-		$(GO) run ./scripts/model -replay $$logs
+		$(GO) run ./scripts/model -replay -mistakes $$logs
 
 # Sessions in random life, counted: make soak HOURS=2 SOAK='-seed 7'
 HOURS ?= 2

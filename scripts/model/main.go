@@ -3,6 +3,7 @@
 //
 //	go run ./scripts/model          all, with a line for each (make model)
 //	go run ./scripts/model -bug 3   one mistake
+//	go run ./scripts/model -replay FILE...   the logs of real sessions, which must be runs of the model
 package main
 
 import (
@@ -41,14 +42,15 @@ func main() {
 	only := flag.Int("bug", -1, "check with this mistake only, 0 for none")
 	faults := flag.Int("faults", 2, "how many processes are killed or stopped in one run of the model")
 	replay := flag.Bool("replay", false, "replay the logs in the files or directories that follow instead")
+	mistakes := flag.Bool("mistakes", false, "with -replay: make mistakes in the logs, which must be refused; their test must say what it did")
 	flag.Parse()
-	if err := run(*only, *faults, *replay, flag.Args()); err != nil {
+	if err := run(*only, *faults, *replay, *mistakes, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "model:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only, faults int, replay bool, logs []string) error {
+func run(only, faults int, replay, wrong bool, logs []string) error {
 	all, err := mistakes()
 	if err != nil {
 		return err
@@ -59,7 +61,7 @@ func run(only, faults int, replay bool, logs []string) error {
 	}
 	defer os.RemoveAll(dir)
 	if replay {
-		return replayAll(dir, logs)
+		return replayAll(dir, logs, wrong)
 	}
 	if err := compile(dir, "search", nil, "-DVECTORSZ=512", "-DMEMLIM=4000"); err != nil {
 		return err

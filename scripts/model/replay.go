@@ -127,7 +127,8 @@ func outside(e event) string {
 		return "a process is kept"
 	case e.text("message") == "signalled" && e["error"] != nil:
 		return "a signal fails"
-	case e.text("message") == "server ended by itself", e.text("message") == "the server's session has not ended in time":
+	case e.text("message") == "server ended by itself", e.text("message") == "the server's session has not ended in time",
+		e.text("message") == "log goes to standard error":
 		return ""
 	case level == "warn", level == "error":
 		return e.text("message")
@@ -330,9 +331,8 @@ func process(n int) string {
 	return strconv.Itoa(n)
 }
 
-// replayAll replays the logs in files, or in the files of directories. Then come mistakes in these logs, if a test says what it did:
-// where any fault may have come, many a mistake is none.
-func replayAll(dir string, names []string) error {
+// replayAll replays the logs in files, or in the files of directories. Then come mistakes in them, if asked for.
+func replayAll(dir string, names []string, mistakes bool) error {
 	p, err := newPlayer(dir)
 	if err != nil {
 		return err
@@ -347,7 +347,7 @@ func replayAll(dir string, names []string) error {
 		return err
 	}
 	fmt.Printf("%d logs are runs of the model\n", len(logs))
-	if slices.ContainsFunc(logs, func(l log) bool { return l.free }) {
+	if !mistakes {
 		return nil
 	}
 	return p.control(logs)
