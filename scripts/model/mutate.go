@@ -139,7 +139,7 @@ func (p player) control(logs []log) error {
 	all := mutations()
 	results := make([]error, len(all))
 	each(len(all), func(i int) { results[i] = p.refusesAll(all[i], logs) })
-	if err := errors.Join(append(results, p.needs(logs, "ONE_TIE"), p.needs(logs, "NO_RECOVERY"))...); err != nil {
+	if err := errors.Join(errors.Join(results...), p.needs(logs, "ONE_TIE"), p.needs(logs, "NO_RECOVERY")); err != nil {
 		return err
 	}
 	fmt.Printf("%d kinds of mistakes in them are refused\n", len(all))
