@@ -150,7 +150,7 @@ type reader struct {
 func makeTrace(name string, events []event) (t trace, why string) {
 	t = trace{name: name, free: true}
 	r := reader{table: steps(), recovers: map[string]bool{}, signalled: map[int]int{}}
-	alone, shared := false, false
+	plain, alone, shared := false, false, false
 	for _, e := range events {
 		if why = outside(e); why != "" {
 			return t, why
@@ -164,9 +164,13 @@ func makeTrace(name string, events []event) (t trace, why string) {
 			}
 			continue
 		}
-		if e.text("message") == "server started" && e["shared"] == true {
+		switch {
+		case e.text("message") != "server started":
+		case e["shared"] == true:
 			shared = true
-		} else if behind != "" {
+		case behind == "":
+			plain = true // whatever the test has asked for
+		default:
 			alone = true
 			r.note(&r.fronts, behind)
 		}
@@ -175,6 +179,8 @@ func makeTrace(name string, events []event) (t trace, why string) {
 		}
 	}
 	switch {
+	case plain && !alone:
+		t.kind = 0
 	case shared && alone:
 		return t, "a session without the shared server"
 	case shared:
@@ -312,6 +318,9 @@ func (p player) refusal(t trace, n int) string {
 	var may []string
 	for _, s := range steps() {
 		for at := front; at < sweep && !s.test; at++ {
+			if !slices.ContainsFunc(t.lines, func(l said) bool { return l.process == at && !l.step.test }) {
+				continue
+			}
 			other := t
 			other.lines = append(slices.Clone(t.lines[:n]), said{step: s, process: at})
 			if m, err := p.came(other, 0); err == nil && m > n {
