@@ -47,6 +47,9 @@ func limitable(t *testing.T) (dir string, limit Limit) {
 	t.Helper()
 	file := parent(t) + "/cgroup.subtree_control"
 	have := written(t, parent(t)+"/cgroup.controllers")
+	if _, err := os.Stat(parent(t) + "/cgroup.type"); err == nil {
+		have = "" // not the root: with us in it, what is below it would be of no use
+	}
 	for c, limit := range map[string]Limit{"pids": {"pids.max", "10"}, "hugetlb": {"hugetlb.2MB.max", "0"}} {
 		on := strings.Contains(written(t, file), c)
 		if !on && strings.Contains(have, c) && os.WriteFile(file, []byte("+"+c), 0) == nil {

@@ -70,13 +70,13 @@ func TestPIDNamespacesInPart(t *testing.T) {
 func TestNamespacesOfAnotherUser(t *testing.T) {
 	testkit.Need(t, os.Getuid() == 0, "root, to become another user")
 	k := testkit.Start(t, "closed", 0, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
-	if line := k.Line(); line != "true true\n" {
-		t.Errorf("%q", line)
+	if line := k.Line(); line != "false false\n" {
+		t.Errorf("answered: %q", line)
 	}
 }
 
 var _ = testkit.Role("closed", func() {
 	_, pid := PIDNamespace(os.Getppid())
 	_, network := sameNetwork(os.Getppid())
-	testkit.Say(fmt.Sprint(errors.Is(pid, unix.EACCES), errors.Is(network, unix.EACCES)))
+	testkit.Say(fmt.Sprint(pid == nil, network == nil))
 })

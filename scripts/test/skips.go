@@ -14,7 +14,7 @@ import (
 var errNotAllowed = errors.New("a test was skipped that must not be")
 
 // kinds are the kinds of users and machines for which the list speaks.
-var kinds = []string{"root", "user", "namespaces", "vm", "no-v2", "hybrid", "no-diag", "old"}
+var kinds = []string{"root", "user", "namespaces", "vm", "no-v2", "no-controllers", "no-diag", "old"}
 
 // allowance lets tests be skipped.
 type allowance struct {
