@@ -220,9 +220,12 @@ func (s *soak) leftOfLives() (left []string) {
 
 // endSteady ends the sessions that lasted, and says how they fared.
 func (s *soak) endSteady() {
-	s.tally.Steady = nil
+	var trends []trend
 	for _, st := range s.lasting {
-		s.tally.Steady = append(s.tally.Steady, st.trends(s.tally)...)
+		trends = append(trends, st.trends(s.tally)...)
+	}
+	if len(trends) > 0 && (len(s.tally.Steady) == 0 || trends[0].Minutes >= s.tally.Steady[0].Minutes) {
+		s.tally.Steady = trends
 	}
 	for _, st := range s.lasting {
 		st.c.kill()

@@ -29,7 +29,7 @@ type tally struct {
 	Clean []int `json:"clean"`
 	// Bad names what must not be, with the number of the life, in the order in which it was seen.
 	Bad []string `json:"bad"`
-	// Steady is what the last run measured of the sessions that lasted.
+	// Steady is what the longest run measured of the sessions that lasted.
 	Steady []trend `json:"steady"`
 
 	file string
