@@ -30,7 +30,7 @@ func mutations() []mutation {
 		{"the session does not end", drop("OVER", "supervisor")},
 		{"the session ends twice", twice("OVER")},
 		{"the anchor signals beside its supervisor", sign("SIGTERMS", "supervisor-gone")},
-		{"the anchor is gone, and nobody has killed it", sign("OUTPUT_CLOSED", "anchor-gone")},
+		{"the anchor is gone, and nobody has killed it", sign("INPUT_CLOSED", "anchor-gone")},
 		{"the input was closed, and nobody has closed it", sign("ASKED_TO_END", "stdin-closed")},
 		{"the anchor recovers, and nobody has killed its supervisor", spare("RECOVERING", "supervisor")},
 		{"the anchor recovers twice", twice("RECOVERING")},
