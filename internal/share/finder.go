@@ -270,10 +270,14 @@ func (f *Finder) tryStart() (started bool, err error) {
 func (f *Finder) launch(lock, listener int) error {
 	h := argv.Host{Key: f.placeKey(), Lock: lock, Listener: listener, Gateway: f.owner.ID, GatewayFD: f.owner.FD, Launches: true}
 	for _, fd := range []int{lock, listener, h.GatewayFD} {
-		if fd >= 0 {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
-			defer unix.CloseOnExec(fd)
+		if fd < 0 {
+			continue
 		}
+		// The host would take whatever has the number there for what it should have had, and never see its gateway end.
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("hand descriptor %d to the host: %w", fd, err)
+		}
+		defer unix.CloseOnExec(fd)
 	}
 	pid, err := proc.Start(proc.Child{
 		Path: proc.SelfExe, Argv: argv.HostArgs(f.args[0], h, f.words), Env: proc.WithOneProcessor(proc.Environ()),
