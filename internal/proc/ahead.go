@@ -22,13 +22,16 @@ type answered struct {
 	reply
 }
 
-// Files adds the files of a process that ReadAhead is to read: its command line, its environment, or both.
+// Files adds the files of a process that ReadAhead is to read: its command line, its environment, or both. Not
+// those of a process that has kept a reader waiting.
 func (r *Reader) Files(to []Memory, s Stat, args, env bool) []Memory {
-	for _, file := range [...]string{cmdline, environ} {
-		if m, _ := r.memoryOf(s, file); args {
+	for _, file := range [...]struct {
+		name   string
+		wanted bool
+	}{{cmdline, args}, {environ, env}} {
+		if m, err := r.memoryOf(s, file.name); file.wanted && err == nil {
 			to = append(to, m)
 		}
-		args = env
 	}
 	return to
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,5 +73,22 @@ func killAll(file string) {
 		if n, err := strconv.Atoi(pid); err == nil && n > 0 {
 			_ = unix.Kill(n, unix.SIGKILL)
 		}
+	}
+}
+
+// RemoveCgroup kills what is in a cgroup v2 and below, and removes it once its processes have gone, for two seconds at most.
+func RemoveCgroup(dir string) {
+	KillCgroup(dir)
+	for range 400 {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.IsDir() {
+				RemoveCgroup(filepath.Join(dir, e.Name()))
+			}
+		}
+		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }

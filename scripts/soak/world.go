@@ -10,9 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +61,7 @@ func enterWorld(o options) (err error) {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return fmt.Errorf("make a cgroup: %w", err)
 	}
-	defer removeCgroup(group)
+	defer testkit.RemoveCgroup(group)
 	return within(o, engine, group)
 }
 
@@ -207,19 +205,4 @@ func bind(from, to string) error {
 		return fmt.Errorf("put %s in its place: %w", to, err)
 	}
 	return nil
-}
-
-// removeCgroup removes a cgroup with all below it, once the kernel has ended its processes.
-func removeCgroup(dir string) {
-	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
-	for range 400 {
-		below, _ := filepath.Glob(filepath.Join(dir, "*/cgroup.procs"))
-		for _, procs := range below {
-			removeCgroup(strings.TrimSuffix(procs, "/cgroup.procs"))
-		}
-		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

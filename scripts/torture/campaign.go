@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/testkit"
 )
 
 // campaign is one run of this command.
@@ -71,7 +73,7 @@ func (c *campaign) run() (failed int, err error) {
 	if c.cgroup, err = makeCgroup(); err != nil {
 		return 0, err
 	}
-	defer removeCgroup(c.cgroup)
+	defer testkit.RemoveCgroup(c.cgroup)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if c.only != "" {
@@ -377,7 +379,7 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return broken("make a cgroup", err)
 	}
-	defer removeCgroup(dir)
+	defer testkit.RemoveCgroup(dir)
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return broken("open the cgroup", err)
@@ -427,48 +429,13 @@ func (r Result) failed() bool {
 
 // makeCgroup makes a cgroup for this campaign below the one that it is in.
 func makeCgroup() (string, error) {
-	mounts, err := os.ReadFile("/proc/self/mounts")
+	own, err := testkit.WritableCgroup()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find a cgroup: %w", err)
 	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	var point, path string
-	for line := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
-			point = f[1]
-		}
-	}
-	for line := range strings.Lines(string(own)) {
-		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			path = p
-		}
-	}
-	if point == "" {
-		return "", errors.New("no cgroup v2 hierarchy is mounted")
-	}
-	dir := filepath.Join(point, path, fmt.Sprintf("torture-%d", os.Getpid()))
+	dir := filepath.Join(own, fmt.Sprintf("torture-%d", os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make a cgroup: %w", err)
 	}
 	return dir, nil
-}
-
-// removeCgroup removes a cgroup with all below it, once its processes have gone.
-func removeCgroup(dir string) {
-	_ = os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0)
-	for range 200 {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			if e.IsDir() {
-				removeCgroup(dir + "/" + e.Name())
-			}
-		}
-		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
