@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,41 +13,6 @@ import (
 )
 
 // One process in place of two: as a container's first process, or with --no-anchor.
-
-// aloneEndings are the endings that one process can withstand. Its own SIGKILL is none: TestKilledWithoutAnchorLeaks.
-var aloneEndings = []string{
-	"gateway SIGKILL", "gateway SIGTERM", "gateway exits", "stdin closed", "stdin closed, EOF ignored", "stdout closed",
-	"wrapper SIGTERM", "wrapper SIGINT", "wrapper SIGHUP", "wrapper SIGQUIT", "server exits", "server SIGKILL",
-}
-
-func TestNoAnchor(t *testing.T) {
-	t.Parallel()
-	for i, f := range finales {
-		for j, cgroup := range []string{"auto", "off"} {
-			if !slices.Contains(aloneEndings, f.name) {
-				continue
-			}
-			t.Run(f.name+"/cgroup="+cgroup, func(t *testing.T) {
-				sample(t, 4, i, 2*j)
-				t.Parallel()
-				f.flags = append(slices.Clone(f.flags), "--no-anchor")
-				s := begin(t, f.setup("pipe", cgroup), f.tree(), escapees...)
-				if s.supervisor() != s.pid || s.record(s.id()).Anchor.PID != 0 {
-					t.Errorf("the supervisor is %d, the gateway's child %d", s.supervisor(), s.pid)
-				}
-				if parent := describe(s.server).ppid; parent != s.pid {
-					t.Errorf("the server's parent is %d, want %d", parent, s.pid)
-				}
-				f.end(s)
-				if len(f.exit) > 0 {
-					wantExit(t, s.wait(), f.exit...)
-				}
-				s.gone()
-				s.endedWhole(f.causes...)
-			})
-		}
-	}
-}
 
 // The variable says the same as the flag.
 func TestNoAnchorByEnvironment(t *testing.T) {
