@@ -17,9 +17,10 @@ const NoSkip = "MCP_TETHER_NO_SKIP"
 
 // What a skipped test says; scripts/test tells by these words why it was skipped.
 const (
-	needs = "this needs "
+	// Needs begins what a test says that lacks something.
+	Needs = "this needs "
 	// LeftOut is what a test says that is left out of a short run.
-	LeftOut = "left out of a short run"
+	LeftOut = "time (make test-all)"
 )
 
 // skipped tells whether any test of this process was skipped.
@@ -32,10 +33,10 @@ func Need(t testing.TB, ok bool, what string) {
 		return
 	}
 	if os.Getenv(NoSkip) != "" {
-		t.Fatalf("%s%s, and skips are forbidden", needs, what)
+		t.Fatalf("%s%s, and skips are forbidden", Needs, what)
 	}
 	skipped.Store(true)
-	t.Skipf("%s%s", needs, what)
+	t.Skipf("%s%s", Needs, what)
 }
 
 // Long leaves a test out of a short run. A shorter test must look at the same thing as well, if only once.
@@ -53,7 +54,7 @@ func SkipAs(t testing.TB, output string) {
 	t.Helper()
 	skipped.Store(true)
 	for line := range strings.Lines(output) {
-		for _, reason := range []string{needs, LeftOut} {
+		for _, reason := range []string{Needs, LeftOut} {
 			if _, rest, found := strings.Cut(line, reason); found {
 				t.Skip(reason + strings.TrimSpace(rest))
 			}
