@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/demo ./scripts/fuzz ./scripts/model ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/demo ./scripts/fuzz ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
@@ -131,13 +131,9 @@ torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)
 
-# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught. Then, as root, logs of
-# real sessions, which must be runs of the model.
-model: build
-	$(GO) run ./scripts/model
-	$(GO) build -o bin/torture ./scripts/torture
-	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT && bin/torture -bin $(BIN) -cases scripts/model/sessions.txt -logs $$logs && \
-		$(GO) run ./scripts/model -replay -mistakes $$logs
+# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught.
+model:
+	scripts/model/check
 
 # Sessions in random life, counted: make soak HOURS=2 SOAK='-seed 7'
 HOURS ?= 2
