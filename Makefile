@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/demo ./scripts/fuzz ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
@@ -57,7 +57,7 @@ help:
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
 	@echo "make flake    test and test-all three times while four busy loops hold the cores; also: make flake RUNS=10 TARGETS=test"
 	@echo "make lint     the first part of check; also: make race, make size"
-	@echo "make fuzz     each fuzz target for two seconds, and what it covers; to find and keep inputs: make fuzz FUZZTIME=5m KEEP=1"
+	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
 	@echo "make record   runs it and draws that run for README"
@@ -116,9 +116,9 @@ race:
 	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
-# Every fuzz target of the unit packages, one after the other, with what it covers: make fuzz FUZZTIME=5m KEEP=1
+# Every fuzz target of the unit packages, two side by side: make fuzz FUZZTIME=5m
 fuzz:
-	@$(GO) run ./scripts/fuzz -tags $(TAGS) -time $(FUZZTIME) $(if $(KEEP),-keep) $(UNITS)
+	@CGO_ENABLED=0 GOFLAGS=-trimpath scripts/fuzz $(FUZZTIME) $(TAGS) $(UNITS)
 
 size: build
 	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
