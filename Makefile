@@ -18,7 +18,7 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/testkit ./scripts/demo ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+UNITS   := . ./internal/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
 SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
@@ -47,7 +47,7 @@ COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt githu
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
 cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
 
-.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model soak vm install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo peers compare torture model soak vm install uninstall generate release verify lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -60,7 +60,6 @@ help:
 	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make record   runs it and draws that run for README"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
 	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
@@ -70,7 +69,7 @@ help:
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
 	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
-	@echo "make generate man pages, completions, docs/commands.md and pictures, after a change of flags or benchmarks"
+	@echo "make generate man pages, completions and docs/commands.md, after a change of flags"
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
 build:
@@ -146,11 +145,6 @@ demo:
 	@$(MAKE) -s --no-print-directory build
 	@$(GO) run ./scripts/demo $(BIN)
 
-# The demo for the picture in README, as somebody would run it who is not make.
-record: build
-	unset MAKELEVEL MAKEFLAGS MFLAGS; $(GO) run ./scripts/pictures -record make demo
-	$(GO) run ./scripts/pictures docs/pictures
-
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
 
@@ -178,7 +172,6 @@ uninstall:
 
 generate:
 	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' ./internal/cli -update
-	$(GO) run ./scripts/pictures docs/pictures
 
 # Needs a Debian system for the .deb and npm for the npm packages. KEY=FILE signs the checksums.
 release:
