@@ -40,14 +40,15 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/internal/proc.atExec
 endif
 
-# What is used for help texts, for flags, for the configurations of clients and for what people read is compiled without inlining,
-# and so is reap, which waits for the kernel: 228 kB less, and starts differed no more than two runs of one binary do.
+# In a release, what is used for help texts, for flags, for the configurations of clients and for what people read is compiled without
+# inlining, and so is reap, which waits for the kernel: 228 kB less, and starts differed no more than two runs of one binary do.
+# Otherwise the binary and the tests share what is compiled.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
-cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
+cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
-.PHONY: help build test test-all test-engines flake check bench demo peers compare torture model soak vm install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo peers torture model soak vm install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -61,14 +62,12 @@ help:
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
-	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
 	@echo "make vm       short tests on Linux 5.10, 6.1 and 6.12, with other cgroups and users, under qemu (docs/kernels.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
-	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
 	@echo "make generate man pages, completions and docs/commands.md, after a change of flags"
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
@@ -119,8 +118,9 @@ race:
 fuzz:
 	@CGO_ENABLED=0 GOFLAGS=-trimpath scripts/fuzz $(FUZZTIME) $(TAGS) $(UNITS)
 
-size: build
-	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
+size:
+	@$(MAKE) -s --no-print-directory build RELEASE=1 BIN=$(BIN)-release
+	@size=$$(stat -c %s $(BIN)-release); echo "$(BIN)-release: $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
 
 bench: build
 	$(GO) run ./scripts/bench -bin $(BIN)
@@ -152,10 +152,6 @@ share = $(DESTDIR)$(PREFIX)/share
 peers: build
 	@CGO_ENABLED=0 $(GO) run -tags $(TAGS) ./scripts/peers $(PEERS) $(BIN)
 
-# What scanners end, as far as they are installed.
-compare: build
-	scripts/scanners $(BIN)
-
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mcp-tether
@@ -176,7 +172,3 @@ generate:
 # Needs a Debian system for the .deb and npm for the npm packages. KEY=FILE signs the checksums.
 release:
 	scripts/release $(VERSION) dist $(KEY)
-
-# The release in dist is signed by whom SIGNERS allows, and is what its commit gives when built again in a clean container.
-verify:
-	scripts/verify dist $(SIGNERS) $(SIGNER)
