@@ -2,7 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"mcp-tether/internal/proc"
 )
 
 // sleeper is a server that says it is there and then does nothing.
@@ -41,13 +47,12 @@ func endAll(all []*live) {
 // shared between them, and PSS counts each sharer's part.
 func measureMemory(b *bench) (table, error) {
 	t := table{
-		Section: "memory",
 		Title:   fmt.Sprintf("Memory: the wrapper's own processes, %d sessions at once", b.sessions),
-		Columns: []string{"sessions", "PSS median MB", "PSS mean MB", "private median MB", "threads median", "threads max"},
+		Columns: []string{"sessions", "PSS median MB", "PSS mean MB"},
 	}
 	for _, s := range b.subjects {
 		if s.missing {
-			t.missing(s.name, "whole session")
+			t.missing(s.name, "")
 			continue
 		}
 		if err := b.weigh(&t, s); err != nil {
@@ -63,7 +68,7 @@ func (b *bench) weigh(t *table, s subject) error {
 		return err
 	}
 	defer endAll(all)
-	var pss, private, threads []float64
+	var pss []float64
 	for _, l := range all {
 		pids, err := b.wrappers(l)
 		if err != nil {
@@ -73,52 +78,52 @@ func (b *bench) weigh(t *table, s subject) error {
 		if err != nil {
 			return err
 		}
-		pss, private, threads = append(pss, m.pss), append(private, m.private), append(threads, m.threads)
+		pss = append(pss, m)
 	}
-	t.add(s.name, "whole session", float64(len(all)), median(pss), mean(pss), median(private), median(threads), quantile(threads, 1))
+	t.add(s.name, "", float64(len(all)), median(pss), mean(pss))
 	return nil
 }
 
-const idleSessions = 10
-
-// measureIdle counts how often our processes wake while nothing happens.
-func measureIdle(b *bench) (table, error) {
-	t := table{
-		Section: "idle",
-		Title:   fmt.Sprintf("Idle: the wrapper's own processes over %s of silence, per session", b.idle),
-		Columns: []string{"sessions", "context switches median", "context switches max"},
-	}
-	all, err := b.startSleepers(b.subjects[0], idleSessions)
+// below lists the living descendants of a process, parents first.
+func (b *bench) below(root int) ([]proc.Stat, error) {
+	all, err := b.procs.Descendants(root)
 	if err != nil {
-		return t, err
+		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	defer endAll(all)
-	before, err := b.switches(all)
-	if err != nil {
-		return t, err
-	}
-	time.Sleep(b.idle)
-	after, err := b.switches(all)
-	if err != nil {
-		return t, err
-	}
-	woken := differences(after, before)
-	t.add(b.subjects[0].name, "", idleSessions, median(woken), quantile(woken, 1))
-	return t, nil
+	return slices.DeleteFunc(all, proc.Stat.Dead), nil
 }
 
-// switches has one entry a session.
-func (b *bench) switches(all []*live) (each []float64, err error) {
-	for _, l := range all {
-		pids, err := b.wrappers(l)
-		if err != nil {
-			return nil, err
+// wrappers lists the processes of a session that are not its sleeping server: from the one we started down.
+func (b *bench) wrappers(l *live) ([]int, error) {
+	rest, err := b.below(l.pid)
+	out := []int{l.pid}
+	for _, p := range rest {
+		if p.Comm != "sleep" {
+			out = append(out, p.PID)
 		}
-		n, err := switchesOf(pids...)
-		if err != nil {
-			return nil, err
-		}
-		each = append(each, n)
 	}
-	return each, nil
+	return out, err
+}
+
+// memoryOf is the PSS of processes together, in MB of 10^6 bytes.
+func memoryOf(pids ...int) (sum float64, err error) {
+	for _, pid := range pids {
+		raw, err := os.ReadFile(proc.Path(pid, "smaps_rollup"))
+		if err != nil {
+			return sum, fmt.Errorf("read memory of pid %d: %w", pid, err)
+		}
+		sum += number(raw, "Pss:") * 1024 / 1e6
+	}
+	return sum, nil
+}
+
+// number finds the line that starts with key and returns its first number, or zero.
+func number(raw []byte, key string) float64 {
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			n, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
+			return n
+		}
+	}
+	return 0
 }
