@@ -9,14 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -347,14 +345,6 @@ func TestContextEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	c := Client{Dial: func() (net.Conn, error) { return nil, syscall.ECONNREFUSED }}
-	_, err := c.Containers(t.Context())
-	if !errors.Is(err, ErrUnreachable) || !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Error(err)
-	}
-}
-
 // FuzzAnswer compares what we read of an answer with net/http.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
@@ -390,25 +380,6 @@ func FuzzAnswer(f *testing.F) {
 func leadingBlank(br *bufio.Reader) []byte {
 	b, _ := br.Peek(br.Buffered())
 	return b[:len(b)-len(bytes.TrimLeft(b, "\r\n"))]
-}
-
-// We understand a server of net/http, on which the engines are built, in all the ways that it frames bodies.
-func TestAgainstNetHTTP(t *testing.T) {
-	for name, handler := range map[string]http.HandlerFunc{
-		"short": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") },
-		"in pieces": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "[")
-			w.(http.Flusher).Flush()
-			_, _ = io.WriteString(w, strings.Repeat(" ", 1<<20)+"]")
-		},
-	} {
-		s := httptest.NewServer(handler)
-		c := Client{Dial: func() (net.Conn, error) { return net.Dial("tcp", s.Listener.Addr().String()) }}
-		if got, err := c.Containers(t.Context()); err != nil || len(got) != 0 {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
-		s.Close()
-	}
 }
 
 // The longest list is read in the memory that a child for another user has left. A longer one is refused.

@@ -59,20 +59,6 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// The lock goes with the process, however it ends.
-func TestHeldByAnother(t *testing.T) {
-	dir, id := t.TempDir(), NewID()
-	cmd, _ := holder(t, dir, id)
-	if held, err := open(t, dir).Held(id); !held || err != nil {
-		t.Errorf("%v, %v", held, err)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if held, err := open(t, dir).Held(id); held || err != nil {
-		t.Errorf("killed: %v, %v", held, err)
-	}
-}
-
 // A lock that cannot be examined counts as held.
 func TestHeldOddLocks(t *testing.T) {
 	for name, make := range map[string]func(lock string) error{
