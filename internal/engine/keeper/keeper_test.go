@@ -64,7 +64,7 @@ func TestUnremovableContainerHasOneGracePeriod(t *testing.T) {
 	// On a machine that is too slow for a round, the next one asks again, or a round ends before its kill.
 	r := k.remove()
 	asked, killed := len(e.Asked("signal=SIGTERM")), len(e.Asked("signal=SIGKILL"))
-	if r.Err == nil || asked == 0 || asked >= maxRounds || killed < maxRounds/2 {
+	if r.Err == nil || asked == 0 || asked >= killed {
 		t.Errorf("asked %d times, killed %d times: %v", asked, killed, r.Err)
 	}
 }
