@@ -1021,8 +1021,11 @@ func play(seed uint64, spoil func(Out) []Out) *world {
 
 // MCP_TETHER_SEED sets the first seed, MCP_TETHER_ROUNDS how many are played.
 func TestRandomHistories(t *testing.T) {
-	histories := 100_000
-	if testing.Short() || underRace {
+	histories := 10_000
+	switch {
+	case underRace:
+		histories = 500
+	case testing.Short():
 		histories = 5_000
 	}
 	if n, err := strconv.Atoi(os.Getenv("MCP_TETHER_ROUNDS")); err == nil {
