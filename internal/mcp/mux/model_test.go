@@ -125,7 +125,7 @@ func (w *world) note(who, line string) {
 
 // spellings are ids and tokens that clients use, all at the same time.
 func spellings() []string {
-	return []string{"1", `"1"`, "2", "1.5", "-1", "9007199254740993", `"a"`, `"\u00e9"`, "3", "4"}
+	return []string{"1", `"1"`, "2", "1.5", "-1", "9007199254740993", `"a"`, `"\u00e9\""`, "3", "4"}
 }
 
 func uris() []string { return []string{"file:///a", "file:///b"} }
