@@ -19,7 +19,7 @@ import (
 // podmanLaunchers are docker's clients on podman's socket, and podman's own client.
 func podmanLaunchers() []launcher {
 	var out []launcher
-	for _, name := range []string{"i", "it", "d", "init", "exec", "python", "dockerode", "dockerode-hijack"} {
+	for _, name := range []string{"i", "it", "d", "init", "exec"} {
 		out = append(out, launch(name))
 	}
 	return append(out,

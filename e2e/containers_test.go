@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -413,70 +412,6 @@ func TestVolumeThatWasThereBefore(t *testing.T) {
 // newIn returns what is in one list and not in an earlier one.
 func newIn(all, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(known, s) })
-}
-
-// When Compose makes a service anew, it gives the service's anonymous volume to the new container, by name. It stays, though
-// podman would remove it with the session's container.
-func TestVolumesThatComposeCarriesOver(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		t.Run(e.kind, func(t *testing.T) { carryVolumes(t, e) })
-	}
-}
-
-func carryVolumes(t *testing.T, e *engine) {
-	t.Helper()
-	// The first version of compose reads this, and fails with docker 29, which no longer has it.
-	var image struct{ ContainerConfig any }
-	e.do(t, http.MethodGet, "/v1.40/images/"+e.image(t)+"/json", nil, &image)
-	for _, program := range []string{"docker-compose", "docker-compose-v2"} {
-		if program == "docker-compose" && image.ContainerConfig == nil {
-			continue
-		}
-		t.Run(program, func(t *testing.T) {
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			mark := e.mark(t)
-			theirs := composedTwice(t, e, program, mark, e.host, host)
-			s.end()
-			if left := e.volumes(t); !slices.Contains(left, theirs) {
-				t.Errorf("of theirs, %s, are left: %v", theirs, left)
-			}
-			if c := e.marked(t, mark); len(c) > 0 {
-				t.Errorf("containers are left: %v", c)
-			}
-			e.do(t, http.MethodDelete, "/v1.40/volumes/"+theirs, nil, nil)
-		})
-	}
-}
-
-// composedTwice makes a service with an anonymous volume at one host, makes it anew at another, and returns the volume that
-// both containers had.
-func composedTwice(t *testing.T, e *engine, program, mark string, hosts ...string) string {
-	t.Helper()
-	var had []string
-	for i, host := range hosts {
-		file := filepath.Join(t.TempDir(), "compose.yaml")
-		text := fmt.Sprintf("version: '2.4'\nservices:\n  s:\n    image: %s\n    command: [boxed]\n    stdin_open: true\n    labels: {%s: %s}\n"+
-			"    network_mode: none\n    volumes: [/data]\n    environment: {ROUND: 'n%d'}\n", e.image(t), markLabel, mark, i)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(lookPath(t, program), "-f", file, "-p", mark, "up", "-d")
-		cmd.Env = append(cleanEnv(t), "DOCKER_HOST="+host)
-		if o := finish(t, cmd); o.code != 0 {
-			t.Fatal(o.stderr)
-		}
-		var x struct {
-			Mounts []struct{ Name, Destination string }
-		}
-		for _, b := range e.marked(t, mark) {
-			e.do(t, http.MethodGet, "/v1.40/containers/"+b.ID+"/json", nil, &x)
-			had = append(had, x.Mounts[0].Name)
-		}
-	}
-	if len(had) != 2 || had[0] != had[1] || had[0] == "" {
-		t.Fatalf("the containers had the volumes %v", had)
-	}
-	return had[0]
 }
 
 // volumes lists the names of all volumes.

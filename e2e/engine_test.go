@@ -45,7 +45,7 @@ const (
 // engines are the ones that this process has started.
 var engines struct {
 	sync.Mutex
-	docker, podman, bridged *engine
+	docker, podman *engine
 }
 
 // engine is where containers run.
@@ -136,7 +136,7 @@ func newEngine(kind, host, dir string) *engine {
 func stopEngines() {
 	engines.Lock()
 	defer engines.Unlock()
-	for _, e := range []*engine{engines.docker, engines.podman, engines.bridged} {
+	for _, e := range []*engine{engines.docker, engines.podman} {
 		if e == nil || e.dir == "" {
 			continue
 		}
