@@ -420,19 +420,3 @@ func (e *engine) removeNetworks(t *testing.T, mark string) {
 		e.do(t, http.MethodDelete, "/v1.40/networks/"+id, nil, nil)
 	}
 }
-
-// An engine that hangs costs the run one wait, and not one for each test.
-func TestHungEngineIsNotAskedAgain(t *testing.T) {
-	t.Parallel()
-	l, host := listenUnix(t)
-	e := newEngine("docker", host, "")
-	e.client.Timeout = time.Millisecond
-	for want := range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://engine/_ping", nil)
-		noError(t, err)
-		if _, _, err := e.ask(req); err == nil || errors.Is(err, errHung) != (want == 1) {
-			t.Errorf("request %d: %v", want+1, err)
-		}
-	}
-	_ = l.Close()
-}
