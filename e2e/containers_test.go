@@ -305,7 +305,9 @@ func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 // Podman does not tell whether it sees the session's socket. There the log warns, and what the server creates stays, as
 // it does without us.
 func TestContainerWithTheEnginesSocket(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+	docker, podman := engineFor(t), podmanFor(t)
+	t.Parallel()
+	for _, e := range []*engine{docker, podman} {
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 		mark := e.mark(t)
 		inner := lastMessage("POST", "/v1.40/containers/create?name="+mark+"inner", e.describe(t, mark, `"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}`), "Content-Type: application/json")
@@ -324,7 +326,9 @@ func TestContainerWithTheEnginesSocket(t *testing.T) {
 // A network of the session stays if somebody else's container is in it that does not run. Docker would remove the network,
 // and the container could not be started any more.
 func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+	docker, podman := engineFor(t), podmanFor(t)
+	t.Parallel()
+	for _, e := range []*engine{docker, podman} {
 		mark := e.mark(t)
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 		t.Cleanup(func() { e.removeNetworks(t, mark) })
