@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,18 +20,13 @@ import (
 
 // The Dockerfile of scripts/packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
 
-// tetheredImage builds the Dockerfile, for a server that gets these words. The image is removed with the test.
-func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
+// tetheredImage builds the Dockerfile. The image is removed with the test.
+func (e *engine) tetheredImage(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../scripts/packaging/examples/Dockerfile": "Dockerfile"} {
 		b, err := os.ReadFile(from)
 		ok(t, err)
-		if to == "Dockerfile" && len(words) > 0 {
-			command, err := json.Marshal(append([]string{"/server"}, words...))
-			ok(t, err)
-			b = fmt.Appendf(b, "CMD %s\n", command)
-		}
 		testkit.WriteProgram(t, filepath.Join(dir, to), b)
 	}
 	cmd := e.command("build", "-t", name, dir)

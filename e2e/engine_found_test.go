@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -60,9 +61,78 @@ func inContext(t *testing.T, f *fakeEngine, flags ...string) (*session, dockerCo
 	return s, c
 }
 
+// A server has its session's socket for each engine that can be found, and what it makes there ends with the session. An
+// engine that is elsewhere is asked over tcp, or by docker's own command. What tells its clients of TLS is not for ours.
+func TestEngineThatIsFound(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]func(*testing.T, *fakeEngine) []string{
+		"socket":  func(_ *testing.T, f *fakeEngine) []string { return []string{"DOCKER_HOST=" + f.host} },
+		"context": func(t *testing.T, f *fakeEngine) []string { return newDockerConfig(t, f.host).env() },
+		"tcp":     overTCP,
+		"tls":     overTLS,
+		"ssh":     overSSH,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "tls" || name == "ssh" {
+				needDockerClient(t) // which knows the way there
+			}
+			f := newFake(t, nil)
+			s, host := proxied(t, setup{flags: []string{engineTime}, env: over(t, f)})
+			clientOf(t, host).raw(lastMessage("POST", "/v1.41/containers/create", `{"Image":"a"}`))
+			if left := f.Left(); len(left) != 1 || left[0].Labels["mcp-tether.session"] != s.id() {
+				t.Errorf("there is %+v, want one container of the session", left)
+			}
+			for _, name := range []string{"DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"} {
+				if got := s.environment(name); got != "" {
+					t.Errorf("the server has %s=%s", name, got)
+				}
+			}
+			s.end()
+			if left := f.Left(); len(left) > 0 {
+				t.Errorf("left: %+v", left)
+			}
+		})
+	}
+}
+
+// The server starts whatever its engine is, its client learns what is wrong, and the log says what is lost.
+func TestEngineThatIsNotFound(t *testing.T) {
+	t.Parallel()
+	const cannot, not = "cannot reach the container engine", "containers will not end with this session"
+	for i, c := range []struct {
+		name, host, context string
+		// What a client reads. Where it reads nothing, the server's DOCKER_HOST is as it was.
+		client, log string
+	}{
+		{"no socket", "unix://" + filepath.Join(t.TempDir(), "none"), "", cannot, cannot},
+		{"no such scheme", "gopher://127.0.0.1", "", "", not},
+		{"no such context", "", "nonsense", "", not},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sample(t, 3, i)
+			t.Parallel()
+			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + c.host, "DOCKER_CONTEXT=" + c.context}})
+			if c.client == "" && host != c.host {
+				t.Errorf("the server has DOCKER_HOST=%s", host)
+			}
+			if c.client != "" {
+				if got := clientOf(t, host).raw(lastMessage("GET", "/_ping", "")); !strings.Contains(got, c.client) {
+					t.Errorf("its client is told %q", got)
+				}
+			}
+			s.end()
+			if !s.warned(c.log) {
+				t.Errorf("nothing in the log about %q", c.log)
+			}
+		})
+	}
+}
+
 // A session ends its containers where it has made them. Another context may be the current one by then, as after
 // `docker context use`.
 func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
+	t.Parallel()
 	f, other := newFake(t, nil), newFake(t, nil)
 	s, c := inContext(t, f, engineTime)
 	c.use(other.host)
@@ -73,45 +143,6 @@ func TestRecoveryAsksTheEngineOfTheSession(t *testing.T) {
 	}
 	if asked := other.Asked(""); len(asked) > 0 {
 		t.Errorf("another engine was asked: %v", asked)
-	}
-}
-
-// An engine that is not in sight any more may come back with its containers, so the record of a session that has some
-// there stays.
-func TestRecoveryWithoutTheEngine(t *testing.T) {
-	f := newFake(t, nil)
-	s, c := inContext(t, f)
-	f.die()
-	c.use("")
-	s.ok(syscall.Kill(s.supervisor(), syscall.SIGKILL))
-	s.wantLeft()
-}
-
-// Only the record says which engine it was. While it cannot be read, it stays with the journal: another engine that is in sight,
-// or none, proves nothing.
-func TestRecoveryThatCannotReadItsRecord(t *testing.T) {
-	for name, inSight := range map[string]bool{"no engine in sight": false, "another in sight": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, c := inContext(t, newFake(t, nil))
-			c.use("")
-			if inSight {
-				c.use(newFake(t, nil).host)
-			}
-			base, supervisor := filepath.Join(s.recordDir(), s.id()), s.supervisor()
-			s.ok(os.Remove(base + ".json"))
-			s.ok(os.Symlink("loop", base+".json"))
-			s.ok(syscall.Kill(supervisor, syscall.SIGKILL))
-			s.wantLeft()
-			if len(readFile(t, base+".containers")) == 0 {
-				t.Error("the journal is empty")
-			}
-			// Without an engine the socket stays for reap as well. It is below /tmp where the path of the test's directory is long.
-			socks, _ := filepath.Glob("/tmp/mcp-tether-*/" + s.id() + ".sock")
-			for _, sock := range socks {
-				s.ok(os.Remove(sock))
-			}
-		})
 	}
 }
 
@@ -143,6 +174,7 @@ func (s *session) create() {
 
 // What a server could not remove when it fell asleep is not forgotten, also where its engine is not in sight any more.
 func TestAsleepWithoutTheEngine(t *testing.T) {
+	t.Parallel()
 	s, c := dozing(t, newFake(t, nil))
 	c.use("")
 	s.endLeaving()
