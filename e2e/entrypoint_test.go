@@ -137,12 +137,8 @@ func TestDockerfile(t *testing.T) {
 		flags    []string
 		warnings int
 	}{
-		"plain":                            {nil, 1},
-		"strict":                           {strict, 1},
-		"plain, with a place for records":  {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
-		"strict, with a place for records": {append(slices.Clone(strict), "--tmpfs", "/tmp"), 0},
-		// As in most images.
-		"root, with a /run that is read-only": {[]string{"--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run:ro"}, 0},
+		"strict":                          {strict, 1},
+		"plain, with a place for records": {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
 	} {
 		t.Run("answers/"+name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +176,7 @@ func TestDockerfile(t *testing.T) {
 	})
 	t.Run("zombies", func(t *testing.T) {
 		t.Parallel()
-		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=200")
+		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=20")
 		b.ready()
 		first := b.first()
 		testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
@@ -189,10 +185,10 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, b.stderr.String())
 		}
 		// The control: alone, the server keeps them.
-		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=200")
+		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=20")
 		bare.ready()
 		first = bare.first()
-		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 200 })
+		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 20 })
 		ok(t, bare.in.Close())
 		_ = bare.ended()
 	})
@@ -201,11 +197,9 @@ func TestDockerfile(t *testing.T) {
 		command []string
 		want    int
 	}{
-		"exits":          {"A=", []string{"/server", "tool", "say", "", "", "42"}, 42},
-		"killed":         {"A=", []string{"/server", "boxed", "die=11"}, 128 + 11},
-		"not found":      {"A=", []string{"/nothing"}, 127},
-		"not executable": {"A=", []string{"/etc"}, 126},
-		"wrong setting":  {"MCP_TETHER_TERM_GRACE=soon", []string{"/server", "boxed"}, 125},
+		"exits":         {"A=", []string{"/server", "tool", "say", "", "", "42"}, 42},
+		"not found":     {"A=", []string{"/nothing"}, 127},
+		"wrong setting": {"MCP_TETHER_TERM_GRACE=soon", []string{"/server", "boxed"}, 125},
 	} {
 		t.Run("exit codes/"+name, func(t *testing.T) {
 			t.Parallel()

@@ -426,34 +426,32 @@ func parent(pid int) (ppid int) {
 }
 
 func TestRealGateways(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	t.Parallel()
-	for _, name := range []string{"codex", "claude", "gemini"} {
-		for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
-			t.Run(name+"/"+ending, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t, name)
-				before := s.h.text(s.file)
+	for _, c := range [][2]string{{"codex", "end"}, {"codex", "SIGTERM"}, {"codex", "SIGKILL"}, {"claude", "SIGKILL"}, {"gemini", "SIGKILL"}} {
+		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c[0])
+			before := s.h.text(s.file)
+			s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+			s.wrapped("unwrap", "--yes", s.g.name)
+			if now := s.h.text(s.file); now != before {
+				t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
+			}
+			if c[1] == "end" {
+				s.wrapped("wrap", "--yes", "--preset", s.g.name)
+			} else {
 				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
-				s.wrapped("unwrap", "--yes", s.g.name)
-				if now := s.h.text(s.file); now != before {
-					t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
-				}
-				if ending == "end" {
-					s.wrapped("wrap", "--yes", "--preset", s.g.name)
-				} else {
-					s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
-				}
-				s.play(ending)
-				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
-			})
-		}
+			}
+			s.play(c[1])
+			testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
+		})
 	}
 }
 
 // The negative control: as the gateway wrote it, the server leaves its helper behind.
 func TestRealGatewaysLeakBare(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	t.Parallel()
 	for _, name := range []string{"codex", "claude", "gemini"} {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +468,7 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 
 // OpenClaw takes as long as the other three together, so all is done with one configuration.
 func TestRealOpenClaw(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	testkit.Excuse(t, os.Getenv(openClawDir) == "none", "this needs OpenClaw, which was not to be had")
 	t.Parallel()
 	s := newStage(t, "openclaw")

@@ -21,6 +21,8 @@ const (
 	Needs = "this needs "
 	// LeftOut is what a test says that is left out of a short run.
 	LeftOut = "time (make test-all)"
+	// LeftToProof is what a test says that runs in make proof only.
+	LeftToProof = "time and real software (make proof)"
 )
 
 // skipped tells whether any test of this process was skipped.
@@ -48,13 +50,22 @@ func Long(t testing.TB) {
 	}
 }
 
+// Proof leaves a test to make proof, which sets MCP_TETHER_PROOF: it wants software that not every machine has, or much time.
+func Proof(t testing.TB) {
+	t.Helper()
+	if os.Getenv("MCP_TETHER_PROOF") == "" {
+		skipped.Store(true)
+		t.Skip(LeftToProof)
+	}
+}
+
 // SkipAs skips a test because its other half, in the process that wrote this output, was skipped. It gives the same
 // reason.
 func SkipAs(t testing.TB, output string) {
 	t.Helper()
 	skipped.Store(true)
 	for line := range strings.Lines(output) {
-		for _, reason := range []string{Needs, LeftOut} {
+		for _, reason := range []string{Needs, LeftOut, LeftToProof} {
 			if _, rest, found := strings.Cut(line, reason); found {
 				t.Skip(reason + strings.TrimSpace(rest))
 			}
