@@ -34,7 +34,7 @@ func (s *Session) WaitUnlocked() error {
 	deadline := time.Now().Add(Patience)
 	for all := s.wrappers(); len(all) > 0; all = s.wrappers() {
 		for _, p := range all {
-			if dead, err := awaitDeath(p.PID, time.Until(deadline)); err != nil || !dead {
+			if dead, err := DiesWithin(p.PID, time.Until(deadline)); err != nil || !dead {
 				return fmt.Errorf("%v (%w)", p, err)
 			}
 		}

@@ -106,13 +106,13 @@ func Held(path string) bool {
 // AwaitExit returns when the process, which need not be a child, is dead. No such process counts as dead.
 func AwaitExit(t T, pid int) {
 	t.Helper()
-	if dead, err := awaitDeath(pid, Patience); err != nil || !dead {
+	if dead, err := DiesWithin(pid, Patience); err != nil || !dead {
 		t.Fatalf("process %d does not end: %v", pid, err)
 	}
 }
 
-// awaitDeath tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.
-func awaitDeath(pid int, limit time.Duration) (bool, error) {
+// DiesWithin tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.
+func DiesWithin(pid int, limit time.Duration) (bool, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return true, nil
