@@ -92,3 +92,16 @@ func RemoveCgroup(dir string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// MakeCgroup makes a cgroup of that name below our own.
+func MakeCgroup(name string) (string, error) {
+	own, err := WritableCgroup()
+	if err != nil {
+		return "", fmt.Errorf("find a cgroup: %w", err)
+	}
+	dir := filepath.Join(own, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a cgroup: %w", err)
+	}
+	return dir, nil
+}
