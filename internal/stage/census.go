@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,18 +9,84 @@ import (
 	"strconv"
 	"strings"
 
-	"mcp-tether/internal/testkit"
+	"golang.org/x/sys/unix"
 )
 
 // Proc is a process as a person would name it.
 type Proc struct {
 	PID, PPID int
 	State     string // one letter, see proc_pid_stat(5)
-	Args      string
+	Comm      string
+	Args      string // its words, with spaces between
+	Start     string // when it began: a pid and this are one process and no other
+	line      string
 }
 
 func (p Proc) String() string {
 	return fmt.Sprintf("pid %d, parent %d, %s: %s", p.PID, p.PPID, p.State, p.Args)
+}
+
+// Words are the command line.
+func (p Proc) Words() []string { return strings.Split(p.line, "\x00") }
+
+// Dead tells whether it is gone, or will be as soon as somebody has waited for it.
+func (p Proc) Dead() bool { return p.State == "" || p.State == "Z" || p.State == "X" }
+
+// Environ is its environment, as it was when it began.
+func (p Proc) Environ() []string {
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.PID))
+	return strings.Split(string(env), "\x00")
+}
+
+// Runs tells whether it executes that very file, whatever its command line says.
+func (p Proc) Runs(file string) bool {
+	var one, other unix.Stat_t
+	return unix.Stat(file, &one) == nil && unix.Stat(fmt.Sprintf("/proc/%d/exe", p.PID), &other) == nil &&
+		one.Ino == other.Ino && one.Dev == other.Dev
+}
+
+// Signal signals that very process, or none.
+func (p Proc) Signal(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return fmt.Errorf("open pid %d: %w", p.PID, err)
+	}
+	defer unix.Close(fd)
+	if now := Describe(p.PID); now.Dead() || now.Start != p.Start {
+		return fmt.Errorf("signal pid %d: it is gone", p.PID)
+	}
+	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil {
+		return fmt.Errorf("signal pid %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// Living lists all processes in sight that live.
+func Living() (all []Proc) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p := Describe(pid); !p.Dead() {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// Below lists the living processes that descend from one.
+func Below(pid int) (found []Proc) {
+	all, family := Living(), map[int]bool{pid: true}
+	for more := true; more; {
+		more = false
+		for _, p := range all {
+			if family[p.PPID] && !family[p.PID] {
+				family[p.PID], more = true, true
+				found = append(found, p)
+			}
+		}
+	}
+	return found
 }
 
 // Holders lists the processes, but for this one, that have the file open. A process with hundreds of them is one.
@@ -56,11 +123,15 @@ func hasOpen(dir, path string) bool {
 // Describe reads a process. One that is gone has no state.
 func Describe(pid int) Proc {
 	p := Proc{PID: pid}
-	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	p.Args = strings.ReplaceAll(strings.TrimRight(string(args), "\x00"), "\x00", " ")
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if i := strings.LastIndexByte(string(stat), ')'); i > 0 {
-		_, _ = fmt.Sscan(string(stat[i+1:]), &p.State, &p.PPID)
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	p.line = strings.TrimRight(string(line), "\x00")
+	p.Args = strings.ReplaceAll(p.line, "\x00", " ")
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name may hold anything; the fields after its closing bracket begin with the third.
+	head, tail := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if fields := strings.Fields(string(b[tail+1:])); head > 0 && len(fields) > 19 {
+		p.Comm, p.State, p.Start = string(b[head+1:tail]), fields[0], fields[19]
+		p.PPID, _ = strconv.Atoi(fields[1])
 	}
 	return p
 }
@@ -78,7 +149,7 @@ func (p Proc) LeafID() string {
 
 // CgroupLeaf is the session's directory below our own cgroup, or "".
 func CgroupLeaf(id string) string {
-	own, err := testkit.OwnCgroup()
+	own, err := OwnCgroup()
 	if err != nil {
 		return ""
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"mcp-tether/internal/testkit"
 )
 
 // Gateway is a fixture process that starts servers and holds their stdio, so that it can be ended in any way. It leads a
@@ -124,17 +122,25 @@ func (g *Gateway) Send(req ...string) {
 // Receive is the second half of a call.
 func (g *Gateway) Receive() (ok bool, text string) {
 	g.T.Helper()
-	_ = g.out.SetReadDeadline(time.Now().Add(testkit.Patience))
-	line, err := g.answers.ReadString('\n')
+	ok, text, err := g.ReceiveWithin(Patience)
 	if err != nil {
 		g.T.Fatalf("no answer from the gateway: %v", err)
+	}
+	return ok, text
+}
+
+// ReceiveWithin is Receive where the answer may not come. Then the gateway must be asked no more.
+func (g *Gateway) ReceiveWithin(limit time.Duration) (ok bool, text string, err error) {
+	_ = g.out.SetReadDeadline(time.Now().Add(limit))
+	line, err := g.answers.ReadString('\n')
+	if err != nil {
+		return false, "", err
 	}
 	status, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 	if text != "" {
 		text, err = strconv.Unquote(strings.Replace(text, "\"\t\"", " ", 1)) // "exit", "0" reads as one
-		g.ok(err)
 	}
-	return status == `"ok"`, text
+	return status == `"ok"`, text, err
 }
 
 // Kill ends the gateway as the OOM killer does, and reaps it.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/testkit"
 )
 
 // WaitDead waits until no process of the session is left.
@@ -23,20 +21,20 @@ func (s *Session) WaitDead() {
 	if err := s.WaitUnlocked(); err != nil {
 		s.T.Fatalf("still alive: %v", err)
 	}
-	if err := WaitFree(s.Flock, testkit.Patience); err != nil {
+	if err := WaitFree(s.Flock, Patience); err != nil {
 		s.T.Fatalf("a member without descriptors is still alive: %v", err)
 	}
 }
 
 // WaitUnlocked waits until no process is left but those that hold the lock.
 func (s *Session) WaitUnlocked() error {
-	if err := s.Life.Wait(testkit.Patience); err != nil {
+	if err := s.Life.Wait(Patience); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(testkit.Patience)
+	deadline := time.Now().Add(Patience)
 	for all := s.wrappers(); len(all) > 0; all = s.wrappers() {
 		for _, p := range all {
-			if dead, err := awaitDeath(p.PID, time.Until(deadline)); err != nil || !dead {
+			if dead, err := DiesWithin(p.PID, time.Until(deadline)); err != nil || !dead {
 				return fmt.Errorf("%v (%w)", p, err)
 			}
 		}
@@ -81,7 +79,7 @@ func (s *Session) Alive() bool {
 func (s *Session) Gone() {
 	s.T.Helper()
 	s.WaitDead()
-	for deadline := time.Now().Add(testkit.Patience); len(s.litter()) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(Patience); len(s.litter()) > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if s.PID > 0 {

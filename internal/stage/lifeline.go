@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/testkit"
 )
 
 // Lifeline is a FIFO that every process of a session inherits open for writing. None writes to it: the end of file is
@@ -108,13 +106,13 @@ func Held(path string) bool {
 // AwaitExit returns when the process, which need not be a child, is dead. No such process counts as dead.
 func AwaitExit(t T, pid int) {
 	t.Helper()
-	if dead, err := awaitDeath(pid, testkit.Patience); err != nil || !dead {
+	if dead, err := DiesWithin(pid, Patience); err != nil || !dead {
 		t.Fatalf("process %d does not end: %v", pid, err)
 	}
 }
 
-// awaitDeath tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.
-func awaitDeath(pid int, limit time.Duration) (bool, error) {
+// DiesWithin tells whether a process has died in time. Its pidfd is readable from then on, zombie or not.
+func DiesWithin(pid int, limit time.Duration) (bool, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return true, nil
@@ -132,12 +130,12 @@ func awaitDeath(pid int, limit time.Duration) (bool, error) {
 	}
 }
 
-// Until looks until something is true that no event announces. It gives up when testkit.Patience is at an end.
+// Until looks until something is true that no event announces. It gives up when Patience is at an end.
 func Until(t T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(testkit.Patience); !is(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in %v: %s", testkit.Patience, what)
+			t.Fatalf("not in %v: %s", Patience, what)
 		}
 	}
 }

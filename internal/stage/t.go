@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 )
 
 // T is what the stage needs of whoever plays on it: a *testing.T, a script, or a program (Alone).
@@ -86,3 +87,7 @@ func (a *Alone) TempDir() string {
 	a.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
+
+// Patience bounds every wait. It is no measure of speed: a test that waits as long has failed. It is enough for a
+// command of an engine, or for a tree of 500 processes, beside neighbours that hold every processor.
+const Patience = 2 * time.Minute

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"mcp-tether/internal/stage"
 )
 
-// Patience bounds every wait. It is no measure of speed: a test that waits as long has failed. It is enough for a
-// command of an engine, or for a tree of 500 processes, beside neighbours that hold every processor.
-const Patience = 2 * time.Minute
+// Patience bounds every wait of a test.
+const Patience = stage.Patience
 
 // NoSkip is the environment variable that forbids skips, if it is not empty.
 const NoSkip = "MCP_TETHER_NO_SKIP"

@@ -2,7 +2,7 @@
 //
 // A throw-away gateway starts an MCP server. The server starts a worker and a helper. The helper detaches itself the
 // way daemons do: new terminal session, double fork, empty environment, directory /. Then the gateway is SIGKILLed.
-// This is done once bare and once with mcp-tether in front of the server. All the parts are played by this one binary.
+// This is done once bare and once with mcp-tether in front of the server. All the other parts are played by e2e/fixture.
 //
 //	go run ./scripts/demo bin/mcp-tether
 //
@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"mcp-tether/internal/stage"
 )
 
 const (
@@ -35,9 +37,6 @@ func main() {
 }
 
 func dispatch(args []string) error {
-	if len(args) >= 3 && args[0] == "--as" {
-		return play(args[1], args[2], args[3:])
-	}
 	if len(args) != 1 {
 		return errors.New("usage: demo PATH-OF-MCP-TETHER")
 	}
@@ -47,33 +46,42 @@ func dispatch(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return compare(ctx, tether)
+	dir, err := os.MkdirTemp("", "mcp-tether-demo-")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	cast, err := build(dir)
+	if err != nil {
+		return err
+	}
+	return compare(ctx, cast, tether)
 }
 
-func compare(ctx context.Context, tether string) error {
+func compare(ctx context.Context, cast stage.Programs, tether string) error {
 	fmt.Println("A gateway runs an MCP server, which has a worker and a helper that detaches")
 	fmt.Println("itself. The gateway is SIGKILLed, and what it started is watched.")
 
 	fmt.Println("\nbare:")
-	bare, err := perform(ctx, barePatience)
+	bare, err := perform(ctx, cast, barePatience)
 	if err != nil {
 		return fmt.Errorf("bare run: %w", err)
 	}
-	printStage(os.Stdout, bare)
+	printRun(os.Stdout, bare)
 
 	fmt.Println("\ntethered, with mcp-tether run in front of the server:")
 	// At level info mcp-tether reports how the session ended; by default it would be silent.
-	tethered, err := perform(ctx, tetheredPatience, tether, "run", "--log-level=info", "--")
+	tethered, err := perform(ctx, cast, tetheredPatience, tether, "run", "--log-level=info", "--")
 	if err != nil {
 		return fmt.Errorf("tethered run: %w", err)
 	}
-	printStage(os.Stdout, tethered)
+	printRun(os.Stdout, tethered)
 	printSummary(os.Stdout, bare, tethered)
 
-	if len(bare.left()) == 0 {
+	if bare.left() == 0 {
 		return errors.New("the bare run left nothing, so this shows nothing")
 	}
-	if n := len(tethered.left()); n > 0 {
+	if n := tethered.left(); n > 0 {
 		return fmt.Errorf("the tethered run left %d behind", n)
 	}
 	return nil

@@ -19,11 +19,11 @@ var parts = map[string]string{
 // columns is how wide a line may be: that of a terminal.
 const columns = 80
 
-func printStage(out io.Writer, s *stage) {
+func printRun(out io.Writer, r run) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  PID\tPROCESS\tWHAT IT IS\tWHAT BECAME OF IT")
-	fmt.Fprintf(table, "  %d\tgateway\tstarts the server\tSIGKILLed\n", s.gateway.Process.Pid)
-	for _, m := range s.members {
+	fmt.Fprintf(table, "  %d\tgateway\tstarts the server\tSIGKILLed\n", r.gateway)
+	for _, m := range r.members {
 		pid := "-"
 		if m.pid != 0 {
 			pid = fmt.Sprint(m.pid)
@@ -31,7 +31,7 @@ func printStage(out io.Writer, s *stage) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", pid, m.name, parts[m.name], fate(m))
 	}
 	table.Flush()
-	if log := strings.TrimSpace(s.log.String()); log != "" {
+	if log := strings.TrimSpace(r.log); log != "" {
 		fmt.Fprintf(out, "  its log:\n%s", fold(log, "    "))
 	}
 }
@@ -61,20 +61,20 @@ func fate(m member) string {
 	return "STILL THERE"
 }
 
-func printSummary(out io.Writer, bare, tethered *stage) {
+func printSummary(out io.Writer, bare, tethered run) {
 	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  RUN\tSTARTED\tSURVIVORS\tLAST DEATH AFTER")
 	for _, row := range []struct {
 		title    string
-		s        *stage
+		r        run
 		patience time.Duration
 	}{{"bare", bare, barePatience}, {"tethered", tethered, tetheredPatience}} {
-		last := milliseconds(row.s.lastDeath())
-		if len(row.s.left()) > 0 {
+		last := milliseconds(row.r.lastDeath())
+		if row.r.left() > 0 {
 			last = fmt.Sprintf("never (watched for %v)", row.patience)
 		}
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\n", row.title, len(row.s.members), len(row.s.left()), last)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\n", row.title, len(row.r.members), row.r.left(), last)
 	}
 	table.Flush()
 }

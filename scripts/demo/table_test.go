@@ -2,25 +2,23 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 )
 
 // With the largest pids, slow deaths and a long log, all of it fits a terminal, and no word of the log is lost.
-func TestStageFitsTerminal(t *testing.T) {
+func TestRunFitsTerminal(t *testing.T) {
 	const pid = 4194304
-	s := &stage{gateway: &exec.Cmd{Process: &os.Process{Pid: pid}}}
-	for _, role := range append(roles, "mcp-tether") {
-		s.members = append(s.members, member{name: role, pid: pid, dead: true, after: tetheredPatience})
+	r := run{gateway: pid}
+	for _, role := range []string{"server", "worker", "helper", "mcp-tether"} {
+		r.members = append(r.members, member{name: role, pid: pid, dead: true, after: tetheredPatience})
 	}
 	log := strings.Repeat("2026-11-26 12:40:03 INF session ended cause=gateway-gone session=0e13bab29cd23cdf\n", 3)
-	s.log.WriteString(log)
+	r.log = log
 	var out bytes.Buffer
-	printStage(&out, s)
-	printSummary(&out, s, &stage{members: []member{{dead: true, after: time.Millisecond}}})
+	printRun(&out, r)
+	printSummary(&out, r, run{members: []member{{dead: true, after: time.Millisecond}}})
 	for line := range strings.Lines(out.String()) {
 		if len(line) > columns+1 {
 			t.Errorf("%d columns: %s", len(line)-1, line)

@@ -1,7 +1,7 @@
 // Command peers shows what is left under mcp-tether and under other wrappers, in cases that mean something for any of them.
 //
-// Each case is played by a gateway, a server and what that starts, all of them this program. A process of its own
-// directs it. As a child subreaper it sees all that is left, and ends it.
+// Each case is played by a gateway, a server and what that starts, all of them the fixture (e2e/fixture). A process of
+// its own directs it. As a child subreaper it sees all that is left, and ends it.
 //
 //	go run ./scripts/peers bin/mcp-tether
 //	go run ./scripts/peers -only tini,bwrap -cases gateway-killed,detached bin/mcp-tether
@@ -18,15 +18,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 )
 
 func main() {
-	// bubblewrap and setpriv would end with the thread that started them.
-	runtime.LockOSThread()
 	if err := dispatch(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
@@ -35,7 +32,7 @@ func main() {
 
 func dispatch(args []string) error {
 	if len(args) > 1 && args[0] == playArg {
-		return play(args[1], args[2:])
+		return play(args[1:])
 	}
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	only := flags.String("only", "", "the wrappers to try beside bare and mcp-tether, as `NAME,NAME`; all by default")

@@ -19,14 +19,21 @@ func TestTableOfPeers(t *testing.T) {
 	_, err := exec.LookPath("tini")
 	testkit.Need(t, err == nil, "tini")
 	dir := t.TempDir()
+	fixture, err := buildServer("../..", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	program, tether := filepath.Join(dir, "peers"), filepath.Join(dir, "mcp-tether")
-	for out, room := range map[string]string{program: ".", tether: "../.."} {
+	for out, room := range map[string]string{program: "./scripts/peers", tether: "."} {
 		build := exec.Command("go", "build", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-o", out, room)
+		build.Dir = "../.."
 		if said, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
 	}
-	out, err := exec.Command(program, "-only", "tini", "-cases", strings.Join(tried, ","), tether).CombinedOutput()
+	compared := exec.Command(program, "-only", "tini", "-cases", strings.Join(tried, ","), tether)
+	compared.Dir = "../.."
+	out, err := compared.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -37,7 +44,7 @@ func TestTableOfPeers(t *testing.T) {
 	}
 	// A wrapper that kills at once loses the answer: it could be lost elsewhere, too.
 	hasty := `exec 3<&0; "$@" <&3 & trap "kill -9 $!" TERM; wait`
-	out, err = exec.Command(program, playArg, "stage", "term-in-flight", "", "sh", "-c", hasty, "hasty").Output()
+	out, err = exec.Command(program, playArg, fixture, "term-in-flight", "", "sh", "-c", hasty, "hasty").Output()
 	if err != nil || !strings.HasPrefix(string(out), "answer lost") {
 		t.Errorf("under a wrapper that kills: %q, %v", out, err)
 	}

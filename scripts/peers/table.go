@@ -6,19 +6,31 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
+
+	"mcp-tether/internal/stage"
 )
 
 const notTried = "not tried"
 
 // compare plays each story under each wrapper, prints the table, and judges it.
 func compare(ctx context.Context, wrappers []peer, cases []story) error {
-	image, err := reachEngine()
+	dir, err := os.MkdirTemp("", "peers-")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	fixture, err := buildServer(".", dir)
 	if err != nil {
 		return err
 	}
-	if image != "" {
+	image := ""
+	if reachEngine() {
+		if image, err = stage.Image(fixture); err != nil {
+			return err
+		}
 		defer func() { _, _ = docker("rmi", image) }()
 	}
 	fmt.Println(heading(cases))
@@ -33,7 +45,7 @@ func compare(ctx context.Context, wrappers []peer, cases []story) error {
 		if p.name != bare {
 			versions = append(versions, p.version())
 		}
-		cells := playAll(ctx, p, cases, image)
+		cells := playAll(ctx, p, cases, fixture, image)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -70,7 +82,7 @@ func judge(p peer, cases []story, cells []string) error {
 // atOnce is how many stories are played together: most of the time they wait.
 const atOnce = 4
 
-func playAll(ctx context.Context, p peer, cases []story, image string) []string {
+func playAll(ctx context.Context, p peer, cases []story, fixture, image string) []string {
 	cells := make([]string, len(cases))
 	free := make(chan bool, atOnce)
 	var playing sync.WaitGroup
@@ -81,7 +93,7 @@ func playAll(ctx context.Context, p peer, cases []story, image string) []string 
 		}
 		free <- true
 		playing.Go(func() {
-			cells[i] = playOne(ctx, p, c, image)
+			cells[i] = playOne(ctx, p, c, fixture, image)
 			<-free
 		})
 	}
@@ -93,18 +105,14 @@ func playAll(ctx context.Context, p peer, cases []story, image string) []string 
 const broken = "does not work here"
 
 // playOne has a process of its own play the story, with directories of its own for what wrappers keep between sessions.
-func playOne(ctx context.Context, p peer, c story, image string) string {
+func playOne(ctx context.Context, p peer, c story, fixture, image string) string {
 	dir, err := os.MkdirTemp("", "peers-")
 	if err != nil {
 		return fmt.Sprint(broken, ": ", err)
 	}
 	defer os.RemoveAll(dir)
-	argv, err := self("stage", append([]string{c.name, image}, p.argv...)...)
-	if err != nil {
-		return fmt.Sprint(broken, ": ", err)
-	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	// A stage that is told to end clears up first.
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{playArg, fixture, c.name, image}, p.argv...)...)
+	// One that is told to end clears up first.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "XDG_RUNTIME_DIR="+dir)
 	var said strings.Builder
@@ -115,4 +123,31 @@ func playOne(ctx context.Context, p peer, c story, image string) string {
 		return broken
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// buildServer makes the fixture, by the name that its processes are to have in the table.
+func buildServer(root, dir string) (string, error) {
+	p, err := stage.Build(root, dir, "none")
+	server := filepath.Join(dir, "server")
+	if err == nil {
+		err = os.Rename(p.Fixture, server)
+	}
+	return server, err
+}
+
+// docker gives up on an engine that does not answer.
+func docker(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startup)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "docker", args...).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// reachEngine has docker use the engine of the tests if there is one, and tells whether an engine answers.
+func reachEngine() bool {
+	if host := os.Getenv("MCP_TETHER_TEST_DOCKER"); host != "" {
+		_ = os.Setenv("DOCKER_HOST", host)
+	}
+	_, err := docker("version")
+	return err == nil && os.Getenv("DOCKER_HOST") != ""
 }

@@ -43,7 +43,7 @@ type reply struct {
 // of its own.
 func startClient(command []string, env ...string) (*client, error) {
 	own := map[string]string{}
-	for _, v := range append(environment(), env...) {
+	for _, v := range append(os.Environ(), env...) {
 		name, value, _ := strings.Cut(v, "=")
 		own[name] = value
 	}
@@ -52,7 +52,7 @@ func startClient(command []string, env ...string) (*client, error) {
 		return nil, fmt.Errorf("write the command: %w", err)
 	}
 	c := &client{cmd: exec.Command("node", "e2e/npm/patient.mjs", string(what)), said: make(chan reply, 16), stderr: &strings.Builder{}, ended: make(chan struct{})}
-	c.cmd.Env = append(environment(), env...)
+	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	c.cmd.Stderr = c.stderr
 	// A helper of the server may hold standard error open.

@@ -16,9 +16,8 @@ import (
 func (s *soak) control() error {
 	m := mode{name: "bare", bare: true, boxes: s.image != ""}
 	l := &life{plan: plan{number: firstSteady - 1, mode: m, server: serverOwn, ending: endKill}, soak: s, killed: map[string]bool{}}
-	words := append(l.command(s.image), "helpers")
 	var err error
-	if l.c, err = startClient(words, fmt.Sprint(lifeVariable, l.number)); err == nil {
+	if l.c, err = startClient(l.command(s), fmt.Sprint(lifeVariable, l.number)); err == nil {
 		_, err = l.c.await()
 	}
 	if err != nil {
@@ -28,11 +27,10 @@ func (s *soak) control() error {
 	l.c.kill()
 	_ = l.c.over()
 	time.Sleep(time.Second)
-	all, err := living()
-	left := of(l.number, all)
+	left := of(l.number, s.living())
 	var boxes []string
 	for _, p := range left {
-		err = errors.Join(err, p.signal(unix.SIGKILL))
+		err = errors.Join(err, p.Signal(unix.SIGKILL))
 	}
 	if s.image != "" {
 		boxes = l.boxes()

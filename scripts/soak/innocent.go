@@ -3,25 +3,24 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 // startInnocents starts what belongs to no session and looks like what does: a detached process, a server that no gateway has, and a
 // container. A bare session is among those that last.
 func (s *soak) startInnocents() error {
-	if err := startHelper("fork", []string{"innocent"}); err != nil {
-		return err
-	}
 	// Its input stays open, as that of a server whose gateway lives.
-	server := exec.Command(selfFile, serverRole, "innocent", "helpers")
-	server.Env = environment()
+	server := exec.Command(s.cast, append(s.node(innocentDir), "daemon")...)
 	if _, err := server.StdinPipe(); err != nil {
 		return fmt.Errorf("make a pipe: %w", err)
 	}
@@ -30,23 +29,29 @@ func (s *soak) startInnocents() error {
 	}
 	go func() { _ = server.Wait() }()
 	if s.image != "" {
-		id, err := exec.Command("docker", "run", "--detach", "--net=none", s.image, inImage, helperRole, "plain").Output()
+		id, err := exec.Command("docker", "run", "--detach", "--net=none", s.image, "/fixture", "boxed", "ignore-eof", "seconds="+longest).Output()
 		if err != nil {
 			return fmt.Errorf("start a container: %w", err)
 		}
 		s.box = strings.TrimSpace(string(id))
 	}
-	time.Sleep(time.Second) // the forks have ended
-	all, err := living()
-	for _, p := range all {
-		if strings.HasSuffix(strings.Join(p.args, " "), "innocent") || strings.Contains(strings.Join(p.args, " "), "innocent helpers") {
+	for deadline := time.Now().Add(stage.Patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(innocentDir + "/got"); err == nil { // all that it starts is up
+			break
+		}
+		if time.Now().After(deadline) {
+			return errors.New("an innocent does not come up")
+		}
+	}
+	for _, p := range s.living() {
+		if slices.Contains(p.Words(), innocentDir) {
 			s.innocents[p.String()] = p
 		}
 	}
-	if len(s.innocents) < 5 {
-		return fmt.Errorf("only %d innocents came up: %v", len(s.innocents), s.innocents)
+	if len(s.innocents) != 6 {
+		return fmt.Errorf("of 6 innocents these came up: %v", s.innocents)
 	}
-	return err
+	return nil
 }
 
 // watch notes the innocents that were hit.
@@ -60,8 +65,8 @@ func (s *soak) watch() {
 // hit names those of the processes that are gone or stopped.
 func hit(all map[string]process) (names []string) {
 	for name, p := range all {
-		now, ok := readProcess(p.pid)
-		if !ok || now.start != p.start || now.state == 'T' {
+		now := stage.Describe(p.PID)
+		if now.Dead() || now.Start != p.Start || now.State == "T" {
 			names = append(names, name)
 		}
 	}
@@ -82,21 +87,11 @@ func (s *soak) watchBox() {
 
 func (s *soak) endInnocents() {
 	for _, p := range s.innocents {
-		_ = p.signal(unix.SIGKILL)
+		_ = p.Signal(unix.SIGKILL)
 		s.tally.count("innocents that lived, in all runs")
 	}
 	if s.box != "" {
 		_ = exec.Command("docker", "rm", "-f", s.box).Run()
 		s.tally.count("innocents that lived, in all runs")
 	}
-}
-
-// tarOf is a file system with this program alone.
-func tarOf(program []byte) *bytes.Buffer {
-	var files bytes.Buffer
-	out := tar.NewWriter(&files)
-	_ = out.WriteHeader(&tar.Header{Name: inImage[1:], Mode: 0o755, Size: int64(len(program)), ModTime: time.Unix(0, 0)})
-	_, _ = out.Write(program)
-	_ = out.Close()
-	return &files
 }

@@ -56,7 +56,7 @@ func (s *soak) live(number int) {
 	l.note("%s", l.plan)
 	s.tally.count("sessions, " + l.mode.name)
 	var err error
-	if l.c, err = startClient(l.wrapped(s.image), fmt.Sprint(lifeVariable, number)); err != nil {
+	if l.c, err = startClient(l.wrapped(s), fmt.Sprint(lifeVariable, number)); err != nil {
 		l.fail("%v", err)
 		return
 	}
@@ -70,13 +70,13 @@ func (s *soak) live(number int) {
 	}
 	l.end()
 	l.judge()
-	s.readLog(l.log())
+	s.readLog(l.plan)
 }
 
-// readLog counts what a session says of itself in its log, and removes it.
-func (s *soak) readLog(name string) {
-	log, _ := os.ReadFile(name)
-	_ = os.Remove(name)
+// readLog counts what a session says of itself in its log, and removes what it has left there.
+func (s *soak) readLog(p plan) {
+	log, _ := os.ReadFile(p.log())
+	_ = errors.Join(os.Remove(p.log()), os.RemoveAll(p.place()))
 	for line := range bytes.Lines(log) {
 		var event struct{ Sleeps, Restarts int }
 		if bytes.Contains(line, []byte("not in the history")) {
@@ -121,9 +121,8 @@ func (l *life) take(st step) bool {
 // one gives one of the life's processes of that kind. A shared server, its session and its host belong to every life that has them.
 func (l *life) one(pick uint64, is func(process) bool) func() []process {
 	return func() []process {
-		all, _ := living()
-		all = slices.DeleteFunc(all, func(p process) bool {
-			return !is(p) || p.kept() || p.gateway() || p.life != l.number && !(l.mode.shared && l.isWild(p))
+		all := slices.DeleteFunc(l.living(), func(p process) bool {
+			return !is(p) || p.is(traitsKept) || p.gateway() || p.life != l.number && !(l.mode.shared && l.isWild(p))
 		})
 		if len(all) == 0 {
 			return nil
@@ -143,8 +142,7 @@ func (l *life) isWild(p process) bool {
 
 // pair gives the anchor and the supervisor of the life.
 func (l *life) pair() []process {
-	all, _ := living()
-	return slices.DeleteFunc(of(l.number, all), func(p process) bool { return p.role != roleAnchor && p.role != roleSupervisor })
+	return slices.DeleteFunc(of(l.number, l.living()), func(p process) bool { return p.role != roleAnchor && p.role != roleSupervisor })
 }
 
 // strike kills or stops processes.
@@ -159,7 +157,7 @@ func (l *life) strike(st step, targets []process) {
 			sig, what = unix.SIGSTOP, "stopped for a while: "+name
 		}
 		l.hurt = true
-		err := p.signal(sig)
+		err := p.Signal(sig)
 		l.note("%s: %s: %v", what, p, err)
 		if err != nil {
 			continue
@@ -170,7 +168,7 @@ func (l *life) strike(st step, targets []process) {
 			continue
 		}
 		time.Sleep(st.wait)
-		l.note("goes on: %s: %v", p, p.signal(unix.SIGCONT))
+		l.note("goes on: %s: %v", p, p.Signal(unix.SIGCONT))
 	}
 }
 
@@ -181,7 +179,7 @@ func (l *life) mayFail() bool { return l.hurt || l.mode.shared && !l.mode.spared
 func (l *life) call(amid func()) bool {
 	for try := 1; ; try++ {
 		l.calls++
-		order, right := l.plan.call(l.calls)
+		order, right := l.plan.call(l.soak, l.calls)
 		l.c.send(order)
 		if amid != nil {
 			amid()
@@ -192,8 +190,6 @@ func (l *life) call(amid func()) bool {
 		case err == nil && text == right:
 			l.tally.count("calls answered, of lives")
 			return true
-		case err == nil && l.hurt && l.mode.boxes:
-			err = errors.New(text) // the docker command was hit
 		case err == nil:
 			l.fail("call %d has the answer %q", l.calls, text)
 			return true
@@ -242,8 +238,7 @@ func (l *life) end() {
 		l.c.crash()
 	case endLeave:
 		l.hurt = true
-		all, _ := living()
-		l.strike(step{what: stepKill}, slices.DeleteFunc(of(l.number, all), func(p process) bool { return p.role == roleMember || l.mode.shared && p.role != roleFront }))
+		l.strike(step{what: stepKill}, slices.DeleteFunc(of(l.number, l.living()), func(p process) bool { return p.role == roleMember || l.mode.shared && p.role != roleFront }))
 		l.c.kill()
 	}
 	if err := l.c.over(); err != nil {
@@ -267,9 +262,8 @@ func (l *life) judge() {
 		l.tally.cleanAfter(time.Since(began))
 	default:
 		l.fail("left: %s", strings.Join(left, "; "))
-		all, _ := living()
-		for _, p := range of(l.number, all) {
-			_ = p.signal(unix.SIGKILL)
+		for _, p := range of(l.number, l.living()) {
+			_ = p.Signal(unix.SIGKILL)
 		}
 		_ = exec.Command("docker", append([]string{"rm", "-f"}, l.boxes()...)...).Run()
 	}
@@ -282,10 +276,9 @@ func (l *life) forgive() {
 	if !slices.Contains(l.mode.flags, "--cgroup=off") || !l.killed[roleAnchor] || !l.killed[roleSupervisor] {
 		return
 	}
-	all, _ := living()
-	for _, p := range of(l.number, all) {
-		if len(p.args) > 2 && p.args[1] == helperRole && p.args[2] == "cleared" {
-			_ = p.signal(unix.SIGKILL)
+	for _, p := range of(l.number, l.living()) {
+		if p.is(traitsCleared) {
+			_ = p.Signal(unix.SIGKILL)
 			l.tally.count("processes of the kind that cannot be found (guarantees.md)")
 		}
 	}
@@ -296,11 +289,10 @@ func (l *life) judgeKept() {
 	if !l.keep {
 		return
 	}
-	all, _ := living()
 	kept := 0
-	for _, p := range all {
-		if p.life == l.number && p.kept() {
-			_ = p.signal(unix.SIGKILL)
+	for _, p := range l.living() {
+		if p.life == l.number && p.is(traitsKept) {
+			_ = p.Signal(unix.SIGKILL)
 			l.tally.count("kept processes that were left alone")
 			kept++
 		}
@@ -321,11 +313,7 @@ func (l *life) leftWithin(bound time.Duration) (left []string) {
 
 // left names what is there of the life. Of a shared server others may be there.
 func (l *life) left() (out []string) {
-	all, err := living()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	for _, p := range of(l.number, all) {
+	for _, p := range of(l.number, l.living()) {
 		if !l.mode.shared || p.role == roleFront {
 			out = append(out, p.String())
 		}

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// options are the command line. The inner processes have the same one.
+// options are the command line. The inner process has the same one.
 type options struct {
 	bin    string
 	hours  float64
@@ -33,6 +33,7 @@ type options struct {
 	life   int
 	dir    string
 	engine bool
+	cast   string // the fixture
 }
 
 func parse(args []string) (options, error) {
@@ -53,6 +54,12 @@ func parse(args []string) (options, error) {
 	}
 	if o.hours <= 0 || o.slots < 1 || o.life < 0 {
 		return o, errors.New("-hours and -slots must be above zero")
+	}
+	for _, path := range []*string{&o.bin, &o.dir} {
+		var err error
+		if *path, err = filepath.Abs(*path); err != nil {
+			return o, fmt.Errorf("find %s: %w", *path, err)
+		}
 	}
 	return o, nil
 }
@@ -75,19 +82,10 @@ func main() {
 	os.Exit(2)
 }
 
-// play plays the part that the first argument names: outside of the namespaces, or one within.
+// play is what happens on a host of its own, or what starts that.
 func play(args []string) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case initRole:
-			return beInit(args[1:])
-		case soakRole:
-			return soakWithin(args[1:])
-		case serverRole:
-			return serve(args[1:])
-		case helperRole:
-			return help(args[1:])
-		}
+	if len(args) > 1 && args[0] == soakRole {
+		return soakWithin(args[1], args[2:])
 	}
 	o, err := parse(args)
 	if err != nil {
@@ -95,11 +93,6 @@ func play(args []string) error {
 	}
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return fmt.Errorf("make a directory for the results: %w", err)
-	}
-	for _, path := range []*string{&o.bin, &o.dir} {
-		if *path, err = filepath.Abs(*path); err != nil {
-			return fmt.Errorf("find %s: %w", *path, err)
-		}
 	}
 	return enterWorld(o)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 )
@@ -132,21 +133,32 @@ const (
 	knownText = "what is known\n"
 )
 
-// inImage is where an image has this program.
-const inImage = "/soak"
-
 // npm is where the packages of the end-to-end tests are.
 const npm = "e2e/npm/node_modules/@modelcontextprotocol/"
 
+// Traits of what servers start (e2e/fixture/main.go).
+const (
+	traitsCleared = "clearenv"
+	traitsKept    = "setsid,keep"
+)
+
+// longest is how many seconds a process of the fixture may live: nothing here ends by itself.
+const longest = "1000000"
+
+// node are the words of a server of the fixture, with four that try to stay.
+func (s *soak) node(dir string) []string {
+	return []string{"mcp", dir, "-", s.until, "plain", "plain", "daemon", traitsCleared, "ignore-term"}
+}
+
 // command is that of the life's server.
-func (p plan) command(image string) []string {
-	word := fmt.Sprint(lifeWord, p.number)
+func (p plan) command(s *soak) []string {
 	label := fmt.Sprint("soak.life=", p.number)
+	_ = os.MkdirAll(p.place(), 0o700)
 	switch {
 	case p.mode.boxed:
-		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", label, image, inImage, serverRole}
-	case p.mode.boxes:
-		return []string{selfFile, serverRole, word, "box=" + image + "," + label}
+		return []string{"docker", "run", "-i", "--rm", "--net=none", "--label", label, s.image, "/fixture", "boxed", "mcp"}
+	case p.mode.boxes && !p.mode.bare:
+		return []string{s.cast, "mcp", p.place(), "-", s.until, "plain"}
 	case p.mode.spared: // another command line, and so another host
 		return []string{"node", npm + "server-everything/dist/index.js", "stdio"}
 	case p.server == serverEverything:
@@ -154,28 +166,42 @@ func (p plan) command(image string) []string {
 	case p.server == serverFiles:
 		return []string{"node", npm + "server-filesystem/dist/index.js", "/run/known"}
 	}
-	words := []string{selfFile, serverRole, word, "helpers"}
+	words := append([]string{s.cast}, s.node(p.place())...)
 	if p.keep {
-		words = append(words, "keep")
+		words = append(words, traitsKept)
 	}
 	return words
 }
 
 // wrapped is that command below mcp-tether.
-func (p plan) wrapped(image string) []string {
+func (p plan) wrapped(s *soak) []string {
 	if p.mode.bare {
-		return p.command(image)
+		return p.command(s)
 	}
-	words := append([]string{binFile, "run", "--log-level=debug", "--log-format=json", "--log-file=" + p.log()}, p.mode.flags...)
-	return append(append(words, "--"), p.command(image)...)
+	words := append([]string{s.bin, "run", "--log-level=debug", "--log-format=json", "--log-file=" + p.log()}, p.mode.flags...)
+	return append(append(words, "--"), p.command(s)...)
 }
+
+func (p plan) place() string { return fmt.Sprint(lifeDir, p.number) }
 
 func (p plan) log() string { return fmt.Sprintf("%s/%d", logDir, p.number) }
 
-// call is the order for a client, and the answer that is right.
-func (p plan) call(n int) (order any, right string) {
-	name, arguments, right := "echo", map[string]any{"message": fmt.Sprint(p.number, ".", n)}, fmt.Sprint("Echo: ", p.number, ".", n)
-	if p.server == serverFiles {
+// call is the order for a client, and the answer that is right. A life with containers runs one at each call. Where the
+// session lasts, the container ends by itself.
+func (p plan) call(s *soak, n int) (order any, right string) {
+	text := fmt.Sprint(p.number, ".", n)
+	name, arguments, right := "echo", map[string]any{"message": text}, text
+	switch {
+	case p.mode.boxes:
+		how := "--detach %s /fixture boxed ignore-eof"
+		if p.number >= firstSteady {
+			how = "--rm %s /fixture tool say a b 0"
+		}
+		right = fmt.Sprintf("docker run --net=none --label soak.life=%d "+how, p.number, s.image)
+		name, arguments = "run", map[string]any{"text": right}
+	case p.server == serverEverything:
+		right = "Echo: " + text
+	case p.server == serverFiles:
 		name, arguments, right = "read_text_file", map[string]any{"path": knownFile}, knownText
 	}
 	return map[string]any{"call": map[string]any{"name": name, "arguments": arguments}}, right

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcp-tether/internal/stage"
 )
 
 const (
@@ -35,6 +37,7 @@ type soak struct {
 	options
 	tally *tally
 	image string // "" without an engine
+	until string // when processes of the fixture end by themselves, which is after the soak
 	// aloud says what happens in a life while it happens.
 	aloud   bool
 	lasting []*steady
@@ -47,15 +50,19 @@ type soak struct {
 	sweeping sync.Mutex
 }
 
-// soakWithin is the soak in its namespaces.
-func soakWithin(args []string) error {
+// soakWithin is the soak on its host.
+func soakWithin(fixture string, args []string) error {
 	o, err := parse(args)
-	if err != nil {
+	if err = errors.Join(err, settle()); err != nil {
 		return err
 	}
+	o.cast = fixture
 	s := &soak{options: o, aloud: o.life > 0, innocents: map[string]process{}}
-	if s.image, err = makeImage(); err != nil {
-		return err
+	s.until = fmt.Sprint(time.Now().Add(o.duration() + 24*time.Hour).Unix())
+	if os.Getenv("DOCKER_HOST") != "" {
+		if s.image, err = stage.Image(fixture); err != nil {
+			return err
+		}
 	}
 	if s.tally, err = openTally(o); err != nil {
 		return err
@@ -98,10 +105,10 @@ func (s *soak) run(ctx context.Context) error {
 	var callers, workers sync.WaitGroup
 	s.lasting = steadies(s.image != "")
 	for _, st := range s.lasting {
-		if err := st.start(s.image); err != nil {
+		if err := st.start(s); err != nil {
 			return err
 		}
-		callers.Go(func() { st.call(s.tally, done) })
+		callers.Go(func() { st.call(s, done) })
 	}
 	for range s.slots {
 		workers.Go(func() {
@@ -150,7 +157,7 @@ func (s *soak) keepTally() {
 func (s *soak) sweep() {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
-	cmd := exec.Command(binFile, "reap", "--kill", "--quiet")
+	cmd := exec.Command(s.bin, "reap", "--kill", "--quiet")
 	out, err := cmd.CombinedOutput()
 	s.tally.count("sweeps")
 	// 1: there were findings, all of which may have been ended.
@@ -162,11 +169,7 @@ func (s *soak) sweep() {
 
 // sample measures what lasts.
 func (s *soak) sample() {
-	all, err := living()
-	if err != nil {
-		s.tally.bad("%v", err)
-		return
-	}
+	all := s.living()
 	for _, st := range s.lasting {
 		st.measure(all)
 	}
@@ -194,11 +197,7 @@ func (s *soak) look() {
 }
 
 func (s *soak) leftOfLives() (left []string) {
-	all, err := living()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	for _, p := range all {
+	for _, p := range s.living() {
 		if p.life > 0 && p.life < firstSteady {
 			left = append(left, p.String())
 		}
@@ -235,7 +234,7 @@ func (s *soak) endSteady() {
 	}
 	time.Sleep(cleanBound / 5) // the sessions end after their gateways
 	for _, st := range s.lasting {
-		s.readLog(st.log())
+		s.readLog(st.plan)
 	}
 }
 
@@ -259,16 +258,16 @@ func (s *soak) lookAtTheEnd() {
 }
 
 func (s *soak) leftAtTheEnd() (left []string) {
-	all, err := living()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	for _, p := range all {
-		if p.pid != 1 && p.pid != os.Getpid() {
-			left = append(left, "process "+p.String())
+	for _, p := range stage.Living() {
+		if p.PID != 1 && p.PID != os.Getpid() {
+			left = append(left, p.String())
 		}
 	}
-	for _, pattern := range []string{cgroupRoot + "/*/cgroup.procs", "/run/mcp-tether/*.json", "/run/mcp-tether/*.lock", "/run/mcp-tether/*.sock"} {
+	own, err := stage.OwnCgroup()
+	if err != nil {
+		return append(left, err.Error())
+	}
+	for _, pattern := range []string{own + "/*/cgroup.procs", "/run/mcp-tether/*.json", "/run/mcp-tether/*.lock", "/run/mcp-tether/*.sock"} {
 		found, _ := filepath.Glob(pattern)
 		left = append(left, slices.DeleteFunc(found, func(name string) bool { return name == "/run/mcp-tether/reap.lock" })...)
 	}
@@ -279,22 +278,4 @@ func (s *soak) leftAtTheEnd() (left []string) {
 		}
 	}
 	return left
-}
-
-// makeImage makes an image of this program, if there is an engine.
-func makeImage() (string, error) {
-	if _, err := os.Stat(engineSocket); err != nil {
-		return "", nil //nolint:nilerr // without an engine there are no containers
-	}
-	program, err := os.ReadFile(selfFile)
-	if err != nil {
-		return "", fmt.Errorf("read this program: %w", err)
-	}
-	load := exec.Command("docker", "import", "-")
-	load.Stdin, load.Stderr = tarOf(program), os.Stderr
-	id, err := load.Output()
-	if err != nil {
-		return "", fmt.Errorf("import an image: %w", err)
-	}
-	return strings.TrimSpace(string(id)), nil
 }

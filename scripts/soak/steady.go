@@ -66,12 +66,8 @@ func sparedShare(engine bool) mode {
 }
 
 // start starts the session, whose client must come up.
-func (s *steady) start(image string) (err error) {
-	command := s.wrapped(image)
-	if s.mode.boxes {
-		command = append(command, "brief")
-	}
-	if s.c, err = startClient(command, fmt.Sprint(lifeVariable, s.number)); err == nil {
+func (s *steady) start(of *soak) (err error) {
+	if s.c, err = startClient(s.wrapped(of), fmt.Sprint(lifeVariable, s.number)); err == nil {
 		_, err = s.c.await()
 	}
 	if err != nil {
@@ -81,14 +77,15 @@ func (s *steady) start(image string) (err error) {
 }
 
 // call calls until done is closed. Nobody touches this session, so every answer must be right.
-func (s *steady) call(t *tally, done <-chan struct{}) {
+func (s *steady) call(of *soak, done <-chan struct{}) {
+	t := of.tally
 	for n := 1; ; n++ {
 		select {
 		case <-done:
 			return
 		case <-time.After(s.pause(n)):
 		}
-		order, right := s.plan.call(n)
+		order, right := s.plan.call(of, n)
 		s.c.send(order)
 		text, err := s.c.await()
 		if err == nil && text != right {
@@ -116,8 +113,8 @@ func (s *steady) measure(all []process) {
 		if p.life != s.number || p.role == roleMember || p.role == roleOther {
 			continue
 		}
-		name := fmt.Sprintf("%s: %s %d", s.mode.name, p.role, p.pid)
-		if got, err := sampleOf(p.pid); err == nil {
+		name := fmt.Sprintf("%s: %s %d", s.mode.name, p.role, p.PID)
+		if got, err := sampleOf(p.PID); err == nil {
 			s.samples[name] = append(s.samples[name], got)
 		}
 	}
