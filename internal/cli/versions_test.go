@@ -19,13 +19,12 @@ var tested = []struct{ name, lock, module string }{
 	{"OpenClaw", "e2e/openclaw/package-lock.json", "openclaw"},
 	{"`@modelcontextprotocol/sdk`", "e2e/npm/package-lock.json", "@modelcontextprotocol/sdk"},
 	{"`@modelcontextprotocol/client`", "e2e/npm/package-lock.json", "@modelcontextprotocol/client"},
-	{"Go SDK", "e2e/gosdk/go.mod", "github.com/modelcontextprotocol/go-sdk"},
 }
 
 // clientPages are the pages of clients, and what each says about what was run.
 var clientPages = map[string][]string{
 	"codex": {"Codex"}, "claude-code": {"Claude Code"}, "gemini-cli": {"Gemini CLI"}, "openclaw": {"OpenClaw"},
-	"sdk":            {"`@modelcontextprotocol/sdk`", "`@modelcontextprotocol/client`", "Go SDK", "not run"},
+	"sdk":            {"`@modelcontextprotocol/sdk`", "`@modelcontextprotocol/client`", "not run"},
 	"claude-desktop": {"from its documentation, not run"}, "cursor": {"from their documentation, not run"},
 }
 
