@@ -281,7 +281,7 @@ type sdkAnswer struct {
 	Text  string
 	// Of patient.mjs: what came before the answer.
 	Updated, Logged, Complaints []string
-	// Of crowd.mjs and gosdk: how often what came.
+	// Of crowd.mjs: how often what came.
 	Counts map[string]int
 }
 
