@@ -49,6 +49,43 @@ func (s *stage) wakes(message string) {
 	s.reads(s.serverIn, initialize+initialized)
 }
 
+// A server that asks again before it is ready is waited for again.
+func TestWakeWaitsForRootsThatAreAskedForAgain(t *testing.T) {
+	again := strings.Replace(rootsAsked, `"id":0`, `"id":2`, 1)
+	given := strings.Replace(rootsGiven, `"id":0`, `"id":2`, 1)
+	for name, when := range map[string]int{"before the first pong": 0, "while it settles": 1, "before the last pong": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := rooted(t)
+			s.wakes(call)
+			s.write(s.serverOut, rootsAsked)
+			s.write(s.toRelay, rootsGiven)
+			asks := func(now int) string {
+				if now == when {
+					return again
+				}
+				return ""
+			}
+			s.tells(s.write(s.serverOut, asks(0)+pongOf(1)), Event{Kind: Settling})
+			s.tells(s.write(s.serverOut, asks(1)))
+			s.tells(s.relay.Settled())
+			if when == 2 {
+				s.tells(s.write(s.serverOut, asks(2)+pongOf(2)))
+			}
+			s.reads(s.fromRelay, rootsAsked+again)
+			if got := s.read(s.serverIn); strings.Contains(got, call) {
+				t.Fatalf("it got the call before the roots: %q", got)
+			}
+			s.tells(s.write(s.toRelay, given))
+			s.tells(s.write(s.serverOut, pongOf(3)), Event{Kind: Settling})
+			s.tells(s.relay.Settled())
+			s.tells(s.write(s.serverOut, pongOf(4)), Event{Kind: Restored})
+			if got := s.read(s.serverIn); !strings.HasSuffix(got, call) {
+				t.Errorf("it got %q", got)
+			}
+		})
+	}
+}
+
 // A new server must not be used if the client refuses it the roots that it gave to the last one. Nor must the next one
 // after that: the server that was refused was never used.
 func TestWakeFailsWithoutRoots(t *testing.T) {
@@ -145,6 +182,23 @@ func TestSleepIsNotDisturbed(t *testing.T) {
 		s.write(s.serverOut, welcome)
 		s.reads(s.serverIn, initialize+initialized+call)
 	})
+}
+
+// A call that is cancelled while it waits reaches no server, nor does its cancellation. If nothing else waits, none is started.
+func TestCancelledCallsLeaveTheQueue(t *testing.T) {
+	s := newStage(t, false)
+	s.shakeHands()
+	s.fallAsleep()
+	s.tells(s.write(s.toRelay, call), Event{Kind: ClientWrote})
+	if s.tells(s.write(s.toRelay, cancelled)); s.relay.Waiting() {
+		t.Error("something waits")
+	}
+	s.tells(s.write(s.toRelay, call), Event{Kind: ClientWrote})
+	s.connect()
+	s.tells(s.relay.Restore())
+	s.tells(s.write(s.toRelay, cancelled+list))
+	s.write(s.serverOut, welcome)
+	s.reads(s.serverIn, initialize+initialized+list)
 }
 
 // Without a handshake a ping is like any request.
