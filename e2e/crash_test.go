@@ -78,6 +78,7 @@ func TestCrashThenClosed(t *testing.T) {
 // A server whose state cannot be given to another ends the session when it dies, as without the flag.
 // Seen to fail where nothing stands in the way of another server: the session goes on.
 func TestCrashThatCannotBeMended(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := restarting(t)
 	s.wantAnswer(s.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":%q}}`, strings.Repeat("x", 300<<10))), 1)

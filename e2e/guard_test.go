@@ -99,6 +99,7 @@ func TestKeepStderrNeverStarted(t *testing.T) {
 
 // A process that outlives the server, as it may, has its standard error open: that holds nothing up.
 func TestKeepStderrHeldOpen(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := greeted(t, setup{flags: polite("--keep-stderr")}, "serve", "daemon,keep")
 	s.closeStdin()

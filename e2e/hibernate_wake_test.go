@@ -172,6 +172,7 @@ func statelessCall(id int) string {
 // Protocol 2026-07-28 has no handshake: nothing is replayed. So nothing tells which process such a server starts by itself, if
 // a call wakes it.
 func TestHibernateStateless(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("modern")
@@ -207,6 +208,7 @@ func TestHibernateServerChanged(t *testing.T) {
 // A server that has other tools serves. A client that was told that this may be is told with each server to look again, until it
 // has looked. Seen to fail where no list is read again.
 func TestHibernateServerGrew(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := startGateway(t).newSession()
 	s.mode("told")

@@ -12,8 +12,6 @@ import (
 
 // The cache is believed where the user alone could have written it. Without one the server is started as ever.
 
-func (s *session) cacheDir() string { return filepath.Join(s.cacheHome(), "mcp-tether") }
-
 // forge replaces each entry by one that names another tool.
 func (s *session) forge() {
 	s.t.Helper()

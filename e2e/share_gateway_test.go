@@ -70,6 +70,9 @@ func TestShareScope(t *testing.T) {
 	t.Parallel()
 	for scope, servers := range map[string]int{"gateway": 2, "user": 1} {
 		t.Run(scope, func(t *testing.T) {
+			if scope == "user" {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			s := share(t, "--share-scope="+scope)
 			one, other := startGateway(t), startGateway(t)
