@@ -121,7 +121,8 @@ func testReuse(t *testing.T, class, cgroup string, position func(*session) int) 
 	if class == "record" {
 		s.shareRuntime()
 	}
-	s.spawn(setup{flags: deaf("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
+	// Between the gateway's end and its own, the supervisor ends nothing.
+	s.spawn(setup{flags: polite("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
 	s.waitReady()
 	pid := position(s)
 	s.gw.killWithAnchor(t, s.pid)
