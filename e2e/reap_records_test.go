@@ -185,10 +185,13 @@ func fakeLeaf(t *testing.T, dir string, pid int) {
 	}
 }
 
-// killWithAnchor kills the gateway and both wrappers.
+// killWithAnchor kills the gateway and both wrappers, none of which sees another's end.
 func (g *gateway) killWithAnchor(t *testing.T, anchor int) {
 	t.Helper()
 	freeze(t, anchor)
+	for _, pid := range childrenOf(anchor) {
+		freeze(t, pid)
+	}
 	g.kill()
 	killPair(t, anchor)
 }

@@ -195,9 +195,10 @@ func TestUnitsUnderSystemd(t *testing.T) {
 	testkit.Proof(t)
 	t.Parallel()
 	b := boot(t)
-	t.Run("timer", func(t *testing.T) { b.of(t).timers() })
+	// The gateway's first: the user's manager makes a runtime directory, and records would be there.
 	t.Run("gateway", func(t *testing.T) { b.of(t).gateway() })
 	t.Run("server", func(t *testing.T) { b.of(t).server() })
+	t.Run("timer", func(t *testing.T) { b.of(t).timers() })
 }
 
 // of is the same system for a part of the test.
