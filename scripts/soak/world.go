@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -53,7 +54,7 @@ func enterWorld(o options) (err error) {
 		defer func() { err = errors.Join(err, exec.Command("scripts/engine", "stop", engine).Run()) }()
 		env = append(env, "DOCKER_HOST=unix://"+engine+"/engine.sock")
 	}
-	cmd := stage.Host(cast.Fixture, group, []string{scratch, o.dir, source, filepath.Dir(o.bin), filepath.Dir(self)}, append([]string{self, soakRole, cast.Fixture}, os.Args[1:]...)...)
+	cmd := stage.Host(context.Background(), cast.Fixture, group, []string{scratch, o.dir, source, filepath.Dir(o.bin), filepath.Dir(self)}, append([]string{self, soakRole, cast.Fixture}, os.Args[1:]...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
 	// Nobody writes to it: its end is that of this process.
 	if _, err := cmd.StdinPipe(); err != nil {

@@ -9,20 +9,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"mcp-tether/internal/testkit"
+	"mcp-tether/internal/stage"
 )
 
 // campaign is one run of this command.
@@ -35,7 +31,6 @@ type campaign struct {
 	bound  time.Duration
 	jobs   int
 	report string
-	logs   string
 	list   bool
 	file   string
 	// knownFile lists cases that may fail (known).
@@ -46,6 +41,7 @@ type campaign struct {
 	// try runs a case once; it is one, but in tests.
 	try func(context.Context, Case) Result
 
+	cast stage.Programs
 	// cgroup is the directory below which each case gets one.
 	cgroup string
 	table  table
@@ -65,15 +61,18 @@ func (c *campaign) run() (failed int, err error) {
 	if c.known, err = readKnown(c.knownFile); err != nil {
 		return 0, err
 	}
-	if c.logs != "" {
-		if err := os.MkdirAll(c.logs, 0o755); err != nil {
-			return 0, fmt.Errorf("make the directory of the logs: %w", err)
-		}
+	dir, err := os.MkdirTemp("", "torture-")
+	if err != nil {
+		return 0, fmt.Errorf("make a directory: %w", err)
 	}
-	if c.cgroup, err = makeCgroup(); err != nil {
+	defer os.RemoveAll(dir)
+	if c.cast, err = stage.Build(".", dir, c.bin); err != nil {
 		return 0, err
 	}
-	defer testkit.RemoveCgroup(c.cgroup)
+	if c.cgroup, err = stage.MakeCgroup(fmt.Sprintf("torture-%d", os.Getpid())); err != nil {
+		return 0, err
+	}
+	defer stage.RemoveCgroup(c.cgroup)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if c.only != "" {
@@ -146,7 +145,7 @@ func (c *campaign) replay(ctx context.Context) (int, error) {
 // control makes sure that a leak would be seen: a bare session must leak.
 func (c *campaign) control(ctx context.Context) error {
 	r := c.one(ctx, Case{Mode: bareMode, Ending: endGateway})
-	if r.Verdict != verdictLeak || len(r.Left) < len(helpers()) {
+	if r.Verdict != verdictLeak || len(r.Left) < len(helpers) {
 		return fmt.Errorf("a session without mcp-tether must leak, or no leak can be seen: %+v", r)
 	}
 	return nil
@@ -292,8 +291,6 @@ func (c *campaign) each(ctx context.Context, cases []Case, done func(i int, r Re
 	var wait sync.WaitGroup
 	for range c.jobs {
 		wait.Go(func() {
-			// The sandbox dies with the thread that started it.
-			runtime.LockOSThread()
 			for i := range work {
 				if r := c.confirmed(ctx, cases[i]); !cutOff(ctx, r) {
 					done(i, r)
@@ -367,7 +364,7 @@ func (c *campaign) tell(how string, r Result) {
 	c.told = append(c.told, b.String())
 }
 
-// one runs a case in a sandbox of its own. Ending the sandbox's first process ends everything in it.
+// one runs a case in a sandbox of its own.
 func (c *campaign) one(ctx context.Context, k Case) Result {
 	c.mu.Lock()
 	c.next++
@@ -376,66 +373,31 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 	broken := func(what string, err error) Result {
 		return Result{Case: k.String(), Verdict: verdictBroken, Why: fmt.Sprintf("%s: %v", what, err)}
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	self, err := os.Executable()
+	if err = errors.Join(err, os.Mkdir(dir, 0o755)); err != nil {
 		return broken("make a cgroup", err)
 	}
-	defer testkit.RemoveCgroup(dir)
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return broken("open the cgroup", err)
-	}
-	defer unix.Close(fd)
-	r, w, err := os.Pipe()
-	if err != nil {
-		return broken("make a pipe", err)
-	}
-	defer r.Close()
+	defer stage.RemoveCgroup(dir)
 	ctx, cancel := context.WithTimeout(ctx, 6*c.bound+2*reapBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "__sandbox", k.String(), c.bin, c.bound.String())
-	cmd.Env = append(environment(modes()[k.Mode]), modeVariable+"="+k.Mode)
-	if c.logs != "" {
-		cmd.Env = append(cmd.Env, logsVariable+"=1")
-	}
-	cmd.ExtraFiles = []*os.File{w}
+	keep := []string{filepath.Dir(self), filepath.Dir(c.bin), filepath.Dir(c.cast.Fixture)}
+	cmd := stage.Host(ctx, c.cast.Fixture, dir, keep, self, "__sandbox", k.String(), c.bin, c.cast.Fixture, c.bound.String())
+	cmd.Env = environment(modes()[k.Mode])
 	var errs strings.Builder
 	cmd.Stderr = &errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP, Pdeathsig: syscall.SIGKILL, Setpgid: true,
-		UseCgroupFD: true, CgroupFD: fd,
+	// Nobody writes to it: its end is that of this process.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return broken("make a pipe", err)
 	}
-	err = cmd.Start()
-	w.Close()
-	if err != nil {
-		return broken("start the sandbox", err)
-	}
+	said, err := cmd.Output()
 	var out Result
-	decodeErr := json.NewDecoder(r).Decode(&out)
-	err = errors.Join(decodeErr, cmd.Wait())
-	if err != nil {
+	if err = errors.Join(err, json.Unmarshal(said, &out)); err != nil {
 		return broken("run the sandbox", fmt.Errorf("%w %s", err, errs.String()))
 	}
-	if err := c.keepLog(filepath.Base(dir), k, out); err != nil {
-		return broken("keep the log", err)
-	}
-	out.Log = ""
 	return out
 }
 
 // failed reports whether the case did not hold.
 func (r Result) failed() bool {
 	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed && r.Verdict != verdictLate
-}
-
-// makeCgroup makes a cgroup for this campaign below the one that it is in.
-func makeCgroup() (string, error) {
-	own, err := testkit.WritableCgroup()
-	if err != nil {
-		return "", fmt.Errorf("find a cgroup: %w", err)
-	}
-	dir := filepath.Join(own, fmt.Sprintf("torture-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make a cgroup: %w", err)
-	}
-	return dir, nil
 }
