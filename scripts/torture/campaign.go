@@ -30,7 +30,6 @@ type campaign struct {
 	seed   uint64
 	bound  time.Duration
 	jobs   int
-	report string
 	list   bool
 	file   string
 	// knownFile lists cases that may fail (known).
@@ -46,7 +45,6 @@ type campaign struct {
 	cgroup string
 	table  table
 	mu     sync.Mutex
-	log    *os.File
 	next   int
 	// told are the failures in words. They are repeated below the table, where a reader of a long log looks first.
 	told []string
@@ -80,12 +78,6 @@ func (c *campaign) run() (failed int, err error) {
 	}
 	if err := c.control(ctx); err != nil {
 		return 0, err
-	}
-	if c.report != "" {
-		if c.log, err = os.Create(c.report); err != nil {
-			return 0, err
-		}
-		defer c.log.Close()
 	}
 	read := c.cases
 	if c.file != "" {
@@ -264,7 +256,6 @@ func (c *campaign) take(k Case, r Result) {
 	defer c.mu.Unlock()
 	reason, isKnown := c.known.match(r)
 	c.table.add(k, r, isKnown)
-	c.write(r)
 	if !r.failed() {
 		return
 	}
@@ -273,16 +264,6 @@ func (c *campaign) take(k Case, r Result) {
 		return
 	}
 	c.tell(r.Verdict, r)
-}
-
-// write puts a result into the report, unless all went well.
-func (c *campaign) write(r Result) {
-	if c.log == nil || r.Verdict == verdictOK {
-		return
-	}
-	if b, err := json.Marshal(r); err == nil {
-		_, _ = c.log.Write(append(b, '\n'))
-	}
 }
 
 // each runs the cases, several at once, until the context ends. What was seen until then counts.
@@ -399,5 +380,5 @@ func (c *campaign) one(ctx context.Context, k Case) Result {
 
 // failed reports whether the case did not hold.
 func (r Result) failed() bool {
-	return r.Verdict != verdictOK && r.Verdict != verdictReaped && r.Verdict != verdictNamed && r.Verdict != verdictLate
+	return !slices.Contains([]string{verdictOK, verdictReaped, verdictNamed, verdictLate}, r.Verdict)
 }

@@ -57,7 +57,6 @@ func parseFlags() (*campaign, error) {
 	flag.DurationVar(&c.bound, "bound", 5*time.Second, "how long a session may take to end")
 	flag.IntVar(&c.again, "again", 2, "run a case that failed so often again; it counts if it fails once more, and is told otherwise")
 	flag.IntVar(&c.jobs, "jobs", runtime.NumCPU()+1, "cases at once")
-	flag.StringVar(&c.report, "report", "", "write the cases that left something to this file, one JSON object a line")
 	flag.StringVar(&c.file, "cases", "", "run the cases whose ids begin the lines of this `FILE`")
 	flag.StringVar(&c.knownFile, "known", "scripts/torture/known.txt", "cases in this `FILE` may fail as it says")
 	flag.BoolVar(&c.list, "list", false, "list the ids of the cases instead of running them")
