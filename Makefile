@@ -18,8 +18,8 @@ TARGETS ?= test test-all
 FUZZTIME ?= 2s
 # The rooms of the house; their tests need no built binary.
 ROOMS   := cgroup supervise reap internal/cli internal/kernel internal/proc internal/evidence internal/mcp internal/mcp/mux internal/http1 internal/jsonedit internal/argv internal/engine internal/engine/proxy internal/engine/keeper internal/session internal/relay internal/teardown internal/clients internal/describe internal/delegate internal/live internal/doctor internal/eventlog internal/front internal/share
-UNITS   := . ./internal/stage ./internal/testkit ./scripts/demo ./scripts/fuzz ./scripts/model ./scripts/pictures ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
-SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture e2e/gosdk e2e/buildkit e2e/ryuk
+UNITS   := . ./internal/stage ./internal/testkit ./scripts/demo ./scripts/soak ./scripts/test $(addprefix ./,$(ROOMS))
+SOURCES := *.go $(ROOMS) internal scripts e2e/*.go e2e/fixture
 # A tool that is not there is passed over, but not where skips are forbidden.
 missing  = echo "missing: $(1)" >&2; [ -z "$$MCP_TETHER_NO_SKIP" ]
 
@@ -40,14 +40,15 @@ ifneq ($(filter linux/amd64 linux/arm64,$(GOOS)/$(GOARCH)),)
 LDFLAGS += -E mcp-tether/internal/proc.atExec
 endif
 
-# What is used for help texts, for flags, for the configurations of clients and for what people read is compiled without inlining,
-# and so is reap, which waits for the kernel: 228 kB less, and starts differed no more than two runs of one binary do.
+# In a release, what is used for help texts, for flags, for the configurations of clients and for what people read is compiled without
+# inlining, and so is reap, which waits for the kernel: 228 kB less, and starts differed no more than two runs of one binary do.
+# Otherwise the binary and the tests share what is compiled.
 COLD := text/template text/template/parse text/tabwriter regexp/syntax fmt github.com/urfave/cli/v2 \
 	$(addprefix github.com/pelletier/go-toml/v2,/ /unstable /internal/tracker) \
 	$(addprefix mcp-tether/internal/,cli clients describe doctor jsonedit live) mcp-tether/reap
-cold := $(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD)))
+cold := $(if $(RELEASE),$(patsubst %,-gcflags=%=-l,$(patsubst %/,%,$(COLD))))
 
-.PHONY: help build test test-all test-engines flake check bench demo record peers compare torture model soak vm install uninstall generate release verify lint race fuzz size
+.PHONY: help build test test-all test-engines flake check bench demo peers torture model soak vm install uninstall generate release lint race fuzz size
 
 help:
 	@echo "make build    $(BIN), static and stripped"
@@ -57,20 +58,17 @@ help:
 	@echo "make check    vet, lint, race detector, fuzz targets, binary size"
 	@echo "make flake    test and test-all three times while four busy loops hold the cores; also: make flake RUNS=10 TARGETS=test"
 	@echo "make lint     the first part of check; also: make race, make size"
-	@echo "make fuzz     each fuzz target for two seconds, and what it covers; to find and keep inputs: make fuzz FUZZTIME=5m KEEP=1"
+	@echo "make fuzz     each fuzz target for two seconds; longer: make fuzz FUZZTIME=5m"
 	@echo "make bench    speed and memory against a bare run in the same session"
 	@echo "make demo     the main job on this machine: a gateway killed bare and tethered"
-	@echo "make record   runs it and draws that run for README"
 	@echo "make peers    what is left in eleven cases under mcp-tether and other wrappers, as far as they are installed"
-	@echo "make compare  what scanners end, and what they spare"
 	@echo "make torture  faults injected into sessions, as root; a sample: make torture TORTURE='-sample 2m'"
 	@echo "make model    all kills and stops of a session's processes in a model (docs/model.md), with spin and a C compiler"
 	@echo "make soak     sessions in random life for HOURS=2, counted (docs/soak.md); goes on where it was interrupted"
 	@echo "make vm       short tests on Linux 5.10, 6.1 and 6.12, with other cgroups and users, under qemu (docs/kernels.md)"
 	@echo "make install  $(PREFIX)/bin/mcp-tether, with man pages and completions; make uninstall removes them"
 	@echo "make release  binaries, .deb and npm packages of VERSION for two processors, in dist/"
-	@echo "make verify   the release in dist/ is signed (SIGNERS=FILE) and is what its commit gives when it is built again"
-	@echo "make generate man pages, completions, docs/commands.md and pictures, after a change of flags or benchmarks"
+	@echo "make generate man pages, completions and docs/commands.md, after a change of flags"
 
 # -buildvcs=false: in a checkout of another user git answers nothing, and go would not build. COMMIT and DATE are in LDFLAGS.
 build:
@@ -116,12 +114,13 @@ race:
 	@if command -v $(CC) >/dev/null; then set -x; GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) run ./scripts/test -race $(if $(KIND),-as $(KIND)) $(if $(AGAIN),-again) -tags $(TAGS) -timeout 5m $(UNITS); \
 	else $(call missing,a C compiler for the race detector); fi
 
-# Every fuzz target of the unit packages, one after the other, with what it covers: make fuzz FUZZTIME=5m KEEP=1
+# Every fuzz target of the unit packages, two side by side: make fuzz FUZZTIME=5m
 fuzz:
-	@$(GO) run ./scripts/fuzz -tags $(TAGS) -time $(FUZZTIME) $(if $(KEEP),-keep) $(UNITS)
+	@CGO_ENABLED=0 GOFLAGS=-trimpath scripts/fuzz $(FUZZTIME) $(TAGS) $(UNITS)
 
-size: build
-	@size=$$(stat -c %s $(BIN)); echo "$(BIN): $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
+size:
+	@$(MAKE) -s --no-print-directory build RELEASE=1 BIN=$(BIN)-release
+	@size=$$(stat -c %s $(BIN)-release); echo "$(BIN)-release: $$size bytes of at most $(BUDGET)"; [ $$size -le $(BUDGET) ]
 
 bench: build
 	$(GO) run ./scripts/bench -bin $(BIN)
@@ -131,13 +130,9 @@ torture: build
 	$(GO) build -o bin/torture ./scripts/torture
 	bin/torture -bin $(BIN) $(TORTURE)
 
-# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught. Then, as root, logs of
-# real sessions, which must be runs of the model.
-model: build
-	$(GO) run ./scripts/model
-	$(GO) build -o bin/torture ./scripts/torture
-	@logs=$$(mktemp -d) && trap 'rm -rf $$logs' EXIT && bin/torture -bin $(BIN) -cases scripts/model/sessions.txt -logs $$logs && \
-		$(GO) run ./scripts/model -replay -mistakes $$logs
+# Each state of the protocol's model with two faults, and mistakes planted there, each of which must be caught.
+model:
+	scripts/model/check
 
 # Sessions in random life, counted: make soak HOURS=2 SOAK='-seed 7'
 HOURS ?= 2
@@ -150,21 +145,12 @@ demo:
 	@$(MAKE) -s --no-print-directory build
 	@$(GO) run ./scripts/demo $(BIN)
 
-# The demo for the picture in README, as somebody would run it who is not make.
-record: build
-	unset MAKELEVEL MAKEFLAGS MFLAGS; $(GO) run ./scripts/pictures -record make demo
-	$(GO) run ./scripts/pictures docs/pictures
-
 # DESTDIR goes in front of every path, for packages.
 share = $(DESTDIR)$(PREFIX)/share
 
 # Static, so that the program runs in a container as well: make peers PEERS='-only tini -cases detached'
 peers: build
 	@CGO_ENABLED=0 $(GO) run -tags $(TAGS) ./scripts/peers $(PEERS) $(BIN)
-
-# What scanners end, as far as they are installed.
-compare: build
-	scripts/scanners $(BIN)
 
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/man/man1 $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
@@ -182,12 +168,7 @@ uninstall:
 
 generate:
 	$(GO) test -tags $(TAGS) -run '^TestGenerated$$' ./internal/cli -update
-	$(GO) run ./scripts/pictures docs/pictures
 
 # Needs a Debian system for the .deb and npm for the npm packages. KEY=FILE signs the checksums.
 release:
 	scripts/release $(VERSION) dist $(KEY)
-
-# The release in dist is signed by whom SIGNERS allows, and is what its commit gives when built again in a clean container.
-verify:
-	scripts/verify dist $(SIGNERS) $(SIGNER)

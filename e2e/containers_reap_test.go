@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +12,7 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// What both processes of a session have left in an engine is found by a sweep. Each test has a host and an engine of its
-// own.
+// What both processes of a session have left in an engine is found by a sweep.
 
 // boxedDead is a session with four containers, or with as many as got there in time, whose wrappers were both killed.
 func boxedDead(t *testing.T, e *engine, mark string, after time.Duration) *session {
@@ -50,14 +48,22 @@ func (s *session) boxRecord() string {
 // sweeper calls reap as the engine's user does.
 func (e *engine) sweeper() caller { return caller{env: e.environ()} }
 
+// The parts have one host and one engine, one after the other.
 func TestReapEndsContainersOfTheDead(t *testing.T) {
 	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
-	e, from := engineFor(t), newSeed(t)
-	others := newOthers(t, e)
-	for n := range rounds(25) {
+	e := engineFor(t)
+	t.Run("listed", e.listDead)
+	t.Run("by label alone", e.reapByLabel)
+	t.Run("kept", e.keepContainer)
+	t.Run("rounds", e.reapRounds)
+}
+
+func (e *engine) reapRounds(t *testing.T) {
+	others, from := newOthers(t, e), newSeed(t)
+	for n := range rounds(3) {
 		// In every other round the kill comes while the containers start.
 		after := time.Duration(0)
 		if n%2 == 1 {
@@ -83,12 +89,7 @@ func TestReapEndsContainersOfTheDead(t *testing.T) {
 }
 
 // The control: nothing but the sweep ends them.
-func TestReapWithoutKillOnlyListsContainers(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	e := engineFor(t)
+func (e *engine) listDead(t *testing.T) {
 	mark := e.mark(t)
 	s := boxedDead(t, e, mark, 0)
 	for _, args := range [][]string{nil, {"--kill", "--no-containers"}} {
@@ -116,12 +117,7 @@ func TestReapWithoutKillOnlyListsContainers(t *testing.T) {
 }
 
 // The record is gone as well: the labels alone tell whose they were.
-func TestReapByLabelAlone(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	e := engineFor(t)
+func (e *engine) reapByLabel(t *testing.T) {
 	mark := e.mark(t)
 	s := boxedDead(t, e, mark, 0)
 	files, _ := filepath.Glob(filepath.Join(s.runtime, "mcp-tether", "*"))
@@ -138,31 +134,6 @@ func TestReapByLabelAlone(t *testing.T) {
 	}
 }
 
-// The user's own servers are started from the same image. They are shown when nobody seems to use them, and never touched.
-func TestReapShowsUnlabelledLookAlikes(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	e := engineFor(t)
-	mark := e.mark(t)
-	home := homeOf(t, 0)[0]
-	configure(t, 0, home, "docker", "run", "-i", "--rm", "--network", "none", e.image(t), "boxed")
-	c := e.sweeper()
-	c.env = append(c.env, "HOME="+home)
-	id := e.bystander(t, mark, "ignore-eof")
-	outlast(t, e, id)
-	for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped"}} {
-		r := c.reap(t, 1, args...)
-		if r.classes() != "suspect" || len(r.Findings[0].Containers) != 1 || r.Findings[0].Containers[0].ID != id {
-			t.Errorf("%q found %s, want one suspect", args, r.stdout)
-		}
-	}
-	if now, _ := e.state(t, id); !now.Running {
-		t.Error("it was ended")
-	}
-}
-
 // bystander starts a container without a session.
 func (e *engine) bystander(t *testing.T, mark string, words ...string) string {
 	t.Helper()
@@ -172,14 +143,6 @@ func (e *engine) bystander(t *testing.T, mark string, words ...string) string {
 		t.Fatalf("start a container: %s", o.stderr)
 	}
 	return strings.TrimSpace(o.stdout)
-}
-
-// outlast returns when a container is too old to be taken for newborn: the engine's list has whole seconds.
-func outlast(t *testing.T, e *engine, id string) {
-	t.Helper()
-	var about struct{ Created time.Time }
-	e.do(t, http.MethodGet, "/v1.40/containers/"+id+"/json", nil, &about)
-	pause(time.Until(about.Created.Add(2 * time.Second))) // the clock itself is what is waited for
 }
 
 // others are what a sweep must leave alone: a container without a session, and one of a session that lives.
@@ -223,209 +186,31 @@ func (o *others) untouched(t *testing.T) {
 
 // A container with the label that keeps it goes on, however its session ends and whoever looks for what is left: nothing
 // says that it is left. The one beside it ends.
-func TestKeptContainerStays(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		for _, killed := range []bool{false, true} {
-			mark := e.mark(t)
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			argv := func(words ...string) []string {
-				return order{e: e, image: e.image(t), mark: mark, with: words, words: []string{"ignore-eof"}}.dockerRun(t, "-d")
-			}
-			server := quote(argv("--label=mcp-tether.keep=1")) + "; " + quote(argv("--label=mcp-tether.keep=0")) + "; exec cat"
-			s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
-			e.awaitRunning(t, mark, 2)
-			s.ids = []string{s.boxRecord()}
-			if killed {
-				killPair(t, s.pid)
-				e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
-			} else {
-				s.gw.kill()
-			}
-			s.swept()
-			left := e.marked(t, mark)
-			if len(left) != 1 || left[0].State != "running" || left[0].Labels["mcp-tether.keep"] != "1" {
-				t.Errorf("%s, killed: %v: left: %v, want the kept one", e.kind, killed, left)
-			}
-			if r := e.sweeper().reap(t, 0); len(r.Findings) > 0 {
-				t.Errorf("%s: reap finds %v", e.kind, r.Findings)
-			}
-		}
-	}
-}
-
-// An image that was committed from a session's container has its labels, and so have the containers that the user makes
-// of it. These belong to the user alone.
-func TestCommittedCopiesAreSpared(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	e := engineFor(t)
-	mark := e.mark(t)
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	o := order{e: e, dir: s.dir, image: e.image(t), mark: mark, words: []string{"ignore-eof"}}
-	s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, launch("i").argv(t, o)...)
-	s.waitBox()
-	s.ids = []string{s.boxRecord()}
-	own := e.awaitRunning(t, mark, 1)[0]
-	copied := mark + ":copy"
-	if c := e.docker(t, "commit", own.ID, copied); c.code != 0 {
-		t.Fatalf("commit: %s", c.stderr)
-	}
-	t.Cleanup(func() { e.docker(t, "rmi", "-f", copied) })
-	early := runCopy(t, e, copied)
-	killPair(t, s.pid)
-	late := runCopy(t, e, copied)
-	r := e.sweeper().reap(t, -1, "--kill", "--kill-timeout=25s")
-	for _, id := range []string{early, late} {
-		if now, there := e.state(t, id); !there || !now.Running {
-			t.Errorf("a container of the copy was touched\n%s", r.stdout)
-		}
-	}
-	if _, there := e.state(t, own.ID); there {
-		t.Errorf("the session's container is left\n%s", r.stdout)
-	}
-	s.endAll()
-}
-
-// runCopy starts a container of an image that has labels of its own, and expects our label on it.
-func runCopy(t *testing.T, e *engine, image string) string {
-	t.Helper()
-	o := e.docker(t, "run", "-d", "-i", "--network", "none", image)
-	id := strings.TrimSpace(o.stdout)
-	var about struct {
-		Config struct{ Labels map[string]string }
-	}
-	e.do(t, http.MethodGet, "/v1.40/containers/"+id+"/json", nil, &about)
-	if o.code != 0 || about.Config.Labels["mcp-tether.session"] == "" {
-		t.Fatalf("the copy has no label of ours, so this proves nothing: %s%v", o.stderr, about)
-	}
-	return id
-}
-
-// Behind a shared engine there are sessions of other machines and pid namespaces, of which nothing can be known here.
-func TestForeignContainersAreReportedOnly(t *testing.T) {
-	testkit.Long(t)
-	if !onOwnHost(t) {
-		return
-	}
-	e := engineFor(t)
-	mark := e.mark(t)
-	s := boxedDead(t, e, mark, 0)
-	labels := sessionLabels(t, e, e.marked(t, mark)[0].ID)
-	e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
-	s.swept()
-	var ids []string
-	for _, change := range foreigners(labels) {
-		ids = append(ids, e.forge(t, mark, change))
-	}
-	r := e.sweeper().reap(t, 1, "--kill", "--kill-timeout=25s")
-	for i, id := range ids {
-		if now, there := e.state(t, id); !there || !now.Running {
-			t.Errorf("foreigner %d was touched\n%s", i, r.stdout)
-		}
-		f, ok := r.naming(id)
-		if !ok || f.Class != "suspect" || !strings.Contains(strings.Join(f.Evidence, " "), "foreign") {
-			t.Errorf("foreigner %d: %v, want a suspect that is called foreign\n%s", i, f, r.stdout)
-		}
-	}
-}
-
-// naming returns the finding that has the container.
-func (r sweep) naming(id string) (finding, bool) {
-	for _, f := range r.Findings {
-		if slices.ContainsFunc(f.Containers, func(c foundContainer) bool { return c.ID == id }) {
-			return f, true
-		}
-	}
-	return finding{}, false
-}
-
-// sessionLabels are those that the proxy added.
-func sessionLabels(t *testing.T, e *engine, id string) map[string]string {
-	t.Helper()
-	var about struct {
-		Config struct{ Labels map[string]string }
-	}
-	e.do(t, http.MethodGet, "/v1.40/containers/"+id+"/json", nil, &about)
-	out := map[string]string{}
-	for k, v := range about.Config.Labels {
-		if strings.HasPrefix(k, "mcp-tether.") {
-			out[k] = v
-		}
-	}
-	if len(out) < 5 {
-		t.Fatalf("labels: %v", about.Config.Labels)
-	}
-	return out
-}
-
-// foreigners are the labels of a dead session, but for one thing: another pid namespace, and another machine.
-func foreigners(dead map[string]string) []map[string]string {
-	const supervisor, anchor, gateway = "mcp-tether.supervisor", "mcp-tether.anchor", "mcp-tether.gateway"
-	elsewhere, machine := map[string]string{}, map[string]string{}
-	for k, v := range dead {
-		elsewhere[k], machine[k] = v, v
-		if k == supervisor || k == anchor || k == gateway {
-			parts := strings.Split(v, ":") // pid:start:boot:pidns
-			elsewhere[k] = strings.Join(append(parts[:len(parts)-1:len(parts)-1], "4026531000"), ":")
-			machine[k] = strings.Replace(v, parts[2], "00000000-1111-2222-3333-444444444444", 1)
-		}
-	}
-	elsewhere["mcp-tether.session"] = strings.Repeat("a", len(dead["mcp-tether.session"]))
-	machine["mcp-tether.session"] = strings.Repeat("b", len(dead["mcp-tether.session"]))
-	machine["mcp-tether.machine"] = strings.Repeat("c", 32)
-	return []map[string]string{elsewhere, machine}
-}
-
-// forge starts a container with labels that were never a session's here.
-func (e *engine) forge(t *testing.T, mark string, labels map[string]string) string {
-	t.Helper()
-	args := []string{"run", "-d", "-i", "--network", "none", "--label", markLabel + "=" + mark}
-	for k, v := range labels {
-		if k == "mcp-tether.created" {
-			v = time.Now().UTC().Format(time.RFC3339Nano)
-		}
-		args = append(args, "--label", k+"="+v)
-	}
-	o := e.docker(t, append(args, e.image(t), "boxed", "ignore-eof")...)
-	if o.code != 0 {
-		t.Fatalf("forge: %s", o.stderr)
-	}
-	return strings.TrimSpace(o.stdout)
-}
-
-// What was there before the session is not touched, whatever the session has done with it.
-func TestContainersThatWereThereBefore(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
+func (e *engine) keepContainer(t *testing.T) {
+	for _, killed := range []bool{false, true} {
 		mark := e.mark(t)
-		do := func(host, id, verb string) {
-			clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+id+"/"+verb, ""))
+		s := startGateway(t).newSession()
+		s.shareRuntime()
+		argv := func(words ...string) []string {
+			return order{e: e, image: e.image(t), mark: mark, with: words, words: []string{"ignore-eof"}}.dockerRun(t, "-d")
 		}
-		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-		was := map[string]running{}
-		for _, x := range []struct{ by, first, then string }{
-			{e.host, "stop?t=0", "start"}, {host, "stop?t=0", "start"}, {host, "pause", "unpause"}, {e.host, "kill", "restart"}, {host, "start", "restart?t=0"},
-		} {
-			id := e.bystander(t, mark, "ignore-eof")
-			do(x.by, id, x.first)
-			do(host, id, x.then)
-			was[id], _ = e.state(t, id)
-			if was[id].Status != "running" {
-				t.Fatalf("%s: after %s it is %s, so this proves nothing", e.kind, x.then, was[id].Status)
-			}
+		server := quote(argv("--label=mcp-tether.keep=1")) + "; " + quote(argv("--label=mcp-tether.keep=0")) + "; exec cat"
+		s.spawn(setup{flags: patient(), env: boxEnviron(e, s)}, "/bin/sh", "-c", server)
+		e.awaitRunning(t, mark, 2)
+		s.ids = []string{s.boxRecord()}
+		if killed {
+			killPair(t, s.pid)
+			e.sweeper().reap(t, 0, "--kill", "--kill-timeout=25s")
+		} else {
+			s.gw.kill()
 		}
-		s.end()
-		for id := range was {
-			if now, _ := e.state(t, id); now != was[id] {
-				t.Errorf("%s: it was %+v, and is %+v", e.kind, was[id], now)
-			}
+		s.swept()
+		left := e.marked(t, mark)
+		if len(left) != 1 || left[0].State != "running" || left[0].Labels["mcp-tether.keep"] != "1" {
+			t.Errorf("killed: %v: left: %v, want the kept one", killed, left)
+		}
+		if r := e.sweeper().reap(t, 0); len(r.Findings) > 0 {
+			t.Errorf("reap finds %v", r.Findings)
 		}
 	}
 }

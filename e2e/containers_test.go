@@ -3,9 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,30 +83,21 @@ var boxEndings = []boxEnding{
 	{"launcher", func(s *session) { _ = syscall.Kill(s.serverPID(), syscall.SIGKILL) }},
 }
 
-// boxCases visits all tempers and endings with the plain client. With every other launcher it visits all endings, with
-// one temper or the other.
-func boxCases(visit func(launcher, temper, boxEnding)) {
-	for i, l := range launchers {
-		for j, end := range boxEndings {
-			for k, temper := range tempers {
-				if l.name == "i" || (i+j)%len(tempers) == k {
-					visit(l, temper, end)
-				}
-			}
-		}
-	}
-}
-
 func TestContainersEndWithTheirSession(t *testing.T) {
 	e := engineFor(t)
 	bystanders := newBystanders(t, e)
 	t.Run("all", func(t *testing.T) {
-		boxCases(func(l launcher, temper temper, end boxEnding) {
-			t.Run(l.name+"/"+temper.name+"/"+end.name, func(t *testing.T) {
-				t.Parallel()
-				endBox(t, e, l, temper, end)
-			})
-		})
+		for i, end := range boxEndings {
+			for j, temper := range tempers {
+				// All tempers with all endings; each launcher has two or three of them, and no two of the same temper or ending.
+				n := i*len(tempers) + j
+				l := launchers[(n+i)%len(launchers)]
+				t.Run(l.name+"/"+temper.name+"/"+end.name, func(t *testing.T) {
+					t.Parallel()
+					endBox(t, e, l, temper, end)
+				})
+			}
+		}
 	})
 	bystanders.untouched(t)
 }
@@ -130,42 +118,40 @@ func endBox(t *testing.T, e *engine, l launcher, temper temper, end boxEnding) {
 	}
 }
 
-// The control: without the wrapper the container of each launcher outlives its gateway, and all of its clients.
+// The control: without the wrapper a container outlives its gateway, and all of its clients.
 func TestBareContainersOutliveTheirClients(t *testing.T) {
 	e := engineFor(t)
 	t.Parallel()
-	for _, l := range launchers {
-		t.Run(l.name, func(t *testing.T) {
+	for _, name := range []string{"i", "d", "exec", "compose-up"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mark := e.mark(t)
-			stubborn := order{mark: mark, words: []string{"ignore-eof", "ignore-term"}}
-			s := startGateway(t).box(e, setup{bare: true}, l, stubborn)
-			s.gw.kill()
-			s.endAll()
-			if !slices.ContainsFunc(e.marked(t, mark), func(b box) bool { return b.State == "running" }) {
-				t.Error("the bare container ended, so the tethered one proves nothing")
-			}
-			e.removeNetworks(t, mark)
+			outliveClients(t, e, launch(name))
 		})
 	}
 }
 
-// The other control: with the mechanism off the wrapper ends the clients, and their container stays.
+func outliveClients(t *testing.T, e *engine, l launcher) {
+	t.Helper()
+	mark := e.mark(t)
+	s := startGateway(t).box(e, setup{bare: true}, l, order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+	s.gw.kill()
+	s.endAll()
+	if !slices.ContainsFunc(e.marked(t, mark), func(b box) bool { return b.State == "running" }) {
+		t.Error("the bare container ended, so the tethered one proves nothing")
+	}
+	e.removeNetworks(t, mark)
+}
+
+// The other control: with the mechanism off the wrapper ends the client, and its container stays.
 func TestContainersOffLeaks(t *testing.T) {
 	e := engineFor(t)
 	t.Parallel()
-	for _, end := range boxEndings {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			mark := e.mark(t)
-			stubborn := order{mark: mark, words: []string{"ignore-eof", "ignore-term"}}
-			s := startGateway(t).box(e, setup{flags: patient("--containers=off")}, launch("i"), stubborn)
-			end.end(s)
-			s.gone()
-			if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
-				t.Errorf("containers left: %v, want one that runs, or the others prove nothing", left)
-			}
-		})
+	mark := e.mark(t)
+	s := startGateway(t).box(e, setup{flags: patient("--containers=off")}, launch("i"), order{mark: mark, words: []string{"ignore-eof", "ignore-term"}})
+	s.gw.kill()
+	s.gone()
+	if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
+		t.Errorf("containers left: %v, want one that runs, or the others prove nothing", left)
 	}
 }
 
@@ -222,35 +208,6 @@ func (b *bystanders) untouched(t *testing.T) {
 	b.neighbor.gone()
 }
 
-// Four containers of one session, by four clients at once.
-func TestFourContainersEndWithTheirSession(t *testing.T) {
-	e := engineFor(t)
-	t.Parallel()
-	for _, end := range boxEndings {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			mark := e.mark(t)
-			s := startGateway(t).four(t, e, setup{flags: patient()}, mark)
-			end.end(s)
-			s.gone()
-			if left := e.marked(t, mark); len(left) > 0 {
-				t.Errorf("containers left: %v", left)
-			}
-		})
-	}
-}
-
-// four starts a session with four containers at once and returns when all run.
-func (g *gateway) four(t *testing.T, e *engine, with setup, mark string) *session {
-	t.Helper()
-	s := g.newSession()
-	with.env = append(with.env, boxEnviron(e, s)...)
-	s.spawn(with, fourRuns(t, e, mark)...)
-	e.awaitRunning(t, mark, 4)
-	s.waitRecord()
-	return s
-}
-
 // fourRuns are four clients at once, below a shell that waits for them.
 func fourRuns(t *testing.T, e *engine, mark string) []string {
 	t.Helper()
@@ -259,63 +216,18 @@ func fourRuns(t *testing.T, e *engine, mark string) []string {
 	return []string{"/bin/sh", "-c", strings.Repeat(run+" >/dev/null & ", 4) + "wait"}
 }
 
-// The gateway is the official client, the launcher npm, and the container's server speaks MCP.
-func TestRealClientOfServerInContainerLeavesNothing(t *testing.T) {
-	e := engineFor(t)
-	t.Parallel()
-	for _, end := range realEndings {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			mark, dir := e.mark(t), realDir(t)
-			s := &session{t: t, log: filepath.Join(dir, "log.json")}
-			server := boxedServer(t, e, mark, dir, s.wrap(nil))
-			client := startSDKClient(t, dir, server)
-			if up := e.marked(t, mark); len(up) != 1 {
-				t.Fatalf("%d containers run, want 1", len(up))
-			}
-			end.end(client)
-			if left := awaitKin(t, client.family, testkit.Patience); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			if left := e.marked(t, mark); len(left) > 0 {
-				t.Errorf("containers left: %v", left)
-			}
-			s.endedWhole(end.causes...)
-			checkNoRecords(t, dir)
-		})
-	}
-}
-
-// The control: the official client closes its server in its own way, and the container stays.
-func TestRealClientOfServerInContainerLeaksAlone(t *testing.T) {
-	e := engineFor(t)
-	t.Parallel()
-	for _, end := range realEndings {
-		t.Run(end.name, func(t *testing.T) {
-			t.Parallel()
-			mark, dir := e.mark(t), realDir(t)
-			client := startSDKClient(t, dir, boxedServer(t, e, mark, dir, nil))
-			e.awaitRunning(t, mark, 1) // It may have answered before the engine says so.
-			end.end(client)
-			client.endAll()
-			if left := e.marked(t, mark); len(left) != 1 || left[0].State != "running" {
-				t.Errorf("containers left: %v, want one that runs, or the tethered one proves nothing", left)
-			}
-		})
-	}
-}
-
-// boxedServer is the entry of a gateway's configuration.
-func boxedServer(t *testing.T, e *engine, mark, dir string, wrapper []string) realServer {
+// post makes a request by way of a session's socket, or of the engine's own, and expects the status.
+func (e *engine) post(t *testing.T, host, path, body, want string) {
 	t.Helper()
-	o := order{e: e, dir: dir, image: e.image(t), mark: mark, words: []string{"mcp", "ignore-eof", "ignore-term"}}
-	argv := slices.Concat(wrapper, throughNPM(t, o))
-	env := realEnv(dir)
-	for _, pair := range append(e.environ(), "PATH="+os.Getenv("PATH")) {
-		name, value, _ := strings.Cut(pair, "=")
-		env[name] = value
+	if got := clientOf(t, host).raw(lastMessage("POST", "/v1.40"+path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
+		t.Fatalf("%s: %s: %s", e.kind, path, got)
 	}
-	return realServer{Command: argv[0], Args: argv[1:], Env: env, Tool: "echo", Arguments: map[string]string{"message": "hello"}}
+}
+
+// describe is the body of a create: a container with the test's label, and what else is said of it.
+func (e *engine) describe(t *testing.T, mark, more string) string {
+	t.Helper()
+	return fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},%s}`, e.image(t), markLabel, mark, more)
 }
 
 // An anonymous volume of another's container, which a container of the session used, outlives both containers. Those of
@@ -326,12 +238,8 @@ func TestVolumesOfAnothersContainer(t *testing.T) {
 		mark := e.mark(t)
 		create := func(host, name, config string) {
 			t.Helper()
-			body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed"],"Volumes":{"/%s":{}},"HostConfig":{"NetworkMode":"none"%s}}`,
-				e.image(t), markLabel, mark, name, config)
-			answer := clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/create?name="+mark+name, body, "Content-Type: application/json"))
-			if !strings.Contains(answer, " 201 ") {
-				t.Fatalf("%s: %s", name, answer)
-			}
+			body := e.describe(t, mark, `"Cmd":["boxed"],"Volumes":{"/`+name+`":{}},"HostConfig":{"NetworkMode":"none"`+config+`}`)
+			e.post(t, host, "/containers/create?name="+mark+name, body, "201")
 		}
 		before := e.volumes(t)
 		create(e.host, "theirs", "")
@@ -358,127 +266,6 @@ func TestVolumesOfAnothersContainer(t *testing.T) {
 	}
 }
 
-// A session that "creates" a volume which is there already gets the answer of a create. It stays somebody else's, with all
-// ways in which a container of the session can have it, and whether it has a name or a made-up one.
-func TestVolumeThatWasThereBefore(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		for _, name := range []string{"data", ""} {
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			mark := e.mark(t)
-			ask := func(host, path, body, want string) {
-				t.Helper()
-				if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
-					t.Fatalf("%s: %s: %s", e.kind, path, got)
-				}
-			}
-			box := func(host, name, config string) {
-				t.Helper()
-				body := fmt.Sprintf(`{"Image":%q,"Labels":{%q:%q},"Cmd":["boxed","ignore-eof"]%s}`, e.image(t), markLabel, mark, config)
-				ask(host, "/v1.40/containers/create?name="+mark+name, body, "201")
-			}
-			before, theirs := e.volumes(t), mark+name
-			if name != "" {
-				ask(e.host, "/v1.40/volumes/create", `{"Name":"`+theirs+`"}`, "201")
-			} else {
-				box(e.host, "theirs", `,"Volumes":{"/data":{}}`)
-				theirs = newIn(e.volumes(t), before)[0]
-			}
-			before = append(before, theirs)
-			ask(host, "/v1.40/volumes/create", `{"Name":"`+theirs+`"}`, "201")
-			box(host, "bound", `,"Volumes":{"/own":{}},"HostConfig":{"NetworkMode":"none","Binds":["`+theirs+`:/data"]}`)
-			box(host, "mounted", `,"HostConfig":{"NetworkMode":"none","Mounts":[{"Type":"volume","Source":"`+theirs+`","Target":"/data"}]}`)
-			box(host, "own", `,"Volumes":{"/own":{}},"HostConfig":{"NetworkMode":"none"}`)
-			for _, name := range []string{"bound", "mounted", "own"} {
-				ask(host, "/v1.40/containers/"+mark+name+"/start", "", "204")
-			}
-			e.do(t, http.MethodDelete, "/v1.40/containers/"+mark+"theirs?force=1", nil, nil)
-			had := newIn(e.volumes(t), before)
-			s.end()
-			left := e.volumes(t)
-			if !slices.Contains(left, theirs) {
-				t.Errorf("%s: volume %q of another is gone", e.kind, theirs)
-			}
-			// The control: the session's own go, but for one that a container has beside a made-up name.
-			kept := len(newIn(left, before))
-			if want := map[string]int{"data": 0, "": 1}[name]; len(had) != 2 || kept != want {
-				t.Errorf("%s: of the session's own volumes %v, %d are left, want %d", e.kind, had, kept, want)
-			}
-			for _, v := range append(newIn(left, before), theirs) {
-				e.do(t, http.MethodDelete, "/v1.40/volumes/"+v, nil, nil)
-			}
-		}
-	}
-}
-
-// newIn returns what is in one list and not in an earlier one.
-func newIn(all, known []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(known, s) })
-}
-
-// When Compose makes a service anew, it gives the service's anonymous volume to the new container, by name. It stays, though
-// podman would remove it with the session's container.
-func TestVolumesThatComposeCarriesOver(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		t.Run(e.kind, func(t *testing.T) { carryVolumes(t, e) })
-	}
-}
-
-func carryVolumes(t *testing.T, e *engine) {
-	t.Helper()
-	// The first version of compose reads this, and fails with docker 29, which no longer has it.
-	var image struct{ ContainerConfig any }
-	e.do(t, http.MethodGet, "/v1.40/images/"+e.image(t)+"/json", nil, &image)
-	for _, program := range []string{"docker-compose", "docker-compose-v2"} {
-		if program == "docker-compose" && image.ContainerConfig == nil {
-			continue
-		}
-		t.Run(program, func(t *testing.T) {
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			mark := e.mark(t)
-			theirs := composedTwice(t, e, program, mark, e.host, host)
-			s.end()
-			if left := e.volumes(t); !slices.Contains(left, theirs) {
-				t.Errorf("of theirs, %s, are left: %v", theirs, left)
-			}
-			if c := e.marked(t, mark); len(c) > 0 {
-				t.Errorf("containers are left: %v", c)
-			}
-			e.do(t, http.MethodDelete, "/v1.40/volumes/"+theirs, nil, nil)
-		})
-	}
-}
-
-// composedTwice makes a service with an anonymous volume at one host, makes it anew at another, and returns the volume that
-// both containers had.
-func composedTwice(t *testing.T, e *engine, program, mark string, hosts ...string) string {
-	t.Helper()
-	var had []string
-	for i, host := range hosts {
-		file := filepath.Join(t.TempDir(), "compose.yaml")
-		text := fmt.Sprintf("version: '2.4'\nservices:\n  s:\n    image: %s\n    command: [boxed]\n    stdin_open: true\n    labels: {%s: %s}\n"+
-			"    network_mode: none\n    volumes: [/data]\n    environment: {ROUND: 'n%d'}\n", e.image(t), markLabel, mark, i)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(lookPath(t, program), "-f", file, "-p", mark, "up", "-d")
-		cmd.Env = append(cleanEnv(t), "DOCKER_HOST="+host)
-		if o := finish(t, cmd); o.code != 0 {
-			t.Fatal(o.stderr)
-		}
-		var x struct {
-			Mounts []struct{ Name, Destination string }
-		}
-		for _, b := range e.marked(t, mark) {
-			e.do(t, http.MethodGet, "/v1.40/containers/"+b.ID+"/json", nil, &x)
-			had = append(had, x.Mounts[0].Name)
-		}
-	}
-	if len(had) != 2 || had[0] != had[1] || had[0] == "" {
-		t.Fatalf("the containers had the volumes %v", had)
-	}
-	return had[0]
-}
-
 // volumes lists the names of all volumes.
 func (e *engine) volumes(t *testing.T) []string {
 	t.Helper()
@@ -496,149 +283,63 @@ func (e *engine) volumes(t *testing.T) []string {
 func TestBuildThatFailsLeavesNoContainer(t *testing.T) {
 	e := engineFor(t)
 	s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-	for _, rm := range []string{"--rm=true", "--rm=false"} {
-		for _, h := range []string{host, e.host} {
-			before := e.marked(t, "")
-			cmd := e.command("build", rm, "--network=none", "-t", "none:none", "-")
-			cmd.Env = append(cmd.Env, "DOCKER_HOST="+h, "DOCKER_BUILDKIT=0")
-			cmd.Stdin = strings.NewReader(fmt.Sprintf("FROM %s\nRUN [\"/fixture\", \"tool\", \"nonsense\"]\n", e.image(t)))
-			if o := finish(t, cmd); o.code == 0 || !strings.Contains(o.stdout+o.stderr, "non-zero code") {
-				t.Fatalf("the build says %+v", o)
-			}
-			left := slices.DeleteFunc(e.marked(t, ""), func(b box) bool {
-				// Other packages use the engine at the same time.
-				return !strings.Contains(b.Command, "nonsense") || slices.ContainsFunc(before, func(old box) bool { return old.ID == b.ID })
-			})
-			e.remove(t, left...)
-			if h == host && len(left) != 0 {
-				t.Errorf("%s: left: %v", rm, left)
-			}
-			// The control: without us, one stays.
-			if h == e.host && len(left) != 1 {
-				t.Errorf("%s: the bare build left %v", rm, left)
-			}
+	word := "nonsense-" + e.mark(t) // other packages use the engine at the same time
+	for _, h := range []string{host, e.host} {
+		cmd := e.command("build", "--network=none", "-t", "none:none", "-")
+		cmd.Env = append(cmd.Env, "DOCKER_HOST="+h, "DOCKER_BUILDKIT=0")
+		cmd.Stdin = strings.NewReader(fmt.Sprintf("FROM %s\nRUN [\"/fixture\", \"tool\", %q]\n", e.image(t), word))
+		if o := finish(t, cmd); o.code == 0 || !strings.Contains(o.stdout+o.stderr, "non-zero code") {
+			t.Fatalf("the build says %+v", o)
+		}
+		left := slices.DeleteFunc(e.marked(t, ""), func(b box) bool { return !strings.Contains(b.Command, word) })
+		e.remove(t, left...)
+		// The control: without us, one stays.
+		if want := map[bool]int{true: 1}[h == e.host]; len(left) != want {
+			t.Errorf("by way of %s %v are left, want %d", h, left, want)
 		}
 	}
 	s.end()
 }
 
-// A server in a container that is given the engine's own socket, by whatever name, gets the session's socket. What it
-// creates ends with the session. The same holds for a user who may open the engine's socket as a member of its group.
+// A server in a container that is given the engine's own socket gets the session's. What it creates ends with the session.
 // Podman does not tell whether it sees the session's socket. There the log warns, and what the server creates stays, as
 // it does without us.
 func TestContainerWithTheEnginesSocket(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		st, err := os.Stat(e.sock)
-		ok(t, err)
-		group := fmt.Sprint(st.Sys().(*syscall.Stat_t).Gid)
-		link := filepath.Join(t.TempDir(), "docker.sock")
-		ok(t, os.Symlink(e.sock, link))
-		users := map[string]string{e.sock: "0:0", link: "4321:" + group}
-		if e.kind == "podman" { // whose socket is its owner's alone
-			delete(users, link)
-		}
-		for source, user := range users {
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			mark := e.mark(t)
-			label := fmt.Sprintf(`"Image":%q,"Labels":{%q:%q}`, e.image(t), markLabel, mark)
-			inner := lastMessage("POST", "/v1.40/containers/create?name="+mark+"inner", `{`+label+`,"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}}`, "Content-Type: application/json")
-			outer := fmt.Sprintf(`{%s,"User":%q,"Cmd":["asks","/x",%q],"HostConfig":{"NetworkMode":"none","Binds":[%q]}}`, label, user, inner, source+":/x")
-			if got := clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/create?name="+mark+"outer", outer, "Content-Type: application/json")); !strings.Contains(got, " 201 ") {
-				t.Fatalf("%s: %s", e.kind, got)
-			}
-			clientOf(t, host).raw(lastMessage("POST", "/v1.40/containers/"+mark+"outer/start", ""))
-			testkit.Until(t, e.kind+": a container made by a container", func() bool { return len(e.marked(t, mark)) == 2 })
-			s.end()
-			known := e.kind != "podman"
-			if left := e.marked(t, mark); (len(left) == 0) != known || s.warned("has the engine's own socket") == known {
-				t.Errorf("%s, %s %s: left: %v, warned: %v", e.kind, source, user, left, !known)
-			}
-		}
-	}
-}
-
-// A session may run in a container that has the engine's socket. There the engine does not see the session's socket. A
-// mount of what its DOCKER_HOST names is then a mount of the engine's own socket, as without us.
-func TestSocketThatTheEngineDoesNotSee(t *testing.T) {
-	e := engineFor(t)
-	testkit.Need(t, os.Geteuid() == 0, "root, for a mount namespace")
-	mark := e.mark(t)
-	s := startGateway(t).newSession()
-	run := order{e: e, image: e.image(t), mark: mark, with: []string{"--entrypoint=/fixture"}}.dockerRun(t, "--rm", "--volume=SOCKET:/x")
-	run = append(run[:len(run)-1], "asks", "/x", lastMessage("GET", "/_ping", ""))
-	server := strings.Replace(quote(run), "SOCKET:/x'", `'"${DOCKER_HOST#unix://}":/x`, 1)
-	argv := s.wrap(patient(), "/bin/sh", "-c", "exec "+server)
-	s.spawn(setup{bare: true, env: boxEnviron(e, s)}, append([]string{lookPath(t, "unshare"), "--mount", "/bin/sh", "-c",
-		`mount -t tmpfs session "$XDG_RUNTIME_DIR" && exec "$@"`, "sh"}, argv...)...)
-	if line := s.read(); !strings.Contains(line, " 200 OK") {
-		t.Errorf("the engine says %q: %s", line, readFile(t, s.stderr))
-	}
-	if !s.warned("has the engine's own socket") {
-		t.Error("no warning")
-	}
-	s.gw.kill()
-	s.gone()
-	// Docker makes a directory of a source that is not there.
-	if made, _ := os.ReadDir(s.runtime); len(made) > 0 || len(e.marked(t, mark)) > 0 {
-		t.Errorf("left: %v, %v", made, e.marked(t, mark))
-	}
-}
-
-// A network of the session stays if somebody else's container is in it that does not run, or never did. Docker would remove
-// the network, and the container could not be started any more.
-func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		for _, ran := range []bool{false, true} {
-			mark := e.mark(t)
-			ask := func(host, path, body, want string) {
-				t.Helper()
-				if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
-					t.Fatalf("%s: %s: %s", e.kind, path, got)
-				}
-			}
-			s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-			label := fmt.Sprintf(`"Labels":{%q:%q}`, markLabel, mark)
-			t.Cleanup(func() { e.removeNetworks(t, mark) })
-			ask(host, "/v1.40/networks/create", `{"Name":"`+mark+`",`+label+`}`, "201")
-			ask(e.host, "/v1.40/containers/create?name="+mark, fmt.Sprintf(`{"Image":%q,%s,"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}}`, e.image(t), label, mark), "201")
-			if ran {
-				ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
-				ask(e.host, "/v1.40/containers/"+mark+"/stop?t=0", "", "204")
-			}
-			s.endLeaving()
-			if len(e.networks(t, mark)) != 1 {
-				t.Fatalf("%s: it ran before: %v: the network is gone", e.kind, ran)
-			}
-			ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
-		}
-	}
-}
-
-// A network of the session stays while somebody else's container is in it, also if the session has connected it. That
-// container stays as it is.
-func TestNetworkWithAnothersContainer(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		mark := e.mark(t)
-		ask := func(host, path, body, want string) {
-			t.Helper()
-			if got := clientOf(t, host).raw(lastMessage("POST", path, body, "Content-Type: application/json")); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
-				t.Fatalf("%s: %s: %s", e.kind, path, got)
-			}
-		}
+	docker, podman := engineFor(t), podmanFor(t)
+	t.Parallel()
+	for _, e := range []*engine{docker, podman} {
 		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
-		label := fmt.Sprintf(`"Labels":{%q:%q}`, markLabel, mark)
+		mark := e.mark(t)
+		inner := lastMessage("POST", "/v1.40/containers/create?name="+mark+"inner", e.describe(t, mark, `"Cmd":["boxed"],"HostConfig":{"NetworkMode":"none"}`), "Content-Type: application/json")
+		outer := e.describe(t, mark, fmt.Sprintf(`"Cmd":["asks","/x",%q],"HostConfig":{"NetworkMode":"none","Binds":[%q]}`, inner, e.sock+":/x"))
+		e.post(t, host, "/containers/create?name="+mark+"outer", outer, "201")
+		e.post(t, host, "/containers/"+mark+"outer/start", "", "204")
+		testkit.Until(t, e.kind+": a container made by a container", func() bool { return len(e.marked(t, mark)) == 2 })
+		s.end()
+		known := e.kind != "podman"
+		if left := e.marked(t, mark); (len(left) == 0) != known || s.warned("has the engine's own socket") == known {
+			t.Errorf("%s: left: %v, warned: %v", e.kind, left, !known)
+		}
+	}
+}
+
+// A network of the session stays if somebody else's container is in it that does not run. Docker would remove the network,
+// and the container could not be started any more.
+func TestNetworkWithAnothersStoppedContainer(t *testing.T) {
+	docker, podman := engineFor(t), podmanFor(t)
+	t.Parallel()
+	for _, e := range []*engine{docker, podman} {
+		mark := e.mark(t)
+		s, host := proxied(t, setup{env: []string{"DOCKER_HOST=" + e.host}})
 		t.Cleanup(func() { e.removeNetworks(t, mark) })
-		ask(e.host, "/v1.40/networks/create", `{"Name":"`+mark+`theirs",`+label+`}`, "201")
-		ask(e.host, "/v1.40/containers/create?name="+mark, fmt.Sprintf(`{"Image":%q,%s,"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}}`, e.image(t), label, mark+"theirs"), "201")
-		ask(e.host, "/v1.40/containers/"+mark+"/start", "", "204")
-		ask(host, "/v1.40/networks/create", `{"Name":"`+mark+`ours",`+label+`}`, "201")
-		ask(host, "/v1.40/networks/"+mark+"ours/connect", `{"Container":"`+mark+`"}`, "200")
-		if len(e.networks(t, mark)) != 2 {
-			t.Fatalf("%s: networks: %v", e.kind, e.networks(t, mark))
-		}
+		e.post(t, host, "/networks/create", fmt.Sprintf(`{"Name":%q,"Labels":{%q:%q}}`, mark, markLabel, mark), "201")
+		e.post(t, e.host, "/containers/create?name="+mark, e.describe(t, mark, fmt.Sprintf(`"Cmd":["boxed","ignore-eof"],"HostConfig":{"NetworkMode":%q}`, mark)), "201")
+		e.post(t, e.host, "/containers/"+mark+"/start", "", "204")
+		e.post(t, e.host, "/containers/"+mark+"/stop?t=0", "", "204")
 		s.endLeaving()
-		if got := e.networks(t, mark); len(got) != 2 || len(e.awaitRunning(t, mark, 1)) != 1 {
-			t.Errorf("%s: left: %v and %v", e.kind, got, e.marked(t, mark))
+		if len(e.networks(t, mark)) != 1 {
+			t.Fatalf("%s: the network is gone", e.kind)
 		}
+		e.post(t, e.host, "/containers/"+mark+"/start", "", "204")
 	}
 }

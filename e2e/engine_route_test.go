@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,6 @@ type route struct {
 	t     *testing.T
 	name  string // "route1" and so on: part of names, and not part of any word that is compared
 	host  string // as DOCKER_HOST has it
-	cli   string // the docker command
 	image string // that has the fixture
 	scene string // makes names unique
 }
@@ -65,44 +63,6 @@ func cleanEnv(t *testing.T) []string {
 	return append(env, "DOCKER_CONFIG="+filepath.Join(t.TempDir(), "none"))
 }
 
-func dockerPath(t *testing.T) string {
-	t.Helper()
-	all := dockers(t)
-	return all[0].path
-}
-
-// dockerCLI is one installed docker command.
-type dockerCLI struct {
-	path    string
-	version string
-}
-
-// classic tells whether the CLI speaks to the engine's own BuildKit without a plugin.
-func (d dockerCLI) classic() bool { return strings.HasPrefix(d.version, "20.") }
-
-// dockers are the docker commands in PATH, each once.
-func dockers(t *testing.T) []dockerCLI {
-	t.Helper()
-	seen := map[string]bool{}
-	var all []dockerCLI
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		path := filepath.Join(dir, "docker")
-		file, err := filepath.EvalSymlinks(path)
-		if err != nil || seen[file] {
-			continue
-		}
-		seen[file] = true
-		out, err := exec.Command(path, "--version").Output()
-		version, found := strings.CutPrefix(string(out), "Docker version ")
-		if err == nil && found {
-			version, _, _ = strings.Cut(version, ",")
-			all = append(all, dockerCLI{path, version})
-		}
-	}
-	testkit.Need(t, len(all) > 0, "a docker client")
-	return all
-}
-
 // named is the name of an object of this route; in what is compared it reads as NAME.
 func (r route) named(object string) string {
 	return fmt.Sprintf("mt%d-%s-%s-%s", os.Getpid(), r.scene, object, r.name)
@@ -116,7 +76,7 @@ func (r route) container(object string) string {
 }
 
 func (r route) cleanUp(args ...string) {
-	cmd := exec.Command(r.cli, args...)
+	cmd := exec.Command("docker", args...)
 	cmd.Env = append(os.Environ(), "DOCKER_HOST="+engineFor(r.t).host)
 	_ = cmd.Run()
 }
@@ -124,7 +84,7 @@ func (r route) cleanUp(args ...string) {
 func (r route) command(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(r.t.Context(), testkit.Patience)
 	r.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, r.cli, args...)
+	cmd := exec.CommandContext(ctx, "docker", args...)
 	cmd.WaitDelay = time.Second
 	cmd.Env = append(cleanEnv(r.t), "DOCKER_HOST="+r.host, "DOCKER_BUILDKIT=0")
 	return cmd
@@ -314,12 +274,6 @@ func message(method, path, body string, headers ...string) string {
 	return head + "\r\n" + body
 }
 
-// create is the request for a container of the tools' image that is only created.
-func (r route) create(name string) string {
-	body := `{"Image":"` + r.image + `","Cmd":["tool","rest"],"HostConfig":{"NetworkMode":"none"}}`
-	return lastMessage("POST", "/v1.41/containers/create?name="+name, body, "Content-Type: application/json")
-}
-
 // chunked is a body in chunks of odd sizes.
 func chunked(body string) string {
 	var b strings.Builder
@@ -330,24 +284,6 @@ func chunked(body string) string {
 	}
 	b.WriteString("0\r\n\r\n")
 	return b.String()
-}
-
-// peakMemory is the most that a process has held, in KiB.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-	status := string(readFile(t, fmt.Sprintf("/proc/%d/status", pid)))
-	_, rest, _ := strings.Cut(status, "VmHWM:")
-	return number(t, strings.Fields(rest)[0])
-}
-
-// openFDs counts the descriptors of a process.
-func openFDs(t *testing.T, pid int) int {
-	t.Helper()
-	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(names)
 }
 
 // environment asks the server for a variable.
@@ -438,15 +374,3 @@ func (l lines) answer(method string) string {
 	_, _ = io.ReadFull(l, body)
 	return head + string(body)
 }
-
-// find skips to the line that begins so.
-func (l lines) find(start string) string {
-	for {
-		line, err := l.ReadString('\n')
-		if err != nil || strings.HasPrefix(line, start) {
-			return line
-		}
-	}
-}
-
-func digest(b []byte) [sha256.Size]byte { return sha256.Sum256(b) }

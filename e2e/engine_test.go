@@ -45,7 +45,7 @@ const (
 // engines are the ones that this process has started.
 var engines struct {
 	sync.Mutex
-	docker, podman, bridged *engine
+	docker, podman *engine
 }
 
 // engine is where containers run.
@@ -136,7 +136,7 @@ func newEngine(kind, host, dir string) *engine {
 func stopEngines() {
 	engines.Lock()
 	defer engines.Unlock()
-	for _, e := range []*engine{engines.docker, engines.podman, engines.bridged} {
+	for _, e := range []*engine{engines.docker, engines.podman} {
 		if e == nil || e.dir == "" {
 			continue
 		}
@@ -419,20 +419,4 @@ func (e *engine) removeNetworks(t *testing.T, mark string) {
 	for _, id := range e.networks(t, mark) {
 		e.do(t, http.MethodDelete, "/v1.40/networks/"+id, nil, nil)
 	}
-}
-
-// An engine that hangs costs the run one wait, and not one for each test.
-func TestHungEngineIsNotAskedAgain(t *testing.T) {
-	t.Parallel()
-	l, host := listenUnix(t)
-	e := newEngine("docker", host, "")
-	e.client.Timeout = time.Millisecond
-	for want := range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://engine/_ping", nil)
-		noError(t, err)
-		if _, _, err := e.ask(req); err == nil || errors.Is(err, errHung) != (want == 1) {
-			t.Errorf("request %d: %v", want+1, err)
-		}
-	}
-	_ = l.Close()
 }

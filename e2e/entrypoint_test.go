@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,18 +20,13 @@ import (
 
 // The Dockerfile of scripts/packaging/, built and run as its page says: an image with nothing in it but the binary and a server.
 
-// tetheredImage builds the Dockerfile, for a server that gets these words. The image is removed with the test.
-func (e *engine) tetheredImage(t *testing.T, name string, words ...string) {
+// tetheredImage builds the Dockerfile. The image is removed with the test.
+func (e *engine) tetheredImage(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	for from, to := range map[string]string{tether: "mcp-tether", fixture: "server", "../scripts/packaging/examples/Dockerfile": "Dockerfile"} {
 		b, err := os.ReadFile(from)
 		ok(t, err)
-		if to == "Dockerfile" && len(words) > 0 {
-			command, err := json.Marshal(append([]string{"/server"}, words...))
-			ok(t, err)
-			b = fmt.Appendf(b, "CMD %s\n", command)
-		}
 		testkit.WriteProgram(t, filepath.Join(dir, to), b)
 	}
 	cmd := e.command("build", "-t", name, dir)
@@ -143,12 +137,8 @@ func TestDockerfile(t *testing.T) {
 		flags    []string
 		warnings int
 	}{
-		"plain":                            {nil, 1},
-		"strict":                           {strict, 1},
-		"plain, with a place for records":  {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
-		"strict, with a place for records": {append(slices.Clone(strict), "--tmpfs", "/tmp"), 0},
-		// As in most images.
-		"root, with a /run that is read-only": {[]string{"--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run:ro"}, 0},
+		"strict":                          {strict, 1},
+		"plain, with a place for records": {[]string{"-e", "XDG_RUNTIME_DIR=/dev/shm"}, 0},
 	} {
 		t.Run("answers/"+name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +176,7 @@ func TestDockerfile(t *testing.T) {
 	})
 	t.Run("zombies", func(t *testing.T) {
 		t.Parallel()
-		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=200")
+		b := e.runImage(t, image, nil, "/server", "boxed", "orphans=20")
 		b.ready()
 		first := b.first()
 		testkit.Until(t, "no zombies", func() bool { return zombies(first) == 0 })
@@ -195,10 +185,10 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, b.stderr.String())
 		}
 		// The control: alone, the server keeps them.
-		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=200")
+		bare := e.runImage(t, image, []string{"--entrypoint", "/server"}, "boxed", "orphans=20")
 		bare.ready()
 		first = bare.first()
-		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 200 })
+		testkit.Until(t, "zombies below the bare server", func() bool { return zombies(first) == 20 })
 		ok(t, bare.in.Close())
 		_ = bare.ended()
 	})
@@ -207,11 +197,9 @@ func TestDockerfile(t *testing.T) {
 		command []string
 		want    int
 	}{
-		"exits":          {"A=", []string{"/server", "tool", "say", "", "", "42"}, 42},
-		"killed":         {"A=", []string{"/server", "boxed", "die=11"}, 128 + 11},
-		"not found":      {"A=", []string{"/nothing"}, 127},
-		"not executable": {"A=", []string{"/etc"}, 126},
-		"wrong setting":  {"MCP_TETHER_TERM_GRACE=soon", []string{"/server", "boxed"}, 125},
+		"exits":         {"A=", []string{"/server", "tool", "say", "", "", "42"}, 42},
+		"not found":     {"A=", []string{"/nothing"}, 127},
+		"wrong setting": {"MCP_TETHER_TERM_GRACE=soon", []string{"/server", "boxed"}, 125},
 	} {
 		t.Run("exit codes/"+name, func(t *testing.T) {
 			t.Parallel()

@@ -52,13 +52,13 @@ func newNewcomer(t *testing.T) *newcomer {
 		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "GOFLAGS=-buildvcs=false"}
 	start := []string{"tmux", "-u", "-S", n.socket, "-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-c", filepath.Join(dir, "clone"), "sh"}
 	if n.uid == 0 {
-		n.uid = nobody
+		n.uid = ownUser(t) // whose ps shows no session of another test
 		ok(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))
-		ok(t, exec.Command("chown", "-R", fmt.Sprint(nobody, ":", nobody), n.home, filepath.Join(dir, "clone"), filepath.Join(dir, "run")).Run())
+		ok(t, exec.Command("chown", "-R", fmt.Sprint(n.uid, ":", n.uid), n.home, filepath.Join(dir, "clone"), filepath.Join(dir, "run")).Run())
 		// The socket of its terminal.
 		n.socket = filepath.Join(dir, "run", "tmux")
 		start[3] = n.socket
-		start = append([]string{"unshare", "--mount", "sh", "-c", asNewcomer, "newcomer", dir, fmt.Sprint(nobody), goEnv(t, "GOCACHE"), goEnv(t, "GOMODCACHE")}, start...)
+		start = append([]string{"unshare", "--mount", "sh", "-c", asNewcomer, "newcomer", dir, fmt.Sprint(n.uid), goEnv(t, "GOCACHE"), goEnv(t, "GOMODCACHE")}, start...)
 	} else {
 		env = append(env, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	}
@@ -171,7 +171,8 @@ func (n *newcomer) processes(mark string) (pids []int) {
 // The first five minutes of a new user, who is not root: install, wrap two clients, one server declined, ps, stop, history, unwrap,
 // uninstall, and nothing is left.
 func TestFirstFiveMinutes(t *testing.T) {
-	// Not beside others, or ps would show their sessions.
+	testkit.Proof(t)
+	t.Parallel()
 	n := newNewcomer(t)
 	mark := fmt.Sprintf("1000.%d", os.Getpid())
 	// Each server has a helper that detaches itself.

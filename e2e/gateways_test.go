@@ -263,8 +263,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// stage is one gateway with its home, its model and its server.
-type stage struct {
+// stageClient is one gateway with its home, its model and its server.
+type gatewayStage struct {
 	t    *testing.T
 	g    realGateway
 	h    wrapHome
@@ -276,13 +276,13 @@ type stage struct {
 	start func(cmd *exec.Cmd)
 }
 
-func newStage(t *testing.T, name string) *stage {
+func newStage(t *testing.T, name string) *gatewayStage {
 	t.Helper()
 	testkit.Need(t, os.Getuid() == 0, "root, for namespaces")
 	program, _ := realGateway{name: name}.bin()
 	_, err := os.Stat(program)
 	testkit.Need(t, err == nil, "gateways from npm ("+program+")")
-	s := &stage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
+	s := &gatewayStage{t: t, h: newWrapHome(t), m: &model{echoed: make(chan string, 1)}}
 	s.mark = "E2E_GATEWAY_MARK=" + filepath.Base(filepath.Dir(s.h.dir)) + strconv.Itoa(os.Getpid())
 	starts, results := make(chan *exec.Cmd), make(chan error)
 	var l net.Listener
@@ -314,7 +314,7 @@ func newStage(t *testing.T, name string) *stage {
 }
 
 // configure has the gateway write its configuration: server-everything with a helper that detaches itself.
-func (s *stage) configure() {
+func (s *gatewayStage) configure() {
 	s.t.Helper()
 	if s.g.before != "" {
 		s.h.put(s.g.file, s.g.before)
@@ -343,7 +343,7 @@ func (s *stage) configure() {
 	}
 }
 
-func (s *stage) command(words []string) *exec.Cmd {
+func (s *gatewayStage) command(words []string) *exec.Cmd {
 	program, path := s.g.bin()
 	cmd := exec.Command(program, words...)
 	cmd.Dir = s.h.dir
@@ -352,10 +352,10 @@ func (s *stage) command(words []string) *exec.Cmd {
 }
 
 // marked are the processes of the server and of what it started, ours not among them.
-func (s *stage) marked() (pids []int) { return s.with(s.mark) }
+func (s *gatewayStage) marked() (pids []int) { return s.with(s.mark) }
 
 // with are the processes that have this in their environment.
-func (s *stage) with(variable string) (pids []int) {
+func (s *gatewayStage) with(variable string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range all {
 		b, err := os.ReadFile(f)
@@ -370,7 +370,7 @@ func (s *stage) with(variable string) (pids []int) {
 }
 
 // sweep ends what the negative control has left, by its mark.
-func (s *stage) sweep() {
+func (s *gatewayStage) sweep() {
 	for _, pid := range s.marked() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -378,7 +378,7 @@ func (s *stage) sweep() {
 }
 
 // killAll ends the gateway with all that it started: what npm starts it by passes no SIGKILL on.
-func (s *stage) killAll() {
+func (s *gatewayStage) killAll() {
 	for _, pid := range s.with("HOME=" + s.h.dir) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -386,7 +386,7 @@ func (s *stage) killAll() {
 
 // gateway is the process that has started the session, or for the bare server its parent's: a launcher may stand between us
 // and it.
-func (s *stage) gateway() int {
+func (s *gatewayStage) gateway() int {
 	s.t.Helper()
 	for _, pid := range s.marked() {
 		ppid := parent(pid)
@@ -400,7 +400,7 @@ func (s *stage) gateway() int {
 }
 
 // outwards is the first process, from pid up through its parents, that has the name of those that start servers.
-func (s *stage) outwards(pid int) int {
+func (s *gatewayStage) outwards(pid int) int {
 	s.t.Helper()
 	for s.g.inner != "" {
 		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
@@ -426,34 +426,32 @@ func parent(pid int) (ppid int) {
 }
 
 func TestRealGateways(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	t.Parallel()
-	for _, name := range []string{"codex", "claude", "gemini"} {
-		for _, ending := range []string{"end", "SIGTERM", "SIGKILL"} {
-			t.Run(name+"/"+ending, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t, name)
-				before := s.h.text(s.file)
+	for _, c := range [][2]string{{"codex", "end"}, {"codex", "SIGTERM"}, {"codex", "SIGKILL"}, {"claude", "SIGKILL"}, {"gemini", "SIGKILL"}} {
+		t.Run(c[0]+"/"+c[1], func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c[0])
+			before := s.h.text(s.file)
+			s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
+			s.wrapped("unwrap", "--yes", s.g.name)
+			if now := s.h.text(s.file); now != before {
+				t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
+			}
+			if c[1] == "end" {
+				s.wrapped("wrap", "--yes", "--preset", s.g.name)
+			} else {
 				s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
-				s.wrapped("unwrap", "--yes", s.g.name)
-				if now := s.h.text(s.file); now != before {
-					t.Errorf("after unwrap the configuration is\n%s\nand was\n%s", now, before)
-				}
-				if ending == "end" {
-					s.wrapped("wrap", "--yes", "--preset", s.g.name)
-				} else {
-					s.wrapped("wrap", "--yes", "--flags", "--term-grace 300ms", s.g.name)
-				}
-				s.play(ending)
-				testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
-			})
-		}
+			}
+			s.play(c[1])
+			testkit.Until(t, "nothing of the server is left", func() bool { return len(s.marked()) == 0 })
+		})
 	}
 }
 
 // The negative control: as the gateway wrote it, the server leaves its helper behind.
 func TestRealGatewaysLeakBare(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	t.Parallel()
 	for _, name := range []string{"codex", "claude", "gemini"} {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +468,7 @@ func TestRealGatewaysLeakBare(t *testing.T) {
 
 // OpenClaw takes as long as the other three together, so all is done with one configuration.
 func TestRealOpenClaw(t *testing.T) {
-	testkit.Long(t)
+	testkit.Proof(t)
 	testkit.Excuse(t, os.Getenv(openClawDir) == "none", "this needs OpenClaw, which was not to be had")
 	t.Parallel()
 	s := newStage(t, "openclaw")
@@ -493,7 +491,7 @@ func TestRealOpenClaw(t *testing.T) {
 	}
 }
 
-func (s *stage) wrapped(args ...string) {
+func (s *gatewayStage) wrapped(args ...string) {
 	s.t.Helper()
 	if o := s.h.run(args...); o.code != 0 {
 		s.t.Fatalf("%v: %+v", args, o)
@@ -501,7 +499,7 @@ func (s *stage) wrapped(args ...string) {
 }
 
 // play has the gateway call the tool, and ends it.
-func (s *stage) play(ending string) {
+func (s *gatewayStage) play(ending string) {
 	s.t.Helper()
 	if ending != "end" {
 		s.m.hold = make(chan struct{})

@@ -59,42 +59,6 @@ func TestStdoutGuard(t *testing.T) {
 	}
 }
 
-// Standard error that is full holds up neither the client nor the end, and a gateway that is killed leaves nothing.
-func TestStdoutGuardUnread(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(s *session){
-		"stdin closed": func(s *session) { s.closeStdin(); wantExit(t, s.wait(), "exit 0") },
-		"SIGKILL":      func(s *session) { s.gw.kill() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := scripted(t, setup{flags: polite("--stdout-guard", "--keep-stderr"), stderr: "pipe"},
-				`i=0; while [ $i -lt 4000 ]; do echo "line $i of a server that says much of what it does to standard output at its start"; i=$((i+1)); done; exec "$@"`, "daemon")
-			s.greet()
-			s.echo(3)
-			end(s)
-			s.gone()
-		})
-	}
-}
-
-// A shared server's lines go to standard error of the session that has been attached longest.
-func TestStdoutGuardShared(t *testing.T) {
-	t.Parallel()
-	for _, flags := range [][]string{{"--stdout-guard"}, nil} {
-		s := share(t, flags...)
-		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, noisy, 1)
-		c := s.client()
-		c.echo()
-		got, err := os.ReadFile(filepath.Join(s.dir, "stderr"))
-		ok(t, err)
-		if want := map[bool]string{true: noise}[flags != nil]; string(got) != want {
-			t.Errorf("%v: standard error has %q", flags, got)
-		}
-		c.close()
-	}
-}
-
 // The error for a lost call quotes what the server has said last. Its standard error reaches the client as it is, and without the
 // flag the error quotes nothing: the control.
 func TestKeepStderr(t *testing.T) {
@@ -104,21 +68,15 @@ func TestKeepStderr(t *testing.T) {
 		s := scripted(t, setup{flags: polite(flag, "--on-crash=restart"), env: []string{env}}, failed, "daemon")
 		s.greet()
 		s.ids = s.records()
-		for n := 3; n < 5; n++ {
-			s.until("a server", func() bool { return s.starts() == n-2 && s.sleeper().State == "running" })
-			line := s.ask(toolCall(n, "die", "7"))
-			s.wantError(line, n, "the server ended (exit code 7) before it answered")
-			if quoted := strings.Contains(s.parse(line).Error.Message, `; last line of its standard error: "fatal: no \"token\""`); quoted != (flag == "--keep-stderr") {
-				t.Errorf("%s: %s", flag, line)
-			}
-			if n == 3 {
-				s.echo(9)
-			}
+		line := s.ask(toolCall(3, "die", "7"))
+		s.wantError(line, 3, "the server ended (exit code 7) before it answered")
+		if quoted := strings.Contains(s.parse(line).Error.Message, `; last line of its standard error: "fatal: no \"token\""`); quoted != (flag == "--keep-stderr") {
+			t.Errorf("%s: %s", flag, line)
 		}
 		s.closeStdin()
 		wantExit(t, s.wait(), "exit 0")
 		s.gone()
-		if got := s.errors(); got != fatal+"\n"+fatal+"\n" {
+		if got := s.errors(); got != fatal+"\n" {
 			t.Errorf("%s: standard error has %q", flag, got)
 		}
 		p := wantPast(t, read, 1)[0]
@@ -132,16 +90,11 @@ func TestKeepStderr(t *testing.T) {
 // A server that cannot be started says why in the answer to the handshake.
 func TestKeepStderrNeverStarted(t *testing.T) {
 	t.Parallel()
-	for want, command := range map[string][]string{
-		`(exit code 3) before it answered; last line of its standard error: "need API_KEY"`: {"/bin/sh", "-c", "read x; echo need API_KEY >&2; exit 3"},
-		`command /no/such/server`: {"/no/such/server"},
-	} {
-		s := startGateway(t).newSession()
-		s.spawn(setup{flags: polite("--keep-stderr")}, command...)
-		s.wantError(s.ask(initialize(version)), 0, want)
-		s.wait()
-		s.gone()
-	}
+	s := startGateway(t).newSession()
+	s.spawn(setup{flags: polite("--keep-stderr")}, "/bin/sh", "-c", "read x; echo need API_KEY >&2; exit 3")
+	s.wantError(s.ask(initialize(version)), 0, `(exit code 3) before it answered; last line of its standard error: "need API_KEY"`)
+	s.wait()
+	s.gone()
 }
 
 // A process that outlives the server, as it may, has its standard error open: that holds nothing up.
@@ -157,20 +110,26 @@ func TestKeepStderrHeldOpen(t *testing.T) {
 	s.nothingLeft()
 }
 
-// The host of a shared server quotes it to all.
-func TestKeepStderrShared(t *testing.T) {
+// Of a shared server, the lines that are no messages go to standard error of the session that has been attached longest. Its last
+// words are quoted to all. Without the flags neither happens: the control.
+func TestGuardAndKeepShared(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"--keep-stderr", "--keep-stderr=false"} {
-		s := share(t, flag)
-		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, failed, 1)
+	for _, flags := range [][]string{{"--stdout-guard", "--keep-stderr"}, nil} {
+		s := share(t, flags...)
+		s.command[2] = strings.Replace(s.command[2], `exec "$@"`, `echo "[INFO] listening"; echo ready; `+failed, 1)
 		c, other := s.client(), s.client()
+		got, err := os.ReadFile(filepath.Join(s.dir, "stderr"))
+		noError(t, err)
+		if want := map[bool]string{true: noise}[flags != nil]; string(got) != want {
+			t.Errorf("%v: standard error has %q", flags, got)
+		}
 		other.write(toolCall(5, "hold", ""))
 		testkit.Until(t, "held", func() bool { return s.received(`"hold"`) })
 		c.write(toolCall(4, "die", "7"))
 		for id, c := range map[int]*sharer{4: c, 5: other} {
 			r := c.answer(id)
-			if r.Error == nil || !strings.Contains(r.Error.Message, "(exit code 7)") || strings.Contains(r.Error.Message, `"fatal: no \"token\""`) != (flag == "--keep-stderr") {
-				t.Errorf("%s: %+v", flag, r.Error)
+			if r.Error == nil || !strings.Contains(r.Error.Message, "(exit code 7)") || strings.Contains(r.Error.Message, `"fatal: no \"token\""`) != (flags != nil) {
+				t.Errorf("%v: %+v", flags, r.Error)
 			}
 		}
 		c.close()

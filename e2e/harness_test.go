@@ -30,7 +30,7 @@ func storms(tree ...string) bool { return strings.Contains(strings.Join(tree, " 
 
 // storm makes the test wait for its turn if its tree is a forking family. Call it before the tree is started: the turn
 // ends after all that the test has registered since.
-func storm(t *testing.T, tree ...string) {
+func storm(t testing.TB, tree ...string) {
 	t.Helper()
 	if storms(tree...) {
 		stormy.Lock()

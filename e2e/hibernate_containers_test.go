@@ -9,13 +9,8 @@ import (
 // A detached container keeps the server that made it awake, as its work is not the server's to tell. The controls: it sleeps
 // once the container is gone, and at once where the container is to be kept, or has ended by itself.
 func TestHibernateNeverWithContainer(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		testHibernateContainers(t, e)
-	}
-}
-
-func testHibernateContainers(t *testing.T, e *engine) {
-	t.Helper()
+	e := engineFor(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name, words string
 		awake       bool
@@ -24,7 +19,8 @@ func testHibernateContainers(t *testing.T, e *engine) {
 		{"kept", "-d --label mcp-tether.keep=1 $image tool rest", false},
 		{"over", "$image tool say a b 0", false},
 	} {
-		t.Run(e.kind+"/"+c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			mark := e.mark(t)
 			with := setup{flags: sleepy(engineTime)}
 			s := startGateway(t).newSession()
@@ -50,13 +46,8 @@ func testHibernateContainers(t *testing.T, e *engine) {
 
 // A server that is itself in a container, which ends with its client, sleeps as ever.
 func TestHibernateServerInContainer(t *testing.T) {
-	for _, e := range []*engine{engineFor(t), podmanFor(t)} {
-		t.Run(e.kind, func(t *testing.T) { testHibernateInContainer(t, e) })
-	}
-}
-
-func testHibernateInContainer(t *testing.T, e *engine) {
-	t.Helper()
+	e := engineFor(t)
+	t.Parallel()
 	mark := e.mark(t)
 	s := startGateway(t).newSession()
 	s.spawn(setup{flags: sleepy(engineTime), env: boxEnviron(e, s)}, "docker", "run", "-i", "--rm", "--network", "none", "--label", markLabel+"="+mark,

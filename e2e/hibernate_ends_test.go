@@ -4,13 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mcp-tether/internal/testkit"
 )
@@ -25,43 +21,17 @@ type phase struct {
 	reach func(s *session)
 	// members hold the lifeline then: the front, anchor and supervisor, the server, its two children with fds.
 	members int
-	// term is the code of a session that SIGTERM ends, closed that of one whose standard input is closed.
-	term, closed []string
 }
 
 func phases() []phase {
 	return []phase{
+		{name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 6},
 		{
-			name: "awake", root: "serve", reach: func(s *session) { s.hold(1) }, members: 6,
-			term: []string{"exit 143"}, closed: []string{"exit 0"},
+			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"), members: 6,
+			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") },
 		},
-		{
-			name: "falling asleep", root: "serve,ignore-eof", flags: deaf("--eof-grace=30s"),
-			reach: func(s *session) { s.awaitState(s.t, "falling-asleep") }, members: 6,
-			term: []string{"exit 143"}, closed: []string{"exit 0"},
-		},
-		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"}},
-		{
-			name: "asleep again", root: "serve", members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"},
-			reach: func(s *session) { s.asleep(1); s.echo(1); s.asleep(2) },
-		},
-		{
-			name: "waking", root: "serve", flags: []string{"--wake-timeout=30s"}, members: 6, term: []string{"exit 143"}, closed: []string{"exit 0"},
-			reach: func(s *session) { s.wakeMute() },
-		},
-		{
-			name: "waking, stubborn", root: "serve,ignore-term,ignore-eof", flags: quick("--wake-timeout=30s"), members: 6,
-			reach: func(s *session) { s.wakeMute() }, term: []string{"exit 137"}, closed: []string{"exit 0"},
-		},
-		{
-			name: "after a failed wake", root: "serve", members: 1, term: []string{"exit 143"}, closed: []string{"exit 0"},
-			reach: func(s *session) {
-				s.asleep(1)
-				s.mode("crash=9")
-				s.wantError(s.ask(toolCall(7, "echo", "")), 7, "code 9")
-				s.until("asleep", func() bool { return s.sleeper().State == "asleep" })
-			},
-		},
+		{name: "asleep", root: "serve", reach: func(s *session) { s.asleep(1) }, members: 1},
+		{name: "waking", root: "serve", flags: []string{"--wake-timeout=30s"}, reach: (*session).wakeMute, members: 6},
 	}
 }
 
@@ -74,26 +44,15 @@ func (s *session) wakeMute() {
 	s.until("waking", func() bool { got := s.got(); return s.starts() == 2 && got[len(got)-1] == initialize(version) })
 }
 
-// A phaseEnd is an ending; want gives how the wrapper ends, nil when the gateway is not there to see it.
+// A phaseEnd is an ending; want gives how the wrapper ends, "" when the gateway is not there to see it.
 type phaseEnd struct {
 	name   string
 	end    func(s *session)
-	want   func(p phase) []string
+	want   func(p phase) string
 	causes []string
 }
 
-func endsWith(codes ...string) func(phase) []string { return func(phase) []string { return codes } }
-
-// by is the code of a session that ends by another signal than SIGTERM. The server gets SIGTERM whatever we got, so the
-// number of our signal shows only where there is no server.
-func by(code string) func(phase) []string {
-	return func(p phase) []string {
-		if p.members == 1 {
-			return []string{code}
-		}
-		return p.term
-	}
-}
+func endsWith(code string) func(phase) string { return func(phase) string { return code } }
 
 // killBehind kills a process of the session behind the front. An awake session ends with that. Another one goes on without a
 // server, and ends with its client.
@@ -109,31 +68,27 @@ func killBehind(which func(r record) int) func(s *session) {
 	}
 }
 
-// halved are the codes of a session whose front has lost half of what is behind it.
-func (p phase) halved() []string {
+// halved is the code of a session whose front has lost half of what is behind it.
+func (p phase) halved() string {
 	if p.name == "awake" {
-		return []string{"exit 137"}
+		return "exit 137"
 	}
-	return p.closed
+	return "exit 0"
 }
 
 func phaseEnds() []phaseEnd {
 	return []phaseEnd{
-		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(), deathCauses},
-		{"gateway exits", func(s *session) { s.gw.exit() }, endsWith(), deathCauses},
-		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(), groupDeathCauses[syscall.SIGKILL]},
-		{"stdin closed", (*session).closeStdin, func(p phase) []string { return p.closed }, []string{"stdin-closed"}},
-		{"stdout closed", (*session).closeStdout, func(p phase) []string {
+		{"gateway SIGKILL", func(s *session) { s.gw.kill() }, endsWith(""), deathCauses},
+		{"gateway's group SIGKILL", killGroup(syscall.SIGKILL), endsWith(""), groupDeathCauses[syscall.SIGKILL]},
+		{"stdin closed", (*session).closeStdin, endsWith("exit 0"), []string{"stdin-closed"}},
+		{"stdout closed", (*session).closeStdout, func(p phase) string {
 			if p.members == 1 {
-				return []string{"exit 0"}
+				return "exit 0"
 			}
-			return p.term
+			return "exit 143"
 		}, []string{"stdout-closed"}},
-		{"SIGTERM", signals(syscall.SIGTERM), by("exit 143"), []string{"signal"}},
-		{"SIGINT", signals(syscall.SIGINT), by("exit 130"), []string{"signal"}},
-		{"SIGHUP", signals(syscall.SIGHUP), by("exit 129"), []string{"signal"}},
-		{"SIGTERM twice", signals(syscall.SIGTERM, syscall.SIGTERM), by("exit 143"), []string{"signal"}},
-		{"stop", (*session).stop, by("exit 143"), []string{"signal"}},
+		{"SIGTERM", signals(syscall.SIGTERM), endsWith("exit 143"), []string{"signal"}},
+		{"stop", (*session).stop, endsWith("exit 143"), []string{"signal"}},
 		// A server that is just starting may end at the end of its input before its supervisor has looked.
 		{"front SIGKILL", signals(syscall.SIGKILL), endsWith("signal 9"), []string{"stdin-closed", "stdout-closed", "gateway-gone", "server-exited"}},
 		{"anchor SIGKILL", killBehind(func(r record) int { return r.Anchor.PID }), phase.halved, []string{"server-exited", "stdin-closed"}},
@@ -153,16 +108,15 @@ func TestHibernateEndings(t *testing.T) {
 	t.Parallel()
 	for i, p := range phases() {
 		for j, e := range phaseEnds() {
-			for k, how := range [][2]string{{"pipe", "auto"}, {"socketpair", "off"}} {
-				t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
-					if p.members == 1 && strings.HasPrefix(e.name, "anchor") || p.members == 1 && strings.HasPrefix(e.name, "supervisor") {
-						return // There is nothing behind the front.
-					}
-					sample(t, 12, i, j, 6*k)
-					t.Parallel()
-					p.test(t, e, how[0], how[1])
-				})
+			if p.members == 1 && (strings.HasPrefix(e.name, "anchor") || strings.HasPrefix(e.name, "supervisor")) {
+				continue // There is nothing behind the front.
 			}
+			how := [][2]string{{"pipe", "auto"}, {"socketpair", "off"}}[(i+j/2)%2]
+			t.Run(p.name+"/"+e.name+"/"+how[0]+"/cgroup="+how[1], func(t *testing.T) {
+				sample(t, 6, i, j)
+				t.Parallel()
+				p.test(t, e, how[0], how[1])
+			})
 		}
 	}
 }
@@ -176,8 +130,8 @@ func (p phase) test(t *testing.T, e phaseEnd, stdio, cgroup string) {
 		t.Fatalf("%d members hold the lifeline, want %d; the lock is held: %v", n, p.members, held(s.flock))
 	}
 	e.end(s)
-	if want := e.want(p); len(want) > 0 {
-		wantExit(t, s.wait(), want...)
+	if want := e.want(p); want != "" {
+		wantExit(t, s.wait(), want)
 	}
 	if s.waitDead(); e.killsFront() && p.name != "awake" && len(s.records()) > 0 {
 		s.forgotten() // Nothing was behind it, or was only about to begin.
@@ -206,114 +160,33 @@ func (s *session) forgotten() {
 	s.gone()
 }
 
-// The moment of the end is not chosen: somewhere between awake, asleep and awake again.
-func TestHibernateEndsAnywhere(t *testing.T) {
-	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			from := newSeed(t)
-			ends := slices.DeleteFunc(phaseEnds(), func(e phaseEnd) bool {
-				return slices.Contains([]string{"stop", "anchor SIGKILL", "supervisor SIGKILL"}, e.name)
-			})
-			for range rounds(40) {
-				e := ends[from.IntN(len(ends))]
-				s := greeted(t, setup{flags: sleepy("--cgroup="+cgroup, "--hibernate=10ms")}, "serve", "daemon", "setsid,closefds,clearenv")
-				if from.IntN(2) == 0 {
-					s.asleep(1)
-					s.write(toolCall(1, "echo", "") + "\n")
-				}
-				s.waitRecord()
-				pause(from.between(0, 25*time.Millisecond))
-				e.end(s)
-				if s.waitDead(); e.killsFront() && len(s.records()) > 0 {
-					s.forgotten() // It was asleep.
-				} else {
-					s.gone()
-					s.endedWhole(e.causes...)
-				}
-				s.gw.kill()
-				if t.Failed() {
-					t.Logf("by %s", e.name)
-					return
-				}
-			}
-		})
-	}
-}
-
-// Standard input cannot be read any more, while the server sleeps or wakes, and what the client has written is still in it. That
-// is the end of the client's stream. Seen to wait for ever.
-func TestHibernateReadFails(t *testing.T) {
-	t.Parallel()
-	testkit.Need(t, has("strace"), "strace")
-	for name, wakes := range map[string]bool{"asleep": false, "waking": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startGateway(t).newSession()
-			fifo := filepath.Join(s.dir, "stdin")
-			s.ok(unix.Mkfifo(fifo, 0o600))
-			stdin, err := os.OpenFile(fifo, os.O_RDWR, 0)
-			s.ok(err)
-			defer stdin.Close()
-			say := func(line string) { _, err := stdin.WriteString(line + "\n"); s.ok(err) }
-			fails := map[bool]string{false: "3", true: "4"}[wakes]
-			run := s.wrap(sleepy("--wake-timeout=1s"), fixture, "mcp", s.dir, "-", "0", "serve")
-			s.spawn(setup{bare: true}, append([]string{
-				"/bin/sh", "-c", `exec "$@" <` + fifo, "sh", lookPath(t, "strace"), "-f", "-qq", "-o", os.DevNull, "-P", fifo,
-				"-e", "trace=read", "-e", "inject=read:error=EIO:when=" + fails,
-			}, run...)...)
-			say(initialize(version))
-			s.wantAnswer(s.read(), 0)
-			say(initialized)
-			s.asleep(1)
-			if wakes {
-				s.mode("mute")
-				say(toolCall(7, "echo", ""))
-				s.until("waking", func() bool { return s.starts() == 2 })
-			}
-			say(toolCall(8, "echo", ""))
-			if wakes {
-				s.wantError(s.read(), 7, "--wake-timeout")
-			}
-			wantExit(t, s.wait(), "exit 0")
-			s.gone()
-			s.endedWhole("stdin-closed")
-		})
-	}
-}
-
 // What ps shows of a session that sleeps, and that reap takes it for what it is: alive.
 func TestHibernatePsAndReap(t *testing.T) {
+	testkit.Long(t)
 	if !onOwnHost(t) {
 		return
 	}
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			s.spawn(setup{flags: sleepy("--cgroup=" + cgroup)}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
-			s.greet()
-			s.asleep(1)
-			s.ids = s.records()
-			s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
-			s.sparedAsleep(t)
-			s.hold(1)
-			s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
-			s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
-			s.letGo(1)
-			s.asleep(2)
-			s.wantShown(t, sleeper{State: "asleep", Sleeps: 2, Wakes: 1})
-			// The control: one whose front is dead is found, and only its record.
-			s.ok(syscall.Kill(s.pid, syscall.SIGKILL))
-			awaitExit(t, s.pid)
-			if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
-				t.Errorf("a dead one that slept: %v", r.Findings)
-			}
-			s.swept()
-			s.gw.kill()
-		})
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon", "setsid,closefds,clearenv")
+	s.greet()
+	s.asleep(1)
+	s.ids = s.records()
+	s.wantShown(t, sleeper{State: "asleep", Sleeps: 1})
+	s.sparedAsleep(t)
+	s.hold(1)
+	s.until("woken", func() bool { return s.sleeper().State == "running" }) // Its call may be there before the record is written.
+	s.wantShown(t, sleeper{State: "running", Sleeps: 1, Wakes: 1})
+	s.letGo(1)
+	s.asleep(2)
+	// The control: one whose front is dead is found, and only its record.
+	s.ok(syscall.Kill(s.pid, syscall.SIGKILL))
+	awaitExit(t, s.pid)
+	if r := operator.reap(t, 0, "--kill"); len(r.Findings) != 1 {
+		t.Errorf("a dead one that slept: %v", r.Findings)
 	}
+	s.swept()
+	s.gw.kill()
 }
 
 // shownSession is a session as ps shows it.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,19 +18,17 @@ import (
 // A patientClient is such a client, see npm/patient.mjs.
 type patientClient struct {
 	*sdkClient
-	s   *session
-	got string // what the servers receive, if that is recorded
+	s *session
 	// slept is how often the server had slept at the start of the cycle.
 	slept int
 }
 
 // toldServer is the client's configuration.
 type toldServer struct {
-	Command  string            `json:"command"`
-	Args     []string          `json:"args"`
-	Env      map[string]string `json:"env"`
-	Protocol string            `json:"protocol,omitempty"`
-	Roots    []string          `json:"roots,omitempty"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Roots   []string          `json:"roots,omitempty"`
 	// Idle is the time of --hibernate, if not 1 s. server-everything asks for roots 350 ms after its start. One that
 	// was put to sleep before that is not known to ask.
 	Idle string `json:"-"`
@@ -39,16 +36,7 @@ type toldServer struct {
 	Client string `json:"-"`
 }
 
-// recorded is a command line that writes down what the server gets.
-func recorded(file string, argv ...string) []string {
-	return append([]string{"sh", "-c", `got=$1; shift; tee -a "$got" | "$@"`, "sh", file}, argv...)
-}
-
-const (
-	everythingJS = "node_modules/.bin/mcp-server-everything"
-	filesystemJS = "node_modules/.bin/mcp-server-filesystem"
-	memoryJS     = "node_modules/.bin/mcp-server-memory"
-)
+const everythingJS = "node_modules/.bin/mcp-server-everything"
 
 // startPatient returns once the client has met its server.
 func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *patientClient {
@@ -56,18 +44,14 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	testkit.Long(t)
 	_, err := exec.LookPath("node")
 	testkit.Need(t, err == nil, "node")
-	for _, file := range []string{everythingJS, filesystemJS, memoryJS, "node_modules/@modelcontextprotocol/client"} {
+	for _, file := range []string{everythingJS, "node_modules/@modelcontextprotocol/client"} {
 		_, err = os.Stat(filepath.Join("npm", file))
 		testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
 	}
 	s := &session{t: t, log: filepath.Join(dir, "log.json"), runtime: dir}
 	full := s.wrap(quick("--hibernate="+cmp.Or(server.Idle, "1s")), argv...) // Not all of these servers end at the end of their input.
 	server.Command, server.Args = full[0], full[1:]
-	env := realEnv(dir)
-	for name, value := range server.Env {
-		env[name] = value
-	}
-	server.Env = env
+	server.Env = realEnv(dir)
 	config, err := json.Marshal(server)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +60,7 @@ func startPatient(t *testing.T, dir string, server toldServer, argv ...string) *
 	c.cmd.Dir = "npm"
 	c.run()
 	t.Cleanup(c.endAll)
-	p := &patientClient{sdkClient: c, s: s, got: filepath.Join(dir, "got")}
+	p := &patientClient{sdkClient: c, s: s}
 	if answer := c.hear(); answer.Event != "ready" || answer.Error || answer.Text == "0" {
 		t.Fatalf("the server does not work: %+v\n%s", answer, c.complaint())
 	}
@@ -136,81 +120,36 @@ func (p *patientClient) bye() {
 	checkNoRecords(p.t, p.dir)
 }
 
-// A sleepCase is a real server, and a call that has the same answer whenever it is made.
-type sleepCase struct {
-	name string
-	argv func(dir string) []string
-	env  func(dir string) map[string]string
-	// first is called once, before the first sleep; nil for nothing.
-	first func(p *patientClient)
-	again func(p *patientClient) string
-	want  string
-}
-
-func sleepCases() []sleepCase {
-	return []sleepCase{
-		{
-			name: "everything", argv: func(string) []string { return []string{"node", everythingJS} }, want: "hello",
-			again: func(p *patientClient) string { return p.call("echo", map[string]string{"message": "hello"}).Text },
-		},
-		{
-			name: "filesystem", argv: func(dir string) []string { return []string{"node", filesystemJS, dir} }, want: "kept",
-			first: func(p *patientClient) {
-				p.call("write_file", map[string]string{"path": filepath.Join(p.dir, "note"), "content": "kept"})
-			},
-			again: func(p *patientClient) string {
-				return p.call("read_text_file", map[string]string{"path": filepath.Join(p.dir, "note")}).Text
-			},
-		},
-		{
-			name: "memory", argv: func(string) []string { return []string{"node", memoryJS} }, want: "remembered",
-			env: func(dir string) map[string]string {
-				return map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.jsonl")}
-			},
-			first: func(p *patientClient) {
-				p.call("create_entities", map[string]any{"entities": []map[string]any{{"name": "a", "entityType": "b", "observations": []string{"remembered"}}}})
-			},
-			again: func(p *patientClient) string { return p.call("read_graph", map[string]string{}).Text },
-		},
-	}
-}
-
-func TestHibernateRealServers(t *testing.T) {
+// A server that is used and sleeps, again and again, asks its client for sampling, elicitation and roots as a new one does. The
+// controls are that nothing of it is there between, and that the log tells of each sleep.
+func TestHibernateRealServer(t *testing.T) {
 	t.Parallel()
-	for _, n := range sleepCases() {
-		t.Run(n.name, func(t *testing.T) {
-			t.Parallel()
-			n.test(t)
-		})
-	}
-}
-
-func (n sleepCase) test(t *testing.T) {
 	dir := realDir(t)
-	server := toldServer{Roots: []string{"file://" + dir}}
-	if n.env != nil {
-		server.Env = n.env(dir)
-	}
-	p := startPatient(t, dir, server, n.argv(dir)...)
-	if n.first != nil {
-		n.first(p)
-	}
-	cycles := rounds(50)
-	for i := 1; i <= cycles; i++ {
+	p := startPatient(t, dir, toldServer{Roots: []string{"file://" + dir}, Idle: "3s"}, "node", everythingJS)
+	const cycles = 3
+	for i := range cycles {
 		p.asleep()
-		if i == 1 {
+		if i == 0 {
 			p.alone()
 		}
-		if text := n.again(p); !strings.Contains(text, n.want) {
-			t.Fatalf("cycle %d: the answer is %q, want %q in it", i, text, n.want)
+		for _, c := range []struct {
+			name      string
+			arguments map[string]any
+			want      string
+		}{
+			{"echo", map[string]any{"message": "hello"}, "hello"},
+			{"trigger-sampling-request", map[string]any{"prompt": "p", "maxTokens": 5}, "sampled"},
+			{"trigger-elicitation-request", map[string]any{}, "accept"},
+			{"get-roots-list", map[string]any{}, dir},
+		} {
+			if text := p.call(c.name, c.arguments).Text; !strings.Contains(text, c.want) {
+				t.Errorf("wake %d: %s: %q", i, c.name, text)
+			}
 		}
 	}
 	p.bye()
-	if slept, woken := len(p.s.events("server sleeps")), p.woken(); woken < cycles || slept < woken {
-		t.Errorf("%d sleeps and %d wakes in %d cycles", slept, woken, cycles)
-	}
-	if failed := p.s.events("server could not be woken"); len(failed) > 0 {
-		t.Errorf("%s", failed)
+	if p.woken() < cycles || len(p.s.events("server could not be woken")) > 0 {
+		t.Errorf("%d wakes in %d cycles", p.woken(), cycles)
 	}
 }
 
@@ -224,137 +163,26 @@ func (p *patientClient) alone() {
 	}
 }
 
-// Each version of the protocol with a handshake: each server gets the client's own, once, and no request that another had.
-func TestHibernateRealVersions(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			dir := realDir(t)
-			got := filepath.Join(dir, "got")
-			p := startPatient(t, dir, toldServer{Protocol: version, Idle: "2s"}, recorded(got, "node", everythingJS)...)
-			const cycles = 3
-			for i := 1; i <= cycles; i++ {
-				p.asleep()
-				p.call("echo", map[string]string{"message": fmt.Sprintf("cycle %d", i)})
-			}
-			p.bye()
-			if p.woken() < cycles {
-				t.Errorf("%d wakes in %d cycles", p.woken(), cycles)
-			}
-			p.wantVersions(version, cycles)
-		})
-	}
-}
-
-// wantVersions looks at what the servers have received, all in all. The list of tools, which the client has read once, is
-// read again from each server.
-func (p *patientClient) wantVersions(version string, calls int) {
-	p.t.Helper()
-	servers := 1 + p.woken()
-	text, err := os.ReadFile(p.got)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	counts := map[string]int{}
-	handshakes := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-			Params struct{ ProtocolVersion string }
-		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			p.t.Fatalf("a server got %q: %v", line, err)
-		}
-		counts[m.Method]++
-		if m.Method == "initialize" {
-			handshakes[line] = true
-			if m.Params.ProtocolVersion != version {
-				p.t.Errorf("initialize for %s", m.Params.ProtocolVersion)
-			}
-		}
-	}
-	if len(handshakes) != 1 || counts["initialize"] != servers || counts["notifications/initialized"] != servers ||
-		counts["tools/list"] != servers || counts["tools/call"] != calls {
-		p.t.Errorf("%d servers of %s got %v, with %d different handshakes", servers, version, counts, len(handshakes))
-	}
-}
-
-// The server says at level info that it was asked for a subscription, also when a relay asks again. The client hears
-// that only if it has not asked for errors alone. That the subscription is there shows when the server tells of
-// updates.
-func TestHibernateRealRestores(t *testing.T) {
-	t.Parallel()
-	for _, level := range []string{"", "error"} {
-		t.Run("level="+level, func(t *testing.T) {
-			t.Parallel()
-			p := startPatient(t, realDir(t), toldServer{Idle: "3s"}, "node", everythingJS)
-			const uri = "demo://resource/dynamic/text/1"
-			if level != "" {
-				p.order(map[string]any{"level": level})
-			}
-			p.order(map[string]any{"subscribe": uri})
-			for i := 1; i <= 3; i++ {
-				p.asleep()
-				first := p.call("toggle-subscriber-updates", map[string]string{})
-				second := p.call("echo", map[string]string{"message": "x"})
-				updated, logged := slices.Concat(first.Updated, second.Updated), slices.Concat(first.Logged, second.Logged)
-				// One of the wrapper, because nobody has looked while the server slept, and one of the server, which may send more
-				// later.
-				if len(updated) < 2 || updated[0] != uri || updated[1] != uri {
-					t.Errorf("wake %d: updates of %q, want two of %s", i, updated, uri)
-				}
-				if heard := strings.Contains(strings.Join(logged, "\n"), "Received Subscribe"); heard != (level == "") {
-					t.Errorf("wake %d: with level %q the client was told %q", i, level, logged)
-				}
-			}
-			p.bye()
-		})
-	}
-}
-
-// The official SDK 2.x, at both ends and at the client's alone, with the handshake and without. Without the handshake,
-// its client has a subscription open all the time. The subscription outlives each sleep of the server, and tells the
-// client to look at the list of tools again.
+// The official SDK 2.x without a handshake. Its client has a subscription open all the time, which outlives each sleep of the
+// server, and tells the client to look at the list of tools again.
 func TestHibernateRealModern(t *testing.T) {
 	t.Parallel()
-	modern := []string{"node", "modern-server.mjs"}
-	for name, c := range map[string]struct {
-		mode, version string
-		argv          []string
-	}{
-		"new":        {"", "2026-07-28", modern},
-		"legacy":     {"legacy", "2025-11-25", modern},
-		"old server": {"", "2025-11-25", []string{"node", everythingJS}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := realDir(t)
-			got := filepath.Join(dir, "got")
-			p := startPatient(t, dir, toldServer{Client: "modern.mjs", Protocol: c.mode, Idle: "2s"}, recorded(got, c.argv...)...)
-			if v := p.order(map[string]any{"version": true}).Text; v != c.version {
-				t.Fatalf("they speak %s", v)
-			}
-			changed := 0
-			const cycles = 4
-			for i := 1; i <= cycles; i++ {
-				p.asleep()
-				var answer sdkAnswer
-				if c.argv[1] == modern[1] {
-					answer = p.call("pid", map[string]string{})
-				} else {
-					answer = p.call("echo", map[string]string{"message": "x"})
-				}
-				changed += len(answer.Updated)
-			}
-			p.bye()
-			text, err := os.ReadFile(got)
-			noError(t, err)
-			listens := strings.Count(string(text), `"subscriptions/listen"`)
-			if subscribed := name == "new"; subscribed && (listens != p.woken()+1 || changed == 0) || !subscribed && listens > 0 || p.woken() < cycles {
-				t.Errorf("%d subscriptions, %d changes, %d wakes in %d cycles", listens, changed, p.woken(), cycles)
-			}
-		})
+	dir := realDir(t)
+	got := filepath.Join(dir, "got")
+	p := startPatient(t, dir, toldServer{Client: "modern.mjs", Idle: "2s"}, "sh", "-c", `tee -a "$0" | node modern-server.mjs`, got)
+	if v := p.order(map[string]any{"version": true}).Text; v != "2026-07-28" {
+		t.Fatalf("they speak %s", v)
+	}
+	changed := 0
+	const cycles = 3
+	for range cycles {
+		p.asleep()
+		changed += len(p.call("pid", map[string]string{}).Updated)
+	}
+	p.bye()
+	text, err := os.ReadFile(got)
+	noError(t, err)
+	if listens := strings.Count(string(text), `"subscriptions/listen"`); listens != p.woken()+1 || changed == 0 || p.woken() < cycles {
+		t.Errorf("%d subscriptions, %d changes, %d wakes in %d cycles", listens, changed, p.woken(), cycles)
 	}
 }

@@ -63,22 +63,25 @@ func (s *session) keptAwake(why string) sleeper {
 // The control is that the same server sleeps once its work has ended, and that it then is as if it had never had any.
 func TestHibernateNeverWithWork(t *testing.T) {
 	t.Parallel()
-	for _, c := range workCases() {
-		for _, cgroup := range []string{"auto", "off"} {
-			t.Run(c.name+"/cgroup="+cgroup, func(t *testing.T) {
-				t.Parallel()
-				s := greeted(t, setup{flags: sleepy("--cgroup=" + cgroup)}, "serve", "daemon")
-				s.wantAnswer(s.ask(toolCall(1, c.name, peer(t, c.name))), 1)
-				before := s.keptAwake(c.why)
-				s.write(release + "\n")
-				s.asleep(before.Sleeps + 1)
-				if strings.Contains(s.rawRecord(s.id()), `"awake":`) {
-					t.Errorf("it sleeps, and the record still says why not: %s", s.rawRecord(s.id()))
-				}
-				s.echo(2)
-				s.farewell()
-			})
-		}
+	for i, c := range workCases() {
+		t.Run(c.name, func(t *testing.T) {
+			sample(t, 5, i)
+			t.Parallel()
+			flags := sleepy("--cgroup=" + []string{"auto", "off"}[i%2])
+			if c.name == "spin" {
+				flags = append(flags, "--hibernate=2s") // Beside many others it gets little of a processor.
+			}
+			s := greeted(t, setup{flags: flags}, "serve", "daemon")
+			s.wantAnswer(s.ask(toolCall(1, c.name, peer(t, c.name))), 1)
+			before := s.keptAwake(c.why)
+			s.write(release + "\n")
+			s.asleep(before.Sleeps + 1)
+			if strings.Contains(s.rawRecord(s.id()), `"awake":`) {
+				t.Errorf("it sleeps, and the record still says why not: %s", s.rawRecord(s.id()))
+			}
+			s.echo(2)
+			s.farewell()
+		})
 	}
 }
 
@@ -86,29 +89,27 @@ func TestHibernateNeverWithWork(t *testing.T) {
 // with --hibernate-anyway.
 func TestHibernateInSpiteOfHoldings(t *testing.T) {
 	t.Parallel()
-	for _, had := range []string{"lock", "write", "listen", "listen-unix", "child"} {
+	for i, had := range []string{"lock", "listen", "child"} {
 		t.Run("had/"+had, func(t *testing.T) {
+			sample(t, 3, i)
 			t.Parallel()
 			s := startGateway(t).newSession()
 			s.mode("had=" + had)
 			s.spawn(setup{flags: sleepy()}, fixture, "mcp", s.dir, "-", "0", "serve", "daemon")
 			s.greet()
 			s.ids = s.records()
-			for n := range 3 {
+			for n := range 2 {
 				s.asleep(n + 1)
 				s.echo(n + 1)
 			}
 			s.farewell()
 		})
 	}
-	t.Run("pair", func(t *testing.T) {
-		t.Parallel()
-		sleepsAtWork(t, "pair")
-	})
-	for _, c := range workCases() {
-		t.Run("anyway/"+c.name, func(t *testing.T) {
+	for work, env := range map[string][]string{"pair": nil, "connect": {"MCP_TETHER_HIBERNATE_ANYWAY=1"}} {
+		t.Run(work, func(t *testing.T) {
+			testkit.Long(t)
 			t.Parallel()
-			sleepsAtWork(t, c.name, "MCP_TETHER_HIBERNATE_ANYWAY=1")
+			sleepsAtWork(t, work, env...)
 		})
 	}
 }
@@ -127,6 +128,7 @@ func sleepsAtWork(t *testing.T, work string, env ...string) {
 
 // A process of the tree that cannot be looked at may have work.
 func TestHibernateNeverWithHiddenProcess(t *testing.T) {
+	testkit.Long(t)
 	testkit.Need(t, os.Geteuid() == 0, "root")
 	t.Parallel()
 	for _, name := range []string{"hidden", "seen"} {
@@ -153,6 +155,7 @@ func TestHibernateNeverWithHiddenProcess(t *testing.T) {
 
 // A process that was put into the cgroup of the session would be ended with it.
 func TestHibernateNeverWithStray(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	s := greeted(t, setup{flags: sleepy()}, "serve", "daemon")
 	s.hold(1)

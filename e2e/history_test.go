@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,59 +58,6 @@ func wantPast(t *testing.T, read func(args ...string) outcome, n int) []past {
 		t.Fatalf("%d sessions, want %d; exit code %d, %v\n%s%s", len(list.Sessions), n, o.code, err, o.stdout, o.stderr)
 	}
 	return list.Sessions
-}
-
-// Each end of a session is in the history, by whoever has made it.
-func TestHistory(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		end           func(s *session)
-		flags         []string
-		root, child   string
-		causes        []string
-		ended, killed int
-		names         []string
-	}{
-		"end of input":    {end: func(s *session) { s.closeStdin() }, flags: polite(), causes: []string{"stdin-closed", "server-exited"}},
-		"signal":          {end: func(s *session) { s.signal(syscall.SIGINT) }, flags: polite(), causes: []string{"signal"}, ended: 1},
-		"a helper":        {end: func(s *session) { s.closeStdin() }, flags: resisting(), child: "daemon,comm=deaf,ignore-term", causes: []string{"stdin-closed", "server-exited"}, ended: 1, killed: 1, names: []string{"deaf"}},
-		"gateway killed":  {end: func(s *session) { s.gw.kill() }, flags: deaf(), root: ",ignore-eof", child: "daemon,comm=helper", causes: deathCauses, ended: 2, names: []string{"helper"}},
-		"anchor killed":   {end: func(s *session) { _ = syscall.Kill(s.pid, syscall.SIGKILL) }, flags: polite(), causes: []string{"anchor-gone", "stdout-closed"}, ended: 1},
-		"supervisor dies": {end: func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }, flags: polite(), child: "daemon,comm=helper", causes: []string{"supervisor-gone"}, ended: 1, names: []string{"helper"}},
-		"one process":     {end: func(s *session) { s.closeStdin() }, flags: polite("--no-anchor"), causes: []string{"stdin-closed", "server-exited"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			env, read := ownHistory(t)
-			s := startGateway(t).newSession()
-			argv := node(s.dir, "serve"+c.root)
-			if c.child != "" {
-				argv = append(argv, c.child)
-			}
-			s.spawn(setup{flags: append(c.flags, "--name=files"), env: []string{env}}, argv...)
-			s.waitReady()
-			gateway := s.gw.cmd.Process.Pid
-			c.end(s)
-			s.waitDead()
-			var all []past
-			testkit.Until(t, "the session in the history", func() bool {
-				var list struct{ Sessions []past }
-				_ = json.Unmarshal([]byte(read("--json").stdout), &list)
-				all = list.Sessions
-				return len(all) > 0
-			})
-			p := all[0]
-			if len(all) != 1 || p.ID != s.ids[0] || p.Name != "files" || !slices.Contains(c.causes, p.Cause) || p.Ended != c.ended || p.Killed != c.killed || !slices.Equal(p.Names, c.names) {
-				t.Errorf("%+v, want %+v", all, c)
-			}
-			if p.Gateway.PID != gateway || p.GatewayComm == "" || time.Since(p.Started) > time.Hour || p.Args[0] != fixture || len(p.Left) > 0 {
-				t.Errorf("%+v of gateway %d", p, gateway)
-			}
-			if one := read(p.ID[:6]); one.code != 0 || !strings.Contains(one.stdout, p.ID) || !strings.Contains(one.stdout, p.Cause) {
-				t.Errorf("%+v", one)
-			}
-		})
-	}
 }
 
 // run runs a command below run with a history, and without a gateway of the test.

@@ -56,13 +56,8 @@ var launchers = []launcher{
 	{"init", func(t *testing.T, o order) []string { return o.dockerRun(t, "-i", "--rm", "--init") }},
 	{"exec", executed},
 	{"npm", throughNPM},
-	{"compose-run", func(t *testing.T, o order) []string { return composeRun(t, o, "docker-compose") }},
-	{"compose-up", func(t *testing.T, o order) []string { return composeUp(t, o, "docker-compose") }},
-	{"compose2-run", func(t *testing.T, o order) []string { return composeRun(t, o, "docker-compose-v2") }},
-	{"compose2-up", func(t *testing.T, o order) []string { return composeUp(t, o, "docker-compose-v2") }},
-	{"python", python},
-	{"dockerode", func(t *testing.T, o order) []string { return dockerode(t, o, "plain") }},
-	{"dockerode-hijack", func(t *testing.T, o order) []string { return dockerode(t, o, "hijack") }},
+	{"compose-run", composeRun},
+	{"compose-up", composeUp},
 }
 
 func launch(name string) launcher {
@@ -107,71 +102,33 @@ func throughNPM(t *testing.T, o order) []string {
 }
 
 // compose writes a project with as many services as asked for, which share a network.
-func compose(t *testing.T, o order, program string, services int, network string) []string {
+func compose(t *testing.T, o order, services int, network string) []string {
 	t.Helper()
 	command, err := json.Marshal(o.boxed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: '2.4'\nservices:\n")
 	for i := range services {
-		fmt.Fprintf(&b, "  s%d:\n    image: %s\n    command: %s\n    stdin_open: true\n    labels: {%s: %s}\n",
-			i, o.image, command, markLabel, o.mark)
-		if network == "none" {
-			fmt.Fprintf(&b, "    network_mode: none\n")
-		}
+		fmt.Fprintf(&b, "  s%d:\n    image: %s\n    command: %s\n    stdin_open: true\n    labels: {%s: %s}\n%s",
+			i, o.image, command, markLabel, o.mark, network)
 	}
-	if network != "none" {
+	if network == "" {
 		fmt.Fprintf(&b, "networks: {default: {internal: true, labels: {%s: %s}}}\n", markLabel, o.mark)
 	}
 	file := filepath.Join(o.dir, "compose.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return []string{lookPath(t, program), "-f", file, "-p", o.mark}
+	ok(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	return []string{lookPath(t, "docker-compose"), "-f", file, "-p", o.mark}
 }
 
-func composeRun(t *testing.T, o order, program string) []string {
+func composeRun(t *testing.T, o order) []string {
 	t.Helper()
-	return append(compose(t, o, program, 1, "none"), "run", "-T", "--rm", "s0")
+	return append(compose(t, o, 1, "    network_mode: none\n"), "run", "-T", "--rm", "s0")
 }
 
 // composeUp has two containers on a network of the project's own.
-func composeUp(t *testing.T, o order, program string) []string {
+func composeUp(t *testing.T, o order) []string {
 	t.Helper()
-	network := "own"
-	if o.e.kind == "podman" {
-		network = "none"
-	}
-	return before(append(compose(t, o, program, 2, network), "up", "-d"), node(o.dir, "serve,ignore-eof"))
-}
-
-func python(t *testing.T, o order) []string {
-	t.Helper()
-	program := lookPath(t, "python3")
-	// Not with a path below /usr/local, which another version may have in front.
-	if exec.Command("/usr/bin/python3", "-c", "import docker").Run() == nil {
-		program = "/usr/bin/python3"
-	}
-	testkit.Need(t, exec.Command(program, "-c", "import docker").Run() == nil, "the Docker SDK for Python")
-	return append([]string{program, absolute(t, "testdata/launch.py"), o.image, o.label()}, o.boxed()...)
-}
-
-func dockerode(t *testing.T, o order, how string) []string {
-	t.Helper()
-	_, err := os.Stat("npm/node_modules/dockerode")
-	testkit.Need(t, err == nil, "npm packages (npm ci in e2e/npm)")
-	return append([]string{lookPath(t, "node"), absolute(t, "npm/dockerode.mjs"), how, o.image, o.label()}, o.boxed()...)
-}
-
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	full, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return full
+	return before(append(compose(t, o, 2, ""), "up", "-d"), node(o.dir, "serve,ignore-eof"))
 }
 
 func lookPath(t *testing.T, command string) string {

@@ -42,42 +42,6 @@ func TestForeignProc(t *testing.T) {
 	}
 }
 
-// A single process is not stopped by that. The process group of the server can still be reached. If a process left the
-// group, or the group's name is gone with the server, the log must not say that all is well.
-func TestNoProcNoAnchor(t *testing.T) {
-	t.Parallel()
-	trees := map[string][]string{
-		"one group": {"serve", "plain*3", "plain/plain"},
-		"escaped":   {"serve", "setsid,ignore-term", "plain"},
-	}
-	for name, tree := range trees {
-		for _, e := range endings {
-			t.Run(name+"/"+e.name, func(t *testing.T) {
-				t.Parallel()
-				g := world{steps: []string{"noproc"}}.gateway(t)
-				root, flags := tree[0], resisting("--kill-timeout=300ms")
-				reached := name == "one group" && e.exit == nil
-				if reached {
-					// The server must not go before the group is signalled: with its gateway its input ends as well.
-					root, flags = root+",ignore-eof", deaf(stormKill)
-				}
-				s := g.tree(setup{flags: append(flags, "--no-anchor", "--log-level=debug")}, root, tree[1:]...)
-				s.waitReady()
-				e.end(s)
-				awaitExit(t, s.pid)
-				if reached {
-					s.gone()
-				}
-				if c := s.ended(); s.alive() && !*c.Leaked {
-					t.Errorf("processes are left, and the log says: survivors = %v, leaked = %v", c.Survivors, *c.Leaked)
-				}
-				s.wantDegraded("/proc")
-				s.endAll()
-			})
-		}
-	}
-}
-
 // A server that exits with 2 looks like a supervisor that crashed. Also where something is left, its session ends once.
 func TestHiddenSurvivorOfServerThatExitsWithTwo(t *testing.T) {
 	testkit.Need(t, os.Geteuid() == 0, "root")

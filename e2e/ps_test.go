@@ -5,10 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"mcp-tether/internal/testkit"
@@ -54,90 +52,6 @@ func (c caller) ps(t *testing.T, args ...string) []shown {
 	return list.Sessions
 }
 
-func TestPs(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	if o := operator.run(t, "ps"); o.code != 0 || o.stdout != "" {
-		t.Errorf("with nothing to show: exit code %d, %q", o.code, o.stdout)
-	}
-	if list := operator.ps(t); len(list) != 0 {
-		t.Errorf("with nothing to show: %v", list)
-	}
-	g := startGateway(t)
-	s := g.newSession()
-	s.shareRuntime()
-	// A name, and an argument, that would move the cursor and colour the screen.
-	argv := append(node(s.dir, "serve", "daemon", "setsid/plain"), "--token=hunter2", "plain\x1b[31m")
-	argv = argv[:len(argv)-2]
-	s.spawn(setup{flags: polite("--name=files\x1b[2J")}, argv...)
-	s.waitReady()
-	theirs := startGatewayAs(t, nobody).newSession()
-	theirs.shareRuntime()
-	theirs.spawn(setup{flags: polite("--name=theirs")}, node(theirs.dir, "serve")...)
-	theirs.waitReady()
-	for _, each := range []*session{s, theirs} {
-		each.ids = []string{each.ownRecord()}
-	}
-
-	list := operator.ps(t)
-	if len(list) != 2 || len(list[0].Tree) != 0 {
-		t.Fatalf("%+v, want two sessions without their trees", list)
-	}
-	one := list[0]
-	if one.ID != s.id() || one.Name != "files\x1b[2J" || one.State != "running" || one.Server.PID != s.server || one.Gateway.PID != g.pid ||
-		one.Procs != 4 || one.MemoryBytes == 0 || one.CPUPercent == nil || one.AgeSeconds == nil || one.GatewayState != "alive" ||
-		!strings.HasSuffix(one.GatewayCommand, "fixture gateway") || len(one.Args) == 0 {
-		t.Errorf("%+v", one)
-	}
-	psTree(t, s)
-	psText(t, s, g)
-	if own := (caller{uid: nobody}).ps(t); len(own) != 1 || own[0].Name != "theirs" {
-		t.Errorf("another user sees %+v", own)
-	}
-	if o := operator.run(t, "ps", "more"); o.code != 2 {
-		t.Errorf("with an argument: exit code %d", o.code)
-	}
-	endNicely(theirs.gw, theirs)
-	endNicely(g, s)
-}
-
-func psTree(t *testing.T, s *session) {
-	t.Helper()
-	tree := operator.ps(t, "--tree")[0].Tree
-	want := map[int]bool{}
-	for _, p := range s.members() {
-		want[p.pid] = p.pid != s.pid && p.pid != s.supervisor()
-	}
-	for _, n := range tree {
-		if !want[n.PID] || describe(n.PID).ppid != n.PPID {
-			t.Errorf("the tree has %+v", n)
-		}
-	}
-	if len(tree) != 4 || tree[0].PID != s.server || tree[0].Depth != 0 {
-		t.Errorf("the tree is %+v, want 4 processes below %d", tree, s.server)
-	}
-}
-
-func psText(t *testing.T, s *session, g *gateway) {
-	t.Helper()
-	gateway := decimalString(g.pid) + ` fixture`
-	for _, tree := range []bool{false, true} {
-		args, above, column := []string{"ps"}, `^`, gateway+` +`
-		if tree {
-			args, above, column = []string{"ps", "--tree"}, `^`+gateway+"\n", ``
-		}
-		line := regexp.MustCompile(`(?m)` + above + `root +` + s.id() + ` +files\S+ +running +` + column + decimalString(s.server) + ` +4 +0 +\S+[KMG] +\S+% +\d+s +\S*fixture node`)
-		o := operator.run(t, args...)
-		if !line.MatchString(o.stdout) || strings.ContainsAny(o.stdout, "\x1b\r\x07") {
-			t.Errorf("%q: want %v, and no escapes:\n%q", args, line, o.stdout)
-		}
-		if rows := strings.Count(o.stdout, "\n"); tree && rows != 1+2+2+4+1 {
-			t.Errorf("%d lines, want a head, two gateways, their sessions and these' 4 + 1 processes:\n%s", rows, o.stdout)
-		}
-	}
-}
-
 // On a terminal of 80 columns each line fits.
 func TestPsOnATerminal(t *testing.T) {
 	if !onOwnHost(t) {
@@ -151,49 +65,6 @@ func TestPsOnATerminal(t *testing.T) {
 	}
 	_ = y.cmd.Wait()
 	endNicely(s.gw, s)
-}
-
-// A session that ends is shown as such, with the cause, until it is gone.
-func TestPsEnding(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.spawn(setup{flags: []string{"--eof-grace=100ms", "--term-grace=20s"}}, node(s.dir, "serve,ignore-eof,ignore-term")...)
-	s.waitReady()
-	s.closeStdin()
-	s.awaitState(t, "ending")
-	list := operator.ps(t)
-	if len(list) != 1 || list[0].State != "ending" || list[0].Cause != "stdin-closed" {
-		t.Errorf("%+v, want one that is ending for stdin-closed", list)
-	}
-	if o := operator.run(t, "ps"); !strings.Contains(o.stdout, "ending (stdin-closed)") {
-		t.Errorf("want the cause:\n%s", o.stdout)
-	}
-	_ = syscall.Kill(s.server, syscall.SIGKILL)
-	s.waitDead()
-	awaitTrue(t, "the end of the record", func() bool { return len(s.records()) == 0 })
-	if list := operator.ps(t); len(list) != 0 {
-		t.Errorf("after the end: %+v", list)
-	}
-}
-
-// Sessions whose supervisor is dead are not shown: they are for reap.
-func TestPsHidesDead(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	s := startGateway(t).newSession()
-	s.shareRuntime()
-	s.spawn(setup{flags: polite()}, node(s.dir, "serve", "daemon")...)
-	s.waitReady()
-	killPair(t, s.pid)
-	if list := operator.ps(t); len(list) != 0 {
-		t.Errorf("%+v", list)
-	}
-	operator.reap(t, 0, "--kill")
-	s.swept()
 }
 
 // A session that lives and cannot be read is named, and the exit code says that not all is known: to its own user as to root.

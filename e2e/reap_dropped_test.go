@@ -2,11 +2,10 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,10 +62,8 @@ func TestReapSparesListener(t *testing.T) {
 	}
 	// A start script that does not end by exec is what the configuration names, and its child is what listens.
 	ok(t, os.WriteFile("/tmp/start", []byte(`"$@"; true`), 0o600))
-	for _, family := range []string{"tcp", "none"} {
-		pid := orphan(t, "/bin/sh", "/tmp/start", fixture, "listen", family, "/tmp/listener-"+family)
-		spareListener(t, pid, family, "^/bin/sh /tmp/start .* "+family)
-	}
+	pid := orphan(t, "/bin/sh", "/tmp/start", fixture, "listen", "tcp", "/tmp/listener-tcp")
+	spareListener(t, pid, "tcp", "^/bin/sh /tmp/start .* tcp")
 }
 
 // spareListener has a pass spare a server, unless it does not listen.
@@ -123,15 +120,7 @@ func orphan(t *testing.T, argv ...string) (pid int) {
 	ok(t, shell.Start())
 	ok(t, w.Close())
 	defer r.Close()
-	lines := bufio.NewReader(r)
-	for range 2 {
-		line, err := lines.ReadString('\n')
-		ok(t, err)
-		if line != "up\n" {
-			_, err = fmt.Sscan(line, &pid)
-			ok(t, err)
-		}
-	}
+	pid = upAndPID(t, r)
 	ok(t, in.Close())
 	_ = shell.Wait()
 	return pid
@@ -143,25 +132,13 @@ func TestReapNotDumpable(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, c := range []caller{operator, {uid: nobody}} {
-		cmd := exec.Command(fixture, "undumpable")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		out, err := cmd.StdoutPipe()
-		ok(t, err)
-		ok(t, cmd.Start())
-		if line, err := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
-		outgrow(t)
-		forge(t, nobody, theirDir, nil, cmd.Process.Pid)
-		r := c.reap(t, 0, "--kill")
-		state := describe(cmd.Process.Pid).state
-		if r.classes() != "record" || r.Findings[0].Result != "ended" || state != "Z" && state != "" {
-			t.Errorf("found %v, state %q", r.Findings, state)
-		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(theirDir)
+	pid := undumpable(t, nobody)
+	outgrow(t)
+	forge(t, nobody, theirDir, nil, pid)
+	r := operator.reap(t, 0, "--kill")
+	state := describe(pid).state
+	if r.classes() != "record" || r.Findings[0].Result != "ended" || state != "Z" && state != "" {
+		t.Errorf("found %v, state %q", r.Findings, state)
 	}
 }
 
@@ -175,19 +152,16 @@ func TestReapUnreadableMember(t *testing.T) {
 		by      caller
 		owner   int
 		before  bool // it began before the session
-		parent  bool // it has a living parent from before the session
 		unknown bool
 	}{
-		"its user":           {by: caller{uid: nobody}, owner: nobody, unknown: true},
-		"root for its user":  {by: operator, owner: nobody, unknown: true},
-		"older":              {by: caller{uid: nobody}, owner: nobody, before: true},
-		"a living program's": {by: caller{uid: nobody}, owner: nobody, parent: true},
-		"root for root":      {by: operator},
+		"its user":      {by: caller{uid: nobody}, owner: nobody, unknown: true},
+		"older":         {by: caller{uid: nobody}, owner: nobody, before: true},
+		"root for root": {by: operator},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := dirOf(c.owner)
 			var pid int
-			start := func() { pid = undumpable(t, c.owner, c.parent) }
+			start := func() { pid = undumpable(t, c.owner) }
 			if c.before {
 				start()
 				outgrow(t)
@@ -218,92 +192,31 @@ func TestReapUnreadableMember(t *testing.T) {
 	}
 }
 
-// undumpable starts a process that has the mark of a session and cannot be read, as an orphan unless its parent is to be this one.
-func undumpable(t *testing.T, user int, parent bool) int {
+// undumpable starts a process that has the mark of a session and cannot be read, as an orphan.
+func undumpable(t *testing.T, user int) (pid int) {
 	t.Helper()
-	argv := []string{fixture, "undumpable"}
-	if !parent {
-		argv = append([]string{"/bin/sh", "-c", `"$@" & echo $!`, "sh"}, argv...)
-	}
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command("/bin/sh", "-c", `"$@" & echo $!`, "sh", fixture, "undumpable")
 	cmd.Env = []string{"MCP_TETHER_SESSION=" + anID}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 	out, err := cmd.StdoutPipe()
 	ok(t, err)
 	ok(t, cmd.Start())
-	in := bufio.NewReader(out)
-	pid := cmd.Process.Pid
-	var lines []string
-	for range map[bool]int{true: 1, false: 2}[parent] {
-		line, err := in.ReadString('\n')
-		ok(t, err)
-		lines = append(lines, strings.TrimSpace(line))
-	}
-	for _, line := range lines {
-		if n, err := strconv.Atoi(line); err == nil {
-			pid = n
-		}
-	}
-	if !parent {
-		ok(t, cmd.Wait())
-	}
-	t.Cleanup(func() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		if parent {
-			_ = cmd.Wait()
-		}
-	})
+	pid = upAndPID(t, out)
+	ok(t, cmd.Wait())
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	return pid
 }
 
-// What a living process starts with the environment of a dead session belongs to that living process. The control:
-// below an adopter the same belongs to the session.
-func TestReapInheritedMark(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	gateway := deadMark(t)
-	env := fmt.Sprintf("MCP_TETHER_GATEWAY=%d:%d:%s:%d", gateway.PID, gateway.Start, here(t).Boot, here(t).PIDNS)
-	for _, parentLives := range []bool{true, false} {
-		end := ""
-		if !parentLives {
-			end = "exit"
-		}
-		script := `MCP_TETHER_SESSION=` + anID + ` "$@" & echo $!; [ -z "` + end + `" ] && read -r x`
-		daemon := exec.Command("/bin/sh", "-c", script, "sh", "/usr/bin/env", env, fixture, "up")
-		daemon.Env = []string{"PATH=" + os.Getenv("PATH")}
-		daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		in, err := daemon.StdinPipe()
+// upAndPID reads two lines, in either order: that of a fixture that is up, and its pid from the shell that started it.
+func upAndPID(t *testing.T, out io.Reader) (pid int) {
+	t.Helper()
+	lines := bufio.NewReader(out)
+	for range 2 {
+		line, err := lines.ReadString('\n')
 		ok(t, err)
-		r, w, err := os.Pipe()
-		ok(t, err)
-		daemon.Stdout = w
-		ok(t, daemon.Start())
-		ok(t, w.Close())
-		pid := 0
-		lines := bufio.NewReader(r)
-		for range 2 {
-			line, err := lines.ReadString('\n')
-			ok(t, err)
-			if line != "up\n" {
-				_, err = fmt.Sscan(line, &pid)
-				ok(t, err)
-			}
+		if line != "up\n" {
+			pid = number(t, strings.TrimSpace(line))
 		}
-		if !parentLives {
-			_ = daemon.Wait()
-		}
-		outgrow(t)
-		s := operator.reap(t, -1, "--kill", "--term-grace=100ms")
-		lives := unix.Kill(pid, 0) == nil && describe(pid).state != "Z"
-		if lives != parentLives {
-			t.Errorf("its parent lives: %v, it lives: %v; found %v", parentLives, lives, s.Findings)
-		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		_ = in.Close()
-		if parentLives {
-			_ = daemon.Wait()
-		}
-		_ = r.Close()
 	}
+	return pid
 }

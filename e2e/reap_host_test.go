@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -316,31 +315,23 @@ func killPair(t *testing.T, anchor int) {
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
-	for {
-		if state := describe(pid).state; state == "T" || state == "Z" || state == "" {
-			return
-		}
-	}
+	testkit.Until(t, "a process that has stopped", func() bool {
+		now := describe(pid).state
+		return now == "T" || now == "Z" || now == ""
+	})
 }
 
 // outgrow returns when the clock tick in which a process was born is over: until then a sweep takes it for newborn.
 func outgrow(t *testing.T) {
 	t.Helper()
 	const tick = int64(10 * time.Millisecond)
-	first := int64(0)
-	for {
+	now := func() int64 {
 		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-			t.Fatal(err)
-		}
-		switch n := now.Nano() / tick; {
-		case first == 0:
-			first = n
-		case n > first+1:
-			return
-		}
-		runtime.Gosched()
+		ok(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
+		return now.Nano() / tick
 	}
+	first := now()
+	testkit.Until(t, "the next clock tick", func() bool { return now() > first+1 })
 }
 
 // endNicely ends living sessions as their gateway's end does, and waits.

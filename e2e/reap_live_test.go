@@ -2,52 +2,63 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"mcp-tether/internal/testkit"
 )
 
 // Living sessions are never touched, wherever their records lie and whoever sweeps.
 
+// liveTree has four members that hold the lifeline, as the wrapper's own two processes do, and one that holds the lock.
+var liveTree = []string{"serve", "daemon", "setsid", "pgrp", "daemon,closefds,clearenv"}
+
+// The program may have another name, and the record may be out of reach or missing.
 func TestReapSparesLiveSessions(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, cgroup := range []string{"auto", "off"} {
-		for _, flag := range []string{"", "--no-anchor"} {
-			for _, user := range []int{0, nobody} {
-				t.Run(strings.Join([]string{"cgroup=" + cgroup, flag, "uid=" + strconv.Itoa(user)}, "/"), func(t *testing.T) {
-					flags := polite("--cgroup=" + cgroup)
-					if flag != "" {
-						flags = append(flags, flag)
-					}
-					s := startGatewayAs(t, user).tree(setup{flags: flags}, liveTree[0], liveTree[1:]...)
-					s.waitReady()
-					sparesAll(t, s, 6-len(flag)/len("--no-anchor"))
-				})
+	for _, c := range []struct {
+		flags               []string
+		user                int
+		renamed, unrecorded bool
+	}{
+		{flags: []string{"--cgroup=auto"}},
+		{flags: []string{"--cgroup=off", "--no-anchor"}, user: nobody},
+		{flags: []string{"--cgroup=off"}, renamed: true},
+		{flags: []string{"--cgroup=off", "--no-anchor"}, unrecorded: true},
+	} {
+		t.Run(fmt.Sprintf("%q/uid=%d/renamed=%v/unrecorded=%v", c.flags, c.user, c.renamed, c.unrecorded), func(t *testing.T) {
+			s := startGatewayAs(t, c.user).newSession()
+			argv := s.wrap(polite(c.flags...), node(s.dir, liveTree[0], liveTree[1:]...)...)
+			if c.renamed {
+				argv[0] = filepath.Join(s.dir, "keeper")
+				copyProgram(t, tether, argv[0])
 			}
-		}
+			if c.unrecorded {
+				s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
+			}
+			s.spawn(setup{bare: true}, argv...)
+			s.waitReady()
+			sparesAll(t, s, 7-len(c.flags))
+		})
 	}
 }
 
-// Members that hold the lifeline: two of the wrapper, the server, three of its children.
-var liveTree = []string{"serve", "daemon", "setsid", "pgrp", "daemon,closefds,clearenv"}
-
-// sparesAll sweeps in all ways, from where the record can be seen and from where it cannot.
+// sparesAll sweeps as root and as the session's user, from where the record can be seen and from where it cannot.
 func sparesAll(t *testing.T, s *session, members int) {
 	t.Helper()
 	settle(t)
-	for _, c := range []caller{operator, {runtime: s.runtime}, {uid: s.gw.uid}, {uid: s.gw.uid, runtime: s.runtime}, {uid: nobody}} {
-		for _, args := range [][]string{{"--kill"}, {"--kill", "--unwrapped", s.match()}} {
-			r := c.reap(t, 0, args...)
-			if len(r.Findings) > 0 {
-				t.Errorf("%+v with %q found %v", c, args, r.Findings)
-			}
+	for _, c := range []caller{operator, {uid: s.gw.uid, runtime: s.runtime}} {
+		r := c.reap(t, 0, "--kill", "--unwrapped", s.match())
+		if len(r.Findings) > 0 {
+			t.Errorf("%+v found %v", c, r.Findings)
 		}
 	}
 	if !s.whole(members) {
@@ -70,85 +81,32 @@ func settle(t *testing.T) {
 	}
 }
 
-// The binary may have another name, and the record may be out of reach.
-func TestReapSparesRenamed(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for _, cgroup := range []string{"auto", "off"} {
-		for _, flag := range []string{"--eof-grace=20s", "--no-anchor"} {
-			t.Run("cgroup="+cgroup+"/"+flag, func(t *testing.T) {
-				s := startGateway(t).newSession()
-				other := filepath.Join(s.dir, "keeper")
-				copyProgram(t, tether, other)
-				argv := s.wrap(polite("--cgroup="+cgroup, flag), node(s.dir, liveTree[0], liveTree[1:]...)...)
-				argv[0] = other
-				s.spawn(setup{bare: true}, argv...)
-				s.waitReady()
-				members := 6
-				if flag == "--no-anchor" {
-					members--
-				}
-				sparesAll(t, s, members)
-			})
-		}
-	}
-}
-
-// A session that cannot keep a record lives as well as any other.
-func TestReapSparesUnrecorded(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for _, cgroup := range []string{"auto", "off"} {
-		for _, flag := range []string{"--eof-grace=20s", "--no-anchor"} {
-			t.Run("cgroup="+cgroup+"/"+flag, func(t *testing.T) {
-				s := startGateway(t).newSession()
-				s.ok(os.WriteFile(s.recordDir(), nil, 0o600))
-				s.spawn(setup{flags: polite("--cgroup="+cgroup, flag)}, node(s.dir, liveTree[0], liveTree[1:]...)...)
-				s.waitReady()
-				members := 6
-				if flag == "--no-anchor" {
-					members--
-				}
-				sparesAll(t, s, members)
-			})
-		}
-	}
-}
-
 // A sweep while a session ends in its own time does not end it sooner.
 func TestReapDuringTeardown(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			s.spawn(setup{flags: []string{"--cgroup=" + cgroup, "--term-grace=20s"}}, node(s.dir, "serve,ignore-eof,ignore-term", "daemon,ignore-term", "setsid")...)
-			s.waitReady()
-			s.gw.kill()
-			s.awaitState(t, "ending")
-			awaitTrue(t, "the end of what obeys", func() bool { return len(holders(s.life.path)) <= 2 })
-			for range 5 {
-				if r := operator.reap(t, 0, "--kill", "--term-grace=0s"); len(r.Findings) > 0 {
-					t.Errorf("found %v", r.Findings)
-				}
-			}
-			left := holders(s.life.path)
-			if len(left) != 2 {
-				t.Errorf("of the server and the daemon there are %v: they were ended, or their grace was over before the last sweep", left)
-			}
-			for _, p := range left {
-				_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			}
-			s.waitDead()
-			s.endedWhole(deathCauses...)
-			if left := s.records(); len(left) > 0 {
-				t.Errorf("records left: %v", left)
-			}
-		})
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: []string{"--cgroup=off", "--term-grace=10m"}}, node(s.dir, "serve,ignore-eof,ignore-term", "daemon,ignore-term", "setsid")...)
+	s.waitReady()
+	s.gw.kill()
+	s.awaitState(t, "ending")
+	testkit.Until(t, "the end of what obeys", func() bool { return len(holders(s.life.path)) <= 2 })
+	if r := operator.reap(t, 0, "--kill", "--term-grace=0s"); len(r.Findings) > 0 {
+		t.Errorf("found %v", r.Findings)
+	}
+	left := holders(s.life.path)
+	if len(left) != 2 {
+		t.Errorf("of the server and the daemon there are %v", left)
+	}
+	for _, p := range left {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	s.waitDead()
+	s.endedWhole(deathCauses...)
+	if left := s.records(); len(left) > 0 {
+		t.Errorf("records left: %v", left)
 	}
 }
 
@@ -157,72 +115,60 @@ func TestTwoReapsAtOnce(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for range 5 {
-		s := startGateway(t).newSession()
-		s.shareRuntime()
-		s.spawn(setup{flags: resisting()}, node(s.dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
-		s.waitReady()
-		killPair(t, s.pid)
-		outs := atOnce(t, 3, "reap", "--json", "--kill", "--term-grace=500ms")
-		done := 0
-		for _, o := range outs {
-			switch {
-			case o.code == 0:
-				done++
-			case o.code != 2 || !strings.Contains(o.stderr, "another reap is under way"):
-				t.Errorf("exit code %d, %s%s", o.code, o.stdout, o.stderr)
-			}
-		}
-		if done == 0 {
-			t.Errorf("nobody swept: %v", outs)
-		}
-		s.swept()
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: resisting()}, node(s.dir, "serve,ignore-term", "daemon,ignore-term", "setsid")...)
+	s.waitReady()
+	killPair(t, s.pid)
+	outs := make([]outcome, 3)
+	var all sync.WaitGroup
+	for i := range outs {
+		all.Go(func() { outs[i] = operator.run(t, "reap", "--json", "--kill", "--term-grace=500ms") })
 	}
+	all.Wait()
+	done := 0
+	for _, o := range outs {
+		switch {
+		case o.code == 0:
+			done++
+		case o.code != 2 || !strings.Contains(o.stderr, "another reap is under way"):
+			t.Errorf("exit code %d, %s%s", o.code, o.stdout, o.stderr)
+		}
+	}
+	if done == 0 {
+		t.Errorf("nobody swept: %v", outs)
+	}
+	s.swept()
 }
 
-// Lists do not exclude each other.
-func TestListsAtOnce(t *testing.T) {
+// Living sessions, wrapped as they should be, are reported as surplus too when one gateway has many of a kind.
+func TestSurplusOfSessions(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, o := range atOnce(t, 4, "reap", "--json") {
-		if o.code != 0 {
-			t.Errorf("exit code %d, %s", o.code, o.stderr)
+	g := startGateway(t)
+	var all []*session
+	for range 3 {
+		s := g.newSession()
+		s.shareRuntime()
+		s.spawn(setup{flags: polite()}, node(g.dir, "serve")...)
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.waitReady()
+		s.ids = []string{s.ownRecord()}
+	}
+	if r := operator.reap(t, 0, "--kill", "--surplus=3"); len(r.Findings) > 0 {
+		t.Errorf("found %v", r.Findings)
+	}
+	r := operator.reap(t, 1, "--kill", "--surplus=2")
+	if r.classes() != "surplus" || r.Findings[0].Count != 3 || r.Findings[0].Gateway.PID != g.pid || r.Findings[0].Gateway.State != "alive" {
+		t.Errorf("found %v, want one surplus of 3 under %d", r.Findings, g.pid)
+	}
+	for _, s := range all {
+		if !s.whole(3) {
+			t.Errorf("session %s was touched", s.name)
 		}
 	}
-}
-
-func atOnce(t *testing.T, n int, args ...string) []outcome {
-	t.Helper()
-	outs := make([]outcome, n)
-	var all sync.WaitGroup
-	for i := range n {
-		cmd := operator.command(args...)
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			outs[i] = finish(t, cmd)
-		}()
-	}
-	all.Wait()
-	return outs
-}
-
-// Processes that come and go during the look do not disturb it.
-func TestReapAmidChange(t *testing.T) {
-	if !onOwnHost(t, "family=") {
-		return
-	}
-	s := startGateway(t).tree(setup{flags: resisting()}, "serve", "setsid,family=8")
-	s.waitReady()
-	for range rounds(10) {
-		if r := operator.reap(t, 0, "--kill", "--unwrapped", s.match()); len(r.Findings) > 0 {
-			t.Errorf("found %v", r.Findings)
-		}
-	}
-	if !strings.Contains(s.ask(`{"id":7,"method":"ping"}`), `"id":7`) {
-		t.Error("the server is gone")
-	}
-	_ = syscall.Kill(s.pid, syscall.SIGTERM)
-	s.waitDead()
+	endNicely(g, all...)
 }

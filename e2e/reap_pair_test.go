@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,7 +35,7 @@ func TestReapAfterPairKilled(t *testing.T) {
 		return
 	}
 	from := newSeed(t)
-	for n := range rounds(60) {
+	for n := range rounds(12) {
 		tree := pairTrees[from.IntN(len(pairTrees))]
 		cgroup := []string{"auto", "off"}[from.IntN(2)]
 		up, gatewayDies := from.IntN(2) == 0, from.IntN(3) == 0
@@ -99,7 +98,7 @@ func (p pairTree) unproven(t *testing.T, s *session) {
 	t.Helper()
 	for _, p := range s.members() {
 		if strings.Contains(p.args, " fork ") { // of a double fork, the first child ends by itself
-			awaitTrue(t, p.String()+" to end", func() bool { return !lives(p) })
+			testkit.Until(t, p.String()+" to end", func() bool { return !lives(p) })
 		}
 	}
 	left := append(s.members(), holders(s.flock)...)
@@ -128,65 +127,22 @@ func lives(p proc) bool {
 	return now.args == p.args && now.state != "Z"
 }
 
-// A tree that forks all the time is never all in one look. Its mark, or its cgroup, tells which processes belong to it.
-// Beside many other processes a look takes longer than the tree needs to fork on.
+// A tree that forks all the time is never all in one look. Its mark tells which processes belong to it.
 func TestReapForkingTree(t *testing.T) {
 	if !onOwnHost(t, "family=") {
 		return
 	}
-	for name, c := range map[string]struct {
-		cgroup string
-		others int
-	}{
-		"cgroup=auto": {"auto", 0},
-		"cgroup=off":  {"off", 0},
-		"crowd":       {"off", 500},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			s.spawn(setup{flags: resisting("--cgroup=" + c.cgroup)}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
-			s.waitReady()
-			alive := loungers(t, c.others)
-			killPair(t, s.pid)
-			r := operator.reap(t, 0, "--kill")
-			s.swept()
-			if n := alive(); n != c.others {
-				t.Errorf("%d of %d others are alive", n, c.others)
-			}
-			if t.Failed() {
-				t.Logf("the sweep: %v", r.Findings)
-			}
-		})
-	}
-}
-
-// loungers starts processes that do nothing until the test is over. alive counts them.
-func loungers(t *testing.T, size int) (alive func() int) {
-	t.Helper()
-	var members []*exec.Cmd
-	t.Cleanup(func() {
-		for _, c := range members {
-			_ = c.Process.Kill()
-		}
-		for _, c := range members {
-			_ = c.Wait()
-		}
-	})
-	for range size {
-		c := exec.Command("sleep", "infinity")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		members = append(members, c)
-	}
-	return func() (n int) {
-		for _, c := range members {
-			if state := describe(c.Process.Pid).state; state != "" && state != "Z" && state != "X" {
-				n++
-			}
-		}
-		return n
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve,ignore-term", "setsid,family=4", "daemon,respawn")...)
+	s.waitReady()
+	other := startInnocent(t, 0)
+	killPair(t, s.pid)
+	r := operator.reap(t, 0, "--kill")
+	s.swept()
+	other.wantAlive(t, "the sweep")
+	if t.Failed() {
+		t.Logf("the sweep: %v", r.Findings)
 	}
 }
 
@@ -198,61 +154,58 @@ func TestReapKeepsAfterTheEnd(t *testing.T) {
 	}
 	const helper = "daemon,closefds,comm=shared-helper/setsid,closefds,comm=other"
 	for _, c := range []struct {
-		name, keep  string
-		clean, lost bool
-		kept        bool
+		name, keep, cgroup string
+		clean, lost        bool
+		kept               bool
 	}{
-		{"ended", "--keep=shared-*", true, false, true},
-		{"both killed", "--keep=shared-*", false, false, true},
-		{"both killed, record lost", "--keep=shared-*", false, true, true},
-		{"no pattern, both killed", "", false, false, false},
-		{"no pattern, both killed, record lost", "", false, true, false},
+		{"ended", "--keep=shared-*", "off", true, false, true},
+		{"both killed", "--keep=shared-*", "auto", false, false, true},
+		{"both killed, record lost", "--keep=shared-*", "auto", false, true, true},
+		{"no pattern, both killed, record lost", "", "off", false, true, false},
 	} {
-		for _, cgroup := range []string{"auto", "off"} {
-			t.Run(c.name+"/cgroup="+cgroup, func(t *testing.T) {
-				s := startGateway(t).newSession()
-				s.shareRuntime()
-				flags := polite("--cgroup=" + cgroup)
-				if c.keep != "" {
-					flags = append(flags, "--keep=no\\such:helper", c.keep)
+		t.Run(c.name, func(t *testing.T) {
+			s := startGateway(t).newSession()
+			s.shareRuntime()
+			flags := polite("--cgroup=" + c.cgroup)
+			if c.keep != "" {
+				flags = append(flags, "--keep=no\\such:helper", c.keep)
+			}
+			s.spawn(setup{flags: flags}, node(s.dir, "serve", helper, "setsid")...)
+			s.waitReady()
+			id, all := s.id(), holders(s.flock)
+			if c.clean {
+				s.gw.kill()
+				noError(t, s.waitUnlocked())
+				if left := s.records(); len(left) > 0 {
+					t.Fatalf("records left: %v", left)
 				}
-				s.spawn(setup{flags: flags}, node(s.dir, "serve", helper, "setsid")...)
-				s.waitReady()
-				id, all := s.id(), holders(s.flock)
-				if c.clean {
-					s.gw.kill()
-					noError(t, s.waitUnlocked())
-					if left := s.records(); len(left) > 0 {
-						t.Fatalf("records left: %v", left)
+			} else {
+				killPair(t, s.pid)
+				s.gw.kill()
+			}
+			if c.lost {
+				if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
+					t.Fatalf("forget: exit code %d, %s", o.code, o.stderr)
+				}
+			}
+			settle(t)
+			for _, args := range [][]string{nil, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.dir}} {
+				r := operator.reap(t, -1, args...)
+				t.Logf("%v: %v", args, r.Findings)
+				for _, p := range all {
+					if f, ok := r.about(p.pid); ok && c.kept {
+						t.Errorf("%v: %v is reported as %v", args, p, f)
 					}
-				} else {
-					killPair(t, s.pid)
-					s.gw.kill()
-				}
-				if c.lost {
-					if o := operator.run(t, "reap", "--forget="+id); o.code != 0 {
-						t.Fatalf("forget: exit code %d, %s", o.code, o.stderr)
-					}
-				}
-				settle(t)
-				for _, args := range [][]string{nil, {"--kill"}, {"--kill"}, {"--kill", "--unwrapped", "--dwell=0", "--match=fixture node " + s.dir}} {
-					r := operator.reap(t, -1, args...)
-					t.Logf("%v: %v", args, r.Findings)
-					for _, p := range all {
-						if f, ok := r.about(p.pid); ok && c.kept {
-							t.Errorf("%v: %v is reported as %v", args, p, f)
-						}
-						if lives(p) != c.kept && (c.kept || args != nil) {
-							t.Errorf("%v: %v lives: %v", args, p, !c.kept)
-						}
+					if lives(p) != c.kept && (c.kept || args != nil) {
+						t.Errorf("%v: %v lives: %v", args, p, !c.kept)
 					}
 				}
-				if c.kept {
-					s.wantChildSpared(all)
-				}
-				s.endAll()
-			})
-		}
+			}
+			if c.kept {
+				s.wantChildSpared(all)
+			}
+			s.endAll()
+		})
 	}
 }
 
@@ -270,35 +223,5 @@ func (s *session) wantChildSpared(all []proc) {
 	r := operator.reap(t, 1, "--kill", "--unwrapped", "--dwell=0", "--match=fixture node "+s.dir)
 	if f, ok := r.about(child.pid); !ok || f.Class != "suspect" || !lives(child) {
 		t.Errorf("%v was reported as %v, want a living suspect: now %v", child, f, describe(child.pid))
-	}
-}
-
-// What is meant to outlive its session is kept by a sweep as well: by its mark, or by the pattern in the record.
-func TestReapKeeps(t *testing.T) {
-	if !onOwnHost(t) {
-		return
-	}
-	for _, cgroup := range []string{"auto", "off"} {
-		for _, child := range []string{"daemon,closefds,keep", "daemon,closefds,comm=shared-helper"} {
-			t.Run("cgroup="+cgroup+"/"+child, func(t *testing.T) {
-				s := startGateway(t).newSession()
-				s.shareRuntime()
-				s.spawn(setup{flags: resisting("--cgroup="+cgroup, "--keep=shared-*")}, node(s.dir, "serve", child, "setsid", "daemon,ignore-term")...)
-				s.waitReady()
-				kept := holders(s.flock)
-				killPair(t, s.pid)
-				r := operator.reap(t, 0, "--kill")
-				if err := s.waitUnlocked(); err != nil {
-					t.Errorf("others are alive: %v", err)
-				}
-				if now := holders(s.flock); len(kept) != 1 || len(now) != 1 || now[0].pid != kept[0].pid {
-					t.Errorf("kept %v, want %v", now, kept)
-				}
-				if t.Failed() {
-					t.Logf("the sweep: %v", r.Findings)
-				}
-				s.endAll()
-			})
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 // A real server with a real browser, as its users start it today: without any wrapper. Its client is killed, and the
 // browser, in terminal sessions of its own, is left. The same server under another client, which lives, is not touched.
 func TestReapRealBrowser(t *testing.T) {
+	testkit.Proof(t)
 	if !onOwnHost(t) {
 		return
 	}

@@ -96,34 +96,29 @@ func reuse(t *testing.T, pid int) innocent {
 	return innocent{}
 }
 
-// positions are the processes that a record, or a mark, names.
-var positions = map[string]func(*session) int{
-	"gateway":    func(s *session) int { return s.gw.pid },
-	"anchor":     func(s *session) int { return s.pid },
-	"supervisor": func(s *session) int { return s.supervisor() },
-	"server":     func(s *session) int { return s.server },
-	"member":     func(s *session) int { return childrenOf(s.server)[0] },
-}
-
+// What proves that a process was left behind, and which process of the session has ended and given its pid to another one.
 func TestReapSparesReusedPID(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for name, position := range positions {
-		for _, cgroup := range []string{"auto", "off"} {
-			for _, recorded := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/cgroup=%s/recorded=%v", name, cgroup, recorded), func(t *testing.T) {
-					testReuse(t, position, cgroup, recorded)
-				})
-			}
-		}
+	for _, c := range []struct {
+		class, cgroup string
+		position      func(*session) int
+	}{
+		{"record", "off", func(s *session) int { return s.server }},
+		{"cgroup", "auto", func(s *session) int { return childrenOf(s.server)[0] }},
+		{"mark", "off", func(s *session) int { return s.gw.pid }},
+		{"record", "auto", func(s *session) int { return s.supervisor() }},
+		{"mark", "off", func(s *session) int { return childrenOf(s.server)[0] }},
+	} {
+		t.Run(c.class+"/cgroup="+c.cgroup, func(t *testing.T) { testReuse(t, c.class, c.cgroup, c.position) })
 	}
 }
 
 // No process stays in the group or terminal session of one that ends, or its pid would not be free.
-func testReuse(t *testing.T, position func(*session) int, cgroup string, recorded bool) {
+func testReuse(t *testing.T, class, cgroup string, position func(*session) int) {
 	s := startGateway(t).newSession()
-	if recorded {
+	if class == "record" {
 		s.shareRuntime()
 	}
 	s.spawn(setup{flags: deaf("--cgroup=" + cgroup)}, node(s.dir, "serve,ignore-eof", "setsid", "daemon")...)
@@ -139,6 +134,14 @@ func testReuse(t *testing.T, position func(*session) int, cgroup string, recorde
 	r := operator.reap(t, 0, "--kill")
 	if f, ok := r.about(pid); ok {
 		t.Errorf("%v has the innocent among its members", f)
+	}
+	if len(r.Findings) == 0 {
+		t.Error("nothing was found")
+	}
+	for _, f := range r.Findings {
+		if f.Class != class && (class != "cgroup" || nestable()) {
+			t.Errorf("by %s, want by %s: %v", f.Class, class, f)
+		}
 	}
 	other.wantAlive(t, "the sweep")
 	s.waitDead()
@@ -156,31 +159,25 @@ func TestReapSparesPIDReusedMeanwhile(t *testing.T) {
 	if !onOwnHost(t) {
 		return
 	}
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			s := startGateway(t).newSession()
-			s.shareRuntime()
-			s.spawn(setup{flags: resisting("--cgroup=" + cgroup)}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
-			s.waitReady()
-			obeys := holders(s.flock)[0].pid
-			killPair(t, s.pid)
-			cmd := operator.command("reap", "--kill", "--term-grace=3s")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			awaitExit(t, obeys)
-			// However long it takes until the pid is another's: SIGKILL does not come before.
-			freeze(t, cmd.Process.Pid)
-			other := reuse(t, obeys)
-			if len(holders(s.life.path)) == 0 {
-				t.Error("the kill came before the pid was another's")
-			}
-			ok(t, cmd.Process.Signal(syscall.SIGCONT))
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("reap: %v", err)
-			}
-			other.wantAlive(t, "the sweep")
-			s.swept()
-		})
+	s := startGateway(t).newSession()
+	s.shareRuntime()
+	s.spawn(setup{flags: resisting("--cgroup=off")}, node(s.dir, "serve", "daemon,ignore-term", "daemon,closefds")...)
+	s.waitReady()
+	obeys := holders(s.flock)[0].pid
+	killPair(t, s.pid)
+	cmd := operator.command("reap", "--kill", "--term-grace=5s")
+	ok(t, cmd.Start())
+	awaitExit(t, obeys)
+	// However long it takes until the pid is another's: SIGKILL does not come before.
+	freeze(t, cmd.Process.Pid)
+	other := reuse(t, obeys)
+	if len(holders(s.life.path)) == 0 {
+		t.Error("the kill came before the pid was another's")
 	}
+	ok(t, cmd.Process.Signal(syscall.SIGCONT))
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("reap: %v", err)
+	}
+	other.wantAlive(t, "the sweep")
+	s.swept()
 }

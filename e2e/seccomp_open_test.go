@@ -15,7 +15,7 @@ import (
 // opens answers the openat calls of a world that asks (fixture/seccomp.go): "no such file" for a path that ends in one
 // of the suffixes, and "go on" for any other. It ends when the last process of that world does.
 type opens struct {
-	t      *testing.T
+	t      testing.TB
 	hidden []string
 	socket *os.File // where the listener comes from
 	theirs *os.File // inherited by the world
@@ -23,7 +23,7 @@ type opens struct {
 	denied atomic.Int64
 }
 
-func hide(t *testing.T, suffixes ...string) *opens {
+func hide(t testing.TB, suffixes ...string) *opens {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

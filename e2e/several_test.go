@@ -11,22 +11,23 @@ import (
 // Ending one of several servers never touches another.
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(*session){
-		"stdin closed":       (*session).closeStdin,
-		"stdout closed":      (*session).closeStdout,
-		"wrapper terminated": func(s *session) { s.signal(syscall.SIGTERM) },
-		"wrapper killed":     func(s *session) { s.signal(syscall.SIGKILL) },
-		"supervisor killed":  func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) },
-		"server exits":       func(s *session) { s.write(`{"method":"exit","code":0}` + "\n") },
-		"server killed":      func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) },
+	ends := []struct {
+		name string
+		end  func(*session)
+	}{
+		{"stdin closed", (*session).closeStdin},
+		{"wrapper terminated", func(s *session) { s.signal(syscall.SIGTERM) }},
+		{"wrapper killed", func(s *session) { s.signal(syscall.SIGKILL) }},
+		{"supervisor killed", func(s *session) { _ = syscall.Kill(s.supervisor(), syscall.SIGKILL) }},
+		{"server killed", func(s *session) { _ = syscall.Kill(s.server, syscall.SIGKILL) }},
 	}
-	for name, end := range ends {
-		for _, cgroup := range []string{"auto", "off"} {
-			t.Run(name+"/cgroup="+cgroup, func(t *testing.T) {
-				t.Parallel()
-				testSeveral(t, cgroup, end)
-			})
-		}
+	for i, e := range ends {
+		cgroup := []string{"auto", "off"}[i%2]
+		t.Run(e.name+"/cgroup="+cgroup, func(t *testing.T) {
+			sample(t, 3, i+1)
+			t.Parallel()
+			testSeveral(t, cgroup, e.end)
+		})
 	}
 }
 
@@ -84,26 +85,25 @@ func (s *session) ownRecord() (own string) {
 // A process that somebody else started with the same command line lives on.
 func TestSameCommandOfOthers(t *testing.T) {
 	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		for i, e := range endings {
-			t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
-				sample(t, 2, i)
-				t.Parallel()
-				ours := startGateway(t).newSession()
-				argv := node(ours.dir, "serve", "daemon", "setsid")
-				ours.spawn(setup{flags: polite("--cgroup=" + cgroup)}, argv...)
-				theirs := startGateway(t).newSession()
-				theirs.spawn(setup{bare: true}, argv...)
-				ours.waitReady()
-				theirs.waitReady()
-				e.end(ours)
-				ours.gone()
-				ours.endedWhole(e.causes...)
-				if !theirs.whole(3) {
-					t.Errorf("a stranger was touched: %v", theirs.members())
-				}
-			})
-		}
+	for i, e := range endings {
+		cgroup := []string{"auto", "off"}[i%2]
+		t.Run("cgroup="+cgroup+"/"+e.name, func(t *testing.T) {
+			sample(t, 3, i+2)
+			t.Parallel()
+			ours := startGateway(t).newSession()
+			argv := node(ours.dir, "serve", "daemon", "setsid")
+			ours.spawn(setup{flags: polite("--cgroup=" + cgroup)}, argv...)
+			theirs := startGateway(t).newSession()
+			theirs.spawn(setup{bare: true}, argv...)
+			ours.waitReady()
+			theirs.waitReady()
+			e.end(ours)
+			ours.gone()
+			ours.endedWhole(e.causes...)
+			if !theirs.whole(3) {
+				t.Errorf("a stranger was touched: %v", theirs.members())
+			}
+		})
 	}
 }
 

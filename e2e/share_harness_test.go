@@ -39,9 +39,7 @@ func share(t *testing.T, flags ...string) *sharing {
 	t.Helper()
 	s := &sharing{t: t, dir: t.TempDir()}
 	s.runtime = filepath.Join(s.dir, "run")
-	if err := os.Mkdir(s.runtime, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(s.runtime, 0o700))
 	s.flags = append([]string{"--share", "--log-level=info", "--log-format=json", "--log-file=" + s.log(), "--share-linger=1h"}, polite(flags...)...)
 	s.life = newLifeline(t, filepath.Join(s.dir, "lifeline"))
 	// A host does not pass on the descriptors of its first client.
@@ -54,31 +52,21 @@ func (s *sharing) log() string { return filepath.Join(s.dir, "log") }
 
 // clear ends what is left: by SIGKILL after a test that has failed.
 func (s *sharing) clear() {
-	defer s.kill()
-	if s.t.Failed() {
-		for _, p := range s.processes() {
-			s.t.Logf("there: %v", p)
-		}
-		for _, file := range []string{"log", "stderr"} {
-			if b, _ := os.ReadFile(filepath.Join(s.dir, file)); len(b) > 0 {
-				s.t.Logf("%s: %s", file, b)
-			}
-		}
-	} else {
+	if !s.t.Failed() {
 		s.endHosts()
-		testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
+		s.awaitNone()
+		return
 	}
-}
-
-// kill ends all processes, those as well that are started meanwhile, and removes the leaves that this leaves.
-func (s *sharing) kill() {
+	for _, file := range []string{"log", "stderr"} {
+		b, _ := os.ReadFile(filepath.Join(s.dir, file))
+		s.t.Logf("%s: %s", file, b)
+	}
 	var leaves []string
 	testkit.Until(s.t, "no process is left", func() bool {
-		all := s.processes()
+		all := s.with()
 		for _, p := range all {
-			if id := p.leafID(); id != "" && !slices.Contains(leaves, id) {
-				leaves = append(leaves, id)
-			}
+			s.t.Logf("there: %v", p)
+			leaves = append(leaves, p.leafID())
 			_ = unix.Kill(p.pid, unix.SIGKILL)
 		}
 		return len(all) == 0
@@ -88,17 +76,28 @@ func (s *sharing) kill() {
 	}
 }
 
-// processes are the living ones that have the directory in their command line: attached, host, anchor, supervisor, server.
-func (s *sharing) processes() []proc { return s.with(s.dir) }
+// awaitNone waits until no process is left with all of the words in its command line.
+func (s *sharing) awaitNone(words ...string) {
+	s.t.Helper()
+	for all := s.with(words...); len(all) > 0; all = s.with(words...) {
+		for _, p := range all {
+			awaitExit(s.t, p.pid)
+		}
+	}
+}
 
-// with are those with all of the words in their command line; "^" stands for its beginning.
+// with are the living processes of the server with all of the words in their command line: attached, host, anchor, supervisor,
+// server. "^" stands for its beginning.
 func (s *sharing) with(words ...string) []proc {
 	var found []proc
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
-		if pid == os.Getpid() || !bytes.Contains(b, []byte(s.dir)) {
+	entries, _ := os.ReadDir("/proc") // A pattern of Glob would read the directory of each process.
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		b, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if !bytes.Contains(b, []byte(s.dir)) {
 			continue
 		}
 		if !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(append([]byte{'^'}, b...), []byte(w)) }) {
@@ -126,13 +125,10 @@ func (s *sharing) server() int     { s.t.Helper(); return s.one("^" + fixture + 
 // wantGone waits until nothing of the server is left, neither process nor file nor cgroup.
 func (s *sharing) wantGone() {
 	s.t.Helper()
-	testkit.Until(s.t, "no process is left", func() bool { return len(s.processes()) == 0 })
-	defer func() {
-		if s.t.Failed() {
-			s.t.Logf("files: %q", s.files())
-		}
-	}()
-	testkit.Until(s.t, "no file is left", func() bool { return len(s.files()) == 0 })
+	s.awaitNone()
+	if left := s.files(); len(left) > 0 {
+		s.t.Errorf("left: %q", left)
+	}
 	for _, id := range endedIn(s.log()) {
 		if leaf := cgroupLeaf(id); leaf != "" {
 			s.t.Errorf("left: %s", leaf)
@@ -163,26 +159,22 @@ type sharer struct {
 }
 
 // attach starts a session, and does not wait.
-func (s *sharing) attach(flags ...string) *sharer {
+func (s *sharing) attach() *sharer {
 	s.t.Helper()
 	c := &sharer{s: s}
-	args := slices.Concat(s.outer, []string{cmp.Or(s.program, tether), "run"}, s.flags, flags, []string{"--"}, s.command)
+	args := slices.Concat(s.outer, []string{cmp.Or(s.program, tether), "run"}, s.flags, []string{"--"}, s.command)
 	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append(append(os.Environ(), "XDG_RUNTIME_DIR="+s.runtime), s.env...)
 	c.cmd.Dir = s.dir
 	stderr, err := os.OpenFile(filepath.Join(s.dir, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noError(s.t, err)
 	defer stderr.Close()
 	c.cmd.Stderr = stderr
 	var theirIn, theirOut *os.File
 	theirIn, c.in = testkit.Pipe(s.t)
 	c.out, theirOut = testkit.Pipe(s.t)
 	c.cmd.Stdin, c.cmd.Stdout = theirIn, theirOut
-	if err := c.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	noError(s.t, c.cmd.Start())
 	theirIn.Close()
 	theirOut.Close()
 	c.read = bufio.NewReader(c.out)
@@ -195,23 +187,11 @@ func (s *sharing) attach(flags ...string) *sharer {
 	return c
 }
 
-// client is attach with the handshake done.
-func (s *sharing) client(flags ...string) *sharer {
-	s.t.Helper()
-	c := s.attach(flags...)
-	c.greet()
-	return c
-}
-
-// clientOf is a session whose client asks for another version of the protocol.
-func (s *sharing) clientOf(version string) *sharer {
+// client is a session whose client has met the server.
+func (s *sharing) client() *sharer {
 	s.t.Helper()
 	c := s.attach()
-	c.write(initialize(version))
-	if r := c.answer(0); r.Result == nil {
-		s.t.Fatalf("no handshake for a client of version %s: %+v", version, r.Error)
-	}
-	c.write(initialized)
+	c.greet(version)
 	return c
 }
 
@@ -252,7 +232,8 @@ func (c *sharer) answer(id int) reply {
 	}
 }
 
-func (c *sharer) greet() {
+// greet is the handshake of a client that asks for a version of the protocol.
+func (c *sharer) greet(version string) {
 	c.s.t.Helper()
 	c.write(initialize(version))
 	if r := c.answer(0); r.Result == nil {

@@ -13,13 +13,15 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// stream makes calls, some at a time, and expects exactly one answer to each, a result or an error.
+// callsAtOnce is how many calls of a client are open in a stream.
+const callsAtOnce = 4
+
+// stream makes calls, callsAtOnce at a time, and expects exactly one answer to each, a result or an error.
 func (c *sharer) stream(calls int) (results int, err error) {
-	const atOnce = 4
 	open := map[int]string{}
 	first := c.id
 	for made, answered := 0, 0; answered < calls; {
-		for len(open) < atOnce && made < calls {
+		for len(open) < callsAtOnce && made < calls {
 			c.id++
 			made++
 			// Now and then a message that does not fit into a pipe.
@@ -59,31 +61,41 @@ func (c *sharer) stream(calls int) (results int, err error) {
 	return results, nil
 }
 
-// The host is killed at any moment, again and again: no call is lost or answered twice, and nothing is left.
+// The host is killed at any moment, again and again: no call is lost or answered twice, and nothing is left. A kill costs a client
+// the calls that it had open, and no more.
 func TestShareKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	from := newSeed(t)
 	s := share(t)
 	clients := []*sharer{s.client(), s.client(), s.client()}
 	kills := 0
-	for round := range rounds(60) {
+	for round := 0; round < rounds(6) || kills == 0; round++ {
 		after := from.between(0, 12*time.Millisecond)
 		var wg sync.WaitGroup
-		errs := make([]error, len(clients))
+		errs, results := make([]error, len(clients)), make([]int, len(clients))
+		const calls = 40
 		for i, c := range clients {
-			wg.Go(func() { _, errs[i] = c.stream(40) })
+			wg.Go(func() { results[i], errs[i] = c.stream(calls) })
 		}
 		testkit.Until(t, "a host", func() bool { return len(s.with("\x00__host\x00")) > 0 })
+		killed := 0
 		wg.Go(func() {
 			pause(after)
 			for _, p := range s.with("\x00__host\x00") {
-				_ = unix.Kill(p.pid, unix.SIGKILL)
-				kills++
+				if unix.Kill(p.pid, unix.SIGKILL) == nil {
+					killed++
+				}
 			}
 		})
 		wg.Wait()
+		kills += killed
 		for i, err := range errs {
+			// A kill of the last round may be seen in this one.
+			if err == nil && results[i] < calls-callsAtOnce*(killed+1) {
+				err = fmt.Errorf("%d of %d calls had a result", results[i], calls)
+			}
 			if err != nil {
-				t.Fatalf("round %d, killed after %v, client %d: %v", round, after, i, err)
+				t.Fatalf("round %d, %d killed after %v, client %d: %v", round, killed, after, i, err)
 			}
 		}
 	}
@@ -91,20 +103,18 @@ func TestShareKilledAnywhere(t *testing.T) {
 		testkit.Until(t, "an answer after the last kill", c.try)
 		c.close()
 	}
-	s.host()
-	if t.Logf("%d hosts were killed", kills); kills == 0 {
-		t.Error("no host was ever killed: the test has shown nothing")
-	}
 	kill(t, s.host(), unix.SIGTERM)
 	s.wantGone()
 }
 
 // Something dies while sessions start: the others come up all the same, and nothing is left.
 func TestShareKilledAtStart(t *testing.T) {
+	t.Parallel()
 	from := newSeed(t)
 	victims := []string{"\x00__host\x00", "\x00__launch\x00", "\x00run\x00--share\x00", "\x00run\x00--share=false\x00", "\x00__supervise\x00"}
-	for round := range rounds(30) {
-		victim, after := victims[round%len(victims)], from.between(0, 12*time.Millisecond)
+	first := from.IntN(len(victims))
+	for round := range rounds(5) {
+		victim, after := victims[(first+round)%len(victims)], from.between(0, 12*time.Millisecond)
 		s := share(t)
 		clients := make([]*sharer, 3)
 		for i := range clients {

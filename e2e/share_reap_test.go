@@ -44,7 +44,7 @@ func TestShareAndReap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leaked := len(s.processes()) > 0
+	leaked := len(s.with()) > 0
 	var seen []string
 	testkit.Until(t, "reap has ended what was left", func() bool {
 		if found := by.reap(t, -1, "--kill").classes(); found != "" {
@@ -52,7 +52,7 @@ func TestShareAndReap(t *testing.T) {
 		}
 		// The kernel takes the memory of a dying process, and with it the command line, before it lets go of the locks.
 		left := slices.DeleteFunc(s.files(), func(f string) bool { return filepath.Base(f) == "reap.lock" })
-		return len(s.processes()) == 0 && len(left) == 0
+		return len(s.with()) == 0 && len(left) == 0
 	})
 	t.Logf("leaked: %v, findings: %q", leaked, seen)
 	if leaked && len(seen) == 0 {

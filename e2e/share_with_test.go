@@ -23,6 +23,9 @@ func TestShareKeeps(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			if end == unix.SIGTERM {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			s := share(t)
 			fifo := filepath.Join(s.dir, "fifo")
@@ -45,43 +48,10 @@ func TestShareKeeps(t *testing.T) {
 				t.Fatal(err)
 			}
 			testkit.Until(t, "only the kept one is left", func() bool {
-				left := s.processes()
+				left := s.with()
 				return len(left) == 1 && left[0].pid == kept
 			})
 			_ = unix.Kill(kept, unix.SIGKILL)
-		})
-	}
-}
-
-// A container that a shared server made is there for all of its sessions, and ends with the server.
-func TestShareContainers(t *testing.T) {
-	e := engineFor(t)
-	t.Parallel()
-	for name, end := range map[string]unix.Signal{"host SIGTERM": unix.SIGTERM, "host SIGKILL": unix.SIGKILL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := share(t, engineTime)
-			mark := e.mark(t)
-			o := order{e: e, dir: s.dir, image: e.image(t), mark: mark, words: []string{"ignore-eof", "ignore-term"}}
-			s.env = append(e.environ(), "HOME="+s.dir)
-			s.first(quote(o.dockerRun(t, "-d", "-i")) + " >/dev/null </dev/null")
-			a, b := s.client(), s.client()
-			a.echo()
-			b.echo()
-			e.awaitRunning(t, mark, 1)
-			a.in.Close()
-			a.wantExit(0)
-			b.echo()
-			e.awaitRunning(t, mark, 1)
-			host := s.host()
-			b.in.Close()
-			if err := unix.Kill(host, end); err != nil {
-				t.Fatal(err)
-			}
-			testkit.Until(t, "no process is left", func() bool { return len(s.processes()) == 0 })
-			if left := e.marked(t, mark); len(left) > 0 {
-				t.Errorf("containers left: %v", left)
-			}
 		})
 	}
 }

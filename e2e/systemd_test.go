@@ -40,7 +40,6 @@ exec sleep 4713
 
 func boot(t *testing.T) *booted {
 	t.Helper()
-	testkit.Long(t)
 	_, err := testkit.WritableCgroup()
 	testkit.Need(t, os.Geteuid() == 0 && err == nil && has("/lib/systemd/systemd"), "root, a cgroup v2 that can be written, and systemd")
 	files := t.TempDir()
@@ -192,8 +191,20 @@ type manager struct {
 	runtime, home string   // where its sessions are, and drop-ins for its units
 }
 
-func TestReapTimerUnderSystemd(t *testing.T) {
+func TestUnitsUnderSystemd(t *testing.T) {
+	testkit.Proof(t)
+	t.Parallel()
 	b := boot(t)
+	t.Run("timer", func(t *testing.T) { b.of(t).timers() })
+	t.Run("gateway", func(t *testing.T) { b.of(t).gateway() })
+	t.Run("server", func(t *testing.T) { b.of(t).server() })
+}
+
+// of is the same system for a part of the test.
+func (b *booted) of(t *testing.T) *booted { return &booted{t: t, pid: b.pid} }
+
+func (b *booted) timers() {
+	t := b.t
 	b.must("systemctl", "start", fmt.Sprintf("user@%d.service", agentID))
 	user := fmt.Sprintf("/run/user/%d", agentID)
 	id := strconv.Itoa(agentID)
@@ -203,12 +214,13 @@ func TestReapTimerUnderSystemd(t *testing.T) {
 			[]string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "env", "XDG_RUNTIME_DIR=" + user}, user, user + "/systemd/user",
 		},
 	} {
-		t.Run(name, func(t *testing.T) { b.sweeps(t, m) })
+		t.Run(name, func(t *testing.T) { b.of(t).sweeps(m) })
 	}
 }
 
 // sweeps has a service leave something behind, and the timer end it.
-func (b *booted) sweeps(t *testing.T, m manager) {
+func (b *booted) sweeps(m manager) {
+	t := b.t
 	ctl := func(words ...string) string {
 		t.Helper()
 		argv := append(append([]string{}, m.prefix...), words[0])
@@ -257,8 +269,8 @@ func (b *booted) sweeps(t *testing.T, m manager) {
 }
 
 // A session of the gateway's unit has a cgroup of its own within the unit's, and ends while the unit goes on.
-func TestGatewayUnitUnderSystemd(t *testing.T) {
-	b := boot(t)
+func (b *booted) gateway() {
+	t := b.t
 	b.must("systemctl", "start", "gateway.service")
 	testkit.Until(t, "gateway and server", func() bool { return b.has("sleep", "4711") && b.has("sleep", "4712") && b.has("sleep", "4713") })
 	s := b.session(fmt.Sprintf("/tmp/mcp-tether-%d", agentID))
@@ -295,8 +307,8 @@ func TestGatewayUnitUnderSystemd(t *testing.T) {
 }
 
 // A server behind a socket lives as long as its connection.
-func TestServerUnitUnderSystemd(t *testing.T) {
-	b := boot(t)
+func (b *booted) server() {
+	t := b.t
 	b.must("systemctl", "start", "everything.socket")
 	// The connection lasts until standard input is closed.
 	talk := b.command("bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/3300; echo hello >&3; read -r answer <&3; echo "$answer"; read -r _`)

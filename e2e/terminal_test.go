@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
@@ -13,31 +12,26 @@ import (
 // A shell inside the wrapper is as good as one without.
 func TestTerminalShell(t *testing.T) {
 	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			y, s := newShell(t, "--cgroup="+cgroup)
-			y.typed("PS1='$? 'inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
-			y.expect("inner$ ")
-			s.ids = s.records()
-			y.foreground(strconv.Itoa(y.cmd.Process.Pid))
-			y.interrupts()
-			y.stops()
-			// Not at the prompt: readline sets the size that it has just read.
-			y.typed("sh -c 'echo wa''iting; read x; stty size'\n")
-			y.expect("waiting")
-			y.resize(33, 77)
-			y.typed("\n")
-			y.expect("33 77")
-			y.settle("inner$ ")
-			y.typed("$FIXTURE node $DIR - 0 plain daemon setsid,closefds,clearenv,chdir &\n")
-			y.expect(`"method":"ready"`)
-			y.typed("exit 5\n")
-			y.code("5")
-			s.gone()
-			s.endedWhole("server-exited")
-		})
-	}
+	y, s := newShell(t)
+	y.typed("PS1='$? 'inner'$ ' $TETHER bash --norc --noprofile 9>$LIFE\n")
+	y.expect("inner$ ")
+	s.ids = s.records()
+	y.foreground(strconv.Itoa(y.cmd.Process.Pid))
+	y.interrupts()
+	y.stops()
+	// Not at the prompt: readline sets the size that it has just read.
+	y.typed("sh -c 'echo wa''iting; read x; stty size'\n")
+	y.expect("waiting")
+	y.resize(33, 77)
+	y.typed("\n")
+	y.expect("33 77")
+	y.settle("inner$ ")
+	y.typed("$FIXTURE node $DIR - 0 plain daemon setsid,closefds,clearenv,chdir &\n")
+	y.expect(`"method":"ready"`)
+	y.typed("exit 5\n")
+	y.code("5")
+	s.gone()
+	s.endedWhole("server-exited")
 }
 
 // foreground expects that the shell has the terminal, in the session of its leader.
@@ -75,27 +69,6 @@ func (y *tty) stops() {
 	y.settle("inner$ ")
 }
 
-// The wrapper itself leads the terminal's session, as in `xterm -e`.
-func TestTerminalLeader(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	testkit.Need(t, err == nil, "bash")
-	t.Parallel()
-	s := startGateway(t).newSession()
-	env := []string{"TERM=dumb", "PS1=$? inner$ ", "HISTFILE=", "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.runtime}
-	y := openTTY(t, env, holdLifeline(t, s.life), s.wrap(quick(), bash, "--norc", "--noprofile")...)
-	y.expect("inner$ ")
-	s.ids = s.records()
-	y.foreground(strconv.Itoa(y.cmd.Process.Pid))
-	y.interrupts()
-	y.typed("exit 3\n")
-	_ = y.cmd.Wait()
-	if code := y.cmd.ProcessState.ExitCode(); code != 3 {
-		t.Errorf("exit %d, want 3", code)
-	}
-	s.gone()
-	s.endedWhole("server-exited")
-}
-
 // endedByAnother types the interrupt after the first one. On a busy machine the two may be too far apart to belong
 // together. Then others are typed, in pairs that are close enough, and each pair has time to show what it does.
 func (y *tty) endedByAnother() {
@@ -121,6 +94,7 @@ const timeToSay = "--term-grace=3s"
 
 // A server that no signal ends: the first Ctrl-C is its own business, the next one ends it.
 func TestTerminalInterruptedTwice(t *testing.T) {
+	testkit.Proof(t)
 	t.Parallel()
 	y, s := newShell(t, timeToSay)
 	y.typed("$TETHER $FIXTURE signals 9>$LIFE\n")
@@ -143,6 +117,7 @@ func TestTerminalInterruptedTwice(t *testing.T) {
 // Standard input is something else, but the server has the terminal: Ctrl-C reaches it as it would without us, and the
 // second one within a short time is for us.
 func TestTerminalWithoutStdin(t *testing.T) {
+	testkit.Proof(t)
 	t.Parallel()
 	y, s := newShell(t, timeToSay)
 	y.typed("$TETHER $FIXTURE signals </dev/null 9>$LIFE\n")
@@ -164,6 +139,7 @@ func TestTerminalWithoutStdin(t *testing.T) {
 
 // Ctrl-Z stops the job, and fg continues it.
 func TestTerminalStopped(t *testing.T) {
+	testkit.Proof(t)
 	t.Parallel()
 	y, s := newShell(t)
 	y.typed("$TETHER sed -u 's/^/sa''id: /' 9>$LIFE\n")
@@ -184,40 +160,29 @@ func TestTerminalStopped(t *testing.T) {
 	s.endedWhole("server-exited") // The key says nothing to those who do not read.
 }
 
-// The same with the end of the terminal.
-func TestTerminalWithoutStdinHangUp(t *testing.T) {
-	t.Parallel()
-	y, s := newShell(t)
-	y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " </dev/null 9>$LIFE\n")
-	y.ready()
-	s.waitRecord()
-	y.hangUp()
-	s.gone()
-}
-
 // hungUp is a tree in a terminal that is closed.
 var hungUp = []string{"serve,ignore-eof", "daemon", "setsid,closefds,clearenv,chdir", "pgrp"}
 
 // The terminal is closed.
 func TestTerminalHangUp(t *testing.T) {
 	t.Parallel()
-	for _, cgroup := range []string{"auto", "off"} {
-		t.Run("leader/cgroup="+cgroup, func(t *testing.T) {
+	t.Run("leader", func(t *testing.T) {
+		t.Parallel()
+		s := startGateway(t).newSession()
+		argv := s.wrap(deaf(), node(s.dir, hungUp[0], hungUp[1:]...)...)
+		y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
+		y.ready()
+		s.waitRecord()
+		y.hangUp()
+		s.gone()
+		// The kernel hangs up the streams and signals the leader and the foreground group, and all of it is seen in any order.
+		s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
+	})
+	for name, stdin := range map[string]string{"job": "", "job without stdin": "</dev/null "} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startGateway(t).newSession()
-			argv := s.wrap(deaf("--cgroup="+cgroup), node(s.dir, hungUp[0], hungUp[1:]...)...)
-			y := openTTY(t, []string{"XDG_RUNTIME_DIR=" + s.runtime}, holdLifeline(t, s.life), argv...)
-			y.ready()
-			s.waitRecord()
-			y.hangUp()
-			s.gone()
-			// The kernel hangs up the streams and signals the leader and the foreground group, and all of it is seen in any order.
-			s.endedWhole("signal", "stdin-closed", "stdout-closed", "server-exited")
-		})
-		t.Run("job/cgroup="+cgroup, func(t *testing.T) {
-			t.Parallel()
-			y, s := newShell(t, "--cgroup="+cgroup)
-			y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + " 9>$LIFE\n")
+			y, s := newShell(t, "--cgroup=off")
+			y.typed("$TETHER $FIXTURE node $DIR - 0 " + quoted(hungUp) + stdin + "9>$LIFE\n")
 			y.ready()
 			s.waitRecord()
 			y.hangUp()

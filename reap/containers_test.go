@@ -502,7 +502,7 @@ func TestEndSparesAnotherMachine(t *testing.T) {
 	e.Lock()
 	e.Have["late"] = late
 	e.Unlock()
-	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+	if err := endFindings(found, false, patiently(), math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	e.Lock()
@@ -519,7 +519,7 @@ func TestEndOfContainersThatStay(t *testing.T) {
 	s := deadSession(t, e.url, "a")
 	h, _ := scanned(t, Reach{Recorded: true}, s)
 	found := find(h, Rules{})
-	if err := endFindings(found, false, quickly(), math.MaxUint64); err != nil {
+	if err := endFindings(found, false, teardown.Grace{Kill: 5 * time.Second}, math.MaxUint64); err != nil {
 		t.Fatal(err)
 	}
 	if f := found[0]; f.Result != resultSurvived || f.Containers[0].Result != resultSurvived || !strings.Contains(strings.Join(f.Survivors, ";"), "will not") {

@@ -201,22 +201,3 @@ func TestGatherLeafWithoutDescriptors(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkGather(b *testing.B) {
-	for b.Loop() {
-		if _, err := gather("", Reach{Recorded: true}, func(error) {}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkFind(b *testing.B) {
-	h, err := gather("", Reach{Recorded: true}, func(error) {})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ResetTimer()
-	for b.Loop() {
-		find(h, modelRules())
-	}
-}

@@ -14,6 +14,8 @@ import (
 	"mcp-tether/internal/proc"
 )
 
+const containerID = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 func sample() Report {
 	return Report{
 		Version: describe.SchemaVersion, Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Warnings: []string{},
@@ -32,6 +34,14 @@ func sample() Report {
 				Advice: "restart it", User: "u", Result: "listed",
 			},
 			{Class: classCgroup, Session: "ffffffffffffffff", Members: []proc.ID{}, Command: []string{}, Evidence: []string{"empty"}, Result: "removed"},
+			{
+				Class: classContainer, Session: "00112233445566ff", Members: []proc.ID{}, Command: []string{"mcp/x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"its label"},
+				AgeSeconds: 61, Result: "listed",
+				Containers: []describe.Container{
+					{Engine: "unix:///e", Kind: engine.Container, ID: containerID, Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
+					{Engine: "unix:///e", Kind: engine.Network, ID: containerID, Result: "listed"},
+				},
+			},
 		},
 	}
 }
@@ -41,11 +51,12 @@ func TestReportText(t *testing.T) {
 	if err := sample().Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `CLASS    PID  PROCS  AGE    MEMORY  USER  GATEWAY   RESULT   COMMAND
-record   10   2      1h02m  1.5G    root  9 (dead)  listed   server <a&b>
-severed  20   1      59s    5M      u     dead      listed   npx x
-surplus  -    0      0s     0K      u     alive     listed   y
-cgroup   -    0      0s     0K                      removed  
+	const want = `CLASS      PID  PROCS  AGE    MEMORY  USER  GATEWAY   RESULT   COMMAND
+record     10   2      1h02m  1.5G    root  9 (dead)  listed   server <a&b>
+severed    20   1      59s    5M      u     dead      listed   npx x
+surplus    -    0      0s     0K      u     alive     listed   y
+cgroup     -    0      0s     0K                      removed  
+container  -    0      1m01s  0K            dead      listed   mcp/x
 
 record pid 10: the lease is free; and more
 
@@ -56,19 +67,16 @@ surplus y: 12 servers
 
 cgroup session ffffffffffffffff: empty
 
-2 proven: 'mcp-tether reap --kill' ends them.
+container session 00112233445566ff: its label
+  container w?b (mcp/x, running): listed
+  network 0123456789ab: listed
+
+3 proven: 'mcp-tether reap --kill' ends them.
 
 1 severed: 'mcp-tether reap --kill --unwrapped' ends them as well.
 `
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestReportTextNothing(t *testing.T) {
-	var b strings.Builder
-	if err := (Report{}).Text(&b); err != nil || b.Len() > 0 {
-		t.Errorf("%q, %v", b.String(), err)
 	}
 }
 
@@ -108,7 +116,7 @@ func TestReportJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Version != 1 || got.Began != "2026-03-04T05:06:07Z" || got.Killed == nil || got.Warnings == nil || len(got.Findings) != 4 {
+	if got.Version != 1 || got.Began != "2026-03-04T05:06:07Z" || got.Killed == nil || got.Warnings == nil || len(got.Findings) != 5 {
 		t.Errorf("%+v", got)
 	}
 	f := got.Findings[0]
@@ -117,6 +125,20 @@ func TestReportJSON(t *testing.T) {
 	} {
 		if _, ok := f[key]; !ok {
 			t.Errorf("no %s in %v", key, f)
+		}
+	}
+	if _, ok := f["containers"]; ok {
+		t.Error("a finding without containers speaks of them")
+	}
+	boxes, _ := got.Findings[4]["containers"].([]any)
+	if len(boxes) != 2 {
+		t.Fatalf("%v", got.Findings[4])
+	}
+	for key, want := range map[string]string{
+		"engine": "unix:///e", "kind": "container", "id": containerID, "name": "w\x1bb", "image": "mcp/x", "state": "running", "result": "listed",
+	} {
+		if got := boxes[0].(map[string]any)[key]; got != want {
+			t.Errorf("%s: %v, want %q", key, got, want)
 		}
 	}
 	if top := f["top"].(map[string]any); top["pid"] != 10.0 || top["start"] != 5.0 {
@@ -185,7 +207,7 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{
 		`mcp_tether_findings{class="record"} 1`, `mcp_tether_findings{class="mark"} 0`, `mcp_tether_findings{class="cgroup"} 0`,
 		`mcp_tether_findings{class="severed"} 0`, `mcp_tether_findings{class="surplus"} 1`, `mcp_tether_processes{class="record"} 2`,
-		`mcp_tether_ended 2`, `mcp_tether_last_pass_seconds 1772600767`,
+		`mcp_tether_containers{class="container"} 2`, `mcp_tether_containers{class="record"} 0`, `mcp_tether_ended 2`, `mcp_tether_last_pass_seconds 1772600767`,
 	} {
 		if !strings.Contains(string(b), "\n"+line+"\n") {
 			t.Errorf("no %s in\n%s", line, b)
@@ -223,75 +245,5 @@ func TestMetricsFails(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
-	}
-}
-
-// boxedSample is a report about containers alone.
-func boxedSample() Report {
-	return Report{Version: describe.SchemaVersion, Warnings: []string{}, Findings: []Finding{{
-		Class: classContainer, Session: "00112233445566ff", Command: []string{"mcp/x"}, Gateway: gateway{State: "dead"}, Evidence: []string{"its label"},
-		AgeSeconds: 61, Result: "listed",
-		Containers: []describe.Container{
-			{Engine: "unix:///e", Kind: engine.Container, ID: strings.Repeat("0123456789abcdef", 4), Name: "w\x1bb", Image: "mcp/x", State: "running", Result: "listed"},
-			{Engine: "unix:///e", Kind: engine.Network, ID: strings.Repeat("0123456789abcdef", 4), Result: "listed"},
-		},
-	}}}
-}
-
-func TestReportTextContainers(t *testing.T) {
-	var b strings.Builder
-	if err := boxedSample().Text(&b); err != nil {
-		t.Fatal(err)
-	}
-	const want = `CLASS      PID  PROCS  AGE    MEMORY  USER  GATEWAY  RESULT  COMMAND
-container  -    0      1m01s  0K            dead     listed  mcp/x
-
-container session 00112233445566ff: its label
-  container w?b (mcp/x, running): listed
-  network 0123456789ab: listed
-
-1 proven: 'mcp-tether reap --kill' ends them.
-`
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
-}
-
-func TestReportJSONContainers(t *testing.T) {
-	var b strings.Builder
-	if err := boxedSample().JSON(&b); err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Findings []struct{ Containers []map[string]any }
-	}
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || len(got.Findings) != 1 || len(got.Findings[0].Containers) != 2 {
-		t.Fatalf("%v\n%s", err, b.String())
-	}
-	for key, want := range map[string]string{
-		"engine": "unix:///e", "kind": "container", "id": strings.Repeat("0123456789abcdef", 4), "name": "w\x1bb", "image": "mcp/x", "state": "running", "result": "listed",
-	} {
-		if got.Findings[0].Containers[0][key] != want {
-			t.Errorf("%s: %v, want %q", key, got.Findings[0].Containers[0][key], want)
-		}
-	}
-	if sampleText := new(strings.Builder); sample().JSON(sampleText) != nil || strings.Contains(sampleText.String(), "containers") {
-		t.Error("findings without containers speak of them")
-	}
-}
-
-func TestMetricsContainers(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "m.prom")
-	if err := boxedSample().Metrics(file); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"mcp_tether_findings{class=\"container\"} 1\n", "mcp_tether_containers{class=\"container\"} 2\n", "mcp_tether_containers{class=\"record\"} 0\n"} {
-		if !strings.Contains(string(b), line) {
-			t.Errorf("no %q in\n%s", line, b)
-		}
 	}
 }

@@ -1,13 +1,11 @@
 // Many clients of the official SDK, each with a stdio server of its own as far as it knows.
 //
-//   node crowd.mjs '{"command": "...", "args": [...], "env": {...}, "kind": "everything", "clients": 50, "calls": 200, "dir": "..."}'
+//   node crowd.mjs '{"command": "...", "args": [...], "env": {...}, "clients": 50, "calls": 200}'
 //
 // Each client makes its calls, several at a time, and checks every answer: what it asked for is in the question, and no
 // two questions are alike. It prints one line of JSON with the number of answers and the first complaints. Then it idles
 // until it reads "close" (the SDK's own shutdown of all clients), or EOF.
 
-import fs from "node:fs";
-import path from "node:path";
 import readline from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -196,57 +194,14 @@ const everything = [
   },
 ];
 
-const filesystem = [
-  async (m) => {
-    const mark = m.mark();
-    const file = path.join(config.dir, `${m.number}-${m.made}.txt`);
-    m.expect(text(await m.call("write_file", { path: file, content: mark })), file);
-    m.expect(text(await m.call("read_text_file", { path: file })), mark);
-  },
-  async (m) => {
-    const dir = path.join(config.dir, `d-${m.number}-${++m.made}`);
-    m.expect(text(await m.call("create_directory", { path: dir })), dir);
-    m.expect(text(await m.call("get_file_info", { path: dir })), "isDirectory: true");
-  },
-  async (m) => {
-    const file = path.join(config.dir, `none-${m.number}-${++m.made}`);
-    const answer = await m.call("read_text_file", { path: file });
-    m.expect(text(answer), file);
-  },
-];
-
-const memory = [
-  async (m) => {
-    const name = m.mark();
-    m.expect(text(await m.call("create_entities", { entities: [{ name, entityType: "t", observations: [] }] })), name);
-  },
-  async (m) => {
-    const query = `nothing ${m.mark()}`;
-    m.expect(text(await m.call("search_nodes", { query })), `"entities": []`);
-  },
-];
-
-const kinds = { everything, filesystem, memory };
-
 // work makes a client's calls, several at a time.
 async function work(m) {
   let left = config.calls;
-  const mix = kinds[config.kind];
   await Promise.all(Array.from({ length: 4 }, async () => {
     while (left-- > 0) {
-      await mix[(left + m.number) % mix.length](m).catch((error) => complain(m, `${error}`));
+      await everything[(left + m.number) % everything.length](m).catch((error) => complain(m, `${error}`));
     }
   }));
-}
-
-// large has two clients read 10 MiB at the same time, which come twice in the answer. The SDK takes seconds to read that.
-async function large(m) {
-  const file = path.join(config.dir, `large-${m.number}`);
-  const content = `${m.number} `.repeat(10 * 2 ** 20 / `${m.number} `.length | 0);
-  fs.writeFileSync(file, content);
-  const answer = await m.call("read_text_file", { path: file });
-  counts.answers++;
-  if (text(answer) !== content) complain(m, "10 MiB came otherwise than they were sent");
 }
 
 // alone has each client sample while no other is served: it must be asked then.
@@ -291,15 +246,10 @@ async function tasks(some) {
 
 const all = Array.from({ length: config.clients }, (_, i) => new Member(i + 1));
 await Promise.all(all.map((m) => m.connect()));
-if (config.kind === "everything") {
-  for (const m of all) await alone(m);
-}
+for (const m of all) await alone(m);
 await Promise.all(all.map(work));
-if (config.kind === "filesystem") await Promise.all(all.slice(0, 2).map(large));
-if (config.kind === "everything") {
-  await news(all);
-  await tasks(all.slice(0, 8));
-}
+await news(all);
+await tasks(all.slice(0, 8));
 say({ event: "done", counts, complaints });
 
 for await (const line of readline.createInterface({ input: process.stdin })) {

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -85,18 +84,6 @@ func TestMustStay(t *testing.T) {
 		words := strings.Fields(line)
 		if got := mustStay(words[0], words[1:]); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
-		}
-	}
-	// The page about wrap names the words.
-	page, err := os.ReadFile("../../docs/wrap.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range lossWords {
-		for word := range strings.FieldsSeq(a.words) {
-			if !strings.Contains(string(page), "`"+word+"`") {
-				t.Errorf("docs/wrap.md does not name %s", word)
-			}
 		}
 	}
 }

@@ -95,21 +95,3 @@ func TestError(t *testing.T) {
 		}
 	}
 }
-
-// JSON is whole, and no character of it steers a terminal.
-func TestJSONSteersNothing(t *testing.T) {
-	const evil = "a\x1b\u202e\u009b\r\u2028\U000e0001é\""
-	var b strings.Builder
-	if err := JSON(&b, []string{evil}); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range b.String() {
-		if c != '\n' && steering(c) {
-			t.Errorf("%q in %q", c, b.String())
-		}
-	}
-	var back []string
-	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back) != 1 || back[0] != evil {
-		t.Errorf("%q, %v", back, err)
-	}
-}

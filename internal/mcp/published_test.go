@@ -147,7 +147,7 @@ func TestTellModern(t *testing.T) {
 		want         bool
 	}{
 		"private":          {`{"tools":[],"ttlMs":60000,"cacheScope":"private"}`, modern(5, "tools/list", ""), 0, true},
-		"public":           {`{"tools":[],"ttlMs":1,"cacheScope":"public"}`, modern(5, "tools/list", ""), 0, true},
+		"public":           {`{"tools":[],"ttlMs":60000,"cacheScope":"public"}`, modern(5, "tools/list", ""), 0, true},
 		"too late":         {`{"tools":[],"ttlMs":30000,"cacheScope":"public"}`, modern(5, "tools/list", ""), 31 * time.Second, false},
 		"clock set back":   {`{"tools":[],"ttlMs":30000,"cacheScope":"public"}`, modern(5, "tools/list", ""), -8 * 24 * time.Hour, false},
 		"not at all":       {`{"tools":[],"ttlMs":0,"cacheScope":"private"}`, modern(5, "tools/list", ""), 0, false},

@@ -15,8 +15,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 var _ = testkit.Role("hold", hold)
 
-// hold is the other process. It takes the lease of a session, says so, and holds it until its standard input ends, or
-// it is killed.
+// hold is the other process. It takes the lease of a session, says so, and holds it until it ends.
 func hold() {
 	dir, id := testkit.RoleArgs()[0], testkit.RoleArgs()[1]
 	at, err := kernel.OpenDir(dir)
@@ -34,16 +33,12 @@ func hold() {
 	}
 	fmt.Fprintln(os.Stdout, "held")
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := l.Remove(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(9)
-	}
 }
 
 // holder starts the other process and waits until it holds the lease.
-func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
+func holder(t *testing.T, dir, id string) *exec.Cmd {
 	t.Helper()
-	cmd = testkit.Command(t, "hold", dir, id)
+	cmd := testkit.Command(t, "hold", dir, id)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -65,7 +60,7 @@ func holder(t *testing.T, dir, id string) (cmd *exec.Cmd, release io.Closer) {
 	if _, err := io.ReadFull(out, word[:]); err != nil || string(word[:]) != "held\n" {
 		t.Fatalf("%q, %v", word, err)
 	}
-	return cmd, in
+	return cmd
 }
 
 // open opens a directory for as long as the test lasts.

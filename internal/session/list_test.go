@@ -59,20 +59,6 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// The lock goes with the process, however it ends.
-func TestHeldByAnother(t *testing.T) {
-	dir, id := t.TempDir(), NewID()
-	cmd, _ := holder(t, dir, id)
-	if held, err := open(t, dir).Held(id); !held || err != nil {
-		t.Errorf("%v, %v", held, err)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if held, err := open(t, dir).Held(id); held || err != nil {
-		t.Errorf("killed: %v, %v", held, err)
-	}
-}
-
 // A lock that cannot be examined counts as held.
 func TestHeldOddLocks(t *testing.T) {
 	for name, make := range map[string]func(lock string) error{
@@ -108,7 +94,7 @@ func TestHeldDisturbsNobody(t *testing.T) {
 		}
 	}()
 	failed := 0
-	for range 2000 {
+	for range 500 {
 		l, err := dir.Take(id)
 		if err != nil {
 			failed++
@@ -119,7 +105,7 @@ func TestHeldDisturbsNobody(t *testing.T) {
 	close(stop)
 	<-stopped
 	if failed > 0 {
-		t.Errorf("%d of 2000 supervisors found their lease taken by somebody who only looked", failed)
+		t.Errorf("%d of 500 supervisors found their lease taken by somebody who only looked", failed)
 	}
 }
 

@@ -94,8 +94,15 @@ func (s *Session) Gone() {
 // litter lists the files and cgroups of the session.
 func (s *Session) litter() []string {
 	left, _ := filepath.Glob(filepath.Join(s.Runtime, "mcp-tether", "*"))
+	// A sweep leaves the lock by which one runs at a time.
+	left = slices.DeleteFunc(left, func(file string) bool { return filepath.Base(file) == "reap.lock" })
 	// The record of a quick session may not have been seen.
 	ids := append(endedIn(s.Log), s.IDs...)
+	if s.shared {
+		left = slices.DeleteFunc(left, func(file string) bool {
+			return !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(filepath.Base(file), id+".") })
+		})
+	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		if leaf := CgroupLeaf(id); leaf != "" {

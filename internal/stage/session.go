@@ -34,6 +34,7 @@ type Session struct {
 	PID     int      // what the gateway spawned: the wrapper, or bare the server
 	Server  int      // the server's own pid, known after WaitReady
 	IDs     []string // of the sessions on disk, as far as they were seen
+	shared  bool     // the runtime directory is that of others as well
 	over    bool     // nobody is left, and nobody can come
 }
 
@@ -64,6 +65,9 @@ func (g *Gateway) NewSession() *Session {
 	g.T.Cleanup(s.cleanup)
 	return s
 }
+
+// Share has the session use a runtime directory that others use as well. It is for a session that has not been spawned.
+func (s *Session) Share(runtime string) { s.Runtime, s.shared = runtime, true }
 
 // Node is the command line of a fixture tree: a root and its children, see e2e/fixture/main.go.
 func (s *Session) Node(root string, children ...string) []string {
@@ -107,6 +111,9 @@ func (s *Session) WaitReady() {
 	}
 	s.Server = ready.Params.PID
 	s.IDs = s.Records()
+	if s.shared {
+		s.IDs = slices.DeleteFunc(s.IDs, func(id string) bool { return s.Record(id).Server.PID != s.Server })
+	}
 }
 
 // Record is what a session's record says, as far as others must know.

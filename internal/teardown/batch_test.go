@@ -57,22 +57,20 @@ func end(t *testing.T, groups ...*Group) {
 	}
 }
 
+// A process below a seed belongs to the group, whatever its own environment and session.
 func TestBatchEnds(t *testing.T) {
 	for name, reports := range map[string]int{"rest": 1, "nest": 2, "stubborn": 1, "stopped": 1, "daemon": 1} {
 		t.Run(name, func(t *testing.T) {
 			own(t)
 			k := start(t, name, reports)
-			end(t, &Group{Seeds: ids(t, k.PIDs...), UID: os.Getuid()})
+			seeds := k.PIDs
+			if name == "nest" {
+				seeds = []int{k.PID}
+			}
+			end(t, &Group{Seeds: ids(t, seeds...), UID: os.Getuid()})
 			k.Dead()
 		})
 	}
-}
-
-// A process below a seed belongs to the group, whatever its own environment and session.
-func TestBatchFollowsChildren(t *testing.T) {
-	k := start(t, "nest", 2)
-	end(t, &Group{Seeds: ids(t, k.PID), UID: os.Getuid()})
-	k.Dead()
 }
 
 func TestBatchSeveralGroups(t *testing.T) {

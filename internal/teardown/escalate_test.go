@@ -169,18 +169,6 @@ func (s *Scope) killUntilEmpty(t *testing.T) {
 	t.Fatalf("not empty after %d rounds", rounds)
 }
 
-func TestKillEndsFamilyOnTheRun(t *testing.T) {
-	s := own(t)
-	var runs []*testkit.Kin
-	for range generations {
-		runs = append(runs, start(t, "generation", 0))
-	}
-	s.killUntilEmpty(t)
-	for _, k := range runs {
-		k.Dead()
-	}
-}
-
 // A member may execute a program that is to be kept, between the look that found it and its stop. It is not killed, and
 // goes on.
 func TestStopAllContinuesWhatIsKeptSince(t *testing.T) {

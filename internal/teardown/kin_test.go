@@ -19,7 +19,6 @@ func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 var (
 	_ = testkit.Rest("rest")
-	_ = testkit.Headless("headless")
 	_ = testkit.Role("nest", nest)
 	_ = testkit.Role("guest", guest)
 	_ = testkit.Role("daemon", daemon)

@@ -48,25 +48,6 @@ func TestMembersFindsDaemons(t *testing.T) {
 	s.expect(t, "without the dead", a.PIDs, nil)
 }
 
-// The negative control: without a subreaper the daemon is not found.
-func TestMembersLosesDaemonWithoutSubreaper(t *testing.T) {
-	k := start(t, "daemon", 1)
-	awaitExit(t, k.PID)
-	s := &Scope{Root: os.Getpid()}
-	s.expect(t, "without a subreaper", nil, nil)
-	var r proc.Reader
-	if st, err := r.Stat(k.PIDs[0]); err != nil || st.Dead() {
-		t.Errorf("the daemon is not alive: %+v, %v", st, err)
-	}
-}
-
-// A process goes on after its first thread has ended, and shows state Z from then on.
-func TestMembersFindsProcessWithoutMainThread(t *testing.T) {
-	s := own(t)
-	k := start(t, "headless", 1)
-	s.expect(t, "headless", k.PIDs, nil)
-}
-
 func TestKeepMark(t *testing.T) {
 	s := own(t)
 	marked, other := start(t, "nest", 2, KeepMark), start(t, "rest", 1, KeepMark+"0", "X"+KeepMark)
@@ -334,27 +315,6 @@ func TestUnreadIsNeitherMemberNorKept(t *testing.T) {
 	}
 	s.Foreign, s.Leaf = nil, nil
 	s.expect(t, "the next look", append(member.PIDs, foreign.PIDs...), k.PIDs)
-}
-
-// The same in a session without a supervisor.
-func TestUnreadIsNeitherMemberNorKeptInAGroup(t *testing.T) {
-	own(t)
-	k := start(t, "rest", 1, KeepMark)
-	gr := &Group{Seeds: []proc.ID{id(t, k.PID)}, UID: -1}
-	b := Batch{Groups: []*Group{gr}}
-	b.start()
-	table, err := b.look()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var members []proc.Stat
-	testkit.WithFiles(t, 0, func() { members = gr.members(table) })
-	if len(members)+len(gr.Kept) > 0 || gr.left != 1 {
-		t.Errorf("without a descriptor: members %v, kept %v, left %d", pids(members), pids(gr.Kept), gr.left)
-	}
-	if members = gr.members(table); len(members) > 0 || !slices.Equal(pids(gr.Kept), k.PIDs) {
-		t.Errorf("then: members %v, kept %v", pids(members), pids(gr.Kept))
-	}
 }
 
 // Where memory may be read by a copy only, a copy that cannot be had tells nothing about the process.

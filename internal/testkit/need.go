@@ -17,9 +17,12 @@ const NoSkip = "MCP_TETHER_NO_SKIP"
 
 // What a skipped test says; scripts/test tells by these words why it was skipped.
 const (
-	needs = "this needs "
+	// Needs begins what a test says that lacks something.
+	Needs = "this needs "
 	// LeftOut is what a test says that is left out of a short run.
-	LeftOut = "left out of a short run"
+	LeftOut = "time (make test-all)"
+	// LeftToProof is what a test says that runs in make proof only.
+	LeftToProof = "time and real software (make proof)"
 )
 
 // skipped tells whether any test of this process was skipped.
@@ -32,10 +35,10 @@ func Need(t testing.TB, ok bool, what string) {
 		return
 	}
 	if os.Getenv(NoSkip) != "" {
-		t.Fatalf("%s%s, and skips are forbidden", needs, what)
+		t.Fatalf("%s%s, and skips are forbidden", Needs, what)
 	}
 	skipped.Store(true)
-	t.Skipf("%s%s", needs, what)
+	t.Skipf("%s%s", Needs, what)
 }
 
 // Long leaves a test out of a short run. A shorter test must look at the same thing as well, if only once.
@@ -47,13 +50,22 @@ func Long(t testing.TB) {
 	}
 }
 
+// Proof leaves a test to make proof, which sets MCP_TETHER_PROOF: it wants software that not every machine has, or much time.
+func Proof(t testing.TB) {
+	t.Helper()
+	if os.Getenv("MCP_TETHER_PROOF") == "" {
+		skipped.Store(true)
+		t.Skip(LeftToProof)
+	}
+}
+
 // SkipAs skips a test because its other half, in the process that wrote this output, was skipped. It gives the same
 // reason.
 func SkipAs(t testing.TB, output string) {
 	t.Helper()
 	skipped.Store(true)
 	for line := range strings.Lines(output) {
-		for _, reason := range []string{needs, LeftOut} {
+		for _, reason := range []string{Needs, LeftOut, LeftToProof} {
 			if _, rest, found := strings.Cut(line, reason); found {
 				t.Skip(reason + strings.TrimSpace(rest))
 			}

@@ -63,7 +63,6 @@ func (b *bench) cleanUp() {
 		fmt.Fprintf(os.Stderr, "bench: %d processes could not be ended\n", len(own))
 	}
 	b.removeLeaves()
-	stopEngine(engineDir(b.dir))
 	_ = os.RemoveAll(b.dir)
 }
 

@@ -45,13 +45,10 @@ func (b *bench) start(argv []string, l link) (*live, error) {
 
 var errStopping = errors.New("the bench is being stopped")
 
-// fork starts s as path, with more descriptors from 3 on.
-func (b *bench) fork(s *live, path string, argv []string, more ...int) error {
+// fork starts s as path.
+func (b *bench) fork(s *live, path string, argv []string) error {
 	defer closeAll(s.streams[:]...)
 	files := []uintptr{uintptr(s.streams[0]), uintptr(s.streams[1]), 2}
-	for _, fd := range more {
-		files = append(files, uintptr(fd))
-	}
 	b.starting.Lock()
 	defer b.starting.Unlock()
 	if b.stopping {

@@ -2,7 +2,7 @@
 //
 // Every figure comes from pairs: one run bare, one run wrapped, in turn, in the same session on the same machine. So
 // whatever else slows the machine slows both. The gateway's part is played by this program. The servers are the
-// system's own sh, cat, dd, echo and sleep, so that a server's own start hides as little as possible of ours.
+// system's own sh, cat, echo and sleep, so that a server's own start hides as little as possible of ours.
 //
 // Peers (tini, bubblewrap) are measured the same way when they are installed, to show where the figures stand.
 package main
@@ -24,134 +24,23 @@ import (
 	"mcp-tether/internal/proc"
 )
 
-// options are the command line of bench.
-type options struct {
-	bin        string
-	argv       string
-	only       string
-	rounds     int
-	sessions   int
-	bulkMiB    int
-	crowd      int
-	hibernated int
-	row        int
-	stock      int
-	users      int
-	idle       time.Duration
-}
-
 // bench is one run: what is compared, how often, and where its files are.
 type bench struct {
-	options
+	bin        string
+	rounds     int
+	sessions   int
+	crowd      int
+	hibernated int
+
 	subjects []subject
 	dir      string
 	env      []string
 	self     string // this program
 	procs    proc.Reader
 
-	// byProcessor has the relay's bulk timed by the processor time of all that take part, as if nothing else ran on the core.
-	byProcessor bool
-
 	// starting is held while a process is started; stopping says that none may be started any more.
 	starting sync.Mutex
 	stopping bool
-}
-
-func main() {
-	// The kernel ties PDEATHSIG to the thread that spawned: bubblewrap would end when that thread does.
-	runtime.LockOSThread()
-	if len(os.Args) > 1 {
-		if play, ok := roles()[os.Args[1]]; ok {
-			os.Exit(play(os.Args[2:]))
-		}
-	}
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-// roles are what this program plays in the processes that it starts.
-func roles() map[string]func(args []string) int {
-	return map[string]func(args []string) int{
-		gatewayArg: gateway, crowdArg: playCrowd, usersArg: playUsers, engineArg: playEngine, spliceArg: playSplice, answerArg: answer, bulkArg: playBulk,
-	}
-}
-
-func run(args []string) error {
-	opts, err := parse(args)
-	if err != nil {
-		return err
-	}
-	sections, err := chosen(opts.only)
-	if err != nil {
-		return err
-	}
-	b, err := newBench(opts)
-	if err != nil {
-		return err
-	}
-	defer b.cleanUp()
-	b.cleanUpOnSignal()
-	for _, s := range sections {
-		fmt.Fprintf(os.Stderr, "bench: %s ...\n", s.name)
-		stuck := time.AfterFunc(opts.limit(), func() {
-			fmt.Fprintf(os.Stderr, "bench: %s hangs: giving up\n", s.name)
-			b.cleanUp()
-			os.Exit(1)
-		})
-		t, err := s.measure(b)
-		stuck.Stop()
-		if err != nil {
-			err = fmt.Errorf("measure %s: %w", s.name, err)
-		}
-		if err == nil || len(t.Rows) > 0 { // what was measured before it failed may have taken long
-			err = errors.Join(err, t.markdown(os.Stdout))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func parse(args []string) (options, error) {
-	var o options
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.StringVar(&o.bin, "bin", "bin/mcp-tether", "the `binary` to measure")
-	f.StringVar(&o.argv, "argv", "", "measure this wrapper in place of -bin, as in \"bin/mcp-tether run --cgroup=off --\"")
-	f.StringVar(&o.only, "only", "", "comma-separated `sections` of "+strings.Join(sectionNames(), ","))
-	f.IntVar(&o.rounds, "n", 200, "pairs for startup; the slower sections do a fraction of it")
-	f.IntVar(&o.sessions, "sessions", 100, "concurrent sessions for memory")
-	f.IntVar(&o.bulkMiB, "bulk", 1024, "MiB each way for bulk")
-	f.IntVar(&o.crowd, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
-	f.IntVar(&o.hibernated, "hibernated", 500, "sessions that sleep at once in hibernate")
-	f.IntVar(&o.row, "row", 2_000, "sessions of row, one after the other")
-	f.IntVar(&o.users, "users", 100, "users with a session each in users")
-	f.IntVar(&o.stock, "stock", 300, "containers that the engine of stock has")
-	f.DurationVar(&o.idle, "idle", 65*time.Second, "how long idle watches; the Go runtime looks around once a minute")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	if o.rounds < 1 || o.sessions < 1 || o.bulkMiB < 1 || o.crowd < 1 || o.hibernated < 1 || o.row < rowParts || o.users < 1 || o.stock < 1 || o.idle <= 0 {
-		return o, errors.New("-n, -sessions, -bulk, -procs, -hibernated, -users, -stock and -idle must be above zero, -row ten or more")
-	}
-	return o, nil
-}
-
-// sectionLimit is many times what the slowest section takes with the default number of rounds, and perSession what it may take
-// more for each that it starts.
-const (
-	sectionLimit = 15 * time.Minute
-	perSession   = 100 * time.Millisecond
-)
-
-// limit is how long a section may take.
-func (o *options) limit() time.Duration {
-	return sectionLimit + o.idle + time.Duration(max(o.row, o.crowd, o.hibernated, o.users, o.stock))*perSession
 }
 
 // section is one thing to measure.
@@ -164,77 +53,102 @@ func sections() []section {
 	return []section{
 		{"startup", measureStartup},
 		{"roundtrip", measureRoundtrip},
-		{"bulk", measureBulk},
 		{"memory", measureMemory},
-		{"many", measureMany},
-		{"row", measureRow},
-		{"idle", measureIdle},
 		{"kill", measureKill},
 		{"reap", measureReap},
-		{"users", measureUsers},
-		{"containers", measureContainers},
-		{"stock", measureStock},
-		{"engine", measureEngine},
-		{"relay", measureRelay},
-		{"hibernate", measureHibernate},
+		{"sleep", measureSleep},
 		{"share", measureShare},
 	}
 }
 
-func sectionNames() (names []string) {
-	for _, s := range sections() {
-		names = append(names, s.name)
-	}
-	return names
+// roles are what this program plays in the processes that it starts.
+func roles() map[string]func(args []string) int {
+	return map[string]func(args []string) int{gatewayArg: gateway, crowdArg: playCrowd, answerArg: answer}
 }
 
-func chosen(only string) ([]section, error) {
-	if only == "" {
-		return sections(), nil
-	}
-	var out []section
-	for name := range strings.SplitSeq(only, ",") {
-		i := slices.Index(sectionNames(), name)
-		if i < 0 {
-			return nil, fmt.Errorf("no section %q; there are %s", name, strings.Join(sectionNames(), ", "))
+func main() {
+	// The kernel ties PDEATHSIG to the thread that spawned: bubblewrap would end when that thread does.
+	runtime.LockOSThread()
+	if len(os.Args) > 1 {
+		if play, ok := roles()[os.Args[1]]; ok {
+			os.Exit(play(os.Args[2:]))
 		}
-		out = append(out, sections()[i])
 	}
-	return out, nil
+	b := &bench{}
+	only := flag.String("only", "startup,roundtrip,memory,kill,reap,sleep,share", "what to measure")
+	flag.StringVar(&b.bin, "bin", "bin/mcp-tether", "the `binary` to measure")
+	flag.IntVar(&b.rounds, "n", 200, "pairs for startup; the slower sections do a fraction of it")
+	flag.IntVar(&b.sessions, "sessions", 100, "concurrent sessions for memory and share")
+	flag.IntVar(&b.crowd, "procs", 10_000, "processes on the host of reap; each takes about 0.2 MB")
+	flag.IntVar(&b.hibernated, "hibernated", 500, "sessions that sleep at once in sleep")
+	flag.Parse()
+	if err := b.run(strings.Split(*only, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 }
 
-func newBench(o options) (*bench, error) {
-	subjects, err := findSubjects(o)
-	if err != nil {
-		return nil, err
+func (b *bench) run(only []string) error {
+	if min(b.rounds, b.sessions, b.crowd, b.hibernated) < 1 {
+		return errors.New("-n, -sessions, -procs and -hibernated must be above zero")
+	}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	defer b.cleanUp()
+	b.cleanUpOnSignal()
+	for _, name := range only {
+		i := slices.IndexFunc(sections(), func(s section) bool { return s.name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no section %q", name)
+		}
+		fmt.Fprintf(os.Stderr, "bench: %s ...\n", name)
+		stuck := time.AfterFunc(b.limit(), func() {
+			fmt.Fprintf(os.Stderr, "bench: %s hangs: giving up\n", name)
+			b.cleanUp()
+			os.Exit(1)
+		})
+		t, err := sections()[i].measure(b)
+		stuck.Stop()
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", name, err)
+		}
+		if err := t.markdown(os.Stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limit is how long a section may take: many times what the slowest one does.
+func (b *bench) limit() time.Duration {
+	return 15*time.Minute + time.Duration(max(b.crowd, b.hibernated))*100*time.Millisecond
+}
+
+// prepare finds what is compared, and makes private directories for sessions and history. Settings of mcp-tether, which would
+// change what is measured, are left out of the environment.
+func (b *bench) prepare() (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if b.subjects, err = findSubjects(b.bin); err != nil {
+		return err
 	}
 	if err := becomeSubreaper(); err != nil {
-		return nil, err
+		return err
 	}
-	dir, err := os.MkdirTemp("", "mcp-tether-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for the run: %w", err)
+	if b.dir, err = os.MkdirTemp("", "mcp-tether-bench-"); err != nil {
+		return fmt.Errorf("make a directory for the run: %w", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, stateName), 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for the history: %w", err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	return &bench{options: o, subjects: subjects, dir: dir, env: sessionEnv(dir), self: self}, nil
-}
-
-// stateName is the directory of the history. Where it is missing, sessions write none.
-const stateName = "state"
-
-// sessionEnv is our environment with private directories for sessions and history, and without settings of mcp-tether, which would
-// change what is measured.
-func sessionEnv(dir string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+	b.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MCP_TETHER_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=") || strings.HasPrefix(v, "XDG_STATE_HOME=")
 	})
-	return append(env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+filepath.Join(dir, stateName))
+	state := filepath.Join(b.dir, "state") // where it is missing, sessions write no history
+	b.env = append(b.env, "XDG_RUNTIME_DIR="+b.dir, "XDG_STATE_HOME="+state)
+	if err := os.Mkdir(state, 0o700); err != nil {
+		return fmt.Errorf("make a directory for the history: %w", err)
+	}
+	return nil
 }
 
 func (b *bench) cleanUpOnSignal() {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,13 +30,12 @@ const reapConfig = `{"mcpServers": {
 // reapPS is the ps that a pass is compared with.
 var reapPS = []string{"ps", "-eo", "pid,ppid,lstart,args"}
 
-// measureReap compares a pass of reap with ps on hosts of more and more processes, and says what a session costs there. The
-// host is a pid namespace of its own: it ends with its first process, and nobody else's processes are counted.
+// measureReap compares a pass of reap with ps on a host of many processes. The host is a pid namespace of its own: it ends with
+// its first process, and nobody else's processes are counted.
 func measureReap(b *bench) (table, error) {
 	t := table{
-		Section: "reap",
-		Title:   "A host of N processes: a pass of reap beside " + strings.Join(reapPS, " ") + ", and a session that leaves one process behind",
-		Columns: []string{"pairs", "ps ms", "reap ms", "ratio", "processor ratio", "processor µs a process", "session ms", "processor ms"},
+		Title:   "A host of many processes: a pass of reap beside " + strings.Join(reapPS, " "),
+		Columns: []string{"pairs", "ps ms", "reap ms", "ratio", "ratio of processor times"},
 	}
 	if os.Getuid() != 0 {
 		t.missing("mcp-tether reap (needs root)", "")
@@ -47,44 +45,31 @@ func measureReap(b *bench) (table, error) {
 	if err := os.WriteFile(config, []byte(reapConfig), 0o600); err != nil {
 		return t, fmt.Errorf("write a configuration: %w", err)
 	}
-	var sizes []string
-	for _, n := range grown(b.crowd) {
-		sizes = append(sizes, strconv.Itoa(n))
-	}
 	if err := needRoom(b.crowd, float64(b.crowd)*0.25); err != nil {
 		return t, err
 	}
-	var hosts []crowded
-	args := append([]string{crowdArg, b.bin, config, strconv.Itoa(max(b.rounds/10, 3))}, sizes...)
-	if err := b.onOwnHost(&hosts, args...); err != nil {
-		return t, err
+	cmd := exec.Command(b.self, crowdArg, b.bin, config, strconv.Itoa(max(b.rounds/10, 3)), strconv.Itoa(b.crowd))
+	cmd.Env, cmd.Stderr = b.env, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	out, err := cmd.Output()
+	if err != nil {
+		return t, fmt.Errorf("run a host of our own: %w", err)
 	}
-	for i, h := range hosts {
-		ps, reap := walls(h.PS), walls(h.Reap)
-		cpu := processors(h.Reap)
-		t.add("mcp-tether reap", sizes[i]+" processes", float64(len(ps)), median(ps), median(reap), median(ratios(reap, ps)),
-			median(ratios(cpu, processors(h.PS))), 1000*median(cpu)/float64(h.Processes), median(walls(h.Session)), median(processors(h.Session)))
+	var took crowded
+	if err := json.Unmarshal(out, &took); err != nil {
+		return t, fmt.Errorf("read its figures: %w", err)
 	}
+	ps, reap := walls(took.PS), walls(took.Reap)
+	t.add("mcp-tether reap", fmt.Sprintf("%d processes", b.crowd), float64(len(ps)), median(ps), median(reap), median(ratios(reap, ps)),
+		median(ratios(processors(took.Reap), processors(took.PS))))
 	return t, nil
 }
 
-// grown are the numbers at which something is measured, up to n: whether it is flat shows in three of them.
-func grown(n int) []int {
-	all := []int{max(n/10, 1), max(n/3, 1), n}
-	return slices.Compact(all)
-}
+// crowded is what was measured on the host: each run.
+type crowded struct{ PS, Reap []cost }
 
-// crowded is what was measured at one number of processes: each of its runs.
-type crowded struct {
-	Processes         int
-	PS, Reap, Session []cost
-}
-
-// cost is what one run of a program took, in ms, and its exit code.
-type cost struct {
-	Wall, Processor float64
-	Code            int
-}
+// cost is what one run of a program took, in ms.
+type cost struct{ Wall, Processor float64 }
 
 func walls(all []cost) (out []float64) {
 	for _, c := range all {
@@ -100,30 +85,13 @@ func processors(all []cost) (out []float64) {
 	return out
 }
 
-// onOwnHost has this program play a role as the first process of a host of its own, and reads its figures.
-func (b *bench) onOwnHost(figures any, args ...string) error {
-	cmd := exec.Command(b.self, args...)
-	cmd.Env, cmd.Stderr = b.env, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("run a host of our own: %w", err)
-	}
-	if err := json.Unmarshal(out, figures); err != nil {
-		return fmt.Errorf("read its figures: %w", err)
-	}
-	return nil
-}
-
 // playCrowd is process 1 of the host: it fills it and measures. All others end with it.
 func playCrowd(args []string) int {
 	rounds, _ := strconv.Atoi(args[2])
-	return tellFigures(fillAndMeasure(args[0], args[1], rounds, args[3:]))
-}
-
-func tellFigures(figures any, err error) int {
+	n, _ := strconv.Atoi(args[3])
+	took, err := fillAndMeasure(args[0], args[1], rounds, n)
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(figures)
+		err = json.NewEncoder(os.Stdout).Encode(took)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -132,49 +100,30 @@ func tellFigures(figures any, err error) int {
 	return 0
 }
 
-func fillAndMeasure(bin, config string, rounds int, sizes []string) (hosts []crowded, err error) {
+func fillAndMeasure(bin, config string, rounds, n int) (took crowded, err error) {
 	bin, config, err = aloneWith(bin, config)
 	if err != nil {
-		return nil, err
+		return took, err
 	}
-	procs := 0
-	for _, size := range sizes {
-		n, _ := strconv.Atoi(size)
-		for ; procs < n; procs++ {
-			if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", fuse}, &syscall.ProcAttr{Env: os.Environ()}); err != nil {
-				return nil, fmt.Errorf("start process %d of %d: %w", procs, n, err)
-			}
+	for i := range n {
+		if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", fuse}, &syscall.ProcAttr{Env: os.Environ()}); err != nil {
+			return took, fmt.Errorf("start process %d of %d: %w", i, n, err)
 		}
-		h := crowded{Processes: n}
-		for i := range rounds + 1 {
-			if err := h.round(bin, config, i > 0); err != nil { // the first one warms up
-				return nil, err
-			}
-		}
-		hosts = append(hosts, h)
 	}
-	return hosts, nil
-}
-
-// round runs each once.
-func (h *crowded) round(bin, config string, counts bool) error {
-	for _, r := range []struct {
-		to   *[]cost
-		argv []string
-	}{
-		{&h.PS, reapPS},
-		{&h.Reap, []string{bin, "reap", "--config", config}},
-		{&h.Session, []string{bin, "run", "--", "/bin/sh", "-c", "sleep " + fuse + " & exit 0"}},
-	} {
-		took, err := timed(r.argv[0], r.argv[1:]...)
+	for i := range rounds + 1 {
+		ps, err := timed(reapPS[0], reapPS[1:]...)
 		if err != nil {
-			return err
+			return took, err
 		}
-		if counts {
-			*r.to = append(*r.to, took)
+		reap, err := timed(bin, "reap", "--config", config)
+		if err != nil {
+			return took, err
+		}
+		if i > 0 { // the first one warms up
+			took.PS, took.Reap = append(took.PS, ps), append(took.Reap, reap)
 		}
 	}
-	return nil
+	return took, nil
 }
 
 // aloneWith gives a host of our own its process table, and hides what others have left in the directories in which reap looks
@@ -198,22 +147,42 @@ func aloneWith(bin, config string) (binHere, configHere string, err error) {
 
 // timed runs a program to its end with its output thrown away. Findings (exit 1) are no failure.
 func timed(name string, args ...string) (cost, error) {
-	c, err := costOf(exec.Command(name, args...))
-	if err == nil && c.Code > 1 {
-		err = fmt.Errorf("%s failed (exit code %d)", name, c.Code)
-	}
-	return c, err
-}
-
-// costOf runs a command to its end.
-func costOf(cmd *exec.Cmd) (cost, error) {
+	cmd := exec.Command(name, args...)
 	from := time.Now()
 	err := cmd.Run()
 	wall := time.Since(from)
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return cost{}, fmt.Errorf("run %s: %w", cmd.Path, err)
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return cost{}, fmt.Errorf("run %s: %w", name, err)
 	}
-	s := cmd.ProcessState
-	return cost{ms(wall), ms(s.UserTime() + s.SystemTime()), s.ExitCode()}, nil
+	return cost{ms(wall), ms(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, nil
+}
+
+// spare are the process numbers that are left to others on this machine.
+const spare = 2_000
+
+// needRoom reports whether the machine has room for so many more tasks, and so many MB of memory. What asks for more than there
+// is would make everybody else's starts fail, too.
+func needRoom(tasks int, megabytes float64) error {
+	pidMax, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return fmt.Errorf("read how many tasks there may be: %w", err)
+	}
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return fmt.Errorf("read how many tasks there are: %w", err)
+	}
+	_, after, _ := strings.Cut(string(load), "/") // "0.20 0.18 0.12 1/80 11206": running and all tasks (proc_loadavg(5))
+	most, there := number(pidMax, ""), number([]byte(after), "")
+	if free := int(most-there) - spare; tasks > free {
+		return fmt.Errorf("no room for %d more processes and threads, but for %d: raise kernel.pid_max, or ask for less", tasks, free)
+	}
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return fmt.Errorf("read how much memory is free: %w", err)
+	}
+	if free := number(info, "MemAvailable:") * 1024 / 1e6; megabytes > free {
+		return fmt.Errorf("no room for %.0f MB, but for %.0f: ask for less", megabytes, free)
+	}
+	return nil
 }

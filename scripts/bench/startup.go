@@ -5,7 +5,6 @@ import "time"
 // measureStartup times spawn to the server's first byte. The server is echo: all it does is that byte.
 func measureStartup(b *bench) (table, error) {
 	t := table{
-		Section: "startup",
 		Title:   "Start-up: spawn to the server's first byte",
 		Columns: []string{"pairs", "bare ms", "wrapped ms", "wrapped p95 ms", "added ms"},
 	}

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // subject is one way to run a server: a wrapper's words to put in front of the server's own. Bare has none.
@@ -28,24 +27,28 @@ func (s subject) killCommand(server ...string) []string {
 	return append(slices.Clone(s.killWrap), server...)
 }
 
+// with is the tethered subject with more flags.
+func (b *bench) with(flags ...string) subject {
+	s := b.subjects[0]
+	s.name = "with " + flags[0]
+	s.wrap = slices.Insert(slices.Clone(s.wrap), len(s.wrap)-1, flags...)
+	return s
+}
+
 func bare() subject { return subject{name: "bare"} }
 
 // findSubjects returns the tethered subject and the peers. A peer that is not installed stays in the list, so that the
 // table can say so. A missing binary of our own is an error.
-func findSubjects(o options) ([]subject, error) {
-	words := strings.Fields(o.argv)
-	if len(words) == 0 {
-		words = []string{o.bin, "run", "--"}
+func findSubjects(bin string) ([]subject, error) {
+	path, err := exec.LookPath(bin)
+	if err == nil {
+		path, err = filepath.Abs(path)
 	}
-	path, err := exec.LookPath(words[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the binary to measure (make build?): %w", err)
 	}
-	if words[0], err = filepath.Abs(path); err != nil {
-		return nil, fmt.Errorf("find the binary to measure: %w", err)
-	}
 	return []subject{
-		{name: "mcp-tether", wrap: words},
+		{name: "mcp-tether", wrap: []string{path, "run", "--"}},
 		peer(subject{
 			name:     "tini",
 			wrap:     []string{"tini", "-s", "--"},

@@ -11,7 +11,6 @@ import (
 
 // table is the result of one section.
 type table struct {
-	Section string
 	Title   string
 	Columns []string
 	Rows    []row

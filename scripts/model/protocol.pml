@@ -24,7 +24,7 @@
 #define STUCK 4
 byte st[10];
 byte pc[10]; /* the next step of each, 0 first */
-#define can(p)   (st[p] == RUN && !dying(p))
+#define can(p)   (st[p] == RUN)
 #define lives(p) (st[p] >= RUN)
 #define at(p, n) (can(p) && pc[p] == n)
 
@@ -96,18 +96,8 @@ byte bug; /* the planted mistake, 0 for none */
 #define over(s) (!lives(A+(s)) || !lives(boss(s)) || !lives(G))
 #define gone(s) (!alive(s) && !leaf[s] && !rec[s] && !lock[s])
 
-/* A step that the code logs: guard, logs(its name, who logs it), effect. Only replay.pml looks at that, and at what a test may do. */
-#ifdef REPLAY
-#include "replay.pml"
-#else
-#define logs(e, p) ->
-#define may(e, p) true
-#define dying(p) false
-#define replays false
 #define late(p) (st[p] == STUCK)
-#define leaves(s) true
 #define sessions (kind == SHARED -> 1 : 2) /* the second host's is left out */
-#endif
 
 /* The kernel: the locks of a dead process are free, its connections closed, and its server may have got the parent death signal.
  * how is KILLED or EXITED. */
@@ -137,9 +127,9 @@ inline forget(s) {
 
 proctype Fault(byte p) {
 end:	do
-	:: atomic { faults && lives(p) && may(MAY_DIE, p) -> faults--; die(p, KILLED) }
-	:: atomic { faults && can(p) && p != W && may(MAY_STOP, p) -> faults--; st[p] = STUCK }
-	:: atomic { p == G && can(G) && may(MAY_EXIT, G) -> die(G, EXITED) }
+	:: atomic { faults && lives(p) -> faults--; die(p, KILLED) }
+	:: atomic { faults && can(p) && p != W -> faults--; st[p] = STUCK }
+	:: atomic { p == G && can(G) -> die(G, EXITED) }
 	:: atomic { bug == THREAD_TIE && (p == A || p == A+1) && kind == PLAIN && lives(p) && lives(G) -> die(p, EXITED) } /* of the gateway */
 	od
 }
@@ -149,7 +139,7 @@ proctype Tree(byte s) {
 #define listed(k) (snap[S+s] & k || snap[A+s] & k || snap[W] & k && swept == s)
 end:	do
 	:: atomic { up(2*s) && m[2*s+1] == NO && listed(1) -> m[2*s+1] = RUN }
-	:: atomic { up(2*s) && polite && leaves(s) -> m[2*s] = GONE }
+	:: atomic { up(2*s) && polite -> m[2*s] = GONE }
 	:: atomic { m[2*s+1] == ASKED && polite -> m[2*s+1] = GONE }
 	:: atomic { recycled && m[2*s] == GONE && (listed(1) || rec[s]) -> recycled--; m[2*s] = REUSED }
 	:: atomic { recycled && m[2*s+1] == GONE && listed(2) -> recycled--; m[2*s+1] = REUSED }
@@ -173,7 +163,6 @@ inline send(first, second) {
 /* A look: all below the subreaper or in the leaf, and for the sweep what has the mark or is the record's server. */
 #define helper(o, s) (up(2*s+1) && !(bug == NO_SUBREAPER && o >= A && o < S && !contained))
 #define sees(o, s) (up(2*s) || helper(o, s))
-#define reaches(o, s) (snap[o] & 1 && up(2*s) || snap[o] & 2 && up(2*s+1))
 inline look() {
 	snap[o] = up(2*s) + 2*helper(o, s);
 	if :: bug == SWEEP_UNCHECKED && o == W && rec[s] && m[2*s] == REUSED -> snap[o] = snap[o] | 1 :: else fi
@@ -198,22 +187,20 @@ proctype Teardown(byte o, s) {
 #define here (can(o) && (o != W || swept == s))
 end:	do
 	:: atomic { here && pc[o] == ENDS -> look(); pc[o] = ASKS }
-	:: atomic { here && pc[o] == ASKS && !reaches(o, s) -> send(ASKED, ASKED); pc[o] = WAITS }
-	:: atomic { here && pc[o] == ASKS && reaches(o, s) logs(SIGTERMS, o) send(ASKED, ASKED); pc[o] = WAITS }
+	:: atomic { here && pc[o] == ASKS -> send(ASKED, ASKED); pc[o] = WAITS }
 	:: atomic { here && pc[o] == WAITS && !sees(o, s) -> pc[o] = EMPTY }
 	:: atomic { here && pc[o] == WAITS && bug == SERVER_ONLY && !up(2*s) -> pc[o] = EMPTY }
-	:: atomic { here && pc[o] == WAITS logs(KILLING, o) pc[o] = KILLS }
+	:: atomic { here && pc[o] == WAITS -> pc[o] = KILLS }
 	:: atomic { here && pc[o] == KILLS && sees(o, s) -> look(); pc[o] = SHOOTS }
 	:: atomic { here && pc[o] == KILLS && !sees(o, s) -> pc[o] = EMPTY }
-	:: atomic { here && pc[o] == SHOOTS && !reaches(o, s) -> shoot() }
-	:: atomic { here && pc[o] == SHOOTS && reaches(o, s) logs(SIGKILLS, o) shoot() }
+	:: atomic { here && pc[o] == SHOOTS -> shoot() }
 	:: atomic { here && pc[o] == EMPTY && bug != LEAF_LAST -> leaf[s] = (leaf[s] && alive(s)); pc[o] = NOLEAF } /* rmdir(2) spares a full one */
 	:: atomic { here && pc[o] == EMPTY && bug == LEAF_LAST -> pc[o] = NOLEAF }
 	:: atomic { here && pc[o] == NOLEAF && lock[s] != 2 + o && !held(s) -> lock[s] = 2 + o }
 	:: atomic { here && pc[o] == NOLEAF && held(s) && lock[s] != 2 + o -> pc[o] = NOLOCK } /* another one ends it as well */
 	:: atomic { here && pc[o] == NOLEAF && lock[s] == 2 + o -> rec[s] = (bug == LOCK_FIRST); if :: bug == LOCK_FIRST -> lock[s] = 0 :: else fi; pc[o] = NORECORD }
-	:: atomic { here && pc[o] == NORECORD logs(UNRECORDED, o) rec[s] = 0; lock[s] = 0; pc[o] = NOLOCK }
-	:: atomic { here && pc[o] == NOLOCK logs((kind == FRONT && o != W -> ENDED : OVER), o)
+	:: atomic { here && pc[o] == NORECORD -> rec[s] = 0; lock[s] = 0; pc[o] = NOLOCK }
+	:: atomic { here && pc[o] == NOLOCK ->
 		if :: bug == LEAF_LAST -> leaf[s] = 0 :: else fi;
 		if
 		:: o != W -> letter[s] = 1;
@@ -246,15 +233,14 @@ end:	do
 	:: atomic { at(o, 5) -> assert(kind != FRONT || s == 0 || !alive(0) || !can(S)); /* beside a server that is ending */
 		m[2*s] = RUN; pc[o] = 6; if :: m[2*s+1] = RUN :: skip fi }
 	:: atomic { at(o, 5) -> pc[o] = EMPTY } /* it cannot be executed */
-	:: atomic { at(o, 6) logs(STARTED, o) rec[s] = 1; pc[o] = 7 }
-	:: atomic { at(o, 7) && (eof[s] || rich && !lives(boss(s))) logs(DRAINING, o) pc[o] = 8 }
-	:: atomic { serves && no_anchor logs(ANCHOR_GONE, o) end_it() }
-	:: atomic { serves && no_gateway logs(GATEWAY_GONE, o) end_it() }
-	:: atomic { replays && serves && (no_gateway || eof[s]) logs(OUTPUT_CLOSED, o) end_it() } /* who closes one end may close both */
-	:: atomic { serves && term[s] logs(ASKED_TO_END, o) end_it() }
-	:: atomic { at(o, 8) logs(INPUT_CLOSED, o) pc[o] = ENDS } /* --eof-grace is over */
+	:: atomic { at(o, 6) -> rec[s] = 1; pc[o] = 7 }
+	:: atomic { at(o, 7) && (eof[s] || rich && !lives(boss(s))) -> pc[o] = 8 }
+	:: atomic { serves && no_anchor -> end_it() }
+	:: atomic { serves && no_gateway -> end_it() }
+	:: atomic { serves && term[s] -> end_it() }
+	:: atomic { at(o, 8) -> pc[o] = ENDS } /* --eof-grace is over */
 	:: atomic { serves && !alive(s) -> pc[o] = EMPTY }
-	:: atomic { at(o, 7) && !up(2*s) && alive(s) && bug != SERVER_ONLY logs(SERVER_GONE, o) pc[o] = ENDS }
+	:: atomic { at(o, 7) && !up(2*s) && alive(s) && bug != SERVER_ONLY -> pc[o] = ENDS }
 	:: atomic { serves && !up(2*s) && alive(s) && bug == SERVER_ONLY -> pc[o] = EMPTY }
 	od
 #undef o
@@ -274,7 +260,7 @@ end:	do
 	:: atomic { at(o, 3) && !lives(S+s) -> pc[o] = 4 }
 	:: atomic { at(o, 4) && (letter[s] || bug == NO_RECOVERY) -> die(o, EXITED) }
 	:: atomic { at(o, 4) && !letter[s] && !rec[s] && !lock[s] && !leaf[s] && m[2*s] == NO -> die(o, EXITED) } /* nothing was started */
-	:: atomic { at(o, 4) && !letter[s] && bug != NO_RECOVERY && (rec[s] || lock[s] || leaf[s] || m[2*s] != NO) logs(RECOVERING, o)
+	:: atomic { at(o, 4) && !letter[s] && bug != NO_RECOVERY && (rec[s] || lock[s] || leaf[s] || m[2*s] != NO) ->
 		if :: !held(s) -> lock[s] = 2 + o :: else fi;
 		pc[o] = ENDS }
 	od
@@ -289,22 +275,22 @@ end:	do
 	:: atomic { at(F, 2) && kind == FRONT -> st[A+current] = RUN; pc[F] = 3 }
 	:: atomic { at(F, 3) && kind == FRONT && !lives(G) -> term[current] = 1; pc[F] = 6 }
 	/* The client ends the session, by SIGTERM or the end of its input, or it is idle. */
-	:: atomic { at(F, 3) && kind == FRONT && rich && may(MAY_ASK, F) -> term[current] = 1; pc[F] = 6 }
-	:: atomic { at(F, 3) && kind == FRONT && rich && may(MAY_CLOSE, F) -> eof[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && rich -> term[current] = 1; pc[F] = 6 }
+	:: atomic { at(F, 3) && kind == FRONT && rich -> eof[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || rich) -> eof[current] = 1; pc[F] = 4 }
-	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || rich) && !lives(A+current) logs(CRASHED, F) pc[F] = 5 }
+	:: atomic { at(F, 3) && kind == FRONT && (current == 0 || rich) && !lives(A+current) -> pc[F] = 5 }
 	:: atomic { at(F, 3) && kind == FRONT && (current == 1 || rich) && !lives(A+current) -> pc[F] = 7 } /* --on-crash=exit */
-	:: atomic { at(F, 4) && !lives(A+current) logs(NAPS, F) pc[F] = 5 }
+	:: atomic { at(F, 4) && !lives(A+current) -> pc[F] = 5 }
 	/* A message comes. The pause after a crash is longer than a start takes that is not stuck. */
 	:: atomic { at(F, 5) && current == 0 && (!can(S) || rec[0]) -> current = 1; pc[F] = 2 }
-	:: atomic { at(F, 5) && rich && (may(MAY_ASK, F) || may(MAY_CLOSE, F)) -> pc[F] = 7 }
+	:: atomic { at(F, 5) && rich -> pc[F] = 7 }
 	:: atomic { (at(F, 4) || at(F, 5)) && !lives(G) -> term[current] = 1; pc[F] = 6 }
 	:: atomic { at(F, 6) && !lives(A+current) -> pc[F] = 7 }
 	/* EndLimit is over, and again. */
-	:: atomic { (at(F, 4) || at(F, 6)) && late(S+current) && !term[current] logs(PRESSED, F) term[current] = 1 }
-	:: atomic { (at(F, 4) || at(F, 6)) && late(A+current) logs(PRESSED, F) die(A+current, KILLED) }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(S+current) && !term[current] -> term[current] = 1 }
+	:: atomic { (at(F, 4) || at(F, 6)) && late(A+current) -> die(A+current, KILLED) }
 	:: atomic { at(F, 7) -> rec[2] = 0; pc[F] = 8 }
-	:: atomic { at(F, 8) logs(OVER, F) lock[2] = 0; die(F, EXITED) }
+	:: atomic { at(F, 8) -> lock[2] = 0; die(F, EXITED) }
 	od
 }
 
@@ -318,11 +304,10 @@ end:	do
 	:: atomic { kind == SHARED && at(f, 2) && (st[Q] == NO || st[Q+1] == NO) ->
 		lock[3] = (bug == PLACE_FREE -> 1 : (st[Q] == NO -> 2+Q : 3+Q)); pc[f] = 1;
 		if :: st[Q] == NO -> st[Q] = RUN :: else -> st[Q+1] = RUN fi }
-	:: atomic { kind == SHARED && at(f, 2) && st[Q] != NO && st[Q+1] != NO logs(OVER, f) die(f, EXITED) } /* there are no more in this world */
-	:: atomic { kind == SHARED && at(f, 3) && parted(attached[f-F]) logs(CRASHED, f) attached[f-F] = 0; pc[f] = 1 }
-	:: atomic { replays && at(f, 3) && parted(attached[f-F]) -> attached[f-F] = 0; pc[f] = 1 } /* to another host, or sooner than it tells */
-	:: atomic { kind == SHARED && (at(f, 1) || at(f, 3)) && !lives(G) logs(OVER, f) die(f, EXITED) }
-	:: atomic { kind == SHARED && rich && at(f, 3) && (may(MAY_ASK, f) || may(MAY_CLOSE, f)) logs(OVER, f) die(f, EXITED) }
+	:: atomic { kind == SHARED && at(f, 2) && st[Q] != NO && st[Q+1] != NO -> die(f, EXITED) } /* there are no more in this world */
+	:: atomic { kind == SHARED && at(f, 3) && parted(attached[f-F]) -> attached[f-F] = 0; pc[f] = 1 }
+	:: atomic { kind == SHARED && (at(f, 1) || at(f, 3)) && !lives(G) -> die(f, EXITED) }
+	:: atomic { kind == SHARED && rich && at(f, 3) -> die(f, EXITED) }
 	od
 }
 
@@ -344,7 +329,7 @@ end:	do
 
 /* The sweep that a later run starts: what has a free lock, and no living anchor in its record. */
 proctype Sweep() {
-#define dead(n) (!lives(W) && may(MAY_SWEEP, W) && lock[n] && (!held(n) || bug == SWEEP_HELD))
+#define dead(n) (!lives(W) && lock[n] && (!held(n) || bug == SWEEP_HELD))
 /* Who lost one of both needs no sweep. */
 #define felled(s) (lives(A+s) || st[A+s] == KILLED && st[S+s] == KILLED)
 end:	do
@@ -361,13 +346,13 @@ end:	do
 proctype World() {
 end:	do
 	:: atomic { kind == PLAIN && lives(G) && st[A] == NO -> st[A] = RUN }
-	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && (twins || !can(A) && !can(S) && !replays) -> st[A+1] = RUN }
+	:: atomic { kind == PLAIN && lives(G) && st[A+1] == NO && st[A] != NO && (twins || !can(A) && !can(S)) -> st[A+1] = RUN }
 	/* The gateway closes the input of one, or sends SIGTERM, which its anchor passes on. */
-	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] && may(MAY_CLOSE, A) -> eof[0] = 1 }
-	:: atomic { kind == PLAIN && rich && at(S, 7) && at(A, 3) && lives(G) && !term[0] && may(MAY_ASK, A) -> term[0] = 1 }
-	:: atomic { kind == PLAIN && twins && at(S+1, 7) && !eof[1] && may(MAY_CLOSE, A+1) -> eof[1] = 1 }
-	:: atomic { kind == PLAIN && rich && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] && may(MAY_ASK, A+1) -> term[1] = 1 }
-	:: atomic { timeout && !quiet && !replays ->
+	:: atomic { kind == PLAIN && at(S, 7) && !eof[0] -> eof[0] = 1 }
+	:: atomic { kind == PLAIN && rich && at(S, 7) && at(A, 3) && lives(G) && !term[0] -> term[0] = 1 }
+	:: atomic { kind == PLAIN && twins && at(S+1, 7) && !eof[1] -> eof[1] = 1 }
+	:: atomic { kind == PLAIN && rich && twins && at(S+1, 7) && at(A+1, 3) && lives(G) && !term[1] -> term[1] = 1 }
+	:: atomic { timeout && !quiet ->
 		quiet = 1;
 		assert(!over(0) || gone(0) || hopeless(0));
 		assert(!over(1) || gone(1) || hopeless(1));
@@ -387,9 +372,6 @@ init {
 			if (getenv("RICH")) now.rich = atoi(getenv("RICH"));
 			if (getenv("TWINS")) now.twins = atoi(getenv("TWINS"));
 		};
-#ifdef REPLAY
-		hear(); run Test();
-#endif
 		if :: polite = 1 :: skip fi; if :: contained = 1 :: skip fi;
 		st[G] = RUN;
 		if :: kind != PLAIN -> st[F] = RUN :: else fi;

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -12,104 +11,97 @@ import (
 	"mcp-tether/internal/testkit"
 )
 
-// report is what the tests have told.
-type report struct {
-	said           map[test][]string
-	parents        map[test]bool
-	passed, failed map[test]bool
-	skipped        map[test]string   // why
-	unsteady       []test            // failed, and then passed by themselves
-	again          []test            // failed, and then again
-	seeds          map[test][]string // as for the environment
-	seconds        map[test]float64  // what it took, without waiting for its turn
-	idle           []string          // packages that failed, and in which roles were not used
-	// broken says that a package did not run to its end.
-	broken bool
-	stderr bytes.Buffer // of the command that ran the tests
+// event is a line of go test -json, see go doc test2json. A build that fails has an ImportPath in place of a Package.
+type event struct {
+	Action, Package, ImportPath, Test, Output, FailedBuild string
+	Elapsed                                                float64
 }
 
-// test is one test or subtest.
+// test is one test or subtest, a package ("" for the name), or a build.
 type test struct{ pkg, name string }
 
 // String names a test by its room, without the path above it.
 func (t test) String() string {
-	return strings.TrimPrefix(strings.TrimPrefix(t.pkg, "mcp-tether/"), "internal/") + "." + t.name
+	room := strings.TrimPrefix(strings.TrimPrefix(t.pkg, "mcp-tether/"), "internal/")
+	if t.name == "" {
+		return room
+	}
+	return room + " " + t.name
+}
+
+// report is what the tests have told.
+type report struct {
+	said    map[test][]string
+	failed  []test // in the order in which they ended
+	passed  map[test]bool
+	skipped map[test]string // why
+	parents map[test]bool
+	seconds map[test]float64 // without waiting for its turn
 }
 
 func newReport() *report {
 	return &report{
-		said: map[test][]string{}, parents: map[test]bool{}, passed: map[test]bool{}, failed: map[test]bool{},
-		skipped: map[test]string{}, seeds: map[test][]string{}, seconds: map[test]float64{},
+		said: map[test][]string{}, passed: map[test]bool{}, skipped: map[test]string{}, parents: map[test]bool{}, seconds: map[test]float64{},
 	}
 }
 
-// add takes an event. What a test said is shown if it has failed; what was said outside of tests, if the package has.
+// add takes an event. The end of a package is shown at once.
 func (r *report) add(e event, out io.Writer) {
-	t := test{e.Package, e.Test}
+	t := test{cmp.Or(e.Package, e.ImportPath), e.Test}
 	r.seconds[t] += e.Elapsed
+	switch e.Action {
+	case "output", "build-output":
+		if !strings.HasPrefix(e.Output, "=== ") {
+			r.said[t] = append(r.said[t], e.Output)
+		}
+	case "run":
+		if at := strings.LastIndexByte(e.Test, '/'); at > 0 {
+			r.parents[test{e.Package, e.Test[:at]}] = true
+		}
+	case "build-fail":
+		r.failed = append(r.failed, t)
+	case "pass", "skip", "fail":
+		r.end(t, e, out)
+	}
+}
+
+// end takes the end of a test or a package.
+func (r *report) end(t test, e event, out io.Writer) {
 	switch {
-	case e.Action == "output":
-		r.said[t] = append(r.said[t], e.Output)
-		if seed := seedTold.FindString(e.Output); seed != "" && !slices.Contains(r.seeds[t], seed) {
-			r.seeds[t] = append(r.seeds[t], seed)
+	case t.name == "" && e.Action == "fail":
+		fmt.Fprintf(out, "FAIL  %-28s %6.1f s\n", t, e.Elapsed)
+		if e.FailedBuild == "" {
+			r.cutOff(t.pkg)
+			r.failed = append(r.failed, t)
 		}
-	case e.Test == "" && (e.Action == "pass" || e.Action == "skip" || e.Action == "fail"):
-		r.endPackage(t, e, out)
-	case e.Action == "pass":
-		r.passed[t] = true
-		// The race of a goroutine that outlives its test is reported while another test runs. That test may pass.
-		if slices.Contains(r.said[t], raceFound) {
-			show(out, r.said[t])
-		}
-		delete(r.said, t)
+	case t.name == "" && e.Action == "pass":
+		fmt.Fprintf(out, "ok    %-28s %6.1f s\n", t, e.Elapsed)
+	case t.name == "": // a package without tests
 	case e.Action == "fail":
-		r.failed[t] = true
-		show(out, r.said[t])
-		delete(r.said, t)
+		r.failed = append(r.failed, t)
+		return
 	case e.Action == "skip":
 		r.skipped[t] = reason(r.said[t])
+	case slices.Contains(r.said[t], raceFound):
+		// The race of a goroutine that outlives its test is reported while another test runs, which may pass.
+		r.failed = append(r.failed, t)
+		return
+	default:
+		r.passed[t] = true
+	}
+	if e.Action != "fail" {
 		delete(r.said, t)
-	case e.Action == "run":
-		for name := e.Test; strings.Contains(name, "/"); {
-			name = name[:strings.LastIndexByte(name, '/')]
-			r.parents[test{e.Package, name}] = true
-		}
 	}
 }
 
 // raceFound is the first line of a report of the race detector.
 const raceFound = "WARNING: DATA RACE\n"
 
-// onlyFailures is what a test binary says that has run to its end; after a panic it does not.
-const onlyFailures = "FAIL\n"
-
-func (r *report) endPackage(t test, e event, out io.Writer) {
-	said := r.said[t]
-	delete(r.said, t)
-	if e.Action == "fail" {
-		r.broken = r.broken || !slices.Contains(said, onlyFailures)
-		if slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, testkit.IdleRoles) }) {
-			r.idle = append(r.idle, t.pkg)
-		}
-		// A test that was running when the process ended has no end of its own.
-		for other, lines := range r.said {
-			if other.pkg == t.pkg && other.name != "" {
-				show(out, lines)
-			}
-		}
-		show(out, said)
-		return
-	}
-	if len(said) > 0 && e.Action == "pass" {
-		fmt.Fprint(out, said[len(said)-1])
-	}
-}
-
-// show leaves out how the test took turns with others.
-func show(out io.Writer, said []string) {
-	for _, line := range said {
-		if !strings.HasPrefix(line, "=== ") {
-			fmt.Fprint(out, line)
+// cutOff takes the tests of a package that were running when it ended: they have no end of their own.
+func (r *report) cutOff(pkg string) {
+	for t := range r.said {
+		if t.pkg == pkg && t.name != "" && !slices.Contains(r.failed, t) && !r.parents[t] {
+			r.failed = append(r.failed, t)
 		}
 	}
 }
@@ -118,117 +110,82 @@ func show(out io.Writer, said []string) {
 func reason(said []string) string {
 	last := "no reason given"
 	for _, line := range said {
-		trimmed := strings.TrimSpace(line)
-		if trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- SKIP") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "--- SKIP") {
 			continue
 		}
-		if _, text, found := strings.Cut(trimmed, ".go:"); found {
-			_, text, _ = strings.Cut(text, ": ")
-			trimmed = text
+		if _, text, found := strings.Cut(line, ".go:"); found {
+			_, line, _ = strings.Cut(text, ": ")
 		}
-		last = trimmed
+		last = line
 	}
 	return last
 }
 
-// cutOff are the tests that have begun and not ended, as their machine was at its limit.
-func (r *report) cutOff() []test {
-	var cut []test
-	for t := range r.said {
-		if t.name != "" {
-			cut = append(cut, t)
-		}
-	}
-	return cut
-}
+// tail is how many lines are shown of what a failed test said.
+const tail = 40
 
-// count counts the tests that have no subtests.
-func (r *report) count(all map[test]bool) int {
-	n := 0
-	for t := range all {
-		if !r.parents[t] {
-			n++
-		}
-	}
-	return n
-}
-
-// skips are the skipped tests by reason, in order. What a short run leaves out is not among them, but counted.
-func (r *report) skips() (byReason map[string][]test, leftOut int) {
-	byReason = map[string][]test{}
-	for t, why := range r.skipped {
-		if why == testkit.LeftOut {
-			leftOut++
+// tell says what failed, how much passed, and what was left out.
+func (r *report) tell(out io.Writer, slowest int) {
+	failures := 0
+	for _, t := range r.failed {
+		said := r.said[t]
+		// What is above a test that failed says nothing of its own, nor does a package that ran to its end.
+		if r.parents[t] || t.name == "" && slices.Equal(said, []string{"FAIL\n"}) {
 			continue
 		}
-		byReason[why] = append(byReason[why], t)
+		failures++
+		fmt.Fprintf(out, "\nFAIL %s\n", t)
+		if more := len(said) - tail; more > 0 {
+			fmt.Fprintf(out, "    (%d lines before)\n", more)
+			said = said[more:]
+		}
+		for _, line := range said {
+			fmt.Fprint(out, line)
+		}
 	}
-	return byReason, leftOut
+	if failures > 0 {
+		fmt.Fprintln(out)
+	}
+	r.tellSlowest(out, slowest)
+	passed := 0
+	for t := range r.passed {
+		if !r.parents[t] {
+			passed++
+		}
+	}
+	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", passed, failures, len(r.skipped))
+	r.tellSkipped(out)
 }
 
-// shown is how many tests are named for one reason.
-const shown = 6
-
-// summarize counts, and names what was skipped.
-func (r *report) summarize(out io.Writer) {
-	for _, t := range r.unsteady {
-		fmt.Fprintf(out, "unsteady: %s failed, and passed when it was run again by itself, %s\n", t, r.howOften(t))
+// tellSkipped is one line: what would bring in the rest.
+func (r *report) tellSkipped(out io.Writer) {
+	reasons := map[string]int{}
+	for _, why := range r.skipped {
+		reasons[strings.TrimPrefix(why, testkit.Needs)]++
 	}
-	for _, t := range r.again {
-		fmt.Fprintf(out, "failed again: %s%s\n", t, strings.Join(append([]string{""}, r.seedsOf(t)...), " "))
+	if len(reasons) == 0 {
+		return
 	}
-	byReason, leftOut := r.skips()
-	if cut := r.cutOff(); len(cut) > 0 {
-		fmt.Fprintf(out, "did not end: %s\n", named(cut))
+	var words []string
+	for _, why := range slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return cmp.Or(reasons[b]-reasons[a], cmp.Compare(a, b)) }) {
+		words = append(words, fmt.Sprintf("%s (%d)", why, reasons[why]))
 	}
-	fmt.Fprintf(out, "%d tests passed, %d failed, %d were skipped\n", r.count(r.passed), r.count(r.failed), len(r.skipped)-leftOut)
-	for _, why := range slices.Sorted(maps.Keys(byReason)) {
-		fmt.Fprintf(out, "  %d skipped, %s: %s\n", len(byReason[why]), why, named(byReason[why]))
-	}
+	fmt.Fprintf(out, "left out here: %s\n", strings.Join(words, ", "))
 }
 
 // tellSlowest names the top-level tests that took longest, with the sum of what their subtests took. Tests run side by
 // side, so all the sums are more than the run took.
 func (r *report) tellSlowest(out io.Writer, n int) {
-	sums := map[string]float64{}
+	sums := map[test]float64{}
 	for t, seconds := range r.seconds {
 		if t.name != "" && !r.parents[t] {
-			sums[topLevel(t)] += seconds
+			top, _, _ := strings.Cut(t.name, "/")
+			sums[test{t.pkg, top}] += seconds
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Compare(sums[b], sums[a]) })
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b test) int { return cmp.Compare(sums[b], sums[a]) })
 	for _, name := range names[:min(n, len(names))] {
 		fmt.Fprintf(out, "%8.1f s  %s\n", sums[name], name)
 	}
-}
-
-// tellLeftOut is the last line of a short run: what would bring in the rest.
-func (r *report) tellLeftOut(out io.Writer) {
-	if _, leftOut := r.skips(); leftOut > 0 {
-		fmt.Fprintf(out, "left out: %d tests, the rest of long lists and all that need a container engine, systemd, FUSE, Chromium, or node with npm packages; "+
-			"make test-all runs them (docs/design.md, \"Tests\")\n", leftOut)
-	}
-}
-
-// howOften tells of the runs after which a failure was taken back.
-func (r *report) howOften(t test) string {
-	often := fmt.Sprintf("%d times", fresh)
-	if seeds := r.seedsOf(t); len(seeds) > 0 {
-		often = strings.Join(seeds, ", ") + " and " + often + " with other seeds"
-	}
-	return often
-}
-
-// named names the top-level tests, some of them if there are many.
-func named(all []test) string {
-	var names []string
-	for _, t := range all {
-		names = append(names, topLevel(t))
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) > shown {
-		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
-	}
-	return strings.Join(names, ", ")
 }

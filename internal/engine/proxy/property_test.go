@@ -109,7 +109,11 @@ func TestConversationsPassUnchanged(t *testing.T) {
 		seed := <-seeds
 		received <- newConversation(seed).playEngine(p.t, p.Conn, rand.New(rand.NewPCG(seed, 5)))
 	})
-	for seed := range uint64(300) {
+	conversations := uint64(300)
+	if testing.Short() {
+		conversations = 60
+	}
+	for seed := range conversations {
 		seeds <- seed
 		c := newConversation(seed)
 		client := s.client()

@@ -11,7 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"mcp-tether/internal/http1"
+	"mcp-tether/internal/testkit"
 )
 
 const added = `{"Image":"x","Labels":{"mcp-tether.request":"r1","mcp-tether.session":"s"}}`
@@ -80,16 +83,19 @@ func TestEveryKindOfCreate(t *testing.T) {
 // The engine is not asked for what cannot be labelled.
 func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 	for request, status := range map[string]int{
-		post("/containers/create", `{"Image":"x"} x`):                                               400,
-		post("/containers/create", ``):                                                              400,
-		post("/v1.41/networks/create", `{"Labels":["x"]}`):                                          400,
-		"POST /containers/create HTTP/1.1\r\n\r\n":                                                  400,
-		"POST /containers/create HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{":                  413,
-		"POST /containers/create HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}": 415,
-		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":         400,
-		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":     400,
-		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":  400,
-		"POST /%zz HTTP/1.1\r\n\r\n":                                                                400,
+		post("/containers/create", `{"Image":"x"} x`):                              400,
+		post("/containers/create", ``):                                             400,
+		post("/v1.41/networks/create", `{"Labels":["x"]}`):                         400,
+		"POST /containers/create HTTP/1.1\r\n\r\n":                                 400,
+		"POST /containers/create HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{": 413,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s", maxCreate+1, strings.Repeat("x", maxCreate+1)): 413,
+		"POST /containers/create HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}":                                                                                400,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n":                                                400,
+		"POST /containers/create HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}":                                                       415,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n":                                                               400,
+		"POST /containers/create HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ":                                                           400,
+		"POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n":                                                        400,
+		"POST /%zz HTTP/1.1\r\n\r\n": 400,
 		// A Go server that speaks HTTP/2 too waits for 14 bytes before it looks at a request (net/http, server.go). This
 		// request has 13: the server would wait for the next one, and the proxy for the response.
 		"T  HTTP/1.1\n\n" + post("/x", ""):                                        400,
@@ -113,6 +119,91 @@ func TestCreateThatCannotBeLabelledIsRefused(t *testing.T) {
 		c.hearEnd()
 		s.expectNotes("")
 	}
+}
+
+// What Docker takes in a create is far more than clients send. It arrives whole, with our labels.
+func TestLongCreate(t *testing.T) {
+	long := `{"Env":["A=` + strings.Repeat("0123456789abcdef", 3<<16) + `"]`
+	s := newScene(t, func(e *peer) {
+		for {
+			_, object, ok := e.hearRequest()
+			if !ok {
+				return
+			}
+			if !strings.HasPrefix(object, long+`,"Labels":{`) {
+				t.Errorf("the engine heard %d bytes, which begin with %.40q", len(object), object)
+			}
+			e.say(reply(201, `{"Id":"c1"}`))
+		}
+	})
+	c := s.client()
+	c.say(post("/containers/create", long+"}"))
+	c.hear(reply(201, `{"Id":"c1"}`))
+	c.say("POST /containers/create HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + string(inChunks([]byte(long+"}"))))
+	c.hear(reply(201, `{"Id":"c1"}`))
+}
+
+// Many clients that each send much cannot make the proxy hold all of it. One that comes too late is told to try again, and
+// what the others held is free again when they have gone.
+func TestManyLongCreatesAtOnce(t *testing.T) {
+	s := newScene(t, func(e *peer) { e.hearEnd() })
+	var holding []*peer
+	for i := 0; s.budget.held.Load()+maxCreate <= maxHeld; i++ {
+		c := s.client()
+		c.say(fmt.Sprintf("POST /containers/create HTTP/1.1\r\nContent-Length: %d\r\n\r\n{", maxCreate))
+		testkit.Until(t, "room is kept for it", func() bool { return s.budget.held.Load() >= int64(i+1)*maxCreate })
+		holding = append(holding, c)
+	}
+	late := s.client()
+	late.say(post("/containers/create", strings.Repeat(" ", maxCreate-2)+"{}"))
+	late.hear("HTTP/1.1 503 ")
+	_ = late.Close()
+	if s.mu.Lock(); len(s.warnings) != 1 || !strings.Contains(s.warnings[0].Error(), "create of a container refused") {
+		t.Errorf("warnings: %v", s.warnings)
+	}
+	s.mu.Unlock()
+	for _, c := range holding {
+		_ = c.Close()
+	}
+	testkit.Until(t, "nothing is held", func() bool { return s.budget.held.Load() == 0 })
+}
+
+// A listener that has no files left gets some later. The session keeps its engine.
+func TestClientThatCannotBeAcceptedAtOnce(t *testing.T) {
+	s := newScene(t, table(map[string]string{"GET /_ping": reply(200, "OK")}))
+	l := &poor{Listener: s.listen("poor"), left: 3}
+	done := make(chan error, 1)
+	other := &Proxy{Dial: s.Proxy.Dial, Warn: s.Proxy.Warn}
+	go func() { done <- other.Serve(l) }()
+	c, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p := newPeer(t, c)
+	p.say("GET /_ping HTTP/1.1\r\n\r\n")
+	p.hear(reply(200, "OK"))
+	other.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if s.mu.Lock(); len(s.warnings) != 3 || !errors.Is(s.warnings[0], unix.EMFILE) {
+		t.Errorf("warnings: %v", s.warnings)
+	}
+	s.mu.Unlock()
+}
+
+// poor is a listener that some times has no file left.
+type poor struct {
+	net.Listener
+	left int
+}
+
+func (p *poor) Accept() (net.Conn, error) {
+	if p.left--; p.left >= 0 {
+		return nil, unix.EMFILE
+	}
+	return p.Listener.Accept()
 }
 
 // Docker 29 makes a volume for a create without a body, and others refuse it. It is passed on as it is.
@@ -315,6 +406,9 @@ func TestEngineThatTalksRubbish(t *testing.T) {
 		"rubbish": bad, "\r\n\r\n": bad, "HTTP/1.1 2xx\r\n\r\nbody": bad, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nbody": bad,
 		"HTTP/1.1 " + strings.Repeat("x", 3*http1.MaxHead/2):           bad,
 		"HTTP/1.1 101 UPGRADED\r\nUpgrade: h2c\r\n\r\nframes":          bad,
+		"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n{}":         bad,
+		"HTTP/1.1 201 Created\r\nContent-Le":                           bad,
+		strings.Repeat("x", 3*http1.MaxHead/2):                         bad,
 		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxy": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx",
 		"": "",

@@ -153,7 +153,8 @@ func smuggles() []string {
 	)
 	out := []string{
 		hidden, "GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n" + hidden, "GET /_ping HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}" + hidden,
-		"POST /containers/x/attach HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" + hidden,
+		"POST /containers/x/attach HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" + hidden, "HEAD /_ping HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
+		"POST /exec/x/start HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}" + hidden,
 		"POST /x/kill HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n" + hidden,
 		"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
 		"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: 90\r\n\r\n0\r\n\r\n" + hidden,

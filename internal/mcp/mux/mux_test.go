@@ -62,19 +62,3 @@ func (f *fixture) want(got, want string) {
 		f.t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
-
-func TestIdsAreMappedAndComeBackAsTheyWere(t *testing.T) {
-	f := met(t, 1, 2)
-	f.want(f.from(1, `{"id":1,"method":"tools/call","jsonrpc":"2.0"}`), `s {"id":3,"method":"tools/call","jsonrpc":"2.0"}`)
-	f.want(f.from(2, `{"id":"1","method":"tools/call","jsonrpc":"2.0"}`), `s {"id":4,"method":"tools/call","jsonrpc":"2.0"}`)
-	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), `b {"result":{},"id":"1","jsonrpc":"2.0"}`)
-	f.want(f.server(`{"result":{},"id":4,"jsonrpc":"2.0"}`), ``)
-	f.want(f.server(`{"result":{},"id":3,"jsonrpc":"2.0"}`), `a {"result":{},"id":1,"jsonrpc":"2.0"}`)
-}
-
-func TestDetachCancels(t *testing.T) {
-	f := met(t, 1, 2)
-	f.from(1, `{"id":1,"method":"tools/call"}`)
-	f.want(said(f.Detach(1)), `s {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"the client has left"}}`)
-	f.want(f.server(`{"id":3,"result":{}}`), ``)
-}

@@ -27,24 +27,6 @@ func (f *fixture) refused(got, why string) {
 	}
 }
 
-func TestOneHandshakeForAll(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.want(f.from(1, hello), "s "+strings.Replace(hello, `"id":0`, `"id":1`, 1))
-	f.want(f.from(2, strings.Replace(hello, `"id":0`, `"id":"x"`, 1)), "")
-	_, result, _ := strings.Cut(welcome, `"id":1,`)
-	f.lines(f.server(welcome),
-		`a {"jsonrpc":"2.0","id":0,`+result,
-		`b {"jsonrpc":"2.0","id":"x",`+result)
-	f.want(f.from(2, ready), "s "+ready)
-	f.want(f.from(1, ready), "")
-	// The order of keys does not count, nor does the name of the client.
-	f.Attach(3)
-	f.want(f.from(3, `{"id":9,"method":"initialize","params":{"clientInfo":{"name":"b"},"capabilities":{},"protocolVersion":"2025-11-25"}}`),
-		`c {"jsonrpc":"2.0","id":9,`+result)
-}
-
 func TestMisfits(t *testing.T) {
 	for _, c := range []struct{ name, line, reason string }{
 		{"version", strings.Replace(hello, "2025-11-25", "2025-06-18", 1), `the protocolVersion "2025-11-25", and this one has "2025-06-18"`},
@@ -104,56 +86,6 @@ func TestMisfits(t *testing.T) {
 	f.Attach(3)
 	if got := f.from(3, hello); !strings.HasPrefix(got, "c {") {
 		t.Error(got)
-	}
-}
-
-func TestHandshakeOutlivesTheFirstClient(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.want(f.from(2, hello), "")
-	f.want(said(f.Detach(1)), "")
-	if got := f.server(welcome); !strings.HasPrefix(got, `b {"jsonrpc":"2.0","id":0,"result"`) {
-		t.Error(got)
-	}
-	f.want(f.from(2, ready), "s "+ready)
-
-	// Nobody is left to confirm it.
-	f = newFixture(t)
-	f.Attach(1)
-	f.from(1, hello)
-	f.Detach(1)
-	f.want(f.server(welcome), `s {"jsonrpc":"2.0","method":"notifications/initialized"}`)
-
-}
-
-func TestRefusedHandshakeIsTheNextOnes(t *testing.T) {
-	f := newFixture(t)
-	f.Attach(1)
-	f.Attach(2)
-	f.from(1, hello)
-	f.from(2, hello)
-	f.lines(f.server(`{"id":1,"error":{"code":-32602,"message":"no"}}`),
-		`a {"id":0,"error":{"code":-32602,"message":"no"}}`,
-		"s "+strings.Replace(hello, `"id":0`, `"id":2`, 1))
-}
-
-func TestSpellingsOfIds(t *testing.T) {
-	f := met(t, 1, 2)
-	ids := []string{"1", `"1"`, "1.5", "-7", "9007199254740993", `"\u00e9\""`, `""`, "0", "123456789012345678901234567890", "true"}
-	for i, id := range ids {
-		for c := range Client(2) {
-			n := 3 + 2*i + int(c)
-			f.want(f.from(c+1, fmt.Sprintf(`{"id" : %s, "method":"x"}`, id)), fmt.Sprintf(`s {"id" : %d, "method":"x"}`, n))
-		}
-	}
-	for i, id := range ids {
-		f.want(f.server(fmt.Sprintf(`{"result":{"id":7},"id":%d}`, 4+2*i)), fmt.Sprintf(`b {"result":{"id":7},"id":%s}`, id))
-		f.want(f.server(fmt.Sprintf(`{"id":%d.0,"error":{}}`, 3+2*i)), fmt.Sprintf(`a {"id":%s,"error":{}}`, id))
-	}
-	if f.unanswered() != 0 {
-		t.Error(f.unanswered(), "requests are open")
 	}
 }
 
@@ -232,69 +164,12 @@ func TestWhatCannotBeRead(t *testing.T) {
 	f.want(f.server(complaint), "")
 }
 
-func TestProgress(t *testing.T) {
-	f := met(t, 1, 2)
-	for c, token := range []string{"1", `"1"`} {
-		f.want(f.from(Client(c+1), `{"method":"x","params":{"_meta":{"progressToken":`+token+`,"a":2}},"id":1}`),
-			fmt.Sprintf(`s {"method":"x","params":{"_meta":{"progressToken":%d,"a":2}},"id":%d}`, c+3, c+3))
-	}
-	f.from(1, `{"id":2,"method":"x"}`)
-	progress := `{"method":"notifications/progress","params":{"progressToken":%s,"progress":5}}`
-	f.want(f.server(fmt.Sprintf(progress, "4")), "b "+fmt.Sprintf(progress, `"1"`))
-	for _, token := range []string{"3", `"3"`} {
-		f.want(f.server(fmt.Sprintf(progress, token)), "a "+fmt.Sprintf(progress, "1"))
-	}
-	for _, token := range []string{"5", "6", `"6"`, `"x"`, "null", "{}"} { // No token was given, or no call has it.
-		f.want(f.server(fmt.Sprintf(progress, token)), "")
-	}
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
-	f.want(f.server(fmt.Sprintf(progress, "3")), "")
-	f.server(`{"id":4,"result":{}}`)
-	f.want(f.server(fmt.Sprintf(progress, "4")), "")
-}
-
-func TestCancel(t *testing.T) {
-	f := met(t, 1, 2)
-	f.from(1, toolCall)
-	f.from(2, toolCall)
-	cancelled := `{"method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
-	f.want(f.from(1, fmt.Sprintf(cancelled, "1.0")), "s "+fmt.Sprintf(cancelled, "3"))
-	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
-	f.want(f.from(2, fmt.Sprintf(cancelled, "4")), "") // 4 is the id at the server, not the client's.
-	f.want(f.server(`{"id":4,"result":{}}`), `b {"id":1,"result":{}}`)
-	f.want(f.server(`{"id":3,"result":{}}`), "") // A late answer.
-	f.from(1, toolCall)
-	f.from(1, fmt.Sprintf(cancelled, "1"))
-	f.from(1, toolCall)
-	f.want(f.server(`{"id":5,"result":"late"}`), "")
-	f.want(f.server(`{"id":6,"result":{}}`), `a {"id":1,"result":{}}`)
-	// What changes the server is not cancelled.
-	f.from(1, subscribe("subscribe", "file:///a"))
-	f.want(f.from(1, fmt.Sprintf(cancelled, "1")), "")
-	f.want(f.server(`{"id":7,"result":{}}`), `a {"id":1,"result":{}}`)
-}
-
 // inCall has clients of a server that asks only within a call.
 func inCall(t *testing.T, clients ...Client) *fixture {
 	t.Helper()
 	f := met(t, clients...)
 	f.AsksInCall = true
 	return f
-}
-
-// A request of the server goes to the client whose task it names, or to the only one that the server has ever had. Seen to go to
-// the client with the only open call, from background work of another's.
-func TestServerAsksWhereItIsCertain(t *testing.T) {
-	f := met(t, 1, 2)
-	f.want(f.server(sampling), "a "+sampling) // The server does not know of the other one.
-	f.from(2, toolCall)
-	f.refused(f.server(sampling), "names no task")
-	f.server(`{"id":3,"result":{}}`)
-	f.Detach(1)
-	f.refused(f.server(sampling), "names no task")
-	f = met(t, 1, 2)
-	f.want(f.from(2, `{"method":"notifications/unknown"}`), `s {"method":"notifications/unknown"}`)
-	f.refused(f.server(sampling), "names no task")
 }
 
 // So do the log messages, and the news of an elicitation goes to the client that was asked for it.
@@ -345,25 +220,6 @@ func TestTooLargeToRepeat(t *testing.T) {
 	if got := f.from(1, hello); !strings.HasPrefix(got, "s {") {
 		t.Error(got)
 	}
-}
-
-// A server that asks only within a call asks the one client that has one.
-func TestServerAsksTheOneThatIsServed(t *testing.T) {
-	f := inCall(t, 1, 2)
-	// No client is served, and the server has had messages of one client only: the first.
-	f.want(f.server(sampling), "a "+sampling)
-	f.from(1, `{"id":1,"result":{}}`)
-	f.from(2, toolCall)
-	f.want(f.server(sampling), "b "+strings.Replace(sampling, `"id":1`, `"id":2`, 1))
-	f.want(f.from(1, `{"id":2,"result":"forged"}`), "")
-	f.want(f.from(2, `{"id":2,"result":{}}`), `s {"id":1,"result":{}}`)
-	f.want(f.from(2, `{"id":2,"result":{}}`), "")
-	f.from(1, toolCall)
-	f.refused(f.server(sampling), "calls of several are open")
-	f.server(`{"id":3,"result":{}}`)
-	f.want(f.server(sampling), "a "+strings.Replace(sampling, `"id":1`, `"id":3`, 1))
-	f.server(`{"id":4,"result":{}}`)
-	f.refused(f.server(sampling), "no call is open")
 }
 
 func TestCancelledCallsMayStillAsk(t *testing.T) {
@@ -524,28 +380,6 @@ func subscribe(method, uri string) string {
 
 func news(uri string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri)
-}
-
-func TestSubscriptionsAreCounted(t *testing.T) {
-	const ok1, ok2 = `a {"jsonrpc":"2.0","id":1,"result":{}}`, `b {"jsonrpc":"2.0","id":1,"result":{}}`
-	f := met(t, 1, 2, 3)
-	f.want(f.from(1, subscribe("subscribe", "file:///a")), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":4`, 1))
-	f.want(f.from(2, subscribe("subscribe", "file:///a")), "")
-	f.lines(f.server(`{"jsonrpc":"2.0","id":4,"result":{}}`), ok1, ok2)
-	f.lines(f.server(news("file:///a")), "a "+news("file:///a"), "b "+news("file:///a"))
-	f.lines(f.server(news("file:///a/b")), "a "+news("file:///a/b"), "b "+news("file:///a/b"))
-	f.want(f.from(3, subscribe("unsubscribe", "file:///a")), `c {"jsonrpc":"2.0","id":1,"result":{}}`)
-	f.want(f.from(1, subscribe("unsubscribe", "file:///a")), ok1)
-	f.want(f.server(news("file:///a")), "b "+news("file:///a"))
-	f.want(said(f.Detach(2)), `s {"jsonrpc":"2.0","id":8,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`)
-	f.want(f.server(news("file:///a")), "")
-	// A request that comes while the server is asked to end the subscription waits.
-	f.want(f.from(1, subscribe("subscribe", "file:///a")), "")
-	f.want(f.server(`{"id":8,"result":{}}`), "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":9`, 1))
-	// If the first client is refused, the server is asked for the second one.
-	f.want(f.from(3, subscribe("subscribe", "file:///a")), "")
-	f.lines(f.server(`{"id":9,"error":{}}`), `a {"id":1,"error":{}}`, "s "+strings.Replace(subscribe("subscribe", "file:///a"), `"id":1`, `"id":10`, 1))
-	f.server(`{"id":10,"result":{}}`)
 }
 
 func TestTasksAreTheirClients(t *testing.T) {
@@ -714,48 +548,6 @@ func TestWordsAreBounded(t *testing.T) {
 	if n := f.Mux.clients[1].words; n != 0 {
 		t.Errorf("%d bytes are counted of nothing", n)
 	}
-}
-
-func TestOpen(t *testing.T) {
-	f := newFixture(t)
-	open := func(want int) {
-		t.Helper()
-		if got := f.Open(1); got != want {
-			t.Errorf("%d are open, want %d", got, want)
-		}
-	}
-	open(0) // Of nobody.
-	f.Attach(1)
-	f.from(1, hello)
-	open(1)
-	f.server(welcome)
-	f.from(1, ready)
-	open(0)
-	f.from(1, `{"id":"a","method":"x"}`)
-	f.from(1, `{"id":2,"method":"x"}`)
-	open(2)
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":2}}`)
-	open(1)
-	f.server(`{"id":3,"result":{}}`) // A late answer.
-	open(1)
-	f.server(`{"id":2,"result":{}}`)
-	open(0)
-
-	// What is answered in a batch is open until all of it is written.
-	f.from(1, `[{"id":5,"method":"initialize"},{"id":6,"method":"x"},{"id":7,"method":"x"}]`)
-	open(3)
-	f.server(`{"id":4,"result":{}}`)
-	open(3)
-	f.server(`{"id":5,"result":{}}`)
-	open(0)
-	f.from(1, `[{"id":5,"method":"initialize"},{"id":6,"method":"x"}]`)
-	f.from(1, `{"method":"notifications/cancelled","params":{"requestId":6}}`)
-	open(0)
-
-	f.from(1, toolCall)
-	open(1)
-	f.Detach(1)
-	open(0)
 }
 
 // White space before a value means nothing (RFC 8259, section 2).
