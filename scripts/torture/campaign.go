@@ -56,7 +56,11 @@ func (c *campaign) run() (failed int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("namespaces and cgroups need root")
 	}
-	if c.known, err = readKnown(c.knownFile); err != nil {
+	names, err := listIn(c.knownFile)
+	if err != nil {
+		return 0, err
+	}
+	if c.known, err = parseKnown(names); err != nil {
 		return 0, err
 	}
 	dir, err := os.MkdirTemp("", "torture-")
@@ -191,14 +195,14 @@ func (c *campaign) cases(ctx context.Context) ([]Case, error) {
 
 // listed reads the cases from a file: the first word of each line is an id.
 func (c *campaign) listed(context.Context) ([]Case, error) {
-	b, err := os.ReadFile(c.file)
+	lines, err := listIn(c.file)
 	if err != nil {
 		return nil, err
 	}
 	var out []Case
-	for line := range strings.Lines(string(b)) {
-		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if id == "" || id[0] == '#' || !c.filter.MatchString(id) {
+	for _, line := range lines {
+		id := strings.Fields(line)[0]
+		if !c.filter.MatchString(id) {
 			continue
 		}
 		k, err := parseCase(id)
